@@ -61,7 +61,7 @@ _ESCAPED = {"&lt;": "<   ", "&gt;": ">   ", "&amp;": "&    ", "&quot;": '"     '
 _ESCAPE = LazyPattern("|".join(_ESCAPED))
 _WRITTEN_LINE_END = LazyPattern(r"\\n(?![a-z])")
 _DEGREE = LazyPattern(r"\^\s?\{?\s?\\circ\s?\}?\$?")
-_FRACTION = LazyPattern(r"\\[dt]?frac\s?\{(\d{1,9})\}\s?\{(\d{1,9})\}")
+_FRACTION = LazyPattern(r"\\[dt]?frac\s?\{(\\?\w{1,9})\}\s?\{(\\?\w{1,9})\}")
 
 
 def _fraction(match: re.Match[str]) -> str:

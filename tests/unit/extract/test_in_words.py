@@ -9,6 +9,7 @@ from snellen.extract.choice import extract_choice
 PAINTERS = ["Vincent van Gogh", "Paul Gauguin", "Claude Monet", "Paul Cézanne"]
 IMAGES = ["Real and inverted", "Virtual and upright", "Real and upright", "Virtual and inverted"]
 RATES = ["k = 0.02 s⁻¹", "k = 0.05 s⁻¹", "k = 0.10 s⁻¹"]
+STATEMENTS = ["Both statements are true", "Only statement 1 is true", "Neither statement is true"]
 DECISIONS = ["The NPV is negative, reject", "The NPV is positive, accept", "The NPV is zero, indifferent"]
 
 
@@ -19,6 +20,8 @@ DECISIONS = ["The NPV is negative, reject", "The NPV is positive, accept", "The 
         ("Since v < 0 it is virtual; m = +3, so it is upright.", IMAGES, "B"),
         ("So the NPV is zero and the investor is indifferent.", DECISIONS, "C"),
         ("Doubling [A] doubles the rate, so it is first order in A, and rate/[A] = 0.02/0.2 = 0.10 s⁻¹.", RATES, "C"),
+        ("Each of them can be verified in the chart. Both are true.", STATEMENTS, "A"),
+        ("Statement 1 contradicts it and so does the other. Neither is true.", STATEMENTS, "C"),
         ("The rate constant comes out as 0.05 s⁻¹.", RATES, "B"),
     ],
 )
@@ -36,6 +39,8 @@ def test_an_option_is_read_from_its_distinctive_words(reply: str, options: list[
         ("It would be virtual if the object stood upright.", IMAGES),
         ("The NPV may be zero or positive; an indifferent investor would accept.", DECISIONS),
         ("Paul painted it.", PAINTERS),
+        ("Both of the claims are bold.", STATEMENTS),
+        ("It is not so that both are true.", STATEMENTS),
     ],
 )
 def test_doubt_and_denial_choose_none(reply: str, options: list[str]) -> None:
@@ -53,6 +58,8 @@ def test_doubt_and_denial_choose_none(reply: str, options: list[str]) -> None:
         ("I favour the Andes (C) over the coast (D).", "C"),
         ("A는 바다가 있어야 하므로 틀립니다. 산이 높으므로 C가 정답입니다.", "C"),
         ("It's tempting to say Brazil (A), but the Andes run further west: Peru.", "C"),
+        ("The Andes point to Peru. Option A would only be right if there were a jungle.", "C"),
+        ("Some lie in Brazil, some in Chile. Llamas live wild only in Peru.", "C"),
         ("Antwort C ist richtig. Antwort B scheidet aus, weil sie am Meer liegt.", "C"),
         ("Weder A noch B noch D passen zum Bild, übrig bleibt C.", "C"),
         ("我一开始认为是D,但仔细看应该选C。", "C"),

@@ -92,16 +92,25 @@ def _last_names(texts: Sequence[str]) -> dict[str, int]:
 def _by_words(options: OptionSet, reply: Reply) -> Mention | None:
     """Return the only option whose words all stand in the last sentence in order; a denial or doubt chooses none."""
     start, sentence = _last_sentence(reply.low)
-    if not sentence or _TURNS.search(sentence):
-        return None
-    said = [(match.group(), match.end()) for match in _WORD.finditer(sentence)]
+    said = [(_stem(match.group()), match.end()) for match in _WORD.finditer(sentence)]
+    turns = {_stem(word) for turn in _TURNS.finditer(sentence) for word in turn.group().split()}
     wanted = [_content(text) for text in options.texts.plain]
-    fitting = [
-        (index, end)
-        for index, words in enumerate(wanted)
-        if len(words) > 1 and wanted.count(words) == 1 and (end := _in_order(words, said)) > 0
-    ]
-    return Mention(fitting[0][0], start, start + fitting[0][1]) if len(fitting) == 1 else None
+    for spared in (set[str](), set(wanted[0]).intersection(*wanted[1:])):
+        fitting = [
+            (index, end)
+            for index, words in enumerate(wanted)
+            if turns <= set(words) and wanted.count(words) == 1 and (end := _said(words, spared, said)) > 0
+        ]
+        if fitting:
+            return Mention(fitting[0][0], start, start + fitting[0][1]) if len(fitting) == 1 else None
+    return None
+
+
+def _said(words: Sequence[str], shared: set[str], said: Sequence[tuple[str, int]]) -> int:
+    """Return where an option's words end if they are said in order; of those that all options share one is enough."""
+    own = [word for word in words if word not in shared]
+    named = sum(word in shared for word, _ in said)
+    return _in_order(own, said) if own and len(own) + min(named, 1) > 1 else -1
 
 
 def _last_sentence(low: str) -> tuple[int, str]:
@@ -111,7 +120,11 @@ def _last_sentence(low: str) -> tuple[int, str]:
 
 
 def _content(text: str) -> list[str]:
-    return [word for word in _WORD.findall(text) if word not in word_set("options.filler")]
+    return [_stem(word) for word in _WORD.findall(text) if word not in word_set("options.filler")]
+
+
+def _stem(word: str) -> str:
+    return word.removesuffix("s") if len(word) > _SHORTEST + 1 else word
 
 
 def _in_order(words: Sequence[str], said: Sequence[tuple[str, int]]) -> int:

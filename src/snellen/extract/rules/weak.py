@@ -49,7 +49,7 @@ _FULL_STOPS = frozenset(".!。")
 _TICKS = frozenset("✓✔✅☑")
 _TICKED = LazyPattern(r"(?:\A|(?<=\n))[^\n]{1,300}[✓✔✅☑][\s*_|]*(?=\n|\Z)")
 _COUNTS = LazyPattern(r"(?<!\w)(?:there (?:are|is)|i (?:can )?(?:see|count))(?: exactly| only| a total of)? \Z")
-_TURNED = LazyPattern(r"(?<!\w)(?:but|however|yet|though)(?!\w)")
+_TURNED = LazyPattern(r"(?<!\w)(?:<doubt.contrast>|though)(?!\w)")
 _YES = LazyPattern(
     r"\W*(?:(?:<yes_no.opening_adverb>)\W{1,3})?(<yes_no.opening_yes>|<yes_no.opening_no>)(?!\w)"
     r"(?!\s+(?:doubt|question|problem|and no|or no))"
