@@ -36,7 +36,8 @@ TENTATIVE_BEFORE = LazyPattern(
     rf"|{START}(?:<polarity.weighs>)(?: be| it's| it is| it| were| was)?\s*{_DETERMINERS}{_OPENING}\Z"
 )
 DENIED_AFTER = LazyPattern(
-    r"[)\]\"'*_`]*\s(?:would|could) (?:only )?(?:be|apply|fit|hold|work)[^.;\n]{0,24} if(?!\w)|"
+    r"[)\]\"'*_`]*\s(?:would|could) (?:only )?(?:be|apply|fit|hold|work)[^.;\n]{0,24} if(?!\w)"
+    r"|[)\]\"'*_`]*,?\s(?:but|however,?) (?:the|this) question|"
     rf"{_CLOSING}{_ASIDE}(?:[,:–—-]?[ \t]*{_SAYS}(?:(?:<polarity.bad>|<polarity.weak>){END}"
     rf"|(?:<polarity.denied_verb>)n't(?! (?:<polarity.bad>){END})|can't|❌|✗|✘|×|🚫)"
     r"|[:–—?-]\s?(?:no|nope)(?=[\s]*(?:[.,;:\n–—-]|\Z))|\?\s?也?不"

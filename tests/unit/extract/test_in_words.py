@@ -60,6 +60,7 @@ def test_doubt_and_denial_choose_none(reply: str, options: list[str]) -> None:
         ("It's tempting to say Brazil (A), but the Andes run further west: Peru.", "C"),
         ("The Andes point to Peru. Option A would only be right if there were a jungle.", "C"),
         ("Some lie in Brazil, some in Chile. Llamas live wild only in Peru.", "C"),
+        ("Its capital gives = Peru. The next one would be Chile, but the question asks for the first.", "C"),
         ("Antwort C ist richtig. Antwort B scheidet aus, weil sie am Meer liegt.", "C"),
         ("Weder A noch B noch D passen zum Bild, übrig bleibt C.", "C"),
         ("我一开始认为是D,但仔细看应该选C。", "C"),
