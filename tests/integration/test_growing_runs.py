@@ -69,7 +69,7 @@ def test_a_run_of_another_calibration_is_not_continued_with_new_pictures(
     with monkeypatch.context() as old:  # a run of 0.2 stated no calibration
         old.setattr("snellen.api.header.calibrated_variant", lambda variant: variant)
         ask(variants=("base", "perturb=jpeg:3"))
-    with pytest.raises(RunMismatch, match="jpeg:3@2"):
+    with pytest.raises(RunMismatch, match="jpeg:3@3"):
         ask(variants=("base", "perturb=jpeg:3"))
 
 

@@ -9,7 +9,7 @@ from ..core.errors import UsageError
 from .extraction import TRUNCATED, Extraction
 from .normalise import normalise
 from .option_set import OptionSet, Reply, compile_options, option_set
-from .rules import cue, labelled, structured, weak, whole
+from .rules import cue, in_words, labelled, structured, weak, whole
 from .thinking import answer_start
 
 __all__ = ["RULES", "Extraction", "Rule", "chosen_text", "extract_choice", "read"]
@@ -41,6 +41,7 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("option_text", weak.option_text),
     ("by_value", weak.by_value),
     ("ordinal", weak.ordinal),
+    ("in_words", in_words.in_words),
     # Last, because it names what nobody named.
     ("elimination", weak.elimination),
     ("abstain", weak.abstain),

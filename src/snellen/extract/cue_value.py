@@ -20,6 +20,7 @@ _TEXT_JOIN = LazyPattern(r"\s?(?:,\s?)?(?:<cues.text_join>)\s?")
 _DENIES = LazyPattern(r"(?<!\w)(?:going to|not|cannot|never|neither|nor|no)(?!\w)|n't")
 # Of a language whose links are not listed: a few words, then one letter.
 _FEW_WORDS = LazyPattern(r"[^\W\d_]{0,4}(?:\s[^\W\d_]{1,14}){0,3}?[:\s]\s?[(\[\"'*]{0,3}(?=[a-z](?![^\W_]))")
+_LATIN_WORD = LazyPattern(r"[)\]\"'*_`]*(?:\s+[a-z\u00c0-\u024f]{2,20}){2}")
 _SIGNS = LazyPattern(r"[\s*_`)\]}\"'$\\]*[.):\-–—=、：,]?[\s*_`(\[{\"'$\\:-]*")
 _OPEN_END = LazyPattern(r"[)\]\"'*_`]*,?\s(?:or|and)\W*\Z")
 SENTENCE_END = LazyPattern(r"[.;!?\n。；！？]")
@@ -64,6 +65,8 @@ def _value_at(options: OptionSet, reply: Reply, cue: Cue, slot: Slot) -> Extract
     if special is not None:
         return special
     # `the answer is a dog`: an article is tried as an option text first, any other label is taken at its word.
+    if slot.label and _only_names(low=reply.low, cue=cue, slot=slot):
+        return None
     if slot.label and not _wordy(reply, slot.label):
         return _label_value(options, reply, slot.label, slot.bound)
     return _worded_value(options, reply, cue, slot)
@@ -110,6 +113,14 @@ def _bound(low: str, cue: Cue, at: int) -> bool:
     if cue.kind == "verb" or low[cue.end : at] in {":", "="} or (at > cue.end + 1 and BINDER.search(low, cue.end, at)):
         return True
     return cue.kind == "answer" and cue.word not in word_set("cues.english_first") and at > cue.end
+
+
+def _only_names(low: str, cue: Cue, slot: Slot) -> bool:
+    """Whether a noun of another language only names an option of which something is said (`Antwort B scheidet aus`)."""
+    if slot.label is None or cue.kind != "answer" or cue.word in word_set("cues.english_first") or cue.word[-1] > "ɏ":
+        return False
+    tied = BINDER.search(low, cue.end, slot.at) is not None
+    return not tied and _LATIN_WORD.match(low, slot.label.end()) is not None and not _ENDS.match(low, slot.label.end())
 
 
 def _worded_value(options: OptionSet, reply: Reply, cue: Cue, slot: Slot) -> Extraction | None:

@@ -46,6 +46,8 @@ DOUBT = Gated(
 """What stands directly before a cue and takes its force."""
 DOUBT_CLAUSE = Gated(rf"{START}(?:<doubt.reported>)", "doubt.reported_stems")
 """Anywhere in the clause before a cue: the speaker reports a thought that is not the answer."""
+CONTRAST = LazyPattern(rf"{START}(?:<doubt.contrast>){END}|<doubt.contrast_glued>")
+"""After it the speaker has left what was reported (`at first A, but …`)."""
 VERB_SUBJECT = LazyPattern(
     rf"(?:{START}(?:<doubt.speaker>)|[.!?,:;\n—–-]|\A)\s*"
     r"(?:therefore |thus |then |to |now |finally |definitely |rather )*\Z"

@@ -8,7 +8,7 @@ _QUANTITY = LazyPattern(
     r"(?<![A-Za-z])([A-Z])(?:[_^₀-₉⁰¹²³′]|\s?(?:[≈≠<≤≥+×·∩∪∈⊂⊆∝]|=(?!>)|/(?![A-Z](?![A-Za-z]))|\\(?:cap|cup|times|cdot|in|approx)\b)"
     r"|\((?=[\w+-]{1,8}[),])(?=[a-z0-9ωθ+-]|[a-zA-Z_]{1,4}\)\s?[=+-])|['′]?\d)"
     r"|(?:[=+×·∩∪∈∠√^/]|\\(?:cap|cup|angle|times|cdot)|(?<![\w.])\d+(?:\.\d+)?)\s?([A-Z])(?=\s?[=+×·∩∪/^_-]|[\d₀-₉])"
-    r"|[∠_△Δ]\s?\{?([A-Z])(?![A-Za-z])"
+    r"|[∠_△Δ]\s?\{?([A-Z])(?![A-Za-z])|[a-z/=]\s?\[([A-Z])\]|\[([A-Z])\](?:[₀-₉⁰¹²³_^/=]|\s?=)"
 )
 """A capital that is a quantity where it stands: with an index, an argument or an operator at it."""
 _AFTER = LazyPattern(
@@ -16,7 +16,7 @@ _AFTER = LazyPattern(
     r"|\((?=[a-z0-9_ωθ+-]{1,4}[),])|[₀-₉]"
 )
 _BEFORE = LazyPattern(
-    r"(?:[×·∩∪∈∠△√^_]|(?<![a-z])[a-z]\(|(?<![a-z])(?<![a-z]\s)\+|(?<![=-])=|\\(?:cap|cup|angle|times|cdot)"
+    r"(?:[×·∩∪∈∠△√^_]|(?<![a-z])[a-z]\(|[a-z\d/]\[|(?<![a-z])(?<![a-z]\s)\+|(?<![=-])=|\\(?:cap|cup|angle|times|cdot)"
     r"|(?<![\w.)])[-−]?\d(?:[\d.,]{0,20}\d)?(?:\s?[a-zµ]\b)?|°)\s?\{?\Z"
 )
 """What stands after and before a capital that is a quantity or a unit (`= 1.975 A`)."""

@@ -35,6 +35,7 @@ _EXAMINED = LazyPattern(
     r"|(?:<labels.others>)\s(?:\w{1,9}\s){0,2}(?:<labels.others_choose>)(?: it's| it is| that)?)"
     r"\s(?:the )?(?:option |choice |answer )?[(\[\"'*]*\Z"
 )
+_APPOSED = LazyPattern(r"(?<!\w)(\w{4,})[\"'*_]*\s\((?:option |choice )?\Z")
 _TICK = LazyPattern(r"[✓✔✅☑]|[(\[:|→–—-]\s?(?:correct|right|yes|true)(?:\s(?:answer|option|choice))?[)\].!|*_\s]*\Z")
 
 
@@ -45,11 +46,20 @@ def label_mentions(options: OptionSet, reply: Reply, start: int = 0) -> list[Men
     mentions = find_labels(options, reply, max(start, len(reply.low) - _FARTHEST))[-_MOST_MENTIONS:]
     judge(reply.low, mentions)
     for mention in mentions:
+        mention.denied &= not _ends_own_text(options, reply.low, mention)
         mention.listed |= _EXAMINED.search(reply.low, max(0, mention.start - 56), mention.start) is not None
     _ticked(reply.low, [mention for mention in mentions if mention.listed])
     if start == 0:
         reply.labels = mentions
     return mentions
+
+
+def _ends_own_text(options: OptionSet, low: str, mention: Mention) -> bool:
+    """Whether the word before `(option A)` ends that option's own text: there the text denies, not the speaker."""
+    if not mention.denied or DENIED_AFTER.match(low, mention.end, mention.end + 120):
+        return False
+    before, own = _APPOSED.search(low, max(0, mention.start - 48), mention.start), options.texts.plain[mention.index]
+    return before is not None and len(own) > len(before[1]) and own.endswith(" " + before[1])
 
 
 def text_mentions(options: OptionSet, reply: Reply, start: int = 0) -> list[Mention]:

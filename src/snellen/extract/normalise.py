@@ -15,7 +15,7 @@ _RANGES = (
 """Spaces and dashes, circled, full-width, mathematical and squared letters."""
 _LINE_ENDS = dict.fromkeys((0x0B, 0x0C, 0x0D, 0x85, 0x2028, 0x2029), "\n")
 _QUOTES = {0x2019: "'", 0x2018: "'", 0x201C: '"', 0x201D: '"'}
-_SINGLES = {**dict.fromkeys((0xA0, 0xAD, 0xFEFF, 0xFE0F), " "), 0x130: "I", **_QUOTES, 0x2260: "≠"}
+_SINGLES = {**dict.fromkeys((0xA0, 0xAD, 0xFEFF, 0xFE0F), " "), 0x130: "I", **_QUOTES, 0x2260: "≠", 0x2212: "-"}
 
 
 def _plain(code: int) -> str | None:
@@ -61,7 +61,7 @@ _ESCAPED = {"&lt;": "<   ", "&gt;": ">   ", "&amp;": "&    ", "&quot;": '"     '
 _ESCAPE = LazyPattern("|".join(_ESCAPED))
 _WRITTEN_LINE_END = LazyPattern(r"\\n(?![a-z])")
 _DEGREE = LazyPattern(r"\^\s?\{?\s?\\circ\s?\}?\$?")
-_FRACTION = LazyPattern(r"\\[dt]?frac\s?\{(\d{1,9})\}\s?\{(\d{1,9})\}")
+_FRACTION = LazyPattern(r"\\[dt]?frac\s?\{(\\?\w{1,9})\}\s?\{(\\?\w{1,9})\}")
 
 
 def _fraction(match: re.Match[str]) -> str:

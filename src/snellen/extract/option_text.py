@@ -13,7 +13,9 @@ from .polarity import Mention
 from .word_lists import WORD_AFTER, WORD_BEFORE, Gated, LazyPattern, word_set, words
 
 _ARTICLE = LazyPattern(r"(?:<options.article>)\s+(?=\S)|(?:it|they|he|she)\s+(?=\w{4,}\Z)")
-_LETTER_A = re.compile(r"\s*A\s+(?:[A-Z]{1,5}\b|and\b|or\b|only\b|major\b|minor\b|sharp\b|flat\b|[^\w\s])")
+_LETTER_A = re.compile(
+    r"\s*A\s+(?:[A-Z]{1,5}\b|and\b|or\b|only\b|is\b|was\b|has\b|does\b|can\b|major\b|minor\b|sharp\b|flat\b|[^\w\s])"
+)
 _FIGURE = re.compile(r"[-+$€£]?\d[\d./]*(?=[^\W\d])")
 _FORMULAS = 2000
 """So many characters at the end of a reply are searched for formulas sign by sign: a bound on time."""
@@ -27,6 +29,7 @@ _SIGNS = {
     "×": r"(?:×|\*|\\times)",
     "π": r"(?:π|\\pi)",
 }
+_RAISED = frozenset("⁰¹²³⁴⁵⁶⁷⁸⁹⁻₀₁₂₃₄₅₆₇₈₉")
 _SIGN = re.compile(f"[{''.join(_SIGNS)}]")
 """Signs that replies write in other ways."""
 _OTHER_USE = {
@@ -60,7 +63,7 @@ def _numerals() -> dict[str, str]:
 
 def plain(text: str) -> str:
     """Return an option text as it is searched for: lower case, one space, no leading article, no end mark."""
-    text = _SPACES.sub(" ", text.strip().lower()).strip(" .,:;!?\"'`*。，")
+    text = _SPACES.sub(" ", text.strip().lower()).replace("−", "-").strip(" .,:;!?\"'`*。，")
     article = _ARTICLE.match(text)
     return text[article.end() :] if article else text
 
@@ -71,7 +74,7 @@ def _searched(text: str) -> str:
 
 
 def _is_formula(text: str) -> bool:
-    return "\\" in text or text.count("$") > 1 or "^" in text
+    return "\\" in text or text.count("$") > 1 or "^" in text or not _RAISED.isdisjoint(text)
 
 
 class OptionTexts:
@@ -139,11 +142,12 @@ class OptionTexts:
             Mention(self.index_of(match.group()), match.start(), match.end())
             for match in self.pattern.finditer(low, start)
         ]
-        if found or not (self.formulas or "\\" in low):
+        if not self.formulas and (found or "\\" not in low):
             return found
-        # Formulas are written in many ways; in LaTeX they are compared sign by sign.
+        # Formulas are written in many ways, often two in one reply; in LaTeX they are compared sign by sign.
         tail = max(start, len(low) - _FORMULAS)
-        return [Mention(*place) for place in find_folded(low, tail, self.by_key)]
+        folded = [Mention(*place) for place in find_folded(low, tail, self.by_key)]
+        return folded if len(folded) >= len(found) else found
 
     def at(self, low: str, position: int) -> Mention | None:
         """Return the option text standing at `position`, an article skipped."""

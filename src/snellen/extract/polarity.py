@@ -36,15 +36,18 @@ TENTATIVE_BEFORE = LazyPattern(
     rf"|{START}(?:<polarity.weighs>)(?: be| it's| it is| it| were| was)?\s*{_DETERMINERS}{_OPENING}\Z"
 )
 DENIED_AFTER = LazyPattern(
+    r"[)\]\"'*_`]*\s(?:would|could) (?:only )?(?:be|apply|fit|hold|work)[^.;\n]{0,24} if(?!\w)"
+    r"|[)\]\"'*_`]*,?\s(?:but|however,?) (?:the|this) question|"
     rf"{_CLOSING}{_ASIDE}(?:[,:–—-]?[ \t]*{_SAYS}(?:(?:<polarity.bad>|<polarity.weak>){END}"
     rf"|(?:<polarity.denied_verb>)n't(?! (?:<polarity.bad>){END})|can't|❌|✗|✘|×|🚫)"
     r"|[:–—?-]\s?(?:no|nope)(?=[\s]*(?:[.,;:\n–—-]|\Z))|\?\s?也?不"
     rf"|(?<!\.\s){_SAYS}(?:(?<=\s)(?:not(?! (?:been )?(?:<polarity.bad>){END})|<polarity.never>){END})(?<!, not)"
-    r"|(?:选项|項|项|は|이|은|는|是)?(?:都|均|全|也|明显|显然|肯定)*+是?(?:<polarity.bad_glued>)|\s?(?:<polarity.bad_spaced>))"
+    r"|(?:选项|項|项|は|が|이|가|은|는|是)?\s?(?:都|均|全|也|明显|显然|肯定)*+是?(?:<polarity.bad_glued>)|\s?(?:<polarity.bad_spaced>))"
 )
 AFFIRMED_AFTER = LazyPattern(
     rf"{_CLOSING}{_ASIDE}[,:–—-]?\s*{_SAYS}(?:(?:<polarity.good>|not (?:been )?(?:<polarity.bad>)){END}"
-    r"|✓|✔|✅|☑|(?<=[:–—-] )yes|(?:选项|項|项|は|が|이|은|는|是|를|을|才是|才)?(?:的)?(?:<polarity.good_glued>))"
+    r"|✓|✔|✅|☑|(?<=[:–—-] )yes|(?<=\bit )is(?=\s*(?:[.!,;\n]|\Z))"
+    r"|(?:选项|項|项|は|が|이|가|은|는|是|를|을|才是|才)?\s?(?:的)?(?:<polarity.good_glued>))"
 )
 REFUTED = LazyPattern(
     rf"[)\]}}\"'*_`$\\ ]*[:,–—-]?\s?(?:(?:is|are|was|would be|can be|seems|looks)\s)?"
@@ -54,7 +57,7 @@ REFUTED = LazyPattern(
 """Said after an option's text: only what judges the option, since the text itself may deny (`B. No, it is not`)."""
 _QUESTION = LazyPattern(r"[)\]}\"'*_`\s]*+\?")
 _JOIN = LazyPattern(
-    r"[)\]}\"'*_`\s]*+(?:\.?\s*(?:,\s*)?(?:<polarity.joins>|[,/&|、+>→⇒]|->|=>))?\s*"
+    r"[)\]}\"'*_`\s]*+(?:\([^()\n]{1,40}\)\s?)?(?:\.?\s*(?:,\s*)?(?:<polarity.joins>|[,/&|、+>→⇒]|->|=>))?\s*"
     r"(?:even |maybe |possibly |perhaps |also )?(?:option |choice |a |an |the )*+[(\[{\"'*_`\s]*"
 )
 _PUT = LazyPattern(r"\s?\?\s*(?:(?P<yes>yes|yep|indeed)|(?P<no>no|nope|not))?(?!\w)")
@@ -134,7 +137,7 @@ def _compare(low: str, previous: Mention, mention: Mention) -> None:
 
 def _linked(low: str, first: Mention, second: Mention) -> bool:
     """Whether two mentions stand in one list, with nothing but a conjunction between them."""
-    return second.start - first.end <= 24 and _JOIN.fullmatch(low, first.end, second.start) is not None
+    return second.start - first.end <= 68 and _JOIN.fullmatch(low, first.end, second.start) is not None
 
 
 def _judge_one(low: str, mention: Mention, *, inherited: bool) -> None:
@@ -178,8 +181,10 @@ def _close(low: str, run: list[Mention]) -> None:
     if len(run) < 2:
         return
     shared = run[-1].denied and _PLURAL.match(low, run[-1].end) is not None
+    praised = run[-1].affirmed and _PLURAL.match(low, run[-1].end) is not None
     for mention in run:
         mention.denied |= shared and not (mention.affirmed and low.startswith(",", mention.end))
+        mention.affirmed |= praised and not mention.denied
     joined = len({mention.index for mention in run if not mention.denied}) > 1
     for mention in run:
         mention.joined = joined

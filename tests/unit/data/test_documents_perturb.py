@@ -68,7 +68,7 @@ def test_the_spelling_of_variants() -> None:
     assert parse_variants("jpeg:1-3,blur:2") == ["perturb=jpeg:1", "perturb=jpeg:2", "perturb=jpeg:3", "perturb=blur:2"]
     assert parse_variants("rotation") == [f"perturb=rotation:{severity}" for severity in range(1, 6)]
     assert parse_variants("rotation:1+jpeg:2") == ["perturb=rotation:1+jpeg:2"]
-    assert edits_of("rotation:1+jpeg:2", 7) == ("perturb:rotation:1:7:2", "perturb:jpeg:2:7:2")
+    assert edits_of("rotation:1+jpeg:2", 7) == ("perturb:rotation:1:7:3", "perturb:jpeg:2:7:3")
     for wrong in ("", "jpeg:0", "jpeg:3-9", "jpeg:4-2", "jpge:1", "jpeg:x", "a+b", "jpeg:1+"):
         with pytest.raises(UsageError):
             parse_variants(wrong)
@@ -85,6 +85,7 @@ def test_an_old_name_never_means_a_new_picture() -> None:
     assert apply_edits(PAGE, ("perturb:thin:4:5",)).tobytes() == old.tobytes(), "what 0.2 stored says no number"
     assert apply_edits(PAGE, edits_of("thin:4", 5)).tobytes() == new.tobytes()
     assert calibration(1)["contrast"].levels == (0.5, 0.25, 0.1, 0.04, 0.02) and not calibration(1)["contrast"].grain
+    assert calibration(2)["bold"].levels == (0.4, 0.95, 1.33, 1.42, 1.6), "a table that runs may name stays as it was"
     with pytest.raises(UsageError, match="calibration 9"):
         apply(PAGE, "jpeg", 1, 1, 9)
     for wrong in ("perturb:jpeg", "perturb:jpeg:1:2:3:4", "perturb:jpeg:x"):
@@ -93,9 +94,9 @@ def test_an_old_name_never_means_a_new_picture() -> None:
 
 
 def test_a_runs_identity_names_the_calibration_of_what_it_degrades() -> None:
-    assert calibrated_variant("perturb=jpeg:3&wording=1") == "perturb=jpeg:3@2&wording=1"
+    assert calibrated_variant("perturb=jpeg:3&wording=1") == "perturb=jpeg:3@3&wording=1"
     for variants, told in (
-        (["base", "perturb=jpeg:3@2"], {"perturb_calibration": 2}),
+        (["base", "perturb=jpeg:3@3"], {"perturb_calibration": 3}),
         (["order=1&perturb=jpeg:3"], {"perturb_calibration": 1}),  # as 0.2 stored it
         (["base"], {}),
     ):

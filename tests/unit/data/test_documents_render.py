@@ -103,7 +103,7 @@ def test_fixed_ratio_solves_the_font_size() -> None:
 
 def test_render_degradations_change_size_or_type() -> None:
     base = style_of("seed")
-    assert degrade_style(base, "dpi_render", 4).dpi == 56
+    assert degrade_style(base, "dpi_render", 4).dpi == 50
     assert degrade_style(base, "dense_text", 3).size_pt == 7
     assert degrade_style(base, "typography", 1).font == "DejaVu Serif"
     assert degrade_style(base, "dpi_render", 0) == base

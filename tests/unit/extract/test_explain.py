@@ -44,6 +44,7 @@ EXAMPLES = {
     "option_text": "The sky is blue",
     "by_value": "It costs 1200 dollars.",
     "ordinal": "I take the second option",
+    "in_words": "The brushwork suggests Monet.",
     "elimination": "Not A. Not C. Not D.",
     "abstain": "It is orange.",
 }
@@ -51,6 +52,7 @@ OPTIONS = {
     "undecidable": ["yes", "no", "Cannot be determined"],
     "yes_no": ["yes", "no"],
     "by_value": ["$1,200", "$1,300"],
+    "in_words": ["Claude Monet", "Paul Gauguin"],
 }
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-CALIBRATION = 2
-"""What new runs and folders use. 1 is the table of releases 0.1 and 0.2, which stated no number."""
+CALIBRATION = 3
+"""What new runs and folders use. 1: the table of releases 0.1 and 0.2, which stated no number; 2 was not released."""
 UNSTATED = 1
 
 

@@ -62,7 +62,7 @@ PRESETS: Mapping[str, PageStyle] = {
 }
 
 _SEVERITIES: Mapping[str, tuple[dict[str, Any], ...]] = {
-    "dpi_render": tuple({"dpi": dpi} for dpi in (84.0, 72.0, 60.0, 56.0, 48.0)),
+    "dpi_render": tuple({"dpi": dpi} for dpi in (68.0, 60.0, 54.0, 50.0, 46.0)),
     "dense_text": tuple({"size_pt": size, "leading_pt": size + 1} for size in (9.0, 8.0, 7.0, 6.0, 5.0)),
     "typography": (
         {"font": "DejaVu Serif"},

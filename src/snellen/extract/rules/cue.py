@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from ..cue_value import SENTENCE_END, Cue, announced_value
 from ..cue_words import (
+    CONTRAST,
     CORRECTION,
     DOUBT,
     DOUBT_CLAUSE,
@@ -144,7 +145,8 @@ def _doubted(low: str, cue: Cue) -> bool:
             return True
     elif DOUBT.search(low, max(0, start - 40), start):
         return True
-    return DOUBT_CLAUSE.search(low, _clause_start(low, start), start) is not None
+    reported = DOUBT_CLAUSE.search(low, _clause_start(low, start), start)
+    return reported is not None and CONTRAST.search(low, reported.end(), start) is None
 
 
 def _clause_start(low: str, end: int) -> int:

@@ -27,6 +27,14 @@ _CALLED = LazyPattern(r"[(,→:*]\s?\**(?:option|choice)\s[(*]*\Z")
 _SUPERLATIVE = LazyPattern(
     r"[)\]\"'*_`]*\s(?:is|has|shows|reaches|must be)\s(?:clearly |by far )?the\s(?:most|least|only|\w{2,12}est)(?!\w)"
 )
+_EXTREME = LazyPattern(
+    r"(?<!\w)(?:maximum|minimum|peak|most|least|(?!(?:rest|test|west|east|latest|interest|honest|forest|request|suggest)\b)[a-z]{2,10}est)(?!\w)"
+    r"[^.\n;]{0,60}\Z"
+)
+_STATES = LazyPattern(
+    rf"{START}(?:is|are|was|were)(?: (?:clearly|actually|indeed|located|found|situated|painted|made|called))?"
+    r"(?: (?:by|in|at|as))?(?: an?| the)?\s[*_\"'(]*\Z"
+)
 _OR = LazyPattern(r"(?<!\w)(?:<conclusions.or>)\s(?:option |choice )?[(\[\"'*]*\Z")
 _RIVAL = LazyPattern(r"(?<!\w)(?:is|are|seems?|be)\s(?:also|just as|equally)\s(?:<conclusions.as_good>)(?!\w)")
 _LIKENED = LazyPattern(r"(?<!\w)(?:<conclusions.likened>)(?!\w)")
@@ -35,8 +43,13 @@ _IDENTIFIES = LazyPattern(
     r"(?<!\w)(?:<conclusions.identifies>)(?:'s| is| was| must be| shows| depicts)"
     r"(?: clearly| actually| definitely| indeed)? (?:an? |the )?\Z"
 )
+_CLAUSE = LazyPattern(r"[.;!](?=\s)|\n|。")
+_HEADS = LazyPattern(r"(?:[.;!]\s|\n)[\s*_>-]*\Z")
+_FULL_STOPS = frozenset(".!。")
+_TICKS = frozenset("✓✔✅☑")
+_TICKED = LazyPattern(r"(?:\A|(?<=\n))[^\n]{1,300}[✓✔✅☑][\s*_|]*(?=\n|\Z)")
 _COUNTS = LazyPattern(r"(?<!\w)(?:there (?:are|is)|i (?:can )?(?:see|count))(?: exactly| only| a total of)? \Z")
-_TURNED = LazyPattern(r"(?<!\w)(?:but|however|yet|though)(?!\w)")
+_TURNED = LazyPattern(r"(?<!\w)(?:<doubt.contrast>|though)(?!\w)")
 _YES = LazyPattern(
     r"\W*(?:(?:<yes_no.opening_adverb>)\W{1,3})?(<yes_no.opening_yes>|<yes_no.opening_no>)(?!\w)"
     r"(?!\s+(?:doubt|question|problem|and no|or no))"
@@ -290,7 +303,28 @@ def _stated_last(low: str, pool: list[Mention]) -> Mention | None:
     if chosen and chosen.sure and chosen is pool[-1]:
         return chosen
     only = agreed(last)
-    return only if only and only.alone and _SUPERLATIVE.match(low, only.end) else None
+    if only is None or not only.alone or only.asked or only.tentative:
+        return None
+    return only if _SUPERLATIVE.match(low, only.end) or _EXTREME.search(low, max(end, 0), only.start) else None
+
+
+def _stated_first(low: str, pool: list[Mention]) -> Mention | None:
+    """Return the option that the first clause states, if what follows takes nothing back and states no other."""
+    first = pool[0] if pool else None
+    if first is None or not first.alone or first.asked or first.tentative:
+        return None
+    stop = _CLAUSE.search(low, first.end)
+    others = [mention for mention in pool if mention.index != first.index]
+    if stop is None or any(m.start < stop.start() or m.affirmed for m in others) or _CLAUSE.search(low, 0, first.start):
+        return None
+    if _TURNED.search(low) or _EARLIER.search(low) or CORRECTION.search(low) or not others:
+        return None
+    if _STATES.search(low, 0, first.start):
+        return first
+    # `Blue. The red part …` says blue; `Solar: 20. Wind: 35.` goes through all of them.
+    ended = low[first.end :].lstrip("*_\"'")[:1] in _FULL_STOPS
+    bare = ended and not low[: first.start].strip(" *_\"'")
+    return first if bare and not any(_HEADS.search(low, max(0, m.start - 6), m.start) for m in others) else None
 
 
 def _emphasised(low: str, pool: list[Mention]) -> Mention | None:
@@ -303,7 +337,15 @@ def _emphasised(low: str, pool: list[Mention]) -> Mention | None:
     return agreed([mention for mention in bold if mention.alone and not mention.asked]) if bold else None
 
 
-_SETTLES = (_stated_last, _emphasised, _concluded, _contrasted, _identified)
+def _ticked(low: str, pool: list[Mention]) -> Mention | None:
+    """Return the option of the only line that ends with a tick."""
+    lines = [match.span() for match in _TICKED.finditer(low)] if not _TICKS.isdisjoint(low) else []
+    if len(lines) != 1:
+        return None
+    return next((mention for mention in pool if lines[0][0] <= mention.start < lines[0][1]), None)
+
+
+_SETTLES = (_ticked, _stated_last, _emphasised, _concluded, _contrasted, _identified, _stated_first)
 """Ways to tell which of several option texts is meant, in turn."""
 
 

@@ -1,0 +1,137 @@
+"""Options that are not named whole to which is meant: a surname, a value, or the words of a text among others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from ..cue_words import UNDECIDED
+from ..extraction import Extraction
+from ..label_mentions import label_mentions, text_mentions
+from ..option_set import OptionSet, Reply, compile_options
+from ..polarity import Mention, agreed, judge
+from ..word_lists import END, START, LazyPattern, word_set
+from . import cue, weak
+
+_NAME = re.compile(r"(?:[A-Z][\w'’.-]+ )(?:(?:[A-Z][\w'’.-]*|van|von|de|da|del|der|di|la|le) ){0,3}([A-Z][\w'’-]{3,})")
+"""A name of several words as options write it; its last word is what replies call it by."""
+_WORD = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*")
+_STOP = re.compile(r"[.!?](?=\s)|\n|。")
+_TURNS = LazyPattern(rf"{START}(?:<options.takes_back>){END}|n't|\?")
+_MOST, _SHORTEST = 40, 2
+_LAST = 400
+"""A last sentence longer than this is not compared: a bound on time."""
+
+
+def in_words(options: OptionSet, reply: Reply) -> Extraction | None:
+    """The reply names no option whole: one is called by its last name, or its words alone make the last sentence."""
+    if any(mention.stands for mention in label_mentions(options, reply)) or text_mentions(options, reply):
+        return None
+    if UNDECIDED.search(reply.low):
+        return None
+    chosen = _by_case(options, reply) or _by_name(options, reply) or _by_words(options, reply)
+    return options.pick(reply, chosen, "in_words") if chosen else _by_right_side(options, reply)
+
+
+def _by_case(options: OptionSet, reply: Reply) -> Mention | None:
+    """Return the only option that is written out, where options differ by case alone (`AA`, `Aa`, `aa`)."""
+    texts = options.texts.written
+    alike = len({text.lower() for text in texts}) < len(texts) == len(set(texts))
+    if not alike or min(map(len, texts)) < _SHORTEST:
+        return None
+    places = {text: index for index, text in enumerate(texts)}
+    longest = "|".join(re.escape(text) for text in sorted(texts, key=len, reverse=True))
+    found = list(re.finditer(rf"(?<!\w)(?:{longest})(?!\w)", reply.body))[-_MOST:]
+    mentions = [Mention(places[match.group()], match.start(), match.end()) for match in found]
+    judge(reply.low, mentions)
+    return agreed([mention for mention in mentions if mention.stands and not mention.asked])
+
+
+def _by_name(options: OptionSet, reply: Reply) -> Mention | None:
+    """Return the option whose last name alone is said, and not denied."""
+    names = _last_names(options.texts.written)
+    mentions = sorted(
+        (
+            Mention(index, match.start(), match.end())
+            for name, index in names.items()
+            for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", reply.body)
+        ),
+        key=lambda mention: mention.start,
+    )[-_MOST:]
+    judge(reply.low, mentions)
+    return agreed([mention for mention in mentions if mention.stands and not mention.asked])
+
+
+def _by_right_side(options: OptionSet, reply: Reply) -> Extraction | None:
+    """Where all options give one quantity (`k = 0.1`, `k = 0.2`), read which of its values is announced or found."""
+    values = _right_sides(tuple(options.texts.written))
+    if not values:
+        return None
+    inner, again = compile_options(options.marks, values), Reply(reply.body, reply.offset, reply.finish)
+    verdict = cue.cue(inner, again) or weak.option_text(inner, again) or weak.by_value(inner, again)
+    return Extraction(verdict.letter, "in_words", None, verdict.span) if verdict and verdict.letter else None
+
+
+@lru_cache(maxsize=1024)
+def _right_sides(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what stands after the sign of equality, if all texts have the same before it; else nothing."""
+    sides = [text.partition("=") for text in texts]
+    alike = len({left.strip() for left, _, _ in sides}) == 1 and all(right.strip() for _, _, right in sides)
+    return tuple(right.strip() for _, _, right in sides) if alike else ()
+
+
+def _last_names(texts: Sequence[str]) -> dict[str, int]:
+    """Return the last words of names, each to its option, where every option is a name and no other holds the word."""
+    found = [_NAME.fullmatch(text.strip()) for text in texts]
+    names = {match.group(1): index for index, match in enumerate(found) if match}
+    alike = [word for text in texts for word in set(_WORD.findall(text))]
+    return names if len(names) == len(texts) and all(alike.count(name) == 1 for name in names) else {}
+
+
+def _by_words(options: OptionSet, reply: Reply) -> Mention | None:
+    """Return the only option whose words all stand in the last sentence in order; a denial or doubt chooses none."""
+    start, sentence = _last_sentence(reply.low)
+    said = [(_stem(match.group()), match.end()) for match in _WORD.finditer(sentence)]
+    turns = {_stem(word) for turn in _TURNS.finditer(sentence) for word in turn.group().split()}
+    wanted = [_content(text) for text in options.texts.plain]
+    for spared in (set[str](), set(wanted[0]).intersection(*wanted[1:])):
+        fitting = [
+            (index, end)
+            for index, words in enumerate(wanted)
+            if turns <= set(words) and wanted.count(words) == 1 and (end := _said(words, spared, said)) > 0
+        ]
+        if fitting:
+            return Mention(fitting[0][0], start, start + fitting[0][1]) if len(fitting) == 1 else None
+    return None
+
+
+def _said(words: Sequence[str], shared: set[str], said: Sequence[tuple[str, int]]) -> int:
+    """Return where an option's words end if they are said in order; of those that all options share one is enough."""
+    own = [word for word in words if word not in shared]
+    named = sum(word in shared for word, _ in said)
+    return _in_order(own, said) if own and len(own) + min(named, 1) > 1 else -1
+
+
+def _last_sentence(low: str) -> tuple[int, str]:
+    text = low.rstrip()
+    start = max((stop.end() for stop in _STOP.finditer(text, 0, max(0, len(text) - 1))), default=0)
+    return (start, text[start:]) if len(text) - start <= _LAST else (start, "")
+
+
+def _content(text: str) -> list[str]:
+    return [_stem(word) for word in _WORD.findall(text) if word not in word_set("options.filler")]
+
+
+def _stem(word: str) -> str:
+    return word.removesuffix("s") if len(word) > _SHORTEST + 1 else word
+
+
+def _in_order(words: Sequence[str], said: Sequence[tuple[str, int]]) -> int:
+    """Return where the last of `words` ends if they are all said in this order, else -1."""
+    rest, end = iter(said), -1
+    for wanted in words:
+        end = next((stop for word, stop in rest if word == wanted), -1)
+        if end < 0:
+            return -1
+    return end
