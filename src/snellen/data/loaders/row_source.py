@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -50,6 +51,14 @@ class TableSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return find_tables(path, self.config, self.split) if path.is_dir() else [path]
 
 
+def data_home() -> Path:
+    """Return where datasets are kept when nobody says otherwise: `$SNELLEN_DATA`, or ./data."""
+    return Path(os.environ.get("SNELLEN_DATA") or "data")
+
+
 def resolve(path: str, root: Path | None) -> Path:
-    """Return a path under the data root, if there is one."""
-    return Path(path) if root is None else root / path
+    """Return a path under the data root; told none, the path as it is written, else the one under `data_home`."""
+    if root is not None:
+        return root / path
+    fetched = data_home() / path
+    return fetched if not Path(path).exists() and fetched.exists() else Path(path)
