@@ -50,6 +50,14 @@ class TableSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         path = resolve(self.path, root)
         return find_tables(path, self.config, self.split) if path.is_dir() else [path]
 
+    def picture_root(self, table: Path, root: Path | None) -> Path:
+        """Return the folder that pictures and videos are named in: `image_root` as it resolves, or beside the table."""
+        if not self.image_root:
+            return table.parent
+        told, path = resolve(self.image_root, root), resolve(self.path, root)
+        beside = (folder / self.image_root for folder in (path, table.parent))
+        return told if told.exists() else next((folder for folder in beside if folder.exists()), told)
+
 
 def data_home() -> Path:
     """Return where datasets are kept when nobody says otherwise: `$SNELLEN_DATA`, or ./data."""
