@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pytest
 from command_line import run_command
 from hub_standin import REVISION, hub_standin
 from snellen.api.atlas.card_data import fetch_card_data, verify_card_data
+from snellen.api.listing import list_tasks
 from snellen.core.errors import DataError, EnvironmentProblem, UsageError
 from snellen.core.protocols import LoadContext
 from snellen.data.atlas import card_rows
@@ -175,3 +177,33 @@ def test_only_the_tables_of_config_and_split_are_wanted() -> None:
     assert list(wanted_files(listed, source, "o/n")) == ["a/validation-0.parquet", "documents/x.pdf"]
     with pytest.raises(DataError, match="has no table"):
         list(wanted_files(["README.md"], source, "o/n"))
+
+
+def test_what_fetch_brought_is_found_by_the_same_defaults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`data fetch`, `tasks` and `run` all say $SNELLEN_DATA or ./data: they must mean the same folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SNELLEN_DATA", raising=False)
+    with pytest.raises(DataError, match="no data at 'mmmu-pro' or 'data/mmmu-pro'; `snellen data fetch mmmu-pro`"):
+        list(card_rows.load(Catalog().task("mmmu-pro"), LoadContext()))
+    with hub_standin({"MMMU/MMMU_Pro": DATASET}) as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.address)
+        for home in ("data", "elsewhere"):
+            assert run_command(["data", "fetch", "mmmu-pro"]) == 0
+            samples = list(card_rows.load(Catalog().task("mmmu-pro"), LoadContext()))
+            assert [sample.id for sample in samples] == [row["id"] for row in ROWS], home
+            shutil.rmtree(tmp_path / home)
+            monkeypatch.setenv("SNELLEN_DATA", "elsewhere")
+    capsys.readouterr()
+
+
+def test_the_list_of_tasks_says_built_in_only_of_what_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It said so of thirteen video benchmarks, CURE and LongBench-v2, whose data nobody has brought."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SNELLEN_DATA", raising=False)
+    here = {row["name"]: row["data"] for row in list_tasks()}
+    assert here["eyechart"] == here["video-needle"] == ["built in"]
+    assert not any(here[name] for name in ("lvbench", "video-mme", "cure", "longbench-v2", "niah", "mmmu"))
+    (tmp_path / "data" / "LVBench").mkdir(parents=True)
+    assert next(row["data"] for row in list_tasks() if row["name"] == "lvbench") == ["data/LVBench"]

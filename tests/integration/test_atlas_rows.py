@@ -44,7 +44,7 @@ def test_the_contract_names_protocol_number_interval_and_counts(
     drawn = [draw_letter(("Klee", "Marc"), name) == "Klee" for name in "cde"]
     assert found["peer"]["value"] == pytest.approx((1 + sum(drawn)) / 5)
     assert "draws an option at random" in found["peer"]["why"]
-    assert "1 unread and 2 failed of 5" in found["peer"]["why"]
+    assert "1 unscored and 2 failed of 5" in found["peer"]["why"]
     assert found["peer"]["why"].count(". ") == 0  # one sentence
 
 
@@ -91,10 +91,10 @@ def test_figures_that_the_rows_do_not_allow_are_left_out_and_said(tmp_path: Path
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ([{"id": "a", "options": ["x", "y"], "answer": "A"}], "has no reply"),
-        ([{"id": "a", "options": ["x", "y"], "answer": "Q", "response": "A"}], "'Q' is not among the options"),
+        ([{"id": "a", "options": ["x", "y"], "answer": "A"}], "has no column of replies"),
+        ([{"id": "a", "options": ["x", "y"], "answer": "Q", "response": "A"}], "'Q' read as letter is not among"),
         ([{"id": "a", "options": "__import__('os')", "answer": "A", "response": "A"}], "a choice needs"),
-        ([{"id": "a", "options": ["x", "y"], "answer": "A", "response": "A"}] * 2, "twice"),
+        ([{"id": "a", "options": ["x", "y"], "answer": "A", "response": "A"}] * 2, "are both sample 'a'"),
     ],
 )
 def test_rows_that_cannot_be_scored_are_refused_in_one_line(
@@ -123,3 +123,42 @@ def test_people_see_the_sentence_too(tmp_path: Path, capsys: pytest.CaptureFixtu
     shown = capsys.readouterr().out
     assert "2 scored, 1 unscored, 2 failed of 5" in shown
     assert "draws an option at random" in shown
+
+
+ROW = {"id": "a", "options": ["3", "1", "2"], "answer": "A", "response": "A"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "rows.jsonl has no rows to score"),
+        ([{"q": "x", "gold": "A", "out": "A"}], "has no column of replies (it has q, gold, out); replies stand in"),
+        ([ROW, ROW | {"response": "B"}], "rows 1 and 2 are both sample 'a': give every row an id of its own"),
+        ([ROW | {"answer": "2"}], "answer '2' read as letter is not among the options ('3', '1', '2'); is it the text"),
+        ([ROW | {"answer": 0}], "answer 0 read as letter is not among the options"),
+        ([ROW | {"answer": "E"}], "answer 'E' read as letter is not among the options"),
+    ],
+)
+def test_rows_that_cannot_be_scored_are_refused_in_their_own_words(
+    rows: list[dict[str, Any]], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write(tmp_path / "rows.jsonl", rows)
+    assert run_command(["score", file, "--task", "mmmu-pro"]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_what_an_error_tells_to_set_can_be_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write(tmp_path / "rows.jsonl", [ROW | {"answer": "2", "response": "C"}])
+    found = scored(capsys, file, "--task", "mmmu-pro", "-p", "dataset.answer_kind=text")
+    assert (found["value"], found["n"]) == (1.0, 1)
+    assert run_command(["score", file, "--formulation", "SingleChoice", "-p", "dataset.answer_kind=text"]) == 2
+    assert "-p says nothing here" in capsys.readouterr().err
+
+
+def test_a_row_without_an_answer_is_counted_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Our reading and the tool's have the same reason: two scores, one trial."""
+    file = write(tmp_path / "rows.jsonl", [ROW, ROW | {"id": "b", "answer": None}])
+    found = scored(capsys, file, "--task", "mmmu-pro")
+    assert (found["scored"], found["unscored"], found["reasons"]) == (1, 1, {"no_reference": 1})

@@ -255,6 +255,19 @@ def test_inspect_keeps_its_own_verdicts_and_failures_are_left_out_by_both(capsys
     assert [row["sample"] for row in listed(found["folder"])] == ["2"]
 
 
+def test_a_log_without_completions_is_read_from_its_choices(capsys: pytest.CaptureFixture[str]) -> None:
+    """Older logs keep a reply only in its message; all of them were taken for empty replies."""
+    said = ["ANSWER: B", [{"type": "reasoning", "reasoning": "A?"}, {"type": "text", "text": "It is the dog, B."}]]
+    samples = [
+        inspect_sample(n, "B", output={"choices": [{"message": {"role": "assistant", "content": text}}]})
+        for n, text in enumerate(said)
+    ]
+    found = answer(
+        capsys, "second-opinion", write_json(Path("old.json"), inspect_header(2, 1.0) | {"samples": samples})
+    )
+    assert (found["ours"]["value"], found["ours"]["n"], found["ours"]["unscored"]) == (1.0, 2, 0)
+
+
 def test_rotated_copies_count_as_one_question(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [mcq(1, "B"), mcq(1_000_001, "A", answer="A"), mcq(2, "B"), mcq(1_000_002, "C", answer="A")]
     found = answer(capsys, "second-opinion", write_tsv(Path("small_MMBench_DEV_EN.tsv"), rows))

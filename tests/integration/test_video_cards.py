@@ -117,3 +117,21 @@ def test_a_part_of_a_video_is_the_part_the_row_names(tmp_path: Path) -> None:
 def test_every_card_of_the_suite_has_a_fixture() -> None:
     assert set(Catalog(()).expand("video-quoted")) == set(ROWS)
     assert snellen.__version__
+
+
+@pytest.mark.parametrize("path", ["got/table.jsonl", "got", "data/LVBench"])
+def test_videos_beside_the_table_are_found_as_the_cards_say(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Notes of cards say that table and videos lie in one folder; videos were looked for where the command was typed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SNELLEN_DATA", raising=False)
+    row, video, _ = ROWS["lvbench"]
+    table = Path(path) if path.endswith(".jsonl") else Path(path) / "table.jsonl"
+    (table.parent / video).parent.mkdir(parents=True)
+    table.write_text(json.dumps(row) + "\n")
+    (table.parent / video).write_bytes(b"a video")
+    told = () if path == "data/LVBench" else (("dataset.path", path),)
+    plan = make_plan(RunSettings(tasks=("lvbench",), model="blind/first", overrides=told, output_dir=Path("run")))
+    (sample,) = plan.tasks[0].dataset
+    assert [Path(one.ref) for one in sample.videos] == [table.parent / video]

@@ -128,3 +128,8 @@ def test_house_style(file: Path) -> None:
             assert (node.end_lineno or 0) - node.lineno < LONGEST_FUNCTION, (
                 f"{relative}: {node.name} is longer than {LONGEST_FUNCTION} lines"
             )
+
+
+def test_the_page_shows_the_order_of_rooms_once_and_as_it_is() -> None:
+    page = (SRC.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert [line for line in page.splitlines() if line.startswith("`core · ")] == [f"`{' · '.join(ROOMS)}`"]

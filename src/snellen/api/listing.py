@@ -12,6 +12,11 @@ from ..core.tasks import Task
 from ..data.catalog import Catalog
 from ..report.boards.published import Published, published_for
 
+DRAWN = ("eyechart", "film")
+"""Loaders that bring their data with them."""
+KEPT = ("card", "table")
+"""Loaders whose data has a place of its own under the data root; others are told a file."""
+
 
 def read_task(name: str, catalogs: Sequence[Path] = ()) -> Task:
     """Return one task of the catalog as it would be run."""
@@ -61,14 +66,6 @@ def published_card(task: str, metrics: Mapping[str, Any]) -> Published | None:
 
 
 def _row(task: Task, name: str, data_root: Path | None) -> dict[str, Any]:
-    from ..data.atlas.card_rows import has_card_data  # only the listing needs the machinery behind cards
-    from ..data.reform.card_loader import available, read_card
-
-    needs_files = task.dataset["loader"] == "reform"
-    if task.dataset["loader"] == "card":
-        found = has_card_data(task, data_root)
-    else:
-        found = available(read_card(task), name, data_root) if needs_files else ["built in"]
     return {
         "name": name,
         "form": task.form.value,
@@ -76,5 +73,17 @@ def _row(task: Task, name: str, data_root: Path | None) -> dict[str, Any]:
         "title": task.title,
         "version": task.version,
         "licence": task.licence,
-        "data": found,
+        "data": _data_here(task, name, data_root),
     }
+
+
+def _data_here(task: Task, name: str, data_root: Path | None) -> list[str]:
+    """Return where a task's data lies, or that it is drawn; nothing where somebody must bring it first."""
+    from ..data.atlas.card_rows import has_card_data  # only the listing needs the machinery behind cards
+    from ..data.reform.card_loader import available, read_card
+
+    if task.dataset["loader"] == "reform":
+        return available(read_card(task), name, data_root)
+    if task.dataset["loader"] in DRAWN:
+        return ["built in"]
+    return has_card_data(task, data_root) if task.dataset["loader"] in KEPT else []

@@ -11,6 +11,7 @@ import click
 import msgspec
 from click.core import ParameterSource
 
+from ..core.config import parse_assignment
 from ..core.errors import EnvironmentProblem, UsageError
 from .options import CATALOGS, PATH, PROTOCOL, defaulted, flag, json_flag, repeated
 
@@ -22,7 +23,7 @@ FILES_ONLY = (
     *("formulation", "infer_method", "eval_stability", "multi_round_eval", "annotations", "detailed_keys"),
     *("tokenizer", "output", "option_mark"),
 )
-BY_CARD = ("task", "protocol", "catalogs")
+BY_CARD = ("task", "protocol", "catalogs", "overrides")
 """Options of a table whose replies are read as a card's protocol reads them."""
 RUNS_ONLY = ("likelihood_reduction", "judge_name", "judge_model", "base_url")
 """Options that say nothing of the other kind of source are refused, never ignored."""
@@ -39,6 +40,7 @@ JUDGE_MODEL = "Run folders: the model that judges, provider/name; without it the
 @click.option("--task", help="Files: a benchmark of `snellen tasks`; rows have id, options, answer, response.")
 @PROTOCOL
 @CATALOGS
+@repeated("-p", "overrides", metavar="KEY=VALUE", help="With --task: override any field of the card.")
 @click.option("--profile", help=PROFILE)
 @click.option("--likelihood-reduction", help=REDUCTIONS)
 @click.option("--annotations", type=PATH, help="Questions with right answers, for MultiInference.")
@@ -71,7 +73,9 @@ def score(
     if card["task"] is not None and not source.is_dir():
         return _score_by_card(source, as_json, **card)
     if source.is_dir():
-        _refuse((*FILES_ONLY, "task", "catalogs"), f"{source} is a run folder: it says itself what was asked")
+        _refuse(
+            (*FILES_ONLY, "task", "catalogs", "overrides"), f"{source} is a run folder: it says itself what was asked"
+        )
         own = {name: options[name] for name in RUNS_ONLY}
         return _score_run(source, as_json, profile=profile, convention=convention, protocol=card["protocol"], **own)
     _refuse(BY_CARD, f"{source} is scored by --formulation; --task NAME scores it by a card")
@@ -83,14 +87,23 @@ def score(
     return _score_file(source, formulation, as_json, output, told)
 
 
-def _score_by_card(source: Path, as_json: bool, *, task: str, protocol: str | None, catalogs: tuple[Path, ...]) -> int:
+def _score_by_card(
+    source: Path,
+    as_json: bool,
+    *,
+    task: str,
+    protocol: str | None,
+    catalogs: tuple[Path, ...],
+    overrides: tuple[str, ...],
+) -> int:
     """Score rows as a protocol of a card does; every other option would be ignored, so it is refused."""
     from ..api.atlas.protocol_rows import score_rows
     from .atlas.scored_rows import print_scored_rows
 
     others = ("profile", "convention", *FILES_ONLY, *RUNS_ONLY)
     _refuse(others, f"{source} is read as protocol {protocol or 'official'} of {task} says")
-    print_scored_rows(score_rows(source, task, protocol, catalogs=catalogs), as_json)
+    told = list(map(parse_assignment, overrides))
+    print_scored_rows(score_rows(source, task, protocol, catalogs=catalogs, overrides=told), as_json)
     return 0
 
 

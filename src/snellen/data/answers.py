@@ -91,10 +91,18 @@ def _find_option(value: Any, options: tuple[str, ...], kind: str, where: str) ->
             if _letters(text, options)
             else ""
         )
-        raise DataError(
-            f"{where}: answer {value!r} is not among the options ({', '.join(map(repr, options))}){several}"
-        )
+        raise DataError(f"{where}: answer {value!r} {_not_found(text, options, kind)}{several}")
     return found
+
+
+def _not_found(text: str, options: tuple[str, ...], kind: str) -> str:
+    """Say that an answer names no option; where it does when read otherwise than it was told to be, say so."""
+    shown = ", ".join(map(repr, options))
+    other = [name for name, read in _SINGLE if name != kind and read(text, options) is not None]
+    if kind in ("auto", WHOLE, "text") and not other:
+        return f"is not among the options ({shown})"
+    fix = f"; is it the {' or the '.join(other)}? -p dataset.answer_kind={'|'.join(other)}" if other else ""
+    return f"read as {kind} is not among the options ({shown}){fix}"
 
 
 def _ambiguous(value: Any, options: tuple[str, ...], kind: str, where: str) -> DataError:

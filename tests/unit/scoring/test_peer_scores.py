@@ -193,6 +193,6 @@ def stated(own: float | None, peer: float | None, unscored: int = 0) -> str:
 def test_one_sentence_says_why_the_numbers_differ() -> None:
     assert stated(1.0, 1.0).endswith("prints the same: everything was read.")
     assert "prints 50.00 where ours is 100.00" in stated(1.0, 0.5, unscored=4)
-    assert "also prints this" in stated(0.5, 0.5, unscored=4)
+    assert "prints 50.00 too, though it counts otherwise" in stated(0.5, 0.5, unscored=4)
     assert "prints 0.00 where ours is nothing" in stated(None, 0.0, unscored=4)
     assert stated_protocol(Task("t", {"loader": "table"}), {}) == {}

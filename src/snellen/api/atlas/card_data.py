@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from ...data.atlas.fetch import Fetched, fetch_source, pick_source
 from ...data.atlas.named_protocols import protocols_of
 from ...data.atlas.verify import Verified, verify_data
 from ...data.catalog import Catalog
+from ...data.loaders.row_source import data_home
 
 
 def fetch_card_data(
@@ -28,8 +28,7 @@ def fetch_card_data(
     """Bring the data of a card under the data root, and return what was fetched and where it is."""
     task = _card_task(Catalog(catalogs), name)
     chosen, found = pick_source(read_card_sources(task.dataset, f"task {name!r}"), source, name)
-    root = data_root or Path(os.environ.get("SNELLEN_DATA") or "data")
-    folder = root / str(task.dataset.get("path") or name)
+    folder = (data_root or data_home()) / str(task.dataset.get("path") or name)
     return fetch_source(chosen, found, folder, progress, again=again), folder
 
 

@@ -18,6 +18,7 @@ from ...core.tasks import RunHeader, Task
 from ...core.types import Failure, Form, Prediction, Sample, Score
 from ...data.atlas import card_rows
 from ...data.catalog import Catalog
+from ...data.files.rows import read_rows
 from ...prompt.build import Prompter
 from ...prompt.by_form import PrompterByForm
 from ...scoring.gathered import GatheredTask, Scored
@@ -53,18 +54,28 @@ def score_rows(
     file = Path(path)
     if not file.is_file():
         raise UsageError(f"there is no file {str(path)!r} with rows to score")
+    _check_columns(file)
     catalog, registry = Catalog(catalogs), default_registry()
     told = [("dataset.path", str(file.resolve())), *overrides]
     card = _scorable(catalog.task(task, told, protocol))
     context = LoadContext()
     gathered = GatheredTask(card)
-    scores, options = _score_all(card, context, catalog, registry, gathered)
+    reasons, options = _score_all(card, context, catalog, registry, gathered)
     scored = ScoredTask(card, gathered.tables(), lambda: iter(()))
     result = summarize_task(scored, registry, options, RunHeader("", {}, {}, ""))
-    reasons = Counter(score.reason for score in scores if score.value is None and score.reason)
     notes = [f"{text} ({sum(who.values())})" for text, who in context.notes.items()]
     rows = len(next(iter(gathered.tables().values())))
     return _framed(card, result, reasons, notes, rows)
+
+
+def _check_columns(file: Path) -> None:
+    """Refuse a file of which no row could be scored, before what it lacks is said in the words of a run."""
+    first = next((row for _, row in read_rows(file)), None)
+    if first is None:
+        raise DataError(f"{file.name} has no rows to score")
+    if not set(REPLY_COLUMNS) & set(first):
+        needed = f"replies stand in a column {' or '.join(REPLY_COLUMNS)}"
+        raise DataError(f"{file.name} has no column of replies (it has {', '.join(map(str, first))}); {needed}")
 
 
 def _scorable(task: Task) -> Task:
@@ -83,26 +94,32 @@ def _scorable(task: Task) -> Task:
 
 def _score_all(
     task: Task, context: LoadContext, catalog: Catalog, registry: Registry, gathered: GatheredTask
-) -> tuple[list[Score], dict[str, Any]]:
+) -> tuple[Counter[str], dict[str, Any]]:
+    """Score all rows; return how many trials have which reason not to be scored, and what the scorers were told."""
     options = dict(task.score_options)
     functions = [registry.get("scorer", name) for name in task.scorers]
 
     def score(*trial: Any) -> list[Score]:
         return [one for function in functions for one in function(*trial)]
 
-    kept: list[Score] = []
+    reasons: Counter[str] = Counter()
     trials = _trials(task, context, catalog)
     while batch := list(islice(trials, BATCH)):
         scored: list[Scored] = [(trial, score_trial(task, score, trial, options)) for trial in batch]
         gathered.add(scored)
-        kept += [one for _, scores in scored for one in scores]
-    return kept, options
+        for _, scores in scored:  # ours and the tool's reading of one reply are one trial
+            reasons.update({one.reason for one in scores if one.value is None and one.reason})
+    return reasons, options
 
 
 def _trials(task: Task, context: LoadContext, catalog: Catalog) -> Iterator[Trial]:
     """Yield the rows as trials: the request as the protocol would have made it, the reply as the file has it."""
     prompters: dict[Form, Prompter | PrompterByForm] = {}
+    rows: dict[str, int] = {}
     for row, sample in enumerate(card_rows.load(task, context)):
+        if rows.setdefault(sample.id, row) != row:
+            same = f"rows {rows[sample.id] + 1} and {row + 1} are both sample {sample.id!r}"
+            raise DataError(f"{same}: give every row an id of its own in a column id, or remove one")
         reply, asked = _take_reply(sample, task)
         if asked.form not in prompters:
             prompters[asked.form] = Prompter(task, catalog.prompt(task, asked.form), 0)

@@ -16,7 +16,7 @@ from ...core.tasks import Task
 from ...core.types import Sample
 from ..files.folder_tables import find_tables, list_tables
 from ..files.rows import Row, read_rows
-from ..loaders.row_source import TableSource, resolve
+from ..loaders.row_source import TableSource, data_home, resolve
 from ..loaders.table import load_rows
 from .card_sources import CardSource, choose_source, read_card_sources
 from .row_changes import RowChange, changed_rows
@@ -105,7 +105,8 @@ def find_shape(task: Task, root: Path | None) -> FoundShape:
     path = resolve(str(task.dataset.get("path") or task.name), root)
     if not path.exists():
         fix = f"`snellen data fetch {task.name}` brings it, -p dataset.path=FILE names another place"
-        raise DataError(f"task {task.name!r}: there is no data at {str(path)!r}; {fix}")
+        places = {str(path): None} | ({str(data_home() / path): None} if root is None else {})
+        raise DataError(f"task {task.name!r}: there is no data at {' or '.join(map(repr, places))}; {fix}")
     files = _files(task, sources, path)
     head = list(islice(read_rows(files[0], str(task.dataset.get("sheet", ""))), 1))
     columns = chain.from_iterable(row for _, row in head)

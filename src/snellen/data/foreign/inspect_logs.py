@@ -136,10 +136,16 @@ def _reply(
     error = sample.get("error") or output.get("error")
     if error:
         return None, str(error.get("message") if isinstance(error, dict) else error)
-    text = str(output.get("completion") or "")
+    text = str(output["completion"] or "") if "completion" in output else _said(output, sample.get("attachments") or {})
     if not text:
         damage.add("empty", name)
     return text, None
+
+
+def _said(output: Mapping[str, Any], attachments: Mapping[str, str]) -> str:
+    """Return the texts of the first choice: logs of older versions hold them there and nowhere else."""
+    message = next((choice.get("message") or {} for choice in output.get("choices") or []), {})
+    return _content([{"content": message.get("content")}], attachments)[0]
 
 
 def _finish(output: Mapping[str, Any]) -> str | None:

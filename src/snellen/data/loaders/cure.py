@@ -16,6 +16,7 @@ from ...core.tasks import Task
 from ...core.types import Form, Image, Sample
 from ..files.rows import read_rows
 from .cure_file import CureBox, CureImage, CureItem, read_items
+from .row_source import resolve
 
 PUNCTUATION = " .。!！…"
 INFERENCE = "inference"
@@ -71,7 +72,7 @@ def load(task: Task, context: LoadContext) -> Iterator[Sample]:
         raise UsageError(f"task {task.name!r} needs the annotation file: {settings}")
     find = PictureFinder(source, context.root)
     count = 0
-    for number, item in enumerate(read_items(_resolve(source.path, context.root))):
+    for number, item in enumerate(read_items(resolve(source.path, context.root))):
         if source.items is not None and number >= source.items:
             return
         samples = list(item_samples(item, number, source, find, task.name))
@@ -167,8 +168,8 @@ class PictureFinder:
     """URL -> local file: by a list, by the end of the URL under a root, by the URL itself where it is a path."""
 
     def __init__(self, source: CureSource, root: Path | None) -> None:
-        self._root = _resolve(source.image_root, root) if source.image_root else _resolve(source.path, root).parent
-        self._listed = _read_list(_resolve(source.image_list, root)) if source.image_list else {}
+        self._root = resolve(source.image_root, root) if source.image_root else resolve(source.path, root).parent
+        self._listed = _read_list(resolve(source.image_list, root)) if source.image_list else {}
 
     def __call__(self, url: str) -> str:
         """Return the file's path; where none exists, the one that was looked for, so that it is reported as missing."""
@@ -187,7 +188,3 @@ def _read_list(path: Path) -> dict[str, str]:
             raise DataError(f"{path.name} record {number} must have columns url and path")
         listed[row["url"]] = str(path.parent / row["path"])
     return listed
-
-
-def _resolve(path: str, root: Path | None) -> Path:
-    return Path(path) if root is None else root / path

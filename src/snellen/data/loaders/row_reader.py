@@ -26,7 +26,7 @@ from .row_map import Places, Recognised, RowMap, choose_map, find_places, told
 from .row_markers import AS_TEXTS, RowOptions, read_row_options, settle_markers
 from .row_options import marked_answer, options_in_text, parse_list, parse_literal, repeated
 from .row_pictures import Pictures, looks_like_pictures
-from .row_source import TableSource, resolve
+from .row_source import TableSource
 from .row_videos import RowVideos
 
 SEARCHED_ROWS = 1_000
@@ -49,7 +49,7 @@ class RowReader:
         self.files = files
         self.path = files[0]
         self.notes = context.notes
-        root = self._root = resolve(source.image_root, context.root) if source.image_root else self.path.parent
+        root = self._root = source.picture_root(self.path, context.root)
         kept = self._kept = (context.workdir or cache_folder() / "generated") / "rows"
         context.folders.update(dict.fromkeys(map(str, (root, self.path.parent, kept))))
         self.pictures = Pictures(root, kept, source.pdf_dpi, _remembered(files, context))

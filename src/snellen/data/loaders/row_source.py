@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -49,7 +50,23 @@ class TableSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         path = resolve(self.path, root)
         return find_tables(path, self.config, self.split) if path.is_dir() else [path]
 
+    def picture_root(self, table: Path, root: Path | None) -> Path:
+        """Return the folder that pictures and videos are named in: `image_root` as it resolves, or beside the table."""
+        if not self.image_root:
+            return table.parent
+        told, path = resolve(self.image_root, root), resolve(self.path, root)
+        beside = (folder / self.image_root for folder in (path, table.parent))
+        return told if told.exists() else next((folder for folder in beside if folder.exists()), told)
+
+
+def data_home() -> Path:
+    """Return where datasets are kept when nobody says otherwise: `$SNELLEN_DATA`, or ./data."""
+    return Path(os.environ.get("SNELLEN_DATA") or "data")
+
 
 def resolve(path: str, root: Path | None) -> Path:
-    """Return a path under the data root, if there is one."""
-    return Path(path) if root is None else root / path
+    """Return a path under the data root; told none, the path as it is written, else the one under `data_home`."""
+    if root is not None:
+        return root / path
+    fetched = data_home() / path
+    return fetched if not Path(path).exists() and fetched.exists() else Path(path)

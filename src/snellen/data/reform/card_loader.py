@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from itertools import groupby, islice
 from pathlib import Path
@@ -18,6 +17,7 @@ from ...core.tasks import Task
 from ...core.types import Sample
 from ..files.bundle import MANIFEST, read_bundle
 from ..images.embedded import ImageStore
+from ..loaders.row_source import data_home
 from ..loaders.table import capitalise
 from .corpus import Corpus
 from .formulate import Recipe, build, guard
@@ -119,7 +119,7 @@ def available(card: Card, name: str, root: Path | None) -> list[str]:
 def _folders(card: Card, name: str, root: Path | None) -> list[Path]:
     if card.path:
         return [Path(card.path) if root is None else root / card.path]
-    base = root or Path(os.environ.get("SNELLEN_DATA", "data"))
+    base = root or data_home()
     return [base / name, base / name.rpartition("/")[2], base]
 
 

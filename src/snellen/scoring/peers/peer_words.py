@@ -45,9 +45,11 @@ def _sentence(task: Task, own: Mapping[str, Any], peer: Mapping[str, Any]) -> st
     tool = f"The tool of protocol {task.protocol}"
     if not lost:
         return f"{tool} prints the same: everything was read."
-    what = f"{own['unscored']} unread and {own['failed']} failed of {own['n'] + lost} {own['unit'] or 'trials'}"
+    what = f"{own['unscored']} unscored and {own['failed']} failed of {own['n'] + lost} {own['unit'] or 'trials'}"
     differs = (
-        "also prints this" if peer["value"] == own["value"] else f"prints {_points(peer)} where ours is {_points(own)}"
+        f"prints {_points(peer)} too, though it counts otherwise"
+        if peer["value"] == own["value"]
+        else f"prints {_points(peer)} where ours is {_points(own)}"
     )
     return f"{tool} {differs}: {FALLBACK_WORDS[task.fallback]}; here: {what}."
 
