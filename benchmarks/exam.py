@@ -22,6 +22,7 @@ import numpy as np
 from snellen.sight import procedure
 from snellen.sight.field_lines import field_groups
 from snellen.sight.fits import RESIZED, fit_ellipse, fit_field, fit_frame, fit_hinge
+from snellen.sight.sitting import OBLONG_NARROWER
 from snellen.sight.special import EVEN_SURE, UNEVEN_BELOW
 from snellen.stats.threshold_grid import (
     LATTICE,
@@ -338,7 +339,7 @@ CANVASES = ((448, 448), (896, 896), (1792, 1792), (3584, 3584), (3584, 896), (17
 
 
 def resizing(count: int) -> dict[str, Any]:
-    """Servers that shrink by a side or by area, found from thresholds on six canvases (half width 0.15)."""
+    """Servers that shrink by a side or by area, found from thresholds on six canvases (half width 0.15; oblong ones 0.12)."""
     told = {}
     where = np.arange(np.log(1.2), np.log(400.0), 0.01)
     cases: list[tuple[str, float]] = [("none", 1e9)]
@@ -347,10 +348,12 @@ def resizing(count: int) -> dict[str, Any]:
         right, near = [], []
         for seed in range(count):
             draw = np.random.default_rng([14, seed])
-            acuity, sd = draw.uniform(np.log(4), np.log(12)), 0.15 / 1.96
+            acuity = draw.uniform(np.log(4), np.log(12))
             sides = {"long side": max, "short side": min, "area": lambda size: np.sqrt(size[0] * size[1]), "none": min}
             true = [acuity + max(0.0, np.log(sides[rule](size) / limit)) for size in CANVASES]
-            mass = [np.exp(-0.5 * ((where - t - draw.normal(0, sd)) / sd) ** 2) for t in true]
+            sds = [0.15 / 1.96 * (1.0 if size[0] == size[1] else OBLONG_NARROWER) for size in CANVASES]
+            off = [(where - t - draw.normal(0, sd)) / sd for t, sd in zip(true, sds, strict=True)]
+            mass = [np.exp(-0.5 * one**2) for one in off]
             found = fit_hinge(CANVASES, where, mass)
             right.append(found.rule == rule)
             near.append(found.limit is not None and abs(np.log(found.limit / limit)) < np.log(1.2))
