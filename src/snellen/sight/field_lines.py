@@ -50,11 +50,11 @@ def judge_evenness(log_like: Floats, shifts: Floats) -> Evenness:
     middle, step = shifts.size // 2, float(shifts[1] - shifts[0])
     reach = round(3 * COMMON_SD / step)
     common = np.arange(-reach, reach + 1, _COMMON_STEP)
-    weight = _prior(common * step, COMMON_SD)
-    anyhow = np.array([_spread_evidence(log_like, shifts, spread, common * step, weight) for spread in SPREADS])
+    weight = _prior(_in_ln(common, step), COMMON_SD)
+    anyhow = np.array([_spread_evidence(log_like, shifts, spread, _in_ln(common, step), weight) for spread in SPREADS])
     smooth, away = _smoothed(log_like, step), np.arange(-60, 61, _LINE_STEP)
     away = away[np.abs(away) * step >= LINE_LEAST]
-    prior = _prior(away * step, LINE_SD)
+    prior = _prior(_in_ln(away, step), LINE_SD)
     same = smooth[:, middle + common]  # (cell, common)
     other = smooth[:, np.clip(middle + common[:, None] + away, 0, shifts.size - 1)]  # (cell, common, away)
     lines = {}
@@ -62,7 +62,7 @@ def judge_evenness(log_like: Floats, shifts: Floats) -> Evenness:
         lines[name] = (same[~inside].sum(0) + weight)[:, None] + other[inside].sum(0) + prior
     differs = _log_sums(other + prior)
     few = [np.logaddexp(math.log(1 - part) + same, math.log(part) + differs).sum(0) + weight for part in FEW]
-    return _weigh(anyhow, np.array([_log_sum(table) for table in few]), lines, away * step)
+    return _weigh(anyhow, np.array([_log_sum(table) for table in few]), lines, _in_ln(away, step))
 
 
 def _weigh(anyhow: Floats, few: Floats, lines: dict[str, Floats], away: Floats) -> Evenness:
@@ -89,7 +89,7 @@ def _spread_evidence(log_like: Floats, shifts: Floats, spread: float, common: Fl
 def _smoothed(log_like: Floats, step: float) -> Floats:
     """Return the likelihood of cells that scatter by `WITHIN_SD` around a shift."""
     half = round(4 * WITHIN_SD / step)
-    kernel = np.exp(_prior(np.arange(-half, half + 1) * step, WITHIN_SD))
+    kernel = np.exp(_prior(_in_ln(np.arange(-half, half + 1), step), WITHIN_SD))
     top = log_like.max(1, keepdims=True)
     rows = [np.convolve(np.pad(row, half, mode="edge"), kernel, "valid") for row in np.exp(log_like - top)]
     return np.asarray(np.log(np.maximum(np.array(rows), 1e-300)) + top)
@@ -98,6 +98,10 @@ def _smoothed(log_like: Floats, step: float) -> Floats:
 def _prior(values: Floats, spread: float) -> Floats:
     log = -0.5 * (values / spread) ** 2
     return np.asarray(log - _log_sum(log))
+
+
+def _in_ln(steps: NDArray[np.int64], step: float) -> Floats:
+    return np.asarray(steps * step, np.float64)
 
 
 def _log_sum(values: Floats) -> float:

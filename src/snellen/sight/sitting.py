@@ -21,7 +21,7 @@ from .fixed import FIELD_TRIALS, LOCATE_TRIALS, FixedCourse
 from .plate import Bench, Card, EyeTest, Reading, Stimulus, encode_detail
 from .plates.scenes import CELLS, Locating
 from .procedure import Rules, rules_for
-from .result import threshold_result
+from .result import result_of_both, threshold_result
 from .special import field_result, locate_result
 
 PREFIX = "exam-"
@@ -86,6 +86,8 @@ class Sitting:
         self.order, self.folder, self._notebook, self._stored = order, folder, notebook, stored
         self._enough, self._ears = enough, ears
         self.courses: dict[str, Course] = {name: self._course(name, test) for name, test in order.tests.items()}
+        self._again: dict[str, ThresholdCourse] = {}
+        """Tests that are sat a second time. The first stays in `courses`: what it tells others must not change."""
         self.results: dict[str, dict[str, Any]] = {}
         self.ended = ""
         """Why the exam ended before all was asked; empty when it did not."""
@@ -125,6 +127,9 @@ class Sitting:
         try:
             if await self._prepare(course):
                 await self._ask_rounds(course, ask)
+                if isinstance(course, ThresholdCourse) and not course.consistent:
+                    self._again[name] = course.again()
+                    await self._ask_rounds(self._again[name], ask)
         finally:
             self.results[name] = self._result(name)
             self._say(name, result_words(self.results[name]))
@@ -254,7 +259,8 @@ class Sitting:
     def _result(self, name: str) -> dict[str, Any]:
         course = self.courses[name]
         if isinstance(course, ThresholdCourse):
-            return threshold_result(course)
+            second = self._again.get(name)
+            return threshold_result(course) if second is None else result_of_both(course, second)
         assert isinstance(course, FixedCourse)  # noqa: S101 - there is no third kind
         if isinstance(course.test, Locating):
             return locate_result(course)
