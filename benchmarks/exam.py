@@ -20,7 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from snellen.sight import procedure
+from snellen.sight.field_lines import field_groups
 from snellen.sight.fits import RESIZED, fit_ellipse, fit_field, fit_frame, fit_hinge
+from snellen.sight.sitting import OBLONG_NARROWER
+from snellen.sight.special import EVEN_SURE, UNEVEN_BELOW
 from snellen.stats.threshold_grid import (
     LATTICE,
     ThresholdGrid,
@@ -149,10 +152,20 @@ def ask(grid: ThresholdGrid, belief: Any, places: Any, people: Observers, draw: 
     return rows, belief
 
 
+def far_reach(people: Observers) -> float:
+    """Return where 95 % of what can be right is right, in slopes from the threshold: over all rows, shifted or not."""
+    if not people.row_sd:
+        return float(FAR[people.law])
+    reach, shift = np.arange(0.0, 12.0, 0.01), people.row_sd * np.linspace(-5, 5, 201)
+    weight = np.exp(-0.5 * (shift / people.row_sd) ** 2)
+    share = LAWS[people.law](reach[:, None] + shift) @ weight / weight.sum()
+    return float(np.interp(0.95, share, reach))
+
+
 def tell(people: Observers, sat: Sat) -> dict[str, float]:
     """Return the figures of one cell."""
     inside = (sat.known.low <= people.threshold) & (people.threshold <= sat.known.high)
-    far = people.threshold + FAR[people.law] / people.slope
+    far = people.threshold + far_reach(people) / people.slope
     return {
         "coverage": round(float(inside.mean()), 3),
         "bias": round(float((sat.known.middle - people.threshold).mean()), 3),
@@ -287,34 +300,46 @@ def places(count: int) -> dict[str, Any]:
     return told
 
 
+FIELDS = {
+    "even": (),
+    "a column 1.6 times worse": (4, 9, 14, 19, 24),
+    "five places anywhere 1.6 times worse": (1, 8, 10, 17, 24),
+    "seams at the halves 1.6 times worse": (2, 7, 10, 11, 12, 13, 14, 17, 22),
+}
+
+
 def fields(count: int) -> dict[str, Any]:
-    """An even field, and one whose last column needs letters 1.6 times larger."""
-    told = {}
-    for name, worse in (("even", 1.0), ("a column 1.6 times worse", 1.6)):
-        even, marked = [], []
-        for seed in range(count):
-            draw = np.random.default_rng([13, seed])
-            cell = np.tile(np.arange(25), 6)
-            x = np.log(8) + draw.choice((0.07, 0.29), 150)
-            shift = np.where(cell % 5 == 4, np.log(worse), 0.0)
-            share = 0.1 + 0.88 * LAWS["logistic"](6 * (x - np.log(8) - shift) + draw.normal(0, 0.8, 150))
-            curve = (np.log(8) + draw.normal(0, 0.06), 6 * np.exp(draw.normal(0, 0.15)), 0.02)
-            found = fit_field(x, cell.astype(float), draw.binomial(4, share).astype(float), 4, curve)
-            even.append(found.even)
-            marked.append((np.array(found.low) > 1)[:, 4].mean())
-        calls = {
-            "called even": float(np.mean(np.array(even) > 0.8)),
-            "called uneven": float(np.mean(np.array(even) < 0.4)),
-        }
-        told[name] = calls | {"cells of the last column marked": float(np.mean(marked))}
-    return told
+    """Even fields, and fields some of whose places need letters 1.6 times larger."""
+    return {name: _field_calls(count, np.isin(np.arange(25), worse)) for name, worse in FIELDS.items()}
+
+
+def _field_calls(count: int, worse: Any) -> dict[str, float]:
+    even, marked, lines = [], [], []
+    for seed in range(count):
+        draw = np.random.default_rng([13, seed])
+        cell = np.tile(np.arange(25), 6)
+        x = np.log(8) + draw.choice((0.07, 0.29), 150)
+        shift = np.where(worse[cell], np.log(1.6), 0.0)
+        share = 0.1 + 0.88 * LAWS["logistic"](6 * (x - np.log(8) - shift) + draw.normal(0, 0.8, 150))
+        curve = (np.log(8) + draw.normal(0, 0.06), 6 * np.exp(draw.normal(0, 0.15)), 0.02)
+        found = fit_field(x, cell.astype(float), draw.binomial(4, share).astype(float), 4, curve)
+        even.append(found.even)
+        if worse.any():
+            marked.append((np.array(found.low).ravel() > 1)[worse].mean())
+            lines.append(np.array_equal(field_groups()[found.evenness.line], worse))
+    calls = {
+        "called even": float(np.mean(np.array(even) > EVEN_SURE)),
+        "called uneven": float(np.mean(np.array(even) < UNEVEN_BELOW)),
+    }
+    more = {"worse cells marked": float(np.mean(marked)), "line named": float(np.mean(lines))} if marked else {}
+    return calls | more
 
 
 CANVASES = ((448, 448), (896, 896), (1792, 1792), (3584, 3584), (3584, 896), (1792, 3584))
 
 
 def resizing(count: int) -> dict[str, Any]:
-    """Servers that shrink by a side or by area, found from thresholds on six canvases (half width 0.15)."""
+    """Servers that shrink by a side or by area, found from thresholds on six canvases (half width 0.15; oblong ones 0.12)."""
     told = {}
     where = np.arange(np.log(1.2), np.log(400.0), 0.01)
     cases: list[tuple[str, float]] = [("none", 1e9)]
@@ -323,10 +348,12 @@ def resizing(count: int) -> dict[str, Any]:
         right, near = [], []
         for seed in range(count):
             draw = np.random.default_rng([14, seed])
-            acuity, sd = draw.uniform(np.log(4), np.log(12)), 0.15 / 1.96
+            acuity = draw.uniform(np.log(4), np.log(12))
             sides = {"long side": max, "short side": min, "area": lambda size: np.sqrt(size[0] * size[1]), "none": min}
             true = [acuity + max(0.0, np.log(sides[rule](size) / limit)) for size in CANVASES]
-            mass = [np.exp(-0.5 * ((where - t - draw.normal(0, sd)) / sd) ** 2) for t in true]
+            sds = [0.15 / 1.96 * (1.0 if size[0] == size[1] else OBLONG_NARROWER) for size in CANVASES]
+            off = [(where - t - draw.normal(0, sd)) / sd for t, sd in zip(true, sds, strict=True)]
+            mass = [np.exp(-0.5 * one**2) for one in off]
             found = fit_hinge(CANVASES, where, mass)
             right.append(found.rule == rule)
             near.append(found.limit is not None and abs(np.log(found.limit / limit)) < np.log(1.2))

@@ -92,6 +92,34 @@ def test_silence_is_not_an_error_and_does_not_move_the_threshold(tmp_path: Path)
     assert found_in(result)["orientation"]["no_answer"] > 5
 
 
+class Fickle(Observer):
+    """Reads well, but nothing of the confirming trials of its first sitting (or of all of them)."""
+
+    def seen(self, test: str, sample: Any) -> float:
+        planned = sample.meta["planned"]
+        if planned["stage"] != "confirm":
+            return super().seen(test, sample)
+        self.traits.setdefault("failing", planned["round"])
+        fails = self.traits["every"] or planned["round"] == self.traits["failing"]
+        return 0.0 if fails else super().seen(test, sample)
+
+
+@pytest.mark.parametrize("every", [False, True])
+def test_a_test_whose_retest_disagrees_is_sat_once_more_and_both_are_shown(tmp_path: Path, every: bool) -> None:
+    result = sit(tmp_path / "run", Fickle(every=every), tests=("orientation",))
+    found = found_in(result)["orientation"]
+    before, after = found["sittings"]
+    assert not before["retest"]["consistent"] and after["retest"]["consistent"] != every
+    assert found["trials"] == before["trials"] + after["trials"]
+    assert found["right"] + found["wrong"] + found["no_answer"] + found["failed"] == pytest.approx(found["trials"])
+    assert found["value"] == after["value"]
+    results = json.loads((result.folder / "results.json").read_text("utf-8"))
+    stored = results["tasks"]["exam-orientation"]["metrics"]["threshold"]["value"]
+    assert (found["value"] is None) if every else stored == pytest.approx(found["value"], rel=0.02)
+    assert not (every and any("px" in line["sentence"] for line in result.exam["prescription"]))
+    assert "sat twice" in (result.folder / "prescription.html").read_text("utf-8")
+
+
 def test_a_server_that_refuses_many_pictures_is_named_and_the_rest_is_measured(tmp_path: Path) -> None:
     result = sit(tmp_path / "run", Observer(most_pictures=20), mode="quick", tests=("images",), max_retries=0)
     refused = found_in(result)["images"]["refused"]

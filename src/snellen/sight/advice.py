@@ -141,6 +141,8 @@ def words_of(result: Mapping[str, Any]) -> dict[str, Any]:
         words |= {"axis": result["ellipse"]["axis"], "ratio": say(result["ellipse"]["ratio"])}
     if "mirrored" in result:
         words["mirrored_percent"] = f"{100 * result['mirrored']['share']:.0f}"
+    if result.get("line"):
+        words |= {"line": result["line"]["name"], "line_factor": say(result["line"]["factor"])}
     if "frame" in result:
         words |= {"frame": result["frame"], "target": math.ceil(2 * result["q95_px"])}
     return words

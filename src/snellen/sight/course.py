@@ -14,6 +14,8 @@ from .plate import Bench, EyeTest
 from .procedure import MEASURED, OPEN, Rules, confirming_places, finished, first_places, is_ready, next_places, verdicts
 
 BLANKS = 4
+NOT_CONSISTENT = 0.01
+"""Confirming trials that chance takes so far off so rarely do not agree with what went before."""
 FULLY_READY = 0.85
 """This share of easy trials right: go on at once; between that and `is_ready` so many more are asked first."""
 
@@ -122,6 +124,17 @@ class ThresholdCourse:
             self.belief = self.learn(self.grid, [o for o in outcomes if o.reading], self.belief)
             if self._before is not None:
                 self._over = True
+
+    @property
+    def consistent(self) -> bool:
+        """Tell whether the confirming trials came out as expected; so it is without any."""
+        return self._retest()[2] >= NOT_CONSISTENT
+
+    def again(self) -> ThresholdCourse:
+        """Return the test to be sat once more: its rounds go on counting, so that its stimuli are others."""
+        anew = ThresholdCourse(self.name, self.test, self.seed, self.rules, blanks=False)
+        anew.bench, anew._round = self.bench, self._round
+        return anew
 
     def settle(self) -> Settled:
         """Return what is known now, on a finer grid."""

@@ -11,7 +11,7 @@ from ..core.types import Estimate, Prediction, Request, Sample, Score
 from ..scoring.scorers.replies import answer_text
 from .cards import exam_cards, eye_test
 from .course import ThresholdCourse
-from .exam_trials import BLANK, Outcome, Planned
+from .exam_trials import BLANK, Outcome, Planned, last_sitting
 from .plate import EyeTest, Reading
 from .procedure import MEASURED, rules_for
 
@@ -52,7 +52,7 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
 
 
 def thresholds(table: Any, options: Mapping[str, Any]) -> Mapping[str, Estimate]:
-    """Return `threshold` in the unit of the test, fitted to all stored trials as the exam fits them."""
+    """Return `threshold` in the unit of the test, fitted to the trials of its last sitting as the exam does."""
     pairs = list(table.scores() if hasattr(table, "scores") else table)
     names = {str(sample.meta["test"]) for sample, _ in pairs}
     if len(names) != 1:
@@ -62,7 +62,7 @@ def thresholds(table: Any, options: Mapping[str, Any]) -> Mapping[str, Estimate]
     if card is None or card.plate in ("locating", "field"):
         return {}
     course = ThresholdCourse(name, eye_test(name), 0, rules_for("standard", rows=card.glyphs > 1), blanks=False)
-    course.outcomes = [_outcome(sample, item) for sample, item in pairs]
+    course.outcomes = last_sitting([_outcome(sample, item) for sample, item in pairs])
     course.ready = True
     settled = course.settle()
     if settled.known is None or settled.verdict != MEASURED:

@@ -67,6 +67,14 @@ def count_outcomes(outcomes: Sequence[Outcome]) -> Counts:
     return Counts(round(right, 3), round(wrong, 3), kinds["none"], kinds["failed"], len(outcomes))
 
 
+def last_sitting(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Return the trials of the last time a test was sat: one whose re-test disagreed began anew with easy trials."""
+    easy = max((outcome.planned.round for outcome in outcomes if outcome.planned.stage == EASY), default=0)
+    confirmed = [o.planned.round for o in outcomes if o.planned.stage == CONFIRM and o.planned.round < easy]
+    start = max(confirmed, default=-1) + 1
+    return [outcome for outcome in outcomes if outcome.planned.round >= start]
+
+
 def generator(*parts: str | int | float) -> np.random.Generator:
     """Return a generator of arrays that depends on its purpose alone."""
     return np.random.default_rng(derive_seed(*parts))

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..stats.intervals import Floats
 from ..stats.threshold_grid import cell_quantiles, logistic_curve
+from .field_lines import SPREADS, Evenness, judge_evenness
 
 HUES = ("red", "orange", "yellow", "yellow-green", "green", "blue-green", "blue", "purple")
 """Names of the a*b* plane every 45 degrees from the red end."""
@@ -133,12 +134,13 @@ class Field(NamedTuple):
     even: float
     """The probability that the cells differ by no more than a tenth (standard deviation of the logarithm)."""
     spread: float
+    evenness: Evenness
 
 
 def fit_field(x: Floats, cell: Floats, right: Floats, glyphs: int, curve: tuple[float, float, float]) -> Field:
     """Fit a shift of the threshold a cell, shrunk together; `curve` is the acuity there: threshold, slope, lapse."""
     cells, (threshold, slope, lapse) = FIELD_CELLS, curve
-    shifts, spreads = np.linspace(-1.6, 1.6, 161), np.array([0.01, 0.05, 0.1, 0.2, 0.4, 0.8])
+    shifts, spreads = np.linspace(-1.6, 1.6, 161), SPREADS
     log_like = np.zeros((cells, shifts.size))
     for place, number, hits in zip(x, cell.astype(int), right, strict=True):
         share = 0.1 + (0.9 - lapse) * logistic_curve(slope * (place - threshold - shifts))
@@ -158,8 +160,8 @@ def fit_field(x: Floats, cell: Floats, right: Floats, glyphs: int, curve: tuple[
     ends = np.exp(ends - np.median(ends[:, 1]))
     side = math.isqrt(cells)
     low, middle, high = (np.round(ends[:, part].reshape(side, side), 3).tolist() for part in range(3))
-    even = float(weights[spreads <= 0.1].sum())
-    return Field(middle, low, high, even, math.exp(float(weights @ np.log(spreads))))
+    found = judge_evenness(log_like, shifts)
+    return Field(middle, low, high, found.even, math.exp(float(weights @ np.log(spreads))), found)
 
 
 class Hinge(NamedTuple):

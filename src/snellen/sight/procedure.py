@@ -44,7 +44,8 @@ def rules_for(mode: str, *, rows: bool, half_width: float | None = None) -> Rule
     width, length = half_width or PRECISION[mode], LONGER[mode]
     confirm = 0 if mode == "quick" else 8 if rows else 32
     if rows:
-        return Rules(width, 8, 4, 16 if mode == "quick" else 32, round(128 * length), 8, confirm)
+        # rows tell eight times as much as a trial: smaller rounds choose better, and 16 rows may be enough
+        return Rules(width, 4, 4, 16, round(128 * length), 8, confirm)
     return Rules(width, 8, 8, 24, round(240 * length), 16, confirm)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..stats.intervals import Floats
 from ..stats.threshold_grid import LAPSES, SLOPES, Known, ThresholdGrid, right_share
-from .course import Settled, ThresholdCourse
+from .course import NOT_CONSISTENT, Settled, ThresholdCourse
 from .exam_trials import BLANK, CONFIRM, Outcome, count_outcomes, generator
 from .fits import fit_ellipse, numerosity
 from .plate import Reading
@@ -21,7 +21,6 @@ from .procedure import CEILING, FLOOR, MEASURED, OPEN, UNEVEN
 HABIT = 0.7
 """One answer to blank pictures so often is a habit, and is named."""
 CURVE_POINTS, CURVE_DRAWS = 33, 200
-NOT_CONSISTENT = 0.01
 
 
 def threshold_result(course: ThresholdCourse) -> dict[str, Any]:
@@ -43,6 +42,29 @@ def threshold_result(course: ThresholdCourse) -> dict[str, Any]:
         result |= _more(course)
         result |= _by_ellipse(result)
     return result
+
+
+COUNTED = ("trials", "right", "wrong", "no_answer", "failed", "rounds")
+SITTING = ("verdict", "value", "ci95", "x95", "x95_upper90", "retest", "trials")
+
+
+def result_of_both(first: ThresholdCourse, second: ThresholdCourse) -> dict[str, Any]:
+    """Return what exam.json says of a test sat twice, because its first re-test did not agree: both are shown.
+
+    The second counts where it found a value; advice rests on it only where the two intervals meet.
+    """
+    both = threshold_result(first), threshold_result(second)
+    told = both[1] if both[1]["value"] is not None else both[0]
+    sums = {name: round(both[0][name] + both[1][name], 3) for name in COUNTED}
+    shown = [{name: one.get(name) for name in SITTING} for one in both]
+    if told is both[1] and told["retest"] and not _meet(both[0]["ci95"], told["ci95"]):
+        told["retest"] = told["retest"] | {"consistent": False}
+    blank = {"blanks": both[0]["blanks"], "habit": both[0]["habit"]}
+    return told | sums | blank | {"sittings": shown}
+
+
+def _meet(first: list[float] | None, second: list[float]) -> bool:
+    return first is None or (first[0] <= second[1] and second[0] <= first[1])
 
 
 def _figures(course: ThresholdCourse, settled: Settled, known: Known) -> dict[str, Any]:

@@ -18,10 +18,10 @@ from .course import Course, ThresholdCourse
 from .exam_scorer import read_outcome
 from .exam_trials import BLANK, EASY, Outcome, Planned
 from .fixed import FIELD_TRIALS, LOCATE_TRIALS, FixedCourse
-from .plate import Bench, EyeTest, Reading, Stimulus, encode_detail
+from .plate import Bench, Card, EyeTest, Reading, Stimulus, encode_detail
 from .plates.scenes import CELLS, Locating
-from .procedure import rules_for
-from .result import threshold_result
+from .procedure import Rules, rules_for
+from .result import result_of_both, threshold_result
 from .special import field_result, locate_result
 
 PREFIX = "exam-"
@@ -29,6 +29,8 @@ PREFIX = "exam-"
 PROBE = 1
 COLOUR_LEAST = {"quick": 64, "standard": 160, "fine": 320}
 """An ellipse has more to tell than one threshold."""
+OBLONG_NARROWER = 0.8
+"""Oblong canvases alone tell a limit of the short side from one of the area: their intervals are made narrower."""
 
 
 class Order(NamedTuple):
@@ -84,6 +86,8 @@ class Sitting:
         self.order, self.folder, self._notebook, self._stored = order, folder, notebook, stored
         self._enough, self._ears = enough, ears
         self.courses: dict[str, Course] = {name: self._course(name, test) for name, test in order.tests.items()}
+        self._again: dict[str, ThresholdCourse] = {}
+        """Tests that are sat a second time. The first stays in `courses`: what it tells others must not change."""
         self.results: dict[str, dict[str, Any]] = {}
         self.ended = ""
         """Why the exam ended before all was asked; empty when it did not."""
@@ -115,9 +119,7 @@ class Sitting:
             return FixedCourse(name, test, seed, places=LOCATE_TRIALS, trials=LOCATE_TRIALS)
         if test.card.plate == "field":
             return FixedCourse(name, test, seed, places=CELLS * CELLS, trials=FIELD_TRIALS[mode])
-        rules = rules_for(mode, rows=test.card.glyphs > 1, half_width=self.order.half_width)
-        if name == "colour":
-            rules = rules._replace(least=COLOUR_LEAST[mode], confirm=0)
+        rules = rules_of_test(name, test.card, mode, self.order.half_width)
         return ThresholdCourse(name, test, seed, rules, blanks=mode != "quick")
 
     async def _sit(self, name: str, ask: Ask) -> None:
@@ -125,6 +127,9 @@ class Sitting:
         try:
             if await self._prepare(course):
                 await self._ask_rounds(course, ask)
+                if isinstance(course, ThresholdCourse) and not course.consistent:
+                    self._again[name] = course.again()
+                    await self._ask_rounds(self._again[name], ask)
         finally:
             self.results[name] = self._result(name)
             self._say(name, result_words(self.results[name]))
@@ -254,11 +259,22 @@ class Sitting:
     def _result(self, name: str) -> dict[str, Any]:
         course = self.courses[name]
         if isinstance(course, ThresholdCourse):
-            return threshold_result(course)
+            second = self._again.get(name)
+            return threshold_result(course) if second is None else result_of_both(course, second)
         assert isinstance(course, FixedCourse)  # noqa: S101 - there is no third kind
         if isinstance(course.test, Locating):
             return locate_result(course)
         return field_result(course, self.results.get(course.test.card.needs[0], {}))
+
+
+def rules_of_test(name: str, card: Card, mode: str, half_width: float | None = None) -> Rules:
+    """Return how long a test is asked: by its mode, more for an ellipse and for canvases that are not square."""
+    rules = rules_for(mode, rows=card.glyphs > 1, half_width=half_width)
+    if name == "colour":
+        return rules._replace(least=COLOUR_LEAST[mode], confirm=0)
+    if name.startswith("resolution-") and card.canvas[0] != card.canvas[1]:
+        return rules._replace(half_width=OBLONG_NARROWER * rules.half_width)
+    return rules
 
 
 def outcome_of(test: EyeTest, planned: Planned, sample: Sample, prediction: Prediction) -> Outcome:

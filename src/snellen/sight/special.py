@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .exam_trials import Outcome, count_outcomes, generator
+from .field_lines import Evenness
 from .fits import RESIZED, Frame, fit_field, fit_frame, fit_hinge
 from .fixed import FixedCourse
 from .plate import Reading
@@ -21,6 +22,8 @@ LEAST_ANSWERS = 12
 """Fewer answers than this tell no frame and no field."""
 EVEN_SURE, UNEVEN_BELOW = 0.8, 0.4
 """How probable an even field must be to be called even, and below which it is called uneven."""
+LINE_SURE = 0.8
+"""So probable must one line of a field be before it is named."""
 TOKENS_GROW = 1.3
 """Twice the side is four times the area: tokens that grow by less than this do not follow it."""
 AGREE = 0.3
@@ -83,7 +86,16 @@ def field_result(course: FixedCourse, needed: Mapping[str, Any]) -> dict[str, An
     marked = np.argwhere((low > 1) | (high < 1)).tolist()
     worst = max(max(row) for row in field.factor)
     figures = {"factor": field.factor, "low": field.low, "high": field.high, "even": round(field.even, 4)}
-    return result | figures | {"verdict": verdict, "value": round(worst, 3), "marked": marked}
+    line = _line_figures(field.evenness) if verdict == UNEVEN else None
+    return result | figures | {"verdict": verdict, "value": round(worst, 3), "marked": marked, "line": line}
+
+
+def _line_figures(found: Evenness) -> dict[str, Any] | None:
+    """Return the row, column, border or seam that a field differs along, where one is likelier than all else."""
+    if found.line_probability <= LINE_SURE:
+        return None
+    told = {"factor": round(found.line_factor, 3), "probability": round(found.line_probability, 4)}
+    return {"name": found.line} | told
 
 
 def _field_row(outcome: Outcome) -> tuple[float, float, float, float]:

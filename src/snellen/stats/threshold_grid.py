@@ -37,6 +37,7 @@ SHARED_TRIALS = 20.0
 TRUST_TRIAL, TRUST_ROW = 0.87, 0.8
 """What a trial or a row counts: less than one, because observers are not quite the model (other laws, other
 correlations); chosen so that intervals cover in the simulation of `benchmarks/exam.py`."""
+_SLOPE_PRIOR = -0.5 * ((np.log(SLOPES) - math.log(USUAL_SLOPE)) / SLOPE_SPREAD) ** 2
 _TIES = 6
 _TINY = 1e-6
 _MARGIN_STEPS = round(MARGIN / LATTICE)
@@ -155,10 +156,9 @@ class ThresholdGrid:
 
     def start(self, observers: int = 1, lapses: Floats | None = None) -> Belief:
         """Return the prior: thresholds flat, slopes log-normal, lapses as `lapses` (ln, a row an observer) or flat."""
-        slopes = -0.5 * ((np.log(SLOPES) - math.log(USUAL_SLOPE)) / SLOPE_SPREAD) ** 2
         ways = CORRELATIONS.size if self.glyphs > 1 else 1
         flat = np.zeros((observers, LAPSES.size)) if lapses is None else lapses
-        inner = (slopes[None, :, None] + flat[:, None, :]).reshape(observers, 1, -1, 1)
+        inner = (_SLOPE_PRIOR[None, :, None] + flat[:, None, :]).reshape(observers, 1, -1, 1)
         belief = np.broadcast_to(inner, (observers, self.thresholds.size, inner.shape[2], ways)).copy()
         return _normal(belief)
 
@@ -254,7 +254,8 @@ class ThresholdGrid:
         slopes = share.reshape(*each.shape, SLOPES.size, -1).sum(3)
         reach = (self.thresholds[:, None] + FAR / SLOPES).ravel()
         order = np.argsort(reach)
-        far = np.array([_quantiles_of(reach[order], row.ravel()[order], (0.025, 0.5, 0.9, 0.975)) for row in slopes])
+        parts = (0.025, 0.5, 0.9, 0.975)
+        far = np.array([_quantiles_of(reach[order], row.ravel()[order], parts) for row in _without_usual_slope(slopes)])
         lapse = share.sum((1, 3)).reshape(-1, SLOPES.size, LAPSES.size).sum(1) @ LAPSES
         correlation = share.sum((1, 2)) @ (CORRELATIONS if self.glyphs > 1 else CORRELATIONS[:1])
         slope = np.exp(slopes.sum(1) @ np.log(SLOPES))
@@ -262,6 +263,15 @@ class ThresholdGrid:
         above = each[:, self._steps > self.levels - 1].sum(1)
         reached = (far[:, 1], far[:, 0], far[:, 3], far[:, 2])
         return Known(ends[:, 0], ends[:, 1], ends[:, 2], *reached, slope, lapse, correlation, below, above)
+
+
+def _without_usual_slope(mass: Floats) -> Floats:
+    """Return the posterior (observer, threshold, slope) had every slope been as likely before.
+
+    A bound beside the threshold must hold for the shallow as for the steep; a usual slope would draw it to its own.
+    """
+    flat = mass / np.exp(_SLOPE_PRIOR)
+    return np.asarray(flat / flat.sum((1, 2), keepdims=True))
 
 
 def _in_x(steps: Places) -> Floats:

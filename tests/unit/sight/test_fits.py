@@ -10,6 +10,7 @@ import pytest
 
 from snellen.sight.advice import advice_rules, prescribe, words_of
 from snellen.sight.cards import exam_cards
+from snellen.sight.field_lines import field_groups
 from snellen.sight.fits import RESIZED, fit_ellipse, fit_field, fit_frame, fit_hinge, numerosity
 from snellen.sight.lab import chroma_of, lab_to_rgb
 from snellen.sight.special import coordinate_witness, resolution_result, token_witness
@@ -98,6 +99,33 @@ def test_an_even_field_is_even() -> None:
     assert field.even > 0.8 and len(field.factor) == 5
 
 
+def sat_field(worse: np.ndarray, factor: float, seed: int) -> Any:
+    """A field of 150 groups of four letters, whose `worse` cells need letters `factor` times larger."""
+    draw = np.random.default_rng([21, seed])
+    cell = np.tile(np.arange(25), 6)
+    x = math.log(8) + draw.choice((0.07, 0.29), 150)
+    shift = np.where(worse[cell], math.log(factor), 0.0)
+    share = 0.1 + 0.88 / (1 + np.exp(-6 * (x - math.log(8) - shift) - draw.normal(0, 0.8, 150)))
+    return fit_field(x, cell.astype(float), draw.binomial(4, share).astype(float), 4, (math.log(8), 6.0, 0.02))
+
+
+def test_a_worse_column_is_found_uneven_and_named() -> None:
+    column = np.arange(25) % 5 == 4
+    found = [sat_field(column, 1.6, seed) for seed in range(25)]
+    assert sum(field.even < 0.4 for field in found) >= 24
+    assert sum(field.evenness.line == "right column" for field in found) >= 24
+    assert np.mean([field.evenness.line_factor for field in found]) == pytest.approx(1.6, rel=0.12)
+
+
+def test_even_fields_stay_even() -> None:
+    assert sum(sat_field(np.zeros(25, bool), 1.0, seed).even > 0.8 for seed in range(25)) >= 23
+
+
+@pytest.mark.parametrize("name", ["seams at the halves", "seams at the thirds", "border"])
+def test_seams_of_tiles_and_the_border_are_told_from_columns(name: str) -> None:
+    assert sat_field(field_groups()[name], 1.6, 3).evenness.line == name
+
+
 def test_no_limit_is_named_where_all_thresholds_are_equal() -> None:
     places = np.arange(0.2, 6.0, 0.01)
     mass = [np.exp(-0.5 * ((places - 1.9) / 0.07) ** 2) for _ in range(4)]
@@ -133,6 +161,7 @@ def test_every_rule_speaks_of_a_test_there_is_and_of_words_there_are() -> None:
     everything = measured(8.0, bound=2.0, ellipse={"axis": "red–green", "ratio": 2.0}, mirrored={"share": 0.6}) | {
         "frame": "pixels",
         "q95_px": 12.0,
+        "line": {"name": "border", "factor": 1.4},
     }
     words = words_of(everything)
     for rule in advice_rules():

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from snellen.sight import procedure
-from snellen.stats.threshold_grid import LATTICE, ThresholdGrid, logistic_curve
+from snellen.sight.cards import exam_cards
+from snellen.sight.sitting import rules_of_test
+from snellen.stats.threshold_grid import FAR, LATTICE, SLOPES, ThresholdGrid, logistic_curve
 
 
 def sit(threshold: float, guess: float, seed: int, lapse: float = 0.02) -> tuple[str, float, float, int]:
@@ -68,3 +70,24 @@ def test_a_guesser_is_not_ready() -> None:
     assert not procedure.is_ready(3, 8)
     assert procedure.is_ready(7, 8)
     assert not procedure.is_ready(0, 0)
+
+
+def test_rows_may_end_after_sixteen_and_are_chosen_four_at_a_time() -> None:
+    rules = procedure.rules_for("standard", rows=True)
+    assert (rules.batch, rules.least) == (4, 16)
+
+
+def test_oblong_canvases_are_measured_more_narrowly_than_square_ones() -> None:
+    cards = {name: card for name, card in exam_cards().items() if name.startswith("resolution-")}
+    widths = {card.canvas[0] == card.canvas[1]: rules_of_test(name, card, "standard") for name, card in cards.items()}
+    assert widths[False].half_width == 0.8 * widths[True].half_width
+
+
+def test_the_bound_of_x95_takes_no_slope_for_usual() -> None:
+    grid = ThresholdGrid(0.0, 3.4, 0.25)
+    belief = grid.start()
+    belief[:, np.arange(grid.thresholds.size) != grid.thresholds.size // 2] -= 60.0
+    known = grid.known(belief)
+    reach = known.far_bound[0] - known.middle[0]
+    # seven slopes alike: nine tenths lie between the two shallowest, nearer to the shallowest
+    assert FAR * (0.7 / SLOPES[0] + 0.3 / SLOPES[1]) < reach < FAR / SLOPES[0]

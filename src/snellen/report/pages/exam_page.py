@@ -69,9 +69,17 @@ def _notices(exam: Mapping[str, Any]) -> Html | None:
         if again and not again["consistent"]:
             told = f"re-test read {again['right']:.0%}, expected {again['expected']:.0%}"
             words.append(f"{name}: not consistent: {told}.")
+        if result.get("sittings"):
+            words.append(f"{name}: sat twice, the first re-test did not agree: {_sittings(result)}.")
         if result.get("gradual"):
             words.append(f"{name}: gradual, no sharp threshold.")
     return tag("ul", *(tag("li", one) for one in words), class_="notice", role="note") if words else None
+
+
+def _sittings(result: Mapping[str, Any]) -> str:
+    """Return what each sitting of a test found, in its unit."""
+    found = ["no value" if one["value"] is None else say(one["value"]) for one in result["sittings"]]
+    return f"first {found[0]}, then {found[1]} {result['unit']}"
 
 
 def _box(exam: Mapping[str, Any]) -> Html:
