@@ -97,7 +97,7 @@ def test_a_degraded_folder_keeps_names_and_measures_the_loss(tmp_path: Path) -> 
         page.sha256 for page in degraded.documents["d"].pages
     ]
     old = degrade(tmp_path / "clean", tmp_path / "old", ["rotation:1", "blur:4"], 3, calibrated=1)
-    assert (degraded.calibration, old.calibration, clean.calibration) == (2, 1, None)
+    assert (degraded.calibration, old.calibration, clean.calibration) == (3, 1, None)
     assert read_manifest(tmp_path / "old").calibration == 1
     other = degrade(tmp_path / "clean", tmp_path / "other", ["gaussian_noise:2"], 4)
     assert len({page.sha256 for page in other.documents["d"].pages}) == len(other.documents["d"].pages)
@@ -131,7 +131,7 @@ def test_recipes_are_checked_before_anything_is_written(tmp_path: Path) -> None:
         'families = ["jpeg"]\nseverities = [1, 5]\n[[variant]]\nname = "scan"\nsteps = ["rotation:1", "jpeg:2"]\n'
     )
     assert [variant.folder for variant in read_recipe(path).variants()] == ["scan", "jpeg_1", "jpeg_5"]
-    assert read_recipe(path).calibration == 2
+    assert read_recipe(path).calibration == 3
     path.write_text('families = ["jpeg"]\ncalibration = 1\n')
     assert read_recipe(path).calibration == 1
     for text, error in (
