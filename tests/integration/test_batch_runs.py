@@ -224,6 +224,16 @@ def test_what_batches_cannot_do_is_refused(more: dict[str, Any], why: str, rows:
         snellen.run(snellen.RunSettings(**settings, output_dir=tmp_path / "run", **more))
 
 
+@pytest.mark.parametrize("flags", [["--batch-leave"], ["--batch-rest", "live"], ["--batch-lines", "9"]])
+def test_flags_of_batches_are_not_ignored_where_batch_was_forgotten(
+    flags: list[str], rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It would ask live, at twice the price, and say nothing."""
+    served = ["--model", "openai/mock", "--base-url", "http://127.0.0.1:9/v1"]
+    assert run_command(["run", rows, *served, "-o", tmp_path / "run", *flags]) == 2
+    assert f"{flags[0]} says nothing without --batch" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("model", ["openrouter/x", "blind/first"])
 def test_a_provider_without_batches_is_named(model: str, rows: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"--batch: .* has no batches; openai, azure"):

@@ -113,7 +113,8 @@ def test_compare_tells_of_unpaired_and_unscored(tmp_path: Path, capsys: pytest.C
     code, out, _ = run(capsys, "compare", first, second, "--flips", "0")
     assert code == 0
     assert "unpaired samples: 0 only in a, 28 only in b" in out
-    assert "trials without a score: 0 and 39" in out
+    assert "trials without a score: 0 and 39, counted as 0, an error as 1 (--scored-only leaves them out)" in out
+    assert "trials without a score: 0 and 39, left out" in run(capsys, "compare", first, second, "--scored-only")[1]
     assert "worse: q" not in out
     _, body, _ = run(capsys, "compare", first, second, "--scored-only", "--json")
     (result,) = json.loads(body)["tasks"]["toy"]

@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec.structs import fields
+
 from ...core.clock import SystemClock
 from ...core.errors import UsageError
 from ...core.protocols import Capability, Inferencer, Model
@@ -39,6 +41,7 @@ def check_batch_settings(plan: Plan, settings: RunSettings) -> None:
         if kept is not None and kept.open:
             there = f"{plan.folder} has {kept.waiting} requests in batches"
             raise UsageError(f"{there}: add --batch to collect them, or `snellen batch cancel {plan.folder}` first")
+        _refuse_idle(settings)
         return
     batched_by(plan.model)
     for planned in plan.tasks:
@@ -49,6 +52,18 @@ def check_batch_settings(plan: Plan, settings: RunSettings) -> None:
         raise UsageError("--until-ci looks at replies as they come, and --batch brings them all at once: give one")
     if settings.stream:
         raise UsageError("--stream: nothing is streamed by --batch; leave one of them out")
+
+
+ONLY_BATCHES = {"batch_leave": "--batch-leave", "batch_rest": "--batch-rest", "batch_lines": "--batch-lines"}
+"""Settings that say how batches are made; how often one looks at them changes nothing where there are none."""
+
+
+def _refuse_idle(settings: RunSettings) -> None:
+    """Refuse settings of batches where none are made: who leaves --batch out would pay twice without being told."""
+    usual = {field.name: field.default for field in fields(RunSettings) if field.name in ONLY_BATCHES}
+    for name, value in usual.items():
+        if getattr(settings, name) != value:
+            raise UsageError(f"{ONLY_BATCHES[name]} says nothing without --batch: add --batch, or leave it out")
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ def compare(runs: tuple[Path, ...], *, flips: int, form: str, as_json: bool, **w
         sys.stdout.write(_in_form(results, form))
         return
     for name, comparisons in results.items():
-        show(name, comparisons, flips)
+        show(name, comparisons, flips, scored_only=which["scored_only"])
     for line in moved_lines(moved):
         click.echo(line)
 
@@ -58,7 +58,7 @@ def _in_form(results: Mapping[str, Sequence[Comparison]], form: str) -> str:
     return render(sheets_of(results, names), form)
 
 
-def show(task: str, comparisons: list[Comparison], flips: int) -> None:
+def show(task: str, comparisons: list[Comparison], flips: int, *, scored_only: bool = False) -> None:
     """Print one task: for each metric a table of all pairs, then who flipped and where the runs part."""
     from rich import box
     from rich.table import Table
@@ -76,7 +76,7 @@ def show(task: str, comparisons: list[Comparison], flips: int) -> None:
             table.add_row(*_row(one))
         console.print(table)
         for one in chosen:
-            for line in _details(one, flips):
+            for line in (*_details(one, flips), *_unscored(one, scored_only)):
                 console.print(line, markup=False)
 
 
@@ -106,8 +106,13 @@ def _details(one: Comparison, flips: int) -> Iterator[str]:
     if one.only_first or one.only_second:
         first, second = len(one.only_first), len(one.only_second)
         yield f"  unpaired samples: {first} only in {one.first}, {second} only in {one.second} (--json lists them)"
+
+
+def _unscored(one: Comparison, scored_only: bool) -> Iterator[str]:
+    """Say how trials without a score were counted: the shares of the table are then not those of the runs."""
     if any(one.not_scored):
-        yield f"  trials without a score: {one.not_scored[0]} and {one.not_scored[1]}"
+        counted = "left out" if scored_only else "counted as 0, an error as 1 (--scored-only leaves them out)"
+        yield f"  trials without a score: {one.not_scored[0]} and {one.not_scored[1]}, {counted}"
 
 
 def _list(flipped: tuple[Flip, ...], most: int) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from ...core.errors import SnellenError
 from ...core.markup import Child, Html, join, shorten, tag
@@ -229,12 +230,19 @@ def in_words(name: str | None, estimate: Mapping[str, Any], one: TaskOverview) -
         return f"{plural(len(one.columns), 'trial')} stored; none gives a value yet."
     what = "Half of the glyphs are read at a height of" if name == "acuity_px" else f"The {name.replace('_', ' ')} is"
     unit = " px" if name == "acuity_px" else ""
-    unread = int(np.count_nonzero(one.columns.outcome == Outcome.UNSCORED))
-    rest = f" {unread:,} replies could not be read" if unread else " Every reply could be read"
+    rest = lost_in_words(one.columns.outcome)
     few = percent_metric(name, estimate) and estimate["n"] < 100
     share = " With so few trials, take the interval, not the value." if few else ""
     measured = f"measured on {measured_on(estimate, len(one.columns))}, from {plural(len(one.columns.facts), 'sample')}"
-    return f"{what} {written(name, estimate)}{unit}, {measured}.{rest}.{share}"
+    return f"{what} {written(name, estimate)}{unit}, {measured}. {rest}.{share}"
+
+
+def lost_in_words(outcomes: NDArray[np.int8]) -> str:
+    """Say how many replies could not be read, and how many calls gave none."""
+    unread, failed = (int(np.count_nonzero(outcomes == kind)) for kind in (Outcome.UNSCORED, Outcome.FAILED))
+    noun = "reply" if unread == 1 else "replies"
+    replies = f"{unread:,} {noun} could not be read" if unread else "Every reply could be read"
+    return f"{replies}, and {plural(failed, 'call')} failed" if failed else replies
 
 
 def measured_on(estimate: Mapping[str, Any], stored: int) -> str:
