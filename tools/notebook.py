@@ -17,10 +17,10 @@ CELLS = (
     ),
     (
         "code",
-        'import json\nfrom pathlib import Path\n\nfrom PIL import Image, ImageDraw\n\nimport snellen\n\nrows = []\n'
+        "import json\nfrom pathlib import Path\n\nfrom PIL import Image, ImageDraw\n\nimport snellen\n\nrows = []\n"
         'for number, colour in enumerate(("red", "green", "blue", "orange")):\n'
         '    picture = Image.new("RGB", (160, 100), "white")\n'
-        '    ImageDraw.Draw(picture).ellipse((50, 20, 110, 80), colour)\n'
+        "    ImageDraw.Draw(picture).ellipse((50, 20, 110, 80), colour)\n"
         '    picture.save(f"{colour}.png")\n'
         '    options = ["red", "green", "blue", "orange"]\n'
         '    row = {"id": f"shape-{number}", "image": f"{colour}.png", "question": "Which colour is it?"}\n'
