@@ -92,6 +92,20 @@ def test_silence_is_not_an_error_and_does_not_move_the_threshold(tmp_path: Path)
     assert found_in(result)["orientation"]["no_answer"] > 5
 
 
+class Whole(Observer):
+    """Reads a row whole or nothing of it."""
+
+    def look(self, test: str, sample: Any, draw: random.Random) -> str:
+        seen = draw.random() < self.seen(test, sample)
+        return str(sample.answers[0]) if seen else self.guess(test, sample, draw)
+
+
+def test_rows_that_are_read_whole_or_not_at_all_are_named_as_such(sat: Any, tmp_path: Path) -> None:
+    result = sit(tmp_path / "run", Whole(), mode="quick", tests=("acuity",))
+    assert found_in(result)["acuity"]["whole_rows"] and not found_in(sat)["acuity"]["whole_rows"]
+    assert "whole or not at all" in (result.folder / "prescription.html").read_text("utf-8")
+
+
 class Fickle(Observer):
     """Reads well, but nothing of the confirming trials of its first sitting (or of all of them)."""
 

@@ -44,6 +44,8 @@ def threshold_result(course: ThresholdCourse) -> dict[str, Any]:
     return result
 
 
+WHOLE_ROWS = 0.5
+"""Glyphs that fall together more than this: rows are read whole or not at all, and their number tells less."""
 COUNTED = ("trials", "right", "wrong", "no_answer", "failed", "rounds")
 SITTING = ("verdict", "value", "ci95", "x95", "x95_upper90", "retest", "trials")
 
@@ -74,6 +76,7 @@ def _figures(course: ThresholdCourse, settled: Settled, known: Known) -> dict[st
         "lapse": _short(known.lapse[0]),
         "rho": _short(known.correlation[0]),
         "gradual": settled.gradual,
+        "whole_rows": bool(known.correlation[0] > WHOLE_ROWS),
         "wordings_spread": _maybe(course.spread_of_wordings()),
         "retest": _retest(course, settled),
         "posterior": _posterior(course),

@@ -71,6 +71,8 @@ def _notices(exam: Mapping[str, Any]) -> Html | None:
             words.append(f"{name}: not consistent: {told}.")
         if result.get("sittings"):
             words.append(f"{name}: sat twice, the first re-test did not agree: {_sittings(result)}.")
+        if result.get("whole_rows"):
+            words.append(f"{name}: rows are read whole or not at all; its interval may be too narrow.")
         if result.get("gradual"):
             words.append(f"{name}: gradual, no sharp threshold.")
     return tag("ul", *(tag("li", one) for one in words), class_="notice", role="note") if words else None
