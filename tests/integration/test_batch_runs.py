@@ -238,3 +238,15 @@ def test_flags_of_batches_are_not_ignored_where_batch_was_forgotten(
 def test_a_provider_without_batches_is_named(model: str, rows: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"--batch: .* has no batches; openai, azure"):
         snellen.run(snellen.RunSettings(tasks=(str(rows),), model=model, batch=True, output_dir=tmp_path / "run"))
+
+
+def test_what_a_batch_was_paid_for_comes_from_that_batch_whatever_the_cache_has(
+    rows: Path, mock_server: Server, tmp_path: Path
+) -> None:
+    server = mock_server("--dialect", "openai", "--batch", "seconds=0.05")
+    left = run(rows, "openai", server, tmp_path / "first", cache=True, batch_leave=True)
+    assert left.state.in_batches == ROWS - 1
+    other = run(rows, "openai", server, tmp_path / "second", cache=True)
+    collected = run(rows, "openai", server, tmp_path / "first", cache=True)
+    assert batched(tmp_path / "first") == ROWS - 1
+    assert collected.results["cost"]["paid"] == pytest.approx(other.results["cost"]["paid"], rel=0.1)

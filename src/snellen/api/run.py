@@ -24,6 +24,7 @@ from ..core.protocols import ImagePolicy, Model
 from ..data.images.encode import ImageDoor
 from ..engine.loop import Engine
 from ..engine.policy import ErrorBudget, Policy
+from ..engine.queued.batched_model import BatchedModel
 from ..engine.spending import Spending
 from ..engine.state import RunState as RunState  # noqa: PLC0414 - part of what a run returns
 from ..report.finish import finish_run
@@ -196,6 +197,8 @@ async def _ask_all(
             spending = open_spending(writer, settings, estimate)
 
             async def ask_once(model: Model, policy: Policy) -> tuple[RunState, bool, Mapping[str, Any] | None]:
+                if cache is not None:  # what a batch of ours was paid for comes from that batch
+                    cache.reads = not (isinstance(model, BatchedModel) and model.has_batches)
                 engine = Engine(model, writer, policy, SystemClock(), cache=cache, ledger=ledger, spending=spending)
                 with (
                     ending_at(ends, engine),

@@ -71,6 +71,8 @@ class ResponseCache:
         except (OSError, *BROKEN) as error:
             advice = "run with --no-cache, or name another folder with SNELLEN_CACHE_DIR"
             raise EnvironmentProblem(f"the response cache {path} cannot be used: {error}; {advice}") from None
+        self.reads = True
+        """False: replies are kept and none is given, as while those of this run's own batches are awaited."""
         self._pending: list[Row] = []
         self._writing = ThreadPoolExecutor(1, "snellen-cache")
 
@@ -84,6 +86,8 @@ class ResponseCache:
 
     def get(self, digest: str, key: TrialKey) -> Prediction | None:
         """Return the cached reply as that of trial `key`, marked as cached."""
+        if not self.reads:
+            return None
         if self._known is not None and not self._known[(place := _place(digest)) >> 3] >> (place & 7) & 1:
             return None
         try:

@@ -52,6 +52,11 @@ class BatchedModel:
         """What is sent otherwise than asked."""
         return self._served.adjusted
 
+    @property
+    def has_batches(self) -> bool:
+        """Tell whether requests of this run are in batches whose replies are not stored yet: these are paid for."""
+        return bool(self._queue.ledger.open or self._queue.ledger.unread)
+
     def identity(self) -> Mapping[str, Any]:
         """Return what changes the answers: what changes the served model's."""
         return self._served.identity()
