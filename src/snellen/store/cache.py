@@ -44,7 +44,8 @@ def request_digest(identity: str, request: Request, image_hashes: Sequence[str])
     # The repeat is part of the key even at temperature 0: each inference is its own draw.
     parts: tuple[Any, ...] = (identity, messages, image_hashes, params)
     parts += (request.choices, request.prefix, request.key.repeat)
-    parts += _joined_frames(request)
+    if image_hashes:
+        parts += _joined_frames(request)
     if request.choices:
         parts += (request.likelihood.baseline, request.likelihood.with_prompt)
     return sha256_hex(canonical_json(parts))

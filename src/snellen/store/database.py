@@ -74,13 +74,15 @@ def set_journal(database: sqlite3.Connection, mode: str) -> None:
 
 
 def insert_rows(database: sqlite3.Connection, statement: str, rows: Sequence[Row]) -> None:
-    """Insert all rows by one statement, which has `{rows}` where their values go.
+    """Insert rows by few statements, each of which has `{rows}` where the values of many go.
 
-    The interpreter lock is given up and taken back once, not once a row.
+    The interpreter lock is given up once for many rows; their numbers are powers of two, as preparing costs too.
     """
-    if rows:
-        marks = ",".join(["(" + ",".join("?" * len(rows[0])) + ")"] * len(rows))
-        database.execute(statement.format(rows=marks), list(chain.from_iterable(rows)))
+    while rows:
+        count = 1 << (len(rows).bit_length() - 1)
+        marks = ",".join(["(" + ",".join("?" * len(rows[0])) + ")"] * count)
+        database.execute(statement.format(rows=marks), list(chain.from_iterable(rows[:count])))
+        rows = rows[count:]
 
 
 def check_version(version: int, path: Path) -> None:

@@ -97,14 +97,14 @@ class RunReader:
         known: tuple[str, Sample] | None = None
         left = next(self.rows("SELECT COUNT(*) FROM predictions WHERE task = ?", (task,)))[0]
         with reading(self.folder / "run.db"):
-            for name, position, body, failed, digest, request, reply, row in self.rows(TRIALS, (task,)):
+            for name, position, body, failed, digest, request, reply, row in self._database.execute(TRIALS, (task,)):
                 if known is None or known[0] != name:
                     self._require(is_intact(body, task, name, position, strict=strict), f"sample {name!r}")
                     known = (name, samples(body))
                 whole = is_intact(request, strict=strict) and is_intact(reply, failed, digest, strict=strict)
-                self._require(whole, f"a trial of sample {name!r}")
-                prediction = predictions(reply)
-                self._require(prediction.key.sample == name, f"a trial of sample {name!r}")
+                prediction = predictions(reply) if whole else None
+                if prediction is None or prediction.key.sample != name:
+                    raise self._damaged(f"a trial of sample {name!r}")
                 left -= 1
                 yield Trial(known[1], requests(request), prediction, row)
         self._require(left <= 0, f"{left} trials of task {task!r} without their samples")
@@ -116,7 +116,10 @@ class RunReader:
 
     def _require(self, holds: bool, what: str) -> None:
         if not holds:
-            raise damaged(self.folder / "run.db", f"{what}: not what was written")
+            raise self._damaged(what)
+
+    def _damaged(self, what: str) -> EnvironmentProblem:
+        return damaged(self.folder / "run.db", f"{what}: not what was written")
 
     def attempts(self) -> Iterator[tuple[Any, ...]]:
         """Yield every failed attempt as (task, sample, variant, repeat, at, kind, status, message)."""

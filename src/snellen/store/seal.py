@@ -29,7 +29,8 @@ def is_intact(record: object, *columns: object, strict: bool = False) -> bool:
     content = record if type(record) is bytes else _bytes(record)
     if content[-SIZE:MARK_END] != MARK:
         return not strict and bool(content)
-    return content[MARK_END:] == b'%08x"}' % _sum(content[:-SIZE], columns)
+    body = content[:-SIZE]
+    return content[MARK_END:] == b'%08x"}' % (_sum(body, columns) if columns else crc32(body))
 
 
 def _bytes(record: object) -> bytes:

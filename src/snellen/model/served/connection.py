@@ -6,6 +6,7 @@ Used for whole answers (`post.py`) and for load, which stamps bytes as they leav
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import math
 import select
 import ssl
@@ -195,7 +196,7 @@ class Pool:
             target.host,
             target.port,
             ssl=self._ssl if target.secure else None,
-            happy_eyeballs_delay=NEXT_ADDRESS_S,
+            happy_eyeballs_delay=None if _is_address(target.host) else NEXT_ADDRESS_S,
         )
         try:
             _, connection = await asyncio.wait_for(opening, CONNECT_TIMEOUT_S)
@@ -219,3 +220,12 @@ class Pool:
 
     def _keep(self, target: Target, connection: Connection) -> None:
         self._resting[target].append((connection, self._now()))
+
+
+def _is_address(host: str) -> bool:
+    """Tell whether a host is written as its one address: there is no next one to try."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

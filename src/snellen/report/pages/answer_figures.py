@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 
 from ...core.markup import Html
 from ...core.types import OFFERED, Form
@@ -116,37 +117,40 @@ def _confusion_figure(counts: Counter[tuple[str, str]], names: Sequence[str], re
 
 
 class _Shown(msgspec.Struct):
-    """The part of a request that says where an option stood."""
+    """The part of a request that says where an option stood, as it is written: many requests show the same."""
 
-    shown: tuple[str, ...] = ()
-    marks: tuple[str, ...] = ()
+    shown: msgspec.Raw = msgspec.Raw(b"[]")
+    marks: msgspec.Raw = msgspec.Raw(b"[]")
 
 
 def _positions(reader: RunReader, columns: TrialColumns) -> Iterator[Answered]:
     """Yield where the chosen options stood beside where the right ones did: a habit shows as a difference."""
     chosen: Counter[int] = Counter()
     right: Counter[int] = Counter()
-    marks: dict[int, Counter[str]] = {}
-    for request, read, expected in _choices(reader, columns):
-        chosen[request.shown.index(read)] += 1
-        right[request.shown.index(expected)] += 1
-        for number, mark in enumerate(request.marks):
-            marks.setdefault(number, Counter())[mark] += 1
+    marks: dict[int, Counter[str]] = defaultdict(Counter)
+    decode = msgspec.json.Decoder(tuple[str, ...]).decode
+    for (shown_as, marked_as, read, expected), count in Counter(_choices(reader, columns)).items():
+        shown = decode(shown_as)
+        if not {read, expected} <= set(shown):
+            continue
+        chosen[shown.index(read)] += count
+        right[shown.index(expected)] += count
+        for number, mark in enumerate(decode(marked_as)):
+            marks[number][mark] += count
     yield from _position_figure(chosen, right, marks)
 
 
-def _choices(reader: RunReader, columns: TrialColumns) -> Iterator[tuple[_Shown, str, str]]:
-    """Yield the scored trials with what they were shown, which option was read and which one was right."""
+def _choices(reader: RunReader, columns: TrialColumns) -> Iterator[tuple[bytes, bytes, str, str]]:
+    """Yield of scored trials the options and marks as written, which option was read and which one was right."""
     decode = msgspec.json.Decoder(_Shown).decode
-    places = {row: place for place, row in enumerate(columns.row.tolist())}
+    scored = np.flatnonzero((columns.outcome <= Outcome.WRONG) & (columns.answer >= 0))
+    read = dict(zip(columns.row[scored].tolist(), columns.answer[scored].tolist(), strict=True))
+    right = dict(zip(columns.row[scored].tolist(), columns.sample[scored].tolist(), strict=True))
     for row, body in reader.rows("SELECT rowid, request FROM predictions WHERE +task = ?", (columns.task.name,)):
-        place = places.get(row)
-        if place is None or columns.outcome[place] > Outcome.WRONG:
-            continue
-        request, read = decode(body), columns.text("answer", place)
-        answers = columns.facts[int(columns.sample[place])].answers
-        if read is not None and len(answers) == 1 and {read, answers[0]} <= set(request.shown):
-            yield request, read, answers[0]
+        answers = columns.facts[right[row]].answers if row in right else ()
+        if len(answers) == 1:
+            request = decode(body)
+            yield bytes(request.shown), bytes(request.marks), columns.answers[read[row]], answers[0]
 
 
 def _position_figure(
