@@ -18,7 +18,7 @@ from .database import Row, connect, insert_rows, open_for_reading
 from .problems import damaged, reading
 from .seal import is_intact, is_sealed
 
-GROUP_ROWS = 100
+GROUP_ROWS = 128
 """Scores that go in by one statement."""
 ALL_SCORES = "SELECT * FROM scores WHERE +task = ? ORDER BY rowid"
 TRIALS = (
