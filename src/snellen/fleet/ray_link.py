@@ -113,18 +113,28 @@ class RayLink:
         return found
 
 
+_LOSSES = (
+    (
+        "OutOfMemoryError",
+        ("low on memory", "memory pressure"),
+        "its node ran out of memory: fewer --replicas, or a smaller --batch-size",
+    ),
+    ("NodeDiedError", ("node has died", "its node"), "its node was lost"),
+    ("ActorUnavailableError", (), "its node cannot be reached"),
+)
+"""Kinds of errors, what their texts say, and what it means."""
+_DIED = ("worker process has died", "killed")
+
+
 def describe_loss(error: BaseException) -> str:
     """Return why an actor was lost, in few words: Ray's own pages of advice name causes that were not."""
     text, kind = str(error), type(error).__name__
-    if kind == "OutOfMemoryError" or "low on memory" in text or "memory pressure" in text:
-        return "its node ran out of memory: fewer --replicas, or a smaller --batch-size"
-    if "node has died" in text or "its node" in text or kind == "NodeDiedError":
-        return "its node was lost"
-    if kind == "ActorUnavailableError":
-        return "its node cannot be reached"
+    for name, tells, meaning in _LOSSES:
+        if kind == name or any(tell in text for tell in tells):
+            return meaning
     telling = [line.strip() for line in text.splitlines() if "Error: " in line]
     if telling:
         return telling[-1][:SHOWN]
-    if "worker process has died" in text or "killed" in text:
+    if any(tell in text for tell in _DIED):
         return "its process died"
     return " ".join(text.split())[:SHOWN] or kind

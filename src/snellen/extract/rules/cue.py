@@ -136,17 +136,23 @@ def _inside_word(low: str, cue: Cue) -> bool:
 def _doubted(low: str, cue: Cue) -> bool:
     """Whether the words around the cue deny it, make it a condition, or give it to somebody else."""
     start = cue.start
-    if cue.kind == "answer" and _OPENING.search(low, max(0, start - 28), start):
-        return low.startswith(" would have been", cue.end)
-    if (start and low[start - 1] in "不非没別别") or low.startswith(" would have been", cue.end):
+    if low.startswith(" would have been", cue.end):
         return True
-    if cue.kind == "verb" and cue.word.isascii():
-        if _unspoken(low, cue):
-            return True
-    elif DOUBT.search(low, max(0, start - 40), start):
+    if cue.kind == "answer" and _OPENING.search(low, max(0, start - 28), start):
+        return False
+    if _denied_before(low, cue):
         return True
     reported = DOUBT_CLAUSE.search(low, _clause_start(low, start), start)
     return reported is not None and CONTRAST.search(low, reported.end(), start) is None
+
+
+def _denied_before(low: str, cue: Cue) -> bool:
+    """Whether what stands right before the cue denies it."""
+    if cue.start and low[cue.start - 1] in "不非没別别":
+        return True
+    if cue.kind == "verb" and cue.word.isascii():
+        return _unspoken(low, cue)
+    return DOUBT.search(low, max(0, cue.start - 40), cue.start) is not None
 
 
 def _clause_start(low: str, end: int) -> int:

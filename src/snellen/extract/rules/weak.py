@@ -303,28 +303,47 @@ def _stated_last(low: str, pool: list[Mention]) -> Mention | None:
     if chosen and chosen.sure and chosen is pool[-1]:
         return chosen
     only = agreed(last)
-    if only is None or not only.alone or only.asked or only.tentative:
+    if only is None or not _is_plain(only):
         return None
     return only if _SUPERLATIVE.match(low, only.end) or _EXTREME.search(low, max(end, 0), only.start) else None
+
+
+def _is_plain(mention: Mention) -> bool:
+    """Whether an option stands alone, and is neither asked for nor tried."""
+    return mention.alone and not mention.asked and not mention.tentative
 
 
 def _stated_first(low: str, pool: list[Mention]) -> Mention | None:
     """Return the option that the first clause states, if what follows takes nothing back and states no other."""
     first = pool[0] if pool else None
-    if first is None or not first.alone or first.asked or first.tentative:
+    if first is None or not _is_plain(first):
         return None
-    stop = _CLAUSE.search(low, first.end)
     others = [mention for mention in pool if mention.index != first.index]
-    if stop is None or any(m.start < stop.start() or m.affirmed for m in others) or _CLAUSE.search(low, 0, first.start):
+    if not others or not _fills_first_clause(low, first, others) or _taken_back(low):
         return None
-    if _TURNED.search(low) or _EARLIER.search(low) or CORRECTION.search(low) or not others:
-        return None
-    if _STATES.search(low, 0, first.start):
-        return first
-    # `Blue. The red part …` says blue; `Solar: 20. Wind: 35.` goes through all of them.
-    ended = low[first.end :].lstrip("*_\"'")[:1] in _FULL_STOPS
-    bare = ended and not low[: first.start].strip(" *_\"'")
-    return first if bare and not any(_HEADS.search(low, max(0, m.start - 6), m.start) for m in others) else None
+    return first if _STATES.search(low, 0, first.start) or _is_bare(low, first, others) else None
+
+
+def _fills_first_clause(low: str, first: Mention, others: list[Mention]) -> bool:
+    """Whether an option stands in the first clause, no other one with it, and no other one is affirmed later."""
+    stop = _CLAUSE.search(low, first.end)
+    if stop is None or _CLAUSE.search(low, 0, first.start):
+        return False
+    return not any(mention.start < stop.start() or mention.affirmed for mention in others)
+
+
+def _taken_back(low: str) -> bool:
+    return any(pattern.search(low) for pattern in (_TURNED, _EARLIER, CORRECTION))
+
+
+def _is_bare(low: str, first: Mention, others: list[Mention]) -> bool:
+    """Whether the first sentence is the option alone.
+
+    `Blue. The red part …` says blue; `Solar: 20. Wind: 35.` goes through all of them.
+    """
+    if low[first.end :].lstrip("*_\"'")[:1] not in _FULL_STOPS or low[: first.start].strip(" *_\"'"):
+        return False
+    return not any(_HEADS.search(low, max(0, other.start - 6), other.start) for other in others)
 
 
 def _emphasised(low: str, pool: list[Mention]) -> Mention | None:

@@ -8,21 +8,11 @@ from typing import Any
 import msgspec
 
 from ..served.http_client import Body
+from ..served.replies import TYPED
 from .batch_http import BatchHttp
 from .batch_service import NO_FIELDS, UNANSWERED, BatchResult, BatchState, LinesFile, named_rows
 
 JOBS = "/messages/batches"
-STATUSES = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "overloaded_error": 529,
-}
-"""What an error of a line would have been as a response; others are the server's own."""
 
 
 class MessageService:
@@ -76,7 +66,7 @@ class MessageService:
             return BatchResult(row.custom_id, UNANSWERED, b"")
         told = row.result.error
         inner = told.get("error") if isinstance(told.get("error"), dict) else told
-        status = STATUSES.get(str((inner or {}).get("type")), 500)
+        status = TYPED.get(str((inner or {}).get("type")), 500)
         return BatchResult(row.custom_id, status, msgspec.json.encode(told))
 
     async def cancel(self, ident: str) -> None:
