@@ -72,6 +72,13 @@ def test_a_made_set_gives_exactly_its_known_misreadings(made: Path, capsys: pyte
     assert "VLMEvalKit counts 40.0 %, we 42.9 %" in found["in_words"]
 
 
+def test_numbers_of_groups_are_not_called_read_the_same_way(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [mcq(1, "B"), mcq(2, FAILED["8"]), mcq(3, "")]
+    found = answer(capsys, "second-opinion", write_tsv(Path("small_MMBench_DEV_EN.tsv"), rows))
+    assert (found["peer"]["value"], found["ours"]["value"]) == (pytest.approx(1 / 3), 1.0)
+    assert "by the rows that the lines above count" in found["in_words"]
+
+
 def test_the_terminal_and_the_page_show_both_numbers_and_the_replies(
     made: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

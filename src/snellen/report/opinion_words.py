@@ -39,8 +39,15 @@ def opinion_sentence(summary: Mapping[str, Any]) -> str:
         for step in summary["steps"]
         if step["trials"]
     ]
-    between = "; ".join(causes) if causes else "the same replies, read the same way"
+    between = "; ".join(causes) or _without_steps(summary)
     return f"{summary['title']} counts {written_share(peer)}, we {written_share(ours)}: {between}."
+
+
+def _without_steps(summary: Mapping[str, Any]) -> str:
+    """Return what lies between two numbers that were not taken apart: those of groups are not sums of rows."""
+    if any(summary["kinds"][kind]["count"] for kind in SHOWN_KINDS):
+        return "by the rows that the lines above count; what each is worth to a group is not told apart"
+    return "the same replies, read the same way"
 
 
 def import_lines(about: Mapping[str, Any]) -> Iterator[str]:
