@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 import snellen
+from snellen.api.plan import make_plan
+from snellen.api.settings import RunSettings
 from snellen.core.errors import DataError, UsageError
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.scoring.scorers import by_form, number_match, option_choice
@@ -139,6 +141,29 @@ def test_a_number_is_read_or_left_unscored(reply: str, value: float | None) -> N
     sample = Sample("n", "t", Form.NUMBER, "How many?", answers=("4",))
     assert scored(number_match, sample, reply).value == value
     assert scored(by_form, sample, reply).metric == "accuracy"
+
+
+@pytest.mark.parametrize(
+    ("gold", "reply", "value"),
+    [
+        ("0.5", "50 %", 1.0),
+        ("50 %", "0.5", 1.0),
+        ("50", "50 percent", 1.0),
+        ("50 %", "50", 1.0),
+        ("50", "0.5", 0.0),
+        ("0.5 %", "50 %", 0.0),
+        ("1,234", "The total is 1234.", 1.0),
+    ],
+)
+def test_a_share_is_the_same_number_in_percent(gold: str, reply: str, value: float) -> None:
+    assert scored(number_match, Sample("n", "t", Form.NUMBER, "?", answers=(gold,)), reply).value == value
+
+
+@pytest.mark.parametrize(("answer", "said"), [("3", True), (3, True), ("1,234.5", True), ("007", False), ("x", False)])
+def test_the_plan_says_that_numbers_are_compared_as_texts(tmp_path: Path, answer: object, said: bool) -> None:
+    task = write(tmp_path / "n.jsonl", {"id": "1", "question": "How many?", "answer": answer})
+    plan = make_plan(RunSettings(tasks=(str(task),), model="blind/first", output_dir=tmp_path / "r"))
+    assert any("--form number" in note for note in plan.tasks[0].survey.notes) is said
 
 
 def test_no_known_answer_is_no_wrong_answer() -> None:

@@ -15,6 +15,14 @@ from ..core.errors import DataError, not_among
 LETTER_COLUMN = re.compile(r"(?:option|choice)?_?([A-Z])", re.IGNORECASE)
 
 
+PLAIN_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14}|[1-9]\d{0,2}(?:,\d{3}){1,4})(?:\.\d+)?")
+
+
+def is_plain_number(text: str) -> bool:
+    """Tell whether a text is a number and nothing else; `007` and `10:30` are written so for a reason."""
+    return text[:1] in "-0123456789" and PLAIN_NUMBER.fullmatch(text) is not None
+
+
 def lettered_columns(columns: Iterable[str]) -> Mapping[str, str]:
     """Return letter -> column, in order, for options in columns of their own (A B C…, choice_A…); none without A and B.
 

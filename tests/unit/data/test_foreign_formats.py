@@ -390,6 +390,13 @@ def test_plain_rows_take_lists_python_lists_and_columns(tmp_path: Path) -> None:
     assert dict(damage.counts) == {"odd_gold": 1, "typed": 1}
 
 
+def test_a_right_answer_that_is_a_number_is_read_as_one_and_a_code_is_not(tmp_path: Path) -> None:
+    golds: list[Any] = ["3", 3, 2.5, "1,234", ["2", "3"], "007", "10:30", "3 cars", ["2", "two"]]
+    rows = [{"id": n, "question": "?", "answer": gold, "response": "x"} for n, gold in enumerate(golds)]
+    _, found, _ = read(write_lines(tmp_path / "mine.jsonl", rows))
+    assert [row.form for row in found] == [Form.NUMBER] * 5 + [Form.OPEN] * 4
+
+
 # All of them
 
 

@@ -16,7 +16,7 @@ from ...core.ids import content_hash
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import OFFERED, Form, Sample
-from ..answers import WHOLE, find_answer_set, find_answers
+from ..answers import WHOLE, find_answer_set, find_answers, is_plain_number
 from ..files.rows import Row, read_rows
 from ..images.embedded import ImageStore, Remembered
 from .row_cells import Cells, token_limit
@@ -181,6 +181,8 @@ class RowReader:
             self._note("rows with group and round: each asked alone (--infer-method every asks them as dialogues)")
         if not sample.answers:
             self._note(UNANSWERED, sample.id)
+        elif sample.form is Form.OPEN and self.task.form is Form.AUTO and all(map(is_plain_number, sample.answers)):
+            self._note("rows with a number as answer: compared as texts (--form number reads numbers)", sample.id)
 
     def _decided(self, sample: Sample, stated: str, answer: Any, keyed: Mapping[str, str], where: str) -> Sample:
         """Return a round of a dialogue with its answers as texts and its form."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...core.types import Prediction, Request, Sample, Score
 from ...extract.extraction import AMBIGUOUS
-from ...extract.other_kinds import extract_number
+from ...extract.other_kinds import NumberRead, extract_number
 from .text_match import NO_REFERENCE
 
 METRIC = "accuracy"
@@ -28,6 +28,16 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
         return [Score(request.key, METRIC, None, None, found.rule, found.reason)]
     if found.rule == "last":  # one of several, with nothing that says it is the answer
         return [Score(request.key, METRIC, None, None, found.rule, AMBIGUOUS)]
-    right = any(math.isclose(found.value, known.value or 0.0, rel_tol=SAME) for known in wanted)
+    right = any(_is_same(found, known) for known in wanted)
     detail = {"span": found.span} if found.span else {}
     return [Score(request.key, METRIC, float(right), f"{found.value:g}", found.rule, None, detail)]
+
+
+def _is_same(found: NumberRead, known: NumberRead) -> bool:
+    """Tell whether two numbers are one; `50 %` is 50 where the other is a plain 50, and 0.5 where it is that."""
+    first, second = found.value or 0.0, known.value or 0.0
+    if math.isclose(first, second, rel_tol=SAME):
+        return True
+    if found.percent == known.percent:
+        return False
+    return math.isclose(*((first / 100, second) if found.percent else (first, second / 100)), rel_tol=SAME)
