@@ -70,11 +70,17 @@ class Forge:
             assert monotonic() < deadline, f"{pid} does not come to the awaited moment"
         return monotonic()
 
-    def stop_when(self, pid: int, moment: Callable[[], bool], delay_s: float) -> int:
-        """Kill the command so long after the moment unless it has ended; return its exit code."""
-        if self.watch(pid, moment) is None:
+    def stop_between(self, pid: int, done: Callable[[], int], place: int, known: int, delay_s: float) -> int:
+        """Kill the command so long after it has done so much unless it has ended; return its exit code.
+
+        At a place that lies behind it is killed while it starts: so long after its start, and at the latest when it does more.
+        """
+        if place > known:
+            return 0 if self.watch(pid, lambda: done() >= place) is None else self.stop_after(pid, delay_s)
+        latest = monotonic() + delay_s
+        if self.watch(pid, lambda: monotonic() >= latest or done() > known) is None:
             return 0
-        return self.stop_after(pid, delay_s)
+        return self.stop_after(pid, 0.0)
 
     def said(self) -> str:
         """Return what the last command wrote to stdout and stderr."""

@@ -151,7 +151,7 @@ def kill_at(
     for place in places:
         pid = smith.start(work.command(folder))
         delay_s = pace.delay(draw, place, len(known), work.planned)
-        code = smith.stop_when(pid, lambda place=place: stored_so_far(folder) >= place, delay_s)  # type: ignore[misc]
+        code = smith.stop_between(pid, lambda: stored_so_far(folder), place, len(known), delay_s)
         now = stored_rows(folder)
         lost = [key for key, body in known.items() if now.get(key) != body]
         assert not lost, f"{len(lost)} stored replies are gone or changed: {lost[:3]}"

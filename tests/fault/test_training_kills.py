@@ -83,7 +83,7 @@ def train_and_kill(smith: Forge, kind: str, weights: str, home: Path, kills: int
         for place in sorted(draw.randint(0, STEPS) for _ in range(min(A_RUN, kills - len(killed.places)))):
             pid = smith.start([*told, "-o", out])
             delay_s = pace.delay(draw, place, len(known), STEPS)
-            code = smith.stop_when(pid, lambda place=place, out=out: steps_now(out) >= place, delay_s)
+            code = smith.stop_between(pid, lambda out=out: steps_now(out), place, len(known), delay_s)
             known, saved = check_after_kill(out, known, saved), saved_step(out)
             if code == 0:
                 break
