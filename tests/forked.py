@@ -12,7 +12,7 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
@@ -58,6 +58,29 @@ class Forge:
             code = self.wait()
         assert code is not None, "the command does not end"
         return code
+
+    def watch(self, pid: int, moment: Callable[[], bool]) -> float | None:
+        """Return when the moment came, or None if the command ended well before it."""
+        deadline = monotonic() + CEILING_S
+        while not moment():
+            code = self.wait(0.005)
+            assert code in (None, 0), f"exit {code}: {self.said()[-3000:]}"
+            if code == 0:
+                return None
+            assert monotonic() < deadline, f"{pid} does not come to the awaited moment"
+        return monotonic()
+
+    def stop_between(self, pid: int, done: Callable[[], int], place: int, known: int, delay_s: float) -> int:
+        """Kill the command so long after it has done so much unless it has ended; return its exit code.
+
+        At a place that lies behind it is killed while it starts: so long after its start, and at the latest when it does more.
+        """
+        if place > known:
+            return 0 if self.watch(pid, lambda: done() >= place) is None else self.stop_after(pid, delay_s)
+        latest = monotonic() + delay_s
+        if self.watch(pid, lambda: monotonic() >= latest or done() > known) is None:
+            return 0
+        return self.stop_after(pid, 0.0)
 
     def said(self) -> str:
         """Return what the last command wrote to stdout and stderr."""

@@ -7,6 +7,7 @@ import json
 import random
 import resource
 import shutil
+import sqlite3
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -14,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from command_line import COMMAND
+from command_line import COMMAND, run_command
 from snellen.core.tasks import RunHeader, Task
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey, Turn
 from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter
-from waiting import CEILING_S
+from waiting import CEILING_S, stored_trials
 
 HEADER = RunHeader("id", {}, {}, "2026-01-01", tasks=[Task("t", {})], planned={"t": 400})
 
@@ -62,6 +63,29 @@ def test_a_full_disk_stops_cleanly_and_the_run_continues_afterwards(
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["status"]["complete"]
     assert len(list(RunReader(tmp_path / "run").trials("data"))) == 300
+
+
+def test_a_cache_that_is_full_is_told_also_by_a_quiet_run_and_costs_no_reply(
+    mock_server: Callable[..., Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("SNELLEN_CACHE_DIR", str(tmp_path / "cache"))
+
+    def refuse(database: sqlite3.Connection, *rest: Any) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr("snellen.store.cache.insert_rows", refuse)
+    rows = [{"id": f"q{n}", "question": f"Question {n}?", "options": ["one", "two"], "answer": "A"} for n in range(5)]
+    (tmp_path / "data.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    told = ["--model", "openai/mock", "--base-url", mock_server().base_url, "-o", tmp_path / "run", "--quiet"]
+    assert run_command(["run", tmp_path / "data.jsonl", *told]) == 0
+    assert capsys.readouterr().err == (
+        "warning: 5 of the replies could not be kept in the cache (database or disk is full); "
+        "this run has them, another one would ask for them again\n"
+    )
+    assert stored_trials(tmp_path / "run") == 5
 
 
 def fill(folder: Path, count: int) -> None:

@@ -6,12 +6,9 @@ Three kills of one kind in `make test`; a hundred of each kind in `make crash`.
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
-import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, perf_counter
 from typing import Any
@@ -21,24 +18,12 @@ import pytest
 
 from cure_fixtures import item, write_cure
 from figures import note_figure
-from forked import Forge, forge
+from forked import forge
+from killing import MANY, WORKERS, Work, kill_and_repeat
 from snellen.api.look.timelines import read_any, summary_of
 from snellen.perf.load.journal import PARTIAL, partial_files
-from waiting import requests_seen, wait_until
+from waiting import wait_until
 from workshop_fixtures import write_sources
-
-WORKERS = 16
-MANY = int(os.environ.get("SNELLEN_KILLS", "100"))
-
-
-@dataclass(frozen=True)
-class Work:
-    """One kind of work: its command for a folder, and where its result lies."""
-
-    command: Callable[[Path], list[object]]
-    planned: int
-    base_url: str = ""
-    imports: tuple[str, ...] = ()
 
 
 def served(server: Any, folder: Path) -> list[object]:
@@ -124,74 +109,13 @@ KINDS = {
 }
 
 
-def stored_rows(folder: Path) -> dict[tuple[Any, ...], bytes]:
-    """Every reply a folder holds, by its key: what was acknowledged."""
-    found: dict[tuple[Any, ...], bytes] = {}
-    for path in sorted(folder.rglob("run.db")):
-        database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-        try:
-            rows = list(
-                database.execute("SELECT task, sample, variant, repeat, body FROM predictions WHERE failed = 0")
-            )
-        except sqlite3.OperationalError:  # killed before the tables were there
-            rows = []
-        finally:
-            database.close()
-        keys = [(path.parent.name if path.parent != folder else "", *row[:4]) for row in rows]
-        assert len(keys) == len(set(keys)), "a trial is stored twice"
-        found |= {key: bytes(row[4]) for key, row in zip(keys, rows, strict=True)}
-    return found
-
-
-def outcome(folder: Path) -> object:
-    """What a reader takes from a finished folder, without what tells the time."""
-    if (folder / "drafts.jsonl").exists():
-        return sorted((folder / "drafts.jsonl").read_text().splitlines())
-    records = [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
-    for record in records:
-        record.pop("latency_s")
-    return json.loads((folder / "results.json").read_text())["tasks"], records
-
-
-def kill_and_repeat(smith: Forge, work: Work, home: Path, kills: int, seed: int) -> tuple[int, int, int]:
-    """Kill the work at random moments of its life, again and again; return kills, finished rounds and rows checked."""
-    whole_s = smith.run(work.command(home / "whole"))
-    wanted, count = outcome(home / "whole"), len(stored_rows(home / "whole"))
-    assert count == work.planned
-    draw, killed, rounds, checked = random.Random(seed), 0, 0, 0
-    while killed < kills:
-        rounds += 1
-        folder, known = home / f"round{rounds}", {}
-        code = -signal.SIGKILL
-        while code == -signal.SIGKILL and killed < kills:
-            started = monotonic()
-            code = smith.stop_after(smith.start(work.command(folder)), draw.uniform(0, 0.6 * whole_s))
-            if code == 0 and not known:  # a whole run, faster than the first: the moments follow the machine
-                whole_s = min(whole_s, monotonic() - started)
-            killed += code == -signal.SIGKILL
-            now = stored_rows(folder)
-            lost = [key for key, body in known.items() if now.get(key) != body]
-            assert not lost, f"{len(lost)} stored replies are gone or changed: {lost[:3]}"
-            known, checked = now, checked + len(now)
-        if code == -signal.SIGKILL:
-            smith.run(work.command(folder))
-        else:
-            assert code == 0, f"exit {code}: {smith.said()[-3000:]}"
-        assert outcome(folder) == wanted
-        assert len(stored_rows(folder)) == work.planned
-    if work.base_url:
-        seen = requests_seen(work.base_url)
-        assert seen <= (rounds + 1) * (work.planned + 10) + killed * WORKERS, "more was asked again than was in flight"
-    return killed, rounds, checked
-
-
 @pytest.mark.parametrize("kind", ["chain"])
 def test_work_killed_a_few_times_ends_as_if_never_interrupted(
     kind: str, mock_server: Callable[..., Any], tmp_path: Path
 ) -> None:
     work = KINDS[kind](tmp_path, mock_server)
     with forge(tmp_path / "said.txt", *work.imports) as smith:
-        assert kill_and_repeat(smith, work, tmp_path, 3, seed=2)[0] == 3
+        assert kill_and_repeat(smith, work, tmp_path, 3, seed=2).places
 
 
 @pytest.mark.crash
@@ -203,9 +127,8 @@ def test_work_killed_a_hundred_times_ends_as_if_never_interrupted(
     work = KINDS[kind](tmp_path, mock_server)
     started = monotonic()
     with forge(tmp_path / "said.txt", *work.imports) as smith:
-        killed, rounds, checked = kill_and_repeat(smith, work, tmp_path, MANY, seed=1)
-    told = f"{killed} kills in {rounds} runs of {work.planned}: 0 lost of {checked:,} rows compared, 0 twice"
-    note_figure("crash", f"SIGKILL, {kind}", f"{told}, all results equal ({monotonic() - started:.0f} s)")
+        killed = kill_and_repeat(smith, work, tmp_path, MANY, seed=1)
+    note_figure("crash", f"SIGKILL, {kind}", f"{killed.told} ({monotonic() - started:.0f} s)")
 
 
 def check_killed_load(folder: Path, killed_at: float, slots: int) -> tuple[int, float]:

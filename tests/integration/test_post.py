@@ -173,6 +173,27 @@ def test_a_few_bytes_that_unpack_without_end_are_refused(monkeypatch: pytest.Mon
         unpack(gzip.compress(b"xyz" * 99)[:-20], "gzip")
 
 
+def test_an_error_of_many_lines_is_told_in_one() -> None:
+    found = http.network_error(aiohttp.ClientPayloadError("400, message:\n  Can not decode"), "http://x/v1", None)
+    assert str(found) == "connection to http://x/v1 failed: ClientPayloadError: 400, message: Can not decode"
+
+
+def test_every_member_of_a_gzip_is_read_and_what_follows_is_never_left_out_in_silence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one, two = gzip.compress(b'{"a": '), gzip.compress(b"1}")
+    assert unpack(one + two, "gzip") == b'{"a": 1}'
+    for tail in (b"garbage", b"\0", one[:1], one[:9]):
+        with pytest.raises(aiohttp.ClientPayloadError, match="gzip"):
+            unpack(one + tail, "gzip")
+    with pytest.raises(aiohttp.ClientPayloadError, match="bytes follow the end of its deflate"):
+        unpack(zlib.compress(b"{}") + zlib.compress(b"{}"), "deflate")
+    monkeypatch.setattr(post, "REPLY_LIMIT", 8)
+    assert unpack(one + two, "gzip") == b'{"a": 1}'
+    with pytest.raises(ModelError, match="larger than"):
+        unpack(one + two + gzip.compress(b" "), "gzip")
+
+
 def test_a_closed_connection_is_not_used_again() -> None:
     async def client(mine: AiohttpClient, url: str) -> None:
         closing = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"

@@ -136,6 +136,32 @@ def test_full_weights_resume_to_the_same_losses(rows: Path, tmp_path: Path) -> N
     assert_same_losses(losses_of(tmp_path / "cut"), losses_of(tmp_path / "whole"))
 
 
+def test_killed_before_the_first_checkpoint_every_step_is_written_once(rows: Path, tmp_path: Path) -> None:
+    left = '{"step": 1, "loss": 9.0, "seconds": 1.0}\n{"step": 2, "loss": 9.0, "seconds": 1.0}\n{"step": 3, "lo'
+    (tmp_path / "metrics.jsonl").write_text(left)
+    tuned = train_rationale(small_recipe(checkpoint("llava"), rows, tmp_path, steps=3))
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines if "loss" in line] == [1, 2, 3]
+    assert tuned.events == ("begun again from the first step: there was no checkpoint yet",)
+
+
+def test_tokens_and_the_mean_loss_after_a_resume_say_what_they_count(rows: Path, tmp_path: Path) -> None:
+    """A trainer counts both from zero again."""
+    whole = small_recipe(checkpoint("llava"), rows, tmp_path / "whole")
+    train_rationale(whole)
+    leave_checkpoint(tmp_path / "whole", tmp_path / "cut", step=4)
+    train_rationale(replace(whole, output=str(tmp_path / "cut")))
+    found, wanted = (
+        [json.loads(line) for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()]
+        for name in ("cut", "whole")
+    )
+    tokens = [[line["num_tokens"] for line in lines if "loss" in line] for lines in (found, wanted)]
+    assert tokens[0] == tokens[1]
+    last = [line["loss"] for line in wanted if "loss" in line][4:]
+    assert found[-1]["since_step"] == 4 and found[-1]["train_loss"] == pytest.approx(sum(last) / len(last), abs=1e-4)
+    assert "since_step" not in wanted[-1]
+
+
 def leave_checkpoint(whole: Path, cut: Path, step: int) -> None:
     """Make a folder as a process leaves it that was killed after a step: a later half checkpoint, a half line."""
     cut.mkdir()

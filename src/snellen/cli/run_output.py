@@ -79,6 +79,9 @@ def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, 
         console.print(plain(f"results {folder / 'results.json'} · every trial {folder / 'records.jsonl'}"))
         page = f"page {folder / 'report.html'} · " if (folder / "report.html").exists() else ""
         console.print(plain(f"{page}every reply in the browser: snellen view {folder}"))
+    if result.state.not_kept:
+        lost = f"{result.state.not_kept:,} of the replies could not be kept in the cache ({result.state.why_not_kept})"
+        click.echo(f"warning: {lost}; this run has them, another one would ask for them again", err=True)
     if result.interrupted:
         progress = f"{result.state.done + result.state.resumed} of {result.state.planned} trials"
         why = _why_stopped(result.state)

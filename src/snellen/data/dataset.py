@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -43,6 +44,8 @@ class Dataset:
     """Whether samples carry their form as a tag: those of a task of several forms are grouped by it."""
     chosen: frozenset[str] | None = None
     """The ids to keep; None keeps all."""
+    marks: array[int] = field(default_factory=lambda: array("q"))
+    """A hash of each sample that was surveyed and not kept: one that is read again must be the same."""
 
     def __iter__(self) -> Iterator[Sample]:
         samples = iter(self._kept) if self._kept else self._read()
@@ -54,7 +57,8 @@ class Dataset:
         samples = self.loader(self.task, self.context)
         if self.chosen is not None:
             samples = (sample for sample in samples if sample.id in self.chosen)
-        for sample in islice(samples, self.context.limit):
+        samples = islice(samples, self.context.limit)
+        for sample in self._unchanged(samples) if self.marks else samples:
             if fresh is not None:
                 fresh.append(sample)
                 room_bytes -= weight_bytes(sample)
@@ -63,6 +67,25 @@ class Dataset:
             yield sample
         if fresh:
             self._kept[:] = fresh
+
+    def remember(self, marks: array[int]) -> None:
+        """Keep what a survey saw, to compare what is read again with it; what is kept whole is not read again."""
+        self.marks[:] = array("q") if self._kept or self.tagged else marks
+
+    def _unchanged(self, samples: Iterator[Sample]) -> Iterator[Sample]:
+        """Pass on what is as it was surveyed; refuse data that was changed under the run, by its first row."""
+        count = 0
+        for count, sample in enumerate(samples, 1):
+            if count > len(self.marks) or hash(content_bytes(sample)) != self.marks[count - 1]:
+                raise self._changed(f"row {sample.id!r}")
+            yield sample
+        if count < len(self.marks):
+            raise self._changed(f"{count:,} of {len(self.marks):,} rows are left:")
+
+    def _changed(self, what: str) -> DataError:
+        fix = "put it back and run the same command again, or choose another -o"
+        kept = "nothing was asked of the changed data"
+        return DataError(f"task {self.task.name!r}: {what} changed after the run was planned ({kept}): {fix}")
 
 
 def _tagged(sample: Sample) -> Sample:
@@ -152,15 +175,21 @@ class Fingerprint:
     def __init__(self) -> None:
         self._digest = hashlib.sha256()
 
-    def add(self, sample: Sample) -> None:
-        """Take in one sample: all of it but where its pictures lie."""
-        self._digest.update(_encode(without_places(sample)))
-        for image in all_pictures(sample):
-            self._digest.update((image.ref if image.ref.startswith("data:") else _name(image.ref)).encode())
+    def add(self, sample: Sample) -> int:
+        """Take in one sample; return a hash of it alone, for this process."""
+        content = content_bytes(sample)
+        self._digest.update(content)
+        return hash(content)
 
     def text(self) -> str:
         """Return the hash of what was taken in so far."""
         return self._digest.hexdigest()[:16]
+
+
+def content_bytes(sample: Sample) -> bytes:
+    """Return all of a sample but where its pictures lie."""
+    images = (image.ref if image.ref.startswith("data:") else _name(image.ref) for image in all_pictures(sample))
+    return b"".join((_encode(without_places(sample)), *(name.encode() for name in images)))
 
 
 def fingerprint_of(samples: Iterable[Sample]) -> str:
@@ -173,7 +202,7 @@ def fingerprint_of(samples: Iterable[Sample]) -> str:
 
 def survey(dataset: Dataset) -> Survey:
     """Read every sample once, in constant memory but for the ids, and refuse what cannot be measured."""
-    fingerprint = Fingerprint()
+    fingerprint, marks = Fingerprint(), array("q")
     ids: set[str] = set()
     repeated: list[str] = []
     images = characters = missing_count = 0
@@ -193,7 +222,7 @@ def survey(dataset: Dataset) -> Survey:
             repeated.append(sample.id)
         ids.add(name)
         check_sample(sample)
-        fingerprint.add(sample)
+        marks.append(fingerprint.add(sample))
         characters += len(sample.question)
         tags.update(sample.tags)
         with_history += bool(sample.turns)
@@ -208,6 +237,7 @@ def survey(dataset: Dataset) -> Survey:
         missing_count += len(gone)
         missing += gone[: LISTED - len(missing)]
     _check_ids(dataset.task.name, ids, repeated)
+    dataset.remember(marks)
     return Survey(
         len(ids),
         images,

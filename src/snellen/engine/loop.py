@@ -105,6 +105,7 @@ class Engine:
             self._desk.door.close()
             if self._cache is not None:
                 self._cache.flush()
+                self.state.not_kept, self.state.why_not_kept = self._cache.not_kept, self._cache.why_not_kept
         if self._problem is not None:
             raise self._problem
 

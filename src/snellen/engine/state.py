@@ -39,6 +39,9 @@ class RunState:
     """Jobs that wait for a batch."""
     in_batches: int = 0
     """Requests whose batches were left running; the same command collects them."""
+    not_kept: int = 0
+    """Replies that the cache could not keep; the run has them."""
+    why_not_kept: str = ""
     overdue: bool = False
     """True once the time that the whole run was given is over."""
     replicas: Callable[[], str] = str
@@ -52,6 +55,7 @@ class RunState:
             self.failures[kind] = self.failures.get(kind, 0) + count
         self.parked, self.last_error = later.parked, later.last_error or self.last_error
         self.spending = later.spending
+        self.not_kept, self.why_not_kept = later.not_kept, later.why_not_kept  # of one cache: counted on
         self.over_limit, self.overdue = self.over_limit or later.over_limit, self.overdue or later.overdue
 
     def count(self, prediction: Prediction) -> None:

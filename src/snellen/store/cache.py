@@ -74,6 +74,8 @@ class ResponseCache:
             raise EnvironmentProblem(f"the response cache {path} cannot be used: {error}; {advice}") from None
         self.reads = True
         """False: replies are kept and none is given, as while those of this run's own batches are awaited."""
+        self.not_kept, self.why_not_kept = 0, ""
+        """Replies that could not be written, to be told: whoever relies on the cache would pay for them again."""
         self._pending: list[Row] = []
         self._writing = ThreadPoolExecutor(1, "snellen-cache")
 
@@ -119,10 +121,13 @@ class ResponseCache:
         return self._writing.submit(self._write, rows)
 
     def _write(self, rows: list[Row]) -> None:
-        with contextlib.suppress(*BROKEN):  # a full disk costs the cache, never the run
+        try:
             insert_rows(self._database, PUT, rows)
-            if self._known is not None:
-                _mark(self._known, (row[0] for row in rows))
+        except BROKEN as error:  # a full disk costs the cache, never the run
+            self.not_kept, self.why_not_kept = self.not_kept + len(rows), str(error)
+            return
+        if self._known is not None:
+            _mark(self._known, (row[0] for row in rows))
 
     def _load_known(self) -> bytearray | None:
         """Return a bit for every key, so that a miss costs no query; None when there are too many to read."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from pathlib import Path
@@ -17,7 +18,11 @@ class RunLock:
         self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):  # the number in the file may be a dead process's
+                os.close(self._file)
+                why = f"the file system of {folder} cannot lock a file ({error.strerror})"
+                raise EnvironmentProblem(f"{why}: write the run to a local disk with -o") from None
             owner = os.pread(self._file, 32, 0).decode("ascii", "replace").strip() or "unknown"
             os.close(self._file)
             raise EnvironmentProblem(

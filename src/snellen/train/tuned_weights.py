@@ -6,6 +6,7 @@ with fresh weights and the old optimiser, without an error. So the weights are l
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -36,8 +37,16 @@ def last_checkpoint(folder: Path) -> tuple[Path | None, list[Path]]:
         key=lambda path: int(path.name[len(PREFIX) :]),
         reverse=True,
     )
-    whole = [path for path in found if (path / STATE).is_file() and (path / STATE).stat().st_size]
+    whole = [path for path in found if _is_whole(path / STATE)]
     return (whole[0] if whole else None), [path for path in found if path not in whole]
+
+
+def _is_whole(state: Path) -> bool:
+    """Tell whether a trainer's state was written to its end."""
+    try:
+        return isinstance(json.loads(state.read_bytes()), dict)  # of Python's kind: a loss may be NaN
+    except (OSError, ValueError):
+        return False
 
 
 def clear_half(folder: Path) -> list[str]:

@@ -162,15 +162,22 @@ class Course:
         last, _ = weights.last_checkpoint(self._checkpoints)
         watchman = Watchman(self._recipe.folder, self._say)
         trainer = self._trainer(last, watchman)
-        if last is not None and is_main_process():
-            cut_metrics(self._recipe.folder, weights.checkpoint_step(last))
-            self._note(f"continued from {last.name}")
+        if is_main_process():
+            self._take_back(last)
         with watchman.stop_on_interrupt():
             trainer.train(resume_from_checkpoint=None if last is None else str(last))
         if watchman.stopping and trainer.state.global_step < trainer.state.max_steps:
             self._note(f"interrupted after step {trainer.state.global_step}")
             return _tuned(self._recipe, self._record, interrupted=True)
         return self._finish(trainer)
+
+    def _take_back(self, last: Path | None) -> None:
+        """Take away what was written of steps that are trained again, and say from where it goes on."""
+        taken = cut_metrics(self._recipe.folder, 0 if last is None else weights.checkpoint_step(last))
+        if last is not None:
+            self._note(f"continued from {last.name}")
+        elif taken:
+            self._note("begun again from the first step: there was no checkpoint yet")
 
     def _trainer(self, last: Path | None, watchman: Watchman) -> Any:
         recipe, how = self._recipe, self._recipe.training

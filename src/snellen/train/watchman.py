@@ -18,6 +18,7 @@ from ..core.errors import EnvironmentProblem
 
 METRICS = "metrics.jsonl"
 LOSSES = ("loss", "grad_norm")
+TOKENS, MEAN_LOSS, SINCE = "num_tokens", "train_loss", "since_step"
 
 
 class Watchman(TrainerCallback):  # type: ignore[misc]
@@ -31,10 +32,14 @@ class Watchman(TrainerCallback):  # type: ignore[misc]
         self.check_weights: Callable[[Any], None] | None = None
         """Called with the model when training begins, after the trainer loaded what it loads."""
         self.steps = 0
+        self.since = 0
+        """The step of the checkpoint this process went on from."""
+        self._tokens_before: float | None = 0.0
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **others: Any) -> None:
         """Compare the weights with the checkpoint's, before the first step."""
-        self.steps = state.max_steps
+        self.steps, self.since = state.max_steps, state.global_step
+        self._tokens_before = self._tokens_until(self.since) if self.since else 0.0
         if self.check_weights is not None:
             self.check_weights(model)
 
@@ -43,6 +48,7 @@ class Watchman(TrainerCallback):  # type: ignore[misc]
         values = {name: value for name, value in (logs or {}).items() if isinstance(value, int | float)}
         if not state.is_world_process_zero or not values:
             return
+        values = self._of_whole_training(values, state.global_step)
         bad = [name for name in LOSSES if not math.isfinite(values.get(name, 0.0))]
         named = {**values, **{name: str(values[name]) for name in bad}}
         self.write({"step": state.global_step, **named, "seconds": round(time.monotonic() - self._begun, 3)})
@@ -51,6 +57,26 @@ class Watchman(TrainerCallback):  # type: ignore[misc]
             raise EnvironmentProblem(f"step {state.global_step}: {bad[0]} is {values[bad[0]]}: training ended; {fix}")
         if "loss" in values:
             self._say(f"step {state.global_step} of {state.max_steps}: loss {values['loss']:.4f}")
+
+    def _tokens_until(self, step: int) -> float | None:
+        """Return the tokens up to a step by its own line; None where it has none."""
+        lines = self._path.read_text("utf-8").splitlines() if self._path.is_file() else []
+        told = (json.loads(line) for line in lines if _step_of(line) == step)
+        return next((float(line[TOKENS]) for line in told if TOKENS in line), None)
+
+    def _of_whole_training(self, values: dict[str, float], step: int) -> dict[str, float]:
+        """Return what stays true after a resume: a trainer counts tokens and its mean loss from zero again."""
+        if not self.since:
+            return values
+        if TOKENS in values:
+            before, made = self._tokens_before, values[TOKENS]
+            values = {name: value for name, value in values.items() if name != TOKENS}
+            values |= {} if before is None else {TOKENS: before + made}
+        if MEAN_LOSS in values:
+            values = {**values, SINCE: self.since}
+            if step == self.since:
+                del values[MEAN_LOSS]  # the mean over no step: a trainer says 0
+        return values
 
     def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> Any:
         """Save and end where somebody asked for it."""
@@ -86,15 +112,17 @@ class Watchman(TrainerCallback):  # type: ignore[misc]
                 signal.signal(number, handler)
 
 
-def cut_metrics(folder: Path, step: int) -> None:
-    """Take the lines after a step away: those steps are trained again from the checkpoint."""
+def cut_metrics(folder: Path, step: int) -> int:
+    """Take the lines after a step away, as those steps are trained again; return how many they were."""
     path = folder / METRICS
     if not path.is_file():
-        return
-    kept = [line for line in path.read_text("utf-8").splitlines() if _step_of(line) <= step]
+        return 0
+    lines = path.read_text("utf-8").splitlines()
+    kept = [line for line in lines if _step_of(line) <= step]
     part = path.with_name(f".{METRICS}.part")
     part.write_text("".join(f"{line}\n" for line in kept), "utf-8")
     part.replace(path)
+    return len(lines) - len(kept)
 
 
 def _step_of(line: str) -> float:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
 
 import snellen.data.dataset as module
+from snellen.core.errors import DataError
 from snellen.core.protocols import LoadContext
 from snellen.core.tasks import Task
 from snellen.core.types import Form, Image, Sample
@@ -54,6 +56,30 @@ def test_heavy_samples_are_read_again(monkeypatch: pytest.MonkeyPatch, heavy: Sa
     monkeypatch.setattr(module, "KEPT_BYTES", 1500)
     assert reads(heavy, sample(2)) == 1
     assert reads(heavy, heavy) == 2
+
+
+@pytest.mark.parametrize(
+    ("later", "said"),
+    [
+        ((sample(1), sample(2), sample(3, answers=("no",))), "row '3' changed after the run was planned"),
+        ((sample(2), sample(1), sample(3)), "row '2' changed"),
+        ((sample(1), sample(2), sample(3), sample(4)), "row '4' changed"),
+        ((sample(1), sample(2)), "2 of 3 rows are left"),
+        ((), "0 of 3 rows are left"),
+    ],
+)
+def test_data_that_changed_after_its_survey_is_refused_by_its_first_row(
+    later: tuple[Sample, ...], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "KEPT_SAMPLES", 2)
+    loader = CountingLoader(sample(1), sample(2), sample(3))
+    dataset = Dataset(Task("t", {}), loader, LoadContext())
+    survey(dataset)
+    dataset = replace(dataset, tagged=True)
+    assert [each.id for each in dataset] == ["1", "2", "3"]
+    loader.samples = later
+    with pytest.raises(DataError, match=said):
+        list(dataset)
 
 
 def test_half_a_pass_keeps_nothing() -> None:

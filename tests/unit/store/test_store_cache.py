@@ -156,6 +156,7 @@ def test_a_full_disk_costs_the_cache_never_the_run(tmp_path: Path) -> None:
     cache.put("big", "m", Prediction(KEY, text="x" * 100_000))
     cache.flush()
     assert cache.get("big", KEY) is None
+    assert (cache.not_kept, cache.why_not_kept) == (1, "database or disk is full"), "and it is told"
     cache.close()
 
 

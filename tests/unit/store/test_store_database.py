@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import subprocess
@@ -91,6 +92,22 @@ def test_a_shorter_pid_leaves_nothing_of_a_longer_one(tmp_path: Path) -> None:
     (tmp_path / "run.lock").write_text("99999999999\n")
     RunLock(tmp_path).release()
     assert (tmp_path / "run.lock").read_text() == f"{os.getpid()}\n"
+
+
+def test_a_file_system_that_cannot_lock_is_named_and_no_dead_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number in the file may be that of a process of another machine that died long ago."""
+    (tmp_path / "run.lock").write_text("4242\n")
+
+    def refuse(file: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with pytest.raises(EnvironmentProblem, match=r"cannot lock a file \(No locks available\): .* -o") as caught:
+        RunLock(tmp_path)
+    assert "4242" not in str(caught.value)
+    assert (tmp_path / "run.lock").read_text() == "4242\n"
 
 
 def test_another_process_is_refused_and_a_dead_one_holds_nothing(tmp_path: Path) -> None:

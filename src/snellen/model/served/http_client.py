@@ -181,5 +181,6 @@ def network_error(error: Exception, url: str, timeout_s: float | None) -> ModelE
         message = f"no answer from {url} within {timeout_s or BETWEEN_CHUNKS_S:g} s"
         return ModelError(FailureKind.TIMEOUT, message, retryable=True)
     else:
-        message = f"connection to {url} failed: {type(error).__name__}: {hide_passwords(str(error))}"  # a proxy's, too
+        told = " ".join(hide_passwords(str(error)).split())  # a proxy's passwords, too; some errors have many lines
+        message = f"connection to {url} failed: {type(error).__name__}: {told}"
     return ModelError(FailureKind.NETWORK, message, retryable=True)

@@ -146,13 +146,24 @@ def unpack(content: bytes, encoding: str) -> bytes:
     bits = WINDOW_BITS[name]
     if name == "deflate" and content[0] & 0x0F != zlib.DEFLATED:  # some servers leave the zlib header out
         bits = -zlib.MAX_WBITS
+    unpacked, rest = _unpack_member(content, name, bits, REPLY_LIMIT)
+    if rest and name == "deflate":
+        raise aiohttp.ClientPayloadError("bytes follow the end of its deflate: which of them is the answer?")
+    while rest:
+        member, rest = _unpack_member(rest, name, bits, REPLY_LIMIT - len(unpacked))
+        unpacked += member
+    return unpacked
+
+
+def _unpack_member(content: bytes, name: str, bits: int, room: int) -> tuple[bytes, bytes]:
+    """Return what a member holds, and the bytes after it: a gzip may have several, and all are the answer."""
     reader = zlib.decompressobj(bits)
     try:
-        unpacked = reader.decompress(content, REPLY_LIMIT)
+        unpacked = reader.decompress(content, room + 1)  # of no limit, if it were 0
     except zlib.error as error:
         raise aiohttp.ClientPayloadError(f"the answer's {name} cannot be read: {error}") from None
-    if not reader.eof and len(unpacked) >= REPLY_LIMIT:
+    if len(unpacked) > room:
         raise too_large()
     if not reader.eof:
         raise aiohttp.ClientPayloadError(f"the answer's {name} is cut off")
-    return unpacked
+    return unpacked, reader.unused_data
