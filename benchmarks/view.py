@@ -106,11 +106,12 @@ def large(folder: Path) -> bool:
             f"      opening took {opened:.2f} s and {spent:.2f} core seconds; load of this machine {os.getloadavg()[0]:.1f}"
         )
         first, _ = client.get(f"/run/{key}/trials?text=zebra")
+        pattern, _ = client.get(f"/run/{key}/trials?text=answer+is+%5Bbc%5D&regex=1")
         times = sorted(client.get(f"/run/{key}/trials?{query}")[0] for query in QUERIES * 6)
         page, _ = client.get(f"/run/{key}/figures")
         again, _ = client.get(f"/run/{key}")
         print(
-            f"      first text search {first * 1000:.0f} ms, median query {statistics.median(times) * 1000:.0f} ms, "
+            f"      first text search {first * 1000:.0f} ms, a new pattern {pattern * 1000:.0f} ms, median query {statistics.median(times) * 1000:.0f} ms, "
             f"figures {page:.2f} s, run page again {again * 1000:.0f} ms"
         )
         return all(
@@ -158,6 +159,7 @@ def several(folder: Path) -> bool:
         first, body = client.get(f"/matrix?{runs}")
         addresses = [html.unescape(to) for to in re.findall(r'href="(/sample\?[^"]*)"', body.decode())][:40]
         again, _ = client.get(f"/matrix?{runs}")
+        pattern, _ = client.get(f"/run/{key}/trials?text=answer+is+%5Bbc%5D&regex=1")
         times = sorted(client.get(address)[0] for address in addresses)
         print(f"      matrix of six runs {first:.1f} s the first time, {again * 1000:.0f} ms again")
         return all(
