@@ -159,7 +159,6 @@ def several(folder: Path) -> bool:
         first, body = client.get(f"/matrix?{runs}")
         addresses = [html.unescape(to) for to in re.findall(r'href="(/sample\?[^"]*)"', body.decode())][:40]
         again, _ = client.get(f"/matrix?{runs}")
-        pattern, _ = client.get(f"/run/{key}/trials?text=answer+is+%5Bbc%5D&regex=1")
         times = sorted(client.get(address)[0] for address in addresses)
         print(f"      matrix of six runs {first:.1f} s the first time, {again * 1000:.0f} ms again")
         return all(

@@ -123,8 +123,8 @@ def test_newcomer_finds_runs_run_trials_and_trial(page: Any, served: Served) -> 
     assert page.get_by_text("What degradation does").first.is_visible()
     _keep(page, "run", whole=True)
     page.get_by_role("link", name=re.compile(r"^Wrong \d+$")).click()
-    assert page.locator("tbody .tag.right").count() == 0
-    assert page.locator("tbody .tag.wrong").count() == 50
+    assert page.locator("tbody td .tag.right").count() == 0
+    assert page.locator("tbody td .tag.wrong").count() == 50
     decoded = "pictures => Promise.all(pictures.slice(0, 8).map(picture => picture.decode().then(() => picture.naturalWidth)))"
     assert min(page.locator("tbody img").evaluate_all(decoded)) > 0
     _keep(page, "trials")
@@ -495,11 +495,30 @@ def test_a_phone_shows_many_trials(browser: Any, served: Served) -> None:
     page.goto(f"{served.base}{run}/trials")
     heights = page.locator("tbody tr").evaluate_all("rows => rows.map(row => row.getBoundingClientRect().height)")
     assert max(heights) < 130, "a row was 330 pixels high"
+    lines = page.locator("tbody th a").evaluate_all("links => links.map(link => link.getClientRects().length)")
+    assert set(lines) == {1}, "names of trials were split"
+    assert page.locator("tbody tr").first.bounding_box()["y"] < 800, "filters filled the first screen"
+    assert not page.get_by_label("tokens, at least").is_visible()
+    page.get_by_text("Filters", exact=True).tap()
+    assert page.get_by_label("tokens, at least").is_visible()
+    page.reload()
     _keep(page, "phone")
+    page.goto(f"{served.base}{run}/trials?longer=2")
+    assert page.get_by_label("tokens, at least").is_visible(), "what is filtered is seen"
     trial = str(page.locator("tbody th a").first.get_attribute("href"))
-    for path in ("/", run, f"{run}/trials", f"{run}/trials?view=gallery", trial):
+    runs = "&".join(f"run={_key(page, name).split('/')[-1]}" for name in ("small", "large", "quick"))
+    several = ("/leaderboard", f"/matrix?{runs}", f"/compare?{runs}")
+    for path in ("/", run, f"{run}/trials", f"{run}/trials?view=gallery", trial, *several):
         page.goto(served.base + path)
         assert page.evaluate("document.documentElement.scrollWidth") <= 391, path
+        edges = page.locator("caption").evaluate_all("all => all.map(one => one.getBoundingClientRect().right)")
+        assert all(edge <= 391 for edge in edges), f"a caption of {path} is cut"
+    page.goto(served.base + "/")
+    box = page.locator("tbody tr").first.get_by_text("%").first.bounding_box()
+    assert box and box["x"] + box["width"] < 391, "the number of a run is in sight"
+    page.goto(served.base + run)
+    sizes = page.locator("svg.plot text").evaluate_all("all => all.map(one => one.getBoundingClientRect().height)")
+    assert min(sizes) > 7, "words of a figure can be read"
     context.close()
 
 

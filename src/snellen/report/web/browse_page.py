@@ -37,7 +37,7 @@ def browse_page(run: OpenRun, walk: Walk, wanted: str = "1") -> Html:
         progress_bar(run),
         notes_notice(run),
         outcome_buttons(run, walk, counts),
-        filter_form(run, columns, walk, counts),
+        _folded(filter_form(run, columns, walk, counts), walk),
         look_bar(run, walk),
         *(() if problem else group_chart(run, walk)),
         pages_of,
@@ -47,6 +47,12 @@ def browse_page(run: OpenRun, walk: Walk, wanted: str = "1") -> Html:
     live = None if progress.complete else address("/state", run=run.key)
     crumbs = [link("Runs", "/"), link(run.name, address(f"/run/{run.key}", task=walk.task)), "trials"]
     return shell(f"Trials of {run.name}", parts, crumbs=crumbs, live=live)
+
+
+def _folded(form: Html, walk: Walk) -> Html:
+    """Return the form in a fold that only a phone shows: there it is shut where nothing is filtered."""
+    kept = {*walk.kept} - {"metric", "sort", "order", "outcome", *walk.look.kept}
+    return tag("details", tag("summary", "Filters"), form, open=True, class_="filterfold", data_fold=not kept)
 
 
 def _found(run: OpenRun, walk: Walk) -> tuple[Walked, Html | None]:
