@@ -70,7 +70,6 @@
     for (const stage of root.querySelectorAll("[data-zoom]")) wireStage(stage);
     for (const picture of root.querySelectorAll("img")) wirePicture(picture);
     if (matchMedia("(max-width: 700px)").matches) for (const part of root.querySelectorAll("[data-fold]")) part.open = false;
-    for (const plot of root.querySelectorAll(".plotframe")) if (plot.scrollWidth > plot.clientWidth) plot.tabIndex = 0;
     for (const place of root.querySelectorAll("[data-load]")) load(place).catch(() => {});
     for (const form of root.querySelectorAll("[data-filters]")) {
       for (const select of form.querySelectorAll("select")) select.addEventListener("change", () => form.requestSubmit());

@@ -208,21 +208,25 @@ def _run_rows(one: Found) -> Iterator[Html]:
         drawn = draw.interval(value, estimate.get("ci95"), 0.0, 1.0) if 0 <= (value or 0) <= 1 else ""
         box = tag("input", type="checkbox", name="run", value=run.key, aria_label=f"Compare {run.name}")
         interval = written_interval(metric, estimate)
-        model = tag("div", header.model, class_="narrow muted small")
-        more = [model, progress_bar(run), *_tags(one)] if number == 0 else []
+        more = [*_beneath(header.model), progress_bar(run), *_tags(one)] if number == 0 else []
         cells = (
             tag("td", box if number == 0 else ""),
             tag("th", link(run.name, f"/run/{run.key}"), *more, scope="row", class_=_fold(run.name)),
             tag("td", header.model, class_=f"{_fold(header.model)} broad"),
             tag("td", link(task, address(f"/run/{run.key}", task=task)), class_=_fold(task)),
             tag("td", metric, class_="nowrap broad"),
-            tag("td", written(metric, estimate), tag("div", interval, class_="narrow muted small"), class_="nowrap"),
+            tag("td", written(metric, estimate), *_beneath(interval, metric), class_="nowrap"),
             tag("td", interval, class_="nowrap broad"),
             tag("td", drawn, class_="bar broad"),
             *(tag("td", f"{count:,}", class_="n broad") for count in _rests_on(estimate)),
             tag("td", header.created[:16].replace("T", " "), class_="nowrap muted broad"),
         )
         yield tag("tr", *cells, class_="row hidden-run" if one.hidden else "row")
+
+
+def _beneath(*words: str) -> list[Html]:
+    """Return what a phone shows beneath a value instead of in columns of its own."""
+    return [tag("div", word, class_="narrow muted small") for word in words]
 
 
 def _rests_on(estimate: Mapping[str, Any]) -> tuple[int, int]:
