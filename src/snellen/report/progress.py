@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from ..core.text import plural
 from ..engine.state import RunState
 from ..model.providers.prices import money
 from .terminal import plain
@@ -157,9 +158,9 @@ def facts(state: RunState, elapsed_s: float = 0.0, now: float = 0.0) -> str:
         ("failed", state.failed),
         ("cut off", state.cut_off),
         ("empty", state.empty),
-        ("retries", state.retries),
     )
     parts += [f"{count:,} {name}" for name, count in counted if count]
+    parts.append(plural(state.retries, "retry") if state.retries else "")
     if state.paused_until > now > 0.0:
         parts.append(f"waits {state.paused_until - now:.0f} s as the server asked")
     if state.retries and state.last_error:
@@ -186,5 +187,5 @@ def _cost(state: RunState) -> str:
     spent, bill = state.spending.spent, state.spending.bill
     asked, left = state.done - state.cached, state.planned - state.resumed - state.done
     trend = f" of about {money(spent * (1 + left / asked))}" if asked >= TREND_AFTER and left > 0 else ""
-    unknown = f" and {bill.unpriced:,} replies of unknown price" if bill.unpriced else ""
+    unknown = f" and {plural(bill.unpriced, 'reply')} of unknown price" if bill.unpriced else ""
     return f"cost {money(spent)}{trend} {bill.prices.currency}".rstrip() + unknown
