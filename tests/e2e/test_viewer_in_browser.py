@@ -123,8 +123,8 @@ def test_newcomer_finds_runs_run_trials_and_trial(page: Any, served: Served) -> 
     assert page.get_by_text("What degradation does").first.is_visible()
     _keep(page, "run", whole=True)
     page.get_by_role("link", name=re.compile(r"^Wrong \d+$")).click()
-    assert page.locator("tbody .tag.right").count() == 0
-    assert page.locator("tbody .tag.wrong").count() == 50
+    assert page.locator("tbody td .tag.right").count() == 0
+    assert page.locator("tbody td .tag.wrong").count() == 50
     decoded = "pictures => Promise.all(pictures.slice(0, 8).map(picture => picture.decode().then(() => picture.naturalWidth)))"
     assert min(page.locator("tbody img").evaluate_all(decoded)) > 0
     _keep(page, "trials")
@@ -155,6 +155,22 @@ def test_filters_sort_and_paging_have_their_own_addresses(page: Any, served: Ser
     assert seconds == sorted(seconds)
     page.get_by_role("link", name="Next →").first.click()
     assert "page=2" in page.url
+
+
+def test_a_regular_expression_is_a_filter_like_the_others(page: Any, served: Served) -> None:
+    run = _key(page, "small")
+    page.goto(f"{served.base}{run}/trials?outcome=wrong")
+    page.get_by_label("text in question, id or reply").fill(r"^shape-0000[12]$")
+    page.get_by_label("a regular expression").check()
+    page.get_by_role("button", name="Filter").click()
+    assert "regex=1" in page.url and "outcome=wrong" in page.url
+    names = page.locator("tbody th a").all_inner_texts()
+    assert names and set(names) <= {"shape-00001", "shape-00002"}
+    page.locator("tbody th a").first.click()
+    assert page.get_by_text("/^shape-0000[12]$/").first.is_visible(), "the walk tells its filter"
+    page.goto(f"{served.base}{run}/trials?text=(.|.)*%C2%A7&regex=1")
+    assert "was ended after" in page.get_by_role("alert").inner_text()
+    assert page.get_by_label("a regular expression").is_checked()
 
 
 def test_keys_and_zoom(page: Any, served: Served) -> None:
@@ -495,11 +511,30 @@ def test_a_phone_shows_many_trials(browser: Any, served: Served) -> None:
     page.goto(f"{served.base}{run}/trials")
     heights = page.locator("tbody tr").evaluate_all("rows => rows.map(row => row.getBoundingClientRect().height)")
     assert max(heights) < 130, "a row was 330 pixels high"
+    lines = page.locator("tbody th a").evaluate_all("links => links.map(link => link.getClientRects().length)")
+    assert set(lines) == {1}, "names of trials were split"
+    assert page.locator("tbody tr").first.bounding_box()["y"] < 800, "filters filled the first screen"
+    assert not page.get_by_label("tokens, at least").is_visible()
+    page.get_by_text("Filters", exact=True).tap()
+    assert page.get_by_label("tokens, at least").is_visible()
+    page.reload()
     _keep(page, "phone")
+    page.goto(f"{served.base}{run}/trials?longer=2")
+    assert page.get_by_label("tokens, at least").is_visible(), "what is filtered is seen"
     trial = str(page.locator("tbody th a").first.get_attribute("href"))
-    for path in ("/", run, f"{run}/trials", f"{run}/trials?view=gallery", trial):
+    runs = "&".join(f"run={_key(page, name).split('/')[-1]}" for name in ("small", "large", "quick"))
+    several = ("/leaderboard", f"/matrix?{runs}", f"/compare?{runs}")
+    for path in ("/", run, f"{run}/trials", f"{run}/trials?view=gallery", trial, *several):
         page.goto(served.base + path)
         assert page.evaluate("document.documentElement.scrollWidth") <= 391, path
+        edges = page.locator("caption").evaluate_all("all => all.map(one => one.getBoundingClientRect().right)")
+        assert all(edge <= 391 for edge in edges), f"a caption of {path} is cut"
+    page.goto(served.base + "/")
+    box = page.locator("tbody tr").first.get_by_text("%").first.bounding_box()
+    assert box and box["x"] + box["width"] < 391, "the number of a run is in sight"
+    page.goto(served.base + run)
+    sizes = page.locator("svg.plot text").evaluate_all("all => all.map(one => one.getBoundingClientRect().height)")
+    assert min(sizes) > 7, "words of a figure can be read"
     context.close()
 
 
@@ -604,41 +639,83 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
     return script.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_serious_accessibility_fault(browser: Any, served: Served, runs: Path, axe: str, scheme: str) -> None:
+def _files(runs: Path, folder: Path) -> list[str]:
+    """Write the pages that are files: a report, a comparison, a load."""
+    from snellen.api.look.outputs import comparison_report
+    from snellen.api.perf import describe_level
+    from snellen.perf.timeline import RequestRecord, Timeline
+    from snellen.report.pages.perf_page import render_page
     from snellen.report.pages.report_page import write_report
 
-    context = browser.new_context(viewport={"width": 1200, "height": 860}, color_scheme=scheme)
+    requests = tuple(
+        RequestRecord(str(n), n * 0.1, n * 0.1 + 0.3, chunks=(n * 0.1 + 0.2, n * 0.1 + 0.3), output_tokens=2)
+        for n in range(20)
+    )
+    levels = [{"level": f"rate-{n}", **describe_level(Timeline(requests=requests), None)} for n in (1, 2)]
+    (folder / "perf.html").write_text(render_page("A load", levels, {}), encoding="utf-8")
+    compared = comparison_report([runs / "small", runs / "large"], folder / "comparison.html")
+    return [path.as_uri() for path in (write_report(runs / "small"), compared, folder / "perf.html")]
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 1200), ("light", 390), ("dark", 390)])
+def test_no_serious_accessibility_fault(
+    browser: Any, served: Served, runs: Path, axe: str, scheme: str, width: int, tmp_path: Path
+) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 860}, color_scheme=scheme)
     page = context.new_page()
     page.goto(served.address)
     run = _key(page, "small")
     page.goto(f"{served.base}{run}/trials")
     trial = str(page.locator("tbody th a").first.get_attribute("href"))
-    other = _key(page, "large")
-    keys = [path.rpartition("/")[2] for path in (run, other)]
-    report = write_report(runs / "small").as_uri()
+    several = "&".join(f"run={_key(page, name).rpartition('/')[2]}" for name in ("small", "large"))
     addresses = [
         served.base + path
         for path in (
             "/",
             run,
+            f"{run}/figures",
             f"{run}/trials",
+            f"{run}/trials?dense=1&longer=2",
+            f"{run}/trials?text=(&regex=1",
             trial,
             "/leaderboard",
-            f"/compare?run={keys[0]}&run={keys[1]}",
+            f"/compare?{several}",
             f"{run}/again?profile=reform",
             f"{run}/trials?view=gallery&by=shape",
-            f"/matrix?run={keys[0]}&run={keys[1]}",
-            f"/sample?run={keys[0]}&run={keys[1]}&task=shapes&sample=shape-00001",
+            f"/matrix?{several}",
+            f"/sample?{several}&task=shapes&sample=shape-00001",
+            "/nowhere",
         )
     ]
     faults = []
-    for address in [*addresses, report]:
+    for address in [*addresses, *_files(runs, tmp_path)]:
         page.goto(address)
-        page.evaluate(axe)
-        found = page.evaluate(
-            "async () => (await axe.run()).violations.map(v => [v.id, v.impact, v.nodes.length, v.nodes[0].html.slice(0, 200)])"
-        )
-        faults += [(address.rpartition("/")[2], *fault) for fault in found if fault[1] in ("serious", "critical")]
+        faults += [(address.rpartition("/")[2], *fault) for fault in _serious(page, axe)]
     context.close()
     assert faults == []
+
+
+def _serious(page: Any, axe: str) -> list[Any]:
+    page.evaluate(axe)
+    found = page.evaluate(
+        "async () => (await axe.run()).violations.map(v => [v.id, v.impact, v.nodes.length, v.nodes[0].html.slice(0, 200)])"
+    )
+    return [fault for fault in found if fault[1] in ("serious", "critical")]
+
+
+def test_what_can_be_marked_has_no_serious_accessibility_fault(browser: Any, axe: str, tmp_path: Path) -> None:
+    make_run(tmp_path / "own", count=6)
+    viewer = Served(tmp_path, may_write=True)
+    context = browser.new_context(viewport={"width": 1200, "height": 860})
+    try:
+        page = context.new_page()
+        page.goto(viewer.address)
+        run = _key(page, "own")
+        page.goto(f"{viewer.base}{run}/trials")
+        trial = str(page.locator("tbody th a").first.get_attribute("href"))
+        for path in ("/", run, trial):
+            page.goto(viewer.base + path)
+            assert _serious(page, axe) == [], path
+    finally:
+        context.close()
+        viewer.close()

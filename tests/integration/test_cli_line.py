@@ -290,7 +290,7 @@ def test_cache_info_and_prune(snellen: Callable[..., Any], tmp_path: Path) -> No
     assert json.loads(snellen("cache", "info", "--json")[1])["models"] == {"some/model": 1}
     assert "1 some/model" in snellen("cache", "info")[1]
     assert json.loads(snellen("cache", "prune", "--older-than-days", "1", "--json")[1]) == {"removed": 0}
-    assert snellen("cache", "prune")[1] == "1 replies forgotten\n"
+    assert snellen("cache", "prune")[1] == "1 reply forgotten\n"
     (tmp_path / "cache" / "responses.db").write_bytes(b"damaged beyond repair" * 200)
     code, _, err = snellen("cache", "info")
     assert (code, "SNELLEN_CACHE_DIR" in err) == (3, True)

@@ -88,6 +88,14 @@ def test_plurals(count: int, text: str) -> None:
     assert plural(count, "image") == text
 
 
+@pytest.mark.parametrize(
+    ("noun", "many"),
+    [("reply", "replies"), ("retry", "retries"), ("day", "days"), ("batch", "batches"), ("class", "classes")],
+)
+def test_plurals_of_odd_nouns(noun: str, many: str) -> None:
+    assert (plural(1, noun), plural(2, noun), plural(0, noun)) == (f"1 {noun}", f"2 {many}", f"0 {many}")
+
+
 def test_a_result_is_looked_into_from_python(tmp_path: Path) -> None:
     from made_runs import make_run
 

@@ -55,7 +55,7 @@ def test_a_trial_shows_its_frames_on_a_line_of_time_and_plays_its_video(run: Pat
     page = call(app, f"/run/{key}/trial?task=films&sample=1", headers=COOKIE).text
     assert page.count('class="tick"') == 8
     assert "a.mp4: 60 frames, 2 s, 30 fps; 8 shown by uniform:8" in page
-    assert "1 subtitles were shown" in page
+    assert "1 subtitle shown" in page
     assert "1.100 s · frame 33" in page
     address = re.search(r'<video[^>]* src="([^"]+)"', page)
     assert address is not None

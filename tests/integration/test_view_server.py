@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import re
 import shutil
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import pytest
 
 from asgi import Answer, call
 from made_runs import ask, make_header, make_run, make_samples, make_task, run_apart
-from snellen.api.look.view import make_viewer
+from snellen.api.look.view import _listen, make_viewer
 from snellen.core.errors import UsageError
 from snellen.core.types import Failure, FailureKind, Prediction, Sample, TrialKey
 from snellen.report.web.guard import cookie_name
@@ -139,6 +141,45 @@ class TestNoPathReachesTheDisk:
         assert PIL.Image.open(io.BytesIO(answer.body)).size == (320, 220)
         small = get(app, f"/run/{keys[0]}/image?task=shapes&sample=shape-00001&n=0&small=1")
         assert max(PIL.Image.open(io.BytesIO(small.body)).size) == 220
+
+    def test_a_thumbnail_at_hand_is_answered_without_the_store(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        make_run(tmp_path / "r", count=3)
+        app = make_viewer([tmp_path], TOKEN)
+        key = get(app, "/state").text.partition(":")[0]
+        address = f"/run/{key}/image?task=shapes&sample=shape-00000&small=1"
+        first = get(app, address)
+        asked: list[str] = []
+        real = RunReader.rows
+        monkeypatch.setattr(
+            RunReader, "rows", lambda self, query, *more: (asked.append(query), real(self, query, *more))[1]
+        )
+        again = get(app, address)
+        assert (first.status, again.status) == (200, 200)
+        assert (again.body, asked) == (first.body, [])
+        assert again.headers["cache-control"] == "no-store"
+        with connect(tmp_path / "r" / "run.db") as database:
+            database.execute("UPDATE predictions SET request = x'7b7d' WHERE sample = 'shape-00000'")
+        assert get(app, address).status == 404, "what is stored has changed: nothing old is shown"
+
+
+def test_answers_are_sent_at_once() -> None:
+    """Without TCP_NODELAY each picture but the first on a connection came 40 ms late."""
+
+    async def accepted() -> int:
+        told: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        async def met(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            told.set_result(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        async with await asyncio.start_server(met, sock=_listen(0)) as server:
+            _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            writer.close()
+            return await told
+
+    assert asyncio.run(accepted()) != 0
 
 
 class TestPages:

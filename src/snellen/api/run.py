@@ -29,6 +29,7 @@ from ..engine.spending import Spending
 from ..engine.state import RunState as RunState  # noqa: PLC0414 - part of what a run returns
 from ..report.finish import finish_run
 from ..report.logs.teller import Teller, check_trackers
+from ..report.so_far import SoFar
 from ..scoring.aggregates.consistency import CONVENTIONS
 from ..scoring.aggregates.quoted_figures import WHOLE_ONLY
 from ..scoring.readings import META, OWN_PROFILE, Reading, check_reading
@@ -75,14 +76,16 @@ class Watcher(Protocol):
 
 
 class Watching(NamedTuple):
-    """Who hears of a run: whoever sits before it, and trackers."""
+    """Who hears of a run: whoever sits before it, and trackers; and who makes the figure so far for them."""
 
     watcher: Watcher | None
     teller: Teller
+    onlooker: SoFar
 
     @contextmanager
     def watch(self, state: RunState) -> Iterator[None]:
         """Show the state to both during the block."""
+        state.onlooker = self.onlooker
         with self.teller.watch(state), watching(self.watcher, state):
             yield
 
@@ -121,7 +124,8 @@ def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
         raise UsageError(f"{question}: --yes starts it all the same and stops at the limit; nothing was asked")
     ends = None if settings.deadline_s is None else started + settings.deadline_s
     teller = Teller(settings.log, plan.folder, plan.folder.name, plan.header.config)
-    asked = _ask_all(plan, policy, settings, estimate, watcher=Watching(watcher, teller), ends=ends)
+    watching = Watching(watcher, teller, SoFar([planned.task for planned in plan.tasks], plan.registry, reading))
+    asked = _ask_all(plan, policy, settings, estimate, watcher=watching, ends=ends)
     state, interrupted, early = run_to_end(asked)
     results = finish(plan.folder, plan, reading)
     teller.end(results, state)

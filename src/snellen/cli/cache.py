@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ..core.text import plural
 from .options import FROM_ZERO, MACHINE, defaulted, print_either, print_json
 
 DAY_S = 86_400.0
@@ -24,7 +25,7 @@ def info(as_json: bool) -> None:
     if as_json:
         print_json(content)
         return
-    click.echo(f"{content['path']}: {content['replies']} replies, {content['bytes'] / 2**20:.1f} MB")
+    click.echo(f"{content['path']}: {plural(content['replies'], 'reply')}, {content['bytes'] / 2**20:.1f} MB")
     for model, count in content["models"].items():
         click.echo(f"  {count:8} {model}")
 
@@ -37,4 +38,4 @@ def prune(older_than_days: float, as_json: bool) -> None:
     from ..api.machine import prune_cache
 
     removed = prune_cache(older_than_days * DAY_S)
-    print_either({"removed": removed}, f"{removed} replies forgotten", as_json)
+    print_either({"removed": removed}, f"{plural(removed, 'reply')} forgotten", as_json)

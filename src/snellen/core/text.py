@@ -43,8 +43,12 @@ def show_text(text: str) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """Return a count with its noun: `1 image`, `2,000 images`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    """Return a count with its noun: `1 image`, `2,000 images`, `3 replies`, `2 batches`."""
+    if count == 1:
+        return f"1 {noun}"
+    if noun.endswith("y") and noun[-2:-1] not in tuple("aeiou"):
+        return f"{count:,} {noun[:-1]}ies"
+    return f"{count:,} {noun}{'es' if noun.endswith(('s', 'x', 'ch', 'sh')) else 's'}"
 
 
 def defuse_cell(text: str) -> str:

@@ -17,7 +17,7 @@ def serve(desk: Desk, keys: Keys, name: str, port: int, ready: Callable[[dict[st
         import uvicorn
     except ImportError:
         raise MissingExtra("view", "the review page") from None
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named, or answers wait 40 ms
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(("127.0.0.1", port))

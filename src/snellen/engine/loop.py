@@ -190,6 +190,8 @@ class Engine:
     async def _keep(self, item: Item, request: Request, prediction: Prediction, digest: str) -> None:
         await self._writer.put(item.position, item.sample, request, prediction, digest)
         self.state.count(prediction)
+        if self.state.is_drawn and self.state.onlooker is not None:
+            self.state.onlooker.take(item.sample, request, prediction)
         if self._observe is not None:
             self._observe(item, request, prediction)
 

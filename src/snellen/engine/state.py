@@ -4,9 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from ..core.types import Prediction
+from ..core.types import Prediction, Request, Sample
 from .spending import Spending
+
+
+class Onlooker(Protocol):
+    """Makes a figure of replies while a run goes on."""
+
+    def take(self, sample: Sample, request: Request, prediction: Prediction) -> None:
+        """Hear of one new reply; costs next to nothing."""
+        ...
+
+    def look(self) -> None:
+        """Work on what was taken, for a moment."""
+        ...
+
+    @property
+    def words(self) -> str:
+        """Return what the replies say so far; empty where they say nothing."""
+        ...
 
 
 @dataclass(slots=True)
@@ -46,6 +64,11 @@ class RunState:
     """True once the time that the whole run was given is over."""
     replicas: Callable[[], str] = str
     """Says who answers and how much each did, where several do; nothing where one process does all."""
+
+    onlooker: Onlooker | None = None
+    """Who makes a figure of replies; is told of them only while somebody sees it."""
+    is_drawn: bool = False
+    """True while a terminal shows this state."""
 
     def add_pass(self, later: RunState) -> None:
         """Take over what a later pass over the same plan did: it met as stored what this one asked."""

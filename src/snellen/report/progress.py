@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from ..core.text import plural
 from ..engine.state import RunState
 from ..model.providers.prices import money
 from .terminal import plain
@@ -62,10 +63,15 @@ class Progressbar:
             poll = asyncio.get_running_loop().create_task(
                 _poll(lambda: bar.update(task, completed=state.done + state.resumed))
             )
+            looking = asyncio.get_running_loop().create_task(_poll(lambda: _look(state)))
+            looking.add_done_callback(_let_go)
+            state.is_drawn = True
             try:
                 yield
             finally:
+                state.is_drawn = False
                 poll.cancel()
+                looking.cancel()
 
     @contextmanager
     def _rests(self, state: RunState) -> Iterator[None]:
@@ -107,6 +113,17 @@ async def _poll(show: Callable[[], None]) -> None:
         show()
 
 
+def _look(state: RunState) -> None:
+    if state.onlooker is not None:
+        state.onlooker.look()
+
+
+def _let_go(looking: asyncio.Task[None]) -> None:
+    """Take what a scorer raised while one looked on: then there is no figure, and scoring the run will say why."""
+    if not looking.cancelled():
+        looking.exception()
+
+
 class _Facts(ProgressColumn):
     def __init__(self, state: RunState, clock: Callable[[], float]) -> None:
         super().__init__()
@@ -128,8 +145,9 @@ def progress_line(state: RunState, elapsed_s: float, now: float) -> str:
 
 
 def facts(state: RunState, elapsed_s: float = 0.0, now: float = 0.0) -> str:
-    """Return what is worth knowing while one waits: speed, cost, what goes wrong, and why it waits."""
+    """Return what is worth knowing while one waits: figure so far, speed, cost, what goes wrong, and why it waits."""
     parts = [
+        _so_far(state),
         *_speed(state, elapsed_s),
         _cost(state),
         f"{state.in_flight} in flight (limit {state.slots})" if state.slots else "",
@@ -140,14 +158,19 @@ def facts(state: RunState, elapsed_s: float = 0.0, now: float = 0.0) -> str:
         ("failed", state.failed),
         ("cut off", state.cut_off),
         ("empty", state.empty),
-        ("retries", state.retries),
     )
     parts += [f"{count:,} {name}" for name, count in counted if count]
+    parts.append(plural(state.retries, "retry") if state.retries else "")
     if state.paused_until > now > 0.0:
         parts.append(f"waits {state.paused_until - now:.0f} s as the server asked")
     if state.retries and state.last_error:
         parts.append(f"last: {state.last_error[:ERROR_SHOWN]}")
     return " · ".join(part for part in parts if part)
+
+
+def _so_far(state: RunState) -> str:
+    words = state.onlooker.words if state.onlooker is not None and state.is_drawn else ""
+    return f"{words}, those stored before left out" if words and state.resumed else words
 
 
 def _speed(state: RunState, elapsed_s: float) -> list[str]:
@@ -164,5 +187,5 @@ def _cost(state: RunState) -> str:
     spent, bill = state.spending.spent, state.spending.bill
     asked, left = state.done - state.cached, state.planned - state.resumed - state.done
     trend = f" of about {money(spent * (1 + left / asked))}" if asked >= TREND_AFTER and left > 0 else ""
-    unknown = f" and {bill.unpriced:,} replies of unknown price" if bill.unpriced else ""
+    unknown = f" and {plural(bill.unpriced, 'reply')} of unknown price" if bill.unpriced else ""
     return f"cost {money(spent)}{trend} {bill.prices.currency}".rstrip() + unknown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+from collections import OrderedDict
 from collections.abc import Callable
 from itertools import accumulate
 
@@ -13,10 +14,13 @@ from numpy.typing import NDArray
 
 from ..scoring.table import Costs, Mask, Outcome, TrialColumns
 from ..store.reader import RunReader
+from .patterns import matching_texts
 
 Rows = NDArray[np.int64]
 SEARCHED = 4_000
 """Characters of a reply that the text search looks at."""
+KEPT_PATTERNS = 8
+"""Patterns whose matches are kept."""
 SORTS = ("plan", "value", "latency", "tokens", "sample")
 OUTCOMES = ("all", "wrong", "partly", "right", "unparsed", "failed", "flipped", "pending")
 
@@ -38,6 +42,8 @@ class Query(Struct, frozen=True):
     """Seconds that a reply took at least."""
     longer: int | None = None
     """Tokens that a reply has at least."""
+    is_pattern: bool = False
+    """Whether the text is a regular expression."""
     marked: str = ""
     """A kind of mark that somebody gave the trial, or `any`."""
 
@@ -59,16 +65,32 @@ class TextSearch:
         self._questions = _Haystack([f"{sample.id}\n{sample.question}".lower() for sample in columns.facts])
         self._replies = _Haystack(pieces)
         self._sample = columns.sample
+        self._matched: OrderedDict[str, Mask] = OrderedDict()
 
     def find(self, needle: str) -> Mask:
         """Return which trials have the text in their question, id or reply."""
         return self._replies.find(needle.lower()) | self._questions.find(needle.lower())[self._sample]
+
+    def match(self, pattern: str) -> Mask:
+        """Return which trials match a regular expression in question, id or reply. Raises PatternProblem.
+
+        The last few are kept: who walks through what was filtered asks for the same again at every step.
+        """
+        if pattern not in self._matched:
+            replies, questions = self._replies.match(pattern), self._questions.match(pattern)
+            self._matched[pattern] = replies | questions[self._sample]
+            while len(self._matched) > KEPT_PATTERNS:
+                self._matched.popitem(last=False)
+        return self._matched[pattern].copy()
 
 
 class _Haystack:
     def __init__(self, pieces: list[str]) -> None:
         self._whole = "\x00".join(pieces)
         self._starts = [0, *accumulate(len(piece) + 1 for piece in pieces)][: len(pieces)]
+
+    def match(self, pattern: str) -> Mask:
+        return matching_texts(pattern, self._whole, self._starts)
 
     def find(self, needle: str) -> Mask:
         found = np.zeros(len(self._starts), np.bool_)

@@ -87,6 +87,11 @@ class GatheredTask:
             del self._builder  # the tables live until the report is written; what they were made of need not
         return self._tables
 
+    def tables_so_far(self) -> dict[str, ScoreTable]:
+        """Return one table a metric of the trials up to now; more may follow."""
+        self._encode()
+        return self._builder.tables()
+
     def columns(self) -> TrialColumns:
         """Return the trials under their main metric, as `read_columns` would read them."""
         tables = self.tables()

@@ -83,15 +83,17 @@ def scored_trials(
     reader: RunReader, task: Task, registry: Registry, options: Mapping[str, Any], scorers: Sequence[str]
 ) -> Iterator[Scored]:
     """Yield every stored trial with its scores, in the order of the plan; scorers are told what the task says."""
-    options = {**task.score_options, **options}
-    functions = [registry.get("scorer", name) for name in scorers]
-    score = (
-        functions[0]
-        if len(functions) == 1
-        else lambda *trial: [score for function in functions for score in function(*trial)]
-    )
+    options, score = {**task.score_options, **options}, joined_scorer(registry, scorers)
     for trial in reader.trials(task.name):
         yield trial, score_trial(task, score, trial, options)
+
+
+def joined_scorer(registry: Registry, names: Sequence[str]) -> ScoreTrial:
+    """Return the named scorers as one."""
+    functions: list[ScoreTrial] = [registry.get("scorer", name) for name in names]
+    if len(functions) == 1:
+        return functions[0]
+    return lambda *trial: [score for function in functions for score in function(*trial)]
 
 
 def score_trial(task: Task, score: ScoreTrial, trial: Trial, options: Mapping[str, Any]) -> Sequence[Score]:

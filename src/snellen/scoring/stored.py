@@ -24,7 +24,6 @@ from .table import Costs, SampleFacts, ScoreTable, TrialColumns
 LIVE_SCORING = 20_000
 """A run that was never scored is scored while it is read, up to so many trials."""
 # `+task`: read the table itself. An index holds copies of its columns, and nothing checks those.
-_SCORES = "SELECT sample, variant, repeat, metric, value, answer, rule, reason FROM scores WHERE +task = ?"
 _TRIALS = (
     "SELECT sample, variant, repeat, CASE failed WHEN 1 "
     "THEN coalesce(json_extract(CAST(body AS TEXT), '$.failure.kind'), 'failed') END{} "
@@ -54,9 +53,8 @@ def stored_tables(
     reader: RunReader, task: str, *, metrics: Sequence[str] = (), tag_keys: Sequence[str] | None = None
 ) -> dict[str, ScoreTable]:
     """Return one table a metric of a stored task; `metrics` are there even when every trial failed."""
-    reader.check_scores(task)
-    scores, trials = reader.rows(_SCORES, (task,)), reader.rows(_TRIALS.format(""), (task,))
-    return read_tables(scores, trials, _labels(_facts(reader, task)), tag_keys=tag_keys, metrics=metrics)
+    trials = reader.rows(_TRIALS.format(""), (task,))
+    return read_tables(_scores(reader, task), trials, _labels(_facts(reader, task)), tag_keys=tag_keys, metrics=metrics)
 
 
 def live_tables(
@@ -70,6 +68,11 @@ def live_tables(
     stored = reader.rows(_TRIALS.format(""), (task.name,))
     rows = map(score_row, scores)
     return read_tables(rows, stored, _labels(_facts(reader, task.name)), tag_keys=tag_keys), scores
+
+
+def _scores(reader: RunReader, task: str, metric: str = "") -> Iterator[ScoreRow]:
+    """Yield the stored scores of a task, of one metric or of all, in one pass with the check of their sum."""
+    return (row[1:9] for row in reader.score_rows(task) if not metric or row[4] == metric)
 
 
 def _facts(reader: RunReader, task: str) -> Iterator[SampleFacts]:
@@ -90,8 +93,7 @@ def read_columns(
     chosen = metric if metric in known else next(iter(known), "")
     scores: Iterable[ScoreRow]
     if chosen:
-        reader.check_scores(task.name)
-        scores = reader.rows(f"{_SCORES} AND metric = ?", (task.name, chosen))
+        scores = _scores(reader, task.name, chosen)
     else:
         scores = _live_scores(reader, task, registry or default_registry())
         chosen = scores[0][3] if scores else ""

@@ -14,6 +14,7 @@ import msgspec
 
 from ..core.errors import EnvironmentProblem
 from ..core.tasks import RunHeader
+from ..core.text import plural
 from ..core.types import Failure, FailureKind, Prediction, Request, Sample, TrialKey
 from .database import Row, connect, insert_rows, open_for_writing
 from .lock import RunLock
@@ -147,7 +148,7 @@ def _orphans(database: sqlite3.Connection) -> str:
         count = database.execute(f"SELECT COUNT(*) FROM predictions WHERE {ORPHANED}").fetchone()[0]  # noqa: S608 - ours
     except BROKEN as error:
         return str(error)
-    return f"{count} replies without the sample they belong to" if count else "ok"
+    return f"{plural(count, 'reply')} without the sample" if count else "ok"
 
 
 def _first_problem(folder: Path) -> str:

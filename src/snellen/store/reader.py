@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -129,7 +130,7 @@ class RunReader:
 
     def scores(self, task: str) -> Iterator[Score]:
         """Yield the stored scores of a task, in the order of the plan; not by an index, which nothing checks."""
-        self.check_scores(task)
+        deque(self.score_rows(task), maxlen=0)  # for their checksum: what follows is in another order
         rows = self.rows(
             "SELECT c.sample, c.variant, c.repeat, c.metric, c.value, c.answer, c.rule, c.reason, c.detail "
             "FROM scores c NOT INDEXED JOIN samples s ON s.task = c.task AND s.id = c.sample "
@@ -140,9 +141,16 @@ class RunReader:
             key = TrialKey(task, sample, variant, repeat)
             yield Score(key, metric, value, answer, rule, reason, msgspec.json.decode(detail) if detail else {})
 
-    def check_scores(self, task: str) -> None:
-        """Refuse scores that are not what was written; those of an older version have no checksum."""
-        wanted, (count, found) = self.meta(f"scores/{task}"), sum_of_scores(self.rows(ALL_SCORES, (task,)))
+    def score_rows(self, task: str) -> Iterator[Row]:
+        """Yield the rows of a task's scores as they lie in their table, and check them on the way.
+
+        Whoever reads to the end has read what was written: after the last row other ones are refused. Scores of an
+        older version have no checksum.
+        """
+        wanted, rows, count, found = self.meta(f"scores/{task}"), self.rows(ALL_SCORES, (task,)), 0, 0
+        while batch := list(islice(rows, GROUP_ROWS)):
+            count, found = count + len(batch), sum_of_scores(batch, found)
+            yield from batch
         if count and wanted is not None and wanted != found:
             advice = f"`snellen score {self.folder}` makes them again from the stored replies"
             raise EnvironmentProblem(f"the scores of task {task!r} in {self.folder} are damaged: {advice}")
@@ -171,14 +179,16 @@ def write_scores(folder: Path, task: str, scores: Iterable[Score]) -> None:
     try:
         database.execute("CREATE TEMP TABLE fresh AS SELECT * FROM scores WHERE 0")
         database.execute("BEGIN")
-        rows = (_score_row(task, score) for score in scores)
-        while group := list(islice(rows, GROUP_ROWS)):
+        fresh = (_score_row(task, score) for score in scores)
+        while group := list(islice(fresh, GROUP_ROWS)):
             insert_rows(database, "INSERT INTO fresh VALUES {rows}", group)
         database.execute("COMMIT")
         database.execute("BEGIN IMMEDIATE")
         database.execute("DELETE FROM scores WHERE task = ?", (task,))
         database.execute("INSERT INTO scores SELECT * FROM fresh ORDER BY rowid")
-        _, total = sum_of_scores(database.execute(ALL_SCORES, (task,)))
+        rows, total = database.execute(ALL_SCORES, (task,)), 0
+        while batch := rows.fetchmany(GROUP_ROWS):
+            total = sum_of_scores(batch, total)
         database.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (f"scores/{task}", str(total)))
         database.execute("COMMIT")
     except sqlite3.IntegrityError as error:
@@ -191,13 +201,9 @@ def write_scores(folder: Path, task: str, scores: Iterable[Score]) -> None:
         database.close()
 
 
-def sum_of_scores(rows: Iterable[Row]) -> tuple[int, int]:
-    """Return how many rows there are, and their checksum."""
-    count = total = 0
-    rows = iter(rows)
-    while batch := list(map(repr, islice(rows, GROUP_ROWS))):
-        count, total = count + len(batch), crc32("".join(batch).encode("utf-8", "surrogatepass"), total)
-    return count, total
+def sum_of_scores(rows: Iterable[Row], before: int = 0) -> int:
+    """Return the checksum of rows of scores, those `before` them included."""
+    return crc32("".join(map(repr, rows)).encode("utf-8", "surrogatepass"), before)
 
 
 def _score_row(task: str, score: Score) -> Row:

@@ -58,7 +58,7 @@ def test_page_terminal_and_leaderboard_agree(tmp_path: Path, chart: bool) -> Non
     assert means == ({} if chart else {"Coarse": (metrics[wanted]["value"], 1)}), "pixels have no place in a mean"
     app = make_viewer([tmp_path], "token")
     cookie = call(app, "/?token=token").headers["set-cookie"].partition(";")[0]
-    assert f'<td class="nowrap">{wanted}</td>' in call(app, "/", headers={"cookie": cookie}).text
+    assert f'<td class="nowrap broad">{wanted}</td>' in call(app, "/", headers={"cookie": cookie}).text
 
 
 def test_every_task_weighs_the_same() -> None:

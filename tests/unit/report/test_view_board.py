@@ -19,6 +19,7 @@ def entry(
     metric: str = "accuracy",
     infer: str = "generate",
     reading: str = "snellen",
+    variants: tuple[str, ...] = ("base",),
     **values: float | None,
 ) -> Entry:
     tasks = {}
@@ -33,7 +34,8 @@ def entry(
             "failed": 2,
         }
         tasks[task] = {"metrics": {metric: estimate, f"{metric}_strict": estimate}, "groups": {}}
-    told = [Task(task, {}, Form.CHOICE, infer=infer, dimension=(dimension or {}).get(task, "")) for task in values]
+    asked = {"infer": infer, "variants": variants}
+    told = [Task(task, {}, Form.CHOICE, dimension=(dimension or {}).get(task, ""), **asked) for task in values]
     header = RunHeader("id", {}, {}, "2026", model=f"model/{name}", tasks=told, planned={})
     return Entry(name, header, {"tasks": tasks, "run": {"reading": {"name": reading}}})
 
@@ -114,3 +116,21 @@ def test_what_is_measured_otherwise_is_ranked_apart() -> None:
     assert list(board.tasks) == columns
     ranks = {line.name: (line.block, line.average_rank) for line in board.lines}
     assert ranks == {"theirs": (1, 1.0), "said": (2, 1.0), "likely": (3, 1.0), "also-likely": (3, 2.0)}
+
+
+def test_means_over_other_variants_are_ranked_apart() -> None:
+    blurred = ("base", "perturb=blur:5")
+    many = tuple(f"wording={n}" for n in range(9))
+    board = make_board(
+        [
+            entry("clear", a=0.9),
+            entry("blurred", variants=blurred, a=0.5),
+            entry("too", variants=blurred[::-1], a=0.6),
+            entry("many", variants=many, a=0.4),
+        ]
+    )
+    assert len({line.block for line in board.lines}) == 3
+    assert board.tasks[1:] == ("a (base + perturb=blur:5)", "a (base)")
+    assert board.tasks[0].startswith("a (9 variants, ")
+    ranks = {line.name: line.average_rank for line in board.lines}
+    assert ranks == {"clear": 1.0, "blurred": 2.0, "too": 1.0, "many": 1.0}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sqlite3
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from made_runs import make_run, make_task
+from snellen.core.errors import EnvironmentProblem
 from snellen.report.pages.gallery import pick_rows
 from snellen.report.query import OUTCOMES, SORTS, Query, TextSearch, _Haystack, group_values, select
 from snellen.scoring.stored import read_columns, read_costs
@@ -27,6 +29,24 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> RunReader:
 @pytest.fixture(scope="module")
 def columns(reader: RunReader) -> TrialColumns:
     return read_columns(reader, reader.header().tasks[0])
+
+
+def test_scores_are_read_once_and_checked_on_the_way(tmp_path: Path) -> None:
+    folder = make_run(tmp_path, count=40)
+    asked: list[str] = []
+    with RunReader(folder) as reader:
+        task = reader.header().tasks[0]
+        reader._database.set_trace_callback(asked.append)
+        whole = read_columns(reader, task)
+    passes = [statement for statement in asked if "FROM scores" in statement and "LIMIT 1" not in statement]
+    assert len([statement for statement in passes if "sample =" not in statement]) == 1
+    with RunReader(folder) as reader:
+        values = [row[5] for row in reader.score_rows(task.name) if row[5] is not None]
+    assert values == whole.by_sample.value[whole.by_sample.scored].tolist()
+    with sqlite3.connect(folder / "run.db") as database:
+        database.execute("UPDATE scores SET value = 0.5 WHERE rowid = 3")
+    with RunReader(folder) as reader, pytest.raises(EnvironmentProblem, match="damaged: `snellen score"):
+        read_columns(reader, task)
 
 
 def test_columns_equal_the_store_row_by_row(reader: RunReader, columns: TrialColumns) -> None:

@@ -48,7 +48,7 @@ def test_facts_tell_speed_cost_trouble_and_why() -> None:
     for part in (
         "5.5/s",
         "250 tokens/s",
-        "cost 0.00200 of about 0.0182 EUR and 1 replies of unknown price",
+        "cost 0.00200 of about 0.0182 EUR and 1 reply of unknown price",
         "5 in flight (limit 8)",
         "10 cut off",
         "1 empty",

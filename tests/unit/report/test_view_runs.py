@@ -85,7 +85,7 @@ def test_search_finds_names_models_and_tasks(shelf: Shelf) -> None:
 
 
 def test_names_stay_on_one_line_unless_very_long(shelf: Shelf) -> None:
-    assert '<td class="nowrap">openai/beta-model</td>' in runs_page(shelf)
+    assert '<td class="nowrap broad">openai/beta-model</td>' in runs_page(shelf)
 
 
 def test_stopped_run_is_told_from_one_that_is_written(tmp_path: Path) -> None:

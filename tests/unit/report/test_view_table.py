@@ -62,6 +62,23 @@ class TestThumbs:
         assert kept.small(images[0]) is first
         assert kept.small(images[1]) is not second
 
+    def test_a_place_is_remembered_until_its_picture_changes(self, tmp_path: Path) -> None:
+        image, kept = picture(tmp_path / "a.png"), thumbs.Thumbs()
+        assert kept.again("here") is None
+        first = kept.small(image, "here")
+        assert kept.again("here") is first
+        assert kept.again("there") is None
+        picture(tmp_path / "a.png", "blue", side=601)
+        assert kept.again("here") is None
+        assert kept.small(image, "here") == kept.again("here") != first
+
+    def test_places_are_bounded(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(thumbs, "MOST_PLACES", 2)
+        image, kept = picture(tmp_path / "a.png"), thumbs.Thumbs()
+        for place in range(3):
+            kept.small(image, place)
+        assert [kept.again(place) is not None for place in range(3)] == [False, True, True]
+
     def test_missing_picture_is_refused_each_time(self, tmp_path: Path) -> None:
         kept = thumbs.Thumbs()
         for _ in range(2):

@@ -32,6 +32,7 @@ FILTERS = (
     "flipped=1&group=shape%3Dcircle&group=page%3D0",
     "text=clearly+visible&sort=tokens",
     "slower=0.5&outcome=right",
+    "text=shape-000%5B12%5D&regex=1&sort=latency",
 )
 
 

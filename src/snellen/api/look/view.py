@@ -10,6 +10,7 @@ from typing import Any
 
 from ...core.builtins import default_registry
 from ...core.errors import EnvironmentProblem, MissingExtra
+from ...core.garbage import rare_collections
 
 
 def make_viewer(
@@ -52,12 +53,14 @@ def view(
     server = uvicorn.Server(uvicorn.Config(app, **quiet))
     if ready is not None:
         ready(address)
-    with listener:
+    with listener, rare_collections():
         server.run(sockets=[listener])
 
 
 def _listen(port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # asyncio sends at once (TCP_NODELAY) only where the protocol is named; else every answer but the first on a
+    # connection waits some 40 ms for the browser's acknowledgement of its headers.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(("127.0.0.1", port))

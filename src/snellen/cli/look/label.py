@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ...core.errors import DataError, UsageError
-from ...core.text import show_text
+from ...core.text import plural, show_text
 from ..options import COUNT, FILE, FOLDER, MACHINE_STDOUT, PATH, flag, print_json
 
 
@@ -61,7 +61,7 @@ def _draw(run: Path, name: str, count: int, output: Path | None, as_json: bool) 
     if output is not None:
         write_drawn(rows, output)
         then = f"snellen judge label {run} --judge {name} --labels {output}"
-        click.echo(f"{output}: {len(rows)} replies; fill in label, then: {then}", err=True)
+        click.echo(f"{output}: {plural(len(rows), 'reply')}; fill in label, then: {then}", err=True)
 
 
 def _ask(run: Path, name: str, count: int, output: Path | None, as_json: bool) -> None:

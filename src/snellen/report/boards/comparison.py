@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ...core.text import plural
 from ...scoring.compare.paired import Comparison
 from ...scoring.table import lower_is_better
 from .sheet import Sheet
@@ -71,7 +72,7 @@ def flip_sheet(task: str, comparisons: Sequence[Comparison], names: Sequence[str
     ]
     more = f" Only the first {most} of {len(found):,} are listed." if len(found) > most else ""
     title = f"{task}: samples on which the runs differ"
-    return Sheet(title, ("sample", *names), tuple(rows), f"{len(found):,} samples.{more}")
+    return Sheet(title, ("sample", *names), tuple(rows), f"{plural(len(found), 'sample')}.{more}")
 
 
 def divergence_sheet(task: str, comparisons: Sequence[Comparison]) -> Sheet:

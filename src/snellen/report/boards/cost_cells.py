@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ...core.text import plural
 from ...model.providers.prices import money
 
 COST_COLUMNS = ("cost", "cost a right answer")
@@ -32,4 +33,4 @@ def cost_lines(results: Mapping[str, Any]) -> Iterator[str]:
     if whole["paid"] != whole["value"]:
         yield f"paid: {money(whole['paid'], whole['currency'])}; the other replies came from the response cache"
     if whole["unpriced"]:
-        yield f"{whole['unpriced']:,} replies have no known price (no token count, or too long) and are not in it"
+        yield f"{plural(whole['unpriced'], 'reply')} without a known price (no token count, or too long): not in it"

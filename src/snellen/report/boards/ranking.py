@@ -9,13 +9,17 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...core.ids import content_hash
 from ...core.tasks import RunHeader
+from ...core.types import BASE_VARIANT
 from ...scoring.table import lower_is_better
 from .cost_cells import COST_COLUMNS, cost_cells
 from .headline import headline, reading_name
 from .sheet import Sheet
 
 Z95 = 1.959963984540054
+MOST_NAMED = 3
+"""Up to so many variants are told by name."""
 COLUMNS = ("#", "model", "run", "tasks", "average rank", "mean %", "95 % interval")
 
 
@@ -94,12 +98,21 @@ def _measured(entries: Sequence[Entry], columns: Sequence[Mapping[str, str]], na
 
 
 def kind_of_figure(entry: Entry, task: str) -> tuple[str, ...]:
-    """Return what must agree before figures are ranked: the metric, the way of asking, the reading, the protocol."""
+    """Return what must agree before figures are ranked: metric, way of asking, reading, protocol, variants."""
     result = entry.results["tasks"][task]
     metric, _ = headline(result["metrics"], result.get("headline"))
-    infer = next((card.infer for card in entry.header.tasks if card.name == task), "")
-    way = "likelihood" if "likelihood" in infer else "generation"
-    return metric or "–", way, reading_name(entry.results), result.get("protocol", {}).get("name", "no protocol")
+    card = next((card for card in entry.header.tasks if card.name == task), None)
+    way = "likelihood" if card is not None and "likelihood" in card.infer else "generation"
+    protocol = result.get("protocol", {}).get("name", "no protocol")
+    return metric or "–", way, reading_name(entry.results), protocol, _asked_as(card.variants if card else ())
+
+
+def _asked_as(variants: Sequence[str]) -> str:
+    """Name the variants a figure is the mean of: one over blurred pictures is no match for one over clear ones."""
+    asked = sorted(set(variants) or {BASE_VARIANT})
+    if len(asked) <= MOST_NAMED:
+        return " + ".join(asked)
+    return f"{len(asked)} variants, {content_hash(asked, 4)}"
 
 
 def column_names(entries: Sequence[Entry]) -> list[dict[str, str]]:
@@ -237,7 +250,11 @@ def _block_sheet(board: Board, block: int, blocks: int) -> Sheet:
         "`snellen compare` tests pairs on the same samples."
     )
     alone = "" if blocks == 1 else f" {block} of {blocks}: {', '.join(tasks) or 'no task'}"
-    apart = "" if blocks == 1 else " Runs of other tasks, metrics, ways of asking or readings have tables of their own."
+    apart = (
+        ""
+        if blocks == 1
+        else " Runs of other tasks, metrics, ways of asking, variants or readings have tables of their own."
+    )
     return Sheet(f"Leaderboard{alone}", head, tuple(rows), note + apart)
 
 

@@ -106,7 +106,8 @@ def figure_parts(figure: Figure, links: Html | None = None) -> tuple[Html | None
     names = [tag("li", draw.swatch(i), name) for i, name in enumerate(figure.series)]
     key = tag("ul", *names, class_="key") if len(names) > 1 else None
     title = tag("div", tag("h3", figure.title), links, class_="plothead")
-    return title, key, figure.drawing, tag("figcaption", figure.caption)
+    frame = tag("div", figure.drawing, class_="plotframe", tabindex=0, role="group", aria_label=figure.title)
+    return title, key, frame, tag("figcaption", figure.caption)
 
 
 def data_table(rows: Sequence[Mapping[str, Any]], caption: str, most: int = 200) -> Html:

@@ -69,6 +69,7 @@
   const wire = (root) => {
     for (const stage of root.querySelectorAll("[data-zoom]")) wireStage(stage);
     for (const picture of root.querySelectorAll("img")) wirePicture(picture);
+    if (matchMedia("(max-width: 700px)").matches) for (const part of root.querySelectorAll("[data-fold]")) part.open = false;
     for (const place of root.querySelectorAll("[data-load]")) load(place).catch(() => {});
     for (const form of root.querySelectorAll("[data-filters]")) {
       for (const select of form.querySelectorAll("select")) select.addEventListener("change", () => form.requestSubmit());
@@ -83,7 +84,12 @@
     if (event.target.matches("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
     const step = { j: "next", k: "prev" }[event.key];
     if (step) document.querySelector(`a[rel=${step}]`)?.click();
-    if (event.key === "/") { document.getElementById("search")?.focus(); event.preventDefault(); }
+    if (event.key === "/") {
+      const field = document.getElementById("search");
+      field?.closest("details")?.setAttribute("open", "");
+      field?.focus();
+      event.preventDefault();
+    }
   });
   let known = null;
   const follow = async () => {

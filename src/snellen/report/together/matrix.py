@@ -123,7 +123,11 @@ def matrix_page(runs: Sequence[OpenRun], comparer: Comparer, task: str = "", pag
     titles = [(link(title, f"/run/{run.key}"), "sign") for title, run in zip(run_titles(runs), runs, strict=True)]
     caption = tag("caption", _summary(samples))
     table = scrolled(
-        "Samples and runs", caption, head("sample", "question", *titles), tag("tbody", *body), class_="scroll card"
+        "Samples and runs",
+        caption,
+        head("sample", ("question", "broad"), *titles),
+        tag("tbody", *body),
+        class_="scroll card",
     )
     tabs = [
         link(name, address("/matrix", run=keys, task=name), class_="button quiet", aria_current=_true(name == task))
@@ -168,7 +172,7 @@ def _summary(samples: Sequence[Sampled]) -> str:
 def _row(keys: Sequence[str], task: str, at: int, one: Sampled) -> Html:
     to = address("/sample", run=keys, task=task, sample=one.sample, at=str(at))
     cells = [tag("td", _sign(standing), class_="sign") for standing in one.runs]
-    question = tag("td", tag("div", shorten(one.question, 160), class_="clamp"), class_="text")
+    question = tag("td", tag("div", shorten(one.question, 160), class_="clamp"), class_="text broad")
     name = tag("th", link(one.sample, to, class_="mono whole"), scope="row")
     return tag("tr", name, question, *cells, class_="row")
 
@@ -177,7 +181,8 @@ def _sign(standing: Standing | None) -> Child:
     if standing is None:
         return tag("span", "not in this run", class_="muted small")
     if standing.outcome is None:
-        return tag("span", f"{standing.value:.0%}", class_="tag partly", title=f"of {standing.trials} trials")
+        fifth = min(4, int(standing.good * 5))
+        return tag("span", f"{standing.value:.0%}", class_=f"tag fifth{fifth}", title=f"of {standing.trials} trials")
     return outcome_tag(standing.outcome, standing.value)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from ...core.markup import Child, shorten, tag
+from ...core.text import plural
 from ...core.types import Request
 from ..pages.parts import facts
 from ..web.shelf import OpenRun
@@ -38,7 +39,7 @@ def asked_parts(run: OpenRun, task: str) -> Iterator[Child]:
 def _prompt(body: bytes) -> Iterator[Child]:
     request = msgspec.json.decode(body, type=Request)
     for turn in request.messages:
-        pictures = f" ({len(turn.images)} pictures)" if turn.images else ""
+        pictures = f" ({plural(len(turn.images), 'picture')})" if turn.images else ""
         inside = (tag("header", f"{turn.role}{pictures}"), tag("pre", shorten(turn.text, 8000)))
         yield tag("div", *inside, class_="message")
     yield tag("p", f"Parameters: {msgspec.json.encode(request.params).decode()}", class_="muted small")

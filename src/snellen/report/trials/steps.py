@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...core.markup import Child, Html, shorten, tag
+from ...core.text import plural
 from ...core.types import TrialKey
 from ...scoring.table import SampleFacts, TrialColumns, code_of
 from ..pages.parts import outcome_tag
@@ -30,7 +31,7 @@ def group_steps(run: OpenRun, columns: TrialColumns, key: TrialKey, walk: Walk) 
         return
     steps = [_step(run, columns, row, key, walk) for row in rows[:MOST]]
     more = f", the first {MOST} shown" if len(rows) > MOST else ""
-    label = f"{len(rows)} samples of {group}{more}"
+    label = f"{plural(len(rows), 'sample')} of {group}{more}"
     yield tag("nav", tag("p", label, class_="muted small"), tag("ol", *steps), class_="steps", aria_label="Steps")
 
 

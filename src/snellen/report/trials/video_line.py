@@ -8,6 +8,7 @@ from typing import Any
 
 from ...core.errors import DataError
 from ...core.markup import Child, Html, shorten, tag
+from ...core.text import plural
 from ...data.video.av_child import VideoError, sniff
 from ..pages.gallery import Shown
 from ..web.shelf import OpenRun
@@ -103,4 +104,4 @@ def _subtitles(record: Mapping[str, Any]) -> Iterator[Html]:
     spans = _spans(record)
     if spans:
         lines = [tag("li", f"{start:.1f} s: {shorten(text, 300)}") for start, _, text in spans[:200]]
-        yield tag("details", tag("summary", f"{len(spans)} subtitles were shown"), tag("ol", *lines))
+        yield tag("details", tag("summary", f"{plural(len(spans), 'subtitle')} shown"), tag("ol", *lines))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...core.errors import UsageError
 from ...core.markup import Child, Html, tag
 from ...extract.profiles import PROFILES
-from ..pages.tables import head, numbers, row
+from ..pages.tables import head, numbers, row, scrolled
 from ..written import written, written_change
 from .shelf import OpenRun
 from .shell import link, shell
@@ -40,8 +40,7 @@ def again_page(run: OpenRun, profile: str, *, may_write: bool) -> Html:
     for task, result in after["tasks"].items():
         old, new = before["tasks"].get(task, {}).get("metrics", {}), result["metrics"]
         rows = [row(name, *_pair(name, old.get(name), new.get(name))) for name in dict.fromkeys([*old, *new])]
-        table = tag("table", names, tag("tbody", *rows))
-        parts += [tag("h2", task), tag("div", table, class_="card scroll")]
+        parts += [tag("h2", task), scrolled(f"Metrics of {task}", names, tag("tbody", *rows), class_="card scroll")]
     if may_write:
         fields = (
             tag("input", type="hidden", name="profile", value=profile),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -109,8 +110,15 @@ class Viewer:
             told = request.query_params
             return page(trial_page(run, _shown(run, told), walk_of(run, told), may_write=self._may_write))
 
-    def image(self, request: Request) -> Response:
-        """The n-th picture of a stored request, decoded and encoded again by us; no address ever names a file."""
+    async def image(self, request: Request) -> Response:
+        """The n-th picture of a stored trial. A thumbnail at hand is answered at once, nothing is read for it."""
+        run = self._shelf.known(request.path_params["key"])
+        place = (run.key, run.version(), request.scope["query_string"]) if run else None
+        drawn = self._thumbs.again(place)
+        return _webp(drawn) if drawn else await run_in_threadpool(self._picture, request, place)
+
+    def _picture(self, request: Request, place: Hashable) -> Response:
+        """Return a picture of a stored request, decoded and encoded again by us; no address ever names a file."""
         told = request.query_params
         with self._opened(request) as run:
             images = stored_pictures(run.reader, _key(told)) or []
@@ -119,7 +127,7 @@ class Viewer:
             raise NotFound("there is no such picture in this trial")
         chosen = images[int(number)]
         if told.get("small"):
-            return Response(self._thumbs.small(chosen), media_type="image/webp")
+            return _webp(self._thumbs.small(chosen, place))
         return Response(encode_png(open_image(chosen), compress_level=1), media_type="image/png")
 
     def video(self, request: Request) -> Response:
@@ -230,6 +238,7 @@ def create_app(shelf: Shelf, token: str, *, may_write: bool = False, registry: R
     """Return the whole viewer behind its guard."""
     viewer = Viewer(shelf, may_write=may_write)
     pages: dict[str, Callable[[Request], Any]] = {
+        "/run/{key}/image": viewer.image,  # routes are tried in order, and hundreds of these are asked for on a page
         "/": viewer.home,
         "/leaderboard": viewer.board,
         "/leaderboard/download": viewer.board_download,
@@ -242,7 +251,6 @@ def create_app(shelf: Shelf, token: str, *, may_write: bool = False, registry: R
         "/run/{key}/figures": viewer.figures,
         "/run/{key}/trials": viewer.trials,
         "/run/{key}/trial": viewer.trial,
-        "/run/{key}/image": viewer.image,
         "/run/{key}/reply": viewer.reply,
         "/run/{key}/notes": viewer.notes,
         "/run/{key}/video": viewer.video,
@@ -297,6 +305,10 @@ def explained(request: Request, error: Exception) -> Response:
     if isinstance(error, DataError) and request.url.path.endswith("/image"):
         return Response(str(error), 404, media_type="text/plain")
     return _problem("That did not work", str(error), 501 if isinstance(error, MissingExtra) else 400)
+
+
+def _webp(data: bytes) -> Response:
+    return Response(data, media_type="image/webp")
 
 
 def _problem(title: str, words: str, status: int) -> Response:

@@ -12,12 +12,12 @@ from ..pages import draw
 from ..pages.tables import DRAWN, head, numbers, scrolled
 from .shell import downloads, link, shell
 
-CAPTION = "Best first, among runs of the same tasks, metric, way of asking and reading. Rank 1 is best."
+CAPTION = "Best first, among runs of the same tasks, metric, way of asking, variants and reading. Rank 1 is best."
 NOTE = (
     "Runs with the same number cannot be told apart from the first run of that number "
     "(95 %, unpaired, so on the safe side). Choose runs under Runs to test them on the samples they share."
 )
-COLUMNS = ("#", "model", "run", "tasks", "average rank", "mean", "95 % interval", DRAWN)
+COLUMNS = ("#", "model", "run", *((name, "n") for name in ("tasks", "average rank", "mean", "95 % interval")), DRAWN)
 
 
 def board_page(board: Board, keys: dict[str, str]) -> Html:
@@ -35,7 +35,7 @@ def _table(board: Board, lines: Sequence[Line], keys: dict[str, str]) -> Html:
     for line in lines:
         rows.append(_row(line, board, tasks, keys, new=line.band != last))
         last = line.band
-    names = head(*COLUMNS, *board.cost_columns, *board.dimensions, *tasks)
+    names = head(*COLUMNS, *((name, "n") for name in (*board.cost_columns, *board.dimensions, *tasks)))
     label = f"Leaderboard: {', '.join(tasks)}"
     return scrolled(label, tag("caption", CAPTION), names, tag("tbody", *rows), class_="scroll card")
 

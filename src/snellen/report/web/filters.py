@@ -43,18 +43,19 @@ def filter_form(run: OpenRun, columns: TrialColumns, walk: Walk, counts: Mapping
     hidden = [tag("input", type="hidden", name=name, value=str(value)) for name, value in kept.items() if value]
     rules = sorted({*columns.rules, *columns.reasons})[:MOST_CHOICES]
     number = {"type": "number", "min": "0", "step": "any", "class_": "short"}
-    box = tag("input", type="checkbox", name="flipped", value="1", checked=query.flipped)
     fields = [
         tag("label", "rule or reason", _select("rule", rules, query.rule)),
         *_groups(run.groups(walk.task), chosen_groups(query)),
         tag("label", "seconds, at least", tag("input", name="slower", value=_told(query.slower), **number)),
         tag("label", "tokens, at least", tag("input", name="longer", value=_told(query.longer), **number)),
         tag("label", "text in question, id or reply", _text(query.text)),
+        tag("label", "text is", tag("span", _box("regex", query.is_pattern), " a regular expression")),
         *_metric_choice(columns),
         *_marks(run, query.marked),
     ]
     if counts["flipped"] or query.flipped:
-        fields.append(tag("label", "right and wrong", tag("span", box, f" flipped only ({counts['flipped']:,})")))
+        words = f" flipped only ({counts['flipped']:,})"
+        fields.append(tag("label", "right and wrong", tag("span", _box("flipped", query.flipped), words)))
     to = f"/run/{run.key}/trials"
     everything = (*hidden, *fields, tag("button", "Filter"))
     return tag("form", *everything, method="get", action=to, class_="filters", role="search", data_filters=True)
@@ -74,6 +75,10 @@ def _told(number: float | None) -> str:
 
 def _text(text: str) -> Html:
     return tag("input", type="search", name="text", value=text, id="search")
+
+
+def _box(name: str, chosen: bool) -> Html:
+    return tag("input", type="checkbox", name=name, value="1", checked=chosen)
 
 
 def _groups(groups: Mapping[str, list[str]], chosen: list[str]) -> Iterator[Html]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Awaitable, Callable
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -22,6 +21,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
+_SENT = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -62,6 +62,8 @@ class Guard:
 
     def _token_in_address(self, scope: dict[str, Any]) -> str | None:
         """Return the rest of the query if it carries the right token."""
+        if b"token" not in scope["query_string"]:
+            return None
         pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         given = dict(pairs).get("token")
         if given is None or not self._knows(given) or scope["path"].startswith("//"):
@@ -84,18 +86,15 @@ def cookie_name(token: str) -> str:
 
 
 def _cookie(header: str, name: str) -> str:
-    try:
-        found = SimpleCookie(header).get(name)
-    except CookieError:
-        return ""
-    return found.value if found else ""
+    """Return the value of a cookie; ours is plain, so nothing need be unquoted."""
+    pairs = (part.strip().partition("=") for part in header.split(";"))
+    return next((value for key, _, value in pairs if key == name), "")
 
 
 def _with_headers(send: Any) -> Any:
     async def sending(message: dict[str, Any]) -> None:
         if message["type"] == "http.response.start":
-            own = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-            message = {**message, "headers": [*message.get("headers", []), *own]}
+            message = {**message, "headers": [*message.get("headers", []), *_SENT]}
         await send(message)
 
     return sending

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from starlette.datastructures import QueryParams
 
@@ -15,12 +15,15 @@ from ...core.text import plural
 from ..boards.headline import headline
 from ..notes.ledger import Note, read_notes
 from ..pages import draw
-from ..pages.tables import DRAWN, numbers
+from ..pages.tables import DRAWN
 from ..written import written, written_interval
 from .shelf import OpenRun, Shelf
 from .shell import address, link, pager, progress_bar, shell
 
 COLUMNS = ("compare", "run", "model", "task", "metric", "value", "95 % interval", DRAWN, "n", "lost", "begun")
+HEADS = {"model": "broad", "metric": "broad", "95 % interval": "broad", DRAWN: "broad", "begun": "broad"}
+HEADS |= {"n": "n broad", "lost": "n broad"}
+"""How columns are set; a phone shows model and interval beneath run and value, and leaves out the others."""
 SORTS = {"begun": True, "run": False, "model": False, "task": False}
 """What the runs can be ordered by, and whether the first way is downwards: the newest run stands first."""
 GROUPS = ("model", "task")
@@ -188,13 +191,13 @@ def _head_cell(name: str, sought: Sought) -> Html:
     """Return the head of a column; one that can be sorted by is a link, which turns the order the second time."""
     here = name == sought.sort
     if name not in SORTS:
-        return tag("th", name, scope="col", class_="n" if name in ("n", "lost") else None)
+        return tag("th", name, scope="col", class_=HEADS.get(name))
     to = sought.to(sort=name, turned="1" if here and not sought.turned else "")
     if not here:
-        return tag("th", link(name, to), scope="col")
+        return tag("th", link(name, to), scope="col", class_=HEADS.get(name))
     down = SORTS[name] != sought.turned
     arrow, order = ("↓", "descending") if down else ("↑", "ascending")
-    return tag("th", link(f"{name} {arrow}", to), scope="col", aria_sort=order)
+    return tag("th", link(f"{name} {arrow}", to), scope="col", class_=HEADS.get(name), aria_sort=order)
 
 
 def _run_rows(one: Found) -> Iterator[Html]:
@@ -204,19 +207,31 @@ def _run_rows(one: Found) -> Iterator[Html]:
         metric, value = name or "–", estimate["value"]
         drawn = draw.interval(value, estimate.get("ci95"), 0.0, 1.0) if 0 <= (value or 0) <= 1 else ""
         box = tag("input", type="checkbox", name="run", value=run.key, aria_label=f"Compare {run.name}")
-        shown = (metric, written(metric, estimate), written_interval(metric, estimate))
-        more = [progress_bar(run), *_tags(one)] if number == 0 else []
+        interval = written_interval(metric, estimate)
+        more = [*_beneath(header.model), progress_bar(run), *_tags(one)] if number == 0 else []
         cells = (
             tag("td", box if number == 0 else ""),
             tag("th", link(run.name, f"/run/{run.key}"), *more, scope="row", class_=_fold(run.name)),
-            tag("td", header.model, class_=_fold(header.model)),
+            tag("td", header.model, class_=f"{_fold(header.model)} broad"),
             tag("td", link(task, address(f"/run/{run.key}", task=task)), class_=_fold(task)),
-            *(tag("td", cell, class_="nowrap") for cell in shown),
-            tag("td", drawn, class_="bar"),
-            *numbers((f"{estimate['n']:,}", f"{estimate['unscored'] + estimate['failed']:,}")),
-            tag("td", header.created[:16].replace("T", " "), class_="nowrap muted"),
+            tag("td", metric, class_="nowrap broad"),
+            tag("td", written(metric, estimate), *_beneath(interval, metric), class_="nowrap"),
+            tag("td", interval, class_="nowrap broad"),
+            tag("td", drawn, class_="bar broad"),
+            *(tag("td", f"{count:,}", class_="n broad") for count in _rests_on(estimate)),
+            tag("td", header.created[:16].replace("T", " "), class_="nowrap muted broad"),
         )
         yield tag("tr", *cells, class_="row hidden-run" if one.hidden else "row")
+
+
+def _beneath(*words: str) -> list[Html]:
+    """Return what a phone shows beneath a value instead of in columns of its own."""
+    return [tag("div", word, class_="narrow muted small") for word in words]
+
+
+def _rests_on(estimate: Mapping[str, Any]) -> tuple[int, int]:
+    """Return how many trials a figure rests on, and how many were lost to it."""
+    return estimate["n"], estimate["unscored"] + estimate["failed"]
 
 
 def _tags(one: Found) -> Iterator[Html]:

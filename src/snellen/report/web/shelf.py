@@ -45,7 +45,6 @@ class Progress(Struct, frozen=True):
 
     planned: int
     stored: int
-    failed: int
 
     @property
     def complete(self) -> bool:
@@ -123,9 +122,13 @@ class OpenRun:
         """Count what is stored: cheap, so it is never older than the page that shows it."""
         version = self.version()
         if self._counted is None or self._counted[0] != version:
-            stored, failed = next(self.reader.rows("SELECT COUNT(*), COALESCE(SUM(failed), 0) FROM predictions"))
-            self._counted = (version, Progress(sum(self.header().planned.values()), stored, failed))
+            stored = next(self.reader.rows("SELECT COUNT(*) FROM predictions"))[0]
+            self._counted = (version, Progress(sum(self.header().planned.values()), stored))
         return self._counted[1]
+
+    def failures(self) -> int:
+        """Count the stored trials that failed: that takes a pass over them, so only where it is shown."""
+        return int(next(self.reader.rows("SELECT COALESCE(SUM(failed), 0) FROM predictions"))[0])
 
     def version(self) -> Version:
         """Return what changes whenever anyone wrote to the run: told by its files, so that it need not be open."""
@@ -269,9 +272,13 @@ class Shelf:
         """Return all runs by name, those whose results are as new as they are without being opened."""
         return self._look(lambda run: run.brief())
 
+    def known(self, key: str) -> OpenRun | None:
+        """Return a run that was seen before by its key; nothing is looked for."""
+        return self._open.get(key)
+
     def find(self, key: str) -> OpenRun | None:
         """Return a run by its key."""
-        return self._open.get(key) or next((run for run in self.listed() if run.key == key), None)
+        return self.known(key) or next((run for run in self.listed() if run.key == key), None)
 
     def thrown(self) -> dict[str, Path]:
         """Return the runs in the trash by their keys."""

@@ -74,7 +74,7 @@ def progress_bar(run: OpenRun) -> Html | None:
     progress = run.progress()
     if progress.complete:
         return None
-    words = f"{progress.stored:,} of {progress.planned:,} trials stored, {progress.failed:,} failed"
+    words = f"{progress.stored:,} of {progress.planned:,} trials stored, {run.failures():,} failed"
     bar = tag("progress", value=progress.stored, max=progress.planned, aria_label=words)
     if is_written_now(run.folder):
         return tag("div", tag("span", f"running: {words}", class_="live"), bar, role="status", class_="progress")

@@ -150,12 +150,15 @@ def _scores(shown: Shown) -> Iterator[Child]:
     if not shown.scores:
         yield tag("p", "Not scored.", class_="muted")
         return
+    texts = {"read as": [score.answer for score in shown.scores], "rule": [score.rule for score in shown.scores]}
+    texts |= {"reason": [score.reason for score in shown.scores]}
+    told = {name: column for name, column in texts.items() if any(column)}  # a column of nothing says nothing
     rows = []
-    for score in shown.scores:
+    for place, score in enumerate(shown.scores):
         value = tag("td", "–" if score.value is None else f"{score.value:.3g}")
-        texts = (score.answer, score.rule, score.reason)
-        rows.append(row(score.metric, value, *(tag("td", shorten(text or "", 200), class_="text") for text in texts)))
-    yield scrolled("Scores", head("metric", "value", "read as", "rule", "reason"), tag("tbody", *rows))
+        cells = (tag("td", shorten(column[place] or "", 200), class_="text") for column in told.values())
+        rows.append(row(score.metric, value, *cells))
+    yield scrolled("Scores", head("metric", "value", *told), tag("tbody", *rows))
     details = [_pretty(score) for score in shown.scores if score.detail]
     if details:
         pretty = tag("pre", *details, class_="code", tabindex=0)

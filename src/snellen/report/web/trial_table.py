@@ -84,8 +84,8 @@ def _cells(run: OpenRun, columns: TrialColumns, line: Line, question: str) -> di
     read = columns.text("answer", row) or columns.text("reason", row) or ""
     return {
         "picture": small_picture(run, columns.key(row), line.pictures),
-        "outcome": outcome_tag(int(columns.outcome[row]), float(columns.value[row])),
-        "trial": _more(columns, columns.key(row)),
+        "outcome": _outcome(columns, row),
+        "trial": (_more(columns, columns.key(row)), tag("div", _outcome(columns, row), class_="narrow")),
         "question": tag("span", question, class_="muted") if question == AS_ABOVE else question,
         "expected": shorten(", ".join(sample.answers), 60),
         "read as": shorten(read, 60),
@@ -94,6 +94,10 @@ def _cells(run: OpenRun, columns: TrialColumns, line: Line, question: str) -> di
         "seconds": f"{body.timing.done - body.timing.sent:.2f}" if body.timing else "",
         "tokens": f"{body.usage.output_tokens:,}" if body.usage and body.usage.output_tokens else "",
     }
+
+
+def _outcome(columns: TrialColumns, row: int) -> Html:
+    return outcome_tag(int(columns.outcome[row]), float(columns.value[row]))
 
 
 def _more(columns: TrialColumns, key: TrialKey) -> Html | None:

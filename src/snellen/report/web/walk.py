@@ -8,7 +8,7 @@ from typing import NamedTuple
 from starlette.datastructures import QueryParams
 
 from ...core.types import TrialKey
-from ...scoring.table import TrialColumns
+from ...scoring.table import Mask, TrialColumns
 from ..notes.ledger import TRIAL_KINDS
 from ..notes.mark_parts import marked_trials
 from ..query import OUTCOMES, SORTS, Query, Rows, sift
@@ -61,6 +61,7 @@ class Walk(NamedTuple):
         query = self.query
         named: dict[str, object] = {"outcome": query.outcome if query.outcome != "all" else "", "rule": query.rule}
         named |= {"group": chosen_groups(query), "text": query.text}
+        named |= {"regex": "1" if query.is_pattern and query.text else ""}
         named |= {"flipped": "1" if query.flipped else "", "slower": query.slower, "longer": query.longer}
         named |= {"sort": query.sort if query.sort != "plan" else "", "order": "down" if query.descending else ""}
         named |= {"marked": query.marked, **self.look.kept, "metric": self.metric}
@@ -72,7 +73,9 @@ class Walk(NamedTuple):
         told = {key: value for key, value in self.kept.items() if key not in ("metric", "order", *self.look.kept)}
         groups = told.pop("group", [])
         told |= {"flipped": "flipped"} if "flipped" in told else {}
-        single = [WORDS.get(key, "{}").format(value) for key, value in told.items()]
+        told |= {"text": f"/{told['text']}/"} if told.pop("regex", "") else {}
+        said = WORDS | ({"text": "{}"} if self.query.is_pattern else {})
+        single = [said.get(key, "{}").format(value) for key, value in told.items()]
         return ", ".join([*single, *(groups if isinstance(groups, list) else [])])
 
     def to(self, run: OpenRun, **other: object) -> str:
@@ -116,6 +119,7 @@ def walk_of(run: OpenRun, told: QueryParams) -> Walk:
         bool(told.get("flipped")) or outcome == "flipped",
         _number(told.get("slower", "")),
         math.ceil(longer) if longer is not None else None,
+        bool(told.get("regex")),
         told["marked"] if told.get("marked") in ("any", *TRIAL_KINDS) else "",
     )
     return Walk(run.task(told.get("task", "")).name, told.get("metric", ""), query, _look_of(told))
@@ -140,8 +144,13 @@ def walk_through(run: OpenRun, walk: Walk) -> Walked:
     rows, counts = sift(
         columns,
         walk.query,
-        search=lambda text: run.search(walk.task).find(text),
+        search=lambda text: _searched(run, walk, text),
         costs=lambda: run.costs(walk.task),
         marks=lambda kind: marked_trials(columns, run.notes(), kind),
     )
     return Walked(columns, rows, counts)
+
+
+def _searched(run: OpenRun, walk: Walk, text: str) -> Mask:
+    search = run.search(walk.task)
+    return search.match(text) if walk.query.is_pattern else search.find(text)
