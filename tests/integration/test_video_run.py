@@ -228,8 +228,11 @@ def test_what_cannot_be_meant_is_refused_before_anything_is_asked(tmp_path: Path
     with pytest.raises(ConfigError, match="frames=8: sample '1' has no video"):
         ask(pictures, server, tmp_path / "r2", variants=("frames=8",))
     write_rows(tmp_path, [row("file", "gone.mp4", [1, 2])])
-    with pytest.raises(DataError, match="1 image missing"):
+    with pytest.raises(DataError, match=r"1 video missing \(file: .*gone\.mp4\)"):
         ask(table, server, tmp_path / "r3")
+    write_rows(tmp_path, [row("file", "a.mp4", [1, 2], subtitles="gone.srt", image="gone.png")])
+    with pytest.raises(DataError, match=r"1 image and 1 subtitle file missing"):
+        ask(table, server, tmp_path / "r4")
     assert server.bodies == []
 
 

@@ -152,6 +152,8 @@ class Turn(Struct, frozen=True, gc=False, omit_defaults=True):
     """Texts and, for each picture, its place in `images`, in the order shown; empty: all pictures, then the text.
 
     A video stands here until it is asked about: then its frames take its place."""
+    videos: tuple[Video, ...] = ()
+    """Of a sample's earlier rounds: the videos they bring; in a request these stand in `parts`."""
 
     def arrange(self, pictures: Sequence[_Shown]) -> list[str | _Shown]:
         """Return the texts with what stands for each picture, in the order shown."""

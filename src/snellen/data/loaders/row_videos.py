@@ -42,6 +42,12 @@ class RowVideos:
         subtitles = self._subtitles(row, places, where)
         return tuple(Video(self._ref(cell, where), subtitles, start, end, fps) for cell in cells)
 
+    def of_cell(self, cell: Any, where: str) -> Video:
+        """Return the video that a part of a message names."""
+        if not self._is_video(cell):
+            raise DataError(f"{where}: {str(cell)[:80]!r} in a message is no video; expected a file name or a data URL")
+        return Video(self._ref(cell, where))
+
     def columns_used(self, places: Places, videos: tuple[Video, ...]) -> set[str]:
         """Return the columns that say what is shown: no tags where there is a video."""
         return {column for name in PLACE_COLUMNS for column in places.fields[name]} if videos else set()

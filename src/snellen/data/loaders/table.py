@@ -11,7 +11,7 @@ from ...core.config import convert
 from ...core.errors import DataError, UsageError, not_among
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
-from ...core.types import Form, Sample, Turn
+from ...core.types import Form, Sample
 from ..files.rows import read_rows
 from .row_dialogues import DIALOGUES, ROUNDS, last_rounds, with_rounds
 from .row_options import OPTION_MARK
@@ -75,7 +75,7 @@ def strip_marks(sample: Sample) -> Sample:
 def capitalise(sample: Sample) -> Sample:
     """Begin every text of a sample with a capital letter (`--capitalize`); the rest of it stays as it is."""
     texts = {field: tuple(map(_raise, getattr(sample, field))) for field in ("options", "answers")}
-    turns = tuple(Turn(turn.role, _raise(turn.text), turn.images) for turn in sample.turns)
+    turns = tuple(msgspec.structs.replace(turn, text=_raise(turn.text)) for turn in sample.turns)
     meta, rounds = sample.meta, sample.meta.get("history_options")
     if rounds:
         meta = {**meta, "history_options": [[_raise(text) for text in options] for options in rounds]}
