@@ -257,6 +257,25 @@ def test_perturbations_of_pixels_and_of_time_reach_the_frames(tmp_path: Path, se
     assert trials["frames=2&perturb=jpeg:1"].prediction.failure is None
 
 
+def test_a_video_compressed_to_a_bitrate_is_still_read_and_its_rate_is_recorded(
+    tmp_path: Path, server: ReadingServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_video(tmp_path / "a.mp4", 60)
+    table = write_rows(tmp_path, [row("file", "a.mp4", [15, 45])])
+    result = ask(table, server, tmp_path / "run", variants=("frames=2&tempo=bitrate:1", "frames=2&tempo=bitrate:4"))
+    assert accuracy(result) == 1.0
+    with snellen.load_run(result.folder) as run:
+        records = {t.prediction.key.variant: t.prediction.detail["videos"][0] for t in run.trials("films")}
+    rates = {variant: record["bitrate"]["asked_kbps"] for variant, record in records.items()}
+    assert rates == {"frames=2&tempo=bitrate:1": 1000, "frames=2&tempo=bitrate:4": 125}
+    assert all(record["indices"] == [15, 45] for record in records.values())
+    flags = ["--model", "openai/m", "--base-url", server.base_url, "-o", tmp_path / "again"]
+    assert run_command(["run", table, *flags, "-p", "prompt.video.tempo=bitrate:3"]) == 0
+    assert "disturbed by bitrate:3" in " ".join(capsys.readouterr().err.split())
+    with pytest.raises(RunMismatch):
+        ask(table, server, tmp_path / "again", overrides=(("prompt.video.tempo", "bitrate:2"),))
+
+
 def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, server: ReadingServer) -> None:
     rows = []
     for number in range(12):

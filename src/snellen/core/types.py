@@ -64,6 +64,8 @@ class Frame(Struct, frozen=True, gc=False, omit_defaults=True):
     """Whether the reference is this frame itself: a picture of a folder of frames."""
     joined: bool = False
     """Whether it and its neighbours of the same video go to the model as one video."""
+    kbps: int = 0
+    """The bitrate the video is compressed to before this frame is taken from it; 0: as it is."""
 
 
 class Image(Struct, frozen=True, gc=False, omit_defaults=True):

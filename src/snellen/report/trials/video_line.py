@@ -53,7 +53,14 @@ def describe_video(record: Mapping[str, Any]) -> str:
     length = f"{record.get('frames', '?')} frames, {record.get('duration', 0):g} s, {record.get('fps', 0):g} fps"
     if "seconds" not in record:
         return f"{name}: {length}; sent as its file, the frames are the server's choice"
-    return f"{name}: {length}; {len(record['seconds'])} shown by {record.get('policy', '?')}"
+    return f"{name}: {length}; {len(record['seconds'])} shown by {record.get('policy', '?')}{_disturbed(record)}"
+
+
+def _disturbed(record: Mapping[str, Any]) -> str:
+    tempo, rate = record.get("tempo"), record.get("bitrate")
+    if not isinstance(rate, dict):
+        return f", disturbed by {tempo}" if tempo else ""
+    return f", compressed to {rate.get('asked_kbps')} kbit/s (it became {rate.get('kbps')})"
 
 
 def time_line(record: Mapping[str, Any], needle: Sequence[float] | None, before: int = 0) -> Html:
