@@ -63,18 +63,22 @@ def tables_by_name(path: Path, wanted: str = "", split: str = "") -> dict[str, l
 
     The name is that of the file, or of its folder where the file is called by its split.
     """
-    folder = path if path.is_dir() else path.parent.parent
-    found = [_placed(file, folder) for file in (list_tables(path) if path.is_dir() else [path])]
-    found = [one for one in found if not split or one.split == split]
     named: dict[str, list[Found]] = {}
-    for one in found:
-        named.setdefault(_table_name(one), []).append(one)
-    if not named or (wanted and wanted not in named):
-        has = f"it has: {', '.join(sorted(named)) or 'none'}"
-        raise UsageError(
-            f"{str(path)!r} has no table{f' {wanted!r}' if wanted else ''}{did_you_mean(wanted, named)}; {has}"
-        )
-    return {name: _whole_table(named[name], path) for name in sorted(named) if wanted in ("", name)}
+    for one in _tables_at(path):
+        if split in ("", one.split):
+            named.setdefault(_table_name(one), []).append(one)
+    if wanted or not named:
+        if wanted not in named:
+            has = f"it has: {', '.join(sorted(named)) or 'none'}"
+            raise UsageError(f"{str(path)!r} has no table {wanted!r}{did_you_mean(wanted, named)}; {has}")
+        named = {wanted: named[wanted]}
+    return {name: _whole_table(named[name], path) for name in sorted(named)}
+
+
+def _tables_at(path: Path) -> list[Found]:
+    if path.is_dir():
+        return [_placed(file, path) for file in list_tables(path)]
+    return [_placed(path, path.parent.parent)]
 
 
 def _table_name(one: Found) -> str:

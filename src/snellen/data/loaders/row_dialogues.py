@@ -291,11 +291,15 @@ def _read_parts(role: str, parts: Sequence[str | Image | Video]) -> Said:
     places = [place for place, part in enumerate(parts) if not isinstance(part, str)]
     if places == list(range(len(places))) and not (images and videos):
         return Said(role, "\n".join(part for part in parts if isinstance(part, str)), images, videos=videos)
+    return Said(role, _with_markers(parts), images, videos=videos)
+
+
+def _with_markers(parts: Sequence[str | Image | Video]) -> str:
     text, numbers = "", count(1)
     for place, part in enumerate(parts):
         joins = place and isinstance(part, str) and isinstance(parts[place - 1], str)
         text += ("\n" if joins else "") + _as_text(part, numbers)
-    return Said(role, text, images, videos=videos)
+    return text
 
 
 def _as_text(part: str | Image | Video, numbers: Iterator[int]) -> str:

@@ -96,12 +96,18 @@ def _as_frames(video: Video, *, joined: bool, rough: bool) -> Unfolded:
     ]
     cues = read_subtitles(video.subtitles) if show.subtitles != "none" and video.subtitles else []
     record = _record(video, whole, JOINED if joined else FRAMES)
-    if show.tempo:
-        record["tempo"] = show.tempo
-    if kbps_of(show.tempo) and not rough:
-        record["bitrate"] = squeeze(video.ref, kbps_of(show.tempo)).record()
+    record |= _disturbance(video, rough=rough)
     record["indices"], record["seconds"] = [index + reel.first for index in chosen], [round(t, 6) for t in times]
     return Unfolded(_between(frames, times, cues, show, record), record)
+
+
+def _disturbance(video: Video, *, rough: bool) -> dict[str, Any]:
+    """Return what is recorded of a disturbance: its name, and the bitrate that was reached."""
+    tempo = video.showing.tempo
+    if not tempo:
+        return {}
+    kbps = kbps_of(tempo)
+    return {"tempo": tempo} | ({"bitrate": squeeze(video.ref, kbps).record()} if kbps and not rough else {})
 
 
 def sized(reel: Reel, side: int) -> Reel:

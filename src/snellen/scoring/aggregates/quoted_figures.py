@@ -45,19 +45,32 @@ def figures(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimat
     planned = options.get("planned_trials")
     whole = planned is None or all(len(table) >= planned for table in scored.tables.values())
     for suffix, strict in TWINS:
-        known: dict[str, list[Part]] = {}
-        for figure in scored.task.figures:
-            composed = figure.rule in COMPOSED
-            parts = _composed(figure, known) if composed else _summed(figure, scored, suffix, strict=strict)
-            if not parts:
-                continue
-            if (not whole and figure.rule in WHOLE_ONLY) or lacking_groups(figure, parts):
-                parts = [part._replace(sums=part.sums.unknown()) for part in parts]
-            known[figure.name] = parts
-            members = [found[f"{name}{suffix}"] for name in figure.of] if composed else []
-            counted = _counted_together(figure, members, scored.task) if composed else _counted(parts)
-            found[f"{figure.name}{suffix}"] = _estimate(figure, parts, counted, scored, suffix)
+        found |= _twins(scored, suffix, strict=strict, whole=whole)
     return found
+
+
+def _twins(scored: ScoredTask, suffix: str, *, strict: bool, whole: bool) -> dict[str, Estimate]:
+    """Return every figure in one way of counting."""
+    known: dict[str, list[Part]] = {}
+    found: dict[str, Estimate] = {}
+    for figure in scored.task.figures:
+        parts = _parts(figure, known, scored, suffix, strict=strict)
+        if not parts:
+            continue
+        if (not whole and figure.rule in WHOLE_ONLY) or lacking_groups(figure, parts):
+            parts = [part._replace(sums=part.sums.unknown()) for part in parts]
+        known[figure.name] = parts
+        counted = _counted_together(figure, found, scored.task, suffix) if figure.rule in COMPOSED else _counted(parts)
+        found[f"{figure.name}{suffix}"] = _estimate(figure, parts, counted, scored, suffix)
+    return found
+
+
+def _parts(
+    figure: Figure, known: Mapping[str, list[Part]], scored: ScoredTask, suffix: str, *, strict: bool
+) -> list[Part]:
+    if figure.rule in COMPOSED:
+        return _composed(figure, known)
+    return _summed(figure, scored, suffix, strict=strict)
 
 
 def _composed(figure: Figure, known: Mapping[str, list[Part]]) -> list[Part]:
@@ -136,8 +149,9 @@ def _counted(parts: Sequence[Part]) -> Estimate:
     return Estimate(None, n=scored, unscored=unscored, failed=failed, unit=unit)
 
 
-def _counted_together(figure: Figure, members: Sequence[Estimate], task: Task) -> Estimate:
+def _counted_together(figure: Figure, found: Mapping[str, Estimate], task: Task, suffix: str) -> Estimate:
     """Return what became of everything several figures are made of; the same trials seen by several count once."""
+    members = [found[f"{name}{suffix}"] for name in figure.of]
     units = {one.unit for one in members}
     named = [one for one in task.figures if one.name in figure.of]
     same = figure.rule == "mean-of" and len(units) == 1 and not all(starmap(_apart, combinations(named, 2)))
