@@ -33,6 +33,34 @@ def ask(folder: Path, route: str) -> dict[str, Any]:
     }
 
 
+def talk(folder: Path, route: str) -> list[dict[str, Any]]:
+    """Run a dialogue of two rounds about one video and return what is stored of each."""
+    import snellen
+    from tiny_checkpoints import checkpoint
+
+    rows = [
+        {"id": f"r{n}", "group": "d", "round": n, "question": "What colour?", "answer": "red"}
+        | ({} if n else {"video": "a.mp4"})
+        for n in range(2)
+    ]
+    (folder / "talks.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    overrides = (("prompt.video.route", route), ("prompt.video.frames", "uniform:4"), ("prompt.video.side", 64))
+    settings = {
+        "output_dir": folder / f"talk-{route}",
+        "overrides": overrides,
+        "infer_method": "every",
+        "max_tokens": 4,
+    }
+    result = snellen.run(str(folder / "talks.jsonl"), f"hf/{checkpoint('qwen2vl')}", **settings)
+    with snellen.load_run(result.folder) as run:
+        found = [trial.prediction for trial in run.trials("talks")]
+    return [
+        {"failure": one.failure and one.failure.message, "tokens": one.usage.input_tokens if one.usage else None}
+        | {"record": one.detail.get("videos")}
+        for one in found
+    ]
+
+
 def inputs_by_hand(folder: Path) -> dict[str, Any]:
     """Return the tensors our prompter makes of joined frames, and those the processor makes when called by itself."""
     import torch
@@ -67,7 +95,8 @@ def main(folder: Path) -> None:
     define_operators()
     write_video(folder / "a.mp4", 40)
     answers = {route: ask(folder, route) for route in ("frames", "native")}
-    print(json.dumps({**answers, "by_hand": inputs_by_hand(folder)}))
+    talks = {route: talk(folder, route) for route in ("frames", "native")}
+    print(json.dumps({**answers, "talks": talks, "by_hand": inputs_by_hand(folder)}))
 
 
 if __name__ == "__main__":

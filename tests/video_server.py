@@ -69,7 +69,9 @@ def reading_server() -> Iterator[ReadingServer]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             message = {"role": "assistant", "content": state.answer(body)}
-            usage = {"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 11}
+            parts = [part for message in body["messages"] for part in _parts(message["content"])]
+            tokens = 10 * max(1, sum(part["type"] == "image_url" for part in parts))  # pictures are what videos cost
+            usage = {"prompt_tokens": tokens, "completion_tokens": 1, "total_tokens": tokens + 1}
             self._send({"model": "m", "choices": [{"message": message, "finish_reason": "stop"}], "usage": usage})
 
         def _send(self, value: Any) -> None:

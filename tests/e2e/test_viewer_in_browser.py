@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import shutil
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import PIL.Image
 import pytest
 
 from hostile_run import make_hostile_run
 from made_runs import make_run, make_task
 from payloads import PAYLOADS
+from viewer_pages import CHROMIUM, ServedViewer, keep_screenshot
 from waiting import CEILING_S
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")]
-SCREENSHOTS = Path(__file__).resolve().parents[2] / "docs" / "screenshots"
 VARIANTS = (
     "base",
     "perturb=jpeg:1",
@@ -44,29 +40,6 @@ def browser() -> Iterator[Any]:
         browser.close()
 
 
-class Served:
-    """A viewer in a thread of its own."""
-
-    def __init__(self, folder: Path, *, may_write: bool = False) -> None:
-        from snellen.api.look.view import _listen, make_viewer
-
-        uvicorn = pytest.importorskip("uvicorn", reason="the extra `view` is not installed")
-        self.listener = _listen(0)
-        self.base = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
-        self.address = f"{self.base}/?token=secret"
-        config = uvicorn.Config(
-            make_viewer([folder], "secret", may_write=may_write), log_level="error", lifespan="off", ws="none"
-        )
-        self.server = uvicorn.Server(config)
-        self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.listener]}, daemon=True)
-        self.thread.start()
-
-    def close(self) -> None:
-        self.server.should_exit = True
-        self.thread.join(10)
-        self.listener.close()
-
-
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
@@ -78,14 +51,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def served(runs: Path) -> Iterator[Served]:
-    viewer = Served(runs)
+def served(runs: Path) -> Iterator[ServedViewer]:
+    viewer = ServedViewer(runs)
     yield viewer
     viewer.close()
 
 
 @pytest.fixture
-def page(browser: Any, served: Served) -> Iterator[Any]:
+def page(browser: Any, served: ServedViewer) -> Iterator[Any]:
     context = browser.new_context(viewport={"width": 1200, "height": 860})
     page = context.new_page()
     problems: list[str] = []
@@ -102,39 +75,25 @@ def _key(page: Any, name: str) -> str:
     return str(page.get_by_role("link", name=name, exact=True).get_attribute("href"))
 
 
-def _keep(page: Any, name: str, *, whole: bool = False) -> None:
-    """Keep a picture for the docs; few colours and no more than a screen or two, so that the project stays small.
-
-    Pictures that are there are drawn anew only when asked for (SNELLEN_SCREENSHOTS=1): a test run leaves no changes behind.
-    """
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    picture = PIL.Image.open(io.BytesIO(page.screenshot(full_page=whole))).convert("RGB")
-    picture = picture.crop((0, 0, picture.width, min(picture.height, 1500)))
-    small = picture.quantize(96, method=PIL.Image.Quantize.FASTOCTREE, dither=PIL.Image.Dither.NONE)
-    assert len(small.getcolors() or ()) > 8, "a page was drawn"
-    if os.environ.get("SNELLEN_SCREENSHOTS") or not (SCREENSHOTS / f"{name}.png").is_file():
-        small.save(SCREENSHOTS / f"{name}.png", optimize=True)
-
-
-def test_newcomer_finds_runs_run_trials_and_trial(page: Any, served: Served) -> None:
+def test_newcomer_finds_runs_run_trials_and_trial(page: Any, served: ServedViewer) -> None:
     assert page.get_by_role("heading", name="Runs").is_visible()
-    _keep(page, "runs")
+    keep_screenshot(page, "runs")
     page.get_by_role("link", name="small", exact=True).click()
     assert page.get_by_text("What degradation does").first.is_visible()
-    _keep(page, "run", whole=True)
+    keep_screenshot(page, "run", whole=True)
     page.get_by_role("link", name=re.compile(r"^Wrong \d+$")).click()
     assert page.locator("tbody td .tag.right").count() == 0
     assert page.locator("tbody td .tag.wrong").count() == 50
     decoded = "pictures => Promise.all(pictures.slice(0, 8).map(picture => picture.decode().then(() => picture.naturalWidth)))"
     assert min(page.locator("tbody img").evaluate_all(decoded)) > 0
-    _keep(page, "trials")
+    keep_screenshot(page, "trials")
     page.locator("tbody th a").first.click()
     assert page.locator("mark").count() >= 1, "the part that decided the answer is marked"
     assert page.locator("img").first.evaluate("picture => picture.decode().then(() => picture.naturalWidth)") > 0
-    _keep(page, "trial", whole=True)
+    keep_screenshot(page, "trial", whole=True)
 
 
-def test_filters_sort_and_paging_have_their_own_addresses(page: Any, served: Served) -> None:
+def test_filters_sort_and_paging_have_their_own_addresses(page: Any, served: ServedViewer) -> None:
     run = _key(page, "small")
     page.goto(f"{served.base}{run}/trials")
     page.get_by_role("link", name=re.compile(r"^Unparsed \d+$")).click()
@@ -157,7 +116,7 @@ def test_filters_sort_and_paging_have_their_own_addresses(page: Any, served: Ser
     assert "page=2" in page.url
 
 
-def test_a_regular_expression_is_a_filter_like_the_others(page: Any, served: Served) -> None:
+def test_a_regular_expression_is_a_filter_like_the_others(page: Any, served: ServedViewer) -> None:
     run = _key(page, "small")
     page.goto(f"{served.base}{run}/trials?outcome=wrong")
     page.get_by_label("text in question, id or reply").fill(r"^shape-0000[12]$")
@@ -173,7 +132,7 @@ def test_a_regular_expression_is_a_filter_like_the_others(page: Any, served: Ser
     assert page.get_by_label("a regular expression").is_checked()
 
 
-def test_keys_and_zoom(page: Any, served: Served) -> None:
+def test_keys_and_zoom(page: Any, served: ServedViewer) -> None:
     page.goto(f"{served.base}{_key(page, 'small')}/trials")
     page.locator("tbody th a").first.click()
     page.wait_for_url("**/trial?**", wait_until="load")
@@ -189,7 +148,7 @@ def test_keys_and_zoom(page: Any, served: Served) -> None:
     assert "zoomed" not in str(stage.get_attribute("class"))
 
 
-def test_keys_walk_through_what_was_filtered_and_back(page: Any, served: Served) -> None:
+def test_keys_walk_through_what_was_filtered_and_back(page: Any, served: ServedViewer) -> None:
     page.goto(f"{served.base}{_key(page, 'small')}/trials?outcome=unparsed&sort=latency&order=down")
     listed = page.locator("tbody th a").all_inner_texts()
     page.locator("tbody th a").first.click()
@@ -205,7 +164,7 @@ def test_keys_walk_through_what_was_filtered_and_back(page: Any, served: Served)
     assert page.locator("tbody th a").all_inner_texts() == listed
 
 
-def test_rows_are_links_with_thumbnails_and_whole_words(page: Any, served: Served) -> None:
+def test_rows_are_links_with_thumbnails_and_whole_words(page: Any, served: ServedViewer) -> None:
     page.goto(f"{served.base}{_key(page, 'small')}/trials?outcome=wrong")
     first = page.locator("tbody tr").first
     picture = first.locator("img")
@@ -228,7 +187,7 @@ def test_rows_are_links_with_thumbnails_and_whole_words(page: Any, served: Serve
     page.wait_for_url("**/trial?**outcome=wrong**")
 
 
-def test_interval_marks_are_in_sight_on_a_wide_screen(page: Any, served: Served) -> None:
+def test_interval_marks_are_in_sight_on_a_wide_screen(page: Any, served: ServedViewer) -> None:
     run = _key(page, "small")
     for width in (1440, 1200):
         page.set_viewport_size({"width": width, "height": 900})
@@ -247,7 +206,7 @@ def test_runs_are_searched_and_a_stopped_one_looks_it(browser: Any, tmp_path: Pa
     folder = make_run(tmp_path / "half", count=40, stop_after=10, score=False)
     for path in folder.glob("run.db*"):
         os.utime(path, (1_700_000_000, 1_700_000_000))
-    viewer = Served(tmp_path)
+    viewer = ServedViewer(tmp_path)
     context = browser.new_context(viewport={"width": 1440, "height": 860})
     page = context.new_page()
     try:
@@ -268,7 +227,7 @@ def test_runs_are_searched_and_a_stopped_one_looks_it(browser: Any, tmp_path: Pa
         viewer.close()
 
 
-def test_compare_leaderboard_and_other_profile(page: Any, served: Served) -> None:
+def test_compare_leaderboard_and_other_profile(page: Any, served: ServedViewer) -> None:
     for name in ("large", "small"):
         page.get_by_label(f"Compare {name}").check()
     page.get_by_role("button", name="Compare the chosen runs").click()
@@ -277,22 +236,22 @@ def test_compare_leaderboard_and_other_profile(page: Any, served: Served) -> Non
     assert card.locator("section .reply").count() == 2
     card.scroll_into_view_if_needed()
     assert card.locator("img").evaluate("picture => picture.decode().then(() => picture.naturalWidth)") > 0
-    _keep(page, "compare")
+    keep_screenshot(page, "compare")
     page.get_by_role("link", name="Leaderboard").click()
     assert page.locator("tbody tr").count() == 3
     assert page.locator("tbody tr").first.inner_text().startswith("1\topenai/large")
-    _keep(page, "leaderboard")
+    keep_screenshot(page, "leaderboard")
     page.goto(f"{served.base}{_key(page, 'small')}")
     page.get_by_label("read the replies as").select_option("reform")
     page.get_by_role("button", name="Score again").click()
     assert page.get_by_text("Nothing was asked, nothing was written.").is_visible()
-    _keep(page, "other-profile")
+    keep_screenshot(page, "other-profile")
 
 
 def test_live_page_follows_the_run_with_its_next_looks(browser: Any, tmp_path: Path) -> None:
     folder = tmp_path / "live"
     make_run(folder, count=40, stop_after=10, score=False)
-    viewer = Served(tmp_path)
+    viewer = ServedViewer(tmp_path)
     context = browser.new_context()
     page = context.new_page()
     try:
@@ -334,14 +293,14 @@ def test_eye_chart_from_run_to_page(
             )
         )
         assert run.result().failed == 0
-    viewer = Served(tmp_path / "runs")
+    viewer = ServedViewer(tmp_path / "runs")
     context = browser.new_context(viewport={"width": 1200, "height": 860})
     page = context.new_page()
     try:
         page.goto((tmp_path / "runs" / "eyechart" / "report.html").as_uri())
         assert page.get_by_text("How small can it read?").first.is_visible()
         assert page.locator("details table tbody tr").count() >= 42, "every reply is in the report of a small run"
-        _keep(page, "report-eyechart", whole=True)
+        keep_screenshot(page, "report-eyechart", whole=True)
         page.goto(viewer.address)
         page.get_by_role("link", name="eyechart").first.click()
         page.get_by_role("link", name="Every trial").click()
@@ -351,13 +310,13 @@ def test_eye_chart_from_run_to_page(
             page.locator(".stage img").first.evaluate("picture => picture.decode().then(() => picture.naturalWidth)")
             == 640
         )
-        _keep(page, "trial-eyechart")
+        keep_screenshot(page, "trial-eyechart")
     finally:
         context.close()
         viewer.close()
 
 
-def test_pictures_zoom_by_wheel_drag_grid_and_full_screen(page: Any, served: Served) -> None:
+def test_pictures_zoom_by_wheel_drag_grid_and_full_screen(page: Any, served: ServedViewer) -> None:
     page.goto(f"{served.base}{_key(page, 'small')}/trials")
     page.locator("tbody th a").first.click()
     page.wait_for_url("**/trial?**", wait_until="load")
@@ -389,7 +348,7 @@ def test_pictures_zoom_by_wheel_drag_grid_and_full_screen(page: Any, served: Ser
     stage.get_by_role("button", name="Grid").click()
     pixel = "frame => getComputedStyle(frame, '::after').backgroundSize"
     assert float(stage.locator(".frame").evaluate(pixel).split("px")[0]) > 4
-    _keep(page, "trial-zoomed")
+    keep_screenshot(page, "trial-zoomed")
     stage.get_by_role("button", name="Full screen").click()
     page.wait_for_function("() => document.fullscreenElement !== null")
     stage.get_by_role("button", name="Full screen").click()
@@ -398,7 +357,7 @@ def test_pictures_zoom_by_wheel_drag_grid_and_full_screen(page: Any, served: Ser
     assert picture.evaluate(width) == fitted
 
 
-def test_table_fits_gallery_shows_pictures_and_groups_have_a_chart(page: Any, served: Served) -> None:
+def test_table_fits_gallery_shows_pictures_and_groups_have_a_chart(page: Any, served: ServedViewer) -> None:
     run = _key(page, "small")
     page.goto(f"{served.base}{run}/trials?outcome=wrong")
     wider = "frames => frames.filter(frame => frame.scrollWidth > frame.clientWidth + 1).length"
@@ -408,7 +367,7 @@ def test_table_fits_gallery_shows_pictures_and_groups_have_a_chart(page: Any, se
     assert page.locator(".thumbs li").count() == 200
     decoded = "pictures => Promise.all(pictures.slice(0, 12).map(picture => picture.decode().then(() => picture.naturalWidth)))"
     assert min(page.locator(".thumbs img").evaluate_all(decoded)) > 0
-    _keep(page, "gallery")
+    keep_screenshot(page, "gallery")
     page.get_by_label("group by").select_option("shape")
     page.wait_for_url("**by=shape**")
     assert page.locator(".bygroup tbody tr").count() == 4
@@ -429,18 +388,18 @@ def test_table_fits_gallery_shows_pictures_and_groups_have_a_chart(page: Any, se
     assert "dense=1" in page.url and "by=shape" in page.url and "outcome=wrong" in page.url
 
 
-def test_who_fails_where_and_one_sample_across_runs(page: Any, served: Served) -> None:
+def test_who_fails_where_and_one_sample_across_runs(page: Any, served: ServedViewer) -> None:
     for name in ("large", "small", "quick"):
         page.get_by_label(f"Compare {name}").check()
     page.get_by_role("button", name="Matrix").click()
     page.wait_for_url("**/matrix?**")
     assert page.locator("tbody tr").count() == 60
-    _keep(page, "matrix")
+    keep_screenshot(page, "matrix")
     page.locator("tbody th a").first.click()
     page.wait_for_url("**/sample?**", wait_until="load")
     assert page.locator(".same-sample section").count() == 3
     assert page.locator(".stage img").evaluate("picture => picture.decode().then(() => picture.naturalWidth)") == 320
-    _keep(page, "sample")
+    keep_screenshot(page, "sample")
     first = page.url
     page.keyboard.press("j")
     page.wait_for_url(lambda url: url != first, wait_until="load")
@@ -452,7 +411,7 @@ def test_marks_give_a_second_headline_and_runs_go_to_the_trash(browser: Any, tmp
         folder = make_run(tmp_path / name, model=f"openai/{name}", count=30)
         for path in folder.glob("run.db*"):
             os.utime(path, (1_700_000_000, 1_700_000_000))
-    viewer = Served(tmp_path, may_write=True)
+    viewer = ServedViewer(tmp_path, may_write=True)
     context = browser.new_context(viewport={"width": 1200, "height": 860})
     page = context.new_page()
     try:
@@ -467,7 +426,7 @@ def test_marks_give_a_second_headline_and_runs_go_to_the_trash(browser: Any, tmp
         page.get_by_role("button", name="Keep marks").click()
         page.get_by_text("the picture shows two shapes").first.wait_for()
         assert "/trial?" in page.url and "outcome=wrong" in page.url, "one stays on the walk"
-        _keep(page, "marks")
+        keep_screenshot(page, "marks")
         page.locator(".crumbs").get_by_role("link", name="one").click()
         assert page.get_by_text("Without 1 sample marked as having a wrong gold answer").is_visible()
         page.goto(viewer.base)
@@ -486,7 +445,7 @@ def test_a_picture_that_cannot_be_shown_says_why(browser: Any, tmp_path: Path) -
     make_run(tmp_path / "broken", count=4)
     for path in (tmp_path / "broken" / "images").iterdir():
         path.write_bytes(b"not a picture")
-    viewer = Served(tmp_path)
+    viewer = ServedViewer(tmp_path)
     context = browser.new_context()
     page = context.new_page()
     try:
@@ -503,7 +462,7 @@ def test_a_picture_that_cannot_be_shown_says_why(browser: Any, tmp_path: Path) -
         viewer.close()
 
 
-def test_a_phone_shows_many_trials(browser: Any, served: Served) -> None:
+def test_a_phone_shows_many_trials(browser: Any, served: ServedViewer) -> None:
     context = browser.new_context(viewport={"width": 390, "height": 800}, is_mobile=True, has_touch=True)
     page = context.new_page()
     page.goto(served.address)
@@ -518,7 +477,7 @@ def test_a_phone_shows_many_trials(browser: Any, served: Served) -> None:
     page.get_by_text("Filters", exact=True).tap()
     assert page.get_by_label("tokens, at least").is_visible()
     page.reload()
-    _keep(page, "phone")
+    keep_screenshot(page, "phone")
     page.goto(f"{served.base}{run}/trials?longer=2")
     assert page.get_by_label("tokens, at least").is_visible(), "what is filtered is seen"
     trial = str(page.locator("tbody th a").first.get_attribute("href"))
@@ -555,7 +514,7 @@ def test_report_in_light_dark_and_print(browser: Any, runs: Path, tmp_path: Path
         )
         ink = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (ink == "rgb(20, 22, 27)") == (scheme == "dark")
-        _keep(page, f"report-{scheme}", whole=True)
+        keep_screenshot(page, f"report-{scheme}", whole=True)
         context.close()
     page = browser.new_page()
     page.goto(path.as_uri())
@@ -574,7 +533,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_120_payloads_in_every_field_fire_nothing(browser: Any, hostile: Path) -> None:
     from snellen.report.pages.report_page import write_report
 
-    viewer = Served(hostile)
+    viewer = ServedViewer(hostile)
     context = browser.new_context()
     page = context.new_page()
     fired: list[str] = []
@@ -659,7 +618,7 @@ def _files(runs: Path, folder: Path) -> list[str]:
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 1200), ("light", 390), ("dark", 390)])
 def test_no_serious_accessibility_fault(
-    browser: Any, served: Served, runs: Path, axe: str, scheme: str, width: int, tmp_path: Path
+    browser: Any, served: ServedViewer, runs: Path, axe: str, scheme: str, width: int, tmp_path: Path
 ) -> None:
     context = browser.new_context(viewport={"width": width, "height": 860}, color_scheme=scheme)
     page = context.new_page()
@@ -705,7 +664,7 @@ def _serious(page: Any, axe: str) -> list[Any]:
 
 def test_what_can_be_marked_has_no_serious_accessibility_fault(browser: Any, axe: str, tmp_path: Path) -> None:
     make_run(tmp_path / "own", count=6)
-    viewer = Served(tmp_path, may_write=True)
+    viewer = ServedViewer(tmp_path, may_write=True)
     context = browser.new_context(viewport={"width": 1200, "height": 860})
     try:
         page = context.new_page()

@@ -132,5 +132,5 @@ def test_the_command_takes_a_number_and_a_file(
 
 def test_a_missing_picture_of_an_example_is_refused(files: tuple[Path, Path], tmp_path: Path) -> None:
     (tmp_path / "4.png").unlink()
-    with pytest.raises(UsageError, match=r"--shots-file .*: 1 images missing \(1: .*4.png\)"):
+    with pytest.raises(UsageError, match=r"--shots-file .*: 1 image missing \(1: .*4.png\)"):
         planned(*files, tmp_path / "run")

@@ -13,6 +13,7 @@ from snellen.api.plan import make_plan
 from snellen.api.settings import RunSettings
 from snellen.core.types import Form, Sample
 from snellen.data.catalog import Catalog
+from video_files import write_video
 
 FOUR = ["a cat", "a dog", "a cow", "a hen"]
 LETTERED = [f"{letter}. {text}" for letter, text in zip("ABCD", FOUR, strict=True)]
@@ -135,3 +136,37 @@ def test_videos_beside_the_table_are_found_as_the_cards_say(
     plan = make_plan(RunSettings(tasks=("lvbench",), model="blind/first", overrides=told, output_dir=Path("run")))
     (sample,) = plan.tasks[0].dataset
     assert [Path(one.ref) for one in sample.videos] == [table.parent / video]
+
+
+@pytest.mark.parametrize(
+    ("card", "reply", "right", "found"),
+    [
+        ("video-mme", "Best option: C", "C", 1.0),  # the benchmark's own code, and VLMEvalKit's, read B
+        ("video-mme", "Best option: C", "B", 0.0),
+        ("video-mme", "I have not seen it.", "A", None),  # left out of the denominator there
+        ("mvbench", "", "a cow", None),  # right in VLMEvalKit
+        ("mvbench", "(", "a cow", None),  # right in VLMEvalKit
+        ("mvbench", "(C) a cow", "a cow", 1.0),
+        ("longvideobench", "I have not seen it.", 2, None),  # a random letter there
+        ("vsi-bench", "about 4 tables", "4", 1.0),  # the first word alone there, which is no number
+    ],
+)
+def test_the_faults_of_other_tools_are_not_ours(
+    card: str, reply: str, right: Any, found: float | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SNELLEN_CACHE_DIR", str(tmp_path / "cache"))
+    row, video, _ = ROWS[card]
+    row = {name: value for name, value in row.items() if name not in ("start", "end", "fps")}
+    answer = next(name for name in ("answer", "correct_choice", "ground_truth") if name in row)
+    (tmp_path / "table.jsonl").write_text(json.dumps(row | {answer: right}))
+    (tmp_path / video).parent.mkdir(parents=True, exist_ok=True)
+    write_video(tmp_path / video, 4)
+    overrides: tuple[tuple[str, Any], ...] = (("dataset.path", str(tmp_path / "table.jsonl")),)
+    settings = RunSettings(tasks=(card,), model="blind/longest", overrides=overrides, output_dir=tmp_path / "plan")
+    (sample,) = make_plan(settings).tasks[0].dataset
+    (tmp_path / "replies.jsonl").write_text(json.dumps({"sample": sample.id, "text": reply}))
+    result = snellen.run(card, f"replay/{tmp_path / 'replies.jsonl'}", overrides=overrides, output_dir=tmp_path / "run")
+    metric = result.results["tasks"][card]["metrics"]["accuracy"]
+    assert metric["value"] == found
+    assert (metric["n"], metric["unscored"]) == ((0, 1) if found is None else (1, 0)), "nothing leaves the denominator"
+    assert result.results["tasks"][card]["metrics"]["accuracy_strict"]["value"] == (found or 0.0)

@@ -86,6 +86,9 @@ def test_a_line_of_time_shows_the_needle_and_says_what_a_server_chose() -> None:
     drawing = time_line(shown, [0.4, 0.6])
     assert 'class="needle"' in drawing
     assert drawing.count('class="tick"') == 2
+    squeezed = {**shown, "tempo": "bitrate:4", "bitrate": {"asked_kbps": 125, "kbps": 118.2}}
+    assert describe_video(squeezed).endswith("compressed to 125 kbit/s (it became 118.2)")
+    assert describe_video({**shown, "tempo": "drop:2"}).endswith("disturbed by drop:2")
     key = TrialKey("t", "1")
     damaged = Shown(Sample("1", "t", "open", "?"), Request(key, ()), Prediction(key, text="", detail={"videos": 3}), [])  # type: ignore[arg-type]
     assert records_of(damaged) == []

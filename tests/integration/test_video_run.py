@@ -9,12 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import snellen
 from command_line import COMMAND, run_command
 from snellen.core.errors import ConfigError, DataError, RunMismatch, UsageError
-from snellen.core.types import Image
+from snellen.core.types import Frame, Image
+from snellen.data.images.decode import open_image
+from snellen.data.video.decoder import VideoDecoder
 from video_files import write_folder, write_video
 from video_server import ReadingServer, reading_server
 from waiting import stored_trials, wait_until
@@ -164,6 +167,7 @@ def test_variants_make_a_curve_over_frames(tmp_path: Path, server: ReadingServer
     assert shown == {"frames=2": [15, 45], "frames=4": [7, 22, 37, 52], "fps=1": [0, 30]}
     report = (result.folder / "report.html").read_text("utf-8")
     assert "accuracy against frames shown" in report
+    assert "accuracy against tokens a question" in report
 
 
 def test_stamps_and_subtitles_stand_between_the_frames(tmp_path: Path, server: ReadingServer) -> None:
@@ -228,8 +232,11 @@ def test_what_cannot_be_meant_is_refused_before_anything_is_asked(tmp_path: Path
     with pytest.raises(ConfigError, match="frames=8: sample '1' has no video"):
         ask(pictures, server, tmp_path / "r2", variants=("frames=8",))
     write_rows(tmp_path, [row("file", "gone.mp4", [1, 2])])
-    with pytest.raises(DataError, match="1 image missing"):
+    with pytest.raises(DataError, match=r"1 video missing \(file: .*gone\.mp4\)"):
         ask(table, server, tmp_path / "r3")
+    write_rows(tmp_path, [row("file", "a.mp4", [1, 2], subtitles="gone.srt", image="gone.png")])
+    with pytest.raises(DataError, match=r"1 image and 1 subtitle file missing"):
+        ask(table, server, tmp_path / "r4")
     assert server.bodies == []
 
 
@@ -252,6 +259,60 @@ def test_perturbations_of_pixels_and_of_time_reach_the_frames(tmp_path: Path, se
     assert len({image.edits for image in images}) == 2
     assert all(isinstance(image, Image) and image.edits[0].startswith("perturb:jpeg:1:") for image in images)
     assert trials["frames=2&perturb=jpeg:1"].prediction.failure is None
+
+
+def test_questions_about_one_video_are_asked_together_and_its_frames_decoded_once(
+    tmp_path: Path, server: ReadingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoded: list[tuple[str, int]] = []
+    picture = VideoDecoder.picture
+
+    def counted(self: VideoDecoder, path: str, frame: Frame) -> bytes:
+        decoded.append((Path(path).name, frame.index))
+        return picture(self, path, frame)
+
+    monkeypatch.setattr(VideoDecoder, "picture", counted)
+    rows = []
+    for film in "abc":
+        write_video(tmp_path / f"{film}.mp4", 60)
+        rows += [row(f"{film}{n}", f"{film}.mp4", [15, 45]) | {"question": f"Which, {film} {n}?"} for n in range(5)]
+    settings = {"infer_method": "document", "max_workers": 1, "overrides": (("prompt.video.frames", "uniform:2"),)}
+    result = ask(write_rows(tmp_path, rows), server, tmp_path / "run", **settings)
+    assert accuracy(result) == 1.0
+    assert sorted(decoded) == [(f"{film}.mp4", index) for film in "abc" for index in (15, 45)]
+    asked = [body["messages"][-1]["content"][-1]["text"].split(", ")[1][0] for body in server.bodies]
+    assert "".join(asked) == "aaaaabbbbbccccc", "a server's prefix cache holds one film at a time"
+
+
+def test_low_light_reaches_every_frame(tmp_path: Path, server: ReadingServer) -> None:
+    write_video(tmp_path / "a.mp4", 60)
+    table = write_rows(tmp_path, [row("file", "a.mp4", [15, 45])])
+    result = ask(table, server, tmp_path / "run", variants=("frames=2", "frames=2&perturb=brightness:4"))
+    with snellen.load_run(result.folder) as run:
+        shown = {t.prediction.key.variant: t.request.messages[-1].images for t in run.trials("films")}
+    plain, dark = (
+        [float(np.asarray(open_image(image).convert("L")).mean()) for image in images] for images in shown.values()
+    )
+    assert all(night < 0.8 * day for day, night in zip(plain, dark, strict=True))
+
+
+def test_a_video_compressed_to_a_bitrate_is_still_read_and_its_rate_is_recorded(
+    tmp_path: Path, server: ReadingServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_video(tmp_path / "a.mp4", 60)
+    table = write_rows(tmp_path, [row("file", "a.mp4", [15, 45])])
+    result = ask(table, server, tmp_path / "run", variants=("frames=2&tempo=bitrate:1", "frames=2&tempo=bitrate:4"))
+    assert accuracy(result) == 1.0
+    with snellen.load_run(result.folder) as run:
+        records = {t.prediction.key.variant: t.prediction.detail["videos"][0] for t in run.trials("films")}
+    rates = {variant: record["bitrate"]["asked_kbps"] for variant, record in records.items()}
+    assert rates == {"frames=2&tempo=bitrate:1": 1000, "frames=2&tempo=bitrate:4": 125}
+    assert all(record["indices"] == [15, 45] for record in records.values())
+    flags = ["--model", "openai/m", "--base-url", server.base_url, "-o", tmp_path / "again"]
+    assert run_command(["run", table, *flags, "-p", "prompt.video.tempo=bitrate:3"]) == 0
+    assert "disturbed by bitrate:3" in " ".join(capsys.readouterr().err.split())
+    with pytest.raises(RunMismatch):
+        ask(table, server, tmp_path / "again", overrides=(("prompt.video.tempo", "bitrate:2"),))
 
 
 def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, server: ReadingServer) -> None:

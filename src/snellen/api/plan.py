@@ -21,7 +21,6 @@ from ..core.jobs import Item, Job
 from ..core.protocols import Capability, Inferencer, LoadContext, Model
 from ..core.registry import Registry, foreign_code
 from ..core.tasks import PlannedCounts, Prompt, RunHeader, Task
-from ..core.text import plural
 from ..core.types import Form, Sample
 from ..core.variants import parse_variant
 from ..data.catalog import DEFAULT_SCORERS, Catalog, with_defaults
@@ -307,7 +306,7 @@ def _plan_task(task: Task, catalog: Catalog, registry: Registry, settings: RunSe
     task = settle_form(task, content)
     dataset = replace(dataset, tagged=task.form is Form.AUTO)
     if content.missing_count and not settings.allow_missing_images:
-        missing = f"{plural(content.missing_count, 'image')} missing ({'; '.join(content.missing)})"
+        missing = f"{content.missing_said} missing ({'; '.join(content.missing)})"
         raise DataError(f"task {task.name!r}: {missing}; add them, or --allow-missing-images")
     for kind, names in (("scorer", task.scorers), ("aggregate", task.aggregates)):
         for name in names:

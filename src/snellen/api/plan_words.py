@@ -37,7 +37,8 @@ def describe_videos(planned: PlannedTask) -> Iterator[str]:
             said = {"native": "as videos", "frames": "as frames"}[show.route]
             size = f", longest side {show.side} px" if show.side else ""
             subtitles = f", subtitles {show.subtitles}" if show.subtitles != "none" else ""
-            yield f"  videos: shown {said}, policy {show.frames}{size}, {show.encoding}{subtitles}"
+            tempo = f", disturbed by {show.tempo}" if show.tempo else ""
+            yield f"  videos: shown {said}, policy {show.frames}{size}, {show.encoding}{subtitles}{tempo}"
 
 
 def describe_markers(markers: MarkerCount, *, placed: bool) -> Iterator[str]:

@@ -32,7 +32,7 @@ def load_examples(settings: RunSettings, catalog: Catalog, registry: Registry, f
     rows = Dataset(task, registry.get("loader", task.dataset["loader"]), context)
     content = survey(rows)
     if content.missing_count:
-        raise UsageError(f"--shots-file {file}: {content.missing_count} images missing ({'; '.join(content.missing)})")
+        raise UsageError(f"--shots-file {file}: {content.missing_said} missing ({'; '.join(content.missing)})")
     return [msgspec.structs.replace(sample, id=OWN + sample.id, group=None) for sample in rows if sample.answers]
 
 

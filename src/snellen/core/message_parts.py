@@ -131,6 +131,13 @@ def all_pictures(sample: Sample) -> tuple[Image, ...]:
     return (*(image for turn in sample.turns for image in turn.images), *sample.images)
 
 
+def all_videos(sample: Sample) -> tuple[Video, ...]:
+    """Return the videos of a sample: those of its earlier rounds, then its own."""
+    if not sample.turns:
+        return sample.videos
+    return (*(video for turn in sample.turns for video in turn.videos), *sample.videos)
+
+
 def change_pictures(sample: Sample, change: Callable[[Image], Image]) -> Sample:
     """Return the sample with every picture changed, those of its earlier rounds too."""
     turns = tuple(

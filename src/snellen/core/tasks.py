@@ -92,6 +92,12 @@ class Figure(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     """Of precision, recall, F1 and yes-ratio: which answer is the positive one."""
     scale: float = 1.0
     """What the share is multiplied by: 1000 for OCRBench's points."""
+    besides: tuple[str, ...] = ()
+    """Variants that do not count: what was asked without the video is no part of an accuracy with it."""
+    against: str = ""
+    """Of `gain`: the variant that was asked before anything could be learnt (`control=no-video`)."""
+    groups: int = 0
+    """Of `mean-of-groups`: how many the benchmark has; over fewer the figure has no value. 0: any number."""
 
 
 class Task(Struct, frozen=True, forbid_unknown_fields=True):

@@ -64,6 +64,8 @@ class Frame(Struct, frozen=True, gc=False, omit_defaults=True):
     """Whether the reference is this frame itself: a picture of a folder of frames."""
     joined: bool = False
     """Whether it and its neighbours of the same video go to the model as one video."""
+    kbps: int = 0
+    """The bitrate the video is compressed to before this frame is taken from it; 0: as it is."""
 
 
 class Image(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -152,6 +154,8 @@ class Turn(Struct, frozen=True, gc=False, omit_defaults=True):
     """Texts and, for each picture, its place in `images`, in the order shown; empty: all pictures, then the text.
 
     A video stands here until it is asked about: then its frames take its place."""
+    videos: tuple[Video, ...] = ()
+    """Of a sample's earlier rounds: the videos they bring; in a request these stand in `parts`."""
 
     def arrange(self, pictures: Sequence[_Shown]) -> list[str | _Shown]:
         """Return the texts with what stands for each picture, in the order shown."""

@@ -54,7 +54,7 @@ class Catalog:
         if isinstance(dataset, dict) and dataset.get("loader") == "table":
             table.setdefault("form", Form.AUTO.value)  # rows say for themselves what they are
             place = str(dataset.get("path") or "")
-            if place and Path(place).is_dir():  # a choice that was not made is refused here
+            if place and Path(place).is_dir() and not dataset.get("table_tag"):  # a choice not made is refused here
                 find_tables(Path(place), str(dataset.get("config", "")), str(dataset.get("split", "")))
         return with_defaults(convert(table, Task, f"task {name!r}"))
 

@@ -15,14 +15,14 @@ from pathlib import Path
 import msgspec
 
 from ..core.errors import DataError
-from ..core.message_parts import all_pictures
+from ..core.message_parts import all_pictures, all_videos
 from ..core.protocols import LoadContext, Loader
 from ..core.tasks import MOST_GROUPS, PlannedCounts, Task
 from ..core.text import NO_TAG, tag_text
-from ..core.types import OFFERED, Form, Sample
-from .images.decode import short_name
+from ..core.types import OFFERED, Form, Sample, Video
 from .leaving import Leaving, PictureFolders
 from .marked_rows import MarkerCount
+from .missing_files import MissingFiles
 from .specimens import Specimens, weight_bytes
 
 LISTED = 5
@@ -111,7 +111,7 @@ class Survey(msgspec.Struct, frozen=True):
     fingerprint: str
     """Hash of all samples: the same data, the same fingerprint, wherever the files lie."""
     missing: tuple[str, ...] = ()
-    """The first few images that are not there, as `sample: file`."""
+    """The first few files that are not there, as `sample: file`."""
     missing_count: int = 0
     tags: frozenset[str] = frozenset()
     """What the samples can be grouped by."""
@@ -129,6 +129,8 @@ class Survey(msgspec.Struct, frozen=True):
     """What is planned, group by group."""
     specimens: tuple[Sample, ...] = ()
     """Some samples, spread evenly over all."""
+    missing_said: str = ""
+    """What is missing, kind by kind: `2 images and 1 video`."""
 
 
 class GroupCounter:
@@ -205,8 +207,8 @@ def survey(dataset: Dataset) -> Survey:
     fingerprint, marks = Fingerprint(), array("q")
     ids: set[str] = set()
     repeated: list[str] = []
-    images = characters = missing_count = 0
-    missing: list[str] = []
+    images = characters = 0
+    missing = MissingFiles()
     tags: set[str] = set()
     forms: dict[Form, FormCount] = {}
     with_history = 0
@@ -228,14 +230,7 @@ def survey(dataset: Dataset) -> Survey:
         with_history += bool(sample.turns)
         _count(forms.setdefault(sample.form, FormCount()), sample)
         markers.add(sample)
-        for image in all_pictures(sample):
-            images += 1
-            if not folders.add(sample.id, image.ref):
-                missing_count += 1
-                missing += [f"{sample.id}: {short_name(image.ref)}"] if len(missing) < LISTED else []
-        gone = missing_videos(sample, folders) if sample.videos else []
-        missing_count += len(gone)
-        missing += gone[: LISTED - len(missing)]
+        images += missing.look(sample, folders)
     _check_ids(dataset.task.name, ids, repeated)
     dataset.remember(marks)
     return Survey(
@@ -243,8 +238,8 @@ def survey(dataset: Dataset) -> Survey:
         images,
         characters,
         fingerprint.text(),
-        tuple(missing),
-        missing_count,
+        tuple(missing.first),
+        missing.count,
         frozenset(tags),
         forms,
         with_history,
@@ -254,13 +249,8 @@ def survey(dataset: Dataset) -> Survey:
         folders.summary(),
         counter.counts(),
         specimens.kept(),
+        missing.said,
     )
-
-
-def missing_videos(sample: Sample, folders: PictureFolders) -> list[str]:
-    """Return what a sample's videos name and is not there, as `sample: file`."""
-    named = [ref for video in sample.videos for ref in (video.ref, video.subtitles) if ref]
-    return [f"{sample.id}: {short_name(ref)}" for ref in named if not folders.add_video(sample.id, ref)]
 
 
 def _check_ids(task: str, ids: set[str], repeated: list[str]) -> None:
@@ -277,7 +267,7 @@ def _check_ids(task: str, ids: set[str], repeated: list[str]) -> None:
 def _count(counts: FormCount, sample: Sample) -> None:
     counts.samples += 1
     counts.images += len(all_pictures(sample))
-    counts.videos += len(sample.videos)
+    counts.videos += len(all_videos(sample))
     counts.options += len(sample.options)
     counts.answered += bool(sample.answers)
 
@@ -309,10 +299,16 @@ def without_places(sample: Sample) -> Sample:
 
 
 def _without_video_places(sample: Sample) -> Sample:
-    if not sample.videos:
+    if not all_videos(sample):
         return sample
-    named = [msgspec.structs.replace(one, ref=_name(one.ref), subtitles=_name(one.subtitles)) for one in sample.videos]
-    return msgspec.structs.replace(sample, videos=tuple(named))
+    turns = tuple(
+        msgspec.structs.replace(turn, videos=_names_of(turn.videos)) if turn.videos else turn for turn in sample.turns
+    )
+    return msgspec.structs.replace(sample, videos=_names_of(sample.videos), turns=turns)
+
+
+def _names_of(videos: Iterable[Video]) -> tuple[Video, ...]:
+    return tuple(msgspec.structs.replace(one, ref=_name(one.ref), subtitles=_name(one.subtitles)) for one in videos)
 
 
 def check_sample(sample: Sample) -> None:

@@ -47,20 +47,20 @@ async def unfold_videos(request: Request, model: Model) -> ShownRequest:
     return await asyncio.to_thread(unfold_videos_now, request, model)
 
 
-def unfold_videos_now(request: Request, model: Model) -> ShownRequest:
-    """Do the same where nobody waits: it opens files."""
+def unfold_videos_now(request: Request, model: Model, *, rough: bool = False) -> ShownRequest:
+    """Do the same where nobody waits: it opens files. `rough`: for an estimate, without what takes long."""
     records: list[dict[str, Any]] = []
-    turns = [_unfold_turn(turn, model, records) for turn in request.messages]
+    turns = [_unfold_turn(turn, model, records, rough=rough) for turn in request.messages]
     return ShownRequest(replace(request, messages=tuple(turns)), records)
 
 
-def _unfold_turn(turn: Turn, model: Model, records: list[dict[str, Any]]) -> Turn:
+def _unfold_turn(turn: Turn, model: Model, records: list[dict[str, Any]], *, rough: bool) -> Turn:
     if not any(isinstance(part, Video) for part in turn.parts):
         return turn
     pieces: list[Piece] = []
     for part in turn.parts:
         if isinstance(part, Video):
-            unfolded = unfold(part, video_route(model, part.showing))
+            unfolded = unfold(part, video_route(model, part.showing), rough=rough)
             records.append(unfolded.record)
             pieces += unfolded.pieces
         else:

@@ -27,7 +27,7 @@ from .place import STYLE_TAG, Placement, number_options, place_parts
 from .sampling_params import params_of_trial
 from .styles import Speech, chat, load_style
 from .template import names_field, render
-from .videos import refuse_videos, show_videos
+from .videos import Projector, refuse_videos
 
 AXES = ("wording", "order", "marks", "perturb", "pages", "control", *VIDEO_AXES)
 
@@ -86,7 +86,9 @@ class Prompter:
     ) -> Spoken:
         """Return what is said in one trial, before it is given the form of messages or of one string."""
         prompt, axes = self.prompt, _axes(variant)
-        sample = self._with_own_rounds(sample, axes)
+        placement = Placement()
+        projector = Projector(sample, prompt.video, axes, placement, seed=self.seed)
+        sample = self._with_own_rounds(projector.with_rounds(), axes)
         shown = self._order(sample, axes, variant, repeat)
         draw = partial(rng, self.seed, sample.id, variant, repeat, "marks")
         style = draw_style(axes.get("marks", prompt.marks), draw)
@@ -98,11 +100,10 @@ class Prompter:
         tail = self._tail(sample, hidden)
         instruction, question = (instruction + tail, question) if instruction else ("", question + tail)
         fields = {"question": question, "options": options, "choices": options, "instruction": instruction}
-        placement = Placement()
         history = self._before(sample, variant, style, hidden, replies, placement=placement)
         text = render(prompt.template, fields).rstrip(" ")
         query, images = self._show(text, sample, axes, placement, opening=not history)
-        query = show_videos(query, sample, self.prompt.video, axes, placement, seed=self.seed)
+        query = projector.show(query, sample.videos)
         speech = Speech(
             query=with_context(sample, axes, query),
             question=question,

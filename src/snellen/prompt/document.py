@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from ..core.errors import ConfigError, not_among
 from ..core.types import Image, Sample
 
-CONTROLS = ("text", "oracle", "none", "transcript")
-"""Same question, other evidence: the text itself, only the needle's page, nothing, the embedded reader's transcript."""
+NO_VIDEO = "no-video"
+CONTROLS = ("text", "oracle", "none", "transcript", NO_VIDEO)
+"""Same question, other evidence: the text itself, only the needle's page, nothing, the embedded reader's transcript,
+everything but the videos."""
 
 
 def choose_pages(sample: Sample, axes: Mapping[str, str]) -> tuple[Image, ...]:
@@ -22,7 +24,7 @@ def choose_pages(sample: Sample, axes: Mapping[str, str]) -> tuple[Image, ...]:
     if control == "oracle":
         wanted = needle_pages(sample, axes.get("pages", ""))
         return tuple(image for image in images if image.page in wanted)
-    return images if control is None else ()
+    return images if control in (None, NO_VIDEO) else ()
 
 
 def needle_pages(sample: Sample, name: str) -> set[int]:

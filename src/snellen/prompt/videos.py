@@ -8,48 +8,66 @@ from msgspec.structs import replace
 
 from ..core.errors import ConfigError
 from ..core.ids import derive_seed
-from ..core.message_parts import VIDEO_MARKER
+from ..core.message_parts import VIDEO_MARKER, all_videos
 from ..core.types import Sample, Showing, Video
 from ..data.degrade.calibrations import CALIBRATION
 from ..data.video.showings import VIDEO_AXES, vary_showing
 from .place import Placement
 
 
-def show_videos(
-    text: str, sample: Sample, showing: Showing, axes: Mapping[str, str], placement: Placement, *, seed: int
-) -> str:
-    """Return the text with the sample's videos in their places (`<video>`, or before it)."""
-    if not sample.videos:
+class Projector:
+    """Puts the videos of one sample into its texts, as one variant shows them: those of earlier rounds alike."""
+
+    def __init__(
+        self, sample: Sample, showing: Showing, axes: Mapping[str, str], placement: Placement, *, seed: int
+    ) -> None:
+        self._sample = sample
+        self._axes = axes
+        self._placement = placement
+        self._any = bool(all_videos(sample))
         vain = next((axis for axis in VIDEO_AXES if axis in axes), None)
-        if vain is not None:
+        if vain is not None and not self._any:
             raise ConfigError(f"variant {vain}={axes[vain]}: sample {sample.id!r} has no video")
-        return text
-    chosen = choose_parts(sample, axes)
-    if not chosen:
-        return VIDEO_MARKER.sub("", text).lstrip()
-    shown = vary_showing(showing, axes)
-    edits = tuple(f"perturb:{step}:{{seed}}:{CALIBRATION}" for step in _steps(axes))
-    of_group = derive_seed(seed, sample.group or sample.id, "video") % 2**32
-    videos = [replace(one, showing=shown, edits=(*one.edits, *edits), seed=of_group) for one in chosen]
-    return placement.put_at(VIDEO_MARKER, text, videos)
+        self._showing = vary_showing(showing, axes) if self._any else showing
+        self._edits = tuple(f"perturb:{step}:{{seed}}:{CALIBRATION}" for step in _steps(axes))
+        self._seed = derive_seed(seed, sample.group or sample.id, "video") % 2**32 if self._any else 0
+
+    def show(self, text: str, videos: tuple[Video, ...]) -> str:
+        """Return a text with its videos in their places (`<video>`, or before it)."""
+        if not videos:
+            return text
+        chosen = choose_parts(self._sample, videos, self._axes)
+        if not chosen:
+            return VIDEO_MARKER.sub("", text).lstrip()
+        shown = [
+            replace(one, showing=self._showing, edits=(*one.edits, *self._edits), seed=self._seed) for one in chosen
+        ]
+        return self._placement.put_at(VIDEO_MARKER, text, shown)
+
+    def with_rounds(self) -> Sample:
+        """Return the sample with the videos of its earlier rounds in their texts."""
+        if not any(turn.videos for turn in self._sample.turns):
+            return self._sample
+        turns = tuple(replace(turn, text=self.show(turn.text, turn.videos), videos=()) for turn in self._sample.turns)
+        return replace(self._sample, turns=turns)
 
 
-def choose_parts(sample: Sample, axes: Mapping[str, str]) -> tuple[Video, ...]:
-    """Return the videos a trial shows: all, only the part that answers (`control=oracle`), or none."""
+def choose_parts(sample: Sample, videos: tuple[Video, ...], axes: Mapping[str, str]) -> tuple[Video, ...]:
+    """Return which of these videos a trial shows: all, only the part that answers (`control=oracle`), or none."""
     control = axes.get("control")
     if control is None:
-        return sample.videos
+        return videos
     if control != "oracle":
         return ()
     seconds = sample.meta.get("needle_seconds")
-    if not seconds or len(sample.videos) != 1:
+    if not seconds or len(all_videos(sample)) != 1:
         raise ConfigError(f"control=oracle: when the answer of sample {sample.id!r} is shown is not known")
-    return (replace(sample.videos[0], start=float(seconds[0]), end=float(seconds[1])),)
+    return tuple(replace(one, start=float(seconds[0]), end=float(seconds[1])) for one in videos)
 
 
 def refuse_videos(example: Sample) -> None:
     """Refuse an example with a video: what it shows would be lost."""
-    if example.videos:
+    if all_videos(example):
         raise ConfigError(f"example {example.id!r} has a video: examples can show pictures only (shots.retriever=zero)")
 
 

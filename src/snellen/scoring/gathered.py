@@ -37,7 +37,7 @@ class GatheredTask:
         self._scores: list[ScoreRow] = []
         self._tables: dict[str, ScoreTable] = {}
         self._facts: dict[str, SampleFacts] = {}
-        self._costs: list[tuple[float, int]] = []
+        self._costs: list[tuple[float, int, int]] = []
 
     def add(self, batch: Sequence[Scored]) -> None:
         """Take trials with their scores."""
@@ -100,8 +100,8 @@ class GatheredTask:
 
     def costs(self) -> Costs:
         """Return what the trials took, in the order of the columns: that of the plan, in which trials pass."""
-        latency, tokens = zip(*self._costs, strict=True) if self._costs else ((), ())
-        return Costs(np.array(latency, np.float64), np.array(tokens, np.int64))
+        latency, tokens, asked = zip(*self._costs, strict=True) if self._costs else ((), (), ())
+        return Costs(np.array(latency, np.float64), np.array(tokens, np.int64), np.array(asked, np.int64))
 
 
 def _trial_row(trial: Trial) -> TrialRow:
@@ -115,10 +115,11 @@ def score_row(score: Score) -> ScoreRow:
     return key.sample, key.variant, key.repeat, score.metric, score.value, score.answer, score.rule, score.reason
 
 
-def _cost(prediction: Prediction) -> tuple[float, int]:
+def _cost(prediction: Prediction) -> tuple[float, int, int]:
     timing, usage = prediction.timing, prediction.usage
     latency_s = np.nan if timing is None or prediction.cached else timing.done - timing.sent
-    return latency_s, (usage.output_tokens or 0) if usage else 0
+    tokens = ((usage.output_tokens or 0), (usage.input_tokens or 0)) if usage else (0, 0)
+    return latency_s, *tokens
 
 
 def _first_metrics(batch: Sequence[Scored]) -> tuple[str, ...]:

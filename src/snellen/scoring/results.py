@@ -13,6 +13,7 @@ from ..core.types import Estimate
 from ..data.degrade.calibrations import stated_calibration
 from ..store.reader import RunReader
 from .aggregates.quoted_figures import figures_left_out
+from .aggregates.robustness import DISTURBING
 from .aggregates.suite_means import suite_figures
 from .aggregates.variance import advise, split_variance
 from .counts import TaskCounts
@@ -96,8 +97,8 @@ def chance_of(reader: RunReader, task: Task) -> float:
 
 
 def aggregates_of(task: Task) -> list[str]:
-    """Return the task's aggregates; perturbed pictures also get theirs, where chance and unread replies count."""
-    perturbed = any("perturb=" in variant for variant in task.variants)
+    """Return the task's aggregates; what was disturbed also gets its own, where chance and unread replies count."""
+    perturbed = any(f"{axis}=" in variant for variant in task.variants for axis in DISTURBING)
     more = [*(["perturbed"] if perturbed else []), *(["figures"] if task.figures else [])]
     return list(dict.fromkeys([*task.aggregates, *more]))
 

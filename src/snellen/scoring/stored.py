@@ -34,6 +34,7 @@ _SAMPLES = "SELECT body FROM samples WHERE task = ? ORDER BY position"
 
 class _Usage(Struct):
     output_tokens: int | None = None
+    input_tokens: int | None = None
 
 
 class _Timing(Struct):
@@ -128,9 +129,11 @@ def read_costs(reader: RunReader, columns: TrialColumns) -> Costs:
     decode = msgspec.json.Decoder(_Cost).decode
     places = {row: place for place, row in enumerate(columns.row.tolist())}
     latency, tokens = np.full(len(columns), np.nan), np.zeros(len(columns), np.int64)
+    asked = np.zeros(len(columns), np.int64)
     for row, body in reader.rows("SELECT rowid, body FROM predictions WHERE +task = ?", (columns.task.name,)):
         place, cost = places.get(row), decode(body)
         if place is not None:  # else the trial was stored after the columns were read
             latency[place] = np.nan if cost.timing is None or cost.cached else cost.timing.done - cost.timing.sent
             tokens[place] = (cost.usage.output_tokens or 0) if cost.usage else 0
-    return Costs(latency, tokens)
+            asked[place] = (cost.usage.input_tokens or 0) if cost.usage else 0
+    return Costs(latency, tokens, asked)

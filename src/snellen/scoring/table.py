@@ -167,6 +167,9 @@ class Costs(Struct, frozen=True):
     latency_s: Floats
     """Of replies that did not come from the cache."""
     tokens: NDArray[np.int64]
+    """Of the reply."""
+    input_tokens: NDArray[np.int64]
+    """Of what was asked, pictures and frames included."""
 
 
 @dataclass(frozen=True, kw_only=True)

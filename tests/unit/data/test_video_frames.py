@@ -9,6 +9,7 @@ import pytest
 from snellen.core.errors import DataError
 from snellen.core.types import Frame, Image, Showing, Video
 from snellen.data.images.decode import open_image
+from snellen.data.video import av_child
 from snellen.data.video.decoder import VideoDecoder, read_frame
 from snellen.data.video.unfold import FRAMES, REELS, unfold
 from video_files import draw_number, read_number, read_numbers, write_folder, write_video
@@ -112,6 +113,20 @@ def test_a_cut_matroska_file_is_refused_too(tmp_path: Path) -> None:
     cut.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(DataError, match="cut off"):
         unfold(Video(str(cut)), FRAMES)
+
+
+def test_too_many_pixels_are_refused_before_one_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(write_video(tmp_path / "a.mp4", 4))
+    monkeypatch.setattr(av_child, "MOST_PIXELS", 192 * 96 - 1)
+    monkeypatch.setattr(av_child.Opened, "_make_index", lambda self: pytest.fail("it was read"))
+    with pytest.raises(av_child.VideoError, match="has 192×96 pixels; the limit is"):
+        av_child.Opened(path)
+
+
+def test_a_codec_that_is_not_on_the_list_is_refused_by_name(tmp_path: Path) -> None:
+    path = write_video(tmp_path / "a.avi", 4, codec="ffvhuff")
+    with pytest.raises(DataError, match=r"a\.avi.*has codec 'ffvhuff'; accepted: .*h264"):
+        unfold(Video(str(path)), FRAMES)
 
 
 def test_a_decoder_that_takes_too_long_is_given_up_and_the_next_video_is_read(tmp_path: Path) -> None:

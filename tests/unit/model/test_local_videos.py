@@ -54,5 +54,9 @@ def test_a_tiny_qwen2vl_is_shown_a_video_by_both_routes(tmp_path: Path) -> None:
     assert found["frames"]["record"][0]["indices"] == found["native"]["record"][0]["indices"] == [5, 15, 25, 35]
     assert (found["frames"]["record"][0]["route"], found["native"]["record"][0]["route"]) == ("frames", "joined")
     assert found["native"]["text"] != found["frames"]["text"], "the same frames, told otherwise"
+    for route, rounds in found["talks"].items():
+        assert [one["failure"] for one in rounds] == [None, None], route
+        assert [one["record"][0]["indices"] for one in rounds] == [[5, 15, 25, 35]] * 2, "the second round sees it too"
+        assert rounds[1]["tokens"] > rounds[0]["tokens"]
     assert found["by_hand"]["same"]
     assert found["by_hand"]["grid"][0][0] == 2

@@ -73,6 +73,7 @@ def test_what_is_gathered_is_what_would_be_read(folder: Path) -> None:
     costs, read = gathered.costs(), read_costs(reader, stored)
     np.testing.assert_array_equal(costs.latency_s, read.latency_s)
     np.testing.assert_array_equal(costs.tokens, read.tokens)
+    np.testing.assert_array_equal(costs.input_tokens, read.input_tokens)
     tables = stored_tables(reader, task.name)
     assert list(tables) == list(gathered.tables())
     for metric, table in tables.items():

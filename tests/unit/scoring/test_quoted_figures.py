@@ -162,3 +162,59 @@ def test_an_interval_of_circular_accuracy_covers() -> None:
         assert interval is not None
         hits += interval[0] <= 0.6 <= interval[1]
     assert hits >= 51
+
+
+GAIN = Figure("gain", "gain", against="control=no-video")
+
+
+def gained(before: Sequence[float | None], after: Sequence[float | None]) -> dict[str, Estimate]:
+    """Return the gain of questions that were asked without and with something to learn from."""
+    builder = TableBuilder()
+    names = [f"q{number}" for number in range(len(before))]
+    builder.add_samples([(name, None, {}) for name in names])
+    trials = [(name, variant) for name in names for variant in ("base", "control=no-video")]
+    builder.add_trials([(*trial, 0, None, at) for at, trial in enumerate(trials)])
+    said = dict(zip(trials, [value for pair in zip(after, before, strict=True) for value in pair], strict=True))
+    builder.add_scores(
+        [
+            (*trial, 0, "accuracy", value, None, "rule", None if value is not None else "unparsed")
+            for trial, value in said.items()
+        ]
+    )
+    task = Task("t", {"loader": "table"}, figures=(GAIN, Figure("seen", besides=("control=no-video",))))
+    return figures(SimpleNamespace(task=task, tables=builder.tables()), {})  # type: ignore[arg-type]
+
+
+def test_a_gain_is_the_share_of_what_could_still_be_gained() -> None:
+    found = gained([1, 1, 0, 0], [1, 1, 1, 0])
+    assert found["gain"].value == pytest.approx((0.75 - 0.5) / 0.5)
+    assert found["seen"].value == 0.75, "what was asked without the video is no part of it"
+    assert gained([1, 1, 0, 0], [1, 0, 0, 0])["gain"].value == pytest.approx(-0.5)
+    assert gained([1, 1], [1, 1])["gain"].value is None, "nothing was left to gain"
+    lost = gained([1, None, 0], [1, 1, 1])["gain"]
+    assert (lost.value, lost.n, lost.unscored) == (pytest.approx((1 - 0.5) / 0.5), 2, 1)
+    assert "gain" not in made([("a", 1, {})], GAIN), "without the questions alone there is none"
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30))
+def test_a_gain_is_at_most_one_and_nothing_where_nothing_changed(answers: list[tuple[bool, bool]]) -> None:
+    before, after = [float(b) for b, _ in answers], [float(a) for _, a in answers]
+    value = gained(before, after)["gain"].value
+    assert value is None if all(before) else value is not None
+    assert value is None or value <= 1.0
+    assert gained(before, before)["gain"].value in (None, 0.0)
+
+
+def test_a_mean_over_fewer_groups_than_the_benchmark_has_is_none() -> None:
+    rows: list[Row] = [("a", 1, group("x")), ("b", 0, group("y"))]
+    assert made(rows, Figure("mean", "mean-of-groups", by=("group",), groups=3))["mean"].value is None
+    assert made(rows, Figure("mean", "mean-of-groups", by=("group",), groups=2))["mean"].value == 0.5
+
+
+def test_a_mean_of_figures_counts_trials_once_apart_or_not() -> None:
+    rows: list[Row] = [("a", 1, group("x")), ("b", 0, group("y")), ("c", 0, group("y")), ("d", None, group("y"))]
+    x, y = (Figure(name, where={"group": (name,)}) for name in "xy")
+    both = made(rows, x, y, Figure("both", "mean-of", of=("x", "y")))["both"]
+    assert (both.value, both.n, both.unscored) == (0.5, 3, 1)
+    twice = made(rows, Figure("p"), Figure("q"), Figure("both", "mean-of", of=("p", "q")))["both"]
+    assert (twice.n, twice.unscored) == (3, 1)

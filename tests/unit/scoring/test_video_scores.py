@@ -6,9 +6,12 @@ import pytest
 
 from snellen.core.tasks import Task
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
+from snellen.scoring.aggregates.document_ladder import perturbed
 from snellen.scoring.aggregates.level_threshold import threshold_of_level
 from snellen.scoring.aggregates.macro_mean import macro
+from snellen.scoring.aggregates.robustness import ladders
 from snellen.scoring.reading import read_tables
+from snellen.scoring.results import aggregates_of
 from snellen.scoring.table import ScoredTask
 from snellen.scoring.videos.shown_frames import score_shown
 from snellen.scoring.videos.video_scores import read_span, relative_accuracy, score_mra, score_span, span_overlap
@@ -65,6 +68,48 @@ def test_chance_is_not_taken_for_seeing() -> None:
     found = threshold_of_level(scored_by_level(right, ("a", "b")), {})["threshold"]
     assert found.value is not None
     assert 1.0 < found.value < 2.0
+
+
+def scored_by_rate(told: dict[float, float], films: int = 12) -> ScoredTask:
+    """Return films of three levels asked at several frame rates, of which these shares are told."""
+    rows, trials, samples, records = [], [], [], []
+    for level in (0.5, 1.0, 2.0):
+        for number in range(films):
+            name = f"{level:g}-{number}"
+            records.append((name, name, {"level": level}))
+            samples.append(Sample(name, "t", Form.CHOICE, "?", options=("l", "r", "u", "d")))
+            for rate, share in told.items():
+                rows.append((name, f"fps={rate:g}", 0, "accuracy", float(number < share * films), None, None, None))
+                trials.append((name, f"fps={rate:g}", 0, None))
+    return ScoredTask(Task("t", {}), read_tables(rows, trials, records), lambda: iter(()), lambda: iter(samples))
+
+
+def test_the_lowest_frame_rate_lies_where_half_of_what_chance_leaves_is_told() -> None:
+    found = threshold_of_level(scored_by_rate({1: 0.25, 2: 0.25, 4: 0.625, 8: 1.0, 16: 1.0}), {})["threshold_fps"]
+    assert found.value == pytest.approx(4.0, rel=0.2)
+    assert found.ci95 is not None
+    assert found.ci95[0] < 4.0 < found.ci95[1]
+    assert (found.n, found.unit) == (180, "trials")
+    blind = threshold_of_level(scored_by_rate({1: 0.25, 4: 0.25, 16: 0.25}), {})["threshold_fps"]
+    assert blind.value is None, "chance is not seeing"
+    assert "threshold_fps" not in threshold_of_level(scored_by_rate({4: 0.5}), {})
+
+
+def test_disturbances_of_time_have_their_ladder_as_those_of_pictures_do() -> None:
+    rows, trials, records = [], [], []
+    for number in range(10):
+        records.append((f"q{number}", None, {}))
+        for variant, right in (("base", 10), ("tempo=bitrate:1", 9), ("tempo=bitrate:5", 2), ("perturb=jpeg:3", 5)):
+            rows.append((f"q{number}", variant, 0, "accuracy", float(number < right), None, None, None))
+            trials.append((f"q{number}", variant, 0, None))
+    task = Task("t", {}, variants=("base", "tempo=bitrate:1", "tempo=bitrate:5", "perturb=jpeg:3"))
+    scored = ScoredTask(task, read_tables(rows, trials, records), lambda: iter(()), lambda: iter(()))
+    assert "perturbed" in aggregates_of(Task("t", {}, variants=("base", "tempo=bitrate:1")))
+    found = perturbed(scored, {})
+    assert found["accuracy_bitrate_1"].value == pytest.approx(0.9)
+    assert found["retention_bitrate_5"].value == pytest.approx(0.2)
+    assert found["accuracy_jpeg_3"].value == pytest.approx(0.5)
+    assert {ladder.family for ladder in ladders(scored.tables["accuracy"], "perturb")} == {"jpeg"}
 
 
 def test_where_all_is_told_or_nothing_there_is_no_threshold() -> None:

@@ -233,7 +233,7 @@ def _some_requests(planned: PlannedTask, model: Model) -> Iterator[tuple[Sample,
     for number, sample in enumerate(_specimens(planned)):
         request = planned.prompter.build(sample, variants[number % len(variants)])
         with suppress(DataError):  # a video that cannot be read fails when it is asked about
-            request = unfold_videos_now(request, model).request if has_videos(request) else request
+            request = unfold_videos_now(request, model, rough=True).request if has_videos(request) else request
         yield sample, request
 
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ...core.errors import DataError, MissingExtra, UsageError
 from ...core.ids import sha256_hex
-from ...core.message_parts import change_pictures
+from ...core.message_parts import all_videos, change_pictures
 from ...core.types import Image, Sample
 from ..images.decode import read_bytes, read_header
 from ..images.embedded import ImageStore
@@ -65,7 +65,7 @@ def _fill(folder: Path, samples: Iterable[Sample], parquet: bool, facts: dict[st
         for sample in samples:
             if sample.id in seen:
                 raise DataError(f"record {count + 1}: id {sample.id!r} occurs twice")
-            if sample.videos:
+            if all_videos(sample):
                 raise DataError(f"record {count + 1} ({sample.id}) has a video: bundles can hold pictures only")
             seen.add(sample.id)
             count += 1

@@ -58,6 +58,42 @@ def find_tables(folder: Path, config: str = "", split: str = "") -> list[Path]:
     return [one.file for one in sorted(found, key=lambda one: (one.number or 0, one.file.name))]
 
 
+def tables_by_name(path: Path, wanted: str = "", split: str = "") -> dict[str, list[Path]]:
+    """Return every table of a folder (or the one file) by its name; `wanted` chooses one of them.
+
+    The name is that of the file, or of its folder where the file is called by its split.
+    """
+    named: dict[str, list[Found]] = {}
+    for one in _tables_at(path):
+        if split in ("", one.split):
+            named.setdefault(_table_name(one), []).append(one)
+    if wanted or not named:
+        if wanted not in named:
+            has = f"it has: {', '.join(sorted(named)) or 'none'}"
+            raise UsageError(f"{str(path)!r} has no table {wanted!r}{did_you_mean(wanted, named)}; {has}")
+        named = {wanted: named[wanted]}
+    return {name: _whole_table(named[name], path) for name in sorted(named)}
+
+
+def _tables_at(path: Path) -> list[Found]:
+    if path.is_dir():
+        return [_placed(file, path) for file in list_tables(path)]
+    return [_placed(path, path.parent.parent)]
+
+
+def _table_name(one: Found) -> str:
+    return one.base if one.base not in (one.split, "") else one.config.rpartition("/")[2] or one.base
+
+
+def _whole_table(found: list[Found], path: Path) -> list[Path]:
+    """Return the files of one table; two splits of it, or two files of one name, are refused."""
+    if len({(one.config, one.split) for one in found}) > 1 or not _are_counted(found):
+        names = ", ".join(str(one.file.relative_to(path)) for one in found[:8])
+        raise UsageError(f"{str(path)!r} holds one table twice ({names}): choose a split, or take some away")
+    _check_shards(found, path)
+    return [one.file for one in sorted(found, key=lambda one: (one.number or 0, one.file.name))]
+
+
 def list_tables(folder: Path) -> Iterator[Path]:
     """Yield the data files of a folder and of those below it; hidden ones, runs and what tools add are left out."""
     for place, below, names in os.walk(folder):

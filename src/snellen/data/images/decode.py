@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from ...core.errors import DataError
 from ...core.types import Image
-from ..video.decoder import read_frame
+from ..video.squeezed import read_film_frame
 from .edits import apply_edits
 from .frames import MAX_FILE_BYTES, MAX_PIXELS, PNG_SIGNATURE, PictureError, check_pixels, read_png, read_regular
 
@@ -66,7 +66,7 @@ def read_bytes(image: Image) -> bytes:
 def read_stamped(image: Image) -> tuple[bytes, int]:
     """Return the file behind a reference and when it was last changed (0 for a data: URL, or a frame of a video)."""
     if image.frame is not None and not image.frame.still:
-        return read_frame(image.ref, image.frame), 0
+        return read_film_frame(image.ref, image.frame), 0
     if image.ref.startswith("data:"):
         return _read_data_url(image.ref), 0
     if "://" in image.ref:

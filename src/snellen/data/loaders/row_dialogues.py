@@ -9,9 +9,18 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from ...core.errors import DataError
-from ...core.message_parts import OPENING, holds_marker, marked_pictures, name_all, number_markers, write_marker
-from ...core.types import Image, Sample, Turn
+from ...core.message_parts import (
+    OPENING,
+    VIDEO_MARKER,
+    holds_marker,
+    marked_pictures,
+    name_all,
+    number_markers,
+    write_marker,
+)
+from ...core.types import Image, Sample, Turn, Video
 from .row_pictures import Pictures
+from .row_videos import RowVideos
 
 DIALOGUES = ("every", "every_likelihood", "every_with_gt", "last")
 """Inferencers that ask a round with the rounds before it."""
@@ -22,6 +31,7 @@ ROLES = {
     "system": "system",
 }
 PLACEHOLDER = "<image>"
+VIDEO_PLACEHOLDER = "<video>"
 
 
 class Round(NamedTuple):
@@ -39,12 +49,21 @@ class Said(NamedTuple):
     images: tuple[Image, ...]
     placeholders: int = 0
     """How many pictures of the row its text says stand in it."""
+    videos: tuple[Video, ...] = ()
+
+
+class Doors(NamedTuple):
+    """What reads the pictures and the videos that messages bring."""
+
+    pictures: Pictures
+    videos: RowVideos
 
 
 def with_rounds(samples: Iterable[Sample], *, needs_answers: bool) -> Iterator[Sample]:
     """Give each row of a group the rounds before it as turns; rows that have their turns already stay as they are.
 
     All rounds see the pictures of the first; where rounds have pictures of their own, or markers, each shows its own.
+    A video stays in the round that showed it first.
     """
     groups: dict[str, list[Sample]] = {}
     for sample in samples:
@@ -60,6 +79,7 @@ def _chained(members: list[Sample], needs_answers: bool) -> Iterator[Sample]:
     rounds = sorted(members, key=lambda sample: int(sample.tags.get("round") or 0))
     _check_numbers(rounds)
     shared = _share_pictures(rounds)
+    _show_videos_once(rounds)
     turns: tuple[Turn, ...] = ()
     options: list[list[str]] = []
     for place, sample in enumerate(rounds):
@@ -68,7 +88,7 @@ def _chained(members: list[Sample], needs_answers: bool) -> Iterator[Sample]:
         if needs_answers and not sample.answers and place < len(rounds) - 1:
             fix = "--infer-method every uses the model's own"
             raise DataError(f"sample {sample.id!r} has no answer to put into the history of the next round; {fix}")
-        asked = Turn("user", sample.question, () if shared else sample.images)
+        asked = Turn("user", sample.question, () if shared else sample.images, videos=sample.videos)
         turns = (*turns, asked, Turn("assistant", (*sample.answers, "")[0]))
         options.append(list(sample.options))
 
@@ -89,6 +109,15 @@ def _share_pictures(rounds: list[Sample]) -> bool:
         return False
     rounds[:] = [replace(sample, images=images) for sample in rounds]
     return True
+
+
+def _show_videos_once(rounds: list[Sample]) -> None:
+    """Leave out of later rounds what the history shows already, unless a marker says where it is shown again."""
+    shown: set[Video] = set()
+    for place, sample in enumerate(rounds):
+        if sample.videos and not VIDEO_MARKER.search(sample.question):
+            rounds[place] = replace(sample, videos=tuple(one for one in sample.videos if one not in shown))
+        shown.update(sample.videos)
 
 
 def _with_own(sample: Sample, *, shown: bool) -> Sample:
@@ -114,19 +143,19 @@ def last_rounds(samples: Iterable[Sample]) -> Iterator[Sample]:
         yield before
 
 
-def list_rounds(base: Sample, messages: Sequence[Any], answer: Any, pictures: Pictures, where: str) -> Iterator[Round]:
+def list_rounds(base: Sample, messages: Sequence[Any], answer: Any, doors: Doors, where: str) -> Iterator[Round]:
     """Yield the rounds of a list of messages.
 
     With an answer of its own the row is one question, the last thing the user says; else every message of the user
     that is answered is a round of its own.
     """
-    said = [_read_message(message, pictures, where) for message in messages]
+    said = [_read_message(message, doors, where) for message in messages]
     system = "\n".join(one.text for one in said if one.role == "system")
     spoken = [one for one in said if one.role != "system"]
     _check_turns(spoken, where)
-    spoken = _with_pictures(base.images, spoken, where)
+    spoken = _with_videos(base.videos, _with_pictures(base.images, spoken, where), where)
     meta = {**base.meta, "system": system} if system else base.meta
-    base = replace(base, images=(), meta=meta)
+    base = replace(base, images=(), videos=(), meta=meta)
     if answer is not None:
         asked = spoken[:-1] if spoken[-1].role == "assistant" else spoken
         if len(asked) > 1 and any(map(holds_marker, base.options)):
@@ -160,10 +189,11 @@ def _asked(base: Sample, said: Sequence[Said]) -> Sample:
     Pictures that all come first are those of the sample; else each message shows its own, where its text says.
     """
     *before, last = said
+    base = replace(base, videos=last.videos)
     if not before or not (holds_marker(said[0].text) or any(one.images for one in said[1:])):
-        turns = tuple(Turn(one.role, one.text) for one in before)
+        turns = tuple(Turn(one.role, one.text, videos=one.videos) for one in before)
         return replace(base, question=last.text, turns=turns, images=said[0].images)
-    turns = tuple(Turn(one.role, one.text, one.images) for one in before)
+    turns = tuple(Turn(one.role, one.text, one.images, videos=one.videos) for one in before)
     question = name_all(last.text, len(last.images))
     return replace(base, question=question, turns=turns, images=last.images)
 
@@ -204,11 +234,31 @@ def _check_pictures(own: tuple[Image, ...], brought: tuple[Image, ...], told: in
 
 def _check_assistant(spoken: list[Said], where: str) -> None:
     for number, one in enumerate(spoken, 1):
-        if one.images and one.role == "assistant":
-            raise DataError(f"{where}: message {number} is the assistant's and brings a picture; only the user's can")
+        if (one.images or one.videos) and one.role == "assistant":
+            brings = f"brings a {'picture' if one.images else 'video'}"
+            raise DataError(f"{where}: message {number} is the assistant's and {brings}; only the user's can")
 
 
-def _read_message(message: Any, pictures: Pictures, where: str) -> Said:
+def _with_videos(own: tuple[Video, ...], spoken: list[Said], where: str) -> list[Said]:
+    """Return the messages with their videos: those they bring, or the row's in the order of the placeholders.
+
+    Without any placeholder the row's videos are those of the first message.
+    """
+    if not own:
+        return spoken
+    if any(one.videos for one in spoken):
+        raise DataError(f"{where} has videos in its messages and in a column; leave one out with --map")
+    told = [len(VIDEO_MARKER.findall(one.text)) if one.role == "user" else 0 for one in spoken]
+    if not sum(told):
+        return [spoken[0]._replace(videos=own), *spoken[1:]]
+    if sum(told) != len(own):
+        named = f"{sum(told)} × {VIDEO_PLACEHOLDER} in its messages"
+        raise DataError(f"{where}: {named} and {len(own)} videos in its columns")
+    left = iter(own)
+    return [one._replace(videos=tuple(islice(left, count))) for one, count in zip(spoken, told, strict=True)]
+
+
+def _read_message(message: Any, doors: Doors, where: str) -> Said:
     if not isinstance(message, dict):
         raise DataError(f"{where}: a message must be an object with role and content, not {type(message).__name__}")
     role = ROLES.get(str(message.get("role", message.get("from", ""))).casefold())
@@ -219,7 +269,7 @@ def _read_message(message: Any, pictures: Pictures, where: str) -> Said:
         return _read_text(role, content)
     if not isinstance(content, list):
         raise DataError(f"{where}: a message has no content (content, value or text)")
-    return _read_parts(role, [_read_part(part, pictures, where) for part in content])
+    return _read_parts(role, [_read_part(part, doors, where) for part in content])
 
 
 def _read_text(role: str, content: str) -> Said:
@@ -234,25 +284,39 @@ def _read_text(role: str, content: str) -> Said:
     return Said(role, number_markers([content.strip("\n")])[0], (), told)
 
 
-def _read_parts(role: str, parts: Sequence[str | Image]) -> Said:
-    """Read a list of parts: pictures after a text become markers in it."""
+def _read_parts(role: str, parts: Sequence[str | Image | Video]) -> Said:
+    """Read a list of parts: pictures and videos after a text become markers in it."""
     images = tuple(part for part in parts if isinstance(part, Image))
-    places = [place for place, part in enumerate(parts) if isinstance(part, Image)]
-    if places == list(range(len(places))):
-        return Said(role, "\n".join(part for part in parts if isinstance(part, str)), images)
+    videos = tuple(part for part in parts if isinstance(part, Video))
+    places = [place for place, part in enumerate(parts) if not isinstance(part, str)]
+    if places == list(range(len(places))) and not (images and videos):
+        return Said(role, "\n".join(part for part in parts if isinstance(part, str)), images, videos=videos)
+    return Said(role, _with_markers(parts), images, videos=videos)
+
+
+def _with_markers(parts: Sequence[str | Image | Video]) -> str:
     text, numbers = "", count(1)
     for place, part in enumerate(parts):
         joins = place and isinstance(part, str) and isinstance(parts[place - 1], str)
-        text += ("\n" if joins else "") + (part if isinstance(part, str) else write_marker(next(numbers)))
-    return Said(role, text, images)
+        text += ("\n" if joins else "") + _as_text(part, numbers)
+    return text
 
 
-def _read_part(part: Any, pictures: Pictures, where: str) -> str | Image:
+def _as_text(part: str | Image | Video, numbers: Iterator[int]) -> str:
+    if isinstance(part, str):
+        return part
+    return VIDEO_PLACEHOLDER if isinstance(part, Video) else write_marker(next(numbers))
+
+
+def _read_part(part: Any, doors: Doors, where: str) -> str | Image | Video:
     kind = part.get("type") if isinstance(part, dict) else None
     if kind in ("text", "input_text"):
         return str(part.get("text", ""))
     if kind in ("image_url", "image", "input_image"):
         value = part.get("image_url", part.get("image"))
         value = value.get("url") if isinstance(value, dict) and "url" in value else value
-        return pictures.read([value], where)[0]
-    raise DataError(f"{where}: a part of a message is {kind!r}; text and image_url are known")
+        return doors.pictures.read([value], where)[0]
+    if kind in ("video_url", "video", "input_video"):
+        value = part.get("video_url", part.get("video"))
+        return doors.videos.of_cell(value.get("url") if isinstance(value, dict) and "url" in value else value, where)
+    raise DataError(f"{where}: a part of a message is {kind!r}; text, image_url and video_url are known")

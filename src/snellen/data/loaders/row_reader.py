@@ -20,7 +20,7 @@ from ..answers import WHOLE, find_answer_set, find_answers, is_plain_number
 from ..files.rows import Row, read_rows
 from ..images.embedded import ImageStore, Remembered
 from .row_cells import Cells, token_limit
-from .row_dialogues import DIALOGUES, list_rounds
+from .row_dialogues import DIALOGUES, Doors, list_rounds
 from .row_images import RowImages
 from .row_map import Places, Recognised, RowMap, choose_map, find_places, told
 from .row_markers import AS_TEXTS, RowOptions, read_row_options, settle_markers
@@ -114,6 +114,7 @@ class RowReader:
         options, keyed, shown = self._options(row, places, len(images), where)
         if shown:
             raise DataError(f"{where}: a row of messages cannot have pictures as options yet; {AS_TEXTS}")
+        videos = self.videos.of_places(row, places, where)
         base = Sample(
             id=self._identity(row, places, (messages,), where),
             dataset=self.task.name,
@@ -121,12 +122,13 @@ class RowReader:
             question="",
             images=images,
             options=options,
-            tags=self._tags(row, places, where),
+            tags=self._tags(row, places, where, self.videos.columns_used(places, videos)),
             group=self._group(row, places),
             meta=self._meta(row, places, where),
+            videos=videos,
         )
         answer = self._answer(row, places)
-        for round_ in list_rounds(base, messages, answer, self.pictures, where):
+        for round_ in list_rounds(base, messages, answer, Doors(self.pictures, self.videos), where):
             yield self._decided(round_.sample, self._stated(row, places), round_.answer, keyed, where)
 
     def _sample(self, row: Row, places: Places, where: str) -> Sample | None:

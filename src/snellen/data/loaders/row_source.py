@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..files.folder_tables import find_tables
+from ..files.folder_tables import find_tables, tables_by_name
 
 
 class TableSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,9 +41,19 @@ class TableSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     strip_marks: bool = False
     """Whether options that begin with their own letters (`A. a cat`) lose them: the prompt writes its own."""
     video: str = ""
-    """Where a row's video lies, by its columns (`videos/{videoID}.mp4`); empty: the cell says so itself."""
+    """Where a row's video lies, by its columns (`videos/{videoID}.mp4`); empty: the cell says so itself.
+
+    `*/{id}.mp4`: in whichever folder beside the table."""
     subtitles: str = ""
     """The same for its subtitles."""
+    table_tag: str = ""
+    """The tag that says which table of a folder a row is from: all its tables are read, unless `config` names one."""
+    table_roots: dict[str, str] = {}
+    """By table: the folder under `image_root` that its videos lie in, where that is there."""
+
+    def tables(self, root: Path | None) -> dict[str, list[Path]]:
+        """Return the files of every table by its name."""
+        return tables_by_name(resolve(self.path, root), self.config, self.split)
 
     def files(self, root: Path | None) -> list[Path]:
         """Return the files whose rows are read, in order."""
@@ -55,7 +65,7 @@ class TableSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if not self.image_root:
             return table.parent
         told, path = resolve(self.image_root, root), resolve(self.path, root)
-        beside = (folder / self.image_root for folder in (path, table.parent))
+        beside = (folder / self.image_root for folder in (path, table.parent, table.parent.parent))
         return told if told.exists() else next((folder for folder in beside if folder.exists()), told)
 
 

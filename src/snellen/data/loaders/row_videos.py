@@ -17,6 +17,7 @@ from .row_source import TableSource
 
 VIDEO_NAME = re.compile(r"[^\n]{1,1000}\.(?:mp4|m4v|mov|mkv|webm|avi|ts|mpe?g|flv|ogv|wmv|gif)", re.IGNORECASE)
 DATA_URL = "data:video/"
+ANY_FOLDER = "*/"
 FIELD = re.compile(r"\{(\w+)\}")
 PLACE_COLUMNS = ("video", "subtitles", "start", "end", "fps")
 
@@ -42,13 +43,19 @@ class RowVideos:
         subtitles = self._subtitles(row, places, where)
         return tuple(Video(self._ref(cell, where), subtitles, start, end, fps) for cell in cells)
 
+    def of_cell(self, cell: Any, where: str) -> Video:
+        """Return the video that a part of a message names."""
+        if not self._is_video(cell):
+            raise DataError(f"{where}: {str(cell)[:80]!r} in a message is no video; expected a file name or a data URL")
+        return Video(self._ref(cell, where))
+
     def columns_used(self, places: Places, videos: tuple[Video, ...]) -> set[str]:
         """Return the columns that say what is shown: no tags where there is a video."""
         return {column for name in PLACE_COLUMNS for column in places.fields[name]} if videos else set()
 
     def _video_cells(self, row: Row, places: Places, where: str) -> list[Any]:
         if self._source.video:
-            return [_fill(self._source.video, row, where)]
+            return [self._in_any_folder(_fill(self._source.video, row, where), where)]
         if not places.fields["video"]:
             return []
         for column in places.fields["video"]:
@@ -60,6 +67,15 @@ class RowVideos:
             fix = "a file name ending in .mp4, .mkv, .webm …, a folder of frames, or dataset.video='videos/{id}.mp4'"
             raise DataError(f"{where}: the cell of column {places.fields['video'][0]!r} is no video; expected {fix}")
         return []
+
+    def _in_any_folder(self, name: str, where: str) -> str:
+        """Return a name that begins with `*/` with the one folder that holds it; as it is where none does."""
+        if not name.startswith(ANY_FOLDER) or not self._root.is_dir():
+            return name
+        held = [folder.name for folder in sorted(self._root.iterdir()) if (folder / name[2:]).is_file()]
+        if len(held) > 1:
+            raise DataError(f"{where}: video {name[2:]!r} lies in {' and '.join(held)}: which one is meant?")
+        return f"{held[0]}/{name[2:]}" if held else name
 
     def _is_video(self, cell: Any) -> bool:
         if isinstance(cell, dict):

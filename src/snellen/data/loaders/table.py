@@ -11,12 +11,12 @@ from ...core.config import convert
 from ...core.errors import DataError, UsageError, not_among
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
-from ...core.types import Form, Sample, Turn
+from ...core.types import Form, Sample
 from ..files.rows import read_rows
 from .row_dialogues import DIALOGUES, ROUNDS, last_rounds, with_rounds
 from .row_options import OPTION_MARK
 from .row_reader import ReadRows, RowReader
-from .row_source import TableSource
+from .row_source import TableSource, resolve
 
 DUPLICATES = ("error", "keep", "drop")
 
@@ -24,7 +24,26 @@ DUPLICATES = ("error", "keep", "drop")
 def load(task: Task, context: LoadContext) -> Iterator[Sample]:
     """Yield one Sample a row (of a dialogue in one row: one a round). Columns that are not fields become tags."""
     source = convert(task.dataset, TableSource, f"task {task.name!r}, dataset")
+    if source.table_tag:
+        return _every_table(task, source, context)
     return load_rows(task, source, source.files(context.root), context)
+
+
+def _every_table(task: Task, source: TableSource, context: LoadContext) -> Iterator[Sample]:
+    """Yield the samples of all tables of a folder, each with the name of its table as a tag and before its id."""
+    for name, files in source.tables(context.root).items():
+        for sample in load_rows(task, _rooted(source, name, files[0], context), files, context):
+            tags = {source.table_tag: name, **sample.tags}
+            yield msgspec.structs.replace(sample, id=f"{name}/{sample.id}", tags=tags)
+
+
+def _rooted(source: TableSource, name: str, table: Path, context: LoadContext) -> TableSource:
+    """Return the source of one table, with the folder its videos lie in."""
+    folder = resolve(source.path, context.root)
+    root = folder if folder.is_dir() and not source.image_root else source.picture_root(table, context.root)
+    place = root / source.table_roots.get(name, "")
+    place = place if place.is_dir() else root
+    return msgspec.structs.replace(source, image_root=str(place.resolve())) if place.is_dir() else source
 
 
 def load_rows(
@@ -75,7 +94,7 @@ def strip_marks(sample: Sample) -> Sample:
 def capitalise(sample: Sample) -> Sample:
     """Begin every text of a sample with a capital letter (`--capitalize`); the rest of it stays as it is."""
     texts = {field: tuple(map(_raise, getattr(sample, field))) for field in ("options", "answers")}
-    turns = tuple(Turn(turn.role, _raise(turn.text), turn.images) for turn in sample.turns)
+    turns = tuple(msgspec.structs.replace(turn, text=_raise(turn.text)) for turn in sample.turns)
     meta, rounds = sample.meta, sample.meta.get("history_options")
     if rounds:
         meta = {**meta, "history_options": [[_raise(text) for text in options] for options in rounds]}

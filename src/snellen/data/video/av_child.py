@@ -6,6 +6,7 @@ JSON; the answer is a line of JSON with the number of bytes that follow.
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import json
 import os
@@ -14,6 +15,7 @@ import sys
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 MOST_MEMORY_BYTES = 4 * 2**30
@@ -207,7 +209,7 @@ class Opened:
             "width": picture.width,
             "height": picture.height,
             "keys": [places[key] for key in self.index.keys],
-            "last": (self.index.last or round(1 / (rate * float(units)))) * float(units),
+            "last": self.lasting() * float(units),
             "codec": self.codec,
             "container": self.kind,
             "rotation": int(first.rotation),
@@ -216,15 +218,25 @@ class Opened:
 
     def _differences(self) -> list[float]:
         """Return how much each frame differs from the one before: mean absolute grey difference of a small copy."""
-        self._seek(self.index.pts[0])
-        known, found, before = set(self.index.pts), {}, None
-        for frame in self._frames:
-            if frame.pts in known:
-                small = frame.reformat(SIGNATURE_SIDE, SIGNATURE_SIDE, "gray8").to_ndarray().astype("int16")
-                found[frame.pts] = 0.0 if before is None else float(abs(small - before).mean()) / 255
-                before = small
-        self._at = None
+        found, before = {}, None
+        for frame in self.every_frame():
+            small = frame.reformat(SIGNATURE_SIDE, SIGNATURE_SIDE, "gray8").to_ndarray().astype("int16")
+            found[frame.pts] = 0.0 if before is None else float(abs(small - before).mean()) / 255
+            before = small
         return [found.get(pts, 0.0) for pts in self.index.pts]
+
+    def every_frame(self) -> Iterator[Any]:
+        """Yield the frames in the order shown, from the very first: a seek to it may land on a later key."""
+        self._seek(None)
+        known = set(self.index.pts)
+        yield from (frame for frame in self._frames if frame.pts in known)
+        self._at = None
+
+    def lasting(self) -> int:
+        """Return how long the last frame is shown, in units of the stream."""
+        units = float(self.stream.time_base)
+        rate = float(self.stream.average_rate or 0) or _rate(self.index, units)
+        return self.index.last or round(1 / (rate * units))
 
 
 def _end_of(packet: Any) -> float:
@@ -270,11 +282,17 @@ class Desk:
         self._open: OrderedDict[tuple[str, int, int], Opened] = OrderedDict()
 
     def answer(self, request: dict[str, Any]) -> bytes:
-        """Return the facts of a video as JSON, or one frame as a picture."""
+        """Return the facts of a video as JSON, one frame as a picture, or what became of it when compressed."""
         opened = self._opened(request["path"])
         if request["what"] == "facts":
             return json.dumps(opened.facts(scenes=request["scenes"])).encode()
-        return write_frame(opened.frame(request["pts"]), request["side"], request["encoding"])
+        if request["what"] == "squeeze":
+            made = _recompress(opened, request["target"], request["kbps"])
+            if "problem" in made:
+                raise VideoError(made["problem"])
+            return json.dumps(made).encode()
+        pts = opened.index.pts[request["place"]] if "place" in request else request["pts"]
+        return write_frame(opened.frame(pts), request["side"], request["encoding"])
 
     def _opened(self, path: str) -> Opened:
         status = os.stat(path)  # noqa: PTH116 - this process stays small
@@ -291,6 +309,17 @@ class Desk:
         """Close all files: after an error nobody knows where decoding stands."""
         while self._open:
             self._open.popitem()[1].container.close()
+
+
+def _recompress(opened: Opened, target: str, kbps: int) -> dict[str, Any]:
+    """Compress an open film by the module beside this one, which an isolated process cannot import by name."""
+    beside = importlib.util.spec_from_file_location("recompress", Path(__file__).with_name("recompress.py"))
+    if beside is None or beside.loader is None:
+        raise VideoError("cannot be compressed: recompress.py is not where av_child.py is")
+    module = importlib.util.module_from_spec(beside)
+    beside.loader.exec_module(module)
+    made: dict[str, Any] = module.recompress(opened, target, kbps)
+    return made
 
 
 def serve() -> None:

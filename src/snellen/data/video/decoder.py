@@ -24,15 +24,18 @@ FACTS_S = 120.0
 """How long it may take to read when the frames of a file are shown."""
 FRAME_S = 30.0
 """How long it may take to decode one frame."""
+SQUEEZE_S = 900.0
+"""How long it may take to compress a whole video."""
 PROCESSES = min(2, os.cpu_count() or 1)
 
 
 class VideoDecoder:
     """One process; requests wait for one another."""
 
-    def __init__(self, facts_s: float = FACTS_S, frame_s: float = FRAME_S) -> None:
+    def __init__(self, facts_s: float = FACTS_S, frame_s: float = FRAME_S, squeeze_s: float = SQUEEZE_S) -> None:
         self._facts_s = facts_s
         self._frame_s = frame_s
+        self._squeeze_s = squeeze_s
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -42,9 +45,18 @@ class VideoDecoder:
         return msgspec.json.decode(body, type=Reel)
 
     def picture(self, path: str, frame: Frame) -> bytes:
-        """Return one frame as a picture file; raise DataError where it cannot be decoded."""
+        """Return one frame as a picture file; raise DataError where it cannot be decoded.
+
+        In a compressed copy it is found by its place: timestamps are counted anew there.
+        """
         request = {"what": "frame", "path": path, "pts": frame.pts, "side": frame.side, "encoding": frame.encoding}
-        return self._ask(request, self._frame_s)
+        return self._ask(request | ({"place": frame.index} if frame.kbps else {}), self._frame_s)
+
+    def squeeze(self, path: str, target: str, kbps: int) -> dict[str, Any]:
+        """Write a video compressed to a bitrate; return what became of it, or raise DataError."""
+        body = self._ask({"what": "squeeze", "path": path, "target": target, "kbps": kbps}, self._squeeze_s)
+        found: dict[str, Any] = json.loads(body)
+        return found
 
     def close(self) -> None:
         """End the process, if there is one; another is started when it is needed."""
@@ -68,7 +80,8 @@ class VideoDecoder:
                 head, body = _exchange(process, request)
                 answered = True
             except (OSError, EOFError):
-                what = f"took more than {within_s:g} s to decode" if late.is_set() else "made the decoder crash"
+                verb = "compress" if request["what"] == "squeeze" else "decode"
+                what = f"took more than {within_s:g} s to {verb}" if late.is_set() else "made the decoder crash"
                 raise DataError(f"video {path!r} {what} and was given up") from None
             finally:
                 alarm.cancel()
@@ -121,17 +134,17 @@ def _exchange(process: subprocess.Popen[bytes], request: dict[str, Any]) -> tupl
 
 
 @cache
-def decoders() -> tuple[VideoDecoder, ...]:
-    """Return the processes of this program; they are started when they are needed, and end with it."""
+def decoders(work: str = "frames") -> tuple[VideoDecoder, ...]:
+    """Return the processes of this program for one kind of work; they start when they are needed, and end with it."""
     made = tuple(VideoDecoder() for _ in range(PROCESSES))
     for decoder in made:
         atexit.register(decoder.close)
     return made
 
 
-def decoder_of(path: str) -> VideoDecoder:
-    """Return the process that has this file open, if any has."""
-    known = decoders()
+def decoder_of(path: str, work: str = "frames") -> VideoDecoder:
+    """Return the process that has this file open, if any has; compressing has its own, so that frames need not wait."""
+    known = decoders(work)
     return known[crc32(path.encode(errors="surrogateescape")) % len(known)]
 
 

@@ -1,4 +1,7 @@
-"""Disturbances of time: which frames are really seen when frames are lost, late or frozen. Pure, seeded."""
+"""Disturbances of time: which frames are really seen when frames are lost, late or frozen, and at which bitrate.
+
+Pure, seeded.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from collections.abc import Callable
 from ...core.errors import ConfigError, not_among
 
 SEVERITIES = range(1, 6)
+KBPS = {1: 1000, 2: 500, 3: 250, 4: 125, 5: 60}
+"""What the severities of `bitrate` mean: kilobits a second, whatever the size of the picture."""
 
 
 def drop(chosen: list[int], frames: int, share: float, draw: random.Random) -> list[int]:
@@ -30,24 +35,36 @@ def jitter(chosen: list[int], frames: int, share: float, draw: random.Random) ->
     return sorted(min(frames - 1, max(0, round(index + draw.uniform(-reach, reach)))) for index in chosen)
 
 
+def same(chosen: list[int], frames: int, share: float, draw: random.Random) -> list[int]:
+    """Show the frames that were chosen: compression changes how they look."""
+    return chosen
+
+
 FAMILIES: dict[str, Callable[[list[int], int, float, random.Random], list[int]]] = {
     "drop": drop,
     "freeze": freeze,
     "jitter": jitter,
+    "bitrate": same,
 }
 
 
 def disturb(tempo: str, chosen: list[int], frames: int, seed: int) -> list[int]:
     """Return the frames that are seen under `family:severity`, a tenth to a half for severities 1 to 5."""
-    family, share = read_tempo(tempo)
-    return FAMILIES[family](chosen, frames, share, random.Random(seed))  # noqa: S311 - reproducible, not secret
+    family, severity = read_tempo(tempo)
+    return FAMILIES[family](chosen, frames, severity / 10, random.Random(seed))  # noqa: S311 - reproducible, not secret
 
 
-def read_tempo(tempo: str) -> tuple[str, float]:
-    """Return the family and its share."""
+def kbps_of(tempo: str) -> int:
+    """Return the bitrate a video is compressed to; 0 where it is not."""
+    family, severity = read_tempo(tempo) if tempo else ("", 0)
+    return KBPS[severity] if family == "bitrate" else 0
+
+
+def read_tempo(tempo: str) -> tuple[str, int]:
+    """Return the family and its severity."""
     family, _, severity = tempo.partition(":")
     if family not in FAMILIES:
         raise ConfigError(f"disturbance of time {not_among(family, FAMILIES, ' is unknown')}")
     if not severity.isdigit() or int(severity) not in SEVERITIES:
         raise ConfigError(f"tempo={tempo} is not family:severity with a severity from 1 to 5")
-    return family, int(severity) / 10
+    return family, int(severity)

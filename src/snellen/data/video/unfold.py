@@ -18,8 +18,9 @@ from .decoder import decoder_of
 from .frame_folder import folder_reel, list_frames
 from .frame_rules import choose_frames, read_rule
 from .reel import Reel, part_of
+from .squeezed import squeeze
 from .subtitles import Cue, cues_at, cues_between, read_subtitles
-from .tempo import disturb
+from .tempo import disturb, kbps_of
 
 KEPT_REELS = 64
 MIMES = {"mp4": "video/mp4", "matroska": "video/webm", "avi": "video/x-msvideo", "mpegts": "video/mp2t"}
@@ -68,16 +69,19 @@ class Reels:
 REELS = Reels()
 
 
-def unfold(video: Video, route: str) -> Unfolded:
-    """Return what is shown of a video; raise DataError where it cannot be read, or shows nothing."""
+def unfold(video: Video, route: str, *, rough: bool = False) -> Unfolded:
+    """Return what is shown of a video; raise DataError where it cannot be read, or shows nothing.
+
+    `rough`: for an estimate; what takes long and changes neither number nor size of frames is left out.
+    """
     try:
-        return _as_file(video) if route == FILE else _as_frames(video, joined=route == JOINED)
+        return _as_file(video) if route == FILE else _as_frames(video, joined=route == JOINED, rough=rough)
     except DataError as error:
         name = repr(video.ref)
         raise DataError(str(error) if name in str(error) else f"video {name}: {error}") from None
 
 
-def _as_frames(video: Video, *, joined: bool) -> Unfolded:
+def _as_frames(video: Video, *, joined: bool, rough: bool) -> Unfolded:
     show = video.showing
     whole, files = _reel(video)
     reel = part_of(whole, video.start, video.end)
@@ -92,8 +96,18 @@ def _as_frames(video: Video, *, joined: bool) -> Unfolded:
     ]
     cues = read_subtitles(video.subtitles) if show.subtitles != "none" and video.subtitles else []
     record = _record(video, whole, JOINED if joined else FRAMES)
+    record |= _disturbance(video, rough=rough)
     record["indices"], record["seconds"] = [index + reel.first for index in chosen], [round(t, 6) for t in times]
     return Unfolded(_between(frames, times, cues, show, record), record)
+
+
+def _disturbance(video: Video, *, rough: bool) -> dict[str, Any]:
+    """Return what is recorded of a disturbance: its name, and the bitrate that was reached."""
+    tempo = video.showing.tempo
+    if not tempo:
+        return {}
+    kbps = kbps_of(tempo)
+    return {"tempo": tempo} | ({"bitrate": squeeze(video.ref, kbps).record()} if kbps and not rough else {})
 
 
 def sized(reel: Reel, side: int) -> Reel:
@@ -108,6 +122,8 @@ def sized(reel: Reel, side: int) -> Reel:
 def _reel(video: Video) -> tuple[Reel, list[Path]]:
     if not Path(video.ref).is_dir():
         return REELS.of_file(video.ref, scenes=read_rule(video.showing.frames).name == "scenes"), []
+    if kbps_of(video.showing.tempo):
+        raise DataError(f"tempo={video.showing.tempo} needs a video file, this is a folder of frames")
     if video.fps is None:
         raise DataError("a folder of frames needs its frames a second: add a column `fps`")
     if read_rule(video.showing.frames).name in ("scenes", "tokens"):
@@ -126,7 +142,7 @@ def _frame(video: Video, index: int, pts: int, second: float, files: list[Path],
         fitted = (f"fit:{show.side}", *edits) if show.side else edits
         still = Frame(pts, index, round(second, 6), still=True, joined=joined)
         return Image(str(files[index]), edits=fitted, frame=still)
-    frame = Frame(pts, index, round(second, 6), show.side, show.encoding, joined=joined)
+    frame = Frame(pts, index, round(second, 6), show.side, show.encoding, joined=joined, kbps=kbps_of(show.tempo))
     return Image(video.ref, edits=edits, frame=frame)
 
 

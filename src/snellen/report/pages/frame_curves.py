@@ -17,7 +17,7 @@ AXES = ("frames", "fps")
 
 
 class FramePoint(NamedTuple):
-    """One variant: the rest of its axes, how many frames it shows, its metric, and its mean tokens."""
+    """One variant: the rest of its axes, how many frames it shows, its metric, and its mean tokens, both ways."""
 
     series: str
     frames: float
@@ -44,8 +44,9 @@ def _estimate(columns: TrialColumns, rows: np.ndarray[tuple[int], np.dtype[np.in
 
 
 def _tokens(costs: Costs, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> float | None:
-    counted = costs.tokens[rows]
-    return float(counted.mean()) if counted.size and bool((counted > 0).all()) else None
+    """Return the mean tokens of question and reply; frames are in the question. None where one of them is not known."""
+    asked = costs.input_tokens[rows]
+    return float((asked + costs.tokens[rows]).mean()) if asked.size and bool((asked > 0).all()) else None
 
 
 def _number(text: str) -> float | None:

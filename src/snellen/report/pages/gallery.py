@@ -175,7 +175,7 @@ def _frame_strip(images: Sequence[Image], budget: Budget) -> Html:
     cells = [
         tag("figure", _thumbnail(image, at, budget), tag("figcaption", at, class_="small")) for image, at in frames
     ]
-    words = f"{len(images)} frames were shown"
+    words = f"{sum(image.frame is not None for image in images)} frames were shown"
     return tag("div", *cells, class_="strip", role="group", aria_label=words)
 
 

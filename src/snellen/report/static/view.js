@@ -91,6 +91,11 @@
       event.preventDefault();
     }
   });
+  document.addEventListener("click", (event) => { // the player stands where the frame was taken
+    const tick = event.target.closest?.(".timeline a[data-second]");
+    const film = tick?.closest(".film")?.querySelector("video");
+    if (film) { film.pause(); film.currentTime = Number(tick.dataset.second); }
+  });
   let known = null;
   const follow = async () => {
     const main = document.getElementById("main");

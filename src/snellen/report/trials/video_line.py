@@ -9,27 +9,29 @@ from typing import Any
 from ...core.errors import DataError
 from ...core.markup import Child, Html, shorten, tag
 from ...core.text import plural
+from ...data.images.whole_video import is_whole_video
 from ...data.video.av_child import VideoError, sniff
 from ..pages.gallery import Shown
 from ..web.shelf import OpenRun
 from ..web.shell import trial_address
+from .stage import PICTURES, pictures_of
 
 PLAYED = {"mp4": "video/mp4", "matroska": "video/webm"}
 """What browsers play; other kinds are shown as their frames alone."""
 TICKS = 512
-WIDTH, LINE_Y, HEIGHT = 1000.0, 26.0, 58.0
+WIDTH, LINE_Y, HEIGHT = 560.0, 26.0, 60.0
 
 
 def videos_of(run: OpenRun, shown: Shown) -> Iterator[Html]:
     """Yield a figure for every video of a trial."""
-    before = 0
+    places = [n for n, image in enumerate(pictures_of(shown)) if image.frame is not None or is_whole_video(image)]
     for number, record in enumerate(records_of(shown)):
+        count = len(record.get("seconds") or [None])
         player = _player(run, shown, number, record)
+        line = time_line(record, _needle(shown), places[:count])
         words = tag("figcaption", describe_video(record), class_="muted small")
-        yield tag(
-            "figure", player, time_line(record, _needle(shown), before), words, *_subtitles(record), class_="film"
-        )
-        before += len(record.get("seconds") or [None])
+        yield tag("figure", player, line, words, *_subtitles(record), class_="film")
+        places = places[count:]
 
 
 def records_of(shown: Shown) -> list[Mapping[str, Any]]:
@@ -54,11 +56,21 @@ def describe_video(record: Mapping[str, Any]) -> str:
     length = f"{record.get('frames', '?')} frames, {record.get('duration', 0):g} s, {record.get('fps', 0):g} fps"
     if "seconds" not in record:
         return f"{name}: {length}; sent as its file, the frames are the server's choice"
-    return f"{name}: {length}; {len(record['seconds'])} shown by {record.get('policy', '?')}"
+    return f"{name}: {length}; {len(record['seconds'])} shown by {record.get('policy', '?')}{_disturbed(record)}"
 
 
-def time_line(record: Mapping[str, Any], needle: Sequence[float] | None, before: int = 0) -> Html:
-    """Return a drawing of a video's time: a tick a shown frame, a band where the needle is, marks for subtitles."""
+def _disturbed(record: Mapping[str, Any]) -> str:
+    tempo, rate = record.get("tempo"), record.get("bitrate")
+    if not isinstance(rate, dict):
+        return f", disturbed by {tempo}" if tempo else ""
+    return f", compressed to {rate.get('asked_kbps')} kbit/s (it became {rate.get('kbps')})"
+
+
+def time_line(record: Mapping[str, Any], needle: Sequence[float] | None, pictures: Sequence[int] = ()) -> Html:
+    """Return a drawing of a video's time: a tick a shown frame, a band where the needle is, marks for subtitles.
+
+    `pictures` are the places of its frames among all pictures of the trial: a tick leads to its own, if that is shown.
+    """
     duration = float(record.get("duration") or 0) or 1.0
 
     def x(second: float) -> float:
@@ -77,7 +89,9 @@ def time_line(record: Mapping[str, Any], needle: Sequence[float] | None, before:
     for place, second in enumerate((record.get("seconds") or [])[:TICKS]):
         tick = tag("line", x1=x(second), x2=x(second), y1=LINE_Y - 11, y2=LINE_Y + 7, class_="tick")
         words = tag("title", f"Frame {record['indices'][place]} at {second:.3f} s")
-        parts.append(tag("a", words, tick, href=f"#picture-{before + place}"))
+        at = pictures[place] if place < len(pictures) else PICTURES
+        leads = {"href": f"#picture-{at}"} if at < PICTURES else {}
+        parts.append(tag("a", words, tick, data_second=round(second, 3), **leads))
     ends = ((0.0, "0 s", "start"), (duration, f"{duration:g} s", "end"))
     parts += [tag("text", text, x=x(at), y=HEIGHT - 4, font_size=13, text_anchor=anchor) for at, text, anchor in ends]
     label = f"{describe_video(record)}. Ticks are the frames shown."

@@ -151,6 +151,29 @@ def _answerable_f1(table: ScoreTable, figure: Figure, strict: bool) -> list[Sums
     return [Sums(columns, table.sample[counted].astype(np.int64), _f1, counts)]
 
 
+def _gain(table: ScoreTable, figure: Figure, strict: bool) -> list[Sums]:
+    """Video-MMMU's gain of knowledge, (after - before) / (1 - before), over the questions that have both."""
+    if figure.against not in table.variants:
+        return []
+    before = table.variant == list(table.variants).index(figure.against)
+    counted = np.ones(len(table), dtype=bool) if strict else table.scored
+    asked = np.unique(table.sample[before]), np.unique(table.sample[~before])
+    known = np.unique(table.sample[before & counted]), np.unique(table.sample[~before & counted])
+    both, paired = np.intersect1d(*known), np.intersect1d(*asked).size
+    kept = counted & np.isin(table.sample, both)
+    values = (table.strict_value if strict else table.value)[kept]
+    of_before = before[kept].astype(np.float64)
+    columns = np.column_stack([values * (1 - of_before), 1 - of_before, values * of_before, of_before])
+    failed = np.unique(table.sample[table.failed & ~np.isin(table.sample, both)]).size
+    counts = (both.size, max(0, paired - both.size - failed), failed)
+    return [Sums(columns, table.sample[kept].astype(np.int64), _relative_gain, counts, "questions")]
+
+
+def _relative_gain(totals: Matrix) -> Floats:
+    after, before = ratio(totals[:, :2]), ratio(totals[:, 2:])
+    return ratio(np.column_stack([after - before, 1.0 - before]))
+
+
 RuleSums = Callable[[ScoreTable, Figure, bool], list[Sums]]
 RULE_SUMS: Mapping[str, RuleSums] = {
     "mean": _mean,
@@ -164,5 +187,6 @@ RULE_SUMS: Mapping[str, RuleSums] = {
     "yes-ratio": _positives(_share(1, 3)),
     "label-ratio": _positives(_share(2, 3)),
     "answerable-f1": _answerable_f1,
+    "gain": _gain,
 }
 """By the name that cards use. `label-ratio` is lmms-eval's `pope_yes_ratio`: that of the labels, not of the replies."""

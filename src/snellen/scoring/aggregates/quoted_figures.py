@@ -8,6 +8,7 @@ worst, and, where the protocol says what its tool does with them, a twin as the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations, starmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from ...core.errors import ConfigError, not_among
-from ...core.tasks import Figure
+from ...core.tasks import Figure, Task
 from ...core.types import Estimate
 from ...stats.bootstrap import DRAWS, Matrix, percentile_interval, resample
 from ...stats.intervals import Floats
@@ -44,17 +45,32 @@ def figures(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimat
     planned = options.get("planned_trials")
     whole = planned is None or all(len(table) >= planned for table in scored.tables.values())
     for suffix, strict in TWINS:
-        known: dict[str, list[Part]] = {}
-        for figure in scored.task.figures:
-            composed = figure.rule in COMPOSED
-            parts = _composed(figure, known) if composed else _summed(figure, scored, suffix, strict=strict)
-            if not parts:
-                continue
-            if not whole and figure.rule in WHOLE_ONLY:
-                parts = [part._replace(sums=part.sums.unknown()) for part in parts]
-            known[figure.name] = parts
-            found[f"{figure.name}{suffix}"] = _estimate(figure, parts, scored, suffix)
+        found |= _twins(scored, suffix, strict=strict, whole=whole)
     return found
+
+
+def _twins(scored: ScoredTask, suffix: str, *, strict: bool, whole: bool) -> dict[str, Estimate]:
+    """Return every figure in one way of counting."""
+    known: dict[str, list[Part]] = {}
+    found: dict[str, Estimate] = {}
+    for figure in scored.task.figures:
+        parts = _parts(figure, known, scored, suffix, strict=strict)
+        if not parts:
+            continue
+        if (not whole and figure.rule in WHOLE_ONLY) or lacking_groups(figure, parts):
+            parts = [part._replace(sums=part.sums.unknown()) for part in parts]
+        known[figure.name] = parts
+        counted = _counted_together(figure, found, scored.task, suffix) if figure.rule in COMPOSED else _counted(parts)
+        found[f"{figure.name}{suffix}"] = _estimate(figure, parts, counted, scored, suffix)
+    return found
+
+
+def _parts(
+    figure: Figure, known: Mapping[str, list[Part]], scored: ScoredTask, suffix: str, *, strict: bool
+) -> list[Part]:
+    if figure.rule in COMPOSED:
+        return _composed(figure, known)
+    return _summed(figure, scored, suffix, strict=strict)
 
 
 def _composed(figure: Figure, known: Mapping[str, list[Part]]) -> list[Part]:
@@ -83,6 +99,16 @@ def figures_left_out(scored: ScoredTask) -> Iterator[str]:
     for figure in scored.task.figures:
         if lacking := missing_tags(figure, table):
             yield f"{figure.name} is not computed: the rows have no column {', '.join(lacking)}"
+        elif figure.against and figure.against not in table.variants:
+            yield f"{figure.name} is not computed: nothing was asked with --variant {figure.against}"
+        elif figure.groups and lacking_groups(figure, parts := _summed(figure, scored, "", strict=False)):
+            has = f"{len(parts)} of {figure.groups} groups of {', '.join(figure.by)}"
+            yield f"{figure.name} has no value: it is the mean of {figure.groups}, and {has} were asked"
+
+
+def lacking_groups(figure: Figure, parts: Sequence[Part]) -> bool:
+    """Tell whether a mean over all groups of a benchmark was made of some of them."""
+    return bool(figure.groups) and len(parts) != figure.groups
 
 
 def missing_tags(figure: Figure, table: ScoreTable) -> list[str]:
@@ -91,7 +117,9 @@ def missing_tags(figure: Figure, table: ScoreTable) -> list[str]:
 
 
 def _where(table: ScoreTable, figure: Figure) -> Mask:
-    rows = np.ones(len(table), dtype=bool)
+    rows = np.isin(
+        table.variant, [code for code, name in enumerate(table.variants) if name in figure.besides], invert=True
+    )
     for tag, wanted in figure.where.items():
         codes, values = table.tags[tag]
         fitting = np.array([value in wanted for value in values] + [False])
@@ -99,8 +127,7 @@ def _where(table: ScoreTable, figure: Figure) -> Mask:
     return rows
 
 
-def _estimate(figure: Figure, parts: Sequence[Part], scored: ScoredTask, suffix: str) -> Estimate:
-    counted = _counted(figure, parts)
+def _estimate(figure: Figure, parts: Sequence[Part], counted: Estimate, scored: ScoredTask, suffix: str) -> Estimate:
     if any(part.sums.is_unknown or not part.sums.rows.size for part in parts):
         return counted
     totals = _cluster_totals(parts, next(iter(scored.tables.values())))
@@ -114,13 +141,29 @@ def _estimate(figure: Figure, parts: Sequence[Part], scored: ScoredTask, suffix:
     return structs.replace(counted, value=value, stderr=stderr, ci95=percentile_interval(drawn, clusters))
 
 
-def _counted(figure: Figure, parts: Sequence[Part]) -> Estimate:
-    """Return what became of everything a figure is made of; the same trials seen by several figures count once."""
+def _counted(parts: Sequence[Part]) -> Estimate:
+    """Return what became of everything a figure is made of."""
     units = {part.sums.unit for part in parts}
-    add = max if figure.rule == "mean-of" and len(units) == 1 else sum
-    scored, unscored, failed = (add(part.sums.counts[place] for part in parts) for place in range(3))
+    scored, unscored, failed = (sum(part.sums.counts[place] for part in parts) for place in range(3))
     unit = units.pop() if len(units) == 1 else "several units"
     return Estimate(None, n=scored, unscored=unscored, failed=failed, unit=unit)
+
+
+def _counted_together(figure: Figure, found: Mapping[str, Estimate], task: Task, suffix: str) -> Estimate:
+    """Return what became of everything several figures are made of; the same trials seen by several count once."""
+    members = [found[f"{name}{suffix}"] for name in figure.of]
+    units = {one.unit for one in members}
+    named = [one for one in task.figures if one.name in figure.of]
+    same = figure.rule == "mean-of" and len(units) == 1 and not all(starmap(_apart, combinations(named, 2)))
+    add = max if same else sum
+    scored, unscored, failed = (add(getattr(one, name) for one in members) for name in ("n", "unscored", "failed"))
+    unit = units.pop() if len(units) == 1 else "several units"
+    return Estimate(None, n=scored, unscored=unscored, failed=failed, unit=unit)
+
+
+def _apart(first: Figure, second: Figure) -> bool:
+    """Tell whether no sample can be in both figures: one tag, and no value in common."""
+    return any(not set(first.where[tag]) & set(second.where[tag]) for tag in first.where if tag in second.where)
 
 
 def _combined(parts: Sequence[Part]) -> Callable[[Matrix], Floats]:

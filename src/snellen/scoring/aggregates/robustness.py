@@ -22,6 +22,8 @@ from ..table import Codes, ScoreTable
 from .means import in_unit
 
 Matrix = NDArray[np.float64]
+DISTURBING = ("perturb", "tempo")
+"""Axes of variants that make it harder to see, in severities: pictures, and the time of videos."""
 _LEVEL = re.compile(r"^(?P<family>[^:&=]+):(?P<severity>\d+(?:\.\d+)?)(?::.*)?$")
 
 
@@ -34,14 +36,17 @@ class Ladder(Struct, frozen=True):
     clusters: Codes
 
 
-def read_level(variant: str, axis: str = "perturb") -> tuple[str, float] | None:
-    """Return (family, severity) of a variant that only differs from base along `axis`; None for any other."""
+def read_level(variant: str, axis: str = "") -> tuple[str, float] | None:
+    """Return (family, severity) of a variant that only differs from base along `axis`; None for any other.
+
+    Without an axis: along one of those that disturb what is seen.
+    """
     name, _, level = variant.partition("=")
-    match = _LEVEL.match(level) if name == axis else None
+    match = _LEVEL.match(level) if name in ((axis,) if axis else DISTURBING) else None
     return (match["family"], float(match["severity"])) if match else None
 
 
-def ladders(table: ScoreTable, axis: str = "perturb") -> Iterator[Ladder]:
+def ladders(table: ScoreTable, axis: str = "") -> Iterator[Ladder]:
     """Yield each family with the questions that have a scored base trial and at least one scored level."""
     levels = {code: level for code, variant in enumerate(table.variants) if (level := read_level(variant, axis))}
     base = _question_values(table, [code for code, variant in enumerate(table.variants) if variant == BASE_VARIANT])
@@ -147,13 +152,13 @@ def _totals(ladder: Ladder) -> tuple[Matrix, Matrix]:
 def aggregate(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[str, Estimate]:
     """Return for every family `<family>_<severity>`, retention, worst case, flips and critical severity.
 
-    Options: `chance` (default 0), `axis` (default `perturb`).
+    Options: `chance` (default 0), `axis` (default: `perturb` and `tempo`).
     """
     chosen = options or {}
     chance = float(chosen.get("chance", 0.0))
     estimates: dict[str, Estimate] = {}
     pairs: dict[str, Estimate] = {}
-    for ladder in ladders(table, str(chosen.get("axis", "perturb"))):
+    for ladder in ladders(table, str(chosen.get("axis", ""))):
         name = ladder.family
         estimates |= {f"{table.metric}_{name}_{severity:g}": value for severity, value in curve(ladder).items()}
         estimates |= {f"retention_{name}_{severity:g}": value for severity, value in retention(ladder, chance).items()}

@@ -11,9 +11,9 @@ from .peer_scores import FALLBACK_WORDS, PEER
 
 def stated_protocol(task: Task, metrics: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a task's results say of its protocol: its name, what it is quoted by, its tool's number and why."""
-    if not task.protocol:
-        return {}
     headline = task.headline if task.headline in metrics else next(iter(metrics), "")
+    if not task.protocol:
+        return {"headline": headline} if task.headline else {}
     peer = peer_beside(task, metrics, headline) if headline else None
     return {"headline": headline, "protocol": {"name": task.protocol, "fallback": task.fallback, "peer": peer}}
 

@@ -1,0 +1,51 @@
+"""The viewer for tests that look at its pages with a real browser."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import threading
+from pathlib import Path
+from typing import Any
+
+import PIL.Image
+import pytest
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+SCREENSHOTS = Path(__file__).resolve().parents[1] / "docs" / "screenshots"
+
+
+class ServedViewer:
+    """A viewer in a thread of its own."""
+
+    def __init__(self, folder: Path, *, may_write: bool = False) -> None:
+        from snellen.api.look.view import _listen, make_viewer
+
+        uvicorn = pytest.importorskip("uvicorn", reason="the extra `view` is not installed")
+        self.listener = _listen(0)
+        self.base = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.address = f"{self.base}/?token=secret"
+        app = make_viewer([folder], "secret", may_write=may_write)
+        self.server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", ws="none"))
+        self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.listener]}, daemon=True)
+        self.thread.start()
+
+    def close(self) -> None:
+        self.server.should_exit = True
+        self.thread.join(10)
+        self.listener.close()
+
+
+def keep_screenshot(page: Any, name: str, *, whole: bool = False) -> None:
+    """Keep a picture for the docs; few colours and no more than a screen or two, so that the project stays small.
+
+    Pictures that are there are drawn anew only when asked for (SNELLEN_SCREENSHOTS=1): a test run leaves no changes behind.
+    """
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    picture = PIL.Image.open(io.BytesIO(page.screenshot(full_page=whole))).convert("RGB")
+    picture = picture.crop((0, 0, picture.width, min(picture.height, 1500)))
+    small = picture.quantize(96, method=PIL.Image.Quantize.FASTOCTREE, dither=PIL.Image.Dither.NONE)
+    assert len(small.getcolors() or ()) > 8, "a page was drawn"
+    if os.environ.get("SNELLEN_SCREENSHOTS") or not (SCREENSHOTS / f"{name}.png").is_file():
+        small.save(SCREENSHOTS / f"{name}.png", optimize=True)
