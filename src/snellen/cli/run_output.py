@@ -110,6 +110,8 @@ def _how_it_went(result: RunResult) -> Iterator[str]:
     yield from _who_answered(result)
     for change in result.results["run"].get("adjusted", ()):
         yield f"sent otherwise than asked: {change}"
+    for warning in result.results["run"].get("warnings", ()):
+        yield f"warning: {warning}"
     if state.resumed and not state.done:
         yield f"nothing was asked: the replies of all {plural(state.resumed, 'trial')} were stored before"
     elif state.resumed or state.cached:

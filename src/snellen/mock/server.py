@@ -18,7 +18,7 @@ from ..core.errors import EnvironmentProblem
 from ..core.ids import rng, sha256_hex
 from . import wire
 from .answers import AnswerBook, Entry
-from .ask import Ask, BadRequestError, StreamOptions, ask_of, parse_ask
+from .ask import Ask, BadRequestError, StreamOptions, ask_of, ignoring, parse_ask
 from .drafter import draft_reply
 from .faults import Fault, Occasion, first_striking
 from .http import ConstantProtocol, Exchange, HttpProtocol, response_head
@@ -73,6 +73,8 @@ class MockOptions:
     """Parameters that are refused, as the dialect refuses them; `NAME=OTHER` says what to use instead."""
     filters: tuple[str, ...] = ()
     """Requests that hold one of these texts are answered with the provider's content filter."""
+    ignores: tuple[str, ...] = ()
+    """What is passed over in silence, as some servers do (`snellen.mock.ask.IGNORED`)."""
     batches: BatchScript = field(default_factory=BatchScript)
 
 
@@ -196,6 +198,7 @@ class MockServer:
                     ask.body.stream_options = StreamOptions(include_usage=True)
         except BadRequestError as error:
             return None, error_plan(400, str(error))
+        ask = ignoring(ask, self.options.ignores) if self.options.ignores else ask
         return ask, self._refuse(ask, exchange)
 
     def _refuse(self, ask: Ask, exchange: Exchange) -> Plan | None:

@@ -200,13 +200,22 @@ def _expect(
     pictures = sum(map(formula.count, filter(None, sizes)))
     text = sum(text_tokens(turn.text, letters) + MESSAGE_TOKENS for turn in turns)
     told = _told(formula, sizes)
-    scored = _is_scored(planned, plan)
-    how = _scored_by(len(looked_at) / count, settings) if scored else "replies by their form"
+    if _is_scored(planned, plan):
+        how, reply = _scored_by(len(looked_at) / count, settings), usual_reply(looked_at, letters)
+    else:
+        how, reply = "replies by their form", _reply_of(planned, settings, card, looked_at)
     basis = f"{len(looked_at):,} prompts looked at; {told}, text by its length, {how}"
-    thinks = not scored and _thinks(settings, card)
-    reply = planned.task.params.max_tokens if thinks else usual_reply(looked_at, letters)
     replies = None if reply is None else reply * len(looked_at) / count
     return Expected(text / count, pictures / count, replies, basis, sizes.count(None), _crowded(looked_at, card))
+
+
+def _reply_of(
+    planned: PlannedTask, settings: RunSettings, card: ModelCard, looked_at: Sequence[tuple[Sample, Request]]
+) -> float | None:
+    """Return the tokens of a reply; None where a model thinks and nothing limits it."""
+    return (
+        planned.task.params.max_tokens if _thinks(settings, card) else usual_reply(looked_at, card.characters_per_token)
+    )
 
 
 def _scored_by(calls: float, settings: RunSettings) -> str:

@@ -10,10 +10,10 @@ from ...core.protocols import Capability, ImagePolicy
 from ...core.secret import Secret
 from ...core.types import Params, Request, Turn
 from ..options import ModelOptions
+from ..providers.token_counts import read_usage
 from .dialect import NO_NAMES, Picture, key_headers
 from .replies import Reply, choice_zero, expect_object, refuse_error, unreadable
 from .served_model import ServedModel
-from .token_counts import read_usage
 
 
 def create(name: str, options: ModelOptions) -> ServedModel:
@@ -85,6 +85,7 @@ class OpenAI:
             finish=choice.get("finish_reason"),
             usage=read_usage(value.get("usage")),
             model=value.get("model"),
+            host=value.get("provider"),
             refusal=message.get("refusal") or (None if choice else _filtered(value)),
             choices=int(bool(choice)),
         )
@@ -95,6 +96,7 @@ class OpenAI:
         refuse_error(value)
         reply.usage = read_usage(value.get("usage") or (value.get("x_groq") or {}).get("usage")) or reply.usage
         reply.model = value.get("model") or reply.model
+        reply.host = value.get("provider") or reply.host
         choice = _first_choice(value)
         reply.choices += bool(choice)
         reply.finish = choice.get("finish_reason") or reply.finish
