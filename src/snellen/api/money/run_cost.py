@@ -200,10 +200,9 @@ def _expect(
     pictures = sum(map(formula.count, filter(None, sizes)))
     text = sum(text_tokens(turn.text, letters) + MESSAGE_TOKENS for turn in turns)
     told = _told(formula, sizes)
+    how, reply = "replies by their form", _reply_of(planned, settings, card, looked_at)
     if _is_scored(planned, plan):
         how, reply = _scored_by(len(looked_at) / count, settings), usual_reply(looked_at, letters)
-    else:
-        how, reply = "replies by their form", _reply_of(planned, settings, card, looked_at)
     basis = f"{len(looked_at):,} prompts looked at; {told}, text by its length, {how}"
     replies = None if reply is None else reply * len(looked_at) / count
     return Expected(text / count, pictures / count, replies, basis, sizes.count(None), _crowded(looked_at, card))
