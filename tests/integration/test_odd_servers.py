@@ -17,6 +17,7 @@ from snellen.core.types import Prediction
 from snellen.mock.ask import IGNORED
 from snellen.mock.faults import parse_fault
 from snellen.mock.server import MockOptions
+from snellen.model.providers.provider_cases import ProviderCase, provider_cases
 from snellen.store.reader import RunReader
 
 ROWS = 4
@@ -113,6 +114,27 @@ def test_a_page_to_log_in_stops_the_run_at_once(stream: bool, rows: Path) -> Non
         settings = {"tasks": (str(rows),), "model": "openai/mock", "base_url": running.base_url, "cache": False}
         snellen.run(snellen.RunSettings(**settings, stream=stream, output_dir=rows.parent / "run"))
     assert running.server.stats["requests"] == 1
+
+
+STOPPING = [case for case in provider_cases().values() if case.expect.stop]
+ASKED = {"bedrock": "bedrock/maker.mock-v1:0"}
+
+
+@pytest.mark.parametrize("case", STOPPING, ids=[case.id for case in STOPPING])
+def test_what_dooms_every_request_ends_the_run_at_the_first(
+    case: ProviderCase, rows: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wrong key, wrong region, no access, quota spent, country, a model that is gone, a wrong clock: one line, its fix."""
+    for name, value in {"AWS_REGION": "x", "AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "of-nobody"}.items():
+        monkeypatch.setenv(name, value)
+    spoken = "openai" if case.dialect == "openai-responses" else case.dialect
+    server = MockOptions(dialect=spoken, faults=(always(case.id.replace(" ", "_")),))
+    model = ASKED.get(case.dialect, f"{case.dialect}/mock")
+    with emulator(server) as running, pytest.raises(snellen.SnellenError) as caught:
+        settings = {"tasks": (str(rows),), "model": model, "base_url": running.base_url, "cache": False}
+        snellen.run(snellen.RunSettings(**settings, output_dir=rows.parent / "run"))
+    assert running.server.stats["requests"] == 1
+    assert case.expect.says in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_the_command_knows_what_a_server_may_ignore() -> None:
