@@ -64,6 +64,7 @@ class BedrockTongue:
     def refusal(self, error: Json, status: int) -> Any:
         """Return an error as AWS words it."""
         kind = EXCEPTIONS.get(status, "InternalServerException" if status >= 500 else "ValidationException")
+        kind = code if (code := str(error.get("code"))).endswith("Exception") else kind
         return {"__type": kind, "message": str(error.get("message"))}
 
 
