@@ -176,7 +176,7 @@ def test_a_case_nobody_knows_is_named() -> None:
 
 
 def test_the_list_of_cases_is_whole() -> None:
-    """The ids of the specification; pilots and poll loops (below), ignored pictures (tests/integration/test_odd_servers.py)
+    """The ids of the specification; pilots and poll loops (below), ignored pictures (tests/integration/test_silent_servers.py)
 
     and batches and tokens that expire (test_batch_services.py, test_cloud_models.py) have tests of their own.
     """
