@@ -66,6 +66,19 @@ class Letter(NamedTuple):
     """What is sent with every request of this form."""
 
 
+class Moment(NamedTuple):
+    """What the signatures of one second have in common."""
+
+    stamp: str
+    told: str
+    """The beginning of what is signed."""
+    proof: str
+    """The beginning of the header."""
+    inner: Any
+    outer: Any
+    """The key of the day, as HMAC begins with it."""
+
+
 class RequestSigner:
     """Signs requests of one region; the canonical form, the key of the day and the moment's text are made once."""
 
@@ -77,7 +90,8 @@ class RequestSigner:
         self._letters: dict[tuple[object, ...], Letter | None] = {}
         self._day: tuple[str, str] = ("", "")
         self._keyed = keyed_states(b"")
-        self._second, self._stamp = -1, ""
+        self._now_is: tuple[int, str, str] | None = None
+        self._shared = Moment("", "", "", None, None)
 
     def sign_headers(self, method: str, url: str, headers: Mapping[str, str], body: Sequence[bytes]) -> dict[str, str]:
         """Return the headers with those of the signature."""
@@ -90,23 +104,30 @@ class RequestSigner:
         letter = self._letters[key]
         if letter is None:
             return dict(self._by_library(method, url, headers, body, who)[1].headers.items())
-        stamp = self._moment()
-        proof = self._proof(letter, stamp, self._hash.hexdigest(body), who)
-        return {**letter.headers, "X-Amz-Date": stamp, "Authorization": proof}
+        moment = self._moment_of(who)
+        proof = self._proof(letter, moment, self._hash.hexdigest(body))
+        return {**letter.headers, "X-Amz-Date": moment.stamp, "Authorization": proof}
 
-    def _moment(self) -> str:
-        second = int(self._now())
-        if second != self._second:
-            self._second, self._stamp = second, time.strftime(STAMP, time.gmtime(second))
-        return self._stamp
+    def _moment_of(self, who: Any) -> Moment:
+        """Return what all signatures of this second and these credentials share."""
+        now = (int(self._now()), who.access_key, who.secret_key)
+        if now != self._now_is:
+            self._now_is = now
+            self._shared = self._shared_at(time.strftime(STAMP, time.gmtime(now[0])), who)
+        return self._shared
 
-    def _proof(self, letter: Letter, stamp: str, body_hash: str, who: Any) -> str:
+    def _shared_at(self, stamp: str, who: Any) -> Moment:
         scope = f"{stamp[:8]}/{self._region}/{SERVICE}/aws4_request"
-        canonical = f"{letter.before}{stamp}{letter.after}{body_hash}"
-        told = f"{LETTER}\n{stamp}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
         inner, outer = self._key_of(stamp[:8], who.secret_key)
-        signature = finish_keyed(inner, outer, told.encode())
-        return f"{LETTER} Credential={who.access_key}/{scope}, SignedHeaders={letter.signed}, Signature={signature}"
+        return Moment(
+            stamp, f"{LETTER}\n{stamp}\n{scope}\n", f"{LETTER} Credential={who.access_key}/{scope}", inner, outer
+        )
+
+    def _proof(self, letter: Letter, moment: Moment, body_hash: str) -> str:
+        canonical = f"{letter.before}{moment.stamp}{letter.after}{body_hash}"
+        told = moment.told + hashlib.sha256(canonical.encode()).hexdigest()
+        signature = finish_keyed(moment.inner, moment.outer, told.encode())
+        return f"{moment.proof}, SignedHeaders={letter.signed}, Signature={signature}"
 
     def _key_of(self, day: str, secret: str) -> tuple[Any, Any]:
         """Return the key of a day: AWS derives it from the secret, the day, the region and the service."""
@@ -127,7 +148,7 @@ class RequestSigner:
         sent = {name: value for name, value in request.headers.items() if name != "X-Amz-Date"}
         signed = library.signed_headers(library.headers_to_sign(request))
         letter = Letter(f"{before}\nx-amz-date:", f"\n{after}", signed, sent)
-        return letter if dated and self._proof(letter, stamp, NOTHING, who) == proof else None
+        return letter if dated and self._proof(letter, self._shared_at(stamp, who), NOTHING) == proof else None
 
     def _by_library(
         self, method: str, url: str, headers: Mapping[str, str], body: Sequence[bytes], who: Any
