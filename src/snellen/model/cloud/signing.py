@@ -10,6 +10,7 @@ import hmac
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ...core.errors import MissingExtra, UsageError
@@ -55,7 +56,27 @@ def finish_keyed(inner: Any, outer: Any, message: bytes) -> str:
     return str(outer.hexdigest())
 
 
-class Letter(NamedTuple):
+def prove(moment: Moment, body_hash: str) -> str:
+    """Return the header that signs a body at a moment."""
+    canonical = moment.canonical.copy()
+    canonical.update(body_hash.encode())
+    return moment.proof + finish_keyed(moment.inner, moment.outer, canonical.hexdigest().encode())
+
+
+class Moment(NamedTuple):
+    """What the signatures of one form have in common within a second: all that is hashed before the body's hash."""
+
+    now: tuple[int, str]
+    stamp: str
+    canonical: Any
+    inner: Any
+    outer: Any
+    proof: str
+    """The beginning of the header."""
+
+
+@dataclass(slots=True)
+class Letter:
     """A canonical request as botocore wrote it, without its moment and the hash of its body."""
 
     before: str
@@ -64,23 +85,11 @@ class Letter(NamedTuple):
     """The names of the headers that are signed."""
     headers: dict[str, str]
     """What is sent with every request of this form."""
-
-
-class Moment(NamedTuple):
-    """What the signatures of one second have in common."""
-
-    stamp: str
-    told: str
-    """The beginning of what is signed."""
-    proof: str
-    """The beginning of the header."""
-    inner: Any
-    outer: Any
-    """The key of the day, as HMAC begins with it."""
+    moment: Moment | None = None
 
 
 class RequestSigner:
-    """Signs requests of one region; the canonical form, the key of the day and the moment's text are made once."""
+    """Signs requests of one region; what signatures share by form, by day and by second is made once."""
 
     def __init__(self, credentials: Any, region: str, now: Callable[[], float] = time.time) -> None:
         self._credentials = credentials
@@ -90,8 +99,6 @@ class RequestSigner:
         self._letters: dict[tuple[object, ...], Letter | None] = {}
         self._day: tuple[str, str] = ("", "")
         self._keyed = keyed_states(b"")
-        self._now_is: tuple[int, str, str] | None = None
-        self._shared = Moment("", "", "", None, None)
 
     def sign_headers(self, method: str, url: str, headers: Mapping[str, str], body: Sequence[bytes]) -> dict[str, str]:
         """Return the headers with those of the signature."""
@@ -104,30 +111,20 @@ class RequestSigner:
         letter = self._letters[key]
         if letter is None:
             return dict(self._by_library(method, url, headers, body, who)[1].headers.items())
-        moment = self._moment_of(who)
-        proof = self._proof(letter, moment, self._hash.hexdigest(body))
-        return {**letter.headers, "X-Amz-Date": moment.stamp, "Authorization": proof}
+        now = (int(self._now()), who.secret_key)
+        if letter.moment is None or letter.moment.now != now:
+            letter.moment = self._moment_of(letter, now, time.strftime(STAMP, time.gmtime(now[0])), who.access_key)
+        proof = prove(letter.moment, self._hash.hexdigest(body))
+        return {**letter.headers, "X-Amz-Date": letter.moment.stamp, "Authorization": proof}
 
-    def _moment_of(self, who: Any) -> Moment:
-        """Return what all signatures of this second and these credentials share."""
-        now = (int(self._now()), who.access_key, who.secret_key)
-        if now != self._now_is:
-            self._now_is = now
-            self._shared = self._shared_at(time.strftime(STAMP, time.gmtime(now[0])), who)
-        return self._shared
-
-    def _shared_at(self, stamp: str, who: Any) -> Moment:
+    def _moment_of(self, letter: Letter, now: tuple[int, str], stamp: str, name: str) -> Moment:
         scope = f"{stamp[:8]}/{self._region}/{SERVICE}/aws4_request"
-        inner, outer = self._key_of(stamp[:8], who.secret_key)
-        return Moment(
-            stamp, f"{LETTER}\n{stamp}\n{scope}\n", f"{LETTER} Credential={who.access_key}/{scope}", inner, outer
-        )
-
-    def _proof(self, letter: Letter, moment: Moment, body_hash: str) -> str:
-        canonical = f"{letter.before}{moment.stamp}{letter.after}{body_hash}"
-        told = moment.told + hashlib.sha256(canonical.encode()).hexdigest()
-        signature = finish_keyed(moment.inner, moment.outer, told.encode())
-        return f"{moment.proof}, SignedHeaders={letter.signed}, Signature={signature}"
+        keyed, outer = self._key_of(stamp[:8], now[1])
+        inner = keyed.copy()
+        inner.update(f"{LETTER}\n{stamp}\n{scope}\n".encode())
+        canonical = hashlib.sha256(f"{letter.before}{stamp}{letter.after}".encode())
+        proof = f"{LETTER} Credential={name}/{scope}, SignedHeaders={letter.signed}, Signature="
+        return Moment(now, stamp, canonical, inner, outer, proof)
 
     def _key_of(self, day: str, secret: str) -> tuple[Any, Any]:
         """Return the key of a day: AWS derives it from the secret, the day, the region and the service."""
@@ -148,7 +145,8 @@ class RequestSigner:
         sent = {name: value for name, value in request.headers.items() if name != "X-Amz-Date"}
         signed = library.signed_headers(library.headers_to_sign(request))
         letter = Letter(f"{before}\nx-amz-date:", f"\n{after}", signed, sent)
-        return letter if dated and self._proof(letter, self._shared_at(stamp, who), NOTHING) == proof else None
+        ours = prove(self._moment_of(letter, (0, who.secret_key), stamp, who.access_key), NOTHING)
+        return letter if dated and ours == proof else None
 
     def _by_library(
         self, method: str, url: str, headers: Mapping[str, str], body: Sequence[bytes], who: Any
