@@ -1,7 +1,8 @@
 """Every own dialect through the engine, against answers that cost nothing: CPU a request, beside the OpenAI dialect.
 
-Short text, and one picture of 200 kB each. What differs is how bodies are written, signed and replies read. Best of several rounds.
-A signature of AWS hashes every byte of a body, which no dialect can spare: it is told, and has no bar.
+Short text; one picture of 200 kB each, of which there are forty; and a picture of its own for each. What differs is how bodies are written,
+signed and replies read. The median of several rounds, each against the OpenAI dialect in the same round: a loaded machine slows both. A signature of AWS hashes every byte that was not hashed before: a new picture's cannot be spared,
+so what is signed has no bar there.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from operator import truediv
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import msgspec
@@ -42,7 +45,8 @@ from snellen.model.served.post import HttpResponse
 from snellen.model.served.served_model import ServedModel
 from snellen.store.writer import RunWriter
 
-REQUESTS, ROUNDS, BAR = 1_000, 4, 1.2
+REQUESTS, ROUNDS, BAR = 1_000, 7, 1.2
+PICTURES = {"text": 0, "picture": 40, "new picture": REQUESTS}
 SIGNED = "bedrock, signed"
 DIALECTS: dict[str, tuple[Any, str, str]] = {
     "openai": (OpenAI, "openai", "/v1/chat/completions"),
@@ -96,7 +100,7 @@ def jobs(pictures: list[Path]) -> Iterator[ReadyRequests]:
 
 
 async def ask_all(name: str, pictures: list[Path], folder: Path) -> float:
-    """Return the CPU milliseconds of one request."""
+    """Return the CPU milliseconds of one request, reading and encoding its picture included."""
     model = model_of(name)
     header = RunHeader(id=folder.name, created="", command="", config={}, tasks=[], versions={})
     writer = RunWriter(folder, header)
@@ -113,25 +117,28 @@ async def ask_all(name: str, pictures: list[Path], folder: Path) -> float:
 def main() -> int:
     os.environ.setdefault("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
     os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "secret-of-nobody")
-    best: dict[tuple[str, bool], float] = {}
+    spent: dict[tuple[str, str], list[float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         noise = np.random.default_rng(0)
-        pictures = [Path(folder) / f"{number}.png" for number in range(40)]
+        pictures = [Path(folder) / f"{number}.png" for number in range(max(PICTURES.values()))]
         for path in pictures:
-            PIL.Image.fromarray(noise.integers(0, 256, (260, 260, 3), dtype=np.uint8)).save(path)
+            PIL.Image.fromarray(noise.integers(0, 256, (260, 260, 3), dtype=np.uint8)).save(path, compress_level=0)
         for turn in range(ROUNDS):
             for name in DIALECTS:
-                for shown in (False, True):
-                    place = Path(folder) / f"{turn}-{len(best)}-{name}-{shown}".replace(" ", "")
-                    ms = asyncio.run(ask_all(name, pictures if shown else [], place))
-                    best[name, shown] = min(ms, best.get((name, shown), ms))
+                for kind, count in PICTURES.items():
+                    place = Path(folder) / f"{turn}-{name}-{kind}".replace(" ", "")
+                    spent.setdefault((name, kind), []).append(asyncio.run(ask_all(name, pictures[:count], place)))
+    return tell(spent)
+
+
+def tell(spent: Mapping[tuple[str, str], list[float]]) -> int:
     worst = 0.0
     for name in DIALECTS:
-        ratios = [best[name, shown] / best["openai", shown] for shown in (False, True)]
-        worst = max(worst, *ratios) if name != SIGNED else worst
-        told = [f"{best[name, shown]:.3f} ms ({ratio:.2f})" for shown, ratio in zip((False, True), ratios, strict=True)]
-        print(f"{name:18} text {told[0]}, picture {told[1]}")
-    print(f"dearest against openai, unsigned: {worst:.2f} (bar {BAR}): {'PASS' if worst <= BAR else 'FAIL'}")
+        ratios = {kind: median(map(truediv, spent[name, kind], spent["openai", kind])) for kind in PICTURES}
+        worst = max(worst, *(ratio for kind, ratio in ratios.items() if (name, kind) != (SIGNED, "new picture")))
+        told = [f"{kind} {min(spent[name, kind]):.3f} ms ({ratio:.2f})" for kind, ratio in ratios.items()]
+        print(f"{name:18} {', '.join(told)}")
+    print(f"dearest against openai: {worst:.2f} (bar {BAR}): {'PASS' if worst <= BAR else 'FAIL'}")
     return 0 if worst <= BAR else 1
 
 

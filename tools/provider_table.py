@@ -14,6 +14,7 @@ PAGE = ROOT / "docs" / "models.md"
 CATALOG = ROOT / "src" / "snellen" / "catalog"
 SHOWN = ROOT / "tests" / "integration" / "test_each_provider.py"
 DIALECTS = "<!-- dialects: written by tools/provider_table.py -->\n"
+THINGS = "<!-- shown: written by tools/provider_table.py -->\n"
 MARK = "<!-- providers: written by tools/provider_table.py -->\n"
 DIALECT_HEAD = (
     "| dialect | stream | pictures | likelihood | `--reasoning` | batches | has no name for | shown by tests |\n"
@@ -26,14 +27,14 @@ HEAD = (
 
 
 def shown_models() -> dict[str, Any]:
-    """Return what the matrix of tests names: OWN and CARDS, as they stand in its source."""
+    """Return what the matrix of tests names: OWN, CARDS and SHOWN_BY, as they stand in its source."""
     tree = ast.parse(SHOWN.read_text(encoding="utf-8"))
     assigned = {
         node.targets[0].id: node.value
         for node in tree.body
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
     }
-    return {name: ast.literal_eval(assigned[name]) for name in ("OWN", "CARDS")}
+    return {name: ast.literal_eval(assigned[name]) for name in ("OWN", "CARDS", "SHOWN_BY")}
 
 
 def pictures(limits: dict[str, Any]) -> str:
@@ -73,6 +74,16 @@ def dialect_rows() -> str:
     return "".join(lines)
 
 
+def shown_rows() -> str:
+    """Return what the tests show, and of which models."""
+    shown = shown_models()
+    own = ", ".join(f"`{name.partition('/')[0]}`" for name in shown["OWN"] if not name.startswith("vertex/claude"))
+    cards = ", ".join(f"`{card}`" for card in shown["CARDS"])
+    of = f"Each for {own} (Vertex with Gemini and with Claude) and the cards {cards}:\n\n"
+    lines = [f"| {what} | `{test}` |\n" for what, test in shown["SHOWN_BY"].items()]
+    return of + "| what | test |\n|---|---|\n" + "".join(lines)
+
+
 def row(path: Path) -> str:
     """Return the line of one card."""
     card = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -98,6 +109,9 @@ def page() -> str:
     before, mark, rest = text.partition(DIALECTS)
     after = rest[rest.index("\n\n", rest.index("|---")) :]
     text = before + mark + "\n" + DIALECT_HEAD + dialect_rows().rstrip("\n") + after
+    before, mark, rest = text.partition(THINGS)
+    after = rest[rest.index("\n\n", rest.index("|---")) :]
+    text = before + mark + "\n" + shown_rows().rstrip("\n") + after
     return text + MARK + "\n" + HEAD + "".join(map(row, cards))
 
 

@@ -126,3 +126,13 @@ def test_only_so_many_ids_are_remembered() -> None:
     assert not any(copies.is_copy(body, seen, first=not number) for number, body in enumerate(bodies))
     assert copies.is_copy(bodies[-1], seen, first=False)
     assert not copies.is_copy(bodies[0], seen, first=False), "forgotten"
+
+
+def test_an_answer_without_a_name_has_that_of_its_header() -> None:
+    """Bedrock's answers hold no id; its header does, and "B" twice with two of them is two answers."""
+    copies, seen = Copies(), Recent()
+    body = b'{"output":{"message":{"content":[{"text":"B"}]}}}'
+    assert not copies.is_copy(body, seen, first=True, called="r1")
+    assert not copies.is_copy(body, seen, first=False, called="r2")
+    assert copies.is_copy(body, seen, first=False, called="r1")
+    assert not copies.is_copy(body, seen, first=False)

@@ -16,6 +16,8 @@ import pytest
 import snellen
 from emulator import emulator
 from forked import forge
+from snellen.api.money.run_cost import estimate_run
+from snellen.api.plan import make_plan
 from snellen.core.secret import Secret
 from snellen.core.types import Prediction, Usage
 from snellen.mock.answers import AnswerBook, Entry
@@ -51,6 +53,19 @@ CARDS = (
 )
 MODELS = {**OWN, **{f"{card}/mock": "openai" for card in CARDS}}
 ROWS = 6
+SHOWN_BY = {
+    "an answer, whole and streamed; several pictures": "test_it_answers_whole_and_streamed_with_several_pictures",
+    "reasoning kept apart, whole and streamed": "test_reasoning_is_kept_apart",
+    "a refused parameter": "test_a_refused_parameter_is_left_out_once_and_said",
+    "a prompt that is too long; the content filter; cut while reasoning": "test_too_long_filtered_and_cut_while_reasoning_are_typed",
+    "a picture that is too large": "test_a_picture_that_is_too_large_is_typed_and_says_its_fix",
+    "a rate limit": "test_a_rate_limit_is_waited_for",
+    "a wrong key": "test_a_wrong_key_stops_at_once",
+    "the estimate of the plan within 10 % of the bill": "test_the_estimate_is_within_a_tenth_of_the_bill",
+    "killed and continued": "test_a_killed_run_goes_on",
+}
+"""What is shown of every model here, by which test: a table of docs/models.md."""
+WORDS = "Which of the shapes in the picture has the longest side, and how often does it appear beside a green one? "
 
 
 @pytest.fixture(autouse=True)
@@ -119,18 +134,22 @@ def test_it_answers_whole_and_streamed_with_several_pictures(
         assert prediction.timing is not None and (prediction.timing.first_token is not None) is stream
 
 
+def without_pictures(rows: Path) -> Path:
+    whole = [json.loads(line) for line in rows.read_text().splitlines()]
+    rows.write_text("\n".join(json.dumps({name: row[name] for name in row if name != "images"}) for row in whole))
+    return rows
+
+
+def thinking(model: str) -> MockOptions:
+    """Return a server that thinks before it answers, and says what."""
+    entries = [Entry(f"What is {n}?", "two", options=("one", "two")) for n in range(ROWS)]
+    return options(model, answers=AnswerBook(entries), reader=parse_reader("perfect+thinking:field=1"))
+
+
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("model", MODELS)
 def test_reasoning_is_kept_apart(model: str, stream: bool, rows: Path, tmp_path: Path) -> None:
-    entries = [Entry(f"What is {n}?", "two", options=("one", "two")) for n in range(ROWS)]
-    blind = rows.with_name("rows.jsonl")
-    text_only = [
-        {key: value for key, value in json.loads(line).items() if key != "images"}
-        for line in rows.read_text().split("\n")
-    ]
-    blind.write_text("\n".join(map(json.dumps, text_only)))
-    server = options(model, answers=AnswerBook(entries), reader=parse_reader("perfect+thinking:field=1"))
-    found = run(blind, model, server, tmp_path / "run", stream=stream)
+    found = run(without_pictures(rows), model, thinking(model), tmp_path / "run", stream=stream)
     for prediction in found:
         assert prediction.reasoning, "what it thought is there"
         assert prediction.text and prediction.reasoning not in prediction.text
@@ -150,6 +169,8 @@ def test_too_long_filtered_and_cut_while_reasoning_are_typed(model: str, rows: P
     assert failures(run(rows, model, options(model, max_context=20), tmp_path / "long")) == {"too_long"}
     filtered = run(rows, model, options(model, filters=("What is 3?",)), tmp_path / "filtered")
     assert failures(filtered) == {"refused"} and sum(one.failure is not None for one in filtered) == 1
+    cut = run(without_pictures(rows), model, thinking(model), tmp_path / "cut", max_tokens=3)
+    assert failures(cut) == {"truncated"} and all(one.failure and "reasoning" in one.failure.message for one in cut)
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -164,8 +185,6 @@ def test_a_rate_limit_is_waited_for(model: str, rows: Path, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("model", MODELS)
 def test_a_wrong_key_stops_at_once(model: str, rows: Path, tmp_path: Path) -> None:
-    if model.startswith("bedrock"):
-        pytest.skip("a signature is no key that this server knows")
     with (
         emulator(options(model, api_key="right")) as running,
         pytest.raises(snellen.SnellenError, match=r"401|API key"),
@@ -173,6 +192,39 @@ def test_a_wrong_key_stops_at_once(model: str, rows: Path, tmp_path: Path) -> No
         settings = {"tasks": (str(rows),), "model": model, "base_url": running.base_url, "api_key": Secret("wrong-key")}
         snellen.run(snellen.RunSettings(**settings, output_dir=tmp_path / "run", cache=False))
     assert running.server.stats["requests"] <= 1
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_picture_that_is_too_large_is_typed_and_says_its_fix(model: str, rows: Path, tmp_path: Path) -> None:
+    found = run(rows, model, options(model, max_body_bytes=200), tmp_path / "run")
+    assert failures(found) == {"payload"}
+    assert all(one.failure is not None and "--image-max-side" in one.failure.message for one in found)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_estimate_is_within_a_tenth_of_the_bill(model: str, rows: Path, tmp_path: Path) -> None:
+    """The server counts words, and 256 tokens a picture: so says the card; how each dialect tells its counts is its own."""
+    longer = [json.loads(line) for line in rows.read_text().splitlines()]
+    longer = [row | {"question": WORDS * (1 + number % 3)} for number, row in enumerate(longer)]
+    rows.write_text("\n".join(map(json.dumps, longer)))
+    mock = (Path(snellen.__file__).parent / "catalog" / "models" / "mock.toml").read_text()
+    (tmp_path / "cards" / "models").mkdir(parents=True)
+    (tmp_path / "cards" / "models" / "one.toml").write_text(mock.replace("openai/mock", model))
+    with emulator(options(model)) as running:
+        settings = {"tasks": (str(rows),), "model": model, "base_url": running.base_url, "cache": False}
+        asked = snellen.RunSettings(**settings, catalogs=(tmp_path / "cards",), output_dir=tmp_path / "run")
+        estimate = estimate_run(make_plan(asked), asked).cost()
+        results = snellen.run(asked).results
+        stats = running.server.stats
+    bill = (0.5 * stats["prompt_tokens"] + 1.5 * stats["completion_tokens"]) / 1e6
+    assert estimate == pytest.approx(bill, rel=0.10)
+    assert results["cost"]["value"] == pytest.approx(bill)
+
+
+def test_every_line_of_the_table_is_shown_for_every_model() -> None:
+    for name in SHOWN_BY.values():
+        marks = {mark.args[0]: mark.args[1] for mark in globals()[name].pytestmark if mark.name == "parametrize"}
+        assert marks["model"] is MODELS, name
 
 
 @pytest.fixture(scope="module")

@@ -68,6 +68,33 @@ def test_the_estimate_is_within_a_tenth_of_the_servers_bill(rows: Path, server: 
     assert results["cost"]["value"] == pytest.approx((usage["input_tokens"] * 0.5 + usage["output_tokens"] * 1.5) / 1e6)
 
 
+@pytest.mark.parametrize("images", [True, False], ids=["pictures", "text"])
+@pytest.mark.parametrize("route", [None, "letters"])
+@pytest.mark.parametrize("options", [{}, {"calibration": "content-free"}], ids=["plain", "calibrated"])
+def test_the_estimate_of_likelihoods_is_within_a_tenth_of_the_bill(
+    options: dict[str, str], route: str | None, images: bool, rows: Path, tmp_path: Path
+) -> None:
+    """Every candidate is a request with the whole prompt; what the server counts is what the run says it cost."""
+    if not images:
+        texts = [
+            {key: value for key, value in json.loads(line).items() if key != "images"}
+            for line in rows.read_text().splitlines()
+        ]
+        rows.write_text("\n".join(map(json.dumps, texts)))
+    likely = {"infer_method": "likelihood", "candidates": "letters" if route else "text", **options}
+    likely |= {"model_arguments": {"likelihood": route} if route else {}}
+    with emulator(MockOptions()) as running:
+        asked = settings(rows, running.base_url, tmp_path / "run", cache=False, **likely)
+        estimate = estimate_run(make_plan(asked), asked)
+        results = snellen.run(asked).results
+        stats = running.server.stats
+    bill = (stats["prompt_tokens"] * 0.5 + stats["completion_tokens"] * 1.5) / 1e6
+    assert results["cost"]["unpriced"] == 0
+    assert estimate.cost() == pytest.approx(bill, rel=0.10)
+    assert results["cost"]["value"] == pytest.approx(bill, rel=0.03), "all but the self-test of the route"
+    assert estimate.cost(most=True) is None, "no reply is written, so none reaches a limit"
+
+
 @pytest.mark.parametrize("task", ["eyechart", "eyechart-choice", "eyechart-line"])
 def test_the_estimate_of_eye_charts_is_within_a_tenth_too(
     task: str, mock_server: Callable[..., ServerProcess], tmp_path: Path
@@ -284,6 +311,18 @@ def test_dialogues_are_estimated_with_their_history(server: str, tmp_path: Path)
     assert tokens is not None and tokens.input == pytest.approx(told["input_tokens"], rel=0.10)
 
 
-def test_likelihoods_are_not_estimated(rows: Path, server: str, tmp_path: Path) -> None:
-    asked = settings(rows, server, tmp_path / "run", infer_method="likelihood")
-    assert estimate_run(make_plan(asked), asked).cost() is None
+def test_a_limit_holds_for_likelihoods(rows: Path, server: str, tmp_path: Path) -> None:
+    """Before, a scored trial had no count of tokens, and the first of them ended a run with a limit."""
+    folder = tmp_path / "run"
+    asked = settings(rows, server, folder, infer_method="likelihood", max_workers=2)
+    whole = estimate_run(*planned(asked)).cost() or 0
+    snellen.run(settings(rows, server, folder, infer_method="likelihood", max_workers=2, max_cost=whole / 2, yes=True))
+    spent = stored_cost(folder)
+    assert 0.25 * whole < spent <= whole / 2
+    estimate = estimate_run(*planned(asked))
+    assert "measured" in str(estimate.tasks[0].expected)
+    assert spent + (estimate.cost() or 0) == pytest.approx(snellen.run(asked).results["cost"]["value"], rel=0.05)
+    words = "\n".join(
+        describe_cost(make_plan(settings(rows, server, tmp_path / "new", infer_method="likelihood")), estimate)
+    )
+    assert "input and" in words

@@ -118,7 +118,7 @@ def _run(arguments: list[str] | None) -> int:
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.ClickException as mistake:
-        mistake.show()
+        _show(mistake)
         return _refuse("UsageError", mistake.format_message(), mistake.exit_code, arguments)
     except (click.Abort, KeyboardInterrupt):
         what_now = "interrupted; run the same command again to continue"
@@ -132,6 +132,16 @@ def _run(arguments: list[str] | None) -> int:
         click.echo(f"error: {show_text(message)}", err=True)
         return _refuse(type(error).__name__, message, error.exit_code, arguments)
     return int(code or 0)
+
+
+def _show(mistake: click.ClickException) -> None:
+    """Say what is wrong with the command line in one line, and where its options are told; no command: the help."""
+    if isinstance(mistake, click.exceptions.NoArgsIsHelpError):
+        mistake.show()
+        return
+    path = mistake.ctx.command_path if isinstance(mistake, click.UsageError) and mistake.ctx else "snellen"
+    words = " ".join(mistake.format_message().removeprefix("Invalid value for ").split()).rstrip(".")
+    click.echo(f"error: {show_text(words)}; see {path} --help", err=True)
 
 
 def _as_ours(problem: SnellenError | OSError) -> SnellenError:

@@ -15,6 +15,7 @@ FAULTS = "Scripted fault, e.g. 429:retry_after=2@5-9, reset@0.05, hang@first1. R
 DIALECT = "Whose words to speak: openai, azure, mistral, anthropic, gemini, vertex, bedrock."
 BATCH = "How batches go: seconds=2,expire=0.3,error=0.1,reject=CODE,lose=1."
 RETRY_AFTER = click.Choice(["seconds", "date", "none"])
+IGNORED = ("pictures", "max_tokens", "max_completion_tokens", "stop", "temperature", "seed")
 LOGPROBS = click.Choice(["ok", "shifted", "none", "error"])
 
 
@@ -45,6 +46,9 @@ LOGPROBS = click.Choice(["ok", "shifted", "none", "error"])
 @defaulted("--logprobs", type=LOGPROBS, default="ok", help="Log-probabilities: right, off by one, ignored, refused.")
 @defaulted("--dialect", default="openai", help=DIALECT)
 @repeated("--refuse", "refuses", metavar="NAME[=OTHER]", help="Refuse a parameter, as the dialect does. Repeatable.")
+@repeated(
+    "--ignore", "ignores", type=click.Choice(IGNORED), help="Pass over it in silence, as some servers do. Repeatable."
+)
 @repeated("--filter", "filters", metavar="TEXT", help="Answer requests that hold TEXT with the content filter.")
 @option("--batch", "batches", metavar="KEY=VALUE,…", help=BATCH)
 @option("--log", type=PATH, help="Append one JSON line per request.")

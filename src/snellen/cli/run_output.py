@@ -111,8 +111,7 @@ def _how_it_went(result: RunResult) -> Iterator[str]:
     yield from cost_lines(result.results)
     yield from _not_logged(result)
     yield from _who_answered(result)
-    for change in result.results["run"].get("adjusted", ()):
-        yield f"sent otherwise than asked: {change}"
+    yield from _what_the_server_did(result)
     if state.resumed and not state.done:
         yield f"nothing was asked: the replies of all {plural(state.resumed, 'trial')} were stored before"
     elif state.resumed or state.cached:
@@ -125,6 +124,14 @@ def _how_it_went(result: RunResult) -> Iterator[str]:
             f"stopped by --until-ci {points:g} after {asked:,} of {planned:,} trials: "
             f"the interval [{low * 100:.1f}, {high * 100:.1f}] % is narrow enough"
         )
+
+
+def _what_the_server_did(result: RunResult) -> Iterator[str]:
+    """Say what it refused, and what it did in silence."""
+    for change in result.results["run"].get("adjusted", ()):
+        yield f"sent otherwise than asked: {change}"
+    for warning in result.results["run"].get("warnings", ()):
+        yield f"warning: {warning}"
 
 
 def _who_answered(result: RunResult) -> Iterator[str]:

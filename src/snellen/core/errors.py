@@ -115,12 +115,19 @@ class StopRun(ModelError):
     """A call failed in a way that dooms every other call: the run stops at once."""
 
 
+SHORT, ALIKE_SHORT, ALIKE = 4, 0.6, 0.7
+"""How alike a name must be to be guessed: a wrong guess is worse than none, and two letters of four may be swapped."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ` (did you mean X?)` for the nearest known name, or the empty string."""
     import difflib  # only a mistake needs it
 
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+    folded = {one.casefold(): one for one in known}
+    wanted = name.casefold()
+    near = difflib.get_close_matches(wanted, folded, n=1, cutoff=ALIKE_SHORT if len(name) <= SHORT else ALIKE)
+    near = near or [one for one in folded if len(wanted) >= 3 and one.startswith(wanted)][:1]
+    return f" (did you mean {folded[near[0]]!r}?)" if near else ""
 
 
 def not_among(name: str, known: Iterable[str], verdict: str = "") -> str:

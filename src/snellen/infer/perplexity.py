@@ -19,7 +19,8 @@ from ..core.errors import ConfigError, DataError, not_among
 from ..core.jobs import Ask, Item, RequestBuilder
 from ..core.protocols import Capability, Inferencer
 from ..core.tasks import Task
-from ..core.types import REDUCTIONS, Form, Likelihood, Prediction, Request, Sample, Timing, TrialKey, Turn, Usage
+from ..core.types import REDUCTIONS, Form, Likelihood, Prediction, Request, Sample, Timing, TrialKey, Turn
+from ..model.likelihood import sum_usages
 from ..prompt.history import show_options
 from ..prompt.template import render
 from .likelihood import YES_NO
@@ -148,7 +149,7 @@ def join_labels(parts: Sequence[Part], replies: Sequence[Prediction]) -> Predict
     return Prediction(
         parts[0].request.key,
         loglikelihoods=tuple(sum(reply.loglikelihoods or ()) for reply in replies),
-        usage=_sum_usage([reply.usage for reply in replies if reply.usage is not None]),
+        usage=sum_usages([reply.usage for reply in replies]),
         timing=_span([reply.timing for reply in replies if reply.timing is not None]),
         cached=all(reply.cached for reply in replies),
         images=replies[0].images,
@@ -170,13 +171,6 @@ def _join_details(parts: Sequence[Part], details: Sequence[Mapping[str, Any]]) -
 
 def _span(times: Sequence[Timing]) -> Timing | None:
     return Timing(min(time.sent for time in times), max(time.done for time in times)) if times else None
-
-
-def _sum_usage(usages: Sequence[Usage]) -> Usage | None:
-    if not usages:
-        return None
-    inputs, outputs = ([getattr(usage, name) or 0 for usage in usages] for name in ("input_tokens", "output_tokens"))
-    return Usage(sum(inputs), sum(outputs))
 
 
 PERPLEXITY = ByPerplexity()

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from itertools import count
 
 import msgspec
 import pybase64
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.ids import content_hash, sha256_hex
 from ..core.message_parts import write_marker
+
+PICTURES = "pictures"
+IGNORED = (PICTURES, "max_tokens", "max_completion_tokens", "stop", "temperature", "seed")
+"""What a server may be told to pass over."""
 
 
 class BadRequestError(ValueError):
@@ -118,6 +124,14 @@ def ask_of(body: Body, *, chat: bool) -> Ask:
         raise BadRequestError("messages is empty")
     images, hashes = _images(body.messages)
     return Ask(body, True, _last_user_text(body.messages), _transcript(body), images, hashes)
+
+
+def ignoring(ask: Ask, names: Collection[str]) -> Ask:
+    """Return a request as a server takes it that passes over some of it in silence: parameters, or its pictures."""
+    body = replace(ask.body, **{name: None for name in names if name != PICTURES})
+    if PICTURES not in names:
+        return replace(ask, body=body)
+    return replace(ask, body=body, images=(), image_hashes=(), transcript=ask.transcript.replace("<image>", ""))
 
 
 def _parts(message: Message) -> list[Part]:

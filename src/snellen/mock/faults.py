@@ -164,7 +164,7 @@ def case(plan: Plan, arguments: Arguments) -> Plan:
     chosen = known[name]
     texts = chosen.chunks or (chosen.body,)
     pieces = tuple(Piece(plan.done_at_s, text.encode()) for text in texts)
-    content_type = EVENTS if chosen.chunks else JSON
+    content_type = EVENTS if chosen.chunks else "text/html" if chosen.body.startswith("<") else JSON
     return Plan(chosen.status, pieces, content_type, dict(chosen.headers))
 
 

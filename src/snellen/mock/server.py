@@ -18,7 +18,7 @@ from ..core.errors import EnvironmentProblem
 from ..core.ids import rng, sha256_hex
 from . import wire
 from .answers import AnswerBook, Entry
-from .ask import Ask, BadRequestError, StreamOptions, ask_of, parse_ask
+from .ask import Ask, BadRequestError, StreamOptions, ask_of, ignoring, parse_ask
 from .drafter import draft_reply
 from .faults import Fault, Occasion, first_striking
 from .http import ConstantProtocol, Exchange, HttpProtocol, response_head
@@ -27,6 +27,7 @@ from .plan import Plan, error_plan, json_plan
 from .readers import Reader, Reply, View
 from .spoken.anthropic_tongue import AnthropicTongue
 from .spoken.batch_book import BatchLine, BatchScript
+from .spoken.bedrock_signature import is_signed, refuse_signature
 from .spoken.speech import batch_routes, listing, refuse_parameters, speech_of, worded
 from .spoken.tongue import Tongue
 from .tokens import tokenize
@@ -35,6 +36,8 @@ from .wire import Completion, Pace, chat_plan, complete, prompt_tokens, text_pla
 WAKE_LATE_S = 0.0005
 """The event loop wakes up to 1 ms late; aiming half of it early centres the error of every piece."""
 CHAT, TEXT = "/chat/completions", "/completions"
+REGION = "eu-central-1"
+"""Where a mock Bedrock stands."""
 KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
 
 
@@ -73,6 +76,8 @@ class MockOptions:
     """Parameters that are refused, as the dialect refuses them; `NAME=OTHER` says what to use instead."""
     filters: tuple[str, ...] = ()
     """Requests that hold one of these texts are answered with the provider's content filter."""
+    ignores: tuple[str, ...] = ()
+    """What is passed over in silence, as some servers do (`snellen.mock.ask.IGNORED`)."""
     batches: BatchScript = field(default_factory=BatchScript)
 
 
@@ -138,6 +143,8 @@ class MockServer:
     def _refuse_key(self, exchange: Exchange) -> Plan | None:
         if self.options.api_key is None:
             return None
+        if is_signed(exchange):
+            return refuse_signature(exchange, self.options.api_key, REGION)
         given = [(exchange.header(name) or "").removeprefix("Bearer ") for name in KEY_HEADERS]
         if any(hmac.compare_digest(key.encode(), self.options.api_key.encode()) for key in given):
             return None
@@ -196,6 +203,7 @@ class MockServer:
                     ask.body.stream_options = StreamOptions(include_usage=True)
         except BadRequestError as error:
             return None, error_plan(400, str(error))
+        ask = ignoring(ask, self.options.ignores) if self.options.ignores else ask
         return ask, self._refuse(ask, exchange)
 
     def _refuse(self, ask: Ask, exchange: Exchange) -> Plan | None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ..core.errors import ModelError
-from ..core.types import FailureKind, Request
+from ..core.types import FailureKind, Request, Usage
 
 MINUS_INFINITY = -1e30
 
@@ -38,3 +38,12 @@ def storable(values: Sequence[float]) -> list[float]:
         reason = "the model gave a log-probability that is not a number (try --model-arg dtype=float32)"
         raise ModelError(FailureKind.DECODE, reason)
     return [max(float(value), MINUS_INFINITY) for value in values]
+
+
+def sum_usages(usages: Sequence[Usage | None]) -> Usage | None:
+    """Return the tokens of several calls together; a count that one of them did not tell is not known of all."""
+    told = [one for one in usages if one is not None]
+    if not told or len(told) < len(usages):
+        return None
+    columns = zip(*map(msgspec.structs.astuple, told), strict=True)
+    return Usage(*(None if None in counts else sum(counts) for counts in columns))

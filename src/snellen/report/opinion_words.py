@@ -75,11 +75,15 @@ def opinion_lines(summary: Mapping[str, Any]) -> Iterator[str]:
     for name, split in summary["splits"].items():
         yield f"  {'split ' + (name or '(none)'):34s} theirs {_share(split['peer'])}, ours {_share(split['ours'])}"
     yield from (_kind_line(summary["kinds"][kind]) for kind in SHOWN_KINDS if summary["kinds"][kind]["count"])
-    if summary["failures_counted_as_right"]:
-        yield f"  {summary['failures_counted_as_right']:>7,} of the failed calls were counted as right"
+    yield from _flattered(summary["failures_counted_as_right"])
     yield from (f"  damage, {line}" for line in damage_lines(summary["damage"]))
     yield from (f"  note: {note}" for note in summary["notes"])
     yield f"  {summary['in_words']}"
+
+
+def _flattered(count: int) -> Iterator[str]:
+    if count:
+        yield f"  {count:>7,} of the failed calls {'was' if count == 1 else 'were'} counted as right"
 
 
 def _kind_line(entry: Mapping[str, Any]) -> str:

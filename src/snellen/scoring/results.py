@@ -46,6 +46,7 @@ def frame_results(
             "reading": reading.described(),
             "servers": reader.meta("servers") or [],
             "adjusted": reader.meta("adjusted") or [],
+            "warnings": reader.meta("warnings") or [],
         }
         | ({"replicas": told} if (told := reader.meta("replicas")) else {})
         | stated_calibration(header.config),

@@ -53,13 +53,14 @@ class AskedServer:
 
     @contextmanager
     def keeping_adjusted(self, writer: RunWriter) -> Iterator[None]:
-        """Keep, after the block, what was sent otherwise than asked because the server refused it."""
+        """Keep, after the block, what was sent otherwise than asked, and what replies showed of the server."""
         try:
             yield
         finally:
-            adjusted = list(getattr(self._model, "adjusted", ()))
-            if adjusted:
-                writer.put_meta("adjusted", list(dict.fromkeys([*(writer.meta("adjusted") or []), *adjusted])))
+            for kind in ("adjusted", "warnings"):
+                told = list(getattr(self._model, kind, ()))
+                if told:
+                    writer.put_meta(kind, list(dict.fromkeys([*(writer.meta(kind) or []), *told])))
 
     def _address(self) -> str | None:
         """Return where the model is served, without a password; None for a model that is not."""

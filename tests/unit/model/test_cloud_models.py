@@ -19,12 +19,15 @@ from snellen.core.errors import EnvironmentProblem, MissingExtra, ModelError, Us
 from snellen.core.secret import Secret
 from snellen.core.types import Params, Prediction, Request, TrialKey, Turn
 from snellen.data.catalog import Catalog
+from snellen.mock.server import MockOptions
+from snellen.mock.server import start as serve
 from snellen.mock.spoken.bedrock_tongue import write_frame
 from snellen.model.cloud.event_frames import read_frames, take_frames
 from snellen.model.cloud.signing import SigningClient, aws_credentials
 from snellen.model.options import ModelOptions
 from snellen.model.providers.access_tokens import command_token, google_token
-from snellen.model.served.post import HttpResponse
+from snellen.model.served.http_client import AiohttpClient
+from snellen.model.served.post import ROUTES, HttpResponse
 from snellen.model.served.served_model import ServedModel
 
 ASKED = Request(TrialKey("t", "s"), (Turn("user", "hi"),))
@@ -122,6 +125,31 @@ def test_a_request_is_signed_as_botocore_signs(monkeypatch: pytest.MonkeyPatch) 
     assert "/eu-west-1/bedrock/aws4_request" in sent["Authorization"] and sent["X-Amz-Security-Token"] == "session"
     assert "x-amz-date" in sent["Authorization"] and "example-secret" not in str(sent)
     assert http.urls == [url]
+
+
+def test_signed_requests_share_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A head that is new for every request is no reason to shake hands anew, and none of them is kept."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "example-secret-of-nobody")
+
+    async def main() -> tuple[int, int]:
+        running = await serve(MockOptions(dialect="bedrock", answer="B"))
+        model = make("bedrock/a.b-v1:0", None, arguments={"region": "eu-west-1"}, base_url=running.base_url)
+        inner = AiohttpClient()
+        model._http = SigningClient(aws_credentials(), "eu-west-1", inner)
+        for number in range(ROUTES + 5):
+            asked = Request(TrialKey("t", "s"), (Turn("user", str(number)),))
+            assert (await model.predict(asked, {})).text == "B"
+        (target,) = inner._poster._copies
+        connection = inner._poster._pool.idle(target)
+        assert connection is not None
+        connection.abort()
+        await model.close()
+        await running.close()
+        return connection.used, len(inner._poster._routes)
+
+    used, routes = asyncio.run(main())
+    assert used == ROUTES + 5 and routes <= ROUTES
 
 
 def test_bedrock_wants_a_region_and_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

@@ -136,24 +136,32 @@ def _estimate_task(planned: PlannedTask, plan: Plan, settings: RunSettings, foun
     stored, usages = _remembered(plan.folder, planned.task.name)
     limit = planned.task.params.max_tokens
     left = max(0, planned.trials - stored)
+    if _is_scored(planned, plan):
+        limit = None  # a token is generated with each score, whatever replies may have
     if usages:
         return TaskEstimate(planned.task.name, left, _measured(usages), limit)
-    looked_at, trials = _looked_at(planned, plan) if left else ([], 0)
+    looked_at, trials = _looked_at(planned, plan, settings) if left else ([], 0)
     if not trials:
         return TaskEstimate(planned.task.name, left, None, limit)
     expected = _expect(planned, plan, settings, found, looked_at=looked_at, count=trials)
     return TaskEstimate(planned.task.name, left, expected, limit)
 
 
-def _looked_at(planned: PlannedTask, plan: Plan) -> tuple[list[tuple[Sample, Request]], int]:
+def _is_scored(planned: PlannedTask, plan: Plan) -> bool:
+    """Tell whether candidates are scored instead of replies written."""
+    inferencer: Inferencer = plan.registry.get("inferencer", planned.task.infer)
+    return Capability.LIKELIHOOD in inferencer.needs
+
+
+def _looked_at(planned: PlannedTask, plan: Plan, settings: RunSettings) -> tuple[list[tuple[Sample, Request]], int]:
     """Return some requests and of how many trials they are; none where it is not known how a trial is asked."""
     inferencer: Inferencer = plan.registry.get("inferencer", planned.task.infer)
     if inferencer is GENERATE:
         looked_at = list(_some_requests(planned, plan.model))
         return looked_at, len(looked_at)
-    if planned.task.infer not in INFERENCERS or Capability.LIKELIHOOD in inferencer.needs:
+    if planned.task.infer not in INFERENCERS:
         return [], 0
-    return try_jobs(planned, plan.registry)
+    return try_jobs(planned, plan.registry, settings.model_arguments.get("likelihood"))
 
 
 def _remembered(folder: Path, task: str) -> tuple[int, list[Usage]]:
@@ -192,10 +200,28 @@ def _expect(
     pictures = sum(map(formula.count, filter(None, sizes)))
     text = sum(text_tokens(turn.text, letters) + MESSAGE_TOKENS for turn in turns)
     told = _told(formula, sizes)
-    basis = f"{len(looked_at):,} prompts looked at; {told}, text by its length, replies by their form"
-    reply = planned.task.params.max_tokens if _thinks(settings, card) else usual_reply(looked_at, letters)
+    how, reply = "replies by their form", _reply_of(planned, settings, card, looked_at)
+    if _is_scored(planned, plan):
+        how, reply = _scored_by(len(looked_at) / count, settings), usual_reply(looked_at, letters)
+    basis = f"{len(looked_at):,} prompts looked at; {told}, text by its length, {how}"
     replies = None if reply is None else reply * len(looked_at) / count
     return Expected(text / count, pictures / count, replies, basis, sizes.count(None), _crowded(looked_at, card))
+
+
+def _reply_of(
+    planned: PlannedTask, settings: RunSettings, card: ModelCard, looked_at: Sequence[tuple[Sample, Request]]
+) -> float | None:
+    """Return the tokens of a reply; None where a model thinks and nothing limits it."""
+    return (
+        planned.task.params.max_tokens if _thinks(settings, card) else usual_reply(looked_at, card.characters_per_token)
+    )
+
+
+def _scored_by(calls: float, settings: RunSettings) -> str:
+    """Say how many requests score a trial; a server that tells only the likeliest letters is asked once."""
+    named = settings.model_arguments.get("likelihood")
+    fewer = ", fewer if the server gives only letters" if named is None and settings.candidates == "letters" else ""
+    return f"{calls:g} requests a trial to score its candidates{fewer}"
 
 
 def _crowded(looked_at: Sequence[tuple[Sample, Request]], card: ModelCard) -> int:

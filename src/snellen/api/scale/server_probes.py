@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
@@ -10,7 +11,7 @@ from typing import NamedTuple
 import PIL.Image
 import pybase64
 
-from ...core.errors import ModelError, SnellenError, UsageError
+from ...core.errors import EnvironmentProblem, ModelError, SnellenError, UsageError
 from ...core.event_loop import run_to_end
 from ...core.protocols import Capability
 from ...core.secret import Secret
@@ -21,6 +22,7 @@ from ...data.images.encode import ImageDoor
 from ...model.served.served_model import ServedModel
 from ..load import load_model
 
+ADDRESS = re.compile(r"https?://[^/\s]", re.IGNORECASE)
 AT_ONCE = 8
 SIDE_PX = 224
 CHOICES = ("red", "green", "blue")
@@ -48,6 +50,8 @@ def look_at_server(
     url: str, model: str | None = None, api_key: Secret | None = None, within_s: float = 10.0
 ) -> ServerFacts:
     """Ask a server for each thing a run may need; whatever does not answer in time is said to be silent."""
+    if not ADDRESS.match(url):
+        raise UsageError(f"{url!r} is not the address of a server: write http://HOST:PORT/v1")
     return run_to_end(_look(url, model, api_key, within_s))
 
 
@@ -79,6 +83,10 @@ async def _named(family: str, url: str, name: str, api_key: Secret | None) -> tu
     asked = _open(family, name or "unnamed", url, api_key)
     try:
         listed = await asked.listed_models()
+    except EnvironmentProblem as error:  # said for a run, whose flags are none of ours
+        reason = str(error).partition(" is not reachable: ")[2].rpartition("; is it running")[0] or error
+        told = f"{url} is not reachable: {reason}; is the server running, is its address right?"
+        raise EnvironmentProblem(told) from None
     finally:
         await asked.close()
     if not name and len(listed) != 1:

@@ -52,7 +52,9 @@ class Reel(Struct, frozen=True, dict=True):
     def shown_at(self, seconds: float) -> int:
         """Return the index of the frame that is shown at a time; a time outside is refused."""
         if not 0 <= seconds <= self.duration:
-            raise DataError(f"there is no frame at {seconds:g} s: the video is {self.duration:.3f} s long")
+            raise DataError(
+                f"there is no frame at {seconds:g} s: the video is {self.duration:.3f} s long; name seconds in it"
+            )
         return max(0, bisect_right(self.seconds, seconds + TOLERANCE) - 1)
 
 

@@ -53,6 +53,11 @@ class BatchedModel:
         return self._served.adjusted
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What replies showed of the server."""
+        return self._served.warnings
+
+    @property
     def has_batches(self) -> bool:
         """Tell whether requests of this run are in batches whose replies are not stored yet: these are paid for."""
         return bool(self._queue.ledger.open or self._queue.ledger.unread)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 from zlib import crc32
@@ -49,19 +50,21 @@ class BedrockTongue:
 
     def answer(self, ask: Ask, completion: Completion, pace: Pace, ident: str) -> Plan:
         """Return a message, or its frames."""
+        called = {"x-amzn-RequestId": ident}
         if ask.body.stream:
-            return Plan(pieces=tuple(_frames(completion, pace)), content_type=FRAMES)
+            return Plan(pieces=tuple(_frames(completion, pace)), content_type=FRAMES, headers=called)
         content: list[Json] = []
         if completion.reasoning:
             content.append({"reasoningContent": {"reasoningText": {"text": "".join(completion.reasoning)}}})
         content += [{"text": "".join(completion.tokens)}] if completion.tokens else []
         message = {"message": {"role": "assistant", "content": content}}
         value = {"output": message, "stopReason": STOP_REASONS[completion.finish], "usage": _counts(completion)}
-        return whole_plan({**value, "metrics": {"latencyMs": 1}}, completion, pace)
+        return replace(whole_plan({**value, "metrics": {"latencyMs": 1}}, completion, pace), headers=called)
 
     def refusal(self, error: Json, status: int) -> Any:
         """Return an error as AWS words it."""
         kind = EXCEPTIONS.get(status, "InternalServerException" if status >= 500 else "ValidationException")
+        kind = code if (code := str(error.get("code"))).endswith("Exception") else kind
         return {"__type": kind, "message": str(error.get("message"))}
 
 

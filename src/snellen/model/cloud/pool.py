@@ -52,6 +52,11 @@ class PooledModel:
         return tuple(dict.fromkeys(text for endpoint in self.endpoints for text in endpoint.model.adjusted))
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What replies showed of any of the servers."""
+        return tuple(dict.fromkeys(text for endpoint in self.endpoints for text in endpoint.model.warnings))
+
+    @property
     def said(self) -> Mapping[str, Any]:
         """What the first server says of the model."""
         return self.endpoints[0].model.said

@@ -135,6 +135,14 @@ class Quirks(msgspec.Struct):
             return "role system -> developer"
         return None
 
+    def take_back_limit(self, limit: int) -> None:
+        """Send a limit by its older name again, where its other name came from a card and the server ignores it."""
+        other = self.rename.get("max_tokens")
+        if other is None or any(change.startswith("max_tokens -> ") for change in self.learned):
+            return
+        del self.rename["max_tokens"]
+        self.learned.append(f"{other} -> max_tokens: the limit of {limit:,} tokens was not respected")
+
     def _give_up(self, name: str) -> str | None:
         if name not in DROPPABLE:
             return None

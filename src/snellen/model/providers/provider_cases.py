@@ -24,6 +24,9 @@ class ExpectedOutcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text: str | None = None
     reasoning: str | None = None
     finish: str | None = None
+    host: str | None = None
+    warns: str | None = None
+    """What the run is warned of, in part."""
     model: str | None = None
     input: int | None = None
     output: int | None = None

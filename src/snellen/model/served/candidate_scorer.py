@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from ...core.errors import ModelError, StopRun, UsageError, did_you_mean
 from ...core.protocols import EncodedImages
 from ...core.types import FailureKind, Prediction, Request, Timing
-from ..likelihood import ask_for_priors, byte_counts, check_choices, storable
+from ..likelihood import ask_for_priors, byte_counts, check_choices, storable, sum_usages
 from ..plain import separator
 from . import logprob_routes as routes
 from .logprob_calls import Continued, LogprobCalls, Server
@@ -42,15 +42,16 @@ class CandidateScorer:
         """Score the choices of one request, or raise ModelError."""
         check_choices(request, byte_counts(request))
         route = await self._find_route(request)
-        prediction = await self._score(request, images, route)
-        if not request.likelihood.baseline:
-            return prediction
-        priors = (await self._score(ask_for_priors(request), images, route)).loglikelihoods
-        return msgspec.structs.replace(prediction, detail=prediction.detail | {"priors": list(priors or ())})
+        calls = LogprobCalls(self._server)
+        prediction = await self._score(request, images, route, calls)
+        if request.likelihood.baseline:
+            priors = (await self._score(ask_for_priors(request), images, route, calls)).loglikelihoods
+            prediction = replace(prediction, detail=prediction.detail | {"priors": list(priors or ())})
+        return replace(prediction, usage=sum_usages(calls.usages))
 
     async def _find_route(self, request: Request) -> str:
         """Return the first route that fits the request and passed its test; if none does, the run ends."""
-        fitting = [route for route in ROUTES if _fits(route, request) and self._forced in (None, route)]
+        fitting = fitting_routes(request, self._forced)
         for route in fitting:
             async with self._testing:
                 if route not in self._tested:
@@ -80,10 +81,10 @@ class CandidateScorer:
                 raise
             return Verdict(str(error))
 
-    async def _score(self, request: Request, images: EncodedImages, route: str) -> Prediction:
+    async def _score(self, request: Request, images: EncodedImages, route: str, calls: LogprobCalls) -> Prediction:
         sent = self._server.clock.monotonic()
         score = self._score_letters if route == LETTERS else self._score_all
-        raw, prompt = await score(request, images, route)
+        raw, prompt = await score(request, images, route, calls)
         tokens = [storable(values) for values in raw]
         counts = [len(values) for values in tokens]
         check_choices(request, counts)
@@ -103,29 +104,31 @@ class CandidateScorer:
         return storable([token.logprob for token in prompt if token.logprob is not None])
 
     async def _score_all(
-        self, request: Request, images: EncodedImages, route: str
+        self, request: Request, images: EncodedImages, route: str, calls: LogprobCalls
     ) -> tuple[list[list[float]], list[Token]]:
         """Return the token values of every candidate, and the scored prompt."""
         gap = "" if route == CHAT else separator(routes.prompt_text(request))
-        prompt = await self._calls.prompt(request, images, route)
-        scored = await asyncio.gather(
-            *(self._score_one(request, images, route, prompt, gap + choice) for choice in request.choices)
-        )
+        prompt = await calls.prompt(request, images, route)
+
+        async def score_one(choice: str) -> Continued:
+            async with self._slots:
+                return await calls.continued(request, images, route, prompt, gap + choice)
+
+        scored = await asyncio.gather(*map(score_one, request.choices))
         return [each.values() for each in scored], scored[0].prompt
 
-    async def _score_one(
-        self, request: Request, images: EncodedImages, route: str, prompt: list[Token], continuation: str
-    ) -> Continued:
-        async with self._slots:
-            return await self._calls.continued(request, images, route, prompt, continuation)
-
     async def _score_letters(
-        self, request: Request, images: EncodedImages, route: str
+        self, request: Request, images: EncodedImages, route: str, calls: LogprobCalls
     ) -> tuple[list[list[float]], list[Token]]:
-        _, _, tops = routes.read_generated(await self._calls.chat(routes.letters_request(request), images))
+        _, _, tops = routes.read_generated(await calls.chat(routes.letters_request(request), images))
         if not tops or not tops[0]:
             raise unreadable("the server left out top_logprobs")
         return [[value] for value in routes.letter_values(tops[0], request.choices)], []
+
+
+def fitting_routes(request: Request, forced: str | None = None) -> list[str]:
+    """Return the routes by which a request may be scored, in the order they are tried."""
+    return [route for route in ROUTES if _fits(route, request) and forced in (None, route)]
 
 
 def _fits(route: str, request: Request) -> bool:

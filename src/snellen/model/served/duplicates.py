@@ -15,6 +15,8 @@ NEAR_AN_END = 400
 ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,200})"')
 LAST_ID = re.compile(rb'"responseId"\s*:\s*"([^"\\]{1,200})"')
 """What an answer calls itself: OpenAI and Anthropic at its beginning, Gemini at its end."""
+REQUEST_ID = "x-amzn-requestid"
+"""Where Bedrock says it: its answers have no name."""
 
 
 class Recent:
@@ -48,10 +50,13 @@ class Copies:
         self._recent = Recent()
         self._repeating = False
 
-    def is_copy(self, body: bytes, seen: Recent, *, first: bool) -> bool:
-        """Tell whether an answer came before on its connection, whose ids are `seen`; then remember it."""
-        name = answer_id(body)
-        if name is None or self._repeating:
+    def is_copy(self, body: bytes, seen: Recent, *, first: bool, called: str = "") -> bool:
+        """Tell whether an answer came before on its connection, whose ids are `seen`; then remember it.
+
+        `called` is its id where a header says it.
+        """
+        name = answer_id(body) or called.encode()
+        if not name or self._repeating:
             return False
         self._repeating = first and name in self._recent
         copy = not first and name in seen

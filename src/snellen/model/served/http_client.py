@@ -31,7 +31,7 @@ PIECE = 2**20
 Body = Sequence[bytes]
 """A body in parts: head, image, tail."""
 
-PLAIN_URL = re.compile(r"https?://[\w.:\[\]-]+/[\w./:?=&+,;@~-]*", re.ASCII)
+PLAIN_URL = re.compile(r"https?://[\w.:\[\]-]+/(?:[\w./:?=&+,;@~-]|%[\dA-F]{2})*", re.ASCII)
 """An address that is sent as it is written."""
 
 

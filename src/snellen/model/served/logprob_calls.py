@@ -9,8 +9,10 @@ import msgspec
 
 from ...core.clock import Clock
 from ...core.protocols import EncodedImages
-from ...core.types import Request
+from ...core.types import Request, Usage
+from ..likelihood import ask_for_priors
 from ..providers.negotiation import Quirks
+from ..providers.token_counts import read_usage
 from . import logprob_routes as routes
 from .dialect import Dialect, build_body
 from .http_client import Body
@@ -45,10 +47,11 @@ class Continued(NamedTuple):
 
 
 class LogprobCalls:
-    """Asks one server for log-probabilities, by any route."""
+    """Asks one server for log-probabilities, by any route; `usages` are the counts of its answers so far."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
+        self.usages: list[Usage | None] = []
 
     async def say(self, request: Request, route: str, tokens: int) -> tuple[str, list[Token], list[list[Token]]]:
         """Return the server's own first words after a prompt, their values, and the likeliest in each place."""
@@ -81,7 +84,7 @@ class LogprobCalls:
     async def chat(self, request: Request, images: EncodedImages) -> Mapping[str, Any]:
         """Send a chat request as it is."""
         body = build_body(self._server.dialect, self._server.remote_name, request, images, self._server.quirks)
-        return await self._server.post("/chat/completions", body)
+        return self._counted(await self._server.post("/chat/completions", body))
 
     async def _complete(
         self, request: Request, images: EncodedImages, route: str, continuation: str
@@ -92,4 +95,20 @@ class LogprobCalls:
         return await self._post_text(body)
 
     async def _post_text(self, body: dict[str, Any]) -> Mapping[str, Any]:
-        return await self._server.post("/completions", (msgspec.json.encode(body),))
+        return self._counted(await self._server.post("/completions", (msgspec.json.encode(body),)))
+
+    def _counted(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
+        self.usages.append(read_usage(value.get("usage")))
+        return value
+
+
+def calls_of(request: Request, route: str) -> list[Request]:
+    """Return what is sent to score a request by a route, as far as its tokens matter: the prompt, then each candidate.
+
+    The same again after the prompt for priors, if there is one.
+    """
+    priors = calls_of(ask_for_priors(request), route) if request.likelihood.baseline else []
+    if route == routes.LETTERS:
+        return [routes.letters_request(request), *priors]
+    prompt = [] if route == ECHO else [routes.scoring_request(request, "")]
+    return [*prompt, *(routes.scoring_request(request, choice) for choice in request.choices), *priors]

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from ...core.errors import UsageError, did_you_mean
 from ...core.protocols import Capability, ImagePolicy
 from ...core.secret import Secret
-from ...core.types import Params, Request, Turn, Usage
+from ...core.types import Params, Request, Turn
 from ..options import ModelOptions
+from ..providers.token_counts import read_usage
 from .dialect import NO_NAMES, Picture, key_headers
 from .replies import Reply, choice_zero, expect_object, refuse_error, unreadable
 from .served_model import ServedModel
@@ -84,8 +83,9 @@ class OpenAI:
             text=_content(message.get("content")),
             reasoning=_thoughts(message),
             finish=choice.get("finish_reason"),
-            usage=_usage(value.get("usage")),
+            usage=read_usage(value.get("usage")),
             model=value.get("model"),
+            host=value.get("provider"),
             refusal=message.get("refusal") or (None if choice else _filtered(value)),
             choices=int(bool(choice)),
         )
@@ -94,8 +94,9 @@ class OpenAI:
         """Read one chunk of a streamed completion."""
         value = expect_object(value)
         refuse_error(value)
-        reply.usage = _usage(value.get("usage") or (value.get("x_groq") or {}).get("usage")) or reply.usage
+        reply.usage = read_usage(value.get("usage") or (value.get("x_groq") or {}).get("usage")) or reply.usage
         reply.model = value.get("model") or reply.model
+        reply.host = value.get("provider") or reply.host
         choice = _first_choice(value)
         reply.choices += bool(choice)
         reply.finish = choice.get("finish_reason") or reply.finish
@@ -174,45 +175,3 @@ def _take_delta(delta: Mapping[str, Any], reply: Reply) -> str | None:
         brought = "content" if text else brought
     reply.refusal = delta.get("refusal") or reply.refusal
     return brought
-
-
-class _Details(msgspec.Struct, frozen=True):
-    reasoning_tokens: int | None = None
-    cached_tokens: int | None = None
-    image_tokens: int | None = None
-    multimodal_tokens: dict[str, int] = {}
-
-
-class _Counts(msgspec.Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    prompt_tokens_details: _Details | None = None
-    completion_tokens_details: _Details | None = None
-    reasoning_tokens: int | None = None
-    cached_tokens: int | None = None
-    prompt_cache_hit_tokens: int | None = None
-
-
-_NONE = _Details()
-
-
-def _usage(value: Any) -> Usage | None:
-    if not isinstance(value, dict):
-        return None
-    try:
-        counts = msgspec.convert(value, _Counts, strict=False)
-    except msgspec.ValidationError:
-        return None
-    prompt, reply = counts.prompt_tokens_details or _NONE, counts.completion_tokens_details or _NONE
-    totals = counts.prompt_tokens, counts.completion_tokens
-    thought = _first(reply.reasoning_tokens, counts.reasoning_tokens)
-    cached = _first(prompt.cached_tokens, counts.cached_tokens, counts.prompt_cache_hit_tokens)
-    return Usage(*totals, thought, cached, _first(prompt.image_tokens, prompt.multimodal_tokens.get("image")))
-
-
-def _first(*counts: int | None) -> int | None:
-    """Return the first count that is told: servers put the same number in different places."""
-    for count in counts:
-        if count is not None:
-            return count
-    return None

@@ -17,12 +17,14 @@ from aiohttp.http import SERVER_SOFTWARE
 from ...core.errors import ModelError
 from ...core.types import FailureKind
 from .connection import Connection, Pool, Target, parse_url, request_head
-from .duplicates import Copies
+from .duplicates import REQUEST_ID, Copies
 from .http1 import REPLY_LIMIT, BadResponseError, Response, TooLargeError
 
 KEEP_ALIVE_S = 15.0
 SENT_ALWAYS = {"Accept": "*/*", "Accept-Encoding": "gzip, deflate", "User-Agent": SERVER_SOFTWARE}
 """What a session says of itself; both ways of asking say the same."""
+ROUTES = 256
+"""Heads that are kept; one that is signed is new for every request."""
 WINDOW_BITS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 
 
@@ -49,6 +51,8 @@ class Poster:
         key = (url, *headers.items())
         route = self._routes.get(key)
         if route is None:
+            if len(self._routes) >= ROUTES:
+                self._routes.clear()
             target, path = parse_url(url)
             route = self._routes[key] = target, request_head("POST", target, path, {**SENT_ALWAYS, **headers})
         target, head = route
@@ -115,7 +119,8 @@ class _Answer:
         """Unpack the answer, and look whether it is a copy before the connection rests: all after one is shifted."""
         content, encoding = b"".join(self.pieces), response.headers.get("content-encoding")
         self.content = unpack(content, encoding) if encoding else content
-        self.is_copy = self._copies.is_copy(self.content, self._connection.seen, first=self._connection.used == 1)
+        seen, first, called = self._connection.seen, self._connection.used == 1, response.headers.get(REQUEST_ID, "")
+        self.is_copy = self._copies.is_copy(self.content, seen, first=first, called=called)
         response.keep_alive = response.keep_alive and not self.is_copy
 
 

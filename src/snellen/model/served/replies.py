@@ -12,7 +12,7 @@ from ...core.clock import SystemClock
 from ...core.errors import ModelError
 from ...core.secret import Secret
 from ...core.types import FailureKind, Usage
-from ..providers.server_errors import MESSAGE_LIMIT, classify, describe_error, error_of
+from ..providers.server_errors import MESSAGE_LIMIT, classify, describe_error, error_of, read_error
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -59,6 +59,8 @@ class Reply(msgspec.Struct, gc=False):
     finish: str | None = None
     usage: Usage | None = None
     model: str | None = None
+    host: str | None = None
+    """Who of several hosts answered, where a gateway says it."""
     refusal: str | None = None
     choices: int = 0
     closed: bool = False
@@ -69,7 +71,7 @@ class Reply(msgspec.Struct, gc=False):
 
 def scrub_reply(reply: Reply, secrets: Iterable[Secret]) -> None:
     """Mask keys wherever a reply quotes them: some gateways echo what they were sent. A short key may be an answer."""
-    names = ("text", "reasoning", "finish", "model", "refusal")
+    names = ("text", "reasoning", "finish", "model", "host", "refusal")
     for secret in (secret for secret in secrets if not secret.is_placeholder):
         for name in names:
             if quoted := getattr(reply, name):
@@ -85,8 +87,20 @@ def decode_body(body: bytes) -> Any:
     try:  # Lone surrogates are legal in JSON's grammar and refused by strict decoders.
         return json.loads(body.decode("utf-8"))
     except (ValueError, UnicodeDecodeError, RecursionError):
+        refuse_login_page(body)
         start = body[:60].decode("utf-8", "replace")
         raise unreadable(f"the server's reply is not JSON ({problem}): {start!r}") from None
+
+
+def refuse_login_page(body: bytes) -> None:
+    """Raise if a page wants somebody to log in: a network or a company's proxy answered, and will again."""
+    if body.lstrip()[:1] != b"<":
+        return
+    asks = " login" if b'type="password"' in body else ""
+    page = read_error(200, body)
+    error = classify(page._replace(whole=page.whole + asks), {}, b"", _NO_CLOCK)
+    if error.kind is FailureKind.AUTH:
+        raise error
 
 
 def read_safely(parse: Callable[P, T], *values: P.args, **options: P.kwargs) -> T:
@@ -134,6 +148,16 @@ def choice_zero(rows: Any) -> dict[str, Any]:
             refuse_error(row)
             return expect_object(row)
     return {}
+
+
+def without_error(value: Any) -> Mapping[str, Any]:
+    """Return a scored reply; one that was given up holds numbers of another text than was asked for."""
+    whole = expect_object(value)
+    refuse_error(whole)
+    choice = choice_zero(whole.get("choices") or [{}])
+    if str(choice.get("finish_reason")).lower() in GAVE_UP:
+        raise told_error(f"it gave the reply up ({choice['finish_reason']})")
+    return whole
 
 
 def expect_object(value: Any) -> dict[str, Any]:

@@ -19,8 +19,10 @@ from ...core.text import clean_text
 from ...core.types import FailureKind, Prediction, Request, Timing
 from ..options import ModelOptions
 from ..providers.constraints import constraint_of, unwrapped, with_marks
+from ..providers.listings import read_listing
 from ..providers.negotiation import REFUSED_BY, Quirks
 from ..providers.reasoning import merge_fields, reasoning_fields
+from ..providers.reply_watch import LIMITS, ReplyWatch
 from ..providers.server_errors import status_error
 from .addresses import split_address, trim_address
 from .candidate_scorer import CandidateScorer
@@ -30,24 +32,12 @@ from .http_client import AiohttpClient, Body, HttpClient
 from .key_ring import KeyRing
 from .pacer import Pacer
 from .post import HttpResponse
-from .replies import (
-    GAVE_UP,
-    Reply,
-    check_reply,
-    check_streamed,
-    choice_zero,
-    decode_body,
-    expect_object,
-    read_safely,
-    refuse_error,
-    scrub_reply,
-    told_error,
-)
+from .replies import Reply, check_reply, check_streamed, decode_body, read_safely, scrub_reply, without_error
 
 VERSION = "/v1"
+DEPLOYMENTS = frozenset({"azure", "litellm"})
+"""Where the name of a model is one that its users gave it, or is changed on its way."""
 STOPS = frozenset({"stop", "stop_sequences", "stopSequences"})
-TELLING = ("root", "parent", "owned_by", "max_model_len", "version")
-"""What an entry of /models says of a checkpoint; its date and its permissions are new each time."""
 
 
 class ServedModel:
@@ -75,6 +65,7 @@ class ServedModel:
         )
         self._keys = KeyRing(options, dialect.key_variable)
         self._pacer = Pacer(options.clock)
+        self._watch = ReplyWatch(name, named=dialect.provider not in DEPLOYMENTS)
         base_url = options.base_url or os.environ.get(f"{dialect.provider.upper()}_BASE_URL") or dialect.default_url
         address, self._password = split_address(base_url)
         self._http: HttpClient = http or AiohttpClient()
@@ -145,7 +136,7 @@ class ServedModel:
     async def post(self, path: str, body: Body) -> Mapping[str, Any]:
         """Send a body to a path under the server's address and return the JSON object it answers with."""
         response = await self._http.send(self._base_url + path, body, self._headers, None)  # the engine keeps the time
-        return read_safely(_without_error, decode_body(self._body_of(response)))
+        return read_safely(without_error, decode_body(self._body_of(response)))
 
     async def check(self) -> None:
         """Raise if the server cannot be reached, refuses the key, or lists its models without this one."""
@@ -166,7 +157,7 @@ class ServedModel:
                 response = below
         if response.status == 401:
             raise self.scrubbed(status_error(401, response.headers, response.body, self.clock))
-        return _listed_models(response.body) if response.status == 200 else {}
+        return read_listing(decode_body(response.body)) if response.status == 200 else {}
 
     async def _list_models(self, address: str) -> HttpResponse:
         try:
@@ -207,7 +198,23 @@ class ServedModel:
             reply.text = cut_at_stop(reply.text, request.params.stop)
         if reply.text and self._options.constrain == "options":
             reply.text = unwrapped(reply.text)
+        limit = self._limit_of(request)
+        self._watch.look_at(request, reply.usage, limit, model=reply.model, host=reply.host)
+        if limit is not None and "limit" in self._watch.said:
+            self.quirks.take_back_limit(limit)
         return _to_prediction(request, reply, timing, images, self.adjusted)
+
+    def _limit_of(self, request: Request) -> int | None:
+        """Return the most tokens a reply may have, room to reason included; None where nothing limits it."""
+        params = request.params
+        given = [limit for name in LIMITS if isinstance(limit := (params.extra_body or {}).get(name), int)]
+        limit = next(iter(given), params.max_tokens or self.dialect.default_limit)
+        return limit and limit + (self._reasoning.room if self._reasoning else 0)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What replies showed of the server that its users should know."""
+        return tuple([self._without_secrets(text) for text in self._watch.said.values()])
 
     @property
     def adjusted(self) -> tuple[str, ...]:
@@ -309,9 +316,10 @@ class ServedModel:
         url = self._address(stream=True)
         timeout_s = request.params.timeout_s or self._options.timeout_s
         async with self._http.stream(url, body, self._headers, timeout_s) as response:
-            if response.status != 200:
+            if response.status != 200 or "text/html" in response.headers.get("Content-Type", ""):
                 answer = b"".join([chunk async for chunk in response.chunks])
-                raise status_error(response.status, response.headers, answer, self.clock)
+                whole = self._body_of(HttpResponse(response.status, response.headers, answer))
+                return self._read_reply(whole), Timing(sent, self.clock.monotonic())
             self._pacer.note(response.headers)
             return await self._collect(response.chunks, sent)
 
@@ -364,6 +372,11 @@ def cut_at_stop(text: str, stops: Sequence[str]) -> str:
     return text[: min(ends)] if ends else text
 
 
+def _detail_of(reply: Reply) -> dict[str, Any]:
+    told = {"model": reply.model} if reply.model else {}
+    return told | {"host": reply.host} if reply.host else told
+
+
 def _to_prediction(
     request: Request, reply: Reply, timing: Timing | None, images: EncodedImages, adjusted: Sequence[str]
 ) -> Prediction:
@@ -375,24 +388,5 @@ def _to_prediction(
         timing=timing,
         finish=reply.finish,
         images=tuple([images[image].sent for turn in request.messages for image in turn.images]),
-        detail=({"model": reply.model} if reply.model else {}) | ({"adjusted": adjusted} if adjusted else {}),
+        detail=_detail_of(reply) | ({"adjusted": adjusted} if adjusted else {}),
     )
-
-
-def _without_error(value: Any) -> Mapping[str, Any]:
-    """Return a scored reply; one that was given up holds numbers of another text than was asked for."""
-    whole = expect_object(value)
-    refuse_error(whole)
-    choice = choice_zero(whole.get("choices") or [{}])
-    if str(choice.get("finish_reason")).lower() in GAVE_UP:
-        raise told_error(f"it gave the reply up ({choice['finish_reason']})")
-    return whole
-
-
-def _listed_models(body: bytes) -> dict[str, dict[str, Any]]:
-    """Return what a server says of each of its models and does not change from one question to the next."""
-    value = decode_body(body)
-    rows = value.get("data") or value.get("models") if isinstance(value, dict) else None
-    rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    named = {str(row.get("id") or row.get("name") or "").removeprefix("models/"): row for row in rows}
-    return {name: {key: row[key] for key in TELLING if row.get(key) is not None} for name, row in named.items() if name}

@@ -89,7 +89,7 @@ def render_report(
         results = results or read_results(reader, header)
         budget = Budget(picture_bytes)
         tasks = [_overview(reader, task, results, gathered.get(task.name)) for task in header.tasks]
-        parts: list[Child] = [_masthead(header, results), _warning(results)]
+        parts: list[Child] = [_masthead(header, results), *_warnings(results)]
         notes, problem = _notes(folder)
         parts += [problem]
         parts += [summary_table(tasks)] if len(tasks) > 1 else []
@@ -133,11 +133,13 @@ def _masthead(header: RunHeader, results: Results) -> Html:
     return tag("header", draw.logo(), title, class_="masthead")
 
 
-def _warning(results: Results) -> Html | None:
-    if results["status"]["complete"]:
-        return None
-    words = "This run is not finished: numbers below are of the trials stored so far. The same command continues it."
-    return tag("p", words, class_="notice", role="note")
+def _warnings(results: Results) -> Iterator[Html]:
+    """Yield what a reader must know before the numbers: that there are more to come, and what the server did."""
+    words = list(results["run"].get("warnings", ()))
+    words += [f"Sent otherwise than asked: {change}" for change in results["run"].get("adjusted", ())]
+    if not results["status"]["complete"]:
+        words[:0] = ["This run is not finished: numbers below are of the trials so far. The same command continues it."]
+    yield from (tag("p", text, class_="notice", role="note") for text in words)
 
 
 def task_sections(
