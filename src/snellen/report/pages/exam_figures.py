@@ -152,6 +152,25 @@ def field_map(result: Result) -> Html:
     return svg(shapes, size * 5, size * 5, words)
 
 
+def turned_shares(turns: Mapping[str, Result]) -> Html:
+    """Draw the share of letters read at every quarter turn with its interval."""
+    left, right, shapes = 52.0, 250.0, list[Html]()
+    share = Axis("", 0.0, 1.0)
+    for tick in (0.0, 0.5, 1.0):
+        at = share.at(tick, left, right)
+        shapes.append(tag("line", x1=at, x2=at, y1=6, y2=36 * len(turns), class_="axis"))
+        shapes.append(_text(f"{tick:g}", at, 36 * len(turns) + 14, 10, "middle"))
+    for number, (turn, one) in enumerate(turns.items()):
+        y = 22 + 34 * number
+        ends = [share.at(end, left, right) for end in one["ci95"]]
+        words = tag("title", f"{turn}°: {one['share']:.0%} of the letters of {one['rows']} rows")
+        shapes.append(_text(f"{turn}°", left - 8, y + 4, 12, "end", "ink"))
+        shapes.append(tag("line", x1=ends[0], x2=ends[1], y1=y, y2=y, class_="span"))
+        shapes.append(tag("circle", words, cx=share.at(one["share"], left, right), cy=y, r=4.5, class_="dot halo"))
+        shapes.append(_text(str(one["verdict"]), right + 10, y + 4, 11))
+    return svg(shapes, 340, 36 * len(turns) + 22, "Share of letters read at every quarter turn")
+
+
 def colour_plane(result: Result) -> Html:
     """Draw the a*b* plane in its colours with the ellipse of thresholds."""
     ellipse, middle, reach = result["ellipse"], 130, 32.0

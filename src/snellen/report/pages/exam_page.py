@@ -121,6 +121,8 @@ def _maps(exam: Mapping[str, Any]) -> list[Child]:
         shown.append(_figure("Picture size", figures.hinge(exam["resolution"])))
     if "factor" in tests.get("field", {}):
         shown.append(_figure("Visual field", figures.field_map(tests["field"])))
+    if "turns" in tests.get("quarter-turns", {}):
+        shown.append(_figure("Quarter turns", figures.turned_shares(tests["quarter-turns"]["turns"])))
     if "ellipse" in tests.get("colour", {}):
         shown.append(_figure("Colour", figures.colour_plane(tests["colour"])))
     if "numbers" in tests.get("count", {}):
