@@ -47,7 +47,7 @@ class Observer:
         if self.refuses(sample):
             raise ModelError(FailureKind.PAYLOAD, "too many pictures or pixels", status=400)
         text = self.answer(sample)
-        return Prediction(request.key, text=text, usage=Usage(100, 10), finish="stop")
+        return Prediction(request.key, text=text, usage=Usage(self.traits.get("tokens", 100), 10), finish="stop")
 
     async def check(self) -> None:
         pass
