@@ -53,12 +53,27 @@ def statistics(picture: bytes) -> list[float]:
 
 
 def metadata(picture: bytes) -> list[float]:
-    """Return what a file says of itself besides its pixels: size, mode, entries, and how many parts it is made of."""
+    """Return what a file says of itself besides its pixels: size, mode, entries, and of how many parts it is made.
+
+    The length of what fills a file up is left out: it is the size of the packed pixels.
+    """
     with PIL.Image.open(io.BytesIO(picture)) as image:
-        named = [len(image.info), *(float(len(str(value))) for _, value in sorted(image.info.items()))][:8]
-        facts = [image.width, image.height, len(image.getbands()), len(image.getexif()), *named]
-    parts = [picture.count(name) for name in (b"IDAT", b"tEXt", b"iCCP", b"snPd", b"\xff\xe1", b"\xff\xed")]
-    return [float(value) for value in (*facts, *[0.0] * (12 - len(facts)), *parts)]
+        named = [float(len(str(value))) for _, value in sorted(image.info.items())][:8]
+        facts = [image.width, image.height, len(image.getbands()), len(image.getexif()), len(image.info), *named]
+        kind = image.format
+    parts = png_parts(picture) if kind == "PNG" else [picture.count(bytes((255, mark))) for mark in (0xE1, 0xED, 0xFE)]
+    return [float(value) for value in (*facts, *[0.0] * (13 - len(facts)), *parts)]
+
+
+def png_parts(picture: bytes) -> list[int]:
+    """Return how many chunks a PNG has of each kind, and how long those are that hold neither pixels nor padding."""
+    at, names, other = 8, list[bytes](), 0
+    while at < len(picture):
+        length, name = int.from_bytes(picture[at : at + 4], "big"), picture[at + 4 : at + 8]
+        names.append(name)
+        other += length if name not in (b"IDAT", b"snPd") else 0
+        at += 12 + length
+    return [len(names), names.count(b"IDAT"), other]
 
 
 def classes(name: str, stimulus: Stimulus) -> Sequence[str]:

@@ -15,7 +15,7 @@ from .board import Board, lay, row_ink
 from .exam_trials import Outcome
 from .fixed import FixedCourse, fixed_head
 from .plate import Bench, Reading, Stimulus
-from .plates.row_plates import INK, RowTest, font_of, grey, legible, random_row
+from .plates.row_plates import INK, LARGEST, RowTest, font_of, grey, legible, random_row, varied
 from .procedure import MEASURED, OPEN
 from .reply_reading import read_row
 
@@ -40,7 +40,8 @@ class TurnedRow(RowTest):
     def draw(self, level: float, answer: str, draw: random.Random, bench: Bench) -> Stimulus:
         """Draw the row turned exactly, anywhere on the canvas."""
         turn = TURNS[int(answer or 0) % len(TURNS)]
-        text, height = random_row(self.script, self.card.glyphs, draw), legible(bench)
+        text = random_row(self.script, self.card.glyphs, draw)
+        height = varied(legible(bench), LARGEST, draw)
         ink = row_ink(text, height, script=self.script, font=font_of(self.script))
         width, tall = self.card.canvas
         board = Board(width, tall)
