@@ -3,7 +3,7 @@
     python benchmarks/exam_sheet.py -o docs/screenshots/exam-stimuli.png
 
 Under each stimulus: its level as drawn, and the right answer. Pictures larger than a cell are made smaller, so that the
-hardest levels of large canvases cannot be made out here; a tenth of the canvas would.
+hardest levels of large canvases cannot be made out here.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from snellen.sight.cards import exam_cards, eye_test
 from snellen.sight.plate import Bench, Stimulus
 
 CELL, GAP, TEXT, NAME, LEVELS, ACROSS = 132, 8, 13, 104, 5, 2
-SIZE = 11
+SIZE, GREEK = 11, 0x370
 PIL.Image.MAX_IMAGE_PIXELS = 64 * 2**20
 
 
 def label_font(words: str) -> PIL.ImageFont.FreeTypeFont | PIL.ImageFont.ImageFont:
-    """Return a font that has every letter of a label: the built-in one draws boxes for Chinese characters."""
-    if any(ord(letter) >= 0x2E80 for letter in words):
+    """Return a font that has every letter of a label: the built-in one draws boxes for Greek and Chinese letters."""
+    if any(ord(letter) >= GREEK for letter in words):
         return PIL.ImageFont.truetype(find_cjk_font(), SIZE)
     return PIL.ImageFont.load_default(SIZE)
 
@@ -42,7 +42,7 @@ def stimuli_of(name: str) -> list[Stimulus]:
     drawn = []
     for number in range(LEVELS):
         level = axis.level(start + (end - start) * number / (LEVELS - 1))
-        answers = test.card.answers or [str(place) for place in range(0, 25, 6)]
+        answers = test.card.answers or [str(place) for place in range(0, 35, 7)]
         answer = answers[number % len(answers)]
         drawn.append(test.draw(level, answer, random.Random(f"sheet {name} {number}"), Bench()))
     return drawn
