@@ -47,7 +47,7 @@ class Observer:
         if self.refuses(sample):
             raise ModelError(FailureKind.PAYLOAD, "too many pictures or pixels", status=400)
         text = self.answer(sample)
-        return Prediction(request.key, text=text, usage=Usage(100, 10), finish="stop")
+        return Prediction(request.key, text=text, usage=Usage(self.traits.get("tokens", 100), 10), finish="stop")
 
     async def check(self) -> None:
         pass
@@ -96,6 +96,8 @@ class Observer:
     def seen(self, test: str, sample: Sample) -> float:
         """Return how likely the stimulus is seen: a normal ogive in the logarithm of its level."""
         card, level = exam_cards()[test], float(str(sample.tags["level"]))
+        if test == "quarter-turns":
+            return float(self.traits.get("turned", {}).get(f"{level:.0f}", 1.0))
         threshold = self.truth.get(test, CANVAS_ACUITY)
         if test.startswith("resolution-") or test == "field":
             threshold = CANVAS_ACUITY * self.loss(card.canvas)

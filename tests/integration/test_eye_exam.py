@@ -252,3 +252,17 @@ def test_wrong_settings_are_refused_by_name(tmp_path: Path) -> None:
     ):
         with pytest.raises(UsageError, match=words):
             sit(tmp_path / "run", Observer(), **settings)
+
+
+def test_each_quarter_turn_is_judged_by_itself(tmp_path: Path) -> None:
+    turned = {"90": 0.05, "180": 0.99, "270": 0.05}
+    result = sit(tmp_path / "run", Observer(turned=turned), mode="quick", tests=("quarter-turns",))
+    found = found_in(result)["quarter-turns"]
+    assert {turn: one["verdict"] for turn, one in found["turns"].items()} == {
+        "90": "not read",
+        "180": "read",
+        "270": "not read",
+    }
+    assert found["trials"] == 24 and all(one["rows"] == 8 for one in found["turns"].values())
+    page = (result.folder / "prescription.html").read_text("utf-8")
+    assert "not read at 90° and 270°" in page and "Share of letters read at every quarter turn" in page

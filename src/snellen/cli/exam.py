@@ -26,9 +26,11 @@ Examples:
   snellen exam --model openai/NAME --base-url http://localhost:8000/v1 --quick
   snellen exam --model reader --tests acuity,contrast --fine
   snellen exam compare runs/exam-a runs/exam-b
+  snellen exam compare runs/low runs/high --price 2.5,10
 """
 BUDGET = "At most so many paid requests (2000), tokens (3e6 tokens) or money (5 euro, with --price)."
 TESTS = "Only these: acuity,contrast,resolution,… (what they need comes along)."
+PRICES = "Price of a million input and output tokens: once for all exams, or once for each in their order."
 UNTIL = "Half width of every interval in ln units: 0.15 is -14/+16 %.  [default: by mode]"
 SETTINGS = add_options(
     click.option("--model", help="provider/name: openai/NAME, reader, hf/NAME, plugin/NAME …"),
@@ -105,20 +107,27 @@ class TestLines:
 
 
 @exam.command("compare")
-@click.argument("first", type=options.FOLDER)
-@click.argument("second", type=options.FOLDER)
+@click.argument("folders", nargs=-1, required=True, type=options.FOLDER)
+@repeated("--price", "prices", metavar="IN,OUT", help=PRICES)
 @options.MACHINE
-def exam_compare(first: Path, second: Path, as_json: bool) -> None:
-    """Say which thresholds of two exams differ beyond noise: ratios with intervals, Holm over all tests."""
-    from ..api.look.exams import compare_exams
-    from ..report.exam_terminal import comparison_lines
+def exam_compare(folders: tuple[Path, ...], prices: tuple[str, ...], as_json: bool) -> None:
+    """Say which thresholds of two exams differ beyond noise: ratios with intervals, Holm over all tests.
 
-    compared = compare_exams(first, second)
+    With --price, of two or more: the cheapest setting within a point of the best.
+    """
+    from ..api.look.exam_prices import price_exams
+    from ..api.look.exams import compare_exams
+    from ..report.exam_terminal import comparison_lines, price_lines
+
+    if len(folders) != 2 and not prices:
+        raise UsageError(f"{len(folders)} exams: name two of them, or two and more with --price IN,OUT")
+    priced = price_exams(folders, prices) if prices else None
+    compared = compare_exams(folders[0], folders[1]) if len(folders) == 2 else {}
     if as_json:
-        print_json(compared)
+        print_json(compared | ({"price": priced} if priced else {}))
         return
-    for line in comparison_lines(compared):
-        click.echo(line)
+    for line in (*(comparison_lines(compared) if compared else ()), *(price_lines(priced) if priced else ())):
+        click.echo(show_text(line))
 
 
 def make_exam_settings(price: str | None, **flags: Any) -> tuple[ExamSettings, RunSettings]:

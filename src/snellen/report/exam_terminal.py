@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import PurePath
 from typing import Any
 
 from ..engine.state import RunState
+from ..model.providers.prices import money
 from ..sight.advice import say
 from .pages.exam_figures import ease, verdict_words
 
@@ -69,6 +71,24 @@ def comparison_lines(compared: Mapping[str, Any]) -> Iterator[str]:
         star = "*" if row["differs"] else " "
         span = f"{row['ci95'][0]:.2f} – {row['ci95'][1]:.2f}"
         yield f" {name:17s} {row['a']:>14s} {row['b']:>14s} {row['ratio']:>17.2f}{star}   {span:<17s} {row['p']:.3g}"
+
+
+def price_lines(priced: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the settings with their points and what they cost, the cheapest first, and what follows."""
+    yield f" {priced['summary']}"
+    yield f" {'exam':24s} {'points':>7s}   {'95 %':<13s} {'1,000 requests':>14s}   behind the best"
+    marks = {priced["cheapest"]: "← cheapest within a point", priced["best"]: "← best"}
+    if priced["cheapest"] == priced["best"]:
+        marks = {priced["best"]: "← best, and cheapest within a point"}
+    for number, one in sorted(enumerate(priced["settings"]), key=lambda pair: pair[1]["cost_of_1000_requests"]):
+        span = f"{one['ci95'][0]:.1f} – {one['ci95'][1]:.1f}"
+        gap = f"{one['behind']:.1f} [{one['behind_ci95'][0]:.1f}, {one['behind_ci95'][1]:.1f}] {one['verdict']}"
+        cost = money(one["cost_of_1000_requests"])
+        name = PurePath(one["folder"]).name
+        yield f" {name:24s} {one['points']:>7.1f}   {span:<13s} {cost:>14s}   {gap} {marks.get(number, '')}".rstrip()
+    yield f" {priced['point']}: {', '.join(priced['tests'])}"
+    for name, why in priced["left_out"].items():
+        yield f" left out: {name}: {why}"
 
 
 def _duration(seconds: float) -> str:

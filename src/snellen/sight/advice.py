@@ -14,6 +14,7 @@ from ..core.config import convert, read_config_file
 from .plate import fill
 from .plates.row_plates import jpeg_quality_of
 from .procedure import FLOOR, MEASURED, OPEN
+from .turns import turn_words
 
 SETTLED = 2.5
 """A bound so many times away from its median decides nothing yet."""
@@ -143,6 +144,8 @@ def words_of(result: Mapping[str, Any]) -> dict[str, Any]:
         words["mirrored_percent"] = f"{100 * result['mirrored']['share']:.0f}"
     if result.get("line"):
         words |= {"line": result["line"]["name"], "line_factor": say(result["line"]["factor"])}
+    if "turns" in result:
+        words["turns"] = turn_words(result["turns"])
     if "frame" in result:
         words |= {"frame": result["frame"], "target": math.ceil(2 * result["q95_px"])}
     return words

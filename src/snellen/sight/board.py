@@ -24,6 +24,9 @@ LEVEL = 1
 PAD = b"snPd"
 """A private chunk that decoders skip: pictures of one test all get the same size on disk."""
 
+JFIF, APP15 = b"\xff\xe0", b"\xff\xef"
+"""The first segment of a JPEG, and one that no decoder has a use for."""
+
 Coverage = NDArray[np.float32]
 Point = tuple[float, float]
 Colour = tuple[float, float, float]
@@ -96,10 +99,10 @@ class Board:
         return padded(encode_png(self.pixels), pad_to)
 
 
-def encode_png(pixels: NDArray[np.uint8]) -> bytes:
+def encode_png(pixels: NDArray[np.uint8], level: int = LEVEL) -> bytes:
     """Return code values as a PNG without metadata."""
     file = io.BytesIO()
-    PIL.Image.fromarray(pixels).save(file, "PNG", compress_level=LEVEL)
+    PIL.Image.fromarray(pixels).save(file, "PNG", compress_level=level)
     return file.getvalue()
 
 
@@ -110,6 +113,15 @@ def padded(png: bytes, pad_to: int) -> bytes:
     body = PAD + bytes(-(len(png) + 12) % pad_to)
     chunk = (len(body) - 4).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")
     return png[:-12] + chunk + png[-12:]
+
+
+def padded_jpeg(jpeg: bytes, pad_to: int) -> bytes:
+    """Return a JPEG whose size is a multiple of `pad_to` (at most 65,000) bytes, by a segment that decoders skip."""
+    if not pad_to:
+        return jpeg
+    length = -(len(jpeg) + 4) % pad_to
+    after = 4 + int.from_bytes(jpeg[4:6], "big") if jpeg[2:4] == JFIF else 2
+    return jpeg[:after] + APP15 + (length + 2).to_bytes(2, "big") + bytes(length) + jpeg[after:]
 
 
 class Ink(NamedTuple):

@@ -12,6 +12,7 @@ from ..core.errors import UsageError, not_among
 from ..core.registry import Registry
 from .plate import Card, EyeTest
 from .plates import mark_plates, panels, row_plates, scenes
+from .turns import TurnedRow
 
 PLATES: dict[str, Any] = {
     "rows": row_plates.RowTest,
@@ -29,6 +30,7 @@ PLATES: dict[str, Any] = {
     "locating": scenes.Locating,
     "field": scenes.FieldTest,
     "held": scenes.Held,
+    "turned": TurnedRow,
 }
 MODES = ("quick", "standard", "fine")
 KIND = "eye-test"

@@ -1,12 +1,14 @@
-"""Tests of a fixed number of trials: places to be told, and letters all over a large canvas."""
+"""Tests of a fixed number of trials: places to be told, letters all over a large canvas, rows turned by quarters."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ..core.ids import rng
-from .exam_trials import SEARCH, WORDINGS, Outcome, Planned, wordings_of
+from .exam_trials import SEARCH, WORDINGS, Outcome, Planned, count_outcomes, wordings_of
 from .plate import Bench, EyeTest
+from .procedure import OPEN
 
 LOCATE_TRIALS = 40
 FIELD_TRIALS = {"quick": 75, "standard": 150, "fine": 300}
@@ -48,3 +50,13 @@ class FixedCourse:
         if outcomes and all(outcome.reading is None for outcome in outcomes):
             self._over = True
             self.reason = f"all {len(outcomes)} trials of a round failed: {outcomes[-1].failure}"
+
+
+def fixed_head(course: FixedCourse) -> dict[str, Any]:
+    """Return what exam.json says of every test without a threshold: words, counts, what failed, and no figure yet."""
+    card, counts = course.test.card, count_outcomes(course.outcomes)
+    own = {name: getattr(counts, name) for name in ("trials", "right", "wrong", "no_answer", "failed")}
+    failed = [outcome.failure for outcome in course.outcomes if outcome.reading is None]
+    refused = {"trials": len(failed), "why": failed[-1]} if failed else None
+    head: dict[str, Any] = {"title": card.title, "unit": card.unit, "about": card.about, "verdict": OPEN, "value": None}
+    return head | {"ci95": None, "reason": course.reason, "refused": refused, "levels": []} | own

@@ -23,6 +23,7 @@ from .plates.scenes import CELLS, Locating
 from .procedure import Rules, rules_for
 from .result import result_of_both, threshold_result
 from .special import field_result, locate_result
+from .turns import TURN_TRIALS, TURNS, TurnedRow, turns_result
 
 PREFIX = "exam-"
 """How the tasks of an exam are named in its run."""
@@ -119,6 +120,8 @@ class Sitting:
             return FixedCourse(name, test, seed, places=LOCATE_TRIALS, trials=LOCATE_TRIALS)
         if test.card.plate == "field":
             return FixedCourse(name, test, seed, places=CELLS * CELLS, trials=FIELD_TRIALS[mode])
+        if isinstance(test, TurnedRow):
+            return FixedCourse(name, test, seed, places=len(TURNS), trials=TURN_TRIALS[mode])
         rules = rules_of_test(name, test.card, mode, self.order.half_width)
         return ThresholdCourse(name, test, seed, rules, blanks=mode != "quick")
 
@@ -261,9 +264,11 @@ class Sitting:
         if isinstance(course, ThresholdCourse):
             second = self._again.get(name)
             return threshold_result(course) if second is None else result_of_both(course, second)
-        assert isinstance(course, FixedCourse)  # noqa: S101 - there is no third kind
+        assert isinstance(course, FixedCourse)  # noqa: S101 - there is no third kind of course
         if isinstance(course.test, Locating):
             return locate_result(course)
+        if isinstance(course.test, TurnedRow):
+            return turns_result(course)
         return field_result(course, self.results.get(course.test.card.needs[0], {}))
 
 

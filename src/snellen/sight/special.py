@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from .exam_trials import Outcome, count_outcomes, generator
+from .exam_trials import Outcome, generator
 from .field_lines import Evenness
 from .fits import RESIZED, Frame, fit_field, fit_frame, fit_hinge
-from .fixed import FixedCourse
+from .fixed import FixedCourse, fixed_head
 from .plate import Reading
 from .plates.scenes import CELLS
 from .procedure import FLOOR, MEASURED, OPEN, UNEVEN
@@ -30,18 +30,9 @@ AGREE = 0.3
 """Two witnesses of one size agree when they differ by less than this in the logarithm."""
 
 
-def _common(course: FixedCourse) -> dict[str, Any]:
-    card, counts = course.test.card, count_outcomes(course.outcomes)
-    own = {name: getattr(counts, name) for name in ("trials", "right", "wrong", "no_answer", "failed")}
-    failed = [outcome.failure for outcome in course.outcomes if outcome.reading is None]
-    refused = {"trials": len(failed), "why": failed[-1]} if failed else None
-    head: dict[str, Any] = {"title": card.title, "unit": card.unit, "about": card.about, "verdict": OPEN, "value": None}
-    return head | {"ci95": None, "reason": course.reason, "refused": refused, "levels": []} | own
-
-
 def locate_result(course: FixedCourse) -> dict[str, Any]:
     """Return the frame of coordinates and the errors in it."""
-    result = _common(course)
+    result = fixed_head(course)
     told = [o for o in course.outcomes if o.reading is not None and "said" in o.reading.detail]
     if len(told) < LEAST_ANSWERS:
         word = FLOOR if course.outcomes else OPEN
@@ -73,7 +64,7 @@ def _frame_figures(frame: Frame) -> dict[str, Any]:
 
 def field_result(course: FixedCourse, needed: Mapping[str, Any]) -> dict[str, Any]:
     """Return how much larger letters must be in each part of the canvas."""
-    result = _common(course)
+    result = fixed_head(course)
     told = [o for o in course.outcomes if o.reading is not None]
     if len(told) < LEAST_ANSWERS or needed.get("value") is None:
         return result | {"reason": course.reason or "the acuity of this canvas is not known"}

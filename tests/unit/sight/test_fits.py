@@ -162,6 +162,7 @@ def test_every_rule_speaks_of_a_test_there_is_and_of_words_there_are() -> None:
         "frame": "pixels",
         "q95_px": 12.0,
         "line": {"name": "border", "factor": 1.4},
+        "turns": {"90": {"verdict": "not read"}},
     }
     words = words_of(everything)
     for rule in advice_rules():

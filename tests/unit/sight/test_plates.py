@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import io
+import math
 import random
 
 import PIL.Image
 import pytest
 
 from snellen.core.errors import ConfigError
-from snellen.sight.board import Board, Ink, encode_png, lay, padded
+from snellen.sight.board import Board, Ink, encode_png, lay, padded, padded_jpeg
 from snellen.sight.cards import chosen_tests, exam_cards, eye_test
 from snellen.sight.plate import Axis, Bench
-from snellen.sight.plates.row_plates import jpeg_quality_of, jpeg_scale_of, random_row
+from snellen.sight.plates.row_plates import jpeg_quality_of, jpeg_scale_of, random_row, varied_level
 
 BENCHES = (Bench(), Bench(2.5, 4.0, 12.0), Bench(40.0, 52.0, 3.0))
 LARGE = ("resolution-1792", "resolution-3584", "resolution-wide", "resolution-tall", "page")
@@ -107,3 +108,52 @@ def test_rows_spell_no_words_and_jpeg_scales_go_back() -> None:
     rows = [random_row("letters", 8, random.Random(seed)) for seed in range(300)]
     assert not any("ROCK" in row or "DOCK" in row or "CORD" in row for row in rows)
     assert [jpeg_quality_of(jpeg_scale_of(quality)) for quality in (10, 50, 75, 95)] == [10, 50, 75, 95]
+
+
+ROWS = (
+    "acuity",
+    "digits",
+    "words",
+    "contrast",
+    "crowding",
+    "rotation",
+    "quarter-turns",
+    "blur",
+    "noise",
+    "jpeg",
+    "field",
+)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_of_one_plan_are_drawn_in_many_heights_so_that_their_ink_does_not_tell_their_letters(name: str) -> None:
+    test, level = eye_test(name), levels(name, 5)[2]
+    drawn = [test.draw(level, str(seed), random.Random(seed), Bench(8.0, 10.0)) for seed in range(12)]
+    heights = [float(stimulus.detail["height_px"]) for stimulus in drawn]
+    assert max(heights) / min(heights) > 1.1 and len(set(heights)) > 4
+    if name in ("acuity", "digits", "words"):
+        assert heights == [pytest.approx(stimulus.level, abs=1e-3) for stimulus in drawn], "the level is the one drawn"
+
+
+def test_a_varied_level_stays_on_the_grid_and_below_the_easiest() -> None:
+    for level in (2.0, 20.0, 50.0, 52.0):
+        for seed in range(50):
+            moved = varied_level(level, 52.0, random.Random(seed))
+            steps = math.log(moved / level) / 0.02
+            assert moved <= 52.0 + 1e-9 and abs(steps - round(steps)) < 1e-6 and abs(steps) < 14.5
+
+
+def test_a_grating_packs_to_as_many_bytes_whichever_way_it_runs() -> None:
+    test = eye_test("grating-8")
+    pictures = [test.draw(1.0, answer, random.Random(3), Bench()).pictures[0] for answer in test.card.answers]
+    assert len({len(picture) for picture in pictures}) == 1
+    assert not any(b"snPd" in picture for picture in pictures), "what fills a file up would tell how well it packs"
+
+
+def test_a_padded_jpeg_is_the_same_picture() -> None:
+    file = io.BytesIO()
+    PIL.Image.effect_noise((120, 80), 60).convert("RGB").save(file, "JPEG", quality=60)
+    large = padded_jpeg(file.getvalue(), 32768)
+    assert len(large) == 32768
+    opened = PIL.Image.open(io.BytesIO(large))
+    assert opened.tobytes() == PIL.Image.open(file).tobytes() and "comment" not in opened.info

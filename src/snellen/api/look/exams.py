@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from ...core.errors import DataError, UsageError
+from ...report.exam_file import stored_exam
 from ...report.pages.exam_figures import verdict_words
 from ...sight.advice import say
 from ...stats.intervals import holm
@@ -19,14 +19,10 @@ LEVEL = 0.05
 
 
 def read_exam(folder: Path) -> dict[str, Any]:
-    """Return the exam.json of a folder."""
-    path = folder / "exam.json"
-    try:
-        content: dict[str, Any] = msgspec.json.decode(path.read_bytes())
-    except FileNotFoundError:
-        raise UsageError(f"{folder} holds no exam.json: name the folder of a `snellen exam`") from None
-    except msgspec.DecodeError as error:
-        raise DataError(f"{path} is not an exam: {error}") from None
+    """Return the exam.json of a folder; a folder without one is refused."""
+    content = stored_exam(folder)
+    if content is None:
+        raise UsageError(f"{folder} holds no exam.json: name the folder of a `snellen exam`")
     return content
 
 

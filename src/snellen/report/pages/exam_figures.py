@@ -79,8 +79,8 @@ def verdict_words(result: Result) -> str:
     return str(result["verdict"])
 
 
-def curve(name: str, result: Result) -> Html:
-    """Draw the trials by level, the curve with its band, chance, the threshold and where 95 % is right."""
+def curve(name: str, result: Result, here: float | None = None) -> Html:
+    """Draw the trials by level, the curve with its band, chance, the threshold, where 95 % is right, and one level."""
     levels = [row for row in result["levels"] if row]
     easiest, hardest = result["axis"][1], result["axis"][0]
     x = Axis("", min(easiest, hardest), max(easiest, hardest), log=True)
@@ -104,6 +104,11 @@ def curve(name: str, result: Result) -> Html:
         if mark is not None:
             at = x.at(mark, left, right)
             shapes.append(tag("line", x1=at, x2=at, y1=top, y2=floor, class_=kind))
+    if here is not None:
+        at = x.at(min(x.high, max(x.low, here)), left, right)
+        shapes.append(
+            tag("path", tag("title", f"this trial: {say(here)}"), d=f"M{at - 5:g} {floor + 1:g} h10 l-5 -8 z")
+        )
     return svg(shapes, SMALL_WIDTH, SMALL_HEIGHT, f"{name}: share right by level; {verdict_words(result)}")
 
 
@@ -150,6 +155,26 @@ def field_map(result: Result) -> Html:
             shapes.append(_text(f"{value:.2f}", x + size / 2, y + size / 2 + 4, 12, "middle", "ink"))
     words = "Letter height needed in each part of the canvas against the median; marked where it differs"
     return svg(shapes, size * 5, size * 5, words)
+
+
+def turned_shares(result: Result) -> Html:
+    """Draw the share of letters read at every quarter turn with its interval."""
+    turns = result["turns"]
+    left, right, shapes = 52.0, 250.0, list[Html]()
+    share = Axis("", 0.0, 1.0)
+    for tick in (0.0, 0.5, 1.0):
+        at = share.at(tick, left, right)
+        shapes.append(tag("line", x1=at, x2=at, y1=6, y2=36 * len(turns), class_="axis"))
+        shapes.append(_text(f"{tick:g}", at, 36 * len(turns) + 14, 10, "middle"))
+    for number, (turn, one) in enumerate(turns.items()):
+        y = 22 + 34 * number
+        ends = [share.at(end, left, right) for end in one["ci95"]]
+        words = tag("title", f"{turn}°: {one['share']:.0%} of the letters of {one['rows']} rows")
+        shapes.append(_text(f"{turn}°", left - 8, y + 4, 12, "end", "ink"))
+        shapes.append(tag("line", x1=ends[0], x2=ends[1], y1=y, y2=y, class_="span"))
+        shapes.append(tag("circle", words, cx=share.at(one["share"], left, right), cy=y, r=4.5, class_="dot halo"))
+        shapes.append(_text(str(one["verdict"]), right + 10, y + 4, 11))
+    return svg(shapes, 340, 36 * len(turns) + 22, "Share of letters read at every quarter turn")
 
 
 def colour_plane(result: Result) -> Html:
@@ -200,9 +225,9 @@ def hinge(resolution: Result) -> Html:
     return svg(shapes, 340, 230, "Height at which half is read, by size of the canvas")
 
 
-def said(numbers: Result) -> Html:
+def said(result: Result) -> Html:
     """Draw how often each number was said when discs were counted."""
-    replies = list(numbers["replies"].items())[:40]
+    replies = list(result["numbers"]["replies"].items())[:40]
     most = max((count for _, count in replies), default=1)
     width = max(8.0, 300 / max(1, len(replies)))
     shapes = []

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...core.markup import Child, Html, tag
 from ...core.tasks import RunHeader
@@ -34,9 +34,9 @@ def write_prescription(folder: Path, exam: Mapping[str, Any], header: RunHeader)
 
 def render_prescription(exam: Mapping[str, Any], header: RunHeader) -> str:
     """Return the page as text."""
-    parts: list[Child] = [_masthead(exam, header), _notices(exam), _box(exam)]
+    parts: list[Child] = [_masthead(exam, header), exam_notices(exam), prescription_box(exam)]
     tests = exam["tests"]
-    parts += [tag("h2", "All tests"), figures.strip(tests), _table(tests)]
+    parts += [tag("h2", "All tests"), figures.strip(tests), tests_table(tests)]
     curves = [figures.curve(name, result) for name, result in tests.items() if result["levels"]]
     parts += [tag("h2", "Curves"), figures.joined(curves)] if curves else []
     parts += _maps(exam)
@@ -56,7 +56,7 @@ def _masthead(exam: Mapping[str, Any], header: RunHeader) -> Html:
     return tag("header", draw.logo(), title, class_="masthead")
 
 
-def _notices(exam: Mapping[str, Any]) -> Html | None:
+def exam_notices(exam: Mapping[str, Any]) -> Html | None:
     """Say what limits the figures: an early end, refusals, habits, re-tests that disagree."""
     words = [] if exam["complete"] else [f"Not finished: {exam['ended']}. What was measured stays measured."]
     for name, result in exam["tests"].items():
@@ -84,7 +84,8 @@ def _sittings(result: Mapping[str, Any]) -> str:
     return f"first {found[0]}, then {found[1]} {result['unit']}"
 
 
-def _box(exam: Mapping[str, Any]) -> Html:
+def prescription_box(exam: Mapping[str, Any]) -> Html:
+    """Return the sentences, each with its evidence, what to do first first."""
     lines = exam["prescription"]
     items = [
         tag("li", tag("b", line["sentence"]), " ", tag("span", f"({line['evidence']})", class_="muted small"))
@@ -99,7 +100,8 @@ def _box(exam: Mapping[str, Any]) -> Html:
     return tag("section", tag("h2", "Prescription"), body, rest, class_="card rx")
 
 
-def _table(tests: Mapping[str, Any]) -> Html:
+def tests_table(tests: Mapping[str, Any]) -> Html:
+    """Return verdicts, thresholds and counts, a row a test."""
     counted = (("right", "n"), ("wrong", "n"), ("no answer", "n"), ("failed", "n"))
     columns = head("test", "verdict", ("half at", "n"), ("95 %", "n"), ("95 % right at", "n"), *counted, "remark")
     body = [_row(name, result) for name, result in tests.items()]
@@ -115,17 +117,34 @@ def _row(name: str, result: Mapping[str, Any]) -> Html:
     return row(name, tag("td", result["verdict"]), *numbers(cells), tag("td", result["reason"][:120], class_="small"))
 
 
+class Map(NamedTuple):
+    """A drawing that a test has besides its curve: title, the part of the result it needs, and who draws it."""
+
+    title: str
+    needs: str
+    draw: Callable[[Mapping[str, Any]], Html]
+
+
+MAPS = {
+    "field": Map("Visual field", "factor", figures.field_map),
+    "quarter-turns": Map("Quarter turns", "turns", figures.turned_shares),
+    "colour": Map("Colour", "ellipse", figures.colour_plane),
+    "count": Map("Numbers said", "numbers", figures.said),
+}
+
+
 def _maps(exam: Mapping[str, Any]) -> list[Child]:
-    tests, shown = exam["tests"], []
-    if exam["resolution"]:
-        shown.append(_figure("Picture size", figures.hinge(exam["resolution"])))
-    if "factor" in tests.get("field", {}):
-        shown.append(_figure("Visual field", figures.field_map(tests["field"])))
-    if "ellipse" in tests.get("colour", {}):
-        shown.append(_figure("Colour", figures.colour_plane(tests["colour"])))
-    if "numbers" in tests.get("count", {}):
-        shown.append(_figure("Numbers said", figures.said(tests["count"]["numbers"])))
+    shown = [_figure("Picture size", figures.hinge(exam["resolution"]))] if exam["resolution"] else []
+    for name, known in MAPS.items():
+        drawn = test_map(name, exam["tests"].get(name, {}))
+        shown += [_figure(known.title, drawn)] if drawn else []
     return [tag("h2", "Maps"), figures.joined(shown)] if shown else []
+
+
+def test_map(name: str, result: Mapping[str, Any]) -> Html | None:
+    """Return the drawing that a test has besides its curve, where it was measured well enough for one."""
+    known = MAPS.get(name)
+    return known.draw(result) if known and known.needs in result else None
 
 
 def _figure(title: str, drawing: Html) -> Html:

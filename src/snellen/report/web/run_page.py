@@ -17,6 +17,7 @@ from ..pages.overview import TaskOverview
 from ..pages.parts import derived_table, figure_card, metric_table
 from ..pages.report_page import groups_section, hero, spread_section
 from ..trials.asked import asked_parts
+from ..trials.exam_parts import exam_parts
 from .again_page import profile_choice
 from .filters import counted_button
 from .shelf import OpenRun
@@ -44,6 +45,7 @@ def run_page(run: OpenRun, task: str, *, has_report: bool) -> Html:
             for other in header.tasks
         ]
         parts.append(tag("nav", *tabs, class_="bar-of-buttons", aria_label="Tasks"))
+    parts += exam_parts(run, name)
     try:
         parts += _task_parts(run, _overview(run, name), has_report=has_report)
     except SnellenError as error:

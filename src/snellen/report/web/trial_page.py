@@ -16,6 +16,7 @@ from ..pages.gallery import Shown, read_trial
 from ..pages.parts import facts, outcome_tag, reply_text
 from ..pages.tables import head, row, scrolled
 from ..trials.chat import chat
+from ..trials.exam_parts import exam_curve
 from ..trials.stage import pictures_part
 from ..trials.steps import group_steps
 from ..trials.text_difference import reply_difference
@@ -57,7 +58,8 @@ def trial_page(run: OpenRun, shown: Shown, walk: Walk, *, may_write: bool = Fals
     )
     answer = (tag("h2", "What it answered"), *_answer(run, shown), *reply_difference(shown))
     score = (tag("h2", "Score"), *_why(shown), *_scores(shown), *_options(shown))
-    right = tag("div", *answer, *score, tag("h2", "Facts"), _facts(run, shown))
+    place_on_curve = exam_curve(run, key.task, shown.sample)
+    right = tag("div", *answer, *score, *place_on_curve, tag("h2", "Facts"), _facts(run, shown))
     parts += [tag("div", left, right, class_="two"), *_siblings(run, columns, key, walk)]
     return shell(f"{key.sample} in {run.name}", parts, crumbs=_crumbs(run, walk, walked, place, key))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import random
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -14,12 +15,17 @@ import PIL.ImageFilter
 import PIL.ImageOps
 
 from ...data.loaders.eyechart_text import ALPHABETS, find_cjk_font, words
-from ..board import Board, Colour, encode_png, lay, padded, row_ink
+from ..board import Board, Colour, encode_png, lay, padded, padded_jpeg, row_ink
 from ..plate import Bench, Card, Reading, Stimulus, fill
 from ..reply_reading import read_row
 
+LARGEST = 30.0
+"""Of this height a turned row still fits."""
 INK = 24
 """Ink is any code value up to this: its darkness must not tell anything."""
+STEP, SMALLER = 0.02, 14
+"""A row is drawn up to so many steps of ln height smaller or larger than planned: rows of one height show by the sum of
+their ink which letters they hold. The steps are those of the grid of levels, on which learning is fast."""
 ALPHABET_OF_WORDS = 4
 """A row that holds an English word of so many letters is drawn again: it could be read without being seen."""
 
@@ -73,26 +79,27 @@ Drawn = tuple[bytes, float, float, str]
 
 
 def by_height(test: RowTest, text: str, level: float, draw: random.Random, bench: Bench) -> Drawn:
-    """The level is the height of capitals in px."""
-    return test.board(text, level, draw).png(test.card.pad_bytes), level, level, "image/png"
+    """The level is the height of capitals in px, as drawn."""
+    actual = varied_level(level, test.card.easiest, draw)
+    return test.board(text, actual, draw).png(test.card.pad_bytes), actual, actual, "image/png"
 
 
 def by_contrast(test: RowTest, text: str, level: float, draw: random.Random, bench: Bench) -> Drawn:
     """The level is how much of the range from paper to black the ink takes, in whole code values."""
-    height = min(50.0, max(16.0, 3 * bench.half))
+    height = varied(max(16.0, 3 * bench.half), 50.0, draw)
     steps = min(255, max(1, round(255 * level)))
     return test.board(text, height, draw, ink=255.0 - steps).png(test.card.pad_bytes), steps / 255, height, "image/png"
 
 
 def by_gap(test: RowTest, text: str, level: float, draw: random.Random, bench: Bench) -> Drawn:
     """The level is the space between glyphs in heights."""
-    height = min(30.0, max(12.0, 2 * bench.far))
+    height = varied(max(12.0, 2 * bench.far), 30.0, draw)
     return test.board(text, height, draw, gap=level).png(test.card.pad_bytes), level, height, "image/png"
 
 
 def by_rotation(test: RowTest, text: str, level: float, draw: random.Random, bench: Bench) -> Drawn:
     """The level is the angle in degrees, either way."""
-    height = legible(bench)
+    height = varied(legible(bench), LARGEST, draw)
     width, tall = test.card.canvas
     board = Board(width, tall)
     ink = row_ink(text, height, script=test.script, font=font_of(test.script))
@@ -104,7 +111,7 @@ def by_rotation(test: RowTest, text: str, level: float, draw: random.Random, ben
 
 def by_blur(test: RowTest, text: str, level: float, draw: random.Random, bench: Bench) -> Drawn:
     """The level is the standard deviation of a Gaussian in heights."""
-    height = legible(bench)
+    height = varied(legible(bench), LARGEST, draw)
     page = PIL.Image.fromarray(test.board(text, height, draw).pixels)
     left, top, right, bottom = PIL.ImageOps.invert(page).getbbox() or (0, 0, 1, 1)
     reach = round(4 * level * height) + 2  # beyond it there is only paper
@@ -115,7 +122,7 @@ def by_blur(test: RowTest, text: str, level: float, draw: random.Random, bench: 
 
 def by_noise(test: RowTest, text: str, level: float, draw: random.Random, bench: Bench) -> Drawn:
     """The level is the standard deviation of noise in code values, for every pixel and channel."""
-    height = min(26.0, legible(bench))
+    height = varied(legible(bench), 26.0, draw)
     board = test.board(text, height, draw)
     noise = np.random.default_rng(draw.getrandbits(64)).standard_normal(board.pixels.shape, np.float32)
     board.pixels = np.clip(np.rint(board.pixels + np.float32(level) * noise), 0, 255).astype(np.uint8)
@@ -124,12 +131,12 @@ def by_noise(test: RowTest, text: str, level: float, draw: random.Random, bench:
 
 def by_jpeg(test: RowTest, text: str, level: float, draw: random.Random, bench: Bench) -> Drawn:
     """The level is the scale of the quantiser in percent; sent as JPEG, colours at full resolution."""
-    height = legible(bench)
+    height = varied(legible(bench), LARGEST, draw)
     quality = jpeg_quality_of(level)
     file = io.BytesIO()
     page = PIL.Image.fromarray(test.board(text, height, draw).pixels)
     page.save(file, "JPEG", quality=quality, subsampling=0)
-    return file.getvalue(), jpeg_scale_of(quality), height, "image/jpeg"
+    return padded_jpeg(file.getvalue(), test.card.pad_bytes), jpeg_scale_of(quality), height, "image/jpeg"
 
 
 WAYS: dict[str, Callable[[RowTest, str, float, random.Random, Bench], Drawn]] = {
@@ -155,7 +162,19 @@ def jpeg_scale_of(quality: float) -> float:
 
 def legible(bench: Bench) -> float:
     """Return a height that is read with room to spare, and still fits a row."""
-    return min(30.0, max(10.0, 3 * bench.half))
+    return min(LARGEST, max(10.0, 3 * bench.half))
+
+
+def varied(height: float, most: float, draw: random.Random) -> float:
+    """Return a height about this one, and at most `most`."""
+    reach = STEP * SMALLER
+    return min(most, height * math.exp(reach / 2)) * math.exp(-reach * draw.random())
+
+
+def varied_level(level: float, easiest: float, draw: random.Random) -> float:
+    """Return a level some steps away, not above the easiest."""
+    most = SMALLER // 2 if level * math.exp(STEP * SMALLER / 2) <= easiest else 0
+    return level * math.exp(STEP * draw.randint(most - SMALLER, most))
 
 
 def grey(value: float) -> Colour:
@@ -197,9 +216,9 @@ class WordTest(RowTest):
 
     def draw(self, level: float, answer: str, draw: random.Random, bench: Bench) -> Stimulus:
         """Draw one word anywhere on the canvas."""
-        text = draw.choice(self._words)
-        picture = self.board(text, level, draw, gap=0.12).png(self.card.pad_bytes)
-        return Stimulus((picture,), text, level, {"height_px": round(level, 3)})
+        text, height = draw.choice(self._words), varied_level(level, self.card.easiest, draw)
+        picture = self.board(text, height, draw, gap=0.12).png(self.card.pad_bytes)
+        return Stimulus((picture,), text, height, {"height_px": round(height, 3)})
 
     def ask(self, stimulus: Stimulus, wording: int, draw: random.Random) -> str:
         """Ask for the word."""

@@ -16,7 +16,7 @@ from ..board import Board, encode_png, lay, padded, row_ink
 from ..plate import Bench, Card, Reading, Stimulus, credit, fill
 from ..reply_reading import read_number, read_pair, read_row
 from .choice_plates import ink_of
-from .row_plates import RowTest, random_row
+from .row_plates import LARGEST, RowTest, random_row, varied
 
 APART = 8.0
 """So far stand discs that are counted, at least."""
@@ -175,8 +175,8 @@ class Held(Page):
             code = random_row("letters", self.CODE, draw)
             if code not in codes:
                 codes.append(code)
-        height = min(40.0, max(14.0, 3 * bench.far))
-        pictures = tuple(self._picture(code, height, draw) for code in codes)
+        height = max(14.0, 3 * bench.far)
+        pictures = tuple(self._picture(code, varied(height, 40.0, draw), draw) for code in codes)
         asked = draw.randrange(count)
         detail = {"picture": asked + 1, "codes": codes}
         return Stimulus(pictures, codes[asked], float(count), detail)
@@ -214,7 +214,7 @@ class FieldTest(RowTest):
         """Draw the group in the cell that `answer` numbers, at one of two heights of the acuity curve."""
         cell = int(answer or 0) % (CELLS * CELLS)
         ease = draw.choice(self.EASE)
-        height = min(30.0, bench.half * math.exp(math.log(ease / (1 - ease)) / bench.slope))
+        height = varied(bench.half * math.exp(math.log(ease / (1 - ease)) / bench.slope), LARGEST, draw)
         width, tall = self.card.canvas
         text = random_row("letters", self.card.glyphs, draw)
         board = Board(width, tall)
