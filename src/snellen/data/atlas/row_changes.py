@@ -52,6 +52,8 @@ class RowChange(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     """The value is the questions of a dialogue, this column the answers to all but the last: one text of them."""
     last: bool = False
     """The last member of a list."""
+    joined: str = ""
+    """The members of a list as one text, with this between them."""
     unmark: bool = False
     """Options without their letters: of a list `(A) …`, or of one text in which they stand marked."""
 
@@ -85,6 +87,7 @@ def _apply(change: RowChange, row: Row, number: int) -> None:
 def _reshaped(change: RowChange, value: Any, number: int) -> Any:
     value = fields_of(value, change.field) if change.field else value
     value = last_of(value) if change.last else value
+    value = change.joined.join(map(str, value)) if change.joined and isinstance(value, list) else value
     value = onward_from(value, change.onward) if change.onward else value
     value = nth_of(value, change.every, change.first, number) if change.every else value
     return unmarked(value) if change.unmark else value

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ...core.errors import UsageError, did_you_mean
 from ...core.types import BASE_VARIANT, Estimate
 from ...stats.intervals import Floats, Moments, cluster_totals, estimate_mean, mean_interval, share_interval
+from ..scorers.text_match import NO_REFERENCE
 from ..table import Codes, ScoreTable
 
 REFUSED = ("refus",)
@@ -72,10 +73,11 @@ def format_hit_rate(table: ScoreTable) -> Estimate:
 def rates(table: ScoreTable) -> dict[str, Estimate]:
     """Return the shares of all planned trials that were unparsed, refused, truncated and failed.
 
-    A refusal or a cut reply counts wherever it shows: as a reason not to score, or as a kind of failure.
+    A refusal or a cut reply counts wherever it shows: as a reason not to score, or as a kind of failure. A row
+    without an answer is unscored for its own sake: nothing is said of whether its reply could be read.
     """
     shares = {
-        "unparsed_rate": _share(table, table.unscored),
+        "unparsed_rate": _share(table, table.unscored & ~_has_reason(table, (NO_REFERENCE,))),
         "refused_rate": _share(table, _has_reason(table, REFUSED)),
         "truncated_rate": _share(table, _has_reason(table, TRUNCATED)),
         "failed_rate": _share(table, table.failed),
