@@ -73,11 +73,12 @@ def test_a_row_without_an_answer_is_not_a_reply_that_could_not_be_read() -> None
         ("a", "base", 0, 1.0),
         ("b", "base", 0, None, "cat", "no_reference"),
         ("c", "base", 0, None, None, "unparsed"),
-        ("d", "base", 0, None, None, "no_reference"),
+        ("d", "base", 0, None, None, "the sample has no reference answer"),
+        ("e", "base", 0, None, None, "the sample has no answer"),
     ]
     table = table_of(rows)
-    assert rates(table)["unparsed_rate"].value == pytest.approx(1 / 4)
-    assert mean(table)["accuracy"].unscored == 3  # they are still counted, under their own reason
+    assert rates(table)["unparsed_rate"].value == pytest.approx(1 / 5)
+    assert mean(table)["accuracy"].unscored == 4  # they are still counted, under their own reason
 
 
 def test_a_refusal_of_the_server_counts_as_refused() -> None:

@@ -86,16 +86,18 @@ def choose_source(
             raise UsageError(f"dataset.source {not_among(told, sorted(sources), ' is unknown')}")
         return told, sources[told]
     known = set(columns)
-    fitting = {name: one for name, one in sources.items() if set(one.columns) <= known}
-    if not fitting:
-        return "", CardSource()
-    fitting = {name: one for name, one in fitting.items() if _names(one, where)} or fitting
-    most = max(len(one.columns) for one in fitting.values())
-    best = [name for name, one in fitting.items() if len(one.columns) == most]
-    best = [name for name in best if not fitting[name].files or _names(fitting[name], where)] or best
+    best = _best({name: one for name, one in sources.items() if set(one.columns) <= known}, where)
     if len(best) > 1:
         raise DataError(f"{where.name} can be {' or '.join(best)} by its columns: say -p dataset.source={best[0]}")
-    return best[0], fitting[best[0]]
+    return (best[0], sources[best[0]]) if best else ("", CardSource())
+
+
+def _best(fitting: Mapping[str, CardSource], file: Path) -> list[str]:
+    """Return those of several fitting sources that the file is most likely of: one, where that can be told."""
+    named = [name for name, one in fitting.items() if _names(one, file)] or list(fitting)
+    most = max((len(fitting[name].columns) for name in named), default=0)
+    best = [name for name in named if len(fitting[name].columns) == most]
+    return [name for name in best if not fitting[name].files or _names(fitting[name], file)] or best
 
 
 def _names(source: CardSource, file: Path) -> bool:

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from ...core.errors import UsageError, did_you_mean
 from ...core.types import BASE_VARIANT, Estimate
 from ...stats.intervals import Floats, Moments, cluster_totals, estimate_mean, mean_interval, share_interval
-from ..scorers.text_match import NO_REFERENCE
 from ..table import Codes, ScoreTable
 
 REFUSED = ("refus",)
 TRUNCATED = ("trunc",)
 """How reasons and kinds of failure begin that count as refused or truncated."""
+UNANSWERED = ("no_reference", "the sample has no ", "a blank picture has no ")
+"""How reasons begin that speak of the sample, which has no right answer, and not of the reply."""
 
 
 def in_unit(unit: str, estimates: Mapping[str, Estimate]) -> dict[str, Estimate]:
@@ -77,7 +78,7 @@ def rates(table: ScoreTable) -> dict[str, Estimate]:
     without an answer is unscored for its own sake: nothing is said of whether its reply could be read.
     """
     shares = {
-        "unparsed_rate": _share(table, table.unscored & ~_has_reason(table, (NO_REFERENCE,))),
+        "unparsed_rate": _share(table, table.unscored & ~_has_reason(table, UNANSWERED)),
         "refused_rate": _share(table, _has_reason(table, REFUSED)),
         "truncated_rate": _share(table, _has_reason(table, TRUNCATED)),
         "failed_rate": _share(table, table.failed),
