@@ -65,6 +65,8 @@ def test_once_the_judge_was_asked_the_line_points_to_its_number(tmp_path: Path) 
     [line] = [line for line in protocol_lines(task) if "not the official number" in line]
     assert line.endswith("that is the judge's, mm_vet by scripted/judge.")
     assert task["metrics"]["mm_vet"]["value"] == 0.5
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "judged by scripted/judge; published numbers were judged by openai/gpt-4-0613: not comparable" in page
 
 
 def test_rows_scored_from_a_file_say_it_first(tmp_path: Path) -> None:
