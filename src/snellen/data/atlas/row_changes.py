@@ -37,6 +37,9 @@ class RowChange(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     modulo: int = 0
     key: str = ""
     """The field of an object, or of an object written as text."""
+    swap: str = ""
+    by: str = ""
+    """A text, with the row's columns in braces, and what takes its place wherever it stands in the value."""
     case: str = ""
     """`capitalize` as Python has it: the rest becomes lower case."""
     options_in_text: bool = False
@@ -78,6 +81,7 @@ def _apply(change: RowChange, row: Row, number: int) -> None:
         return
     value = _worded(change.words, row, number) if change.words is not None else row[source]
     value = told_turns(value, row.get(change.turns)) if change.turns else value
+    value = str(value).replace(_worded(change.swap, row, number), change.by) if change.swap else value
     value = _reshaped(change, value, number)
     for step in STEPS:
         value = step(change, value, number)
