@@ -132,6 +132,16 @@ def test_verify_counts_the_rows_of_official_files_that_are_asked(tmp_path: Path)
     assert found.notes[-1] == "1 rows of other splits are left out"
 
 
+def test_verify_holds_the_rows_against_the_file_that_has_their_questions(tmp_path: Path) -> None:
+    folder = write_shape(tmp_path, "mathvista", "official", FIXTURES["mathvista"])
+    task = Catalog().task("mathvista")
+    assert [problem for problem in verify_data(task, folder).problems if "query.json" in problem] == []
+    (folder / "query.json").write_text("{}")
+    assert "record 1: query.json says nothing of '0': another version?" in verify_data(task, folder).problems
+    (folder / "query.json").unlink()
+    assert any("query.json must lie beside the table" in one for one in verify_data(task, folder).problems)
+
+
 def test_a_file_that_two_shapes_fit_is_the_one_that_names_it() -> None:
     table = {"hub": CardSource(columns=("a",)), "official": CardSource(columns=("a",), files={"x/own.json": ""})}
     assert choose_source(table, "", ["a", "b"], Path("own.json"))[0] == "official"
