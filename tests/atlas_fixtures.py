@@ -43,6 +43,14 @@ def png(number: int) -> bytes:
     return buffer.getvalue()
 
 
+def pdf() -> bytes:
+    """Return a document of two pages."""
+    buffer = io.BytesIO()
+    pages = [Image.new("RGB", (64, 64), colour) for colour in ("white", "grey")]
+    pages[0].save(buffer, "PDF", save_all=True, append_images=pages[1:])
+    return buffer.getvalue()
+
+
 def write_shape(root: Path, card: str, shape: str, fixture: Fixture) -> Path:
     """Write one shape as its source has it, pictures included, and return the place."""
     folder = root / card
@@ -88,7 +96,7 @@ def write_official(folder: Path, rows: Sequence[Row]) -> Path:
 def _write_picture(place: Path, number: int) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     if place.suffix == ".pdf":
-        Image.new("RGB", (64, 64), "white").save(place, "PDF")
+        place.write_bytes(pdf())
     else:
         place.write_bytes(png(number))
 
@@ -131,7 +139,7 @@ def _write_documents(root: Path, rows: Sequence[Row]) -> None:
     folder = root / "mmlongbench-doc" / "documents"
     folder.mkdir(parents=True, exist_ok=True)
     for row in rows:
-        Image.new("RGB", (64, 64), "white").save(folder / row["doc_id"], "PDF")
+        (folder / row["doc_id"]).write_bytes(pdf())
 
 
 def _write_tsv(path: Path, rows: Sequence[Row]) -> Path:
@@ -548,9 +556,20 @@ def _mmlongbench() -> Fixture:
         }
         for at, (kind, answer) in enumerate(facts)
     ]
+    whole = base64.b64encode(pdf()).decode()
+    tsv = [
+        {
+            "question": f"Question {at}?",
+            "answer": answer,
+            "answer_format": kind,
+            "image": whole,
+            "evidence_pages": "[1]",
+        }
+        for at, (kind, answer) in enumerate(facts)
+    ]
     expected = {"accuracy": 2 / 3, "f1": 2 * 1 / (1 + 2)}  # answered: one of two answerable, and that right
     return Fixture(
-        {"hub": hub},
+        {"hub": hub, "tsv": numbered(tsv)},
         ["12", "Not answerable", "Not answerable"],
         in_all(expected),
         "data",
