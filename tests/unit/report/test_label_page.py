@@ -15,7 +15,7 @@ from asgi import Answer, call
 from command_line import run_command
 from judge_doubles import ask_about, judge_model
 from made_runs import make_run
-from snellen.api.look.drawn_replies import draw_replies
+from snellen.api.look.drawn_replies import draw_replies, take_labels
 from snellen.api.look.view import label_address, make_viewer
 from snellen.core.errors import DataError, EnvironmentProblem, UsageError
 from snellen.core.types import TrialKey
@@ -105,6 +105,22 @@ def test_the_labels_give_the_calibrated_figure_when_the_run_is_scored(folder: Pa
     assert task["metrics"]["judge"]["value"] == 1.0
     assert corrected["ci95"][0] < 0.5 < corrected["ci95"][1] < 1.0
     assert draw_replies(folder, "mine", 20)[0]["label"] == 0.0, "the command goes on with them"
+
+
+def test_a_file_with_fewer_labels_takes_none_of_the_kept_ones_away(folder: Path, tmp_path: Path) -> None:
+    desk = Desk(folder)
+    for _ in range(12):
+        desk.send(**desk.fields(), label="WRONG")
+    rows = draw_replies(folder, "mine", 10)
+    (tmp_path / "ten.jsonl").write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+    with pytest.raises(UsageError, match=r"lacks 2 labels that labels-mine.jsonl holds .*--count 12"):
+        take_labels(folder, "mine", tmp_path / "ten.jsonl")
+    assert len(kept_labels(folder, WORDS)) == 12
+    rows = draw_replies(folder, "mine", 12)
+    rows[0]["label"] = "RIGHT"
+    (tmp_path / "twelve.jsonl").write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+    take_labels(folder, "mine", tmp_path / "twelve.jsonl")
+    assert list(kept_labels(folder, WORDS).values()) == [1.0, *[0.0] * 11], "a label may be corrected"
 
 
 def test_a_label_can_be_corrected_and_the_last_one_counts(folder: Path) -> None:

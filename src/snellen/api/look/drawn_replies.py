@@ -10,6 +10,7 @@ import msgspec
 
 from ...core.builtins import default_registry
 from ...core.errors import UsageError
+from ...core.text import plural
 from ...core.types import TrialKey
 from ...report.files import atomic_file
 from ...report.finish import finish_run
@@ -48,9 +49,21 @@ def take_labels(folder: str | Path, judge_name: str, file: str | Path) -> dict[s
         raise UsageError(f"{file} holds no label: fill in the field label of its rows")
     for task, keys in drawn.order.items():
         check_draw({key: value for key, value in labels.items() if key.task == task}, keys)
+    _refuse_loss(labels, kept_labels(run, drawn.judge), Path(file), labels_file(run, drawn.judge.name))
     with atomic_file(labels_file(run, drawn.judge.name)) as kept:
         kept.write(label_lines(labels))
     return finish_run(run, default_registry())
+
+
+def _refuse_loss(labels: Labels, kept: Labels, file: Path, place: Path) -> None:
+    """Refuse a file that would take labels away which somebody gave elsewhere, in the viewer or in another file."""
+    lost = [key for key in kept if key not in labels]
+    if lost:
+        count = max(sum(key.task == task for key in kept) for task in {key.task for key in kept})
+        fix = f"draw with --count {count} or more, which takes them along, or remove {place.name} first"
+        raise UsageError(
+            f"{file} lacks {plural(len(lost), 'label')} that {place.name} holds (sample {lost[0].sample!r}): {fix}"
+        )
 
 
 def continue_labels(folder: str | Path, judge_name: str, count: int, file: str | Path) -> list[dict[str, Any]]:
