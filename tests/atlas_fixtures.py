@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from PIL import Image
 
 import snellen
+from official_rows import OFFICIAL
 from snellen.core.protocols import LoadContext
 from snellen.data.atlas import card_rows
 from snellen.data.catalog import Catalog
@@ -42,6 +43,14 @@ def png(number: int) -> bytes:
     return buffer.getvalue()
 
 
+def pdf() -> bytes:
+    """Return a document of two pages."""
+    buffer = io.BytesIO()
+    pages = [Image.new("RGB", (64, 64), colour) for colour in ("white", "grey")]
+    pages[0].save(buffer, "PDF", save_all=True, append_images=pages[1:])
+    return buffer.getvalue()
+
+
 def write_shape(root: Path, card: str, shape: str, fixture: Fixture) -> Path:
     """Write one shape as its source has it, pictures included, and return the place."""
     folder = root / card
@@ -49,12 +58,8 @@ def write_shape(root: Path, card: str, shape: str, fixture: Fixture) -> Path:
     rows = [dict(row) for row in fixture.shapes[shape]]
     if shape == "tsv":
         return _write_tsv(folder / "made.tsv", rows)
-    if shape == "json":
-        for number, row in enumerate(rows):
-            row["image"] = f"{number}.png"
-            (folder / row["image"]).write_bytes(png(number))
-        (folder / "val_v1.0.json").write_text(json.dumps({"dataset_name": "made", "data": rows}))
-        return folder / "val_v1.0.json"
+    if shape == "official":
+        return write_official(folder, rows)
     if any("doc_id" in row for row in rows):
         _write_documents(root, rows)
     else:
@@ -68,6 +73,41 @@ def write_shape(root: Path, card: str, shape: str, fixture: Fixture) -> Path:
         (split, *_) = [row.pop("file", "test") for row in some]
         pq.write_table(pa.Table.from_pylist(some), place / f"{split}-00000-of-00001.parquet")
     return folder
+
+
+def write_official(folder: Path, rows: Sequence[Row]) -> Path:
+    """Write the files of a benchmark's authors, as `official_rows` says what stands where."""
+    files: dict[str, list[Row]] = {}
+    beside: dict[str, dict[str, Any]] = {}
+    for number, row in enumerate(rows):
+        if "_picture" in row:
+            _write_picture(folder / row["_picture"], number)
+        for name, value in row.get("_beside", {}).items():
+            beside.setdefault(name, {})[row["_key"]] = value
+        files.setdefault(row["_file"], []).append(row)
+    for name, some in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(_official_text(name, some))
+    for name, values in beside.items():
+        (folder / name).write_text(json.dumps(values))
+    return folder
+
+
+def _write_picture(place: Path, number: int) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if place.suffix == ".pdf":
+        place.write_bytes(pdf())
+    else:
+        place.write_bytes(png(number))
+
+
+def _official_text(name: str, rows: Sequence[Row]) -> str:
+    bare = [{key: value for key, value in row.items() if not key.startswith("_")} for row in rows]
+    if name.endswith(".jsonl"):
+        return "".join(json.dumps(row) + "\n" for row in bare)
+    if "_key" in rows[0]:
+        return json.dumps({row["_key"]: one for row, one in zip(rows, bare, strict=True)})
+    return json.dumps({"dataset_name": "made", "data": bare} if "VQA" in name or "val_v" in name else bare)
 
 
 def run_card(root: Path, card: str, shape: str, protocol: str) -> dict[str, Any]:
@@ -99,7 +139,7 @@ def _write_documents(root: Path, rows: Sequence[Row]) -> None:
     folder = root / "mmlongbench-doc" / "documents"
     folder.mkdir(parents=True, exist_ok=True)
     for row in rows:
-        Image.new("RGB", (64, 64), "white").save(folder / row["doc_id"], "PDF")
+        (folder / row["doc_id"]).write_bytes(pdf())
 
 
 def _write_tsv(path: Path, rows: Sequence[Row]) -> Path:
@@ -236,30 +276,29 @@ def _anls() -> Fixture:
         for at, (text, answers) in enumerate(pairs)
     ]
     tsv = [{"question": text, "answer": str(answers)} for text, answers in pairs]
-    official = [{key: value for key, value in row.items() if key != "file"} for row in hub]
     peers = {"anls": 0.75, "n": 2}  # exactly half is kept
     return Fixture(
-        {"hub": hub, "tsv": numbered(tsv), "json": official},
+        {"hub": hub, "tsv": numbered(tsv)},
         ["ax", "new  york"],
         {"official": {"anls": 0.5}, "lmms-eval": peers, "vlmevalkit": peers},
     )
 
 
 def _chartqa() -> Fixture:
-    rows = [("human_test", "1000"), ("augmented_test", "42"), ("augmented_test", "0"), ("human_test", "Yes")]
+    rows = [("human_test", "1000"), ("human_test", "Yes"), ("augmented_test", "42"), ("augmented_test", "0")]
     hub = [{"type": kind, "question": f"Bar {at}?", "answer": answer} for at, (kind, answer) in enumerate(rows)]
     tsv = [
         {"question": f"Bar {at}?", "answer": answer, "split": f"test_{kind[:5]}"}
         for at, (kind, answer) in enumerate(rows)
     ]
-    official = [
+    m4 = [
         {"query": f"Bar {at}?", "label": [answer], "human_or_machine": int(kind != "human_test")}
         for at, (kind, answer) in enumerate(rows)
     ]
     peers = {"relaxed_accuracy": 0.5, "halves": 0.5}  # no commas; 0 is compared as text
     return Fixture(
-        {"hub": hub, "tsv": numbered(tsv), "official": official},
-        ["1,000", "41", "0.0", "yes"],
+        {"hub": hub, "tsv": numbered(tsv), "m4": m4},
+        ["1,000", "yes", "41", "0.0"],
         {"official": {"relaxed_accuracy": 1.0, "halves": 1.0}, "lmms-eval": peers, "vlmevalkit": peers},
     )
 
@@ -517,9 +556,20 @@ def _mmlongbench() -> Fixture:
         }
         for at, (kind, answer) in enumerate(facts)
     ]
+    whole = base64.b64encode(pdf()).decode()
+    tsv = [
+        {
+            "question": f"Question {at}?",
+            "answer": answer,
+            "answer_format": kind,
+            "image": whole,
+            "evidence_pages": "[1]",
+        }
+        for at, (kind, answer) in enumerate(facts)
+    ]
     expected = {"accuracy": 2 / 3, "f1": 2 * 1 / (1 + 2)}  # answered: one of two answerable, and that right
     return Fixture(
-        {"hub": hub},
+        {"hub": hub, "tsv": numbered(tsv)},
         ["12", "Not answerable", "Not answerable"],
         in_all(expected),
         "data",
@@ -594,3 +644,6 @@ FIXTURES: dict[str, Fixture] = {
     "vstar": _vstar(),
 }
 FIXTURES["mmbench-en-v11"] = FIXTURES["mmbench-cn-v11"] = _mmbench()._replace(shapes={"tsv": _mmbench().shapes["tsv"]})
+for _card, _rows in OFFICIAL.items():
+    _shapes = FIXTURES[_card].shapes
+    FIXTURES[_card] = FIXTURES[_card]._replace(shapes={**_shapes, "official": _rows(_shapes["hub"])})

@@ -271,6 +271,28 @@ def _slidevqa() -> Fixture:
     return Fixture("slidevqa", "hub", rows, ["blue whales", "41"], {"official": expected})
 
 
+def _cmmmu() -> Fixture:
+    options = {f"option{at}": text for at, text in enumerate(("红色", "蓝色", "绿色", "黄色"), 1)}
+    none = dict.fromkeys(options, None)
+    facts = [
+        ("选择", "B", options, "答案是(B)"),
+        ("选择", "AC", options, "Answer: A, C"),  # the script counts the A of Answer too: A alone
+        ("选择", "D", options, "我不知道"),  # nothing is named: the script draws
+        ("判断", "错", none, "这个说法不对"),  # the script finds 对 in 不对
+        ("判断", "对", none, "所以是正确的"),
+        ("判断", "对", none, "这个说法没错"),  # the script finds 错
+        ("填空", "12.5", none, "答案是12.50"),
+        ("填空", "长江", none, "这条河是黄河"),
+    ]
+    rows = [
+        {"id": number, "type": kind, "question": f'看<img="a{number}.png">，第{number}题', "answer": answer, **some}
+        | {"subcategory": "地理", "image_1": struct(number), "image_1_filename": f"a{number}.png"}
+        for number, (kind, answer, some, _) in enumerate(facts)
+    ]
+    expected = {"official": {"accuracy": 5 / 6}, "lmms-eval": {"accuracy": 3 / 7}}
+    return Fixture("cmmmu", "hub", rows, [reply for *_, reply in facts], expected)
+
+
 def _circular() -> Fixture:
     rows = numbered(lettered("A", "B", "A", "B"), index=lambda n: (n // 2) + 1_000_000 * (n % 2), image=struct)
     rows = numbered(rows, **{"category": "food", "L2-category": "culture"})
@@ -678,6 +700,7 @@ def tier2_fixtures() -> list[Fixture]:
             ["B", "25"],
             {"official": {"accuracy": 0.5}},
         ),
+        _cmmmu(),
         _circular(),
         Fixture("mmmb", "tsv", tsv_choices(*"ABCDA", category="code"), RIGHT_WRONG, {"official": ABCDA}),
         Fixture(

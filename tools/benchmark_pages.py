@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from snellen.api.atlas.card_words import describe_card
 from snellen.data.catalog import Catalog
@@ -16,8 +18,8 @@ HEAD = """# Why is my number different?
 One page a benchmark: its protocols with their prompts, what other tools do, where numbers part, what Snellen does.
 Written from the cards by `tools/benchmark_pages.py`; protocols stand in [Published benchmarks](../published.md).
 
-| benchmark | card | quoted |
-|---|---|---|
+| benchmark | card | quoted | official files |
+|---|---|---|---|
 """
 
 
@@ -28,10 +30,20 @@ def pages() -> dict[str, str]:
     cards = {name: card for name, card in cards.items() if 1 <= (card.get("about") or {}).get("number", 0) <= TIER_1}
     order = sorted(cards, key=lambda name: (cards[name]["about"]["number"], name))
     rows = [
-        f"| [{cards[name]['title']}]({name}.md) | `{name}` | {cards[name]['about'].get('quoted', '')} |\n"
+        f"| [{cards[name]['title']}]({name}.md) | `{name}` | {cards[name]['about'].get('quoted', '')} "
+        f"| {official_files(cards[name])} |\n"
         for name in order
     ]
     return {"index.md": HEAD + "".join(rows)} | {f"{name}.md": describe_card(name) for name in order}
+
+
+def official_files(card: Mapping[str, Any]) -> str:
+    """Return the files of the authors that a card reads, or why it reads none of its own."""
+    source = (card["dataset"].get("sources") or {}).get("official")
+    if source is None:
+        return str(card["about"]["official"])
+    files = ", ".join(f"`{file}`" for file in (*source["files"], *source.get("beside", ())))
+    return f"{files}: recognised and refused" if "refuse" in source else files
 
 
 def differing(wanted: dict[str, str]) -> list[str]:

@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 
 from hostile_run import make_hostile_run
+from judge_doubles import ask_about, judge_model
 from made_runs import make_run, make_task
 from payloads import PAYLOADS
+from snellen.scoring.judging.judge_card import read_judge
 from viewer_pages import CHROMIUM, ServedViewer, keep_screenshot
 from waiting import CEILING_S
 
@@ -436,6 +438,29 @@ def test_marks_give_a_second_headline_and_runs_go_to_the_trash(browser: Any, tmp
         assert page.get_by_role("link", name="two", exact=True).count() == 0
         page.get_by_role("button", name="Take back").click()
         page.get_by_role("link", name="two", exact=True).wait_for()
+    finally:
+        context.close()
+        viewer.close()
+
+
+def test_people_label_judged_replies_one_after_the_other(browser: Any, tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "judged", count=30)
+    table = {"choices": {"RIGHT": 1.0, "WRONG": 0.0}, "prompt": "Case {case}.\n{fence}\n{answer}\n{fence}"}
+    ask_about(folder, read_judge(table, "mine"), judge_model(lambda request, answer: {"verdict": "RIGHT"}))
+    viewer = ServedViewer(tmp_path, may_write=True)
+    context = browser.new_context(viewport={"width": 1200, "height": 860})
+    page = context.new_page()
+    try:
+        page.goto(viewer.address)
+        page.get_by_role("link", name="judged", exact=True).click()
+        page.get_by_role("link", name="label for mine").click()
+        assert page.locator(".stage img").first.evaluate("picture => picture.decode().then(() => picture.naturalWidth)")
+        for labelled in range(1, 12):
+            page.get_by_role("button", name="WRONG" if labelled % 3 else "RIGHT", exact=True).click()
+            page.get_by_text(re.compile(rf"^{labelled} of \d+ judged replies have a label")).wait_for()
+        keep_screenshot(page, "label")
+        page.get_by_role("button", name="Score the run with these labels").click()
+        page.get_by_text("judge_calibrated").first.wait_for()
     finally:
         context.close()
         viewer.close()

@@ -51,6 +51,18 @@ def test_the_cards_of_tier_1_all_have_a_fixture_and_three_protocols() -> None:
     assert sorted(numbers) == list(range(1, TIER_1 + 1))
 
 
+def test_every_shape_that_a_card_of_tier_1_reads_has_a_fixture() -> None:
+    for card, fixture in FIXTURES.items():
+        sources = Catalog().task(card, protocol="official").dataset["sources"]
+        assert {name for name, source in sources.items() if "refuse" not in source} == set(fixture.shapes), card
+
+
+@pytest.mark.parametrize("shape", ["hub", "tsv", "official"])
+def test_every_page_of_a_document_is_shown_in_every_shape(shape: str, tmp_path: Path) -> None:
+    done = run_card(tmp_path, "mmlongbench-doc", shape, "official")
+    assert [len(sample.images) for sample in done["samples"]] == [2, 2, 2]
+
+
 def test_the_words_of_a_prompt_are_those_of_the_protocol(tmp_path: Path) -> None:
     place = write_shape(tmp_path, "textvqa", "hub", FIXTURES["textvqa"])
     asked = {}

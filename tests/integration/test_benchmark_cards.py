@@ -159,3 +159,13 @@ def test_pixels_of_a_reply_are_those_of_the_picture_the_model_saw() -> None:
     assert len(grounded) == 6
     for name in grounded:
         assert Catalog().task(name, protocol="pixels").score_options["coordinates"]["reply"] == "sent-pixels"
+
+
+def test_cmmmu_is_asked_in_its_own_words_with_its_pictures_named_by_number(tmp_path: Path) -> None:
+    fixture = next(one for one in FIXTURES if one.card == "cmmmu")
+    samples = samples_of(fixture, fixture.write(tmp_path), "official", tmp_path)
+    choice, judgement, blank = samples[0].question, samples[3].question, samples[6].question
+    assert "问题：看<图片 1>，第0题\n选项：\n(A) 红色\n(B) 蓝色\n(C) 绿色\n(D) 黄色\n\n正确答案：" in choice
+    assert "多项选择题" in choice and "判断题" in judgement and "填空题" in blank
+    assert judgement.count("问题：") == blank.count("问题：") == 1
+    assert all(len(sample.images) == 1 and "<img=" not in sample.question for sample in samples)

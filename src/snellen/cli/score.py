@@ -166,12 +166,14 @@ def _write_records(path: Path, records: list[dict[str, Any]]) -> None:
 
 def _print_tables(tasks: Mapping[str, Mapping[str, Any]]) -> None:
     from ..report.console import WholeConsole
+    from ..report.protocol_words import protocol_lines
     from ..report.terminal import plain, results_table
 
     console = WholeConsole()
     for name, result in tasks.items():
         console.print(results_table(name, result))
-        for note in result["notes"] if isinstance(result.get("notes"), list) else ():
+        notes = result["notes"] if isinstance(result.get("notes"), list) else ()
+        for note in (*protocol_lines(result), *notes):
             console.print(plain(note))
         for key, groups in result.get("groups", {}).items():
             for value, metrics in groups.items():

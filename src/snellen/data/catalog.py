@@ -14,6 +14,7 @@ from ..core.config import convert, read_config_file, set_by_path
 from ..core.errors import ConfigError, UsageError, did_you_mean
 from ..core.tasks import Prompt, Task
 from ..core.types import Form
+from .atlas.card_sources import tell_sources
 from .atlas.named_protocols import under_protocol
 from .atlas.suites import Suite, read_suite
 from .files.folder_tables import TASK_FILE, find_tables, folder_task_name, list_tables, task_folders
@@ -51,6 +52,8 @@ class Catalog:
         for key, value in overrides:
             set_by_path(table, key, value)
         dataset = table.get("dataset")
+        if isinstance(dataset, dict) and dataset.get("loader") == "card":
+            tell_sources(dataset, overrides)
         if isinstance(dataset, dict) and dataset.get("loader") == "table":
             table.setdefault("form", Form.AUTO.value)  # rows say for themselves what they are
             place = str(dataset.get("path") or "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 
@@ -12,8 +12,19 @@ def protocol_lines(result: Mapping[str, Any]) -> Iterator[str]:
     if not protocol:
         return
     yield f"Protocol {protocol['name']}, quoted by {result['headline']}."
+    if needed := protocol.get("needs_judge"):
+        yield _judge_line(needed, result.get("judges", ()))
     if protocol["peer"]:
         yield protocol["peer"]["why"]
+
+
+def _judge_line(needed: Mapping[str, str], judges: Sequence[Mapping[str, Any]]) -> str:
+    """Say that a number is not the official one, and how to get that, or where it stands."""
+    asked = next((one for one in judges if one["judge"] == needed["judge"]), None)
+    if asked is None:
+        return needed["why"]
+    where = f"that is the judge's, {asked['metric']} by {asked['model']}"
+    return f"{needed['metric']} is a rule's reading, not the official number: {where}."
 
 
 def suite_lines(results: Mapping[str, Any]) -> Iterator[str]:

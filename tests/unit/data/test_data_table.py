@@ -52,6 +52,21 @@ def test_other_formats_say_the_same(tmp_path: Path, ending: str) -> None:
     assert (sample.options, sample.answers, sample.tags) == (("cat", "dog"), ("dog",), {"topic": "pets"})
 
 
+def test_an_object_of_records_has_its_keys_as_ids(tmp_path: Path) -> None:
+    path = tmp_path / "my.json"
+    bare = {key: value for key, value in ROW.items() if key != "id"}
+    path.write_text(json.dumps({"v1_0": bare, "v1_1": bare, "v1_2": {**bare, "id": "own"}}))
+    assert [sample.id for sample in samples(path)] == ["v1_0", "v1_1", "own"]
+
+
+@pytest.mark.parametrize("value", [{}, {"a": 1}, {"a": ROW, "version": "1.0"}, "text"])
+def test_any_other_json_is_refused(tmp_path: Path, value: object) -> None:
+    path = tmp_path / "my.json"
+    path.write_text(json.dumps(value))
+    with pytest.raises(DataError, match=r"my.json must hold a list of records, .* or an object of records by id"):
+        samples(path)
+
+
 def test_lettered_columns_and_renaming(tmp_path: Path) -> None:
     row = {"_id": "x", "prompt": "What?", "choice_A": "cat", "choice_B": "dog", "choice_C": "", "answer": "A"}
     path = jsonl(tmp_path / "l.jsonl", row)

@@ -57,6 +57,25 @@ def test_a_longbench_record_becomes_a_choice_with_all_its_variants(tmp_path: Pat
     assert pages_bin(3) == "001-004" and pages_bin(150) == "100-199" and pages_bin(500) == "200+"
 
 
+def test_a_data_root_is_where_the_file_and_its_pages_are_looked_for(tmp_path: Path) -> None:
+    files(tmp_path, [RECORD], {"clean/doc1": 2})
+    task = Task("t", {"loader": "longbench-v2", "path": "data.json", "image_root": "vqa"}, Form.CHOICE)
+    (sample,) = load_choice(task, LoadContext(root=tmp_path))
+    assert [Path(image.ref).parent.parent.parent for image in sample.images] == [tmp_path / "vqa"] * 2
+    with pytest.raises(DataError, match=f"data file {tmp_path / 'elsewhere' / 'data.json'} does not exist"):
+        list(load_choice(task, LoadContext(root=tmp_path / "elsewhere")))
+
+
+def test_what_was_put_into_the_folder_of_datasets_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = {"_id": "a", "context": "Some text.", "questions": ["Which?"], "answers": ["7"]}
+    (tmp_path / "niah").mkdir()
+    (tmp_path / "niah" / "data.json").write_text(json.dumps([record]))
+    monkeypatch.setenv("SNELLEN_DATA", str(tmp_path))
+    monkeypatch.chdir(tmp_path / "niah")
+    (sample,) = load_needles(Task("t", {"loader": "niah", "path": "niah/data.json"}, Form.OPEN), LoadContext())
+    assert sample.answers == ("7",)
+
+
 def test_questions_without_pages_stay_and_say_why(tmp_path: Path) -> None:
     records = [RECORD, {**RECORD, "_id": "doc2"}]
     task = files(tmp_path, records, {"a/doc1": 1, "b/doc1": 1, "b/doc2": 2})

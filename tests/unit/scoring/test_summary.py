@@ -68,6 +68,19 @@ def test_strict_twin_keeps_everything_in_the_denominator() -> None:
     )
 
 
+def test_a_row_without_an_answer_is_not_a_reply_that_could_not_be_read() -> None:
+    rows = [
+        ("a", "base", 0, 1.0),
+        ("b", "base", 0, None, "cat", "no_reference"),
+        ("c", "base", 0, None, None, "unparsed"),
+        ("d", "base", 0, None, None, "the sample has no reference answer"),
+        ("e", "base", 0, None, None, "the sample has no answer"),
+    ]
+    table = table_of(rows)
+    assert rates(table)["unparsed_rate"].value == pytest.approx(1 / 5)
+    assert mean(table)["accuracy"].unscored == 4  # they are still counted, under their own reason
+
+
 def test_a_refusal_of_the_server_counts_as_refused() -> None:
     table = table_of([("a", "base", 0, 1.0)], trials=[("b", "base", 0, "refused"), ("c", "base", 0, "truncated")])
     assert rates(table)["refused_rate"].value == pytest.approx(1 / 3)

@@ -26,7 +26,7 @@ def describe_card(name: str, catalogs: Sequence[Path] = ()) -> str:
         *_head(name, table, about),
         *_protocols(catalog, name, table),
         *_list("Where numbers part", about.pitfalls),
-        *_data(catalog, name),
+        *_data(catalog, name, about),
         *_list("Not here", about.missing),
         *_sources_of_facts(about),
     ]
@@ -74,7 +74,7 @@ def _prompt_text(prompt: Prompt) -> str:
     return text.strip("\n")
 
 
-def _data(catalog: Catalog, name: str) -> Iterator[str]:
+def _data(catalog: Catalog, name: str, about: About) -> Iterator[str]:
     sources: dict[str, CardSource] = {}
     for protocol in protocol_texts(catalog.task_table(name)):
         sources |= read_card_sources(catalog.task(name, protocol=protocol).dataset, f"task {name!r}")
@@ -82,8 +82,17 @@ def _data(catalog: Catalog, name: str) -> Iterator[str]:
         return
     yield from ("## Data", "")
     for shape, source in sources.items():
-        yield f"- **{shape}**: {_place(source)}{f'; {source.count:,} rows' if source.count else ''}"
+        yield f"- **{shape}**: {_place(source)}{f'; {source.count:,} rows' if source.count else ''}{_told(source)}"
+    if about.official:
+        yield f"- **official**: {about.official}"
     yield ""
+
+
+def _told(source: CardSource) -> str:
+    """Return what must be known of a shape before it is asked."""
+    beside = f"; beside it {', '.join(f'`{file}`' for file in source.beside)}" if source.beside else ""
+    refused = f"; cannot be asked: {source.refuse}" if source.refuse else ""
+    return f"{beside}{refused}{f'; {source.note}' if source.note else ''}"
 
 
 def _place(source: CardSource) -> str:

@@ -24,7 +24,7 @@ from ...prompt.by_form import PrompterByForm
 from ...scoring.gathered import GatheredTask, Scored
 from ...scoring.peers.lmms_rules import FAILED_REQUEST
 from ...scoring.peers.peer_scores import check_fallback
-from ...scoring.peers.peer_words import peer_beside
+from ...scoring.peers.peer_words import judge_needed, peer_beside
 from ...scoring.peers.vlmevalkit_rules import FAILED_CALL
 from ...scoring.results import summarize_task
 from ...scoring.run import score_trial
@@ -155,6 +155,8 @@ def _framed(
     metrics = result["metrics"]
     headline = result["headline"]
     shown = metrics[headline]
+    needed = judge_needed(task, headline)
+    more = [f"{needed['why']} Rows become a run by `snellen import`."] if needed else []
     return {
         "task": task.name,
         "protocol": task.protocol,
@@ -171,5 +173,5 @@ def _framed(
         "peer": peer_beside(task, metrics, headline),
         "metrics": metrics,
         "groups": result["groups"],
-        "notes": [*notes, *result["notes"]],
+        "notes": [*more, *notes, *result["notes"]],
     }

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ...core.builtins import default_registry
-from ...core.errors import UsageError, did_you_mean
+from ...core.errors import UsageError
+from ...core.text import plural
 from ...core.types import TrialKey
 from ...report.files import atomic_file
 from ...report.finish import finish_run
-from ...scoring.judging.judge_card import Judge
+from ...scoring.judging.label_desk import asked_judge, drawn_tasks, kept_labels
 from ...scoring.judging.labels import (
+    Labels,
     check_draw,
-    draw_order,
-    judged_keys,
     label_lines,
     labels_file,
+    marked_options,
     read_label,
     read_labels,
 )
-from ...scoring.judging.stored_votes import FOLDER_PREFIX, judge_folder, judge_folders, stored_judge, stored_verdicts
 from ...scoring.scorers.replies import answer_text
 from ...store.reader import RunReader
 
@@ -32,34 +33,37 @@ def draw_replies(folder: str | Path, judge_name: str, count: int) -> list[dict[s
 
     What was labelled before keeps its label, so that labelling can go on with a larger count.
     """
-    run = Path(folder)
-    judge = asked_judge(run, judge_name)
-    with RunReader(run) as reader:
-        names = [task.name for task in reader.header().tasks]
-        kept = labels_file(run, judge.name)
-        labels = read_labels(kept, judge, names) if kept.is_file() else {}
-        rows: list[dict[str, Any]] = []
-        for task in names:
-            drawn = draw_order(reader.header().id, _judged(reader, judge, task))[:count]
-            rows += _rows(reader, task, drawn, labels)
-    return rows
+    with RunReader(Path(folder)) as reader:
+        drawn = drawn_tasks(reader, judge_name)
+        labels = kept_labels(Path(folder), drawn.judge)
+        return [row for task, keys in drawn.order.items() for row in _rows(reader, task, keys[:count], labels)]
 
 
 def take_labels(folder: str | Path, judge_name: str, file: str | Path) -> dict[str, Any]:
     """Keep people's labels beside a run (labels-NAME.jsonl) and return its results, scored with them."""
     run = Path(folder)
-    judge = asked_judge(run, judge_name)
     with RunReader(run) as reader:
-        header = reader.header()
-        labels = read_labels(Path(file), judge, [task.name for task in header.tasks])
-        if not labels:
-            raise UsageError(f"{file} holds no label: fill in the field label of its rows")
-        for task in header.tasks:
-            own = {key: value for key, value in labels.items() if key.task == task.name}
-            check_draw(own, draw_order(header.id, _judged(reader, judge, task.name)))
-    with atomic_file(labels_file(run, judge.name)) as kept:
+        drawn = drawn_tasks(reader, judge_name)
+    labels = read_labels(Path(file), drawn.judge, list(drawn.order))
+    if not labels:
+        raise UsageError(f"{file} holds no label: fill in the field label of its rows")
+    for task, keys in drawn.order.items():
+        check_draw({key: value for key, value in labels.items() if key.task == task}, keys)
+    _refuse_loss(labels, kept_labels(run, drawn.judge), Path(file), labels_file(run, drawn.judge.name))
+    with atomic_file(labels_file(run, drawn.judge.name)) as kept:
         kept.write(label_lines(labels))
     return finish_run(run, default_registry())
+
+
+def _refuse_loss(labels: Labels, kept: Labels, file: Path, place: Path) -> None:
+    """Refuse a file that would take labels away which somebody gave elsewhere, in the viewer or in another file."""
+    lost = [key for key in kept if key not in labels]
+    if lost:
+        count = max(sum(key.task == task for key in kept) for task in {key.task for key in kept})
+        fix = f"draw with --count {count} or more, which takes them along, or remove {place.name} first"
+        raise UsageError(
+            f"{file} lacks {plural(len(lost), 'label')} that {place.name} holds (sample {lost[0].sample!r}): {fix}"
+        )
 
 
 def continue_labels(folder: str | Path, judge_name: str, count: int, file: str | Path) -> list[dict[str, Any]]:
@@ -85,22 +89,7 @@ def write_drawn(rows: list[dict[str, Any]], path: str | Path) -> None:
         file.writelines(msgspec.json.encode(row) + b"\n" for row in rows)
 
 
-def asked_judge(run: Path, name: str) -> Judge:
-    """Return a judge that was asked about a run; one that was not is refused, with those that were."""
-    folder = judge_folder(run, name)
-    if not (folder / "run.db").exists():
-        known = [one.name.removeprefix(FOLDER_PREFIX) for one in judge_folders(run)]
-        asked = f"asked: {', '.join(known)}" if known else f"ask it: snellen score {run} --judge {name} --judge-model …"
-        raise UsageError(f"judge {name!r} was not asked about {run}{did_you_mean(name, known)}; {asked}")
-    with RunReader(folder) as votes:
-        return stored_judge(votes)
-
-
-def _judged(reader: RunReader, judge: Judge, task: str) -> list[TrialKey]:
-    return judged_keys(judge, stored_verdicts(reader, task))
-
-
-def _rows(reader: RunReader, task: str, drawn: list[TrialKey], labels: dict[TrialKey, float]) -> list[dict[str, Any]]:
+def _rows(reader: RunReader, task: str, drawn: Sequence[TrialKey], labels: Labels) -> list[dict[str, Any]]:
     wanted = {key: place for place, key in enumerate(drawn)}
     found = [trial for trial in reader.trials(task) if trial.prediction.key in wanted]
     found.sort(key=lambda trial: wanted[trial.prediction.key])
@@ -109,6 +98,7 @@ def _rows(reader: RunReader, task: str, drawn: list[TrialKey], labels: dict[Tria
             **msgspec.structs.asdict(trial.prediction.key),
             "question": trial.sample.question,
             "options": list(trial.sample.options),
+            "shown": marked_options(trial.request),
             "answers": list(trial.sample.answers),
             "images": [image.ref for image in trial.sample.images if not image.ref.startswith("data:")],
             "reply": answer_text(trial.prediction),

@@ -7,10 +7,12 @@ import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from ...core.builtins import default_registry
 from ...core.errors import EnvironmentProblem, MissingExtra
 from ...core.garbage import rare_collections
+from ...report.runlist.brief import run_key
 
 
 def make_viewer(
@@ -39,8 +41,9 @@ def view(
     may_write: bool = False,
     plugins: Sequence[str | Path] = (),
     ready: Callable[[str], None] | None = None,
+    page: str = "/",
 ) -> None:
-    """Serve runs on 127.0.0.1 until interrupted; `ready` is given the address to open, key included."""
+    """Serve runs on 127.0.0.1 until interrupted; `ready` is given the address of a page to open, key included."""
     token = secrets.token_urlsafe(24)
     app = make_viewer(folders, token, may_write=may_write, plugins=plugins)
     try:
@@ -48,13 +51,22 @@ def view(
     except ImportError:
         raise MissingExtra("view", "the viewer") from None
     listener = _listen(port)
-    address = f"http://127.0.0.1:{listener.getsockname()[1]}/?token={token}"
+    address = f"http://127.0.0.1:{listener.getsockname()[1]}{page}{'&' if '?' in page else '?'}token={token}"
     quiet = {"log_level": "warning", "lifespan": "off", "server_header": False, "ws": "none", "access_log": False}
     server = uvicorn.Server(uvicorn.Config(app, **quiet))
     if ready is not None:
         ready(address)
     with listener, rare_collections():
         server.run(sockets=[listener])
+
+
+def label_address(run: str | Path, judge_name: str) -> str:
+    """Return the page of the viewer on which people label the replies that a judge was asked about."""
+    from ...scoring.judging.label_desk import asked_judge
+
+    folder = Path(run).resolve()
+    asked_judge(folder, judge_name)
+    return f"/run/{run_key(folder)}/label?{urlencode({'judge': judge_name})}"
 
 
 def _listen(port: int) -> socket.socket:

@@ -23,10 +23,19 @@ def judge() -> None:
 @click.option("--count", type=COUNT, help="Draw so many judged replies of each task, to be labelled.")
 @click.option("-o", "--output", type=PATH, help="Write them to this JSONL file; fill in `label` in each row.")
 @flag("--ask", help="Show each drawn reply here and ask for its label; the file is kept after every answer, q stops.")
+@flag("--view", "in_viewer", help="Show the drawn replies in the browser, pictures included, and keep labels there.")
 @click.option("--labels", type=FILE, help="Take the labels of this JSONL file, and score the run with them.")
 @MACHINE_STDOUT
 def label(
-    *, run: Path, name: str, count: int | None, output: Path | None, ask: bool, labels: Path | None, as_json: bool
+    *,
+    run: Path,
+    name: str,
+    count: int | None,
+    output: Path | None,
+    ask: bool,
+    in_viewer: bool,
+    labels: Path | None,
+    as_json: bool,
 ) -> None:
     """Draw replies for people to label, or take their labels: a judge's figure corrected by them, with its interval.
 
@@ -37,15 +46,35 @@ def label(
     snellen judge label runs/demo --judge correctness --count 50 -o labels.jsonl
     snellen judge label runs/demo --judge correctness --labels labels.jsonl
     snellen judge label runs/demo --judge correctness --count 50 -o labels.jsonl --ask
+    snellen judge label runs/demo --judge correctness --view
     """
+    if in_viewer:
+        _serve(run, name, alone=not (count or labels or output or ask), as_json=as_json)
+        return
     if (count is None) == (labels is None):
-        raise UsageError("say one: --count N -o FILE draws replies to label, --labels FILE takes the labels")
+        ways = "--count N -o FILE draws replies to label, --labels FILE takes the labels, --view asks in the browser"
+        raise UsageError(f"say one: {ways}")
     if labels is not None:
         _take(run, name, labels, as_json)
     elif ask:
         _ask(run, name, count or 0, output, as_json)
     else:
         _draw(run, name, count or 0, output, as_json)
+
+
+def _serve(run: Path, name: str, *, alone: bool, as_json: bool) -> None:
+    from ...api.look.view import label_address, view
+
+    if not alone:
+        raise UsageError("--view keeps labels beside the run and needs no other option: leave --count, -o and --labels")
+
+    def ready(address: str) -> None:
+        if as_json:
+            print_json({"address": address})
+        else:
+            click.echo(f"open {address}\nCtrl-C ends the viewer", err=True)
+
+    view([run], may_write=True, ready=ready, page=label_address(run, name))
 
 
 def _draw(run: Path, name: str, count: int, output: Path | None, as_json: bool) -> None:
@@ -83,7 +112,7 @@ def _ask_one(run: Path, name: str, row: dict[str, Any], place: str) -> bool:
     from ...api.look.drawn_replies import check_label
 
     right = ["Right:", *row["answers"], "Reply:", str(row["reply"])]
-    click.echo(show_text("\n".join([f"\n--- {place} ---", row["question"], *row["options"], *right])), err=True)
+    click.echo(show_text("\n".join([f"\n--- {place} ---", row["question"], *row["shown"], *right])), err=True)
     while True:
         said = click.prompt("label (a verdict word or a number; q stops)", err=True).strip()
         if said == "q":

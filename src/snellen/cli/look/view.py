@@ -8,7 +8,9 @@ import click
 
 from ..options import PATH, defaulted, flag, json_flag, print_json
 
-WRITING = "Allow marks, notes, tags, the trash, and scores of another profile; otherwise nothing is ever written."
+WRITING = (
+    "Allow marks, notes, labels, tags, the trash, and scores of another profile; otherwise nothing is ever written."
+)
 
 
 @click.command()

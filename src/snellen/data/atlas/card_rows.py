@@ -19,6 +19,7 @@ from ..files.rows import Row, read_rows
 from ..loaders.row_source import TableSource, data_home, resolve
 from ..loaders.table import load_rows
 from .card_sources import CardSource, choose_source, read_card_sources
+from .official_files import SideColumns, home_of, named_files, picture_folder
 from .row_changes import RowChange, changed_rows
 
 OWN = ("sources", "source", "rows", "needs", "any_shape")
@@ -31,6 +32,8 @@ class FoundShape(NamedTuple):
     name: str
     source: CardSource
     files: list[Path]
+    home: Path
+    """The folder that the names of its files begin in."""
 
 
 def load(task: Task, context: LoadContext) -> Iterator[Sample]:
@@ -39,12 +42,16 @@ def load(task: Task, context: LoadContext) -> Iterator[Sample]:
     _check_shape(task, shape)
     if shape.name:
         context.notes.setdefault(f"read as the {shape.name} form of {task.name}", Counter({shape.files[0].name: 1}))
+    if shape.source.note:
+        context.notes.setdefault(shape.source.note, Counter({shape.files[0].name: 1}))
     table = {key: value for key, value in task.dataset.items() if key not in OWN} | shape.source.table
+    table |= picture_folder(shape.source, shape.home)
     table |= {"loader": "table"} | {key: task.dataset[key] for key in ("preset", "columns") if key in task.dataset}
     source = convert(table, TableSource, f"task {task.name!r}, dataset")
     own = [convert(one, RowChange, f"task {task.name!r}, dataset.rows") for one in task.dataset.get("rows", ())]
     changes = (*shape.source.rows, *own)
-    read = partial(_read, changes, _Keeper(shape.source.keep, context.notes))
+    sides = SideColumns(shape.source, shape.files[0].parent, asked=not task.dataset.get("any_shape"))
+    read = partial(_read, changes, _Keeper(shape.source.keep, context.notes), sides)
     samples = load_rows(task, source, shape.files, context, read)
     return _counted(samples, shape.source.count, context)
 
@@ -70,6 +77,8 @@ def _check_shape(task: Task, shape: FoundShape) -> None:
         forms = "; ".join(f"{name}: {', '.join(source.columns)}" for name, source in sources.items())
         fix = "-p dataset.source=NAME takes them for one all the same"
         raise DataError(f"{shape.files[0].name} has not the columns of any form of {task.name} ({forms}); {fix}")
+    if shape.source.refuse:
+        raise DataError(f"the {shape.name} form of {task.name} cannot be asked: {shape.source.refuse}")
     needs = task.dataset.get("needs") or ()
     if needs and shape.name not in needs:
         what = f"protocol {task.protocol!r} asks with words that only {' and '.join(needs)} rows of {task.name} have"
@@ -95,8 +104,10 @@ class _Keeper:
             self._notes.setdefault(text, Counter())[str(row[other])] += 1
 
 
-def _read(changes: tuple[RowChange, ...], keeper: _Keeper, file: Path, sheet: str) -> Iterator[tuple[int, Row]]:
-    return changed_rows(changes, keeper.rows(read_rows(file, sheet)))
+def _read(
+    changes: tuple[RowChange, ...], keeper: _Keeper, sides: SideColumns, file: Path, sheet: str
+) -> Iterator[tuple[int, Row]]:
+    return changed_rows(changes, sides.rows(keeper.rows(read_rows(file, sheet)), file))
 
 
 def find_shape(task: Task, root: Path | None) -> FoundShape:
@@ -111,7 +122,7 @@ def find_shape(task: Task, root: Path | None) -> FoundShape:
     head = list(islice(read_rows(files[0], str(task.dataset.get("sheet", ""))), 1))
     columns = chain.from_iterable(row for _, row in head)
     name, source = choose_source(sources, str(task.dataset.get("source", "")), columns, files[0])
-    return FoundShape(name, source, files)
+    return FoundShape(name, source, files, home_of(source, path))
 
 
 def has_card_data(task: Task, root: Path | None) -> list[str]:
@@ -124,9 +135,8 @@ def _files(task: Task, sources: dict[str, CardSource], path: Path) -> list[Path]
     """Return the table's files; in a folder, a file that a source names, else the hub's config and split."""
     if not path.is_dir():
         return [path]
-    named = [path / name for one in sources.values() for name in one.files if (path / name).is_file()]
-    if named:
-        return named[:1]
+    if named := named_files(sources, path):
+        return named
     hub = next((one for one in sources.values() if one.ids), CardSource())
     if hub.every_config:
         return _every_config(path, hub.split)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import msgspec
@@ -37,6 +37,16 @@ class CardSource(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
     """What else of a hub's dataset belongs to it: `documents/*`."""
     every_config: bool = False
     """All configs of the hub's dataset together are the benchmark."""
+    together: bool = False
+    """All of `files` together are the benchmark; which one a row is of stands in its column `file_name`."""
+    beside: dict[str, str] = {}
+    """A JSON object beside the table (file -> column): the value under a row's `id` becomes that column."""
+    pictures: str = ""
+    """The folder its pictures are named in, seen from the one that holds `files`."""
+    note: str = ""
+    """What people must know who ask with this shape."""
+    refuse: str = ""
+    """Why this shape cannot be asked, and what can."""
     marks: tuple[str, ...] = ()
 
 
@@ -48,20 +58,47 @@ def read_card_sources(table: Mapping[str, Any], where: str) -> dict[str, CardSou
         raise UsageError(f"{where}: dataset.sources: {error}") from None
 
 
+def tell_sources(dataset: dict[str, Any], overrides: Iterable[tuple[str, Any]]) -> None:
+    """Let what a user tells of a dataset (`-p dataset.answer_kind=text`) win over what its sources say of it."""
+    told = {key.removeprefix("dataset."): value for key, value in overrides if key.startswith("dataset.")}
+    sources = dataset.get("sources")
+    if not told or not isinstance(sources, dict):
+        return
+    dataset["sources"] = {name: _told(one, told) for name, one in sources.items()}
+
+
+def _told(source: Any, told: Mapping[str, Any]) -> Any:
+    if not isinstance(source, dict):
+        return source  # refused where sources are read
+    table = {key: told.get(key, value) for key, value in (source.get("table") or {}).items()}
+    return {**source, "table": table, **({"pictures": ""} if "image_root" in told else {})}
+
+
 def choose_source(
     sources: Mapping[str, CardSource], told: str, columns: Iterable[str], where: Path
 ) -> tuple[str, CardSource]:
-    """Return the source that was told, or the one whose columns are all there; none and several are refused."""
+    """Return the source that was told, or the one whose columns are all there; none and several are refused.
+
+    Of several that fit, the one that names the file wins, then the one with the most columns.
+    """
     if told:
         if told not in sources:
             raise UsageError(f"dataset.source {not_among(told, sorted(sources), ' is unknown')}")
         return told, sources[told]
     known = set(columns)
-    fitting = {name: one for name, one in sources.items() if set(one.columns) <= known}
-    if not fitting:
-        return "", CardSource()
-    most = max(len(one.columns) for one in fitting.values())
-    best = [name for name, one in fitting.items() if len(one.columns) == most]
+    best = _best({name: one for name, one in sources.items() if set(one.columns) <= known}, where)
     if len(best) > 1:
         raise DataError(f"{where.name} can be {' or '.join(best)} by its columns: say -p dataset.source={best[0]}")
-    return best[0], fitting[best[0]]
+    return (best[0], sources[best[0]]) if best else ("", CardSource())
+
+
+def _best(fitting: Mapping[str, CardSource], file: Path) -> list[str]:
+    """Return those of several fitting sources that the file is most likely of: one, where that can be told."""
+    named = [name for name, one in fitting.items() if _names(one, file)] or list(fitting)
+    most = max((len(fitting[name].columns) for name in named), default=0)
+    best = [name for name in named if len(fitting[name].columns) == most]
+    return [name for name in best if not fitting[name].files or _names(fitting[name], file)] or best
+
+
+def _names(source: CardSource, file: Path) -> bool:
+    return any(PurePosixPath(name).name == file.name for name in source.files)

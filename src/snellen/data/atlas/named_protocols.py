@@ -40,6 +40,8 @@ class About(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
     """What of the benchmark's own rules is not here."""
     judge: str = ""
     """The judge that the benchmark's own figures were made with."""
+    official: str = ""
+    """Where no shape of its own is the official one: which shape that is, or why none is read."""
 
 
 class ProtocolText(Struct, frozen=True, omit_defaults=True):

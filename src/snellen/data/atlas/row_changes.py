@@ -37,6 +37,9 @@ class RowChange(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     modulo: int = 0
     key: str = ""
     """The field of an object, or of an object written as text."""
+    swap: str = ""
+    by: str = ""
+    """A text, with the row's columns in braces, and what takes its place wherever it stands in the value."""
     case: str = ""
     """`capitalize` as Python has it: the rest becomes lower case."""
     options_in_text: bool = False
@@ -52,6 +55,8 @@ class RowChange(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     """The value is the questions of a dialogue, this column the answers to all but the last: one text of them."""
     last: bool = False
     """The last member of a list."""
+    joined: str = ""
+    """The members of a list as one text, with this between them."""
     unmark: bool = False
     """Options without their letters: of a list `(A) …`, or of one text in which they stand marked."""
 
@@ -76,6 +81,7 @@ def _apply(change: RowChange, row: Row, number: int) -> None:
         return
     value = _worded(change.words, row, number) if change.words is not None else row[source]
     value = told_turns(value, row.get(change.turns)) if change.turns else value
+    value = str(value).replace(_worded(change.swap, row, number), change.by) if change.swap else value
     value = _reshaped(change, value, number)
     for step in STEPS:
         value = step(change, value, number)
@@ -85,6 +91,7 @@ def _apply(change: RowChange, row: Row, number: int) -> None:
 def _reshaped(change: RowChange, value: Any, number: int) -> Any:
     value = fields_of(value, change.field) if change.field else value
     value = last_of(value) if change.last else value
+    value = change.joined.join(map(str, value)) if change.joined and isinstance(value, list) else value
     value = onward_from(value, change.onward) if change.onward else value
     value = nth_of(value, change.every, change.first, number) if change.every else value
     return unmarked(value) if change.unmark else value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -18,6 +18,7 @@ from .card_rows import FoundShape, find_shape
 from .card_sources import CardSource, read_card_sources
 from .download import check_digest
 from .fetch import read_fetched
+from .official_files import SideColumns
 
 
 class Verified(Struct, frozen=True, omit_defaults=True):
@@ -46,12 +47,24 @@ def verify_data(task: Task, path: Path) -> Verified:
         return Verified(task.name, files=_names(shape.files), problems=list(_unknown_shape(shape, sources)))
     kept, other, problems = _count(shape)
     checked, wrong, silent = _digests(shape, path)
+    wrong += _lacking_beside(shape)
     expected = shape.source.count
     if expected is not None and kept != expected:
         problems.append(f"{kept:,} rows, and the card says {expected:,}: a part, or another version")
     if other:
         silent.append(f"{other:,} rows of other splits are left out")
     return Verified(task.name, shape.name, _names(shape.files), kept, expected, checked, [*wrong, *problems], silent)
+
+
+def _lacking_beside(shape: FoundShape) -> list[str]:
+    """Return what is wrong with the files that hold further columns of the rows; the rows are held against them."""
+    try:
+        sides = SideColumns(shape.source, shape.files[0].parent)
+        for file in shape.files if shape.source.beside else ():
+            deque(sides.rows(read_rows(file), file), maxlen=0)
+    except DataError as error:
+        return [str(error)]
+    return []
 
 
 def _names(files: Sequence[Path]) -> list[str]:

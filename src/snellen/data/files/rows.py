@@ -67,12 +67,19 @@ def _read_json(file: Path) -> Iterator[NumberedRow]:
         value = msgspec.json.decode(file.read_bytes().removeprefix(b"\xef\xbb\xbf"))
     except NOT_JSON as error:
         raise DataError(f"{file.name} is not valid JSON: {error} (one object a line? name it .jsonl)") from None
-    if isinstance(value, dict) and isinstance(value.get("data"), list):
-        value = value["data"]
+    if isinstance(value, dict):
+        value = value["data"] if isinstance(value.get("data"), list) else _keyed(value)
     if not isinstance(value, list):
-        raise DataError(f'{file.name} must hold a list of records, or {{"data": […]}}')
+        raise DataError(f'{file.name} must hold a list of records, {{"data": […]}}, or an object of records by id')
     for number, row in enumerate(value, 1):
         yield number, _row(row, file, number)
+
+
+def _keyed(value: dict[str, Any]) -> list[Row] | None:
+    """Return the records of an object of objects, each with its key as `id` if it has none; None of any other."""
+    if not value or not all(isinstance(record, dict) for record in value.values()):
+        return None
+    return [record if "id" in record else {"id": key, **record} for key, record in value.items()]
 
 
 def _row(value: Any, file: Path, number: int) -> Row:

@@ -18,6 +18,7 @@ from ..documents.manifest import Manifest, read_manifest
 from ..documents.pages import PageFile, PageFolder, find_variants, page_size, read_pages
 from ..documents.texts import read_records
 from ..documents.visual_tokens import DEFAULT_TOKENIZER, context_bin, count_tokens
+from .row_source import resolve
 
 LETTERS = ("A", "B", "C", "D")
 CLEAN = ("clean", "longbenchv2_img")
@@ -44,7 +45,7 @@ class DocumentSource(Struct, frozen=True, forbid_unknown_fields=True):
 
 def load_choice(task: Task, context: LoadContext) -> Iterator[Sample]:
     """Yield LongBench-v2 questions: four options, grouped by document, tagged by difficulty, length, domain, tokens."""
-    source, shelf, records = _open(task)
+    source, shelf, records = _open(task, context.root)
     for where, document, record in records:
         options = tuple(str(_field(record, f"choice_{letter}", where)) for letter in LETTERS)
         answer = str(_field(record, "answer", where)).strip().upper()
@@ -68,7 +69,7 @@ def load_choice(task: Task, context: LoadContext) -> Iterator[Sample]:
 
 def load_needles(task: Task, context: LoadContext) -> Iterator[Sample]:
     """Yield every question of every needle document, document by document; plain and extended files alike."""
-    source, shelf, records = _open(task)
+    source, shelf, records = _open(task, context.root)
     for where, document, record in records:
         questions, answers = _field(record, "questions", where), _field(record, "answers", where)
         if not isinstance(questions, list) or not isinstance(answers, list) or len(questions) != len(answers):
@@ -152,9 +153,9 @@ class ShelfPages(Struct):
 class Shelf:
     """All variants of the page images; looks documents up and applies the model's limits."""
 
-    def __init__(self, source: DocumentSource) -> None:
+    def __init__(self, source: DocumentSource, data_root: Path | None = None) -> None:
         self._limits = source.limits
-        root = Path(source.image_root) if source.image_root else None
+        root = resolve(source.image_root, data_root) if source.image_root else None
         self._folders: dict[str, tuple[PageFolder, Manifest | None]] = {}
         self._is_parent = False
         if root is None:
@@ -255,16 +256,16 @@ MADE_BY = {
 """Where the file of a built-in task comes from, by its loader."""
 
 
-def _open(task: Task) -> tuple[DocumentSource, Shelf, Iterator[tuple[str, str, dict[str, Any]]]]:
+def _open(task: Task, root: Path | None) -> tuple[DocumentSource, Shelf, Iterator[tuple[str, str, dict[str, Any]]]]:
     """Return the loader's arguments, the pages, and (where, document id, record) of every document."""
     source = convert(task.dataset, DocumentSource, f"task {task.name!r} dataset")
-    path = Path(source.path)
+    path = resolve(source.path, root)
     if not path.is_file():
         makes = MADE_BY.get(source.loader, "")
-        raise DataError(f"data file {source.path} does not exist: {makes}-p dataset.path=FILE names it")
+        raise DataError(f"data file {path} does not exist: {makes}-p dataset.path=FILE names it")
     records = read_records(path)[: source.max_documents]
     places = ((f"{source.path} record {index}", record) for index, record in enumerate(records))
-    return source, Shelf(source), ((where, str(_field(record, "_id", where)), record) for where, record in places)
+    return source, Shelf(source, root), ((where, str(_field(record, "_id", where)), record) for where, record in places)
 
 
 def _facts(record: Mapping[str, Any], source: DocumentSource) -> dict[str, Any]:

@@ -20,7 +20,7 @@ MOST_GROUPS = 60
 SIGNS = dict(zip(Outcome, "✓◐✗?!…", strict=True))
 """An outcome is never shown by its colour alone."""
 PLAIN = ("acuity_px", "contrast_threshold", "instability")
-PLAIN_ENDS = ("_strict", "_micro", "_majority", "_rate")
+PLAIN_ENDS = ("_strict", "_micro", "_majority", "_rate", "_calibrated")
 
 
 def metric_table(metrics: Mapping[str, Any], caption: str) -> Html:

@@ -217,13 +217,23 @@ def hero(one: TaskOverview, links: Html | None = None) -> Html:
         tag("p", number, tag("small", unit), class_="big"),
         tag("p", interval if estimate.get("ci95") else "No interval: too few trials.", class_="muted"),
         tag("p", in_words(name, estimate, one)),
-        *(tag("p", line, class_="muted") for line in protocol_lines(one.result)),
+        *(tag("p", line, class_="muted") for line in (*protocol_lines(one.result), *_notes_on_numbers(one))),
         outcome_bar(counts),
     ]
     first = one.main_figure
     drawing = tag("figure", *figure_parts(first, links)) if first else None
     kind = "hero" if first else "hero alone"
     return tag("div", tag("div", tag("div", *words), drawing, class_=kind), class_="card")
+
+
+def _notes_on_numbers(one: TaskOverview) -> list[str]:
+    """Return what must be read beside the numbers: a judge that does not compare, a figure that could not be made.
+
+    Advice on the spread has a place of its own.
+    """
+    notes = one.result.get("notes")
+    said = notes if isinstance(notes, list) else []
+    return [str(note) for note in said if not (one.advice and str(note).endswith(one.advice))]
 
 
 def in_words(name: str | None, estimate: Mapping[str, Any], one: TaskOverview) -> str:

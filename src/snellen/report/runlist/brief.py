@@ -9,10 +9,16 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from ...core.ids import content_hash
 from ...core.tasks import RunHeader
 
 TRASH = ".trash"
 """Folders of this name hold runs that were thrown away; nothing looks into them by itself."""
+
+
+def run_key(folder: Path) -> str:
+    """Return what a run is called in addresses: a hash of its place, so that no address ever holds a path."""
+    return content_hash(str(folder), 12)
 
 
 class RunBrief(Struct, frozen=True):

@@ -29,6 +29,7 @@ from ..boards.comparison import sheets_of
 from ..boards.ranking import Board, Entry, board_sheets, make_board
 from ..boards.sheet import Sheet, render
 from ..exports.trial_files import csv_lines, jsonl_lines, parquet_bytes
+from ..notes.label_page import label_page
 from ..notes.ledger import exported_notes
 from ..pages.gallery import Shown, read_trial
 from ..pages.html_document import static
@@ -148,6 +149,12 @@ class Viewer:
             shown = _shown(run, request.query_params)
         return download(shown.prediction.text or "", "reply.txt", "text/plain")
 
+    def label(self, request: Request) -> Response:
+        """The next reply that people are to label for a judge, or one whose label is corrected."""
+        told = request.query_params
+        with self._opened(request) as run:
+            return page(label_page(run, told.get("judge", ""), _key(told), may_write=self._may_write))
+
     def notes(self, request: Request) -> Response:
         """What people said of a run and its trials, as JSON lines."""
         run = self._run(request.path_params["key"])
@@ -253,6 +260,7 @@ def create_app(shelf: Shelf, token: str, *, may_write: bool = False, registry: R
         "/run/{key}/trial": viewer.trial,
         "/run/{key}/reply": viewer.reply,
         "/run/{key}/notes": viewer.notes,
+        "/run/{key}/label": viewer.label,
         "/run/{key}/video": viewer.video,
         "/run/{key}/figure": viewer.figure,
         "/run/{key}/download": viewer.download,
@@ -263,6 +271,7 @@ def create_app(shelf: Shelf, token: str, *, may_write: bool = False, registry: R
     changes = Changes(shelf, registry or default_registry(), allowed=may_write)
     routes.append(Route("/run/{key}/again", changes.scores, methods=["POST"]))
     routes.append(Route("/run/{key}/marks", changes.marks, methods=["POST"]))
+    routes.append(Route("/run/{key}/label", changes.labels, methods=["POST"]))
     routes.append(Route("/runs/{doing}", changes.runs, methods=["POST"]))
     problems: dict[Any, Any] = {NotFound: not_found, SnellenError: explained, sqlite3.Error: explained, 404: not_found}
     return Guard(Starlette(routes=routes, exception_handlers=problems), token)

@@ -1,11 +1,11 @@
-"""What the viewer may write, where it was started with --write: marks, tags, hidden runs, the trash, other scores."""
+"""What the viewer may write, where it was started with --write: marks, labels, tags, the trash, other scores."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -14,6 +14,8 @@ from starlette.responses import RedirectResponse, Response
 from ...core.errors import UsageError
 from ...core.registry import Registry
 from ...core.types import TrialKey
+from ...scoring.judging.label_desk import add_label, kept_labels
+from ...scoring.judging.labels import read_label
 from ...scoring.readings import Reading
 from ..finish import finish_run
 from ..notes.ledger import TRIAL_KINDS, Note, add_notes, notes_on, read_notes, run_note, trial_note
@@ -45,6 +47,16 @@ class Changes:
         told = await self._told(request)
         await run_in_threadpool(self._mark, self._run(request.path_params["key"]), told)
         return RedirectResponse(_own_page(_first(told, "back"), request.path_params["key"]), status_code=303)
+
+    async def labels(self, request: Request) -> Response:
+        """Keep a person's label on a judged reply and show the next one, or score the run with all labels."""
+        told = await self._told(request)
+        run, judge = self._run(request.path_params["key"]), _first(told, "judge")
+        if _first(told, "score"):
+            await run_in_threadpool(finish_run, run.folder, self._registry)
+            return RedirectResponse(f"/run/{run.key}", status_code=303)
+        await run_in_threadpool(self._label, run, judge, told)
+        return RedirectResponse(f"/run/{run.key}/label?{urlencode({'judge': judge})}", status_code=303)
 
     async def scores(self, request: Request) -> Response:
         """Keep the scores of another profile beside the run's own."""
@@ -84,14 +96,23 @@ class Changes:
         throw_away(run.folder, self._shelf.root_of(run.folder))
 
     def _mark(self, run: OpenRun, told: Told) -> None:
-        repeat = _first(told, "repeat") or "0"
-        number = int(repeat) if repeat.isdecimal() and len(repeat) < 9 else -1
-        key = TrialKey(_first(told, "task"), _first(told, "sample"), _first(told, "variant") or "base", number)
+        key = _told_key(told)
         with run.held():
             query = "SELECT 1 FROM predictions WHERE task = ? AND sample = ? AND variant = ? AND repeat = ?"
             _known(next(run.reader.rows(query, (key.task, key.sample, key.variant, key.repeat)), None))
         before = {note.kind: note for note in notes_on(read_notes(run.folder), key)}  # refused where it cannot be read
         add_notes(run.folder, list(_changed(before, key, told)))
+
+    def _label(self, run: OpenRun, name: str, told: Told) -> None:
+        """Keep a label, if it is one of the judge's scale and its reply the next that was drawn or labelled before."""
+        key = _told_key(told)
+        with run.held():
+            drawn = run.drawn(name)
+            drawn.check_turn(key, kept_labels(run.folder, drawn.judge))
+            value = read_label(_first(told, "label"), drawn.judge, f"sample {key.sample!r}")
+            if value is None:
+                raise UsageError(f"sample {key.sample!r}: no label was given; go back and choose one")
+            add_label(run.folder, drawn.judge, key, value)
 
     def _run(self, key: str) -> OpenRun:
         return _known(self._shelf.find(key))
@@ -118,6 +139,12 @@ def _run_note(doing: str, tag: str) -> Note:
         raise UsageError(f"nothing is called {doing!r}")
     kind, text, off = known[doing]
     return run_note(kind, text, off=off)
+
+
+def _told_key(told: Told) -> TrialKey:
+    repeat = _first(told, "repeat") or "0"
+    number = int(repeat) if repeat.isdecimal() and len(repeat) < 9 else -1
+    return TrialKey(_first(told, "task"), _first(told, "sample"), _first(told, "variant") or "base", number)
 
 
 def _first(told: Told, name: str) -> str:

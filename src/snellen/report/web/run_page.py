@@ -10,6 +10,7 @@ from ...core.text import plural
 from ...core.types import TrialKey
 from ...scoring.readings import stored_readings
 from ..boards.headline import headline, reading_name
+from ..notes.label_page import label_links
 from ..notes.ledger import Note, wrong_gold
 from ..notes.mark_parts import notes_table
 from ..notes.second_headline import second_headline
@@ -54,7 +55,7 @@ def run_page(run: OpenRun, task: str, *, has_report: bool) -> Html:
     beside = f"; kept beside it: {', '.join(kept)} (results-NAME.json)" if kept else ""
     parts.append(tag("p", tag("b", "Reading "), f"{reading_name(run.results())}{beside}"))
     parts.append(tag("p", tag("b", "Command "), tag("code", header.command or "not recorded", class_="mono")))
-    parts += asked_parts(run, name)
+    parts += [label_links(run), *asked_parts(run, name)]
     live = None if progress.complete else address("/state", run=run.key)
     return shell(run.name, parts, crumbs=[link("Runs", "/"), run.name, name], live=live)
 

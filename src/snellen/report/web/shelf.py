@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from ...core.builtins import default_registry
 from ...core.errors import SnellenError, UsageError
-from ...core.ids import content_hash
 from ...core.registry import Registry
 from ...core.tasks import RunHeader, Task
+from ...scoring.judging.label_desk import DrawnTasks, drawn_tasks
 from ...scoring.readings import Reading
 from ...scoring.run import score_again
 from ...scoring.stored import LIVE_SCORING, metrics_of, read_columns, read_costs
@@ -27,7 +27,7 @@ from ...store.reader import RunReader
 from ..notes.ledger import Note, read_notes
 from ..pages.overview import Results, TaskOverview, overview_of, read_results, written_results
 from ..query import TextSearch, group_values
-from ..runlist.brief import TRASH, RunBrief, header_brief, run_folders, written_brief
+from ..runlist.brief import TRASH, RunBrief, header_brief, run_folders, run_key, written_brief
 from ..runlist.trash import thrown_runs
 
 DEPTH = 3
@@ -199,6 +199,11 @@ class OpenRun:
         written = written_results(self.folder, self.header(), self.progress().stored)
         return written or read_results(self.reader, self.header(), most=LIVE_SCORING, registry=self._registry)
 
+    def drawn(self, judge: str) -> DrawnTasks:
+        """Return the replies that a judge judged, in the order in which people are to look at them."""
+        drawn: DrawnTasks = self._keep(("drawn", judge), lambda: drawn_tasks(self.reader, judge))
+        return drawn
+
     def rescored(self, profile: str) -> Results:
         """Return the results as another profile reads the replies; nothing is written."""
         results: Results = self._keep(
@@ -285,7 +290,7 @@ class Shelf:
         places = dict.fromkeys(place for root in self._roots for place in (root, root.parent))
         found = [folder for place in places for folder in thrown_runs(place, DEPTH)]
         ours = [folder for folder in found if self._is_ours(folder)]
-        return {content_hash(str(folder), 12): folder for folder in ours}
+        return {run_key(folder): folder for folder in ours}
 
     def root_of(self, folder: Path) -> Path:
         """Return the named folder that holds a run."""
@@ -312,7 +317,7 @@ class Shelf:
             return sorted(runs, key=lambda run: run.name)
 
     def _open_run(self, folder: Path, look: Callable[[OpenRun], object]) -> OpenRun | None:
-        key = content_hash(str(folder), 12)
+        key = run_key(folder)
         name = self._name(folder)
         try:
             run = self._open.get(key) or OpenRun(key, name, folder, self._desk, self._registry)

@@ -17,6 +17,8 @@ from ..table import Codes, ScoreTable
 REFUSED = ("refus",)
 TRUNCATED = ("trunc",)
 """How reasons and kinds of failure begin that count as refused or truncated."""
+UNANSWERED = ("no_reference", "the sample has no ", "a blank picture has no ")
+"""How reasons begin that speak of the sample, which has no right answer, and not of the reply."""
 
 
 def in_unit(unit: str, estimates: Mapping[str, Estimate]) -> dict[str, Estimate]:
@@ -72,10 +74,11 @@ def format_hit_rate(table: ScoreTable) -> Estimate:
 def rates(table: ScoreTable) -> dict[str, Estimate]:
     """Return the shares of all planned trials that were unparsed, refused, truncated and failed.
 
-    A refusal or a cut reply counts wherever it shows: as a reason not to score, or as a kind of failure.
+    A refusal or a cut reply counts wherever it shows: as a reason not to score, or as a kind of failure. A row
+    without an answer is unscored for its own sake: nothing is said of whether its reply could be read.
     """
     shares = {
-        "unparsed_rate": _share(table, table.unscored),
+        "unparsed_rate": _share(table, table.unscored & ~_has_reason(table, UNANSWERED)),
         "refused_rate": _share(table, _has_reason(table, REFUSED)),
         "truncated_rate": _share(table, _has_reason(table, TRUNCATED)),
         "failed_rate": _share(table, table.failed),

@@ -21,7 +21,8 @@ from ..counts import TaskCounts
 from ..peers.peer_scores import PEER
 from ..table import ScoredTask, ScoreTable
 from .judge_card import PAIR, Judge
-from .labels import check_draw, draw_order, labels_file, read_labels
+from .label_desk import kept_labels
+from .labels import check_draw, draw_order, labels_file
 from .stored_votes import judge_folders, stored_judge
 from .verdicts import REFERENCE
 
@@ -135,11 +136,10 @@ def _calibrated(
     judge: Judge, reader: RunReader, task: Task, table: ScoreTable, header: RunHeader
 ) -> tuple[dict[str, Any] | None, Estimate]:
     """Return what people's labels say of the judge, and its mean corrected by them; None where nobody labelled."""
-    path = labels_file(Path(reader.folder), judge.name)
-    if not path.is_file():
+    run = Path(reader.folder)
+    if not labels_file(run, judge.name).is_file():
         return None, Estimate(None)
-    whole = read_labels(path, judge, [one.name for one in header.tasks])
-    labels = {key: value for key, value in whole.items() if key.task == task.name}
+    labels = {key: value for key, value in kept_labels(run, judge).items() if key.task == task.name}
     keys = _keys(table, task.name)
     check_draw(labels, draw_order(header.id, keys))
     verdicts = table.value[table.scored]

@@ -14,7 +14,7 @@ import msgspec
 
 from ...core.errors import DataError
 from ...core.ids import content_hash
-from ...core.types import BASE_VARIANT, Score, TrialKey
+from ...core.types import BASE_VARIANT, Request, Score, TrialKey
 from ...data.files.records import read_records
 from .judge_card import WORD, Judge
 
@@ -73,6 +73,11 @@ def read_label(value: Any, judge: Judge, where: str) -> float | None:
         return number
     words = f"one of {', '.join(judge.choices)}, or " if judge.choices else ""
     raise DataError(f"{where}: label {value!r} is not {words}a number from {low:g} to {high:g}")
+
+
+def marked_options(request: Request) -> list[str]:
+    """Return the options as the model saw them: a reply `B` means nothing without the marks and their order."""
+    return [f"{mark}. {text}" for mark, text in zip(request.marks, request.shown, strict=False)]
 
 
 def check_draw(labels: Labels, order: Sequence[TrialKey]) -> None:

@@ -11,6 +11,7 @@ from ..outside.mmmu_open import judge_open
 from ..scorers.vqa import anls, relaxed_accuracy, vqa_accuracy
 from ..scorers.vqa_normalise import normalise_vqa
 from ..typed.document_answer import FORMAT_TAG, document_answer
+from .cmmmu_rules import judge_cmmmu, judge_cmmmu_as_run
 from .math_answers import equals_in_maths
 from .text_rules import peer_anls, peer_relaxed
 from .typed_answers import equals_typed, equals_typed_lmms, equals_typed_vlmevalkit
@@ -96,5 +97,7 @@ OPEN_RULES: Mapping[str, OpenRule] = {
     "maths": equals_in_maths,
     "document": _document,
     "mra": _mra,
+    "cmmmu": judge_cmmmu,
+    "cmmmu-as-run": judge_cmmmu_as_run,
 }
 """By the name that cards use (`score_options.open`)."""

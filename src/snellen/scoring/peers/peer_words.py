@@ -8,6 +8,9 @@ from typing import Any
 from ...core.tasks import Task
 from .peer_scores import FALLBACK_WORDS, PEER
 
+WITHOUT_JUDGE = "_without_judge"
+"""How metrics end that stand where a judge's would."""
+
 
 def stated_protocol(task: Task, metrics: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a task's results say of its protocol: its name, what it is quoted by, its tool's number and why."""
@@ -15,7 +18,20 @@ def stated_protocol(task: Task, metrics: Mapping[str, Any]) -> dict[str, Any]:
     if not task.protocol:
         return {"headline": headline} if task.headline else {}
     peer = peer_beside(task, metrics, headline) if headline else None
-    return {"headline": headline, "protocol": {"name": task.protocol, "fallback": task.fallback, "peer": peer}}
+    protocol = {"name": task.protocol, "fallback": task.fallback, "peer": peer}
+    needed = judge_needed(task, headline)
+    return {"headline": headline, "protocol": protocol | ({"needs_judge": needed} if needed else {})}
+
+
+def judge_needed(task: Task, headline: str) -> dict[str, str] | None:
+    """Return who must be asked for a benchmark's own number, and a sentence; None where the rule's number is it."""
+    if not headline.endswith(WITHOUT_JUDGE):
+        return None
+    judge = str(task.score_options.get("judge") or "")
+    ask = f"`snellen score RUN --judge {judge or 'NAME'} --judge-model …`"
+    what = f"{headline} is a rule's reading, not the official number of {task.title or task.name}"
+    why = f"{what}: a judge gives that, {ask}."
+    return {"metric": headline, "judge": judge, "why": why}
 
 
 def headline_note(task: Task, stated: Mapping[str, Any]) -> list[str]:
