@@ -9,7 +9,7 @@ from ..core.errors import UsageError
 from .extraction import TRUNCATED, Extraction
 from .normalise import normalise
 from .option_set import OptionSet, Reply, compile_options, option_set
-from .rules import cue, in_words, labelled, structured, weak, whole
+from .rules import cue, in_words, labelled, structured, valued, verdicts, weak, whole
 from .thinking import answer_start
 
 __all__ = ["RULES", "Extraction", "Rule", "chosen_text", "extract_choice", "read"]
@@ -37,9 +37,14 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     # From what is said of an option to what merely names one: labels before texts, since texts occur in any prose.
     ("affirmed", weak.affirmed),
     ("none_of_above", weak.none_of_above),
+    ("all_of_above", verdicts.all_of_above),
     ("lone_label", weak.lone_label),
+    # A result with which the working ends outweighs the figures on the way to it.
+    ("final_value", valued.final_value),
     ("option_text", weak.option_text),
     ("by_value", weak.by_value),
+    ("by_measure", valued.by_measure),
+    ("true_false", verdicts.true_false),
     ("ordinal", weak.ordinal),
     ("in_words", in_words.in_words),
     # Last, because it names what nobody named.

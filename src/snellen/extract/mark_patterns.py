@@ -57,6 +57,7 @@ class MarkPatterns:
         )
         self.labelled = re.compile(start + r"(?:[\s*_`)\]}\"'$\\]*[.):\-–—=、：*\]}][\s*_`(\[{\"'$\\:-]*|\s?\(|の)")
         self.later = re.compile(rf"[.;,\n]\s+(?:[Oo]ption |[Cc]hoice )?\(?{either}[.):]\s")
+        self.next_item = re.compile(rf"\s[(*]{{0,3}}({upper})[.):]")
         self.line = re.compile(
             assemble(r"\W{0,8}(?:(?:<cues.mark_noun>)\s?:?\s?)?\W{0,6}") + rf"({either}){WORD_AFTER}(\W*)(.*)",
             re.IGNORECASE,

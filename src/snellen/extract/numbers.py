@@ -14,13 +14,14 @@ _NUMBER = LazyPattern(
     r"(?<![\w.])(?P<sign>[-+−]\s?)?(?:[$€£¥₹₩]\s?)?(?P<sign2>[-−])?"
     r"(?P<digits>\d{1,3}(?:[,' ]\d{3})++(?!\d)|\d+(?:(?<=\d),(?=\d{3}(?!\d))\d{3})*|(?=\.\d))"
     r"(?P<part>\.\d+|,\d{1,2}(?!\d)|,\d{4,})?"
-    r"(?P<power>e[-+]?\d{1,3}|\s?(?:\\times|\*|x|×)\s?10\s?(?:\^|\*\*)\s?\{?[-+−]?\d{1,3}\}?)?"
+    r"(?P<power>e[-+]?\d{1,3}|\s?(?:\\times|\*|x|×)\s?10\s?(?:\^|\*\*)\s?\{?[-+−]?\d{1,3}\}?|\s?[x×]\s?10[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3})?"
     r"(?:\s?/\s?(?P<below>\d+(?:\.\d+)?)(?![\d/]))?"
     r"(?P<scale>\s?(?:<numbers.scales>|bn)|[kmb](?![\w/]))?"
     r"(?P<percent>\s?(?:%|percent|per cent))?",
     re.IGNORECASE,
 )
 _SHORT_SCALES = {"k": 1e3, "m": 1e6, "b": 1e9, "bn": 1e9}
+_RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺−", "0123456789-+-")
 _VULGAR = re.compile("[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞]")
 
 
@@ -110,5 +111,5 @@ def _from_digits(match: re.Match[str]) -> Number:
 def _power(text: str | None) -> float:
     if not text:
         return 1.0
-    exponent = re.search(r"[-+−]?\d{1,3}\}?$", text)
-    return float(f"1e{exponent.group().rstrip('}').replace('−', '-')}") if exponent else 1.0
+    exponent = re.search(r"(?:[-+−]?\d{1,3}|[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3})(?=\}?$)", text)
+    return float(f"1e{exponent.group().translate(_RAISED)}") if exponent else 1.0

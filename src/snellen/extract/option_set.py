@@ -10,13 +10,14 @@ from .cue_words import UNDECIDED
 from .extraction import Extraction
 from .mark_patterns import derive_marks, mark_patterns
 from .option_text import OptionTexts, plain
-from .own_text import key_of
+from .own_text import key_of, own_end
 from .polarity import Mention
 from .word_lists import LazyPattern, word_set
 
-_DECORATION = " \t\n\r*_`\"'.,:;!?()[]{}<>$#-–—…。，：；、「」『』【】《》（）“”\\|=→"
+_DECORATION = " \t\n\r*_`\"'.,:;!?()[]{}<>$#-–—…。，：；、「」『』【】《》«»‹›（）“”\\|=→"
 _CROSSED = frozenset("❌✗✘×🚫")
 _SEPARATES = frozenset(".):-–—")
+_GAP = frozenset(" *_")
 _FULL_STOPS = frozenset(".!?。")
 _LETTER = re.compile(r"(?<![A-Za-z.])[A-Z](?![A-Za-z.'])(?! [a-z]{3})|(?<=[a-z] )[A-Z](?![A-Za-z.'])")
 _UNFINISHED = LazyPattern(
@@ -25,6 +26,7 @@ _UNFINISHED = LazyPattern(
     r"|(?:\A|[.!\n]\s*)(?:among|out of) (?:the|these|all)[^.\n]{0,30}, [a-z]\Z"
     r"|(?<!\w)(?:that|which|whereas|while) (?!one)(?:the |an? )?[a-z]{2,16}\Z"
     r"|[.:!\n]\s*the(?: (?!is |are |was |has |shows )\w{1,16}){1,3}\Z"
+    r"|[=≈]\s*\Z"
     r"|(?:<conclusions.goes_through>)[^.\n:]{0,60}[.:]\s+[*_(]*(?:option |choice )?[a-z]\W*\Z"
 )
 """How a reply ends that was cut off: at a word that leads on, or at the first of the options it was to go through."""
@@ -70,6 +72,7 @@ class OptionSet:
         self.label, self.mention, self.wrapped, self.lower = shared.label, shared.mention, shared.wrapped, shared.lower
         self.head, self.item, self.line, self.later = shared.head, shared.item, shared.line, shared.later
         self.far, self.joined, self.labelled = shared.far, shared.joined, shared.labelled
+        self.next_item = shared.next_item
         self.nouns = word_set("cues.mark_noun")
         self.texts = OptionTexts(texts)
         self.self_named = tuple(self.texts.plain) == tuple(self.by_mark)
@@ -113,11 +116,23 @@ class OptionSet:
         if not rest or rest == own:
             return index
         separated = bool(own) and not _SEPARATES.isdisjoint(match.group(2)) and rest.startswith(own)
-        return index if separated and not self._leads_on(match.group(3)) else None
+        return index if separated and not self._leads_on(match.group(3)) and not self._lists(match.group(3)) else None
+
+    def _lists(self, text: str) -> bool:
+        """Whether what follows a mark names another mark with its own text: the options said again, not a choice."""
+        low = text.lower()
+        items = [(self.by_mark[match.group(1).lower()], match.end()) for match in self.next_item.finditer(text)]
+        return any(own_end(low, _past_space(low, at), self.texts.key(index)) > 0 for index, at in items[:30])
 
     def _leads_on(self, text: str) -> bool:
         """Whether what follows a mark goes on to another mark, or leaves the choice open."""
         return self.later.search(text) is not None or UNDECIDED.search(text.lower()) is not None
+
+
+def _past_space(low: str, at: int) -> int:
+    while low[at : at + 1] in _GAP:
+        at += 1
+    return at
 
 
 @lru_cache(maxsize=4096)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache, cached_property
 
 from .cue_words import UNDECIDABLE
+from .measures import Measure, option_measures
 from .numbers import find_numbers, parse_number, word_values
 from .own_text import find_folded, key_of
 from .polarity import Mention
@@ -34,7 +35,8 @@ _SIGN = re.compile(f"[{''.join(_SIGNS)}]")
 """Signs that replies write in other ways."""
 _OTHER_USE = {
     "may": r"(?!\s(?:also |well |not )?(?:be|have|seem|look|appear|indicate|suggest|mean)(?!\w))",
-    "right": r"(?!\s(?:next|now|here|there|behind|above|below|beside|in|before|after|away|answer|choice|option)(?!\w))",
+    "right": r"(?!\s(?:next|now|here|there|behind|above|below|beside|in|before|after|away|answer|choice|option)(?!\w))"
+    r"(?<!that's right)(?<!that is right)(?<!you're right)(?<!you are right)",
 }
 """Option words that are often something else."""
 _NUMERIC = re.compile(
@@ -42,6 +44,7 @@ _NUMERIC = re.compile(
 )
 
 NONE_TEXT = LazyPattern(r"<options.none_text>")
+ALL_TEXT = LazyPattern(r"\W*(?:<verdicts.all_text>)")
 NONE_SAID = Gated(r"<options.none_said>", "options.none_said_stems")
 _ORDINAL = Gated(
     r"(?<!\w)(?P<word><options.ordinal>|last|final(?=\s(?:option|one))|\d{1,2}(?:st|nd|rd|th))"
@@ -89,6 +92,7 @@ class OptionTexts:
         self.by_loose = {_loose(text): i for text, i in self.by_text.items()}
         self.longest = max(map(len, self.plain), default=0) + 8
         self.none = _only_one(self.plain, NONE_TEXT.match)
+        self.everything = _only_one(self.plain, ALL_TEXT.match)
         self.undecidable = _only_one(self.plain, UNDECIDABLE.search)
         rest = {text for i, text in enumerate(self.plain) if i != self.undecidable}
         self.yesno = "yes" in rest and rest <= {"yes", "no", "maybe", "unsure"}
@@ -123,7 +127,7 @@ class OptionTexts:
         if not usable:
             return None
         body = "|".join(_spelling(text) for text in sorted(usable, key=len, reverse=True))
-        return re.compile(f"{WORD_BEFORE}(?<!\\d[.,])(?:{body})(?![,.]\\d){WORD_AFTER}")
+        return re.compile(f"{WORD_BEFORE}(?<!\\d[.,])(?:{body})(?![,.]\\d)(?!(?<=\\d)\\s\\d{{3}}(?!\\d)){WORD_AFTER}")
 
     @cached_property
     def values(self) -> dict[float, int]:
@@ -134,6 +138,11 @@ class OptionTexts:
         values = {number.value: i for i, number in enumerate(parsed) if number is not None}
         return values if len(values) == len(parsed) else {}
 
+    @cached_property
+    def measures(self) -> list[Measure]:
+        """The quantities that the options are; empty unless every option is one, all different."""
+        return option_measures(self.written)
+
     def find(self, low: str, start: int = 0) -> list[Mention]:
         """Return where option texts stand in `low` as whole words."""
         if self.pattern is None:
@@ -142,7 +151,7 @@ class OptionTexts:
             Mention(self.index_of(match.group()), match.start(), match.end())
             for match in self.pattern.finditer(low, start)
         ]
-        if not self.formulas and (found or "\\" not in low):
+        if not self.formulas and (found or ("\\" not in low and _RAISED.isdisjoint(low))):
             return found
         # Formulas are written in many ways, often two in one reply; in LaTeX they are compared sign by sign.
         tail = max(start, len(low) - _FORMULAS)

@@ -29,7 +29,7 @@ _COMMANDS = {
         "right": "",
         "frac": "",
     },
-    **{"mathrm": "", "text": "", "approx": "≈"},
+    **{"mathrm": "", "text": "", "approx": "≈", "geq": "≥", "leq": "≤", "ge": "≥", "le": "≤", "neq": "≠"},
 }
 _COMMAND = LazyPattern(r"\\([a-z]{1,12})")
 _FARTHEST = 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from ..cue_words import UNDECIDED
@@ -13,13 +13,23 @@ from ..option_set import OptionSet, Reply, compile_options
 from ..polarity import Mention, agreed, judge
 from ..word_lists import END, START, LazyPattern, word_set
 from . import cue, weak
+from .settle import meant_text
 
 _NAME = re.compile(r"(?:[A-Z][\w'’.-]+ )(?:(?:[A-Z][\w'’.-]*|van|von|de|da|del|der|di|la|le) ){0,3}([A-Z][\w'’-]{3,})")
 """A name of several words as options write it; its last word is what replies call it by."""
 _WORD = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*")
 _STOP = re.compile(r"[.!?](?=\s)|\n|。")
 _TURNS = LazyPattern(rf"{START}(?:<options.takes_back>){END}|n't|\?")
+_ENDING = re.compile(
+    r"(?<=[^\W\d_]{3})(?:i[sz]ations?|ations?|at(?:e|es|ed|ing)|ings?|is[mt]s?|istic|etic|esis|ic|ie[sd]|e[sd]?|s|y"
+    r"|[oa]s?|ый|ая|ое|ые|ий|ого|ой|ую|ом)\Z"
+)
+"""How words are inflected: verbs, nouns of doing, movements and their followers; foreign adjectives."""
+_GLUED_ENDING = re.compile("(?:する|します|した|している|である|です|だ|하다|한다|합니다|된다|다)\\Z")
 _MOST, _SHORTEST = 40, 2
+_LONG_WORD = 3
+Said = Sequence[tuple[str, int]]
+"""The words of a sentence without their endings, each with the place where it ends."""
 _LAST = 400
 """A last sentence longer than this is not compared: a bound on time."""
 
@@ -30,7 +40,8 @@ def in_words(options: OptionSet, reply: Reply) -> Extraction | None:
         return None
     if UNDECIDED.search(reply.low):
         return None
-    chosen = _by_case(options, reply) or _by_name(options, reply) or _by_words(options, reply)
+    chosen = _by_case(options, reply) or _by_name(options, reply) or _by_letter(options, reply)
+    chosen = chosen or _by_words(options, reply) or _by_root(options, reply)
     return options.pick(reply, chosen, "in_words") if chosen else _by_right_side(options, reply)
 
 
@@ -44,6 +55,29 @@ def _by_case(options: OptionSet, reply: Reply) -> Mention | None:
     longest = "|".join(re.escape(text) for text in sorted(texts, key=len, reverse=True))
     found = list(re.finditer(rf"(?<!\w)(?:{longest})(?!\w)", reply.body))[-_MOST:]
     mentions = [Mention(places[match.group()], match.start(), match.end()) for match in found]
+    judge(reply.low, mentions)
+    return agreed([mention for mention in mentions if mention.stands and not mention.asked])
+
+
+def _by_letter(options: OptionSet, reply: Reply) -> Mention | None:
+    """Return the option that is meant where options are capitals other than the marks (`P`, `Q`, `R`)."""
+    texts = options.texts.written
+    if not texts or any(not 0 < len(text) <= _SHORTEST or not text.isupper() for text in texts):
+        return None
+    longest = "|".join(re.escape(text) for text in sorted(texts, key=len, reverse=True))
+    found = list(re.finditer(rf"(?<![\w'’=+])(?:{longest})(?![\w'’=+(])(?!\s?[=+<>])", reply.body))[-_MOST:]
+    mentions = [Mention(texts.index(match.group()), match.start(), match.end()) for match in found]
+    judge(reply.low, mentions)
+    return meant_text(reply.low, [mention for mention in mentions if mention.stands], ())
+
+
+def _by_root(options: OptionSet, reply: Reply) -> Mention | None:
+    """Return the option that stands without its ending where words are not set apart (`減少する`, `減少して`)."""
+    roots = [_GLUED_ENDING.sub("", text) for text in options.texts.plain]
+    if reply.low.isascii() or len(set(roots)) < len(roots) or min(map(len, roots)) < _SHORTEST:
+        return None
+    found = [(index, reply.low.find(root)) for index, root in enumerate(roots) if root != options.texts.plain[index]]
+    mentions = [Mention(index, at, at + len(roots[index])) for index, at in found if at >= 0]
     judge(reply.low, mentions)
     return agreed([mention for mention in mentions if mention.stands and not mention.asked])
 
@@ -95,22 +129,37 @@ def _by_words(options: OptionSet, reply: Reply) -> Mention | None:
     said = [(_stem(match.group()), match.end()) for match in _WORD.finditer(sentence)]
     turns = {_stem(word) for turn in _TURNS.finditer(sentence) for word in turn.group().split()}
     wanted = [_content(text) for text in options.texts.plain]
-    for spared in (set[str](), set(wanted[0]).intersection(*wanted[1:])):
+    # What another option holds whole, and more, cannot be told from it by its words.
+    told = [not any(set(words) < set(other) for other in wanted) for words in wanted]
+    shared = set(wanted[0]).intersection(*wanted[1:])
+    for spared, find in ((set[str](), _in_order), (shared, _in_order), (set[str](), _anyhow), (shared, _anyhow)):
+        alike = sorted if find is _anyhow else list
+        bags = [alike(words) for words in wanted]
         fitting = [
             (index, end)
             for index, words in enumerate(wanted)
-            if turns <= set(words) and wanted.count(words) == 1 and (end := _said(words, spared, said)) > 0
+            if told[index]
+            and turns <= set(words)
+            and bags.count(bags[index]) == 1
+            and (end := _said(words, spared, said, find)) > 0
         ]
         if fitting:
             return Mention(fitting[0][0], start, start + fitting[0][1]) if len(fitting) == 1 else None
     return None
 
 
-def _said(words: Sequence[str], shared: set[str], said: Sequence[tuple[str, int]]) -> int:
-    """Return where an option's words end if they are said in order; of those that all options share one is enough."""
+def _said(words: Sequence[str], shared: set[str], said: Said, find: Callable[[Sequence[str], Said], int]) -> int:
+    """Return where an option's words end if they are said; of those that all options share one is enough."""
     own = [word for word in words if word not in shared]
     named = sum(word in shared for word, _ in said)
-    return _in_order(own, said) if own and len(own) + min(named, 1) > 1 else -1
+    enough = len(own) + min(named, 1) > 1 or (len(words) == 1 and len(words[0]) >= _LONG_WORD)
+    return find(own, said) if own and enough else -1
+
+
+def _anyhow(words: Sequence[str], said: Said) -> int:
+    """Return where the last of `words` ends if all are said, in any order."""
+    ends = dict(said)
+    return max(ends[word] for word in words) if ends.keys() >= set(words) else -1
 
 
 def _last_sentence(low: str) -> tuple[int, str]:
@@ -123,11 +172,13 @@ def _content(text: str) -> list[str]:
     return [_stem(word) for word in _WORD.findall(text) if word not in word_set("options.filler")]
 
 
+@lru_cache(maxsize=8192)
 def _stem(word: str) -> str:
-    return word.removesuffix("s") if len(word) > _SHORTEST + 1 else word
+    """Return a word without its ending, so that `reducing` is `reduce`; at least three letters stay."""
+    return _ENDING.sub("", word, 1)
 
 
-def _in_order(words: Sequence[str], said: Sequence[tuple[str, int]]) -> int:
+def _in_order(words: Sequence[str], said: Said) -> int:
     """Return where the last of `words` ends if they are all said in this order, else -1."""
     rest, end = iter(said), -1
     for wanted in words:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ..extraction import AMBIGUOUS, NOT_OFFERED, TRUNCATED, UNPARSED, Extraction
+from ..measures import find_measures, fitting_option
 from ..option_set import OptionSet, Reply
 from ..word_lists import LazyPattern
 
@@ -18,6 +19,7 @@ _OBJECT = LazyPattern(r"(?<![\\a-z}^_])\{\s{0,8}(?:[\"']|[a-z_\u4e00-\u9fff][\w 
 _SPLIT = re.compile(r"\s?(?:,|;|/|&|\band\b|\bor\b|和|或|、)\s?")
 _JOINED = LazyPattern(r"[}\s$\\()]*(?:or|and|,|/)[\s$\\()]*(?:boxed\s?\{)?")
 _NOTHING = frozenset({"null", "none", "n/a", "unknown"})
+_SHORT = 40
 _MOST = 32
 """Boxes and tags that are looked at, from the end: a bound on time for replies that loop."""
 
@@ -60,10 +62,18 @@ def _read(options: OptionSet, reply: Reply, start: int, end: int, rule: str) -> 
     if not content.strip(" {}\"'<>/[]\\$"):
         return Extraction(None, rule, TRUNCATED) if end >= len(reply.body.rstrip()) else None
     index = options.bare(content)
+    if index is None:
+        index = _by_quantity(options, content)
     if index is not None:
         return options.pick_at(reply, index, rule, start, end)
     reason = _why_not(options, content)
     return Extraction(None, rule, reason, reply.span(start, end)) if reason else None
+
+
+def _by_quantity(options: OptionSet, content: str) -> int | None:
+    """Return the option that equals the only number of a field (`1/4` for `0.25`), if all options are quantities."""
+    said = find_measures(content) if options.texts.measures and len(content) <= _SHORT else []
+    return fitting_option(said[0], options.texts.measures) if len(said) == 1 else None
 
 
 def _why_not(options: OptionSet, content: str) -> str | None:

@@ -1,0 +1,270 @@
+"""Option texts that a reply names to the one that is meant: the only one, or the one of several it settles on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..cue_words import CORRECTION, GOES_THROUGH, UNDECIDED
+from ..extraction import Extraction
+from ..option_set import OptionSet, Reply
+from ..polarity import Mention, agreed
+from ..word_lists import END, START, LazyPattern
+
+_TAIL = 160
+"""The last sentence or two."""
+_CLAUSE_LED = LazyPattern(
+    rf"{START}(?:<conclusions.concedes>){END}[^.;,:\n]{{0,60}}\Z|(?:<conclusions.concedes_glued>)[^，。,.]{{0,16}}\Z"
+    rf"|(?:\A|[.;!\n]\s?)(?:<conclusions.circumstance>){END}[^.;,\n]{{0,60}}\Z"
+)
+"""Before an option that stands in a clause beside the point: what is conceded, compared, or the circumstance."""
+_MOST_LIKELY = LazyPattern(
+    r"[)\]\"'*_`]*\s?[:–—(,-]\s?(?:is |by far |the )*most (?:likely|probable|consistent|plausible)(?!\w)"
+)
+_PARTS = LazyPattern(r"\s(?:[\w'-]{1,16}\s){0,3}[\w'-]{1,16}\s?[:(–—]")
+_CONCLUDES = LazyPattern(
+    r"(?:(?<!\w)(?:<conclusions.concludes>)(?!\w)|[→⇒]|<conclusions.concludes_glued>)[^.\n;]{0,30}\Z|[=≈][\s*$]{0,3}\Z"
+    r"|(?<!\w)(?:<conclusions.must>)\s?(?:the |an? )?\Z"
+)
+SUPERLATIVE = LazyPattern(
+    r"[)\]\"'*_`]*\s(?:is|has|shows|reaches|must be)\s(?:clearly |by far )?the\s"
+    r"(?:most|least|only|odd one|exception|\w{2,12}est)(?!\w)"
+)
+_EXTREME = LazyPattern(
+    r"(?<!\w)(?:maximum|minimum|peak|most|least|(?!(?:rest|test|west|east|latest|interest|honest|forest|request|suggest)\b)[a-z]{2,10}est)(?!\w)"
+    r"[^.\n;]{0,60}\Z"
+)
+_STATES = LazyPattern(
+    rf"{START}(?:is|are|was|were)(?: (?:clearly|actually|indeed|located|found|situated|painted|made|called))?"
+    r"(?: (?:by|in|at|as))?(?: an?| the)?\s[*_\"'(]*\Z"
+)
+OR_BEFORE = LazyPattern(r"(?<!\w)(?:<conclusions.or>)\s(?:option |choice )?[(\[\"'*]*\Z")
+_LIKENED = LazyPattern(r"(?<!\w)(?:<conclusions.likened>)(?!\w)")
+_EARLIER = LazyPattern(r"(?<!\w)(?:<conclusions.first_impression>)(?!\w)")
+_IDENTIFIES = LazyPattern(
+    r"(?<!\w)(?:<conclusions.identifies>)(?:'s| is| was| must be| shows| depicts)"
+    r"(?: clearly| actually| definitely| indeed)? (?:an? |the )?\Z"
+)
+_CLAUSE = LazyPattern(r"[.;!](?=\s)|\n|。")
+_HEADS = LazyPattern(r"(?:[.;!]\s|\n)[\s*_>-]*\Z")
+_FULL_STOPS = frozenset(".!。")
+_TICKS = frozenset("✓✔✅☑")
+_TICKED = LazyPattern(r"(?:\A|(?<=\n))[^\n]{1,300}[✓✔✅☑][\s*_|]*(?=\n|\Z)")
+_COUNTS = LazyPattern(r"(?<!\w)(?:there (?:are|is)|i (?:can )?(?:see|count))(?: exactly| only| a total of)? \Z")
+_TURNED = LazyPattern(r"(?<!\w)(?:<doubt.contrast>|though)(?!\w)")
+
+
+def picked_by_text(options: OptionSet, reply: Reply, mentions: list[Mention], rule: str) -> Extraction | None:
+    """Pick the option that the texts named in a reply mean, if they mean one."""
+    standing = [mention for mention in mentions if mention.stands]
+    if UNDECIDED.search(reply.low, max(0, len(reply.low) - _TAIL)):
+        return None
+    chosen = meant_text(reply.low, after_turn(reply, standing), _labels_apart(reply, standing))
+    return options.pick(reply, chosen, rule) if chosen else None
+
+
+def _only_things(labels: Sequence[Mention]) -> bool:
+    """Whether several capitals of which nothing is said name things: these do not outweigh what is stated last."""
+    return len({label.index for label in labels}) > 1 and not any(label.affirmed for label in labels)
+
+
+def meant_text(low: str, pool: list[Mention], apart: Sequence[Mention]) -> Mention | None:
+    """Return the option that all texts name, or the one of several that is settled on; labels `apart` contradict."""
+    if apart:
+        return _stated_last(low, pool) if _only_things(apart) else None
+    chosen = agreed(pool) or agreed(_to_the_point(low, pool))
+    if chosen:
+        return None if only_named(low, chosen) else chosen
+    return next(filter(None, (find(low, pool) for find in _SETTLES)), None)
+
+
+def _to_the_point(low: str, pool: list[Mention]) -> list[Mention]:
+    """Leave out options that are named in brackets, or in a clause that concedes, compares or tells a circumstance."""
+    return [m for m in pool if not _in_brackets(low, m, m is pool[-1]) and not _led_aside(low, m)]
+
+
+def _led_aside(low: str, mention: Mention) -> bool:
+    return _CLAUSE_LED.search(low, max(0, mention.start - 90), mention.start) is not None
+
+
+def _in_brackets(low: str, mention: Mention, last: bool) -> bool:
+    """Whether it stands within brackets and not alone in them; of the last one, only if they are a sentence apart."""
+    opened = low.rfind("(", max(0, mention.start - 120), mention.start)
+    if opened < 0 or low.find(")", opened, mention.start) >= 0 or low.find(")", mention.end, mention.end + 200) < 0:
+        return False
+    return not last or low[:opened].rstrip()[-1:] in _FULL_STOPS
+
+
+def _labels_apart(reply: Reply, standing: Sequence[Mention]) -> list[Mention]:
+    """Return labels that stand for an option whose text is not named, and are not part of a text (`5 °C`)."""
+    named = {mention.index for mention in standing}
+    apart = [
+        label for label in reply.labels or () if label.stands and label.index not in named and not _together(label)
+    ]
+    return [label for label in apart if not any(text.start <= label.start < text.end for text in standing)]
+
+
+def _together(label: Mention) -> bool:
+    """Whether it is one of several of which nothing is said (`P(A and B)`): such a pair contradicts no text."""
+    return label.joined and not label.affirmed
+
+
+def _concluded(low: str, pool: list[Mention]) -> Mention | None:
+    """Return the last mention that is a conclusion (`so four`, `= 4`)."""
+    sound = [mention for mention in pool if mention.alone and not mention.asked]
+    return next((m for m in reversed(sound) if _CONCLUDES.search(low, max(0, m.start - 40), m.start)), None)
+
+
+def _contrasted(low: str, pool: list[Mention]) -> Mention | None:
+    """Of two texts set against each other, the one meant: the first of `a dog, like a cat`, the last after `but`."""
+    if not pool or pool[0].joined:
+        return None
+    first, others = pool[0], [mention for mention in pool if mention.index != pool[0].index]
+    if all(_LIKENED.search(low, first.end, mention.start) for mention in others):
+        return first
+    return pool[-1] if len(others) == 1 and _turned_to(low, first, pool[-1]) else None
+
+
+def _turned_to(low: str, first: Mention, last: Mention) -> bool:
+    """Whether a `but` leads from a first impression to what it is."""
+    if last.asked or last.tentative or not _TURNED.search(low, first.end, last.start):
+        return False
+    return last.affirmed or _EARLIER.search(low, max(0, first.start - 40), first.start) is not None
+
+
+def _identified(low: str, pool: list[Mention]) -> Mention | None:
+    """Return the option of which alone it is said that this is it."""
+    counted = [m for m in pool if m.alone and _COUNTS.search(low, max(0, m.start - 32), m.start)]
+    if counted and agreed(counted) is pool[-1]:
+        return pool[-1]
+    # `There are 3 dogs: one here, two there` counts them, then tells them apart.
+    if len(counted) == 1 and counted[0] is pool[0] and _PARTS.match(low, pool[0].end):
+        return pool[0]
+    return agreed(
+        [m for m in pool if not m.asked and not m.joined and _IDENTIFIES.search(low, max(0, m.start - 40), m.start)]
+    )
+
+
+def _stated_last(low: str, pool: list[Mention]) -> Mention | None:
+    """Return the only option of which the last sentence says that something is it (`… The city is Prague.`)."""
+    end = max(low.rfind(stop, 0, len(low.rstrip()) - 1) for stop in (". ", "! ", "? ", "\n", "。"))
+    last = [mention for mention in pool if mention.start > end]
+    chosen = agreed([mention for mention in last if mention.affirmed])
+    if chosen and chosen.sure and chosen is pool[-1]:
+        return chosen
+    only = agreed(last)
+    if only is None or not _is_plain(only):
+        return None
+    return only if SUPERLATIVE.match(low, only.end) or _EXTREME.search(low, max(end, 0), only.start) else None
+
+
+def _last_alone(low: str, pool: list[Mention]) -> Mention | None:
+    """Return the option that is the whole last sentence, after others that are not (`… and sound. All of it.`)."""
+    last = pool[-1] if pool else None
+    if (
+        last is None
+        or not _is_plain(last)
+        or low[last.end :].strip(" .!*_\"'\n。")
+        or low.rstrip(" *_\n")[-1:] not in _FULL_STOPS
+    ):
+        return None
+    before = low[: last.start].rstrip(" *_\"'")
+    return last if before[-1:] in _FULL_STOPS and not _HEADS.search(low, 0, max(0, pool[-2].start)) else None
+
+
+def _closes_reply(low: str, end: int) -> bool:
+    """Whether nothing but a full stop follows."""
+    rest = low[end:].strip(" *_\"'\n")
+    return rest != "" and set(rest) <= _FULL_STOPS
+
+
+def _most_likely(low: str, pool: list[Mention]) -> Mention | None:
+    """Return the only option that is called the most likely one."""
+    return agreed([mention for mention in pool if mention.alone and _MOST_LIKELY.match(low, mention.end)])
+
+
+def _is_plain(mention: Mention) -> bool:
+    """Whether an option stands alone, and is neither asked for nor tried."""
+    return mention.alone and not mention.asked and not mention.tentative
+
+
+def _stated_first(low: str, pool: list[Mention]) -> Mention | None:
+    """Return the option that the first clause states, if what follows takes nothing back and states no other."""
+    first = pool[0] if pool else None
+    if first is None or not _is_plain(first):
+        return None
+    others = [mention for mention in pool if mention.index != first.index]
+    if not others or not _fills_first_clause(low, first, others) or _taken_back(low):
+        return None
+    return first if _STATES.search(low, 0, first.start) or _is_bare(low, first, others) else None
+
+
+def _fills_first_clause(low: str, first: Mention, others: list[Mention]) -> bool:
+    """Whether an option stands in the first clause, no other one with it, and no other one is affirmed later."""
+    stop = _CLAUSE.search(low, first.end)
+    if stop is None or _CLAUSE.search(low, 0, first.start):
+        return False
+    return not any(mention.start < stop.start() or mention.affirmed for mention in others)
+
+
+def _taken_back(low: str) -> bool:
+    return any(pattern.search(low) for pattern in (_TURNED, _EARLIER, CORRECTION))
+
+
+def _is_bare(low: str, first: Mention, others: list[Mention]) -> bool:
+    """Whether the first sentence is the option alone.
+
+    `Blue. The red part …` says blue; `Solar: 20. Wind: 35.` goes through all of them.
+    """
+    if low[first.end :].lstrip("*_\"'")[:1] not in _FULL_STOPS or low[: first.start].strip(" *_\"'"):
+        return False
+    return not any(_HEADS.search(low, max(0, other.start - 6), other.start) for other in others)
+
+
+def _emphasised(low: str, pool: list[Mention]) -> Mention | None:
+    """Return the only option that is set in bold."""
+    bold = (
+        [m for m in pool if low.startswith("**", max(0, m.start - 2)) and low.startswith("**", m.end)]
+        if "**" in low
+        else []
+    )
+    return agreed([mention for mention in bold if mention.alone and not mention.asked]) if bold else None
+
+
+def _ticked(low: str, pool: list[Mention]) -> Mention | None:
+    """Return the option of the only line that ends with a tick."""
+    lines = [match.span() for match in _TICKED.finditer(low)] if not _TICKS.isdisjoint(low) else []
+    if len(lines) != 1:
+        return None
+    return next((mention for mention in pool if lines[0][0] <= mention.start < lines[0][1]), None)
+
+
+_SETTLES = (
+    _ticked,
+    _most_likely,
+    _last_alone,
+    _stated_last,
+    _emphasised,
+    _concluded,
+    _contrasted,
+    _identified,
+    _stated_first,
+)
+"""Ways to tell which of several option texts is meant, in turn."""
+
+
+def only_named(low: str, chosen: Mention) -> bool:
+    """Whether it is one of several (`or B`), or the first option that the reply goes through (`Each option. A: …`)."""
+    if OR_BEFORE.search(low, max(0, chosen.start - 12), chosen.start) or low.startswith(
+        "either ", max(0, chosen.start - 7)
+    ):
+        return True
+    return len(low) - chosen.end > 8 and GOES_THROUGH.search(low, max(0, chosen.start - 100), chosen.start) is not None
+
+
+def after_turn(reply: Reply, standing: list[Mention]) -> list[Mention]:
+    """Return those after the last self-correction that any follows, or all."""
+    for turn in reversed(CORRECTION.matches(reply.low)[-4:]):
+        later = [mention for mention in standing if mention.start >= turn.end()]
+        if later:
+            return later
+    return standing

@@ -1,0 +1,66 @@
+"""Replies that end with a quantity to the option that equals it, in whatever notation, unit or scale."""
+
+from __future__ import annotations
+
+from ..cue_words import UNDECIDED
+from ..extraction import Extraction
+from ..label_mentions import label_mentions, text_mentions
+from ..measures import Measure, find_measures, fitting_option
+from ..option_set import OptionSet, Reply
+from ..polarity import Mention, judge
+from ..word_lists import LazyPattern
+from .settle import picked_by_text
+
+_END = 200
+"""A value with which a reply ends stands in so many characters at its end."""
+_FARTHEST = 2000
+_FOUND = LazyPattern(r"[=≈→⇒][\s*_$\\({]*(?:(?:about|approximately)\s)?[$€£¥]?\Z")
+_STOPS = LazyPattern(r"[.!\n。]\s")
+
+
+def final_value(options: OptionSet, reply: Reply) -> Extraction | None:
+    """The last quantity of the reply is the result of its working (`… = 0.072`), and equals one option (`7.2 %`)."""
+    if not options.texts.measures or not ("=" in reply.low or "≈" in reply.low or "→" in reply.low) or reply.cut:
+        return None
+    begin = _line_at(reply.body, max(0, len(reply.body) - _END))
+    found = find_measures(reply.body[begin:])
+    index = fitting_option(found[-1], options.texts.measures) if found else None
+    if index is None:
+        return None
+    result = Mention(index, begin + found[-1].start, begin + found[-1].end)
+    if not _FOUND.search(reply.low, max(0, result.start - 24), result.start) or _goes_on(options, reply, result):
+        return None
+    return options.pick(reply, result, "final_value")
+
+
+def _line_at(body: str, at: int) -> int:
+    """Return a place from `at` on at which no number is cut in two."""
+    if at == 0:
+        return 0
+    return next((i for i in range(at, len(body)) if body[i].isspace()), at)
+
+
+def _goes_on(options: OptionSet, reply: Reply, result: Mention) -> bool:
+    """Whether something after the result, or a label elsewhere, speaks for another option."""
+    if _STOPS.search(reply.low, result.end) or UNDECIDED.search(reply.low):
+        return True
+    if any(text.start >= result.end for text in text_mentions(options, reply)):
+        return True
+    return any(label.sure and label.index != result.index for label in label_mentions(options, reply))
+
+
+def by_measure(options: OptionSet, reply: Reply) -> Extraction | None:
+    """No option text stands, all options are quantities, and the reply states one of them in other units or signs."""
+    offered = options.texts.measures
+    if not offered or any(mention.stands for mention in text_mentions(options, reply)):
+        return None
+    cut = _line_at(reply.body, max(0, len(reply.low) - _FARTHEST))
+    tail = Reply(reply.body[cut:], reply.offset + cut) if cut else reply
+    mentions = [mention for said in find_measures(tail.body) if (mention := _mention(said, offered))]
+    judge(tail.low, mentions)
+    return picked_by_text(options, tail, mentions, "by_measure")
+
+
+def _mention(said: Measure, offered: list[Measure]) -> Mention | None:
+    index = fitting_option(said, offered)
+    return None if index is None else Mention(index, said.start, said.end)

@@ -1,0 +1,37 @@
+"""Replies that judge instead of naming: a statement is called true or false, or all of what is offered holds."""
+
+from __future__ import annotations
+
+from ..extraction import Extraction
+from ..label_mentions import label_mentions, text_mentions
+from ..option_set import OptionSet, Reply
+from ..word_lists import END, START, LazyPattern
+
+_JUDGED = LazyPattern(
+    rf"{START}(?:<verdicts.claim>)\s(?:is|are|was|seems|must be)\s(?:<verdicts.surely>)*"
+    rf"(?P<not>not\s|n't\s)?(?:<verdicts.surely>)*(?:(?P<good><verdicts.holds>)|(?P<bad><verdicts.fails>)){END}"
+)
+_ALL_SAID = LazyPattern(rf"{START}(?:<verdicts.all_said>){END}|<verdicts.all_said_glued>")
+_DENIES = LazyPattern(rf"{START}(?:not|never|n't|if|whether|do not)\s(?:\w{{1,12}}\s)?\Z|n't\s\Z")
+
+
+def true_false(options: OptionSet, reply: Reply) -> Extraction | None:
+    """Options are true and false, neither is named, and the reply says whether the statement holds."""
+    places = options.texts.by_text
+    if len(options.marks) > 3 or not {"true", "false"} <= places.keys():
+        return None
+    last = next(reversed(list(_JUDGED.finditer(reply.low, max(0, len(reply.low) - 2000)))), None)
+    if last is None or any(label.sure for label in label_mentions(options, reply)):
+        return None
+    holds = (last.group("good") is not None) != (last.group("not") is not None)
+    return options.pick_at(reply, places["true" if holds else "false"], "true_false", *last.span())
+
+
+def all_of_above(options: OptionSet, reply: Reply) -> Extraction | None:
+    """One option says that all others hold, and so does the reply."""
+    index = options.texts.everything
+    found = _ALL_SAID.search(reply.low) if index is not None else None
+    if index is None or found is None or _DENIES.search(reply.low, max(0, found.start() - 20), found.start()):
+        return None
+    denied = any(mention.denied for mention in text_mentions(options, reply))
+    return None if denied else options.pick_at(reply, index, "all_of_above", *found.span())
