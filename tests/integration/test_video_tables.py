@@ -248,6 +248,11 @@ def test_tables_are_named_by_their_files_or_by_the_folders_of_a_split(tmp_path: 
     assert {name: len(files) for name, files in found.items()} == {"Adaptation": 1, "Perception": 2, "moving_count": 1}
     assert list(tables_by_name(tmp_path, "Perception")) == ["Perception"]
     assert list(tables_by_name(tmp_path / "Adaptation" / "test-00000-of-00001.parquet")) == ["Adaptation"]
+    with pytest.raises(UsageError, match="has no table of split 'dev': leave out --split, or name another"):
+        tables_by_name(tmp_path, "", "dev")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="holds no data file"):
+        tables_by_name(tmp_path / "empty")
     (tmp_path / "Perception" / "test-00000-of-00002.parquet").unlink()
     with pytest.raises(UsageError, match="1 shards are missing"):
         tables_by_name(tmp_path)

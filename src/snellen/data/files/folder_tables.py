@@ -47,8 +47,7 @@ def find_tables(folder: Path, config: str = "", split: str = "") -> list[Path]:
     """Return the files of one table, in order; what is ambiguous is refused by naming the choices."""
     found = [_placed(file, folder) for file in list_tables(folder)]
     if not found:
-        need = f"a table with a question for each ({', '.join(READERS)})"
-        raise UsageError(f"folder {str(folder)!r} holds no data file: pictures alone ask nothing, add {need}")
+        raise _without_tables(folder)
     found = _chosen(found, "config", config, folder, "--data-config")
     found = _chosen(found, "split", split, folder, "--split")
     if len({one.base for one in found}) > 1 or not _are_counted(found):
@@ -67,17 +66,27 @@ def tables_by_name(path: Path, wanted: str = "", split: str = "") -> dict[str, l
     for one in _tables_at(path):
         if split in ("", one.split):
             named.setdefault(_table_name(one), []).append(one)
-    if wanted or not named:
+    if not named:
+        raise UsageError(f"{str(path)!r} has no table of split {split!r}: leave out --split, or name another")
+    if wanted:
         if wanted not in named:
-            has = f"it has: {', '.join(sorted(named)) or 'none'}"
+            has = f"it has: {', '.join(sorted(named))}"
             raise UsageError(f"{str(path)!r} has no table {wanted!r}{did_you_mean(wanted, named)}; {has}")
         named = {wanted: named[wanted]}
     return {name: _whole_table(named[name], path) for name in sorted(named)}
 
 
+def _without_tables(folder: Path) -> UsageError:
+    need = f"a table with a question for each ({', '.join(READERS)})"
+    return UsageError(f"folder {str(folder)!r} holds no data file: pictures alone ask nothing, add {need}")
+
+
 def _tables_at(path: Path) -> list[Found]:
     if path.is_dir():
-        return [_placed(file, path) for file in list_tables(path)]
+        found = [_placed(file, path) for file in list_tables(path)]
+        if not found:
+            raise _without_tables(path)
+        return found
     return [_placed(path, path.parent.parent)]
 
 

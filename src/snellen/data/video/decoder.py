@@ -24,8 +24,8 @@ FACTS_S = 120.0
 """How long it may take to read when the frames of a file are shown."""
 FRAME_S = 30.0
 """How long it may take to decode one frame."""
-SQUEEZE_S = 900.0
-"""How long it may take to compress a whole video."""
+SQUEEZE_S = 3600.0
+"""How long it may take to compress a whole video: on one core of today a 720p film takes a third of its length."""
 PROCESSES = min(2, os.cpu_count() or 1)
 
 
