@@ -10,7 +10,7 @@ from .word_lists import END, START, LazyPattern
 _OPENING = r"[(\[{\"'*_`「『【《“<\\$\s]*+"
 _CLOSING = r"[)\]}\"'*_`.」』】》”> \t]*+"
 _DETERMINERS = r"(?:(?:<polarity.determiner>) |<polarity.determiner_glued>)*+"
-_ASIDE = r"(?:\([^()\n]{0,60}\)\s*)?"
+_ASIDE = r"(?:\([^()\n]{0,60}\)[ \t]*)?"
 _SAYS = r"(?:(?:<polarity.says>)\s+)*+"
 
 # Each phrase below looks at one side of a mention, up to it or from it on: what is said of an option is judged by both

@@ -21,8 +21,8 @@ _WORD = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*")
 _STOP = re.compile(r"[.!?](?=\s)|\n|。")
 _TURNS = LazyPattern(rf"{START}(?:<options.takes_back>){END}|n't|\?")
 _ENDING = re.compile(
-    r"(?<=[^\W\d_]{3})(?:i[sz]ations?|ations?|at(?:e|es|ed|ing)|ings?|is[mt]s?|istic|etic|esis|asm|astic"
-    r"|i?ness|an(?:ts?|cy)|en(?:ts?|cy)|ic|ie[sd]|e[sd]?|s|y"
+    r"(?<=[^\W\d_]{3})(?:i[sz]ations?|[ai]tions?|at(?:e|es|ed|ing)|ings?|is[mt]s?|istic|etic|esis|asm|astic"
+    r"|i?ness|an(?:ts?|cy)|en(?:ts?|cy)|ic|ia|ie[sd]|e[sd]?|s|(?<=[^aeiou])y"
     r"|[oa]s?|ый|ая|ое|ые|ий|ого|ой|ую|ом)\Z"
 )
 """How words are inflected: verbs, nouns of doing, movements and their followers; foreign adjectives."""

@@ -24,6 +24,9 @@ _PREDICATE = LazyPattern(
     r"(?<!\w)(?<!there )(?:is|are|was|were|be)(?: \w{2,12}ly)?(?: \w{2,12}(?:ed|wn|en))?"
     r"(?: (?:as|by|in|to|an example of|typical (?:of|for)))?(?: an?| the)?\s[*_\"']*\Z"
 )
+_MOST_AT = LazyPattern(
+    r"(?<!\w)(?:most|least|best|worst|highest|lowest|largest|smallest) (?:in|on|at|for|by) (?:the )?\Z"
+)
 _PARTS = LazyPattern(r"\s(?:[\w'-]{1,16}\s){0,3}[\w'-]{1,16}\s?[:(–—]")
 _CONCLUDES = LazyPattern(
     r"(?:(?<!\w)(?:<conclusions.concludes>)(?!\w)|[→⇒]|<conclusions.concludes_glued>)[^.\n;]{0,30}\Z|[=≈][\s*$]{0,3}\Z"
@@ -92,11 +95,12 @@ def led_aside(low: str, mention: Mention) -> bool:
 
 
 def _in_brackets(low: str, mention: Mention, last: bool) -> bool:
-    """Whether it stands within brackets and not alone in them; of the last one, only if they are a sentence apart."""
+    """Whether it stands within brackets; the last one only if they hold more than it, for `(red)` may be the answer."""
     opened = low.rfind("(", max(0, mention.start - 120), mention.start)
-    if opened < 0 or low.find(")", opened, mention.start) >= 0 or low.find(")", mention.end, mention.end + 200) < 0:
+    closed = low.find(")", mention.end, mention.end + 200)
+    if opened < 0 or closed < 0 or low.find(")", opened, mention.start) >= 0:
         return False
-    return not last or low[:opened].rstrip()[-1:] in _FULL_STOPS
+    return not last or len(low[opened + 1 : closed].split()) > len(low[mention.start : mention.end].split()) + 1
 
 
 def _labels_apart(reply: Reply, standing: Sequence[Mention]) -> list[Mention]:
@@ -189,8 +193,13 @@ def _told_apart(low: str, pool: list[Mention]) -> Mention | None:
 
 def _superlative(low: str, pool: list[Mention]) -> Mention | None:
     """Return the only option that is called the largest, the least or the like, if it is the first or the last one."""
-    chosen = agreed([mention for mention in pool if _is_plain(mention) and SUPERLATIVE.match(low, mention.end)])
+    chosen = agreed([m for m in pool if _is_plain(m) and (SUPERLATIVE.match(low, m.end) or _most_at(low, m.start))])
     return chosen if chosen is not None and chosen in (pool[0], pool[-1]) else None
+
+
+def _most_at(low: str, start: int) -> bool:
+    """Whether the option is where something is most (`It rained most on Monday`)."""
+    return _MOST_AT.search(low, max(0, start - 32), start) is not None
 
 
 def _predicated(low: str, pool: list[Mention]) -> Mention | None:
