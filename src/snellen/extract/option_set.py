@@ -26,7 +26,7 @@ _UNFINISHED = LazyPattern(
     r"|(?:\A|[.!\n]\s*)(?:among|out of) (?:the|these|all)[^.\n]{0,30}, [a-z]\Z"
     r"|(?<!\w)(?:that|which|whereas|while) (?!one)(?:the |an? )?[a-z]{2,16}\Z"
     r"|[.:!\n]\s*the(?: (?!is |are |was |has |shows )\w{1,16}){1,3}\Z"
-    r"|[=≈]\s*\Z"
+    r"|[=≈]\s*\Z|(?<!yes, )(?<!no, )(?<!\A)(?<=\w )there are[\s*_]*\Z"
     r"|(?:<conclusions.goes_through>)[^.\n:]{0,60}[.:]\s+[*_(]*(?:option |choice )?[a-z]\W*\Z"
 )
 """How a reply ends that was cut off: at a word that leads on, or at the first of the options it was to go through."""

@@ -18,6 +18,8 @@ _LETTER_A = re.compile(
     r"\s*A\s+(?:[A-Z]{1,5}\b|and\b|or\b|only\b|is\b|was\b|has\b|does\b|can\b|major\b|minor\b|sharp\b|flat\b|[^\w\s])"
 )
 _FIGURE = re.compile(r"[-+$€£]?\d[\d./]*(?=[^\W\d])")
+_COUNTED = 11
+"""The words of one language, from zero to ten."""
 _FORMULAS = 2000
 """So many characters at the end of a reply are searched for formulas sign by sign: a bound on time."""
 _SPACES = re.compile(r"\s+")
@@ -61,7 +63,8 @@ _ORDINAL = Gated(
 def _numerals() -> dict[str, str]:
     """Return number words and numerals, each to the other."""
     by_word = {word: str(value) for word, value in word_values().items()}
-    return by_word | {numeral: word for word, numeral in by_word.items()}
+    foreign = {word: str(i % _COUNTED) for i, word in enumerate(words("numbers.counted"))}
+    return foreign | by_word | {numeral: word for word, numeral in by_word.items()}
 
 
 def plain(text: str) -> str:
@@ -176,7 +179,8 @@ class OptionTexts:
             return self.by_loose[loose]
         if text in _numerals() and _numerals()[text] in self.by_text:
             return self.by_text[_numerals()[text]]
-        return self.by_key[key_of(text)]
+        counted = next((i for own, i in self.by_text.items() if _numerals().get(own) == text), None)
+        return self.by_key[key_of(text)] if counted is None else counted
 
     def by_value(self, low: str) -> list[Mention]:
         """Return numbers in `low` that equal a numeric option."""

@@ -10,7 +10,7 @@ from .word_lists import END, START, LazyPattern
 _OPENING = r"[(\[{\"'*_`「『【《“<\\$\s]*+"
 _CLOSING = r"[)\]}\"'*_`.」』】》”> \t]*+"
 _DETERMINERS = r"(?:(?:<polarity.determiner>) |<polarity.determiner_glued>)*+"
-_ASIDE = r"(?:\([^()\n]{0,60}\)\s*)?"
+_ASIDE = r"(?:\([^()\n]{0,60}\)[ \t]*)?"
 _SAYS = r"(?:(?:<polarity.says>)\s+)*+"
 
 # Each phrase below looks at one side of a mention, up to it or from it on: what is said of an option is judged by both
@@ -38,7 +38,7 @@ TENTATIVE_BEFORE = LazyPattern(
 DENIED_AFTER = LazyPattern(
     r"[)\]\"'*_`]*\s(?:would|could) (?:only )?(?:be|apply|fit|hold|work)[^.;\n]{0,24} if(?!\w)"
     r"|[)\]\"'*_`]*,?\s(?:but|however,?) (?:the|this) question|"
-    r"[)\]\"'*_`]*\s(?:[a-z]{4,14}\s)?(?:<polarity.supposes>)(?!\w)|"
+    r"[)\]\"'*_`]*\s(?:[a-z]{4,14}\s)?(?:<polarity.supposes>)(?!\w)|\s?\((?:no|wrong|incorrect|✗|❌)[),]|"
     rf"{_CLOSING}{_ASIDE}(?:[,:–—-]?[ \t]*{_SAYS}(?:(?:<polarity.bad>|<polarity.weak>){END}"
     rf"|(?:<polarity.denied_verb>)n't(?! (?:<polarity.bad>){END})|can't|❌|✗|✘|×|🚫)"
     r"|[:–—?-]\s?(?:no|nope)(?=[\s]*(?:[.,;:\n–—-]|\Z))|\?\s?也?不"

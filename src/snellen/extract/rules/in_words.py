@@ -21,13 +21,16 @@ _WORD = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*")
 _STOP = re.compile(r"[.!?](?=\s)|\n|。")
 _TURNS = LazyPattern(rf"{START}(?:<options.takes_back>){END}|n't|\?")
 _ENDING = re.compile(
-    r"(?<=[^\W\d_]{3})(?:i[sz]ations?|ations?|at(?:e|es|ed|ing)|ings?|is[mt]s?|istic|etic|esis|ic|ie[sd]|e[sd]?|s|y"
+    r"(?<=[^\W\d_]{3})(?:i[sz]ations?|[ai]tions?|at(?:e|es|ed|ing)|ings?|is[mt]s?|istic|etic|esis|asm|astic"
+    r"|i?ness|an(?:ts?|cy)|en(?:ts?|cy)|ic|ia|ie[sd]|e[sd]?|s|(?<=[^aeiou])y"
     r"|[oa]s?|ый|ая|ое|ые|ий|ого|ой|ую|ом)\Z"
 )
 """How words are inflected: verbs, nouns of doing, movements and their followers; foreign adjectives."""
 _GLUED_ENDING = re.compile("(?:する|します|した|している|である|です|だ|하다|한다|합니다|된다|다)\\Z")
 _MOST, _SHORTEST = 40, 2
-_LONG_WORD = 3
+_CONCLUSION = LazyPattern(rf"[\s*_]*(?:<conclusions.concludes>){END}")
+_LONG_WORD, _TELLING_WORD = 3, 7
+_ROMAN = {"ii": "2", "iii": "3", "iv": "4", "vi": "6", "vii": "7", "viii": "8", "ix": "9"}
 Said = Sequence[tuple[str, int]]
 """The words of a sentence without their endings, each with the place where it ends."""
 _LAST = 400
@@ -36,13 +39,24 @@ _LAST = 400
 
 def in_words(options: OptionSet, reply: Reply) -> Extraction | None:
     """The reply names no option whole: one is called by its last name, or its words alone make the last sentence."""
-    if any(mention.stands for mention in label_mentions(options, reply)) or text_mentions(options, reply):
+    if any(mention.stands for mention in label_mentions(options, reply)):
         return None
+    if text_mentions(options, reply):
+        return _concluded_in_words(options, reply)
     if UNDECIDED.search(reply.low):
         return None
     chosen = _by_case(options, reply) or _by_name(options, reply) or _by_letter(options, reply)
     chosen = chosen or _by_words(options, reply) or _by_root(options, reply)
     return options.pick(reply, chosen, "in_words") if chosen else _by_right_side(options, reply)
+
+
+def _concluded_in_words(options: OptionSet, reply: Reply) -> Extraction | None:
+    """Options are named before, but the last sentence is a conclusion that names none whole: its words decide."""
+    start, sentence = _last_sentence(reply.low)
+    if not _CONCLUSION.match(sentence) or any(mention.end > start for mention in text_mentions(options, reply)):
+        return None
+    chosen = None if UNDECIDED.search(reply.low) else _by_words(options, reply)
+    return options.pick(reply, chosen, "in_words") if chosen else None
 
 
 def _by_case(options: OptionSet, reply: Reply) -> Mention | None:
@@ -152,7 +166,7 @@ def _said(words: Sequence[str], shared: set[str], said: Said, find: Callable[[Se
     """Return where an option's words end if they are said; of those that all options share one is enough."""
     own = [word for word in words if word not in shared]
     named = sum(word in shared for word, _ in said)
-    enough = len(own) + min(named, 1) > 1 or (len(words) == 1 and len(words[0]) >= _LONG_WORD)
+    enough = len(own) + min(named, 1) > 1 or len("".join(own)) >= (_LONG_WORD if len(words) == 1 else _TELLING_WORD)
     return find(own, said) if own and enough else -1
 
 
@@ -175,7 +189,7 @@ def _content(text: str) -> list[str]:
 @lru_cache(maxsize=8192)
 def _stem(word: str) -> str:
     """Return a word without its ending, so that `reducing` is `reduce`; at least three letters stay."""
-    return _ENDING.sub("", word, 1)
+    return _ROMAN.get(word) or _ENDING.sub("", word.replace("oe", "e").replace("ae", "e"), 1)
 
 
 def _in_order(words: Sequence[str], said: Said) -> int:

@@ -13,12 +13,19 @@ from ..word_lists import END, START, LazyPattern
 _TAIL = 160
 """The last sentence or two."""
 _CLAUSE_LED = LazyPattern(
-    rf"{START}(?:<conclusions.concedes>){END}[^.;,:\n]{{0,60}}\Z|(?:<conclusions.concedes_glued>)[^，。,.]{{0,16}}\Z"
+    rf"{START}(?:<conclusions.concedes>){END}[^.;:\n]{{0,60}}\Z|(?:<conclusions.concedes_glued>)[^，。,.]{{0,16}}\Z"
     rf"|(?:\A|[.;!\n]\s?)(?:<conclusions.circumstance>){END}[^.;,\n]{{0,60}}\Z"
 )
 """Before an option that stands in a clause beside the point: what is conceded, compared, or the circumstance."""
 _MOST_LIKELY = LazyPattern(
     r"[)\]\"'*_`]*\s?[:–—(,-]\s?(?:is |by far |the )*most (?:likely|probable|consistent|plausible)(?!\w)"
+)
+_PREDICATE = LazyPattern(
+    r"(?<!\w)(?<!there )(?:is|are|was|were|be)(?: \w{2,12}ly)?(?: \w{2,12}(?:ed|wn|en))?"
+    r"(?: (?:as|by|in|to|an example of|typical (?:of|for)))?(?: an?| the)?\s[*_\"']*\Z"
+)
+_MOST_AT = LazyPattern(
+    r"(?<!\w)(?:most|least|best|worst|highest|lowest|largest|smallest) (?:in|on|at|for|by) (?:the )?\Z"
 )
 _PARTS = LazyPattern(r"\s(?:[\w'-]{1,16}\s){0,3}[\w'-]{1,16}\s?[:(–—]")
 _CONCLUDES = LazyPattern(
@@ -26,11 +33,11 @@ _CONCLUDES = LazyPattern(
     r"|(?<!\w)(?:<conclusions.must>)\s?(?:the |an? )?\Z"
 )
 SUPERLATIVE = LazyPattern(
-    r"[)\]\"'*_`]*\s(?:is|has|shows|reaches|must be)\s(?:clearly |by far )?the\s"
-    r"(?:most|least|only|odd one|exception|\w{2,12}est)(?!\w)"
+    r"[)\]\"'*_`]*\s(?:is|was|has|had|shows|showed|reaches|yields|gives|must be)\s(?:clearly |by far )?the\s"
+    r"(?:most|least|only|best|odd one|exception|\w{2,12}est)(?!\w)"
 )
 _EXTREME = LazyPattern(
-    r"(?<!\w)(?:maximum|minimum|peak|most|least|(?!(?:rest|test|west|east|latest|interest|honest|forest|request|suggest)\b)[a-z]{2,10}est)(?!\w)"
+    r"(?<!\w)(?:maximum|minimum|peak|most|least|best|worst|(?!(?:rest|test|west|east|latest|interest|honest|forest|request|suggest)\b)[a-z]{2,10}est)(?!\w)"
     r"[^.\n;]{0,60}\Z"
 )
 _STATES = LazyPattern(
@@ -79,19 +86,21 @@ def meant_text(low: str, pool: list[Mention], apart: Sequence[Mention]) -> Menti
 
 def _to_the_point(low: str, pool: list[Mention]) -> list[Mention]:
     """Leave out options that are named in brackets, or in a clause that concedes, compares or tells a circumstance."""
-    return [m for m in pool if not _in_brackets(low, m, m is pool[-1]) and not _led_aside(low, m)]
+    return [m for m in pool if not _in_brackets(low, m, m is pool[-1]) and not led_aside(low, m)]
 
 
-def _led_aside(low: str, mention: Mention) -> bool:
+def led_aside(low: str, mention: Mention) -> bool:
+    """Whether an option stands in a clause that concedes, compares or tells a circumstance."""
     return _CLAUSE_LED.search(low, max(0, mention.start - 90), mention.start) is not None
 
 
 def _in_brackets(low: str, mention: Mention, last: bool) -> bool:
-    """Whether it stands within brackets and not alone in them; of the last one, only if they are a sentence apart."""
+    """Whether it stands within brackets; the last one only if they hold more than it, for `(red)` may be the answer."""
     opened = low.rfind("(", max(0, mention.start - 120), mention.start)
-    if opened < 0 or low.find(")", opened, mention.start) >= 0 or low.find(")", mention.end, mention.end + 200) < 0:
+    closed = low.find(")", mention.end, mention.end + 200)
+    if opened < 0 or closed < 0 or low.find(")", opened, mention.start) >= 0:
         return False
-    return not last or low[:opened].rstrip()[-1:] in _FULL_STOPS
+    return not last or len(low[opened + 1 : closed].split()) > len(low[mention.start : mention.end].split()) + 1
 
 
 def _labels_apart(reply: Reply, standing: Sequence[Mention]) -> list[Mention]:
@@ -136,9 +145,6 @@ def _identified(low: str, pool: list[Mention]) -> Mention | None:
     counted = [m for m in pool if m.alone and _COUNTS.search(low, max(0, m.start - 32), m.start)]
     if counted and agreed(counted) is pool[-1]:
         return pool[-1]
-    # `There are 3 dogs: one here, two there` counts them, then tells them apart.
-    if len(counted) == 1 and counted[0] is pool[0] and _PARTS.match(low, pool[0].end):
-        return pool[0]
     return agreed(
         [m for m in pool if not m.asked and not m.joined and _IDENTIFIES.search(low, max(0, m.start - 40), m.start)]
     )
@@ -175,6 +181,30 @@ def _closes_reply(low: str, end: int) -> bool:
     """Whether nothing but a full stop follows."""
     rest = low[end:].strip(" *_\"'\n")
     return rest != "" and set(rest) <= _FULL_STOPS
+
+
+def _told_apart(low: str, pool: list[Mention]) -> Mention | None:
+    """Return the count that a reply begins with and then tells apart (`There are 3 dogs: one here, two there`)."""
+    first = pool[0] if pool else None
+    if first is None or not first.alone or not _COUNTS.search(low, max(0, first.start - 32), first.start):
+        return None
+    return first if _PARTS.match(low, first.end) else None
+
+
+def _superlative(low: str, pool: list[Mention]) -> Mention | None:
+    """Return the only option that is called the largest, the least or the like, if it is the first or the last one."""
+    chosen = agreed([m for m in pool if _is_plain(m) and (SUPERLATIVE.match(low, m.end) or _most_at(low, m.start))])
+    return chosen if chosen is not None and chosen in (pool[0], pool[-1]) else None
+
+
+def _most_at(low: str, start: int) -> bool:
+    """Whether the option is where something is most (`It rained most on Monday`)."""
+    return _MOST_AT.search(low, max(0, start - 32), start) is not None
+
+
+def _predicated(low: str, pool: list[Mention]) -> Mention | None:
+    """Return the only option of which it is said that something is it (`is recorded as a liability`)."""
+    return agreed([m for m in pool if _is_plain(m) and _PREDICATE.search(low, max(0, m.start - 48), m.start)])
 
 
 def _most_likely(low: str, pool: list[Mention]) -> Mention | None:
@@ -239,15 +269,8 @@ def _ticked(low: str, pool: list[Mention]) -> Mention | None:
 
 
 _SETTLES = (
-    _ticked,
-    _most_likely,
-    _last_alone,
-    _stated_last,
-    _emphasised,
-    _concluded,
-    _contrasted,
-    _identified,
-    _stated_first,
+    *(_ticked, _told_apart, _most_likely, _last_alone, _stated_last, _emphasised, _concluded, _contrasted),
+    *(_identified, _stated_first, _superlative, _predicated),
 )
 """Ways to tell which of several option texts is meant, in turn."""
 

@@ -13,7 +13,7 @@ from ..option_set import OptionSet, Reply
 from ..option_text import NONE_SAID
 from ..polarity import DENIED_BEFORE, Mention, agreed, judge
 from ..word_lists import START, LazyPattern, word_set
-from .settle import OR_BEFORE, SUPERLATIVE, after_turn, only_named, picked_by_text
+from .settle import OR_BEFORE, SUPERLATIVE, after_turn, led_aside, only_named, picked_by_text
 
 _TAIL = 160
 """The last sentence or two: what is affirmed there outweighs what was affirmed on the way."""
@@ -27,7 +27,7 @@ _YES = LazyPattern(
     r"\W*(?:(?:<yes_no.opening_adverb>)\W{1,3})?(<yes_no.opening_yes>|<yes_no.opening_no>)(?!\w)"
     r"(?!\s+(?:doubt|question|problem|and no|or no))"
 )
-_SAID_YES = LazyPattern(r"(?<!\w)(?:<yes_no.said>)\W{1,4}(yes|no)(?=\W*\Z|[.,;!\n])|[,;:—–]\s?(yes|no)\W*\Z")
+_SAID_YES = LazyPattern(r"(?<!\w)(?:<yes_no.said>)\W{1,4}(yes|no)(?=\W*\Z|[.,;!\n])|[,;:—–.]\s?(yes|no)\W*\Z")
 _LACKS = LazyPattern(
     r"\W*there (?:(?:is|are|was|were) (?:no(?!\s(?:doubt|question|problem))|not)|isn't|aren't|wasn't)(?!\w)"
 )
@@ -143,7 +143,8 @@ def _not_meant(low: str, match: re.Match[str]) -> bool:
 def lone_label(options: OptionSet, reply: Reply) -> Extraction | None:
     """Exactly one label stands undenied (after the last self-correction, if any), and no option text contradicts it."""
     standing = after_turn(reply, [mention for mention in label_mentions(options, reply) if mention.stands])
-    chosen = agreed([mention for mention in standing if mention.joined or not mention.asked] or standing)
+    standing = [mention for mention in standing if mention.joined or not mention.asked] or standing
+    chosen = agreed(standing) or agreed([mention for mention in standing if not led_aside(reply.low, mention)])
     if chosen is None or only_named(reply.low, chosen) or _tells_otherwise(options, reply, chosen.index):
         return None
     return options.pick(reply, chosen, "lone_label")
