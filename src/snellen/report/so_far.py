@@ -32,6 +32,8 @@ AT_ONCE_S = 0.005
 """Replies that arrive meanwhile wait: their latency is measured."""
 MOST_WAITING = 256
 """A request may hold a long document: further replies are left out, and the figure says of how many it is."""
+LEAST_READ = 10
+"""Fewer say nothing, and the first look has loaded the scorer and read but one."""
 MOST_READ = 20_000
 """The interval is narrow by then."""
 ASKED_ALONE = ("generate", "generation", "likelihood", "perplexity", "last", "every_with_gt")
@@ -110,7 +112,7 @@ class _TaskSoFar:
         if name is None:
             return ""
         estimate = msgspec.to_builtins(headline_of(tables[name])[name])
-        if estimate["value"] is None or not estimate["ci95"]:
+        if estimate["value"] is None or not estimate["ci95"] or self.read < LEAST_READ:
             return ""
         unread = f", {estimate['unscored']:,} unread" if estimate["unscored"] else ""
         of = f"{self.replies:,}" if self.read == self.replies else f"{self.read:,} of {self.replies:,}"

@@ -29,7 +29,7 @@ _TRIALS = (
     "THEN coalesce(json_extract(CAST(body AS TEXT), '$.failure.kind'), 'failed') END{} "
     "FROM predictions WHERE +task = ?"
 )
-_SAMPLES = "SELECT body FROM samples WHERE task = ? ORDER BY position"
+_SAMPLES = "SELECT body FROM samples WHERE +task = ? ORDER BY position"
 
 
 class _Usage(Struct):
@@ -73,7 +73,8 @@ def live_tables(
 
 def _scores(reader: RunReader, task: str, metric: str = "") -> Iterator[ScoreRow]:
     """Yield the stored scores of a task, of one metric or of all, in one pass with the check of their sum."""
-    return (row[1:9] for row in reader.score_rows(task) if not metric or row[4] == metric)
+    for batch in reader.score_rows(task):
+        yield from [row[1:9] for row in batch if not metric or row[4] == metric]
 
 
 def _facts(reader: RunReader, task: str) -> Iterator[SampleFacts]:

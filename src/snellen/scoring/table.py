@@ -187,7 +187,7 @@ class TrialColumns(ScoreTable):
         """Put a table into the order of the plan, which is that of the `facts`."""
         known = {sample.id: place for place, sample in enumerate(facts)}
         places = np.array([known.get(name, len(known)) for name in table.samples], np.int64)
-        ordered = np.lexsort((table.repeat, table.variant, places[table.sample]))
+        ordered = np.argsort(places[table.sample], kind="stable")  # a table is in order of variant and repeat already
         shown = [facts[known[name]] if name in known else SampleFacts(name) for name in table.samples]
         fields = {name: getattr(table, name) for name in table.__dataclass_fields__} | table._taken(ordered)
         return cls(**fields, task=task, metrics=tuple(metrics), facts=shown)

@@ -141,8 +141,8 @@ class RunReader:
             key = TrialKey(task, sample, variant, repeat)
             yield Score(key, metric, value, answer, rule, reason, msgspec.json.decode(detail) if detail else {})
 
-    def score_rows(self, task: str) -> Iterator[Row]:
-        """Yield the rows of a task's scores as they lie in their table, and check them on the way.
+    def score_rows(self, task: str) -> Iterator[list[Row]]:
+        """Yield the rows of a task's scores as they lie in their table, some at a time, and check them on the way.
 
         Whoever reads to the end has read what was written: after the last row other ones are refused. Scores of an
         older version have no checksum.
@@ -150,7 +150,7 @@ class RunReader:
         wanted, rows, count, found = self.meta(f"scores/{task}"), self.rows(ALL_SCORES, (task,)), 0, 0
         while batch := list(islice(rows, GROUP_ROWS)):
             count, found = count + len(batch), sum_of_scores(batch, found)
-            yield from batch
+            yield batch
         if count and wanted is not None and wanted != found:
             advice = f"`snellen score {self.folder}` makes them again from the stored replies"
             raise EnvironmentProblem(f"the scores of task {task!r} in {self.folder} are damaged: {advice}")

@@ -75,6 +75,12 @@ def test_in_whatever_order_replies_come(stored: Any, random: Any, count: int) ->
     assert shown(task, chosen).words == shown(task, sorted(chosen, key=lambda trial: trial.row)).words
 
 
+def test_a_handful_of_replies_says_nothing(stored: Any) -> None:
+    task, trials, _ = stored
+    assert shown(task, trials[:9]).words == ""
+    assert shown(task, trials[:10]).words != ""
+
+
 def test_no_more_than_its_share_of_the_processor(stored: Any) -> None:
     task, trials, _ = stored
     clock = [0.0]
@@ -204,7 +210,8 @@ class Seer:
         yield
         assert isinstance(state.onlooker, SoFar)
         self.heard = sum(one.replies for one in state.onlooker._tasks.values())
-        state.onlooker.look()
+        state.onlooker._total = RICH["total"]
+        look_at_all(state.onlooker)
         self.words = state.onlooker.words
 
 

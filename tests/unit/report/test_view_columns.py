@@ -41,7 +41,7 @@ def test_scores_are_read_once_and_checked_on_the_way(tmp_path: Path) -> None:
     passes = [statement for statement in asked if "FROM scores" in statement and "LIMIT 1" not in statement]
     assert len([statement for statement in passes if "sample =" not in statement]) == 1
     with RunReader(folder) as reader:
-        values = [row[5] for row in reader.score_rows(task.name) if row[5] is not None]
+        values = [row[5] for rows in reader.score_rows(task.name) for row in rows if row[5] is not None]
     assert values == whole.by_sample.value[whole.by_sample.scored].tolist()
     with sqlite3.connect(folder / "run.db") as database:
         database.execute("UPDATE scores SET value = 0.5 WHERE rowid = 3")
