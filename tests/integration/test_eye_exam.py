@@ -101,7 +101,7 @@ class Whole(Observer):
 
 
 def test_rows_that_are_read_whole_or_not_at_all_are_named_as_such(sat: Any, tmp_path: Path) -> None:
-    result = sit(tmp_path / "run", Whole(), mode="quick", tests=("acuity",))
+    result = sit(tmp_path / "run", Whole(), tests=("acuity",))
     assert found_in(result)["acuity"]["whole_rows"] and not found_in(sat)["acuity"]["whole_rows"]
     assert "whole or not at all" in (result.folder / "prescription.html").read_text("utf-8")
 

@@ -30,6 +30,8 @@ PREFIX = "exam-"
 PROBE = 1
 COLOUR_LEAST = {"quick": 64, "standard": 160, "fine": 320}
 """An ellipse has more to tell than one threshold."""
+PAGE_MOST = {"quick": 24, "standard": 48, "fine": 96}
+"""A page of thousands of characters takes as long as many rows, and one line of 40 tells as much as several."""
 OBLONG_NARROWER = 0.8
 """Oblong canvases alone tell a limit of the short side from one of the area: their intervals are made narrower."""
 
@@ -273,10 +275,12 @@ class Sitting:
 
 
 def rules_of_test(name: str, card: Card, mode: str, half_width: float | None = None) -> Rules:
-    """Return how long a test is asked: by its mode, more for an ellipse and for canvases that are not square."""
+    """Return how long a test is asked: by its mode, more for an ellipse and oblong canvases, less for pages."""
     rules = rules_for(mode, rows=card.glyphs > 1, half_width=half_width)
     if name == "colour":
         return rules._replace(least=COLOUR_LEAST[mode], confirm=0)
+    if card.plate == "page":
+        return rules._replace(most=PAGE_MOST[mode])
     if name.startswith("resolution-") and card.canvas[0] != card.canvas[1]:
         return rules._replace(half_width=OBLONG_NARROWER * rules.half_width)
     return rules

@@ -91,3 +91,10 @@ def test_the_bound_of_x95_takes_no_slope_for_usual() -> None:
     reach = known.far_bound[0] - known.middle[0]
     # seven slopes alike: nine tenths lie between the two shallowest, nearer to the shallowest
     assert FAR * (0.7 / SLOPES[0] + 0.3 / SLOPES[1]) < reach < FAR / SLOPES[0]
+
+
+def test_pages_are_asked_for_fewer_lines_than_rows() -> None:
+    card = exam_cards()["page"]
+    most = {mode: rules_of_test("page", card, mode).most for mode in ("quick", "standard", "fine")}
+    assert most == {"quick": 24, "standard": 48, "fine": 96}
+    assert rules_of_test("acuity", exam_cards()["acuity"], "quick").most == 64

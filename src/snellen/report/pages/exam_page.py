@@ -100,12 +100,12 @@ def prescription_box(exam: Mapping[str, Any]) -> Html:
     return tag("section", tag("h2", "Prescription"), body, rest, class_="card rx")
 
 
-def tests_table(tests: Mapping[str, Any]) -> Html:
+def tests_table(tests: Mapping[str, Any], caption: str = "All tests") -> Html:
     """Return verdicts, thresholds and counts, a row a test."""
     counted = (("right", "n"), ("wrong", "n"), ("no answer", "n"), ("failed", "n"))
     columns = head("test", "verdict", ("half at", "n"), ("95 %", "n"), ("95 % right at", "n"), *counted, "remark")
     body = [_row(name, result) for name, result in tests.items()]
-    return scrolled("All tests", tag("caption", "All tests"), columns, tag("tbody", *body))
+    return scrolled(caption, tag("caption", caption), columns, tag("tbody", *body))
 
 
 def _row(name: str, result: Mapping[str, Any]) -> Html:

@@ -72,7 +72,7 @@ def _found(exam: Mapping[str, Any], name: str) -> Iterator[Child]:
     drawn = [*([curve(name, result)] if result["levels"] else []), *_maps(exam, name, result)]
     if drawn:
         yield joined([tag("figure", one, class_="card") for one in drawn])
-    yield tests_table({name: result})
+    yield tests_table({name: result}, f"What came of {name}")
 
 
 def _maps(exam: Mapping[str, Any], name: str, result: Mapping[str, Any]) -> Iterator[Html]:

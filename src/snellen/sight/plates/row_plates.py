@@ -23,9 +23,10 @@ LARGEST = 30.0
 """Of this height a turned row still fits."""
 INK = 24
 """Ink is any code value up to this: its darkness must not tell anything."""
-STEP, SMALLER = 0.02, 14
-"""A row is drawn up to so many steps of ln height smaller or larger than planned: rows of one height show by the sum of
-their ink which letters they hold. The steps are those of the grid of levels, on which learning is fast."""
+STEP, STEPS, REACH = 0.02, 14, 0.48
+"""Rows of one height show by the sum of their ink which letters they hold: each is drawn in a height of its own. Where
+the height is the level, within so many steps of ln height, those of the grid of levels, on which learning is fast;
+where it is not, within so much."""
 ALPHABET_OF_WORDS = 4
 """A row that holds an English word of so many letters is drawn again: it could be read without being seen."""
 
@@ -167,14 +168,13 @@ def legible(bench: Bench) -> float:
 
 def varied(height: float, most: float, draw: random.Random) -> float:
     """Return a height about this one, and at most `most`."""
-    reach = STEP * SMALLER
-    return min(most, height * math.exp(reach / 2)) * math.exp(-reach * draw.random())
+    return min(most, height * math.exp(REACH / 2)) * math.exp(-REACH * draw.random())
 
 
 def varied_level(level: float, easiest: float, draw: random.Random) -> float:
     """Return a level some steps away, not above the easiest."""
-    most = SMALLER // 2 if level * math.exp(STEP * SMALLER / 2) <= easiest else 0
-    return level * math.exp(STEP * draw.randint(most - SMALLER, most))
+    most = STEPS // 2 if level * math.exp(STEP * STEPS / 2) <= easiest else 0
+    return level * math.exp(STEP * draw.randint(most - STEPS, most))
 
 
 def grey(value: float) -> Colour:
