@@ -160,9 +160,12 @@ def _stated_last(low: str, pool: list[Mention]) -> Mention | None:
     if chosen and chosen.sure and chosen is pool[-1]:
         return chosen
     only = agreed(last)
-    if only is None or not _is_plain(only):
-        return None
-    return only if SUPERLATIVE.match(low, only.end) or _EXTREME.search(low, max(end, 0), only.start) else None
+    return only if only is not None and _is_plain(only) and _is_extreme(low, only, max(end, 0)) else None
+
+
+def _is_extreme(low: str, only: Mention, begin: int) -> bool:
+    """Whether its sentence calls it the largest, the least or the like."""
+    return SUPERLATIVE.match(low, only.end) is not None or _EXTREME.search(low, begin, only.start) is not None
 
 
 def _last_alone(low: str, pool: list[Mention]) -> Mention | None:
