@@ -116,9 +116,9 @@ class OptionSet:
         if not rest or rest == own:
             return index
         separated = bool(own) and not _SEPARATES.isdisjoint(match.group(2)) and rest.startswith(own)
-        return index if separated and not self._leads_on(match.group(3)) and not self._lists(match.group(3)) else None
+        return index if separated and not self._leads_on(match.group(3)) else None
 
-    def _lists(self, text: str) -> bool:
+    def says_again(self, text: str) -> bool:
         """Whether what follows a mark names another mark with its own text: the options said again, not a choice."""
         low = text.lower()
         items = [(self.by_mark[match.group(1).lower()], match.end()) for match in self.next_item.finditer(text)]
@@ -126,7 +126,9 @@ class OptionSet:
 
     def _leads_on(self, text: str) -> bool:
         """Whether what follows a mark goes on to another mark, or leaves the choice open."""
-        return self.later.search(text) is not None or UNDECIDED.search(text.lower()) is not None
+        if self.later.search(text) or UNDECIDED.search(text.lower()):
+            return True
+        return self.says_again(text)
 
 
 def _past_space(low: str, at: int) -> int:

@@ -138,28 +138,31 @@ def _last_names(texts: Sequence[str]) -> dict[str, int]:
 
 
 def _by_words(options: OptionSet, reply: Reply) -> Mention | None:
-    """Return the only option whose words all stand in the last sentence in order; a denial or doubt chooses none."""
+    """Return the only option whose words all stand in the last sentence, in order or not; a denial chooses none."""
     start, sentence = _last_sentence(reply.low)
     said = [(_stem(match.group()), match.end()) for match in _WORD.finditer(sentence)]
-    turns = {_stem(word) for turn in _TURNS.finditer(sentence) for word in turn.group().split()}
+    turns = _turns_in(sentence)
     wanted = [_content(text) for text in options.texts.plain]
-    # What another option holds whole, and more, cannot be told from it by its words.
-    told = [not any(set(words) < set(other) for other in wanted) for words in wanted]
     shared = set(wanted[0]).intersection(*wanted[1:])
     for spared, find in ((set[str](), _in_order), (shared, _in_order), (set[str](), _anyhow), (shared, _anyhow)):
-        alike = sorted if find is _anyhow else list
-        bags = [alike(words) for words in wanted]
-        fitting = [
-            (index, end)
-            for index, words in enumerate(wanted)
-            if told[index]
-            and turns <= set(words)
-            and bags.count(bags[index]) == 1
-            and (end := _said(words, spared, said, find)) > 0
-        ]
+        tellable = _told_by_words(wanted, sorted if find is _anyhow else list)
+        ends = [(i, _said(wanted[i], spared, said, find)) for i in tellable if turns <= set(wanted[i])]
+        fitting = [(index, end) for index, end in ends if end > 0]
         if fitting:
             return Mention(fitting[0][0], start, start + fitting[0][1]) if len(fitting) == 1 else None
     return None
+
+
+def _turns_in(sentence: str) -> set[str]:
+    """Return the words by which a sentence takes something back: they must be the option's own."""
+    return {_stem(word) for turn in _TURNS.finditer(sentence) for word in turn.group().split()}
+
+
+def _told_by_words(wanted: list[list[str]], alike: Callable[[list[str]], list[str]]) -> list[int]:
+    """Return the options that no other one is like, and whose words no other one holds whole, and more."""
+    bags = [alike(words) for words in wanted]
+    held = [any(set(words) < set(other) for other in wanted) for words in wanted]
+    return [index for index, bag in enumerate(bags) if bags.count(bag) == 1 and not held[index]]
 
 
 def _said(words: Sequence[str], shared: set[str], said: Said, find: Callable[[Sequence[str], Said], int]) -> int:

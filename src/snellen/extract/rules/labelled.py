@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from ..cue_words import GOES_THROUGH, UNDECIDED
 from ..extraction import AMBIGUOUS, Extraction
@@ -30,6 +31,8 @@ def labelled(options: OptionSet, reply: Reply) -> Extraction | None:
     if not found:
         return None
     last = found[-1]
+    if _said_again(options, reply, found):
+        return Extraction(None, "labelled", AMBIGUOUS, reply.span(found[0].start, last.end))
     if UNDECIDED.search(reply.low, max(0, last.start - 160)):
         return Extraction(None, "labelled", AMBIGUOUS, reply.span(last.start, last.end))
     rivals = [mention for mention in found if mention.index != last.index]
@@ -38,6 +41,14 @@ def labelled(options: OptionSet, reply: Reply) -> Extraction | None:
     if last.tentative or not _committed(reply, last, rivals):
         return None
     return options.pick(reply, last, "labelled")
+
+
+def _said_again(options: OptionSet, reply: Reply, found: list[Mention]) -> bool:
+    """Whether the reply is all the options in a row, and nothing after them."""
+    if len(found) != len(options.marks) or len({mention.index for mention in found}) < len(found) or len(found) < 3:
+        return False
+    near = all(second.start - first.end <= 3 for first, second in pairwise(found))
+    return near and len(reply.low.rstrip()) - found[-1].end <= 1 and found[0].start <= 3
 
 
 def _committed(reply: Reply, last: Mention, rivals: list[Mention]) -> bool:

@@ -13,7 +13,7 @@ from ..word_lists import END, START, LazyPattern
 _TAIL = 160
 """The last sentence or two."""
 _CLAUSE_LED = LazyPattern(
-    rf"{START}(?:<conclusions.concedes>){END}[^.;:\n]{{0,60}}\Z|(?:<conclusions.concedes_glued>)[^，。,.]{{0,16}}\Z"
+    rf"{START}(?:<conclusions.concedes>)(?![a-z])[^.;,:\n]{{0,60}}\Z|(?:<conclusions.concedes_glued>)[^，。,.]{{0,16}}\Z"
     rf"|(?:\A|[.;!\n]\s?)(?:<conclusions.circumstance>){END}[^.;,\n]{{0,60}}\Z"
 )
 """Before an option that stands in a clause beside the point: what is conceded, compared, or the circumstance."""
@@ -81,6 +81,8 @@ def meant_text(low: str, pool: list[Mention], apart: Sequence[Mention]) -> Menti
     chosen = agreed(pool) or agreed(_to_the_point(low, pool))
     if chosen:
         return None if only_named(low, chosen) else chosen
+    if pool and all(led_aside(low, mention) for mention in pool):
+        return None
     return next(filter(None, (find(low, pool) for find in _SETTLES)), None)
 
 
@@ -158,9 +160,12 @@ def _stated_last(low: str, pool: list[Mention]) -> Mention | None:
     if chosen and chosen.sure and chosen is pool[-1]:
         return chosen
     only = agreed(last)
-    if only is None or not _is_plain(only):
-        return None
-    return only if SUPERLATIVE.match(low, only.end) or _EXTREME.search(low, max(end, 0), only.start) else None
+    return only if only is not None and _is_plain(only) and _is_extreme(low, only, max(end, 0)) else None
+
+
+def _is_extreme(low: str, only: Mention, begin: int) -> bool:
+    """Whether its sentence calls it the largest, the least or the like."""
+    return SUPERLATIVE.match(low, only.end) is not None or _EXTREME.search(low, begin, only.start) is not None
 
 
 def _last_alone(low: str, pool: list[Mention]) -> Mention | None:
@@ -204,6 +209,8 @@ def _most_at(low: str, start: int) -> bool:
 
 def _predicated(low: str, pool: list[Mention]) -> Mention | None:
     """Return the only option of which it is said that something is it (`is recorded as a liability`)."""
+    if any(low.startswith((" if ", " when "), mention.end) for mention in pool):
+        return None
     return agreed([m for m in pool if _is_plain(m) and _PREDICATE.search(low, max(0, m.start - 48), m.start)])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..cue_words import CONTRAST
 from ..extraction import Extraction
 from ..label_mentions import label_mentions, text_mentions
 from ..option_set import OptionSet, Reply
@@ -12,6 +13,7 @@ _JUDGED = LazyPattern(
     rf"(?P<not>not\s|n't\s)?(?:<verdicts.surely>)*(?:(?P<good><verdicts.holds>)|(?P<bad><verdicts.fails>)){END}"
 )
 _ALL_SAID = LazyPattern(rf"{START}(?:<verdicts.all_said>){END}|<verdicts.all_said_glued>")
+_OPEN = LazyPattern(rf"{START}(?:whether|if|unless)\s(?:the |this |that )?\Z")
 _DENIES = LazyPattern(rf"{START}(?:not|never|n't|if|whether|do not)\s(?:\w{{1,12}}\s)?\Z|n't\s\Z")
 
 
@@ -21,7 +23,11 @@ def true_false(options: OptionSet, reply: Reply) -> Extraction | None:
     if len(options.marks) > 3 or not {"true", "false"} <= places.keys():
         return None
     last = next(reversed(list(_JUDGED.finditer(reply.low, max(0, len(reply.low) - 2000)))), None)
-    if last is None or any(label.sure for label in label_mentions(options, reply)):
+    if (
+        last is None
+        or _OPEN.search(reply.low, max(0, last.start() - 24), last.start())
+        or any(label.sure for label in label_mentions(options, reply))
+    ):
         return None
     holds = (last.group("good") is not None) != (last.group("not") is not None)
     return options.pick_at(reply, places["true" if holds else "false"], "true_false", *last.span())
@@ -33,5 +39,5 @@ def all_of_above(options: OptionSet, reply: Reply) -> Extraction | None:
     found = _ALL_SAID.search(reply.low) if index is not None else None
     if index is None or found is None or _DENIES.search(reply.low, max(0, found.start() - 20), found.start()):
         return None
-    denied = any(mention.denied for mention in text_mentions(options, reply))
+    denied = any(mention.denied for mention in text_mentions(options, reply)) or CONTRAST.search(reply.low, found.end())
     return None if denied else options.pick_at(reply, index, "all_of_above", *found.span())

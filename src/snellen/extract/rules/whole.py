@@ -138,7 +138,7 @@ def _leading(options: OptionSet, reply: Reply) -> Extraction | None:
     index = options.by_mark[match.group(1).lower()]
     labels = find_labels(options, reply, match.end())
     others = any(label.index != index and not _NAME.match(reply.body, label.start) for label in labels)
-    if others or reply.body[match.end() : match.end() + 1].isalpha():
+    if others or reply.body[match.end() : match.end() + 1].isalpha() or options.says_again(reply.body[match.end() :]):
         return None
     return options.pick_at(reply, index, "leading", match.start(1), match.end(1))
 
