@@ -9,6 +9,7 @@ from ..extraction import Extraction
 from ..option_set import OptionSet, Reply
 from ..polarity import Mention, agreed
 from ..word_lists import END, START, LazyPattern
+from .aside import is_aside, is_left_behind, is_operand, is_outweighed
 
 _TAIL = 160
 """The last sentence or two."""
@@ -62,11 +63,16 @@ _TURNED = LazyPattern(r"(?<!\w)(?:<doubt.contrast>|though)(?!\w)")
 
 def picked_by_text(options: OptionSet, reply: Reply, mentions: list[Mention], rule: str) -> Extraction | None:
     """Pick the option that the texts named in a reply mean, if they mean one."""
-    standing = [mention for mention in mentions if mention.stands]
+    named = [mention for mention in mentions if mention.stands]
+    standing = [mention for mention in named if not is_operand(reply.low, mention)]
     if UNDECIDED.search(reply.low, max(0, len(reply.low) - _TAIL)):
         return None
     chosen = meant_text(reply.low, after_turn(reply, standing), _labels_apart(reply, standing))
-    return options.pick(reply, chosen, rule) if chosen else None
+    if chosen is None or is_aside(reply.low, chosen) or is_left_behind(reply, chosen):
+        return None
+    if named[-1].start > standing[-1].start or is_outweighed(options, reply, chosen):
+        return None
+    return options.pick(reply, chosen, rule)
 
 
 def _only_things(labels: Sequence[Mention]) -> bool:

@@ -13,6 +13,7 @@ from ..option_set import OptionSet, Reply
 from ..option_text import NONE_SAID
 from ..polarity import DENIED_BEFORE, Mention, agreed, judge
 from ..word_lists import START, LazyPattern, word_set
+from .aside import is_aside, is_left_behind
 from .settle import OR_BEFORE, SUPERLATIVE, after_turn, led_aside, only_named, picked_by_text
 
 _TAIL = 160
@@ -75,7 +76,7 @@ def affirmed(options: OptionSet, reply: Reply) -> Extraction | None:
     if chosen is None:
         mentions = label_mentions(options, reply)
         chosen = _affirmed(mentions) or _singled_out(reply.low, mentions) or _called_last(reply, mentions)
-    if chosen is None or _spoken_against(options, reply, chosen):
+    if chosen is None or is_aside(reply.low, chosen) or _spoken_against(options, reply, chosen):
         return None
     if _RIVAL.search(reply.low, chosen.start):
         return Extraction(None, "affirmed", AMBIGUOUS)
@@ -147,6 +148,8 @@ def lone_label(options: OptionSet, reply: Reply) -> Extraction | None:
     chosen = agreed(standing) or agreed([mention for mention in standing if not led_aside(reply.low, mention)])
     if chosen is None or only_named(reply.low, chosen) or _tells_otherwise(options, reply, chosen.index):
         return None
+    if is_aside(reply.low, chosen) or is_left_behind(reply, chosen):
+        return None
     return options.pick(reply, chosen, "lone_label")
 
 
@@ -195,7 +198,7 @@ def ordinal(options: OptionSet, reply: Reply) -> Extraction | None:
     mentions = list(options.texts.ordinals(reply.low, len(options.marks) - 1))[-40:]
     judge(reply.low, mentions)
     chosen = agreed([mention for mention in mentions if mention.stands])
-    return options.pick(reply, chosen, "ordinal") if chosen else None
+    return options.pick(reply, chosen, "ordinal") if chosen and not is_left_behind(reply, chosen) else None
 
 
 def abstain(options: OptionSet, reply: Reply) -> Extraction:
