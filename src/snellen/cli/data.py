@@ -8,12 +8,15 @@ from typing import Any
 import click
 import msgspec
 
+from ..core.markup import shorten
 from ..core.text import plural, show_text
 from .atlas.fetching import fetch, verify
 from .options import CATALOGS, COUNT, FOLDER, MACHINE, PATH, defaulted, flag, print_either, print_json, repeated
 
 SOURCES = click.Choice(["raw", "prepared", "hub", "bundle"])
 METHODS = click.Choice(["generation", "likelihood"])
+MOST_READ = 2_000
+"""Characters of a question that a person is shown."""
 
 BUILD_EXAMPLE = """
 \b
@@ -204,4 +207,5 @@ def _print_findings(console: Any, report: Any) -> None:
 def _excerpt_lines(excerpt: Any) -> list[str]:
     """Return one sample as a person reads it: the question, the options, a mark at what counts as right."""
     known = [f"{'*' if option in excerpt.answers else '-'} {option}" for option in excerpt.options]
-    return [f"[{excerpt.id}] {excerpt.question}", *(known or [f"* {answer}" for answer in excerpt.answers])]
+    lines = [f"[{excerpt.id}] {excerpt.question}", *(known or [f"* {answer}" for answer in excerpt.answers])]
+    return [shorten(line, MOST_READ) for line in lines]

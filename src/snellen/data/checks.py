@@ -27,6 +27,8 @@ BLIND_MARGIN = 0.15
 MAX_LABEL_SHARE = 0.65
 CHI_LIMIT = 3.3
 """Normal deviate beyond which positions are not uniform (p < 0.0005)."""
+MOST_FOLDED = 100_000
+"""A longer question repeats another one only where it is written alike."""
 END_MARKS = (".", "!", ";", ",")
 ALONE = "have an answer that is alone of its kind among the options (a word among digits, a colour among things)"
 DUPLICATE = "repeat the question, picture and options of an earlier one"
@@ -139,7 +141,8 @@ def _duplicates(samples: Sequence[Sample]) -> list[str]:
     for sample in samples:
         pictures = [(image.sha256 or image.ref, image.edits) for image in sample.images]
         options = sorted(map(normalise, sample.options))
-        key = content_hash([normalise(sample.question), pictures, options, sample.group, sample.tags.get("round")])
+        question = sample.question if len(sample.question) > MOST_FOLDED else normalise(sample.question)
+        key = content_hash([question, pictures, options, sample.group, sample.tags.get("round")])
         if key in seen:
             repeated.append(sample.id)
         seen.add(key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -51,7 +52,7 @@ def _records(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
 
 def check_header(header: list[str], name: str) -> None:
     """Refuse two columns of one name: one of them would be lost."""
-    twice = next((column for place, column in enumerate(header) if column in header[:place]), None)
+    twice = next((column for column, count in Counter(header).items() if count > 1), None)
     if twice is not None:
         raise DataError(f"{name} has two columns {twice!r}: only one of them would be read; rename one")
 
