@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -66,8 +66,9 @@ def field_result(course: FixedCourse, needed: Mapping[str, Any]) -> dict[str, An
     """Return how much larger letters must be in each part of the canvas."""
     result = fixed_head(course)
     told = [o for o in course.outcomes if o.reading is not None]
-    if len(told) < LEAST_ANSWERS or needed.get("value") is None:
-        return result | {"reason": course.reason or "the acuity of this canvas is not known"}
+    unknown = _why_no_field(course, told, needed)
+    if unknown:
+        return result | unknown
     columns = [_field_row(outcome) for outcome in told]
     x, cell, right, glyphs = (np.array(column, np.float64) for column in zip(*columns, strict=True))
     curve = (math.log(needed["value"]), float(needed["slope"]), float(needed["lapse"]))
@@ -79,6 +80,17 @@ def field_result(course: FixedCourse, needed: Mapping[str, Any]) -> dict[str, An
     figures = {"factor": field.factor, "low": field.low, "high": field.high, "even": round(field.even, 4)}
     line = _line_figures(field.evenness) if verdict == UNEVEN else None
     return result | figures | {"verdict": verdict, "value": round(worst, 3), "marked": marked, "line": line}
+
+
+def _why_no_field(course: FixedCourse, told: Sequence[Outcome], needed: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the verdict where nothing can be said of a field, else None."""
+    if len(told) < LEAST_ANSWERS or needed.get("value") is None:
+        return {"reason": course.reason or "the acuity of this canvas is not known"}
+    answered = sum(o.reading is not None and o.reading.answer is not None for o in told)
+    if answered >= LEAST_ANSWERS:
+        return None
+    # Silence is credited with chance, everywhere alike: an even field that nobody saw.
+    return {"verdict": FLOOR, "reason": f"{answered} of {len(told)} replies hold letters"}
 
 
 def _line_figures(found: Evenness) -> dict[str, Any] | None:
