@@ -144,13 +144,19 @@ def _by_words(options: OptionSet, reply: Reply) -> Mention | None:
     turns = _turns_in(sentence)
     wanted = [_content(text) for text in options.texts.plain]
     shared = set(wanted[0]).intersection(*wanted[1:])
-    for spared, find in ((set[str](), _in_order), (shared, _in_order), (set[str](), _anyhow), (shared, _anyhow)):
-        tellable = _told_by_words(wanted, sorted if find is _anyhow else list)
-        ends = [(i, _said(wanted[i], spared, said, find)) for i in tellable if turns <= set(wanted[i])]
-        fitting = [(index, end) for index, end in ends if end > 0]
-        if fitting:
-            return Mention(fitting[0][0], start, start + fitting[0][1]) if len(fitting) == 1 else None
+    for find in (_in_order, _anyhow):
+        tellable = [i for i in _told_by_words(wanted, sorted if find is _anyhow else list) if turns <= set(wanted[i])]
+        for spared in (set[str](), shared):
+            ends = {index: _said(wanted[index], spared, said, find) for index in tellable}
+            fitting = [(index, end) for index, end in ends.items() if end > 0]
+            if fitting:
+                return _mention_of(fitting, start)
     return None
+
+
+def _mention_of(fitting: Sequence[tuple[int, int]], start: int) -> Mention | None:
+    """Return the one option that fits, up to where it was said."""
+    return Mention(fitting[0][0], start, start + fitting[0][1]) if len(fitting) == 1 else None
 
 
 def _turns_in(sentence: str) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,22 +60,29 @@ def exam_notices(exam: Mapping[str, Any]) -> Html | None:
     """Say what limits the figures: an early end, refusals, habits, re-tests that disagree."""
     words = [] if exam["complete"] else [f"Not finished: {exam['ended']}. What was measured stays measured."]
     for name, result in exam["tests"].items():
-        if result.get("refused"):
-            words.append(f"{name}: {result['refused']['trials']} trials failed ({result['refused']['why'][:120]}).")
-        if result.get("habit"):
-            answer, share = result["habit"]["answer"], result["habit"]["share"]
-            words.append(f"{name}: answers “{answer}” to {share:.0%} of blank pictures.")
-        again = result.get("retest")
-        if again and not again["consistent"]:
-            told = f"re-test read {again['right']:.0%}, expected {again['expected']:.0%}"
-            words.append(f"{name}: not consistent: {told}.")
-        if result.get("sittings"):
-            words.append(f"{name}: sat twice, the first re-test did not agree: {_sittings(result)}.")
-        if result.get("whole_rows"):
-            words.append(f"{name}: rows are read whole or not at all; its interval may be too narrow.")
-        if result.get("gradual"):
-            words.append(f"{name}: gradual, no sharp threshold.")
+        words += [f"{name}: {note}." for note in (*_asked_notes(result), *_fit_notes(result))]
     return tag("ul", *(tag("li", one) for one in words), class_="notice", role="note") if words else None
+
+
+def _asked_notes(result: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what went otherwise than asked: failures, habits, a re-test that disagrees."""
+    if result.get("refused"):
+        yield f"{result['refused']['trials']} trials failed ({result['refused']['why'][:120]})"
+    if result.get("habit"):
+        yield f"answers “{result['habit']['answer']}” to {result['habit']['share']:.0%} of blank pictures"
+    again = result.get("retest")
+    if again and not again["consistent"]:
+        yield f"not consistent: re-test read {again['right']:.0%}, expected {again['expected']:.0%}"
+
+
+def _fit_notes(result: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what the fit says of its own figures."""
+    if result.get("sittings"):
+        yield f"sat twice, the first re-test did not agree: {_sittings(result)}"
+    if result.get("whole_rows"):
+        yield "rows are read whole or not at all; its interval may be too narrow"
+    if result.get("gradual"):
+        yield "gradual, no sharp threshold"
 
 
 def _sittings(result: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from ...scoring.table import Outcome, TrialColumns, lower_is_better
 from ..boards.headline import reading_name
 from ..pages.parts import outcome_tag
 from ..pages.tables import head, scrolled
-from ..web.shelf import OpenRun
+from ..web.shelf import OpenRun, run_titles
 from ..web.shell import address, link, pager, shell
 
 ROWS = 100
@@ -143,16 +143,6 @@ def matrix_page(runs: Sequence[OpenRun], comparer: Comparer, task: str = "", pag
     ]
     crumbs = [link("Runs", "/"), link("comparison", address("/compare", run=keys)), "matrix"]
     return shell("Samples and runs", parts, crumbs=crumbs)
-
-
-def run_titles(runs: Sequence[OpenRun]) -> list[str]:
-    """Return the model of each run, with the run's name where two have the same model."""
-    models = []
-    for run in runs:
-        with run.lock:
-            models.append(run.header().model)
-    same = len(set(models)) < len(models)
-    return [f"{model} ({run.name})" if same else model for model, run in zip(models, runs, strict=True)]
 
 
 def _true(holds: bool) -> str | None:

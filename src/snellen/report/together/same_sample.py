@@ -15,9 +15,9 @@ from ..pages.tables import head, numbers, row
 from ..trials.text_difference import line_difference
 from ..web.flip_cards import flip_mark, pick_trial, stored_trials
 from ..web.reading_words import explain_score
-from ..web.shelf import OpenRun
+from ..web.shelf import OpenRun, run_titles
 from ..web.shell import address, link, pager, shell, trial_address
-from .matrix import Comparer, run_titles
+from .matrix import Comparer
 
 MOST_PROMPT = 20_000
 

@@ -13,7 +13,7 @@ from ..boards.sheet import sheet_table
 from ..pages.tables import head, numbers, row, scrolled
 from ..written import written_share
 from .flip_cards import Flipped, flip_card
-from .shelf import OpenRun
+from .shelf import OpenRun, run_titles
 from .shell import address, downloads, link, pager, shell
 
 CARDS = 25
@@ -26,7 +26,7 @@ def compare_page(
 ) -> Html:
     """Return the comparison of runs; `names` are how the comparisons call them. A task and a page choose the flips."""
     chosen = {name: results[name] for name in results if name == task} or results
-    parts: list[Child] = [tag("h1", " against ".join(_titles(runs, names)))]
+    parts: list[Child] = [tag("h1", " against ".join(run_titles(runs, names)))]
     for name, comparisons in chosen.items():
         main = [one for one in comparisons if one.metric == comparisons[0].metric]
         parts += [tag("h2", name), tag("div", sheet_table(pair_sheet(name, comparisons)), class_="card")]
@@ -44,16 +44,6 @@ def compare_page(
         [link("Runs", "/"), link("comparison", whole), task] if task in results else [link("Runs", "/"), "comparison"]
     )
     return shell("Comparison", parts, crumbs=crumbs)
-
-
-def _titles(runs: Sequence[OpenRun], names: Sequence[str]) -> list[str]:
-    """Return the models, and the runs beside them where two models have the same name."""
-    models = []
-    for run in runs:
-        with run.lock:
-            models.append(run.header().model)
-    same = len(set(models)) < len(models)
-    return [f"{model} ({name})" if same else model for model, name in zip(models, names, strict=True)]
 
 
 def _matrix(comparisons: Sequence[Comparison], names: Sequence[str]) -> Html:

@@ -330,3 +330,15 @@ class Shelf:
     def _name(self, folder: Path) -> str:
         root = self.root_of(folder)
         return str(folder.relative_to(root)) if folder != root else root.name
+
+
+def run_titles(runs: Sequence[OpenRun], names: Sequence[str] = ()) -> list[str]:
+    """Return the model of each run, with the run's name (or its one of `names`) where two have the same model."""
+    models = []
+    for run in runs:
+        with run.lock:
+            models.append(run.header().model)
+    if len(set(models)) == len(models):
+        return models
+    called = names or [run.name for run in runs]
+    return [f"{model} ({name})" for model, name in zip(models, called, strict=True)]

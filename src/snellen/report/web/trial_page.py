@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -155,16 +155,17 @@ def _scores(shown: Shown) -> Iterator[Child]:
     texts = {"read as": [score.answer for score in shown.scores], "rule": [score.rule for score in shown.scores]}
     texts |= {"reason": [score.reason for score in shown.scores]}
     told = {name: column for name, column in texts.items() if any(column)}  # a column of nothing says nothing
-    rows = []
-    for place, score in enumerate(shown.scores):
-        value = tag("td", "–" if score.value is None else f"{score.value:.3g}")
-        cells = (tag("td", shorten(column[place] or "", 200), class_="text") for column in told.values())
-        rows.append(row(score.metric, value, *cells))
+    rows = [_score_row(score, [texts[place] for texts in told.values()]) for place, score in enumerate(shown.scores)]
     yield scrolled("Scores", head("metric", "value", *told), tag("tbody", *rows))
     details = [_pretty(score) for score in shown.scores if score.detail]
     if details:
         pretty = tag("pre", *details, class_="code", tabindex=0)
         yield tag("details", tag("summary", "Details of the scorer"), pretty)
+
+
+def _score_row(score: Score, told: Sequence[str | None]) -> Html:
+    value = tag("td", "–" if score.value is None else f"{score.value:.3g}")
+    return row(score.metric, value, *(tag("td", shorten(text or "", 200), class_="text") for text in told))
 
 
 def _pretty(score: Score) -> str:
