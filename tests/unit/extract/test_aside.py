@@ -9,7 +9,7 @@ import pytest
 
 from snellen.extract.choice import extract_choice
 
-EXAMINATION = Path(__file__).resolve().parents[2] / "golden" / "data" / "extraction" / "examination.jsonl"
+EXAMINATIONS = Path(__file__).resolve().parents[2] / "golden" / "data" / "extraction"
 LETTERS = ["a cat", "a dog", "a horse", "a cow"]
 LONG = "The picture was taken in the afternoon, and the animal stands in front of the barn with its back to us. "
 NUMBERS = ["2", "4", "6", "8"]
@@ -52,11 +52,14 @@ def test_a_factor_of_a_term_is_not_the_result() -> None:
     }
 
 
-def test_the_examination_is_read_hardly_ever_wrongly() -> None:
-    rows = [json.loads(line) for line in EXAMINATION.read_text("utf-8").splitlines()]
+@pytest.mark.parametrize(
+    ("name", "least_right", "most_wrong"), [("examination", 0.90, 0.015), ("examination-2", 0.93, 0.016)]
+)
+def test_examinations_are_read_hardly_ever_wrongly(name: str, least_right: float, most_wrong: float) -> None:
+    rows = [json.loads(line) for line in (EXAMINATIONS / f"{name}.jsonl").read_text("utf-8").splitlines()]
     found = [extract_choice(row["reply"], row["options"]).letter for row in rows]
     right = sum(letter == row["label"] for letter, row in zip(found, rows, strict=True))
     wrong = sum(letter not in {None, row["label"]} for letter, row in zip(found, rows, strict=True))
-    assert len(rows) >= 300
-    assert right / len(rows) >= 0.90
-    assert wrong / len(rows) <= 0.015
+    assert len(rows) > 190
+    assert right / len(rows) >= least_right
+    assert wrong / len(rows) <= most_wrong
