@@ -125,7 +125,7 @@ def test_a_tick_leads_to_its_picture_and_moves_the_film_there(page: Any) -> None
     line = page.locator(".timeline .axis").bounding_box()
     first = said.first.bounding_box()
     assert (first["x"] - line["x"]) / line["width"] == pytest.approx(0.4 / 2, abs=0.01)
-    page.get_by_text("2 subtitles were shown").click()
+    page.get_by_text("2 subtitles shown").click()
     assert page.locator(".film details li").first.is_visible()
 
 

@@ -138,9 +138,10 @@ def test_error_statuses_are_typed_timed_and_quoted(status: int, body: bytes, kin
     assert f"HTTP {status}" in (record.message or "")
 
 
-def test_a_200_page_of_html_is_a_decode_failure() -> None:
-    record, _ = collect(b"<!DOCTYPE html><html>login</html>")
-    assert record.failure == "decode"
+@pytest.mark.parametrize(("page", "failure"), [("It works!", "decode"), ("login", "auth")])
+def test_a_200_page_of_html_is_a_failure(page: str, failure: str) -> None:
+    record, _ = collect(f"<!DOCTYPE html><html>{page}</html>".encode())
+    assert record.failure == failure
 
 
 def test_empty_choices_and_null_content_are_failures() -> None:

@@ -53,11 +53,17 @@ def view(
     listener = _listen(port)
     address = f"http://127.0.0.1:{listener.getsockname()[1]}{page}{'&' if '?' in page else '?'}token={token}"
     quiet = {"log_level": "warning", "lifespan": "off", "server_header": False, "ws": "none", "access_log": False}
-    server = uvicorn.Server(uvicorn.Config(app, **quiet))
-    if ready is not None:
-        ready(address)
+
+    class Viewer(uvicorn.Server):  # type: ignore[misc]  # an extra: its types are not read
+        """Tells its address when it listens to Ctrl-C too: before, an interrupt would find half a server."""
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if ready is not None:
+                ready(address)
+
     with listener, rare_collections():
-        server.run(sockets=[listener])
+        Viewer(uvicorn.Config(app, **quiet)).run(sockets=[listener])
 
 
 def label_address(run: str | Path, judge_name: str) -> str:
