@@ -6,6 +6,7 @@ import io
 import os
 import shutil
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,14 @@ SCREENSHOTS = Path(__file__).resolve().parents[1] / "docs" / "screenshots"
 class ServedViewer:
     """A viewer in a thread of its own."""
 
-    def __init__(self, folder: Path, *, may_write: bool = False) -> None:
+    def __init__(self, folder: Path, *, may_write: bool = False, plugins: Sequence[Path] = ()) -> None:
         from snellen.api.look.view import _listen, make_viewer
 
         uvicorn = pytest.importorskip("uvicorn", reason="the extra `view` is not installed")
         self.listener = _listen(0)
         self.base = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
         self.address = f"{self.base}/?token=secret"
-        app = make_viewer([folder], "secret", may_write=may_write)
+        app = make_viewer([folder], "secret", may_write=may_write, plugins=plugins)
         self.server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", ws="none"))
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.listener]}, daemon=True)
         self.thread.start()

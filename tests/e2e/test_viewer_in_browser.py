@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from exam_observer import Observer, sit
@@ -188,6 +189,51 @@ def test_rows_are_links_with_thumbnails_and_whole_words(page: Any, served: Serve
     box = first.locator("td.c-outcome").bounding_box()
     page.mouse.click(box["x"] + 3, box["y"] + 3)
     page.wait_for_url("**/trial?**outcome=wrong**")
+
+
+def test_a_run_opens_with_what_it_answered_and_how_it_was_asked(page: Any, served: ServedViewer) -> None:
+    page.goto(served.base + _key(page, "small"))
+    names = page.get_by_role("heading").all_inner_texts()
+    places = [
+        names.index(name) for name in ("What is taken for what", "Does it favour a position?", "How long a reply takes")
+    ]
+    assert places == sorted(places), "answers come before latency"
+    assert page.get_by_role("heading", name="How it was asked").is_visible()
+    page.get_by_text("The first prompt as it was sent").click()
+    assert page.get_by_text("Which colour has shape number").first.is_visible()
+    page.get_by_role("link", name=re.compile(r"^Wrong \d+$")).click()
+    page.locator("tbody th a").first.click()
+    assert page.locator("p.why").first.inner_text().startswith("Why: "), "the rule is told in words"
+    keep_screenshot(page, "why")
+
+
+PLUGIN = """
+from snellen.core.types import Score
+
+
+def polite(sample, request, prediction, options):
+    return [Score(prediction.key, "politeness", float("please" in (prediction.text or "")))]
+
+
+def register(registry):
+    registry.add("scorer", "polite", polite)
+"""
+
+
+def test_a_run_scored_by_a_plug_in_is_shown_live(browser: Any, tmp_path: Path) -> None:
+    (tmp_path / "plugin.py").write_text(PLUGIN)
+    task = msgspec.structs.replace(make_task(), scorers=("polite",))
+    make_run(tmp_path / "runs" / "one", count=6, task=task, score=False)
+    viewer = ServedViewer(tmp_path / "runs", plugins=[tmp_path / "plugin.py"])
+    context = browser.new_context()
+    try:
+        page = context.new_page()
+        page.goto(viewer.address)
+        page.get_by_role("link", name="one", exact=True).click()
+        assert page.get_by_text("politeness").first.is_visible()
+    finally:
+        context.close()
+        viewer.close()
 
 
 def test_interval_marks_are_in_sight_on_a_wide_screen(page: Any, served: ServedViewer) -> None:
