@@ -146,11 +146,14 @@ def lone_label(options: OptionSet, reply: Reply) -> Extraction | None:
     standing = after_turn(reply, [mention for mention in label_mentions(options, reply) if mention.stands])
     standing = [mention for mention in standing if mention.joined or not mention.asked] or standing
     chosen = agreed(standing) or agreed([mention for mention in standing if not led_aside(reply.low, mention)])
-    if chosen is None or only_named(reply.low, chosen) or _tells_otherwise(options, reply, chosen.index):
-        return None
-    if is_aside(reply.low, chosen) or is_left_behind(reply, chosen):
-        return None
-    return options.pick(reply, chosen, "lone_label")
+    return None if chosen is None or _falls_short(options, reply, chosen) else options.pick(reply, chosen, "lone_label")
+
+
+def _falls_short(options: OptionSet, reply: Reply, chosen: Mention) -> bool:
+    """Whether a label is only named, contradicted by a text, beside the point, or left behind by a cut reply."""
+    if only_named(reply.low, chosen) or _tells_otherwise(options, reply, chosen.index):
+        return True
+    return is_aside(reply.low, chosen) or is_left_behind(reply, chosen)
 
 
 def _tells_otherwise(options: OptionSet, reply: Reply, index: int) -> bool:
