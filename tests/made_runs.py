@@ -43,6 +43,19 @@ REPLIES = (
 )
 UNREADABLE = ("I am not sure what this shows.", "Either A or B.")
 
+POLITE_PLUGIN = """
+from snellen.core.types import Score
+
+
+def polite(sample, request, prediction, options):
+    return [Score(prediction.key, "politeness", float("please" in (prediction.text or "")))]
+
+
+def register(registry):
+    registry.add("scorer", "polite", polite)
+"""
+"""A plug-in with a scorer that no registry has by itself."""
+
 
 def draw_picture(path: Path, number: int) -> Image:
     """Draw one coloured shape on a page of grey lines."""

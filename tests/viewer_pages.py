@@ -6,7 +6,8 @@ import io
 import os
 import shutil
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,20 @@ class ServedViewer:
         self.server.should_exit = True
         self.thread.join(10)
         self.listener.close()
+
+
+@contextmanager
+def watched_page(browser: Any, viewer: ServedViewer) -> Iterator[Any]:
+    """Open a viewer in a page of its own; what the page complains of by the end is a failure."""
+    context = browser.new_context(viewport={"width": 1200, "height": 860})
+    page = context.new_page()
+    problems: list[str] = []
+    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.goto(viewer.address)
+    yield page
+    assert problems == []
+    context.close()
 
 
 def keep_screenshot(page: Any, name: str, *, whole: bool = False) -> None:

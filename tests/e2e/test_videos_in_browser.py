@@ -14,7 +14,7 @@ import pytest
 
 from video_files import draw_number, read_number, write_video
 from video_server import reading_server
-from viewer_pages import CHROMIUM, ServedViewer, keep_screenshot
+from viewer_pages import CHROMIUM, ServedViewer, keep_screenshot, watched_page
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")]
 FRAMES = 6
@@ -64,15 +64,8 @@ def browser(runs: Path) -> Iterator[Any]:  # after the runs: it keeps a loop run
 @pytest.fixture
 def page(browser: Any, runs: Path) -> Iterator[Any]:
     viewer = ServedViewer(runs)
-    context = browser.new_context(viewport={"width": 1200, "height": 860})
-    page = context.new_page()
-    problems: list[str] = []
-    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.goto(viewer.address)
-    yield page
-    assert problems == []
-    context.close()
+    with watched_page(browser, viewer) as page:
+        yield page
     viewer.close()
 
 

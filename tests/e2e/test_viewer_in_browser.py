@@ -17,10 +17,10 @@ import pytest
 from exam_observer import Observer, sit
 from hostile_run import make_hostile_run
 from judge_doubles import ask_about, judge_model
-from made_runs import make_run, make_task
+from made_runs import POLITE_PLUGIN, make_run, make_task
 from payloads import PAYLOADS
 from snellen.scoring.judging.judge_card import read_judge
-from viewer_pages import CHROMIUM, ServedViewer, keep_screenshot
+from viewer_pages import CHROMIUM, ServedViewer, keep_screenshot, watched_page
 from waiting import CEILING_S
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")]
@@ -63,15 +63,8 @@ def served(runs: Path) -> Iterator[ServedViewer]:
 
 @pytest.fixture
 def page(browser: Any, served: ServedViewer) -> Iterator[Any]:
-    context = browser.new_context(viewport={"width": 1200, "height": 860})
-    page = context.new_page()
-    problems: list[str] = []
-    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.goto(served.address)
-    yield page
-    assert problems == []
-    context.close()
+    with watched_page(browser, served) as page:
+        yield page
 
 
 def _key(page: Any, name: str) -> str:
@@ -207,21 +200,8 @@ def test_a_run_opens_with_what_it_answered_and_how_it_was_asked(page: Any, serve
     keep_screenshot(page, "why")
 
 
-PLUGIN = """
-from snellen.core.types import Score
-
-
-def polite(sample, request, prediction, options):
-    return [Score(prediction.key, "politeness", float("please" in (prediction.text or "")))]
-
-
-def register(registry):
-    registry.add("scorer", "polite", polite)
-"""
-
-
 def test_a_run_scored_by_a_plug_in_is_shown_live(browser: Any, tmp_path: Path) -> None:
-    (tmp_path / "plugin.py").write_text(PLUGIN)
+    (tmp_path / "plugin.py").write_text(POLITE_PLUGIN)
     task = msgspec.structs.replace(make_task(), scorers=("polite",))
     make_run(tmp_path / "runs" / "one", count=6, task=task, score=False)
     viewer = ServedViewer(tmp_path / "runs", plugins=[tmp_path / "plugin.py"])

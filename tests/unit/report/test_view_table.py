@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asgi import call
-from made_runs import make_run, make_task
+from made_runs import POLITE_PLUGIN, make_run, make_task
 from snellen.core.errors import DataError
 from snellen.core.types import Image
 
@@ -141,25 +141,12 @@ def test_run_without_pictures_has_no_column_for_them(tmp_path: Path) -> None:
     assert 'class="h-picture"' not in text
 
 
-PLUGIN = """
-from snellen.core.types import Score
-
-
-def polite(sample, request, prediction, options):
-    return [Score(prediction.key, "politeness", float("please" in (prediction.text or "")))]
-
-
-def register(registry):
-    registry.add("scorer", "polite", polite)
-"""
-
-
 def test_a_run_with_the_scorer_of_a_plug_in_is_shown_live_and_scored_again(tmp_path: Path) -> None:
     import msgspec
 
     from snellen.api.look.view import make_viewer
 
-    (tmp_path / "plugin.py").write_text(PLUGIN)
+    (tmp_path / "plugin.py").write_text(POLITE_PLUGIN)
     task = msgspec.structs.replace(make_task(), scorers=("polite",))
     make_run(tmp_path / "runs" / "one", count=6, task=task, score=False)
     cookie = {"cookie": f"{cookie_name('key')}=key"}
