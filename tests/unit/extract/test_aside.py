@@ -52,6 +52,11 @@ def test_a_factor_of_a_term_is_not_the_result() -> None:
     }
 
 
+def test_a_factor_still_speaks_against_another_option() -> None:
+    reply = "The ratio is 3/4 of the bar. Look at 5."
+    assert extract_choice(reply, ["3", "4", "5", "6"]).letter is None
+
+
 @pytest.mark.parametrize(
     ("name", "least_right", "most_wrong"), [("examination", 0.90, 0.015), ("examination-2", 0.93, 0.016)]
 )

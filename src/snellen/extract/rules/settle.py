@@ -63,14 +63,13 @@ _TURNED = LazyPattern(r"(?<!\w)(?:<doubt.contrast>|though)(?!\w)")
 
 def picked_by_text(options: OptionSet, reply: Reply, mentions: list[Mention], rule: str) -> Extraction | None:
     """Pick the option that the texts named in a reply mean, if they mean one."""
-    named = [mention for mention in mentions if mention.stands]
-    standing = [mention for mention in named if not is_operand(reply.low, mention)]
+    standing = [mention for mention in mentions if mention.stands]
     if UNDECIDED.search(reply.low, max(0, len(reply.low) - _TAIL)):
         return None
     chosen = meant_text(reply.low, after_turn(reply, standing), _labels_apart(reply, standing))
     if chosen is None or is_aside(reply.low, chosen) or is_left_behind(reply, chosen):
         return None
-    if named[-1].start > standing[-1].start or is_outweighed(options, reply, chosen):
+    if is_operand(reply.low, chosen) or is_outweighed(options, reply, chosen):
         return None
     return options.pick(reply, chosen, rule)
 
