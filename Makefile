@@ -70,7 +70,8 @@ mutants: $(VENV)/test.stamp ## 400 small faults in stats, scoring, store and eng
 	$(BIN)/python tests/mutants.py
 
 bench: $(VENV)/test.stamp ## every benchmark; each prints ratios measured in one run
-	status=0; for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || status=1; done; exit $$status
+	status=0; for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || status=1; done; \
+	$(BIN)/python benchmarks/throughput.py dialects || status=1; exit $$status
 
 crash: $(VENV)/test.stamp ## 100 kills of each kind of work, 1,000 cuts and flipped bits, power cuts; writes docs/reliability.md
 	$(FIGURES) $(BIN)/python -m pytest -m crash tests/fault

@@ -1,6 +1,8 @@
 """`snellen run`, everything included, against hand-written loops of the same HTTP client on the same trivially fast server.
 
 (a) short text, (b) one distinct 200 KB PNG a request; 128 workers. Prints rates, CPU per request, and the ratios with their bars.
+`throughput.py dialects` runs the same two in every own dialect, each against a server that speaks it: CPU of the whole run against that of the
+OpenAI dialect in the same round, the median of the rounds.
 """
 
 from __future__ import annotations
@@ -15,7 +17,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from operator import truediv
 from pathlib import Path
+from statistics import median
 
 import aiohttp
 import numpy as np
@@ -30,6 +35,19 @@ from snellen.mock.process import mock_process
 
 REQUESTS, WORKERS, ROUNDS = 2_000, 128, 6
 HEADERS = {"Content-Type": "application/json"}
+DIALECT_BAR = 1.2
+DIALECTS = {
+    "openai/mock": "openai",
+    "openai-responses/mock": "openai",
+    "azure/mock": "azure",
+    "mistral/mock": "mistral",
+    "anthropic/mock": "anthropic",
+    "gemini/mock": "gemini",
+    "vertex/gemini-mock": "vertex",
+    "vertex/claude-mock": "vertex",
+    "bedrock/maker.mock-v1:0": "bedrock",
+}
+"""Models and the words that their server speaks."""
 Rate = tuple[float, float]
 """Requests per second, and CPU milliseconds per request."""
 
@@ -96,7 +114,7 @@ def spliced(folder: Path) -> Callable[[aiohttp.ClientSession, str, int], Awaitab
     return send
 
 
-def snellen_run(base_url: str, data: Path) -> Callable[[], None]:
+def snellen_run(base_url: str, data: Path, model: str = "openai/mock") -> Callable[[], None]:
     """The whole of `snellen run`: survey, prompts, cache, store, progress, scoring, results.json, records.jsonl and report.html."""
     watcher = TerminalWatcher(quiet=False)
     watcher.console = Console(file=io.StringIO(), force_terminal=True, width=120)  # drawn as on a terminal
@@ -107,7 +125,7 @@ def snellen_run(base_url: str, data: Path) -> Callable[[], None]:
         )  # a new one each time, with an empty cache: everything is asked
         os.environ["SNELLEN_CACHE_DIR"] = f"{folder}/cache"
         settings = RunSettings(
-            tasks=(str(data),), model="openai/mock", base_url=base_url, max_workers=WORKERS, output_dir=folder / "run"
+            tasks=(str(data),), model=model, base_url=base_url, max_workers=WORKERS, output_dir=folder / "run"
         )
         result = run_settings(settings, watcher)
         assert result.results["tasks"][data.stem]["metrics"]["accuracy"]["n"] == REQUESTS
@@ -145,7 +163,33 @@ def report(name: str, value: float, bar: float) -> bool:
     return value >= bar
 
 
+def dialects() -> int:
+    """Whole runs in every dialect. Bedrock's are signed: every new picture is hashed whole."""
+    os.environ |= {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret-of-nobody"}
+    os.environ |= {"AWS_REGION": "eu-central-1", "VERTEX_ACCESS_TOKEN": "token-of-nobody"}
+    spent: dict[tuple[str, str], list[float]] = {}
+    with tempfile.TemporaryDirectory() as name, ExitStack() as servers:
+        data = {kind: write_data(Path(name), pictures=kind == "200 KB") for kind in ("short", "200 KB")}
+        works = {}
+        for model, spoken in DIALECTS.items():
+            named = ["--model-name", model.partition("/")[2]]
+            url = servers.enter_context(mock_process(["--dialect", spoken, *named])).base_url
+            works |= {(model, kind): snellen_run(url, path, model) for kind, path in data.items()}
+        for _ in range(ROUNDS):
+            for work, function in works.items():
+                spent.setdefault(work, []).append(measure(function)[1])
+    passed = True
+    for model, kind in works:
+        ratio = median(map(truediv, spent[model, kind], spent["openai/mock", kind]))
+        passed &= ratio <= DIALECT_BAR
+        print(f"{model:26} {kind:6} {min(spent[model, kind]):.3f} ms CPU each, {ratio:.2f} of openai")
+    print(f"{'PASS' if passed else 'FAIL'} (bar {DIALECT_BAR})")
+    return 0 if passed else 1
+
+
 def main() -> int:
+    if sys.argv[1:] == ["dialects"]:
+        return dialects()
     with tempfile.TemporaryDirectory() as name, mock_process(["--trivial"]) as server:
         folder = Path(name)
         url = f"{server.base_url}/chat/completions"
