@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -13,6 +14,18 @@ from snellen.mock.process import ServerProcess, mock_process
 # The same examples every time, and no clock: a loaded machine must not fail a property.
 settings.register_profile("steady", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("steady")
+
+TESTS = Path(__file__).parent
+ROOMS = ("api", "core", "engine", "infer", "prompt", "scoring", "stats", "store")
+RUNS = ("batch_runs", "cli_docs", "engine_options", "growing_runs", "run_features")
+FOLLOWED = {TESTS / "unit" / room for room in ROOMS} | {TESTS / "integration" / f"test_{name}.py" for name in RUNS}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let coverage follow only the tests that its gate needs: those it follows take up to 1.7 times as long."""
+    for item in items:
+        if FOLLOWED.isdisjoint((item.path, *item.path.parents)):
+            item.add_marker(pytest.mark.no_cover)
 
 
 @pytest.fixture
