@@ -21,6 +21,7 @@ from snellen.core.types import Form, Prediction, Request, Sample, TrialKey, Turn
 from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter
 from waiting import CEILING_S, stored_trials
+from workshop_fixtures import write_sources
 
 HEADER = RunHeader("id", {}, {}, "2026-01-01", tasks=[Task("t", {})], planned={"t": 400})
 
@@ -65,27 +66,45 @@ def test_a_full_disk_stops_cleanly_and_the_run_continues_afterwards(
     assert len(list(RunReader(tmp_path / "run").trials("data"))) == 300
 
 
-def test_a_cache_that_is_full_is_told_also_by_a_quiet_run_and_costs_no_reply(
-    mock_server: Callable[..., Any],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setenv("SNELLEN_CACHE_DIR", str(tmp_path / "cache"))
+@pytest.fixture
+def full_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing can be kept in the response cache."""
 
     def refuse(database: sqlite3.Connection, *rest: Any) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
+    monkeypatch.setenv("SNELLEN_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr("snellen.store.cache.insert_rows", refuse)
+
+
+LOST = (
+    "warning: {count} of the replies could not be kept in the cache (database or disk is full); "
+    "this run has them, another one would ask for them again\n"
+)
+
+
+@pytest.mark.usefixtures("full_cache")
+def test_a_cache_that_is_full_is_told_also_by_a_quiet_run_and_costs_no_reply(
+    mock_server: Callable[..., Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = [{"id": f"q{n}", "question": f"Question {n}?", "options": ["one", "two"], "answer": "A"} for n in range(5)]
     (tmp_path / "data.jsonl").write_text("\n".join(map(json.dumps, rows)))
     told = ["--model", "openai/mock", "--base-url", mock_server().base_url, "-o", tmp_path / "run", "--quiet"]
     assert run_command(["run", tmp_path / "data.jsonl", *told]) == 0
-    assert capsys.readouterr().err == (
-        "warning: 5 of the replies could not be kept in the cache (database or disk is full); "
-        "this run has them, another one would ask for them again\n"
-    )
+    assert capsys.readouterr().err == LOST.format(count=5)
     assert stored_trials(tmp_path / "run") == 5
+
+
+@pytest.mark.usefixtures("full_cache")
+def test_drafts_and_exams_tell_of_a_full_cache(
+    mock_server: Callable[..., Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drafting = ["--model", "openai/mock", "--base-url", mock_server("--drafter", "good").base_url]
+    assert run_command(["curate", "draft", write_sources(tmp_path, 2), tmp_path / "shop", *drafting, "--json"]) == 0
+    assert capsys.readouterr().err == LOST.format(count=4)
+    sitting = ["--model", "openai/mock", "--base-url", mock_server().base_url, "-o", tmp_path / "exam", "--quiet"]
+    run_command(["exam", "--quick", "--tests", "vernier", "--budget", "8", *sitting])
+    assert LOST.partition("of the")[2] in capsys.readouterr().err
 
 
 def fill(folder: Path, count: int) -> None:

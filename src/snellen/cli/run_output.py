@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import click
 
@@ -31,9 +32,18 @@ class TerminalWatcher:
 
     def __init__(self, *, quiet: bool, as_lines: bool = False, prompts: int = 0) -> None:
         self.console = WholeConsole(stderr=True)
-        self.watch = Progressbar(self.console, quiet=quiet, as_lines=as_lines).watch
+        self._progress = Progressbar(self.console, quiet=quiet, as_lines=as_lines)
         self._quiet = quiet
         self._prompts = prompts
+
+    @contextmanager
+    def watch(self, state: RunState) -> Iterator[None]:
+        """Show progress during the block; then tell, quiet or not, of replies that the cache has lost."""
+        with self._progress.watch(state):
+            yield
+        if state.not_kept:
+            lost = f"{state.not_kept:,} of the replies could not be kept in the cache ({state.why_not_kept})"
+            click.echo(f"warning: {lost}; this run has them, another one would ask for them again", err=True)
 
     def planned(self, plan: Plan, estimate: CostEstimate) -> None:
         """Print what is about to happen: counts, tokens and money. How long it takes is known once replies come."""
@@ -79,9 +89,6 @@ def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, 
         console.print(plain(f"results {folder / 'results.json'} · every trial {folder / 'records.jsonl'}"))
         page = f"page {folder / 'report.html'} · " if (folder / "report.html").exists() else ""
         console.print(plain(f"{page}every reply in the browser: snellen view {folder}"))
-    if result.state.not_kept:
-        lost = f"{result.state.not_kept:,} of the replies could not be kept in the cache ({result.state.why_not_kept})"
-        click.echo(f"warning: {lost}; this run has them, another one would ask for them again", err=True)
     if result.interrupted:
         progress = f"{result.state.done + result.state.resumed} of {result.state.planned} trials"
         why = _why_stopped(result.state)
