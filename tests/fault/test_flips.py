@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 import shutil
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -174,3 +176,21 @@ def test_damaged_files_are_read_truly_or_refused_by_one_line(tmp_path: Path, tim
                 if what.startswith(f"{name}:")
             )
             note_figure("crash", f"cuts and flipped bits of {name}", f"{told}; 0 wrong rows, 0 tracebacks")
+
+
+@pytest.mark.parametrize("table", ["samples", "predictions"])
+def test_a_damaged_index_hides_no_row(tmp_path: Path, table: str) -> None:
+    """Rows are looked up by an index, of which nothing has a seal: what it no longer names must still be missed."""
+    write_run(tmp_path / "run", checkpointed=True)
+    path = tmp_path / "run" / "run.db"
+    with closing(sqlite3.connect(path)) as database:
+        query = "SELECT rootpage FROM sqlite_master WHERE name = ?"
+        page = database.execute(query, (f"sqlite_autoindex_{table}_1",)).fetchone()[0]
+        size = database.execute("PRAGMA page_size").fetchone()[0]
+    whole, draw, refused = path.read_bytes(), random.Random(7), 0
+    for place in range((page - 1) * size, page * size, 37):
+        path.write_bytes(whole[:place] + draw.randbytes(40) + whole[place + 40 :])
+        refused += try_run(tmp_path / "run", in_log=False) != "read, all rows true"
+        for spare in (tmp_path / "run").glob("*damaged*"):
+            spare.unlink()
+    assert refused

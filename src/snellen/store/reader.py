@@ -96,7 +96,7 @@ class RunReader:
         samples, requests = msgspec.json.Decoder(Sample).decode, msgspec.json.Decoder(Request).decode
         predictions, strict = msgspec.json.Decoder(Prediction).decode, self._strict()
         known: tuple[str, Sample] | None = None
-        left = next(self.rows("SELECT COUNT(*) FROM predictions WHERE task = ?", (task,)))[0]
+        left = next(self.rows("SELECT COUNT(*) FROM predictions WHERE +task = ?", (task,)))[0]  # not by the index below
         with reading(self.folder / "run.db"):
             for name, position, body, failed, digest, request, reply, row in self._database.execute(TRIALS, (task,)):
                 if known is None or known[0] != name:
