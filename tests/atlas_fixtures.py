@@ -102,9 +102,13 @@ def _write_picture(place: Path, number: int) -> None:
 
 
 def _official_text(name: str, rows: Sequence[Row]) -> str:
+    if "_text" in rows[0]:
+        return str(rows[0]["_text"])
     bare = [{key: value for key, value in row.items() if not key.startswith("_")} for row in rows]
     if name.endswith(".jsonl"):
         return "".join(json.dumps(row) + "\n" for row in bare)
+    if "_alone" in rows[0]:
+        return json.dumps(bare[0])
     if "_key" in rows[0]:
         return json.dumps({row["_key"]: one for row, one in zip(rows, bare, strict=True)})
     return json.dumps({"dataset_name": "made", "data": bare} if "VQA" in name or "val_v" in name else bare)
