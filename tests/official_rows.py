@@ -119,6 +119,39 @@ def _charxiv_reasoning(hub: Rows) -> list[Row]:
     ]
 
 
+CHARXIV_TEMPLATES = '''import nothing.that.exists
+raise SystemExit("it is parsed and never run")
+OTHER = {1: "no question"}
+DESCRIPTIVE_RESP_INST = {
+    1: "{}which name?",
+    11: "{}any crossing?",
+    12: """{}how many?
+    * A number.
+    """,
+    18: "How laid out?",
+}
+'''
+
+
+def _charxiv_descriptive(hub: Rows) -> list[Row]:
+    numbers = range(1, 5)
+    rows: list[Row] = [
+        {"figure_id": int(row["original_id"]), "num_subplots": row["num_subplots"]}
+        | {"subplot_loc": [row["subplot_row"], row["subplot_col"]]}
+        | {
+            "qids": [row[f"descriptive_q{at}"] for at in numbers],
+            "answers": [row[f"descriptive_a{at}"] for at in numbers],
+        }
+        | {
+            "_file": "data/descriptive_val.json",
+            "_key": row["original_id"],
+            "_picture": f"images/{row['original_id']}.jpg",
+        }
+        for row in hub
+    ]
+    return [*rows, {"_file": "constants.py", "_text": CHARXIV_TEMPLATES}]
+
+
 def _mmlongbench(hub: Rows) -> list[Row]:
     return [
         {**_plain(row), "doc_type": "Guide", "evidence_sources": "['Table']", "_file": "data/samples.json"}
@@ -157,6 +190,7 @@ OFFICIAL: Mapping[str, Callable[[Rows], list[Row]]] = {
     "mathvision": _mathvision("data/test.jsonl"),
     "mathvision-mini": _mathvision("data/testmini.jsonl"),
     "charxiv-reasoning": _charxiv_reasoning,
+    "charxiv-descriptive": _charxiv_descriptive,
     "mmlongbench-doc": _mmlongbench,
     "mathverse": _mathverse,
     "vstar": _vstar,

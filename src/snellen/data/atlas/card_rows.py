@@ -8,6 +8,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import structs
+
 from ...core.config import convert
 from ...core.errors import DataError
 from ...core.folders import cache_folder
@@ -22,7 +24,7 @@ from .card_sources import CardSource, choose_source, names_file, read_card_sourc
 from .official_files import SideColumns, home_of, named_files, picture_folder, source_rows
 from .row_changes import RowChange, changed_rows
 
-OWN = ("sources", "source", "rows", "needs", "any_shape")
+OWN = ("sources", "source", "rows", "needs", "any_shape", "templates")
 """What of a card's dataset table the table loader does not know."""
 
 
@@ -123,7 +125,18 @@ def find_shape(task: Task, root: Path | None) -> FoundShape:
     told = str(task.dataset.get("source", "")) or _listing(sources, files[0])
     head = () if sources.get(told, CardSource()).letters else _head(files[0], str(task.dataset.get("sheet", "")))
     name, source = choose_source(sources, told, head, files[0])
-    return FoundShape(name, source, files, home_of(source, path))
+    return FoundShape(name, _told_templates(task, source), files, home_of(source, path))
+
+
+def _told_templates(task: Task, source: CardSource) -> CardSource:
+    """Return a source with the file of templates that a user names; replies alone are scored without any."""
+    if source.templates is None:
+        return source
+    if task.dataset.get("any_shape"):
+        return structs.replace(source, templates=None)
+    told = str(task.dataset.get("templates") or "")
+    templates = structs.replace(source.templates, file=str(Path(told).absolute())) if told else source.templates
+    return structs.replace(source, templates=templates)
 
 
 def _listing(sources: Mapping[str, CardSource], file: Path) -> str:

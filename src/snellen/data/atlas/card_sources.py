@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from ...core.errors import DataError, UsageError, not_among
 from .row_changes import RowChange
+from .template_rows import QuestionTemplates
 
 
 class CardSource(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -43,6 +44,8 @@ class CardSource(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
     """A JSON object beside the table (file -> column): the value under a row's `id` becomes that column."""
     letters: str = ""
     """`files` lists the pictures of AI2's archive: how letters stand on them, `over` their words or `beside` them."""
+    templates: QuestionTemplates | None = None
+    """Its rows name questions by number: where their texts are read from."""
     pictures: str = ""
     """The folder its pictures are named in, seen from the one that holds `files`."""
     bring: str = ""

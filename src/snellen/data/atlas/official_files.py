@@ -12,6 +12,7 @@ from ...core.errors import DataError
 from ..files.rows import NOT_JSON, Row, read_rows
 from .card_sources import CardSource
 from .diagram_archive import DiagramArchive, Notes
+from .template_rows import templated_rows
 
 
 def named_files(sources: Mapping[str, CardSource], folder: Path) -> list[Path]:
@@ -40,6 +41,8 @@ def source_rows(
     source: CardSource, file: Path, sheet: str = "", drawn: Path | None = None, notes: Notes | None = None
 ) -> Iterator[tuple[int, Row]]:
     """Return the rows of one file of a source; of AI2's archive, those of the pictures that it lists."""
+    if source.templates:
+        return templated_rows(source.templates, read_rows(file, sheet), file)
     if not source.letters:
         return read_rows(file, sheet)
     return DiagramArchive(file, source.letters, drawn, {} if notes is None else notes).rows()
