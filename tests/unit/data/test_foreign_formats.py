@@ -400,6 +400,12 @@ def test_a_right_answer_that_is_a_number_is_read_as_one_and_a_code_is_not(tmp_pa
 # All of them
 
 
+def test_a_truth_value_without_options_is_the_answer_of_a_yes_or_no_question(tmp_path: Path) -> None:
+    rows = [{"id": n, "question": "Is it?", "answer": gold, "response": "Yes"} for n, gold in enumerate((True, False))]
+    _, found, _ = read(write_lines(tmp_path / "mine.jsonl", rows))
+    assert [(row.form, row.answers) for row in found] == [(Form.YESNO, ("yes",)), (Form.YESNO, ("no",))]
+
+
 def test_a_number_that_is_an_option_s_text_and_another_s_place_is_no_right_answer(tmp_path: Path) -> None:
     rows = [
         {"id": "1", "options": ["3", "1", "2", "0"], "answer": 0, "response": "A"},  # the first option, or `0`

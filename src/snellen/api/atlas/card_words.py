@@ -93,6 +93,7 @@ def _told(source: CardSource) -> str:
     beside = f"; beside it {', '.join(f'`{file}`' for file in source.beside)}" if source.beside else ""
     if source.templates:
         beside += f"; the words of its questions in `{source.templates.file}`, from your copy of the benchmark"
+    beside += f"; {source.bring}" if source.bring else ""
     refused = f"; cannot be asked: {source.refuse}" if source.refuse else ""
     return f"{beside}{refused}{f'; {source.note}' if source.note else ''}"
 
