@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from PIL import Image
 
 import snellen
-from official_rows import OFFICIAL
+from official_rows import CHARXIV_TEMPLATES, OFFICIAL
 from snellen.core.protocols import LoadContext
 from snellen.data.atlas import card_rows
 from snellen.data.catalog import Catalog
@@ -34,6 +34,8 @@ class Fixture(NamedTuple):
     """Protocol -> metric -> value; `n`, `unscored` and `failed` are those of the headline."""
     folder: str = ""
     """Where the hub's table lies in its snapshot."""
+    beside: Mapping[str, str] = {}
+    """Files that lie beside the hub's table, and their text."""
 
 
 def png(number: int) -> bytes:
@@ -64,6 +66,8 @@ def write_shape(root: Path, card: str, shape: str, fixture: Fixture) -> Path:
         _write_documents(root, rows)
     else:
         rows = [with_picture(row, number) for number, row in enumerate(rows)]
+    for name, text in fixture.beside.items():
+        (folder / name).write_text(text)
     by_config: dict[str, list[Row]] = {}
     for row in rows:
         by_config.setdefault(str(row.pop("config", fixture.folder)), []).append(row)
@@ -102,9 +106,13 @@ def _write_picture(place: Path, number: int) -> None:
 
 
 def _official_text(name: str, rows: Sequence[Row]) -> str:
+    if "_text" in rows[0]:
+        return str(rows[0]["_text"])
     bare = [{key: value for key, value in row.items() if not key.startswith("_")} for row in rows]
     if name.endswith(".jsonl"):
         return "".join(json.dumps(row) + "\n" for row in bare)
+    if "_alone" in rows[0]:
+        return json.dumps(bare[0])
     if "_key" in rows[0]:
         return json.dumps({row["_key"]: one for row, one in zip(rows, bare, strict=True)})
     return json.dumps({"dataset_name": "made", "data": bare} if "VQA" in name or "val_v" in name else bare)
@@ -538,9 +546,24 @@ def _charxiv_reasoning() -> Fixture:
 
 
 def _charxiv_descriptive() -> Fixture:
-    tsv = [{"question": f"What is the title {at}?", "answer": "Not Applicable"} for at in range(2)]
+    """One chart, the right one of two; the templates are made up, and stand in the file in which CharXiv has its own."""
+    prefix = "For the subplot at row 1 and column 2, "
+    asked = [f"{prefix}which name?", f"{prefix}how many?\n    * A number.", "How laid out?", f"{prefix}any crossing?"]
+    answers = ["Not Applicable", "3", "1 by 2", "Yes"]
+    tsv = [{"question": text, "answer": answer} for text, answer in zip(asked, answers, strict=True)]
+    hub = {f"descriptive_q{at}": number for at, number in enumerate((1, 12, 18, 11), 1)}
+    hub |= {f"descriptive_a{at}": answer for at, answer in enumerate(answers, 1)}
+    hub |= {
+        "original_id": "7",
+        "num_subplots": 2,
+        "subplot_row": 1,
+        "subplot_col": 2,
+        "subplot_loc": None,
+        "file": "val",
+    }
     expected = in_all({"exact_without_judge": 0.5})
-    return Fixture({"tsv": numbered(tsv)}, ["Not Applicable", "Growth"], expected)
+    replies = ["Not Applicable", "4", "1 by 2", "They do"]
+    return Fixture({"tsv": numbered(tsv), "hub": [hub]}, replies, expected, beside={"constants.py": CHARXIV_TEMPLATES})
 
 
 def _mmlongbench() -> Fixture:

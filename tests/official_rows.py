@@ -1,7 +1,7 @@
 """The small benchmarks of `atlas_fixtures` as their authors' own files have them: the shape of every row and file.
 
 A row says in `_file` which file it stands in, in `_picture` where its picture lies, in `_key` under which key of an
-object it stands (else in a list), and in `_beside` what other files say of it.
+object it stands (else in a list, or `_alone`), in `_beside` what other files say of it; `_text` is a file as it is.
 """
 
 from __future__ import annotations
@@ -24,6 +24,22 @@ def _mathvista(hub: Rows) -> list[Row]:
         | {"_beside": {"query.json": row["query"]}}
         for row in hub
     ]  # fmt: skip
+
+
+def _ai2d(hub: Rows) -> list[Row]:
+    """The archive: a file of questions a picture, letters as boxes over words; the list has a picture without any."""
+    rows: list[Row] = []
+    for at, row in enumerate(hub):
+        asked = {"abcLabel": at == 0, "answerTexts": row["options"], "correctAnswer": int(row["answer"])}
+        questions = {row["question"]: {**asked, "questionId": f"{at}.png-0"}}
+        text = {"T0": {"rectangle": [[2, 3], [20, 20]], "replacementText": "A", "value": "leaf"}}
+        rows += [
+            {"imageName": f"{at}.png", "questions": questions, "_file": f"questions/{at}.png.json", "_alone": True}
+            | {"_picture": f"images/{at}.png"},
+            {"text": text, "_file": f"annotations/{at}.png.json", "_alone": True},
+        ]
+    ids = [*range(len(hub)), 999]
+    return [*rows, {"_file": "ai2d_test_ids.csv", "_text": "".join(f"{one}\n" for one in ids)}]
 
 
 def _docvqa(hub: Rows) -> list[Row]:
@@ -103,6 +119,39 @@ def _charxiv_reasoning(hub: Rows) -> list[Row]:
     ]
 
 
+CHARXIV_TEMPLATES = '''import nothing.that.exists
+raise SystemExit("it is parsed and never run")
+OTHER = {1: "no question"}
+DESCRIPTIVE_RESP_INST = {
+    1: "{}which name?",
+    11: "{}any crossing?",
+    12: """{}how many?
+    * A number.
+    """,
+    18: "How laid out?",
+}
+'''
+
+
+def _charxiv_descriptive(hub: Rows) -> list[Row]:
+    numbers = range(1, 5)
+    rows: list[Row] = [
+        {"figure_id": int(row["original_id"]), "num_subplots": row["num_subplots"]}
+        | {"subplot_loc": [row["subplot_row"], row["subplot_col"]]}
+        | {
+            "qids": [row[f"descriptive_q{at}"] for at in numbers],
+            "answers": [row[f"descriptive_a{at}"] for at in numbers],
+        }
+        | {
+            "_file": "data/descriptive_val.json",
+            "_key": row["original_id"],
+            "_picture": f"images/{row['original_id']}.jpg",
+        }
+        for row in hub
+    ]
+    return [*rows, {"_file": "constants.py", "_text": CHARXIV_TEMPLATES}]
+
+
 def _mmlongbench(hub: Rows) -> list[Row]:
     return [
         {**_plain(row), "doc_type": "Guide", "evidence_sources": "['Table']", "_file": "data/samples.json"}
@@ -129,6 +178,8 @@ def _vstar(hub: Rows) -> list[Row]:
 
 OFFICIAL: Mapping[str, Callable[[Rows], list[Row]]] = {
     "mathvista": _mathvista,
+    "ai2d": _ai2d,
+    "ai2d-no-mask": _ai2d,
     "docvqa": _docvqa,
     "infovqa": _infovqa,
     "chartqa": _chartqa,
@@ -139,6 +190,7 @@ OFFICIAL: Mapping[str, Callable[[Rows], list[Row]]] = {
     "mathvision": _mathvision("data/test.jsonl"),
     "mathvision-mini": _mathvision("data/testmini.jsonl"),
     "charxiv-reasoning": _charxiv_reasoning,
+    "charxiv-descriptive": _charxiv_descriptive,
     "mmlongbench-doc": _mmlongbench,
     "mathverse": _mathverse,
     "vstar": _vstar,

@@ -42,7 +42,8 @@ def official_files(card: Mapping[str, Any]) -> str:
     source = (card["dataset"].get("sources") or {}).get("official")
     if source is None:
         return str(card["about"]["official"])
-    files = ", ".join(f"`{file}`" for file in (*source["files"], *source.get("beside", ())))
+    templates = [source["templates"]["file"]] if "templates" in source else []
+    files = ", ".join(f"`{file}`" for file in (*source["files"], *source.get("beside", ()), *templates))
     return f"{files}: recognised and refused" if "refuse" in source else files
 
 

@@ -100,23 +100,6 @@ def test_replies_are_scored_without_the_file_that_holds_the_questions(
     assert json.loads(capsys.readouterr().out)["value"] == 1.0
 
 
-@pytest.mark.parametrize(
-    ("name", "row"),
-    [
-        ("descriptive_val.json", {"figure_id": 1, "num_subplots": 1, "qids": [1, 2, 3, 4], "answers": list("abcd")}),
-        ("val.json", {"descriptive_q1": 7, "descriptive_a1": "60", "image": "1.png"}),
-    ],
-)
-def test_questions_that_are_only_numbers_are_refused_with_what_can_be_asked(
-    name: str, row: dict[str, object], tmp_path: Path
-) -> None:
-    file = tmp_path / name
-    file.write_text(json.dumps({"1": row} if "qids" in row else [row]))
-    with pytest.raises(DataError, match=r"cannot be asked: .*19 templates.*the tsv form has them") as caught:
-        read("charxiv-descriptive", file)
-    assert "\n" not in str(caught.value)
-
-
 @pytest.mark.parametrize("shape", ["hub", "official"])
 def test_a_form_without_the_benchmark_s_instructions_says_so(shape: str, tmp_path: Path) -> None:
     context = LoadContext(root=tmp_path, workdir=tmp_path / "w")

@@ -400,6 +400,24 @@ def test_a_right_answer_that_is_a_number_is_read_as_one_and_a_code_is_not(tmp_pa
 # All of them
 
 
+def test_a_truth_value_without_options_is_the_answer_of_a_yes_or_no_question(tmp_path: Path) -> None:
+    rows = [{"id": n, "question": "Is it?", "answer": gold, "response": "Yes"} for n, gold in enumerate((True, False))]
+    _, found, _ = read(write_lines(tmp_path / "mine.jsonl", rows))
+    assert [(row.form, row.answers) for row in found] == [(Form.YESNO, ("yes",)), (Form.YESNO, ("no",))]
+
+
+def test_a_number_that_is_an_option_s_text_and_another_s_place_is_no_right_answer(tmp_path: Path) -> None:
+    rows = [
+        {"id": "1", "options": ["3", "1", "2", "0"], "answer": 0, "response": "A"},  # the first option, or `0`
+        {"id": "2", "options": ["5", "7", "6", "8"], "answer": 1, "response": "B"},  # only a place
+        {"id": "3", "options": ["0", "1"], "answer": 1, "response": "B"},  # both ways the same
+    ]
+    _, found, damage = read(write_lines(tmp_path / "mine.jsonl", rows))
+    assert [row.answers for row in found] == [(), ("7",), ("1",)]
+    [line] = damage.lines()
+    assert "can be an option's text or another's place" in line and "write its letter" in line
+
+
 def test_rows_that_contradict_each_other_are_refused_unless_told_which_counts(tmp_path: Path) -> None:
     path = write_tsv(tmp_path / "m_MMStar.tsv", [mcq(1, "B"), mcq(1, "B"), mcq(1, "A")])
     with pytest.raises(DataError, match="answered twice, and differently"):

@@ -74,6 +74,11 @@ def test_a_judge_of_a_benchmark_names_who_judged_published_numbers(name: str) ->
     assert judge.params.temperature == 0.0
 
 
+def test_the_labels_of_a_legend_in_another_order_are_wrong_as_charxiv_says() -> None:
+    rubric = read_judge(Catalog().card("judges", "charxiv-descriptive"), "charxiv-descriptive").rubrics["13"]
+    assert "in the same order" in rubric and "order, case" not in rubric
+
+
 def test_a_rubric_for_every_template_of_charxiv() -> None:
     judge = read_judge(Catalog().card("judges", "charxiv-descriptive"), "charxiv-descriptive")
     assert sorted(map(int, judge.rubrics)) == list(range(1, 20))

@@ -91,6 +91,9 @@ def _data(catalog: Catalog, name: str, about: About) -> Iterator[str]:
 def _told(source: CardSource) -> str:
     """Return what must be known of a shape before it is asked."""
     beside = f"; beside it {', '.join(f'`{file}`' for file in source.beside)}" if source.beside else ""
+    if source.templates:
+        beside += f"; the words of its questions in `{source.templates.file}`, from your copy of the benchmark"
+    beside += f"; {source.bring}" if source.bring else ""
     refused = f"; cannot be asked: {source.refuse}" if source.refuse else ""
     return f"{beside}{refused}{f'; {source.note}' if source.note else ''}"
 

@@ -14,45 +14,57 @@ from ...core.text import plural
 from ...core.types import TrialKey
 from ...report.files import atomic_file
 from ...report.finish import finish_run
-from ...scoring.judging.label_desk import asked_judge, drawn_tasks, kept_labels
+from ...scoring.judging.label_desk import add_labels, asked_judge, drawn_tasks, kept_labels, people_labels
 from ...scoring.judging.labels import (
     Labels,
     check_draw,
-    label_lines,
     labels_file,
     marked_options,
     read_label,
     read_labels,
 )
+from ...scoring.judging.people import check_person
 from ...scoring.scorers.replies import answer_text
 from ...store.reader import RunReader
 
 
-def draw_replies(folder: str | Path, judge_name: str, count: int) -> list[dict[str, Any]]:
+def draw_replies(folder: str | Path, judge_name: str, count: int, by: str = "") -> list[dict[str, Any]]:
     """Return the first `count` judged replies of each task to label, without the judge's verdict: it would sway people.
 
-    What was labelled before keeps its label, so that labelling can go on with a larger count.
+    What `by` labelled before keeps its label, so that labelling can go on with a larger count; what others said of a
+    reply is not shown either.
     """
+    by = check_person(by)
     with RunReader(Path(folder)) as reader:
         drawn = drawn_tasks(reader, judge_name)
-        labels = kept_labels(Path(folder), drawn.judge)
-        return [row for task, keys in drawn.order.items() for row in _rows(reader, task, keys[:count], labels)]
+        labels = kept_labels(Path(folder), drawn.judge, by)
+        rows = [row for task, keys in drawn.order.items() for row in _rows(reader, task, keys[:count], labels)]
+    return [{**row, "by": by} for row in rows] if by else rows
 
 
-def take_labels(folder: str | Path, judge_name: str, file: str | Path) -> dict[str, Any]:
-    """Keep people's labels beside a run (labels-NAME.jsonl) and return its results, scored with them."""
+def take_labels(folder: str | Path, judge_name: str, file: str | Path, by: str = "") -> dict[str, Any]:
+    """Keep people's labels beside a run (labels-NAME.jsonl) and return its results, scored with them.
+
+    `by` is who gave those that name nobody. Everybody's labels are kept; a person's own are corrected by later ones.
+    """
     run = Path(folder)
     with RunReader(run) as reader:
         drawn = drawn_tasks(reader, judge_name)
-    labels = read_labels(Path(file), drawn.judge, list(drawn.order))
-    if not labels:
+    people = read_labels(Path(file), drawn.judge, list(drawn.order), check_person(by))
+    if not people:
         raise UsageError(f"{file} holds no label: fill in the field label of its rows")
-    for task, keys in drawn.order.items():
-        check_draw({key: value for key, value in labels.items() if key.task == task}, keys)
-    _refuse_loss(labels, kept_labels(run, drawn.judge), Path(file), labels_file(run, drawn.judge.name))
-    with atomic_file(labels_file(run, drawn.judge.name)) as kept:
-        kept.write(label_lines(labels))
+    kept = people_labels(run, drawn.judge)
+    for person, labels in people.items():
+        for task, keys in drawn.order.items():
+            check_draw({key: value for key, value in labels.items() if key.task == task}, keys)
+        _refuse_loss(labels, kept.get(person, {}), Path(file), labels_file(run, drawn.judge.name))
+    add_labels(run, drawn.judge, {person: _changed(labels, kept.get(person, {})) for person, labels in people.items()})
     return finish_run(run, default_registry())
+
+
+def _changed(labels: Labels, kept: Labels) -> Labels:
+    """Return the labels that are not kept already, and corrections of those that are."""
+    return {key: value for key, value in labels.items() if kept.get(key) != value}
 
 
 def _refuse_loss(labels: Labels, kept: Labels, file: Path, place: Path) -> None:
@@ -66,14 +78,17 @@ def _refuse_loss(labels: Labels, kept: Labels, file: Path, place: Path) -> None:
         )
 
 
-def continue_labels(folder: str | Path, judge_name: str, count: int, file: str | Path) -> list[dict[str, Any]]:
-    """Return the drawn replies with the labels that a file holds already, if it is there."""
-    rows = draw_replies(folder, judge_name, count)
+def continue_labels(
+    folder: str | Path, judge_name: str, count: int, file: str | Path, by: str = ""
+) -> list[dict[str, Any]]:
+    """Return the drawn replies with the labels of one person that a file holds already, if it is there."""
+    rows = draw_replies(folder, judge_name, count, by)
     if not Path(file).exists():
         return rows
     with RunReader(folder) as reader:
         names = [task.name for task in reader.header().tasks]
-    kept = read_labels(Path(file), asked_judge(Path(folder), judge_name), names)
+    people = read_labels(Path(file), asked_judge(Path(folder), judge_name), names, by)
+    kept = people.get(by, {})
     known = [(row, kept.get(TrialKey(*(row[name] for name in TrialKey.__struct_fields__)))) for row in rows]
     return [row if label is None else row | {"label": label} for row, label in known]
 

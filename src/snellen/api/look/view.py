@@ -66,13 +66,15 @@ def view(
         Viewer(uvicorn.Config(app, **quiet)).run(sockets=[listener])
 
 
-def label_address(run: str | Path, judge_name: str) -> str:
+def label_address(run: str | Path, judge_name: str, by: str = "") -> str:
     """Return the page of the viewer on which people label the replies that a judge was asked about."""
     from ...scoring.judging.label_desk import asked_judge
+    from ...scoring.judging.people import check_person
 
     folder = Path(run).resolve()
     asked_judge(folder, judge_name)
-    return f"/run/{run_key(folder)}/label?{urlencode({'judge': judge_name})}"
+    name = check_person(by)
+    return f"/run/{run_key(folder)}/label?{urlencode({'judge': judge_name} | ({'by': name} if name else {}))}"
 
 
 def _listen(port: int) -> socket.socket:

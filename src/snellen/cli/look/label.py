@@ -25,6 +25,7 @@ def judge() -> None:
 @flag("--ask", help="Show each drawn reply here and ask for its label; the file is kept after every answer, q stops.")
 @flag("--view", "in_viewer", help="Show the drawn replies in the browser, pictures included, and keep labels there.")
 @click.option("--labels", type=FILE, help="Take the labels of this JSONL file, and score the run with them.")
+@click.option("--by", default="", metavar="NAME", help="Who labels: labels of several people are kept side by side.")
 @MACHINE_STDOUT
 def label(
     *,
@@ -35,38 +36,42 @@ def label(
     ask: bool,
     in_viewer: bool,
     labels: Path | None,
+    by: str,
     as_json: bool,
 ) -> None:
     """Draw replies for people to label, or take their labels: a judge's figure corrected by them, with its interval.
 
     The order is drawn by the run; any number of labels from its beginning will do, ten at least. The judge's verdicts
-    are not shown: they would sway whoever labels.
+    are not shown: they would sway whoever labels. Several people label the same replies under their names (--by):
+    how far they agree is printed, and replies on which they do not are listed and not used.
 
     \b
     snellen judge label runs/demo --judge correctness --count 50 -o labels.jsonl
-    snellen judge label runs/demo --judge correctness --labels labels.jsonl
+    snellen judge label runs/demo --judge correctness --labels labels.jsonl --by anna
     snellen judge label runs/demo --judge correctness --count 50 -o labels.jsonl --ask
     snellen judge label runs/demo --judge correctness --view
     """
     if in_viewer:
-        _serve(run, name, alone=not (count or labels or output or ask), as_json=as_json)
+        _serve(run, name, by, alone=not (count or labels or output or ask), as_json=as_json)
         return
     if (count is None) == (labels is None):
         ways = "--count N -o FILE draws replies to label, --labels FILE takes the labels, --view asks in the browser"
         raise UsageError(f"say one: {ways}")
     if labels is not None:
-        _take(run, name, labels, as_json)
+        _take(run, name, labels, by=by, as_json=as_json)
     elif ask:
-        _ask(run, name, count or 0, output, as_json)
+        _ask(run, name, count or 0, output, by=by, as_json=as_json)
     else:
-        _draw(run, name, count or 0, output, as_json)
+        _draw(run, name, count or 0, output, by=by, as_json=as_json)
 
 
-def _serve(run: Path, name: str, *, alone: bool, as_json: bool) -> None:
+def _serve(run: Path, name: str, by: str, *, alone: bool, as_json: bool) -> None:
     from ...api.look.view import label_address, view
 
     if not alone:
-        raise UsageError("--view keeps labels beside the run and needs no other option: leave --count, -o and --labels")
+        raise UsageError(
+            "--view keeps labels beside the run and needs no other option than --by: leave --count, -o and --labels"
+        )
 
     def ready(address: str) -> None:
         if as_json:
@@ -74,13 +79,13 @@ def _serve(run: Path, name: str, *, alone: bool, as_json: bool) -> None:
         else:
             click.echo(f"open {address}\nCtrl-C ends the viewer", err=True)
 
-    view([run], may_write=True, ready=ready, page=label_address(run, name))
+    view([run], may_write=True, ready=ready, page=label_address(run, name, by))
 
 
-def _draw(run: Path, name: str, count: int, output: Path | None, as_json: bool) -> None:
+def _draw(run: Path, name: str, count: int, output: Path | None, *, by: str, as_json: bool) -> None:
     from ...api.look.drawn_replies import draw_replies, write_drawn
 
-    rows = draw_replies(run, name, count)
+    rows = draw_replies(run, name, count, by)
     if as_json:
         print_json(rows)
     elif output is None:
@@ -93,18 +98,18 @@ def _draw(run: Path, name: str, count: int, output: Path | None, as_json: bool) 
         click.echo(f"{output}: {plural(len(rows), 'reply')}; fill in label, then: {then}", err=True)
 
 
-def _ask(run: Path, name: str, count: int, output: Path | None, as_json: bool) -> None:
+def _ask(run: Path, name: str, count: int, output: Path | None, *, by: str, as_json: bool) -> None:
     """Ask for one label after another in the drawn order, so that stopping anywhere leaves a random sample."""
     from ...api.look.drawn_replies import continue_labels, write_drawn
 
     if output is None:
         raise UsageError("name the file that keeps the labels: -o labels.jsonl")
-    rows = continue_labels(run, name, count, output)
+    rows = continue_labels(run, name, count, output, by)
     for number, row in enumerate(rows, 1):
         if row["label"] is None and not _ask_one(run, name, row, f"{number} of {len(rows)}"):
             break
         write_drawn(rows, output)
-    _take(run, name, output, as_json)
+    _take(run, name, output, by=by, as_json=as_json)
 
 
 def _ask_one(run: Path, name: str, row: dict[str, Any], place: str) -> bool:
@@ -125,12 +130,12 @@ def _ask_one(run: Path, name: str, row: dict[str, Any], place: str) -> bool:
             return True
 
 
-def _take(run: Path, name: str, labels: Path, as_json: bool) -> None:
+def _take(run: Path, name: str, labels: Path, *, by: str, as_json: bool) -> None:
     from ...api.look.drawn_replies import take_labels
     from ...report.console import WholeConsole
     from ...report.terminal import plain, results_table
 
-    results: dict[str, Any] = take_labels(run, name, labels)
+    results: dict[str, Any] = take_labels(run, name, labels, by)
     if as_json:
         print_json(results)
         return

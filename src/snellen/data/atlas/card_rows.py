@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import structs
+
 from ...core.config import convert
 from ...core.errors import DataError
+from ...core.folders import cache_folder
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import Sample
@@ -18,11 +20,11 @@ from ..files.folder_tables import find_tables, list_tables
 from ..files.rows import Row, read_rows
 from ..loaders.row_source import TableSource, data_home, resolve
 from ..loaders.table import load_rows
-from .card_sources import CardSource, choose_source, read_card_sources
-from .official_files import SideColumns, home_of, named_files, picture_folder
+from .card_sources import CardSource, choose_source, names_file, read_card_sources
+from .official_files import SideColumns, home_of, named_files, picture_folder, source_rows
 from .row_changes import RowChange, changed_rows
 
-OWN = ("sources", "source", "rows", "needs", "any_shape")
+OWN = ("sources", "source", "rows", "needs", "any_shape", "templates")
 """What of a card's dataset table the table loader does not know."""
 
 
@@ -51,7 +53,14 @@ def load(task: Task, context: LoadContext) -> Iterator[Sample]:
     own = [convert(one, RowChange, f"task {task.name!r}, dataset.rows") for one in task.dataset.get("rows", ())]
     changes = (*shape.source.rows, *own)
     sides = SideColumns(shape.source, shape.files[0].parent, asked=not task.dataset.get("any_shape"))
-    read = partial(_read, changes, _Keeper(shape.source.keep, context.notes), sides)
+    keeper = _Keeper(shape.source.keep, context.notes)
+    kept = (context.workdir or cache_folder() / "generated") / "rows"
+    drawn = None if task.dataset.get("any_shape") else kept
+
+    def read(file: Path, sheet: str) -> Iterator[tuple[int, Row]]:
+        rows = source_rows(shape.source, file, sheet, drawn, context.notes)
+        return changed_rows(changes, sides.rows(keeper.rows(rows), file))
+
     samples = load_rows(task, source, shape.files, context, read)
     return _counted(samples, shape.source.count, context)
 
@@ -104,12 +113,6 @@ class _Keeper:
             self._notes.setdefault(text, Counter())[str(row[other])] += 1
 
 
-def _read(
-    changes: tuple[RowChange, ...], keeper: _Keeper, sides: SideColumns, file: Path, sheet: str
-) -> Iterator[tuple[int, Row]]:
-    return changed_rows(changes, sides.rows(keeper.rows(read_rows(file, sheet)), file))
-
-
 def find_shape(task: Task, root: Path | None) -> FoundShape:
     """Return the files of a card and the shape they are in, by the columns of the first row."""
     sources = read_card_sources(task.dataset, f"task {task.name!r}")
@@ -119,10 +122,30 @@ def find_shape(task: Task, root: Path | None) -> FoundShape:
         places = {str(path): None} | ({str(data_home() / path): None} if root is None else {})
         raise DataError(f"task {task.name!r}: there is no data at {' or '.join(map(repr, places))}; {fix}")
     files = _files(task, sources, path)
-    head = list(islice(read_rows(files[0], str(task.dataset.get("sheet", ""))), 1))
-    columns = chain.from_iterable(row for _, row in head)
-    name, source = choose_source(sources, str(task.dataset.get("source", "")), columns, files[0])
-    return FoundShape(name, source, files, home_of(source, path))
+    told = str(task.dataset.get("source", "")) or _listing(sources, files[0])
+    head = () if sources.get(told, CardSource()).letters else _head(files[0], str(task.dataset.get("sheet", "")))
+    name, source = choose_source(sources, told, head, files[0])
+    return FoundShape(name, _told_templates(task, source), files, home_of(source, path))
+
+
+def _told_templates(task: Task, source: CardSource) -> CardSource:
+    """Return a source with the file of templates that a user names; replies alone are scored without any."""
+    if source.templates is None:
+        return source
+    if task.dataset.get("any_shape"):
+        return structs.replace(source, templates=None)
+    told = str(task.dataset.get("templates") or "")
+    templates = structs.replace(source.templates, file=str(Path(told).absolute())) if told else source.templates
+    return structs.replace(source, templates=templates)
+
+
+def _listing(sources: Mapping[str, CardSource], file: Path) -> str:
+    """Return the source whose list of pictures a file is: it has no columns to be known by."""
+    return next((name for name, one in sources.items() if one.letters and names_file(one, file)), "")
+
+
+def _head(file: Path, sheet: str) -> Iterator[str]:
+    return chain.from_iterable(row for _, row in islice(read_rows(file, sheet), 1))
 
 
 def has_card_data(task: Task, root: Path | None) -> list[str]:

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from ...core.errors import DataError, UsageError, not_among
 from .row_changes import RowChange
+from .template_rows import QuestionTemplates
 
 
 class CardSource(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -41,8 +42,14 @@ class CardSource(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
     """All of `files` together are the benchmark; which one a row is of stands in its column `file_name`."""
     beside: dict[str, str] = {}
     """A JSON object beside the table (file -> column): the value under a row's `id` becomes that column."""
+    letters: str = ""
+    """`files` lists the pictures of AI2's archive: how letters stand on them, `over` their words or `beside` them."""
+    templates: QuestionTemplates | None = None
+    """Its rows name questions by number: where their texts are read from."""
     pictures: str = ""
     """The folder its pictures are named in, seen from the one that holds `files`."""
+    bring: str = ""
+    """How people get its files, where they are not to be fetched."""
     note: str = ""
     """What people must know who ask with this shape."""
     refuse: str = ""
@@ -86,7 +93,8 @@ def choose_source(
             raise UsageError(f"dataset.source {not_among(told, sorted(sources), ' is unknown')}")
         return told, sources[told]
     known = set(columns)
-    best = _best({name: one for name, one in sources.items() if set(one.columns) <= known}, where)
+    fitting = {name: one for name, one in sources.items() if set(one.columns) <= known}
+    best = _best({name: one for name, one in fitting.items() if not one.letters or names_file(one, where)}, where)
     if len(best) > 1:
         raise DataError(f"{where.name} can be {' or '.join(best)} by its columns: say -p dataset.source={best[0]}")
     return (best[0], sources[best[0]]) if best else ("", CardSource())
@@ -94,11 +102,12 @@ def choose_source(
 
 def _best(fitting: Mapping[str, CardSource], file: Path) -> list[str]:
     """Return those of several fitting sources that the file is most likely of: one, where that can be told."""
-    named = [name for name, one in fitting.items() if _names(one, file)] or list(fitting)
+    named = [name for name, one in fitting.items() if names_file(one, file)] or list(fitting)
     most = max((len(fitting[name].columns) for name in named), default=0)
     best = [name for name in named if len(fitting[name].columns) == most]
-    return [name for name in best if not fitting[name].files or _names(fitting[name], file)] or best
+    return [name for name in best if not fitting[name].files or names_file(fitting[name], file)] or best
 
 
-def _names(source: CardSource, file: Path) -> bool:
+def names_file(source: CardSource, file: Path) -> bool:
+    """Tell whether a source has a file of this name."""
     return any(PurePosixPath(name).name == file.name for name in source.files)

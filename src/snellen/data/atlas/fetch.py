@@ -42,7 +42,8 @@ def pick_source(sources: Mapping[str, CardSource], wanted: str | None, card: str
     for name, source in chosen.items():
         if source.ids or (source.url and source.files):
             return name, source
-    raise UsageError(f"card {card!r} does not say where its {wanted or 'data'} lies: bring it, -p dataset.path=FILE")
+    bring = next((one.bring for one in chosen.values() if one.bring), "") or "bring it, -p dataset.path=FILE"
+    raise UsageError(f"card {card!r} does not say where its {wanted or 'data'} lies: {bring}")
 
 
 def fetch_source(

@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 
 from ...core.errors import DataError
-from ..files.rows import NOT_JSON, Row
+from ..files.rows import NOT_JSON, Row, read_rows
 from .card_sources import CardSource
+from .diagram_archive import DiagramArchive, Notes
+from .template_rows import templated_rows
 
 
 def named_files(sources: Mapping[str, CardSource], folder: Path) -> list[Path]:
@@ -18,6 +20,7 @@ def named_files(sources: Mapping[str, CardSource], folder: Path) -> list[Path]:
     for source in sources.values():
         found = [folder / name for name in source.files if (folder / name).is_file()]
         if not found:
+            _check_list(source, folder)
             continue
         missing = [name for name in source.files if not (folder / name).is_file()]
         if source.together and missing:
@@ -25,6 +28,24 @@ def named_files(sources: Mapping[str, CardSource], folder: Path) -> list[Path]:
             raise DataError(f"{str(folder)!r} holds {found[0].name} and not {missing[0]}: {fix}")
         return found if source.together else found[:1]
     return []
+
+
+def _check_list(source: CardSource, folder: Path) -> None:
+    """Refuse an archive of questions without the list that says which of them are the test."""
+    if source.letters and any((folder / place / "questions").is_dir() for place in ("", "ai2d")):
+        name = next(iter(source.files))
+        raise DataError(f"{str(folder)!r} holds questions and not {name}, the list of the test's: {source.bring}")
+
+
+def source_rows(
+    source: CardSource, file: Path, sheet: str = "", drawn: Path | None = None, notes: Notes | None = None
+) -> Iterator[tuple[int, Row]]:
+    """Return the rows of one file of a source; of AI2's archive, those of the pictures that it lists."""
+    if source.templates:
+        return templated_rows(source.templates, read_rows(file, sheet), file)
+    if not source.letters:
+        return read_rows(file, sheet)
+    return DiagramArchive(file, source.letters, drawn, {} if notes is None else notes).rows()
 
 
 def home_of(source: CardSource, path: Path) -> Path:

@@ -18,7 +18,7 @@ from .card_rows import FoundShape, find_shape
 from .card_sources import CardSource, read_card_sources
 from .download import check_digest
 from .fetch import read_fetched
-from .official_files import SideColumns
+from .official_files import SideColumns, source_rows
 
 
 class Verified(Struct, frozen=True, omit_defaults=True):
@@ -86,9 +86,10 @@ def _count(shape: FoundShape) -> tuple[int, int, list[str]]:
     """Return the rows that are asked, those of other splits, and problems met on the way."""
     kept = other = 0
     lacking: Counter[str] = Counter()
+    columns = () if shape.source.templates else shape.source.columns  # a row of questions is no row of the table
     try:
-        for _, row in chain.from_iterable(map(read_rows, shape.files)):
-            lacking.update(column for column in shape.source.columns if column not in row)
+        for _, row in chain.from_iterable(source_rows(shape.source, file) for file in shape.files):
+            lacking.update(column for column in columns if column not in row)
             left_out = any(str(row.get(name, wanted[0])) not in wanted for name, wanted in shape.source.keep.items())
             kept, other = (kept, other + 1) if left_out else (kept + 1, other)
     except DataError as error:

@@ -11,7 +11,7 @@ from ...core.text import plural
 EXCEL_CELL: Final = 32_767
 """So many characters a cell of a workbook takes; what is longer is cut by whoever wrote it."""
 NAMED = 5
-WITHOUT_ANSWER = ("no_gold", "odd_gold", "no_options")
+WITHOUT_ANSWER = ("no_gold", "odd_gold", "two_golds", "no_options")
 """Kinds that the benchmark's own rows can mend."""
 KINDS: Final[Mapping[str, str]] = {
     "cut": "a reply as long as an Excel cell takes (32,767 characters): cut there, and read as cut",
@@ -22,6 +22,7 @@ KINDS: Final[Mapping[str, str]] = {
     "superseded": "a row that another of the same question replaces",
     "no_gold": "a row without a right answer: unscored",
     "odd_gold": "a row whose right answer is none of its options: unscored",
+    "two_golds": "a right answer that can be an option's text or another's place: unscored (write its letter)",
     "no_options": "a choice whose options the file does not show: unscored (give the benchmark with --data)",
     "same_options": "a row with two options of one text",
     "shuffled": "a reply that the harness rewrote after shuffling: only its verdict counts, not its words",

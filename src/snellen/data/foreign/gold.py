@@ -89,6 +89,8 @@ def _one(options: Mapping[str, str], value: Any) -> str | None:
 
 
 def _without_options(value: Any, row: str, damage: Damage) -> Gold:
+    if isinstance(value, bool):  # JSON writes the answers of yes/no questions so
+        return Gold(Form.YESNO, (YES_NO[not value],))
     if isinstance(value, str):
         if value.strip().lower().rstrip(".") in YES_NO:
             return Gold(Form.YESNO, (value.strip().rstrip(".").lower(),))

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.errors import DataError
 from ...core.types import Form
-from ..answers import find_answers, is_plain_number, lettered_columns
+from ..answers import find_answers, fold, is_plain_number, lettered_columns
 from .damage_counts import Damage
 from .failure_marks import failure_anywhere
 from .foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share, short_tags
@@ -86,7 +86,9 @@ def _gold(options: dict[str, str], value: Any, name: str, damage: Damage) -> Gol
         try:
             return Gold(Form.CHOICE, find_answers(value, tuple(options.values()), "auto", name))
         except DataError:
-            pass  # it is none of them, or can mean two: counted below
+            if fold(str(value)) in map(fold, options.values()):  # one option's text and the place of another
+                damage.add("two_golds", name)
+                return Gold(Form.CHOICE, ())
     gold = settle_gold(options, value, name, damage)
     # No harness says how the answers of one's own rows are compared, so numbers are compared as numbers.
     numbers = gold.form is Form.OPEN and gold.answers and all(is_plain_number(text.strip()) for text in gold.answers)

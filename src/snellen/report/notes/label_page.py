@@ -9,6 +9,7 @@ from ...core.types import TrialKey
 from ...scoring.judging.judge_card import WORD, Judge
 from ...scoring.judging.label_desk import DrawnTasks, asked_judges, kept_labels
 from ...scoring.judging.labels import Labels, marked_options
+from ...scoring.judging.people import LONGEST_NAME, check_person
 from ...scoring.scorers.replies import answer_text
 from ...stats.prediction_powered import FEWEST_LABELS
 from ..pages.gallery import Shown, read_trial
@@ -22,20 +23,28 @@ REPLY_SHOWN = 30_000
 READ_ONLY = "This viewer only reads: start it with `snellen view --write` to label replies."
 
 
-def label_page(run: OpenRun, judge: str, corrected: TrialKey | None = None, *, may_write: bool = False) -> Html:
-    """Return the page of the next reply to label for a judge, or of one whose label is corrected."""
+def label_page(
+    run: OpenRun, judge: str, corrected: TrialKey | None = None, *, by: str = "", may_write: bool = False
+) -> Html:
+    """Return the page of the next reply to label for a judge, or of one whose label is corrected.
+
+    Labels of other people than `by` are not shown: they would sway.
+    """
+    by = check_person(by)
     crumbs = [link("Runs", "/"), link(run.name, f"/run/{run.key}"), "labels"]
     known = asked_judges(run.folder)
     if judge not in known:
         return shell(f"Labels on {run.name}", list(_choice(run, known)), crumbs=crumbs)
     drawn = run.drawn(judge)
-    labels = kept_labels(run.folder, drawn.judge)
+    labels = kept_labels(run.folder, drawn.judge, by)
     key = corrected if corrected in labels else drawn.next_key(labels)
-    parts: list[Child] = [tag("h1", f"Label replies that {judge} judged"), *_standing(run, drawn, labels)]
+    parts: list[Child] = [tag("h1", f"Label replies that {judge} judged"), *_standing(run, drawn, labels, by)]
     if not may_write:
         parts.append(tag("p", READ_ONLY, class_="notice"))
+    else:
+        parts.append(_name_form(run, judge, by))
     shown = read_trial(run.reader, key) if key is not None else None
-    parts += _reply(run, drawn.judge, shown, labels, may_write=may_write) if shown else [_all_done()]
+    parts += _reply(run, drawn.judge, shown, labels, by, may_write=may_write) if shown else [_all_done()]
     if may_write:
         parts.append(_score_form(run, drawn.judge, labels))
     return shell(f"Labels on {run.name}", parts, crumbs=crumbs)
@@ -62,7 +71,7 @@ def _choice(run: OpenRun, known: list[str]) -> Iterator[Child]:
     yield label_links(run)
 
 
-def _standing(run: OpenRun, drawn: DrawnTasks, labels: Labels) -> Iterator[Child]:
+def _standing(run: OpenRun, drawn: DrawnTasks, labels: Labels, by: str) -> Iterator[Child]:
     """Yield how many replies have labels, and the way back to the last of them."""
     rows = []
     for task, keys in drawn.order.items():
@@ -76,11 +85,20 @@ def _standing(run: OpenRun, drawn: DrawnTasks, labels: Labels) -> Iterator[Child
     )
     last = list(labels)[-1] if labels else None
     if last is not None:
-        names = {"task": last.task, "sample": last.sample, "variant": last.variant, "repeat": last.repeat}
+        names: dict[str, object] = {"task": last.task, "sample": last.sample, "variant": last.variant}
+        names |= {"repeat": last.repeat} | ({"by": by} if by else {})
         yield tag("p", link(f"Correct the last label ({last.sample})", _address(run, drawn.judge.name, **names)))
 
 
-def _reply(run: OpenRun, judge: Judge, shown: Shown, labels: Labels, *, may_write: bool) -> Iterator[Child]:
+def _name_form(run: OpenRun, judge: str, by: str) -> Html:
+    """Return the form by which whoever labels says a name: labels of several people are kept side by side."""
+    fields = [tag("input", type="hidden", name="judge", value=judge)]
+    name = tag("input", name="by", value=by, maxlength=LONGEST_NAME, class_="short")
+    fields.append(tag("label", "labels are kept under the name ", name))
+    return tag("form", *fields, tag("button", "Change name"), action=f"/run/{run.key}/label", class_="filters")
+
+
+def _reply(run: OpenRun, judge: Judge, shown: Shown, labels: Labels, by: str, *, may_write: bool) -> Iterator[Child]:
     sample, key = shown.sample, shown.prediction.key
     asked = [("question", sample.question), ("options", "\n".join(marked_options(shown.request)))]
     asked.append(("right answer", "\n".join(sample.answers)))
@@ -92,14 +110,16 @@ def _reply(run: OpenRun, judge: Judge, shown: Shown, labels: Labels, *, may_writ
         reply_text(answer_text(shown.prediction) or "", most=REPLY_SHOWN, tall=True),
     ]
     if may_write:
-        right += [tag("h2", "Your label"), _form(run, judge, key, labels.get(key))]
+        right += [tag("h2", "Your label"), _form(run, judge, key, labels.get(key), by)]
     yield tag("div", left, tag("div", *right), class_="two")
 
 
-def _form(run: OpenRun, judge: Judge, key: TrialKey, label: float | None) -> Html:
+def _form(run: OpenRun, judge: Judge, key: TrialKey, label: float | None, by: str) -> Html:
     """Return the form of one label: a button a verdict, or a number of the judge's scale."""
     told: dict[str, str | int] = {"judge": judge.name, "task": key.task, "sample": key.sample}
     told |= {"variant": key.variant, "repeat": key.repeat}
+    if by:
+        told["by"] = by
     hidden = [tag("input", type="hidden", name=name, value=value) for name, value in told.items()]
     fields = _buttons(judge, label) if judge.verdict == WORD else _number(judge, label)
     return tag("form", *hidden, *fields, method="post", action=f"/run/{run.key}/label", class_="filters markform")

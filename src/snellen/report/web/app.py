@@ -153,7 +153,8 @@ class Viewer:
         """The next reply that people are to label for a judge, or one whose label is corrected."""
         told = request.query_params
         with self._opened(request) as run:
-            return page(label_page(run, told.get("judge", ""), _key(told), may_write=self._may_write))
+            asked = label_page(run, told.get("judge", ""), _key(told), by=told.get("by", ""), may_write=self._may_write)
+            return page(asked)
 
     def notes(self, request: Request) -> Response:
         """What people said of a run and its trials, as JSON lines."""

@@ -16,6 +16,7 @@ from ...core.registry import Registry
 from ...core.types import TrialKey
 from ...scoring.judging.label_desk import add_label, kept_labels
 from ...scoring.judging.labels import read_label
+from ...scoring.judging.people import check_person
 from ...scoring.readings import Reading
 from ..finish import finish_run
 from ..notes.ledger import TRIAL_KINDS, Note, add_notes, notes_on, read_notes, run_note, trial_note
@@ -56,7 +57,9 @@ class Changes:
             await run_in_threadpool(finish_run, run.folder, self._registry)
             return RedirectResponse(f"/run/{run.key}", status_code=303)
         await run_in_threadpool(self._label, run, judge, told)
-        return RedirectResponse(f"/run/{run.key}/label?{urlencode({'judge': judge})}", status_code=303)
+        by = check_person(_first(told, "by"))
+        then = urlencode({"judge": judge} | ({"by": by} if by else {}))
+        return RedirectResponse(f"/run/{run.key}/label?{then}", status_code=303)
 
     async def scores(self, request: Request) -> Response:
         """Keep the scores of another profile beside the run's own."""
@@ -105,14 +108,14 @@ class Changes:
 
     def _label(self, run: OpenRun, name: str, told: Told) -> None:
         """Keep a label, if it is one of the judge's scale and its reply the next that was drawn or labelled before."""
-        key = _told_key(told)
+        key, by = _told_key(told), check_person(_first(told, "by"))
         with run.held():
             drawn = run.drawn(name)
-            drawn.check_turn(key, kept_labels(run.folder, drawn.judge))
+            drawn.check_turn(key, kept_labels(run.folder, drawn.judge, by))
             value = read_label(_first(told, "label"), drawn.judge, f"sample {key.sample!r}")
             if value is None:
                 raise UsageError(f"sample {key.sample!r}: no label was given; go back and choose one")
-            add_label(run.folder, drawn.judge, key, value)
+            add_label(run.folder, drawn.judge, key, value, by)
 
     def _run(self, key: str) -> OpenRun:
         return _known(self._shelf.find(key))

@@ -13,7 +13,7 @@ from msgspec import structs
 from ...core.tasks import RunHeader, Task
 from ...core.types import Estimate, TrialKey
 from ...stats.agreement import Agreement
-from ...stats.intervals import estimate_ratio
+from ...stats.intervals import Floats, estimate_ratio
 from ...stats.prediction_powered import FEWEST_LABELS, prediction_powered_mean
 from ...store.reader import RunReader
 from ..aggregates.quoted_figures import figures as quoted_figures
@@ -21,8 +21,9 @@ from ..counts import TaskCounts
 from ..peers.peer_scores import PEER
 from ..table import ScoredTask, ScoreTable
 from .judge_card import PAIR, Judge
-from .label_desk import kept_labels
+from .label_desk import people_labels
 from .labels import check_draw, draw_order, labels_file
+from .people import LabelsByPerson, people_account, people_notes, settle_people
 from .stored_votes import judge_folders, stored_judge
 from .verdicts import REFERENCE
 
@@ -139,18 +140,39 @@ def _calibrated(
     run = Path(reader.folder)
     if not labels_file(run, judge.name).is_file():
         return None, Estimate(None)
-    labels = {key: value for key, value in kept_labels(run, judge).items() if key.task == task.name}
     keys = _keys(table, task.name)
-    check_draw(labels, draw_order(header.id, keys))
+    people = _of_task(people_labels(run, judge), task.name)
+    for own in people.values():
+        check_draw(own, draw_order(header.id, keys))
+    settled = settle_people(people, judge)
     verdicts = table.value[table.scored]
-    known = np.array([labels.get(key, np.nan) for key in keys])
+    known = _in_order(settled.labels, keys)
     seen = ~np.isnan(known)
-    estimate = prediction_powered_mean(verdicts, known, table.cluster[table.scored], scale=judge.bounds())
+
+    def corrected(labels: Floats) -> Estimate:
+        return prediction_powered_mean(verdicts, labels, table.cluster[table.scored], scale=judge.bounds())
+
     scored, unscored, failed = table.counts
+    estimate = corrected(known)
     figure = structs.replace(estimate, n=scored, unscored=unscored, failed=failed, left_out=0, unit="trials")
-    same = float(np.mean(verdicts[seen] == known[seen])) if seen.any() else None
-    apart = float(np.mean(verdicts[seen] - known[seen])) if seen.any() else None
-    return {"n": int(seen.sum()), "fewest": FEWEST_LABELS, "same": same, "judge_minus_people": apart}, figure
+    account: dict[str, Any] = {"n": int(seen.sum()), "fewest": FEWEST_LABELS}
+    account["same"] = float(np.mean(verdicts[seen] == known[seen])) if seen.any() else None
+    account["judge_minus_people"] = float(np.mean(verdicts[seen] - known[seen])) if seen.any() else None
+    account |= people_account(settled, judge)
+    if settled.disputed:
+        ends = [corrected(_in_order(settled.with_disputed(pick), keys)).value for pick in (min, max)]
+        account["range"] = None if None in ends else ends
+    return account, figure
+
+
+def _of_task(people: LabelsByPerson, task: str) -> LabelsByPerson:
+    own = {by: {key: value for key, value in labels.items() if key.task == task} for by, labels in people.items()}
+    return {by: labels for by, labels in own.items() if labels}
+
+
+def _in_order(labels: Mapping[TrialKey, float], keys: list[TrialKey]) -> Floats:
+    """Return the label of every trial, NaN where it has none."""
+    return np.array([labels.get(key, np.nan) for key in keys])
 
 
 def _keys(table: ScoreTable, task: str) -> list[TrialKey]:
@@ -180,6 +202,8 @@ def _notes(judge: Judge, account: Mapping[str, Any], table: ScoreTable) -> list[
         share = f"{100 * agreement['same']:.1f} % of {agreement['n']} replies"
         notes.append(f"{judge.metric}: the judge and the rule behind {agreement['rule']} agree on {share}")
     labels = account.get("labels")
+    if labels:
+        notes += people_notes(labels, judge, f"{judge.metric}{CALIBRATED}")
     if labels and labels["n"] < FEWEST_LABELS:
         fix = f"label at least {FEWEST_LABELS} (snellen judge label)"
         notes.append(f"{judge.metric}{CALIBRATED}: {labels['n']} labels are too few for an estimate; {fix}")

@@ -16,6 +16,7 @@ from ...core.types import TrialKey
 from ...store.reader import RunReader
 from .judge_card import Judge
 from .labels import Labels, draw_order, judged_keys, label_lines, labels_file, read_label
+from .people import LabelsByPerson
 from .stored_votes import FOLDER_PREFIX, judge_folder, judge_folders, stored_judge, stored_verdicts
 
 
@@ -65,13 +66,19 @@ class _Line(Struct, frozen=True):
     variant: str
     repeat: int
     label: Any = None
+    by: str = ""
 
 
 _decode = msgspec.json.Decoder(_Line).decode
 
 
-def kept_labels(run: Path, judge: Judge) -> dict[TrialKey, float]:
-    """Return the labels kept beside a run; of several on one reply the last counts, as it corrects the others."""
+def kept_labels(run: Path, judge: Judge, by: str = "") -> dict[TrialKey, float]:
+    """Return the labels of one person kept beside a run, in the order in which they were given."""
+    return people_labels(run, judge).get(by, {})
+
+
+def people_labels(run: Path, judge: Judge) -> dict[str, dict[TrialKey, float]]:
+    """Return everybody's labels kept beside a run; of one person's on one reply the last counts: a correction."""
     path = labels_file(run, judge.name)
     try:
         content = path.read_bytes()
@@ -79,7 +86,7 @@ def kept_labels(run: Path, judge: Judge) -> dict[TrialKey, float]:
         return {}
     except OSError as error:
         raise EnvironmentProblem(f"cannot read {path}: {error.strerror}") from None
-    found: dict[TrialKey, float] = {}
+    found: dict[str, dict[TrialKey, float]] = {}
     for number, text in enumerate(content.split(b"\n")[:-1], 1):  # what follows the last line end was never finished
         where = f"{path} line {number}"
         try:
@@ -88,21 +95,28 @@ def kept_labels(run: Path, judge: Judge) -> dict[TrialKey, float]:
             raise DataError(f"{where} is not a label ({error}): mend or remove the line") from None
         value = read_label(line.label, judge, where)
         key = TrialKey(line.task, line.sample, line.variant, line.repeat)
-        found.pop(key, None)
+        own = found.setdefault(line.by, {})
+        own.pop(key, None)
         if value is not None:
-            found[key] = value
+            own[key] = value
     return found
 
 
-def add_label(run: Path, judge: Judge, key: TrialKey, value: float) -> None:
-    """Add a label to those kept beside a run: synced before this returns; a torn end is cut off first."""
+def add_label(run: Path, judge: Judge, key: TrialKey, value: float, by: str = "") -> None:
+    """Add a person's label to those kept beside a run: synced before this returns."""
+    add_labels(run, judge, {by: {key: value}})
+
+
+def add_labels(run: Path, judge: Judge, people: LabelsByPerson) -> None:
+    """Add people's labels to those kept beside a run, in lines after them; a torn end is cut off first."""
     path = labels_file(run, judge.name)
+    lines = b"".join(label_lines(labels, by) for by, labels in people.items())
     try:
         with path.open("a+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             file.seek(0)
             file.truncate(file.read().rfind(b"\n") + 1)
-            file.write(label_lines({key: value}))
+            file.write(lines)
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:

@@ -17,6 +17,7 @@ from ...core.ids import content_hash
 from ...core.types import BASE_VARIANT, Request, Score, TrialKey
 from ...data.files.records import read_records
 from .judge_card import WORD, Judge
+from .people import check_person
 
 Labels = Mapping[TrialKey, float]
 
@@ -36,9 +37,12 @@ def judged_keys(judge: Judge, scores: Iterable[Score]) -> list[TrialKey]:
     return [score.key for score in scores if score.metric == judge.metric and score.value is not None]
 
 
-def read_labels(path: Path, judge: Judge, tasks: Sequence[str]) -> dict[TrialKey, float]:
-    """Read labels (JSONL: task, sample, variant, repeat, label); a row whose label is empty has none yet."""
-    labels: dict[TrialKey, float] = {}
+def read_labels(path: Path, judge: Judge, tasks: Sequence[str], by: str = "") -> dict[str, dict[TrialKey, float]]:
+    """Read labels (JSONL: task, sample, variant, repeat, label, by) by person; an empty label is none yet.
+
+    `by` is who gave those that name nobody; a row that names somebody else is refused.
+    """
+    labels: dict[str, dict[TrialKey, float]] = {}
     for record in read_records(path):
         fields = record.fields
         where = f"{path} record {record.number}"
@@ -53,9 +57,18 @@ def read_labels(path: Path, judge: Judge, tasks: Sequence[str]) -> dict[TrialKey
             raise DataError(f"{where} names no sample: keep the rows as they were drawn, and fill in label alone")
         variant, repeat = str(fields.get("variant") or BASE_VARIANT), int(fields.get("repeat") or 0)
         key = TrialKey(task, str(sample), variant, repeat)
-        if labels.setdefault(key, value) != value:
-            raise DataError(f"{where} labels sample {sample!r} again, and otherwise: keep one label a reply")
+        person = _person(fields.get("by"), by, where)
+        if labels.setdefault(person, {}).setdefault(key, value) != value:
+            fix = "keep one label a reply and person (--by NAME, or a field `by`, says whose it is)"
+            raise DataError(f"{where} labels sample {sample!r} again, and otherwise: {fix}")
     return labels
+
+
+def _person(named: Any, by: str, where: str) -> str:
+    person = check_person(str(named or by))
+    if by and person != by:
+        raise DataError(f"{where} is a label of {person!r}, and --by says {by!r}: leave --by, or mend the row")
+    return person
 
 
 def read_label(value: Any, judge: Judge, where: str) -> float | None:
@@ -92,7 +105,8 @@ def check_draw(labels: Labels, order: Sequence[TrialKey]) -> None:
         raise DataError(f"sample {missing.sample!r} was drawn before others that have labels, and has none: {fix}")
 
 
-def label_lines(labels: Labels) -> bytes:
-    """Return labels as JSONL."""
-    rows = [{**msgspec.structs.asdict(key), "label": value} for key, value in labels.items()]
+def label_lines(labels: Labels, by: str = "") -> bytes:
+    """Return one person's labels as JSONL."""
+    told = {"by": by} if by else {}
+    rows = [{**msgspec.structs.asdict(key), "label": value, **told} for key, value in labels.items()]
     return b"".join(msgspec.json.encode(row) + b"\n" for row in rows)

@@ -24,7 +24,7 @@ KINDS: Final[Mapping[str, str]] = {
     MISREAD: "the reply names one option, and the harness took another or none",
     READ_INTO: "the reply names no option, and the harness took one",
     DRAWN: "the harness could not read the reply and drew a letter",
-    FAILURE: "the call failed, and its error text was counted as an answer",
+    FAILURE: "the call failed, and its error text, or nothing, was counted as an answer",
     OTHERWISE: "the same reply gets another score",
     UNREAD: "neither reads an answer; the harness counts that as wrong, we as unscored",
     LEFT_OUT: "the harness has no score for the reply, and we do",
