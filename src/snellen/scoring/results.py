@@ -94,8 +94,7 @@ class _Options(msgspec.Struct):
 def chance_of(reader: RunReader, task: Task) -> float:
     """Return what guessing would score: robustness is counted from there."""
     decode = msgspec.json.Decoder(_Options).decode
-    bodies = reader.rows("SELECT body FROM samples WHERE +task = ?", (task.name,))
-    sizes = Counter(len(decode(body).options) for (body,) in bodies)
+    sizes = Counter(len(decode(body).options) for (body,) in reader.sample_columns("body", task.name))
     del sizes[0]
     return math.fsum(count / size for size, count in sizes.items()) / sizes.total() if sizes else 0.0
 

@@ -117,11 +117,19 @@ class RunReader:
 
     def sample_ranges(self, task: str, trials_a_sample: int = 1) -> list[Rows]:
         """Return the rows of the task's samples in the order of the plan, cut so that each part has few trials."""
-        found = self.rows("SELECT rowid, position FROM samples WHERE task = ?", (task,))
+        found = self.sample_columns("rowid, position", task)
         both = np.fromiter(chain.from_iterable(found), np.int64).reshape(-1, 2)
         rows = both[np.lexsort((both[:, 0], both[:, 1])), 0]
         step = max(1, RANGE_TRIALS // trials_a_sample)
         return [rows[start : start + step] for start in range(0, rows.size, step)]
+
+    def sample_columns(self, columns: str, task: str) -> Iterator[tuple[Any, ...]]:
+        """Yield columns of a task's samples in any order: a run of one task is read through, others by their index."""
+        alone = next(self.rows("SELECT (SELECT MIN(task) FROM samples) = (SELECT MAX(task) FROM samples)"))[0]
+        with reading(self.folder / "run.db"):
+            found = self._database.execute(f"SELECT {columns} FROM samples WHERE {'+' * bool(alone)}task = ?", (task,))  # noqa: S608
+            while batch := found.fetchmany(GROUP_ROWS):
+                yield from batch
 
     def trials_of(self, task: str, rows: Rows) -> Iterator[Trial]:
         """Yield the stored trials of some samples of a task, given by their rows, in the order of the plan."""

@@ -78,7 +78,8 @@ class RangeProcess:
             answer = None
         if answer is None:
             self._process = None
-            raise ReplicaLost(last_words(process.wait(), self._said, ADVICE))
+            process.communicate()  # waits for its end, and closes the pipes
+            raise ReplicaLost(last_words(process.returncode, self._said, ADVICE))
         return answer
 
     def _start(self) -> subprocess.Popen[bytes]:
