@@ -146,3 +146,16 @@ def test_nodes_of_a_cluster_write_what_one_process_writes(nodes: Nodes, run: Pat
     assert run_command(command) == 0
     assert files(copy) == files(run)
     assert scores(copy) == scores(run)
+
+
+def test_a_killed_worker_of_a_cluster_costs_no_number(nodes: Nodes, run: Path, tmp_path: Path) -> None:
+    calm = killer(tmp_path / "calm", 0)
+    snellen.score(copy := copy_of(run, tmp_path), scorers=["deadly"], plugins=[calm])
+    alone = files(copy, "-deadly")
+    said: list[str] = []
+    plugin = killer(tmp_path / "deadly", 1)
+    spread: dict[str, Any] = {"executor": "ray", "ray_address": nodes.address, "replicas": 2, "say": said.append}
+    snellen.score(copy, scorers=["deadly"], plugins=[plugin], **spread)
+    assert files(copy, "-deadly") == alone
+    assert len(said) == 1
+    assert "lost at range 1 of 2 of task 'shapes'" in said[0]

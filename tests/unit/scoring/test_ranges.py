@@ -163,3 +163,52 @@ def test_bills_add_up(folder: Path) -> None:
             parts.include(part)
     assert vars(parts) == vars(whole)
     assert whole.replies > 0
+
+
+class SilentRay:
+    """As much of Ray as says what a node sees."""
+
+    class exceptions:  # noqa: N801 - Ray's own name
+        RayError = RuntimeError
+
+    def __init__(self, found: Any) -> None:
+        self.found = found
+
+    def remote(self, *_: Any, **__: Any) -> Any:
+        return self
+
+    options = remote
+
+    def get(self, _: Any, timeout: float | None = None) -> Any:
+        if isinstance(self.found, RuntimeError):
+            raise self.found
+        return self.found
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        ("no run at /x: run.db is missing", "run.db is missing"),
+        (("other", 1), "another run.db lies there"),
+        (RuntimeError("No module named 'snellen'"), "snellen is not installed there"),
+    ],
+)
+def test_a_node_that_does_not_see_the_run_is_named(folder: Path, found: Any, told: str) -> None:
+    pytest.importorskip("ray")
+    from snellen.fleet.ray_cluster import RayNode
+    from snellen.scoring.spread.range_ray import RayRanges, check_nodes_see, describe_run_here
+
+    class Cluster:
+        ray = SilentRay(found)
+
+        def nodes(self) -> list[RayNode]:
+            return [RayNode("ab" * 28, "10.0.0.7", 2.0, 0.0, 1e8)]
+
+    cluster: Any = Cluster()
+    with pytest.raises(UsageError, match=f"node 10.0.0.7 does not see .*{told}.*--executor processes"):
+        check_nodes_see(cluster, str(folder))
+    cluster.ray.found = describe_run_here(str(folder))
+    check_nodes_see(cluster, str(folder))
+    cluster.ray.found = RuntimeError("The node died")
+    with pytest.raises(ReplicaLost, match="The node died"):
+        RayRanges(cluster).run(b"", np.empty(0, np.int64))
