@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from ..store.reader import RunReader
 from .chosen_model import create_model
 from .judge import ask_judge, load_judge
 from .run import REPORTED_TRIALS
+from .scale.range_executors import range_executor
 from .settings import RunSettings
 
 
@@ -38,22 +39,25 @@ def score(
     judge_name: str | None = None,
     judge_model: str | None = None,
     base_url: str | None = None,
+    executor: str = "local",
+    replicas: int | None = None,
+    ray_address: str | None = None,
+    say: Callable[[str], object] = lambda _: None,
 ) -> dict[str, Any]:
     """Score every stored reply of a run again and return the results.
 
     As the run's first command read them, results.json and records.jsonl are written; another profile, convention,
     reduction or other scorers are a reading of their own, kept beside them as results-NAME.json. With `judge_name` and
     `judge_model` the judge is asked first (cached, resumable); with a judge but no model its fallback scorer is used,
-    under a metric name that says so.
+    under a metric name that says so. Large runs: `executor="processes", replicas=N`; `say` is told of lost processes.
 
     Example:
         >>> folder = snellen.run("my.jsonl", "blind/longest").folder
         >>> snellen.score(folder, scorers=["exact"])["tasks"]["my"]["metrics"]["exact_match"]["value"]
         0.0
     """
-    registry = default_registry()
-    for plugin in plugins:
-        registry.load_plugin(plugin)
+    folder = Path(folder)
+    told = tuple(str(Path(plugin).resolve()) for plugin in plugins)
     more: list[str] = []
     if judge_model and not judge_name:
         raise UsageError("--judge-model needs --judge NAME (a card of catalog/judges)")
@@ -61,13 +65,28 @@ def score(
         judge = load_judge(judge_name)
         if judge_model:
             settings = RunSettings(tasks=(), model=judge_model, base_url=base_url)
-            ask_judge(Path(folder), judge, create_model(settings, registry), settings)
+            ask_judge(folder, judge, create_model(settings, scoring_registry((told, None))), settings)
         else:
-            more.append(_add_fallback(judge, registry))
-    reading = make_reading(Path(folder), profile, scorers, likelihood_reduction, convention)
+            more.append(judge.without_judge)
+    recipe = (told, judge_name if more else None)
+    reading = make_reading(folder, profile, scorers, likelihood_reduction, convention)
     if protocol:
-        reading = in_protocol(Path(folder), reading, protocol)
-    return finish_run(Path(folder), registry, reading=reading, report=wants_page(Path(folder)), more=more)
+        reading = in_protocol(folder, reading, protocol)
+    maker = (f"{__name__}:{scoring_registry.__name__}", recipe)
+    with range_executor(folder, executor, replicas, ray_address=ray_address, registry=maker, say=say) as ranges:
+        registry, page = scoring_registry(recipe), wants_page(folder)
+        return finish_run(folder, registry, reading=reading, report=page, more=more, executor=ranges)
+
+
+def scoring_registry(recipe: tuple[Sequence[str], str | None]) -> Registry:
+    """Return what scores, in whatever process: plug-ins loaded, and the fallback of a judge that is not asked."""
+    plugins, unasked = recipe
+    registry = default_registry()
+    for plugin in plugins:
+        registry.load_plugin(plugin)
+    if unasked is not None:
+        _add_fallback(load_judge(unasked), registry)
+    return registry
 
 
 def wants_page(folder: Path) -> bool:
@@ -103,12 +122,11 @@ def _has_chains(reader: RunReader, task: str) -> bool:
     return any("role" in sample.tags and "step" in sample.tags for sample in islice(reader.samples(task), 1))
 
 
-def _add_fallback(judge: Judge, registry: Registry) -> str:
-    """Register the judge's fallback scorer under the name that says no judge was asked; return that name."""
+def _add_fallback(judge: Judge, registry: Registry) -> None:
+    """Register the judge's fallback scorer under the name that says no judge was asked."""
     fallback = registry.get("scorer", judge.fallback)
 
     def without_judge(sample: Sample, request: Request, prediction: Prediction, options: dict[str, Any]) -> list[Score]:
         return [rename_without_judge(judge, fallback(sample, request, prediction, options))]
 
     registry.add("scorer", judge.without_judge, without_judge)
-    return judge.without_judge

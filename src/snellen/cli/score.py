@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from ..core.config import parse_assignment
 from ..core.errors import EnvironmentProblem, UsageError
-from .options import CATALOGS, PATH, PROTOCOL, defaulted, flag, json_flag, repeated
+from .options import CATALOGS, COUNT, EXECUTORS, PATH, PROTOCOL, defaulted, flag, json_flag, repeated
 
 FORMULATIONS = "SingleChoice, Generation, OCROpenEnded, KIEOpenEnded, MultiInference or Consistency (files only)."
 REDUCTIONS = "Read log-likelihoods otherwise: sum, mean, per-byte, none, prompt-mean (run folders)."
@@ -25,7 +25,11 @@ FILES_ONLY = (
 )
 BY_CARD = ("task", "protocol", "catalogs", "overrides")
 """Options of a table whose replies are read as a card's protocol reads them."""
-RUNS_ONLY = ("likelihood_reduction", "judge_name", "judge_model", "base_url")
+EXECUTOR = "Run folders: who scores: this process, processes of this machine, or the nodes of a Ray cluster."
+RUNS_ONLY = (
+    *("likelihood_reduction", "judge_name", "judge_model", "base_url"),
+    *("executor", "replicas", "ray_address"),
+)
 """Options that say nothing of the other kind of source are refused, never ignored."""
 JUDGE_MODEL = "Run folders: the model that judges, provider/name; without it the metric is called otherwise."
 
@@ -53,6 +57,9 @@ JUDGE_MODEL = "Run folders: the model that judges, provider/name; without it the
 @click.option("--judge", "judge_name", help="Run folders: a judge of the catalog to ask about every reply.")
 @click.option("--judge-model", help=JUDGE_MODEL)
 @click.option("--base-url", "--url", help="Run folders: where the judging model answers.")
+@defaulted("--executor", type=click.Choice(EXECUTORS), default="local", help=EXECUTOR)
+@click.option("--replicas", type=COUNT, help="Processes that score, for --executor processes and ray.  [default: 1]")
+@click.option("--ray-address", help="The cluster's head: auto, HOST:PORT; every node must see the run folder.")
 @json_flag(help="Print the result as JSON on stdout.")
 def score(
     source: Path, formulation: str | None, as_json: bool, output: Path | None, profile: str | None, **options: Any
@@ -66,6 +73,7 @@ def score(
     snellen score predictions.json --formulation SingleChoice --eval-stability --profile reform --json
     snellen score answers.json --formulation MultiInference --annotations data.json --detailed-keys sub_task
     snellen score runs/my-run --profile vqa-scripts
+    snellen score runs/my-run --executor processes --replicas 8
     snellen score runs/my-run --judge correctness --judge-model openai/NAME --base-url http://localhost:8000/v1
     """
     convention = options.pop("convention")
@@ -120,7 +128,7 @@ def _score_run(folder: Path, as_json: bool, **how: Any) -> int:
     """Score the stored replies of a run folder again, and show the tables of that reading."""
     from ..api.score import score as score_run
 
-    results = score_run(folder, **how)
+    results = score_run(folder, **how, say=lambda words: click.echo(words, err=True))
     if as_json:
         click.echo(json.dumps(results))
     else:

@@ -9,6 +9,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from typing import IO
 
 import msgspec
 
@@ -18,6 +19,7 @@ from .links import Recipe, ReplicaLost
 from .packing import pack_lease
 from .process_main import LENGTH, Opening, read_frame
 
+ADVICE = "by hand, or the machine is out of memory: fewer --replicas, or a smaller --batch-size"
 SHOWN = 200
 """So much of a dead replica's last line is shown."""
 
@@ -93,13 +95,17 @@ class ProcessLink:
             self._process.stdin.write(content)
 
     async def _last_words(self, process: asyncio.subprocess.Process) -> str:
-        code = await process.wait()
-        self._said.seek(0)
-        lines = self._said.read().decode("utf-8", "replace").strip().splitlines()
-        how = f"killed by {_signal_name(-code)}" if code < 0 else f"it ended with exit code {code}"
-        if code == -signal.SIGKILL:
-            how += " (by hand, or the machine is out of memory: fewer --replicas, or a smaller --batch-size)"
-        return f"{how}: {lines[-1][-SHOWN:]}" if lines else how
+        return last_words(await process.wait(), self._said, ADVICE)
+
+
+def last_words(code: int, said: IO[bytes], advice: str) -> str:
+    """Return how a process ended, with the last line it said; `advice` is for one that was killed."""
+    said.seek(0)
+    lines = said.read().decode("utf-8", "replace").strip().splitlines()
+    how = f"killed by {_signal_name(-code)}" if code < 0 else f"it ended with exit code {code}"
+    if code == -signal.SIGKILL:
+        how += f" ({advice})"
+    return f"{how}: {lines[-1][-SHOWN:]}" if lines else how
 
 
 def _signal_name(number: int) -> str:

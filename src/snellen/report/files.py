@@ -15,7 +15,7 @@ from msgspec import UNSET, Struct, UnsetType
 from ..core.errors import EnvironmentProblem
 from ..core.types import Prediction, Sample, Score, TrialKey, Usage
 from ..scoring.readings import file_of
-from ..store.reader import RunReader
+from ..store.reader import RunReader, Trial
 
 NO_SCORE = Score(TrialKey("", ""), "", None, reason="not scored")
 
@@ -138,6 +138,11 @@ def record(sample: Sample, prediction: Prediction, scores: Sequence[Score]) -> R
         _used(prediction.detail),
         prediction.detail.get("fields") or UNSET,
     )
+
+
+def recorded_batch(batch: Sequence[tuple[Trial, Sequence[Score]]]) -> bytes:
+    """Return scored trials as the lines that stand in records.jsonl."""
+    return record_lines([record(trial.sample, trial.prediction, scores) for trial, scores in batch])
 
 
 def _outcome(prediction: Prediction, main: Score) -> str:

@@ -20,8 +20,8 @@ from ..scoring.aggregates.means import headline_of
 from ..scoring.gathered import GatheredTask, Scored
 from ..scoring.peers.other_protocol import read_in
 from ..scoring.peers.peer_scores import ScoreTrial
+from ..scoring.ranges import joined_scorer, score_trial
 from ..scoring.readings import Reading
-from ..scoring.run import joined_scorer, score_trial
 from ..store.reader import Trial
 from .boards.headline import NO_ESTIMATE, headline_metric
 from .written import written, written_interval

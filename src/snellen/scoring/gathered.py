@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from ..core.tasks import Task
 from ..core.types import Prediction, Sample, Score, Usage
 from ..model.providers.prices import Bill
 from ..store.reader import Trial
-from .reading import ScoreRow, TableBuilder, TrialRow
+from .reading import PartColumns, ScoreRow, TableBuilder, TrialRow
 from .table import Costs, SampleFacts, ScoreTable, TrialColumns
 
 Scored = tuple[Trial, Sequence[Score]]
@@ -20,6 +21,17 @@ TOKENS = ("input_tokens", "output_tokens", "reasoning_tokens")
 ROWS_AT_ONCE = 4_000
 """Rows that are coded together: what a numpy call costs is shared by many."""
 USAGE = (*TOKENS, "requests")
+
+
+class GatheredPart(NamedTuple):
+    """What some of a task's trials add up to, as columns: it may come from another process."""
+
+    columns: PartColumns
+    usage: dict[str, int]
+    metrics: tuple[str, ...]
+    bill: Bill | None
+    facts: list[SampleFacts]
+    costs: list[tuple[float, int, int]]
 
 
 class GatheredTask:
@@ -50,6 +62,24 @@ class GatheredTask:
         if self._for_pages:
             self._keep_for_pages(batch, samples.values())
         self.add_scores([score for _, scores in batch for score in scores])
+
+    def part(self) -> GatheredPart:
+        """Return all that was gathered as a part of a task; nothing may be added any more."""
+        self._encode()
+        facts = list(self._facts.values())
+        return GatheredPart(self._builder.packed(), self.usage, self.metrics, self.bill, facts, self._costs)
+
+    def absorb(self, part: GatheredPart) -> None:
+        """Take a part, whose samples are in no other; parts come in the order of the plan."""
+        self._encode()
+        self._builder.absorb(part.columns)
+        for name in USAGE:
+            self.usage[name] += part.usage[name]
+        self.metrics = self.metrics or part.metrics
+        if self.bill is not None and part.bill is not None:
+            self.bill.include(part.bill)
+        self._facts |= {facts.id: facts for facts in part.facts}
+        self._costs += part.costs
 
     def _keep_for_pages(self, batch: Sequence[Scored], samples: Iterable[Sample]) -> None:
         for sample in samples:

@@ -6,8 +6,8 @@ downstream can depend on the order in which trials finished or were read.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import count, islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..core.errors import DataError
 from ..core.text import NO_TAG, tag_text
 from ..stats.intervals import Floats
+from .packed import CodeBook, Labels, PackedSamples, SamplePart, mapped, ranks_of, sorted_codes
 from .table import Codes, Outcome, ScoreTable, grade
 
 ScoreRow = tuple[str, str, int, str, float | None, str | None, str | None, str | None]
@@ -34,35 +35,6 @@ _TEXT_COLUMNS = ("sample", "variant", "answer", "rule", "reason")
 _SCORE_COLUMNS = ("sample", "variant", "metric", "answer", "rule", "reason", "repeat", "value")
 _TRIAL_COLUMNS = ("sample", "variant", "repeat", "reason", "row")
 _DTYPES = {"value": np.float64, "row": np.int64}
-
-
-class CodeBook(dict[Hashable, int]):
-    """Gives every new text the next number; None is -1."""
-
-    def __init__(self) -> None:
-        super().__init__({None: -1})
-
-    def code(self, key: Hashable) -> int:
-        """Return the number of one text."""
-        return self.setdefault(key, len(self) - 1)
-
-    def encode(self, column: Sequence[Hashable]) -> Codes:
-        """Return the numbers of a column."""
-        try:
-            return np.fromiter(map(self.__getitem__, column), dtype=np.int32, count=len(column))
-        except KeyError:
-            new = [key for key in dict.fromkeys(column) if key not in self]
-            self.update(zip(new, count(len(self) - 1), strict=False))
-            return np.fromiter(map(self.__getitem__, column), dtype=np.int32, count=len(column))
-
-    def sort(self) -> tuple[list[str], Codes]:
-        """Return the texts in sorted order, and old code -> rank (the last entry maps -1 to itself)."""
-        texts = [str(key) for key in self if key is not None]
-        order = sorted(range(len(texts)), key=texts.__getitem__)
-        ranks = np.empty(len(texts) + 1, dtype=np.int32)
-        ranks[order] = np.arange(len(texts), dtype=np.int32)
-        ranks[-1] = -1
-        return [texts[i] for i in order], ranks
 
 
 def read_tables(
@@ -94,7 +66,7 @@ class _SampleBook:
     def __init__(self, tag_keys: Sequence[str] | None) -> None:
         self.group: dict[str, str] = {}
         self.tags: dict[str, Mapping[str, str]] = {}
-        self._keys = tag_keys
+        self.keys = tag_keys
         self._shared: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
 
     def add(self, samples: Iterable[SampleRow]) -> None:
@@ -105,6 +77,10 @@ class _SampleBook:
             if tags:
                 texts = tuple((key, tag_text(value)) for key, value in tags.items())
                 self.tags[identifier] = self._shared.get(texts) or self._shared.setdefault(texts, dict(texts))
+
+    def labels(self, name: str) -> Labels:
+        """Return the tags of a sample."""
+        return tuple(self.tags.get(name, {}).items())
 
     def clusters(self, samples: Sequence[str]) -> Codes:
         """Return a cluster code for each sample; a group and a sample of the same name stay apart."""
@@ -118,19 +94,22 @@ class _SampleBook:
     def columns(self, samples: Sequence[str]) -> dict[str, tuple[Codes, Sequence[str]]]:
         """Return each kept tag as a code column over `samples` with its sorted values."""
         return {
-            key: _sorted_codes([self.tags.get(identifier, {}).get(key, NO_TAG) for identifier in samples])
+            key: sorted_codes([self.tags.get(identifier, {}).get(key, NO_TAG) for identifier in samples])
             for key in self._tag_keys()
         }
 
     def _tag_keys(self) -> Sequence[str]:
-        return sorted({key for texts in self._shared for key, _ in texts}) if self._keys is None else self._keys
+        return sorted({key for texts in self._shared for key, _ in texts}) if self.keys is None else self.keys
 
 
-def _sorted_codes(texts: Sequence[str]) -> tuple[Codes, Sequence[str]]:
-    book = CodeBook()
-    codes = book.encode(texts)
-    values, ranks = book.sort()
-    return ranks[codes], values
+class PartColumns(NamedTuple):
+    """The rows of some samples, coded by books of their own: small enough to be sent, and joined with others."""
+
+    texts: dict[str, list[str]]
+    """The books, but that of samples."""
+    samples: SamplePart
+    scores: dict[str, NDArray[Any]]
+    trials: dict[str, NDArray[Any]]
 
 
 class TableBuilder:
@@ -139,6 +118,7 @@ class TableBuilder:
     def __init__(self, tag_keys: Sequence[str] | None = None) -> None:
         self.books = {name: CodeBook() for name in (*_TEXT_COLUMNS, "metric")}
         self._samples = _SampleBook(tag_keys)
+        self._packed = PackedSamples()
         self._scores: list[dict[str, NDArray[Any]]] = []
         self._trials: list[dict[str, NDArray[Any]]] = []
 
@@ -149,6 +129,7 @@ class TableBuilder:
     def add_scores(self, rows: Sequence[ScoreRow]) -> None:
         """Take scores of any metrics."""
         if rows:
+            self._name_samples()
             sample, variant, repeat, metric, value, answer, rule, reason = zip(*rows, strict=True)
             texts = {"sample": sample, "variant": variant, "metric": metric}
             texts |= {"answer": answer, "rule": rule, "reason": reason}
@@ -162,6 +143,50 @@ class TableBuilder:
             row = np.array(stored[0] if stored else (), np.int64)
             self._trials.append(self._encode(texts, repeat=_repeats(repeat, rows), row=row))
 
+    def _sample_part(self, names: Sequence[str]) -> SamplePart:
+        own = self._samples
+        return SamplePart.of(names, [own.group.get(name) for name in names], [own.labels(name) for name in names])
+
+    def _pack_named(self) -> None:
+        """Put samples that came by name behind those of the parts: their codes are their places."""
+        if len(self.books["sample"]) - 1 > self._packed.size:
+            self._packed.add(self._sample_part(self.books["sample"].texts()[self._packed.size :]))
+
+    def packed(self) -> PartColumns:
+        """Return all that was taken as one part, for another builder."""
+        samples = self._sample_part(self.books["sample"].texts())
+        texts = {name: book.texts() for name, book in self.books.items() if name != "sample"}
+        joined = _join(self._scores, _SCORE_COLUMNS), _join(self._trials, _TRIAL_COLUMNS)
+        self._scores, self._trials = [], []
+        return PartColumns(texts, samples, *joined)
+
+    def absorb(self, part: PartColumns) -> None:
+        """Take a part; its samples are in no other."""
+        self._pack_named()
+        first = self._packed.add(part.samples)
+        maps = {name: self.books[name].encode(texts) for name, texts in part.texts.items()}
+        for columns, taken in ((part.scores, self._scores), (part.trials, self._trials)):
+            coded = {name: mapped(maps[name], codes) if name in maps else codes for name, codes in columns.items()}
+            coded["sample"] = columns["sample"] + np.int32(first)
+            taken.append({name: _narrowed(codes) for name, codes in coded.items()})
+
+    def _name_samples(self) -> None:
+        """Make samples that came in parts known by name: scores that come by name name them."""
+        book = self.books["sample"]
+        if self._packed.size > len(book) - 1:
+            book.encode(list(self._packed.names()))
+
+    def _sorted_samples(self) -> tuple[tuple[Sequence[str], Codes], dict[str, Any]]:
+        """Return the samples in sorted order with the rank of each code, and what groups them."""
+        book, packed, own = self.books["sample"], self._packed, self._samples
+        if not packed.size:
+            texts, ranks = book.sort()
+            return (texts, ranks), {"cluster_of_sample": own.clusters(texts), "tags": own.columns(texts)}
+        self._pack_named()
+        texts, order = packed.sort()
+        labels = {"cluster_of_sample": packed.clusters(order), "tags": packed.columns(order, own.keys)}
+        return (texts, ranks_of(order)), labels
+
     def _encode(self, texts: Mapping[str, Any], **numbers: NDArray[Any]) -> dict[str, NDArray[Any]]:
         return {name: self.books[name].encode(column) for name, column in texts.items()} | numbers
 
@@ -170,10 +195,10 @@ class TableBuilder:
         scores, trials = _join(self._scores, _SCORE_COLUMNS), _join(self._trials, _TRIAL_COLUMNS)
         self._scores, self._trials = [scores], [trials]
         metrics = {str(name) for name in self.books["metric"] if name is not None} | set(expected)
-        join = _Join(self.books, scores, trials)
-        shared: dict[str, Any] = {f"{name}s": join.texts[name] for name in _TEXT_COLUMNS}
-        shared["cluster_of_sample"] = self._samples.clusters(join.texts["sample"])
-        shared["tags"] = self._samples.columns(join.texts["sample"])
+        named, labels = self._sorted_samples()
+        ranked = {name: self.books[name].sort() for name in _TEXT_COLUMNS if name != "sample"}
+        join = _Join(ranked | {"sample": named}, scores, trials)
+        shared: dict[str, Any] = labels | {f"{name}s": join.texts[name] for name in _TEXT_COLUMNS}
         codes = {metric: self.books["metric"].code(metric) for metric in sorted(metrics)}
         return {metric: ScoreTable(metric=metric, **shared, **join.columns(metric, codes[metric])) for metric in codes}
 
@@ -191,9 +216,11 @@ class _Join:
     """The scores of every metric laid beside the trials they belong to."""
 
     def __init__(
-        self, books: Mapping[str, CodeBook], scores: Mapping[str, NDArray[Any]], trials: Mapping[str, NDArray[Any]]
+        self,
+        ranked: Mapping[str, tuple[Sequence[str], Codes]],
+        scores: Mapping[str, NDArray[Any]],
+        trials: Mapping[str, NDArray[Any]],
     ) -> None:
-        ranked = {name: books[name].sort() for name in _TEXT_COLUMNS}
         self.texts = {name: texts for name, (texts, _) in ranked.items()}
         self._ranks = {name: ranks for name, (_, ranks) in ranked.items()}
         self._variants = max(1, len(self.texts["variant"]))
@@ -266,8 +293,21 @@ def _chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
 
 def _join(chunks: list[dict[str, NDArray[Any]]], names: Sequence[str]) -> dict[str, NDArray[Any]]:
     """Join the chunks, column by column, and empty them: a million rows are not held twice."""
-    empty = {name: np.empty(0, dtype=_DTYPES.get(name, np.int32)) for name in names}
-    return {name: np.concatenate([empty[name], *(chunk.pop(name) for chunk in chunks)]) for name in names}
+    if not chunks:
+        return {name: np.empty(0, dtype=_DTYPES.get(name, np.int32)) for name in names}
+    return {name: np.concatenate([chunk.pop(name) for chunk in chunks]) for name in names}
+
+
+def _narrowed(codes: NDArray[Any]) -> NDArray[Any]:
+    """Return whole numbers in as few bytes as they need: ten million trials have a dozen columns."""
+    if codes.dtype != np.int32 or not codes.size:
+        return codes
+    low, high = int(codes.min()), int(codes.max())
+    return next((codes.astype(kind) for kind in (np.int8, np.int16) if _fits(low, high, kind)), codes)
+
+
+def _fits(low: int, high: int, kind: type[np.signedinteger[Any]]) -> bool:
+    return np.iinfo(kind).min <= low and high <= np.iinfo(kind).max
 
 
 def _values(column: Sequence[float | None], chunk: Sequence[tuple[Any, ...]]) -> Floats:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -92,9 +94,9 @@ class _Options(msgspec.Struct):
 def chance_of(reader: RunReader, task: Task) -> float:
     """Return what guessing would score: robustness is counted from there."""
     decode = msgspec.json.Decoder(_Options).decode
-    bodies = reader.rows("SELECT body FROM samples WHERE task = ? ORDER BY position", (task.name,))
-    shares = [1.0 / len(options) for (body,) in bodies if (options := decode(body).options)]
-    return sum(shares) / len(shares) if shares else 0.0
+    sizes = Counter(len(decode(body).options) for (body,) in reader.sample_columns("body", task.name))
+    del sizes[0]
+    return math.fsum(count / size for size, count in sizes.items()) / sizes.total() if sizes else 0.0
 
 
 def aggregates_of(task: Task) -> list[str]:

@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol
 
 from ..core.registry import Registry
 from ..core.tasks import Task
 from ..core.types import Sample, Score
 from ..model.providers.prices import Bill
-from ..store.reader import RunReader, Trial, write_scores
-from .gathered import GatheredTask, Scored
+from ..store.reader import Rows, RunReader, score_of_row, write_score_rows
+from .gathered import GatheredTask
 from .judging.accounts import add_judges
 from .judging.stored_votes import stored_verdicts
 from .peers.other_protocol import read_in
-from .peers.peer_scores import ScoreTrial, score_with_peer
+from .ranges import BATCH, RangeErrand, RangeScorer, ScoredRange, pack_scores, read_rows_of_scores
 from .readings import OWN, Reading
 from .results import chance_of, results_of, summarize_task
 from .spent import describe_bill, right_count, stored_prices, sum_costs
 from .table import ScoredTask
 
-BATCH = 64
-"""Trials that are scored, stored and counted together."""
-Item = TypeVar("Item")
-Watch = Callable[[GatheredTask, Sequence[Scored]], None]
-"""Sees trials pass with what the scorers said of them (not the judges), in the order of the plan."""
+Watch = Callable[[GatheredTask, ScoredRange], None]
+"""Sees parts of a task pass, without the verdicts of judges, in the order of the plan."""
+
+
+class Executor(Protocol):
+    """Who scores the ranges of a run."""
+
+    def score_all(self, errand: RangeErrand, ranges: Sequence[Rows]) -> Iterator[ScoredRange]:
+        """Yield the parts of all ranges, in their order."""
+        ...
 
 
 def score_run(
@@ -39,13 +45,16 @@ def score_run(
     watch: Watch | None = None,
     for_pages: bool = False,
     keep: bool = True,
+    recorder: str = "",
+    executor: Executor | None = None,
 ) -> dict[str, Any]:
     """Score every stored trial, `keep` the scores in run.db, and return results.json as plain data.
 
-    `more` scorers are added to those of the reading. `watch` is shown each batch, and the gatherer that took it, which
-    keeps what pages show if `for_pages`.
+    `more` scorers are added to those of the reading. `watch` is shown each part, and the gatherer that took it, which
+    keeps what pages show if `for_pages`; a part has the records that
+    `recorder` makes. `executor` scores, or this process.
     """
-    with RunReader(folder) as reader:
+    with RunReader(folder) as reader, closing(RangeScorer(registry)) as here:
         header, prices = reader.header(), stored_prices(reader)
         bills: list[Bill] = []
 
@@ -54,14 +63,13 @@ def score_run(
             task = read_in(task, reading.protocol)
             gathered = GatheredTask(task, for_pages=for_pages, bill=Bill(prices) if prices else None)
             options = {"chance": chance_of(reader, task), **task.score_options, **reading.options()}
-            scored = scored_trials(reader, task, registry, options, [*(reading.scorers or task.scorers), *more])
-            passing = gather(reader, scored, gathered, watch)
-            scores: Callable[[], Iterable[Score]]
-            if keep:
-                write_scores(folder, task.name, passing)
-                scores = partial(reader.scores, task.name)
-            else:
-                scores = list(passing).__iter__
+            scorers = (*(reading.scorers or task.scorers), *more)
+            errand = RangeErrand(str(folder), task, options, scorers, prices, for_pages, recorder)
+            left = reader.count_trials(task.name)
+            ranges = reader.sample_ranges(task.name, len(task.variants) * task.repeats)
+            parts = _counted(reader, task.name, left, (executor or here).score_all(errand, ranges))
+            passing = gather(reader, parts, gathered, watch)
+            scores = _stored(folder, reader, task.name, passing) if keep else _kept(passing)
             pairs = _scored_task(reader, gathered, scores)
             result = summarize_task(pairs, registry, options, header)
             result = add_judges(result, reader, task, gathered.tables(), header)
@@ -74,54 +82,44 @@ def score_run(
         return results | {"cost": sum_costs(results["tasks"], bills)}
 
 
+def _stored(folder: Path, reader: RunReader, task: str, passing: Iterator[bytes]) -> Callable[[], Iterable[Score]]:
+    """Write the scores of a task to run.db; return how they are read."""
+    write_score_rows(folder, task, chain.from_iterable(map(read_rows_of_scores, passing)))
+    return partial(reader.scores, task)
+
+
+def _kept(passing: Iterator[bytes]) -> Callable[[], Iterable[Score]]:
+    """Keep the scores of a task, packed; return how they are read."""
+    packed = list(passing)
+    return lambda: (score_of_row(row) for each in packed for row in read_rows_of_scores(each))
+
+
 def score_again(reader: RunReader, registry: Registry, *, reading: Reading = OWN) -> dict[str, Any]:
     """Score what is stored now, in memory: another reading, a run that goes on. Nothing is written."""
     return score_run(Path(reader.folder), registry, reading=reading, keep=False)
 
 
-def scored_trials(
-    reader: RunReader, task: Task, registry: Registry, options: Mapping[str, Any], scorers: Sequence[str]
-) -> Iterator[Scored]:
-    """Yield every stored trial with its scores, in the order of the plan; scorers are told what the task says."""
-    options, score = {**task.score_options, **options}, joined_scorer(registry, scorers)
-    for trial in reader.trials(task.name):
-        yield trial, score_trial(task, score, trial, options)
-
-
-def joined_scorer(registry: Registry, names: Sequence[str]) -> ScoreTrial:
-    """Return the named scorers as one."""
-    functions: list[ScoreTrial] = [registry.get("scorer", name) for name in names]
-    if len(functions) == 1:
-        return functions[0]
-    return lambda *trial: [score for function in functions for score in function(*trial)]
-
-
-def score_trial(task: Task, score: ScoreTrial, trial: Trial, options: Mapping[str, Any]) -> Sequence[Score]:
-    """Return the scores of one trial, and those that its protocol's own tool would give; a failed one has no other."""
-    sample, request, prediction, _ = trial
-    if task.fallback:
-        return score_with_peer(task.fallback, score, (sample, request, prediction), options)
-    return list(score(sample, request, prediction, options)) if prediction.failure is None else ()
-
-
 def gather(
-    reader: RunReader, scored: Iterator[Scored], gathered: GatheredTask, watch: Watch | None = None
-) -> Iterator[Score]:
-    """Yield the scores of a task and the verdicts of its judges; `gathered` and `watch` see them pass."""
-    for batch in _batches(scored):
-        gathered.add(batch)
+    reader: RunReader, parts: Iterator[ScoredRange], gathered: GatheredTask, watch: Watch | None = None
+) -> Iterator[bytes]:
+    """Yield the packed rows of a task's scores and of its judges' verdicts; `gathered` and `watch` see them pass."""
+    for part in parts:
+        gathered.absorb(part.gathered)
         if watch is not None:
-            watch(gathered, batch)
-        for _, scores in batch:
-            yield from scores
-    for verdicts in _batches(stored_verdicts(reader, gathered.task.name)):
-        gathered.add_scores(verdicts)
-        yield from verdicts
+            watch(gathered, part)
+        yield part.scores
+    verdicts = stored_verdicts(reader, gathered.task.name)
+    while batch := list(islice(verdicts, BATCH)):
+        gathered.add_scores(batch)
+        yield pack_scores(gathered.task.name, batch)
 
 
-def _batches(items: Iterator[Item]) -> Iterator[list[Item]]:
-    while batch := list(islice(items, BATCH)):
-        yield batch
+def _counted(reader: RunReader, task: str, left: int, parts: Iterator[ScoredRange]) -> Iterator[ScoredRange]:
+    """Pass parts on, and refuse a run of which not every trial came."""
+    for part in parts:
+        left -= part.trials
+        yield part
+    reader.refuse_orphans(task, left)
 
 
 def _scored_task(reader: RunReader, gathered: GatheredTask, scores: Callable[[], Iterable[Score]]) -> ScoredTask:

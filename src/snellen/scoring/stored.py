@@ -15,10 +15,10 @@ from ..core.types import Score
 from ..store.reader import RunReader
 from .gathered import score_row
 from .peers.other_protocol import read_in
+from .ranges import scored_trials
 from .reading import SampleRow, ScoreRow, read_tables
 from .readings import Reading
 from .results import chance_of
-from .run import scored_trials
 from .table import Costs, SampleFacts, ScoreTable, TrialColumns
 
 LIVE_SCORING = 20_000

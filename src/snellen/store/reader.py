@@ -5,12 +5,14 @@ from __future__ import annotations
 import sqlite3
 from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 from zlib import crc32
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from ..core.errors import EnvironmentProblem, UsageError
 from ..core.tasks import RunHeader
@@ -19,13 +21,18 @@ from .database import Row, connect, insert_rows, open_for_reading
 from .problems import damaged, reading
 from .seal import is_intact, is_sealed
 
+Rows = NDArray[np.int64]
+"""Numbers of rows of a table."""
 GROUP_ROWS = 128
 """Scores that go in by one statement."""
 ALL_SCORES = "SELECT * FROM scores WHERE +task = ? ORDER BY rowid"
+RANGE_TRIALS = 4_000
+"""Trials that are read, and sorted, together; what SQLite sorts at once of a large run is gigabytes on disk."""
 TRIALS = (
     "SELECT s.id, s.position, s.body, p.failed, p.digest, p.request, p.body, p.rowid "
-    "FROM predictions p JOIN samples s ON s.task = p.task AND s.id = p.sample "
-    "WHERE p.task = ? ORDER BY s.position, p.variant, p.repeat"
+    "FROM json_each(?) j CROSS JOIN samples s ON s.rowid = j.value "
+    "CROSS JOIN predictions p ON p.task = s.task AND p.sample = s.id "
+    "WHERE s.task = ? ORDER BY s.position, p.variant, p.repeat"
 )
 
 
@@ -93,12 +100,48 @@ class RunReader:
 
     def trials(self, task: str) -> Iterator[Trial]:
         """Yield every stored trial of a task: by position of its sample, then variant, then repeat."""
+        left = self.count_trials(task)
+        for rows in self.sample_ranges(task):
+            for trial in self.trials_of(task, rows):
+                left -= 1
+                yield trial
+        self.refuse_orphans(task, left)
+
+    def count_trials(self, task: str) -> int:
+        """Return how many trials of a task are stored; asked before they are read, as more may be added meanwhile.
+
+        They are read by an index, of which nothing has a seal, and therefore counted without it.
+        """
+        return int(next(self.rows("SELECT COUNT(*) FROM predictions WHERE +task = ?", (task,)))[0])
+
+    def refuse_orphans(self, task: str, left: int) -> None:
+        """Refuse a run of which trials that were counted were not found by their samples."""
+        self._require(left <= 0, f"{left} trials of task {task!r} without their samples")
+
+    def sample_ranges(self, task: str, trials_a_sample: int = 1) -> list[Rows]:
+        """Return the rows of the task's samples in the order of the plan, cut so that each part has few trials."""
+        found = self.sample_columns("rowid, position", task)
+        both = np.fromiter(chain.from_iterable(found), np.int64).reshape(-1, 2)
+        rows = both[np.lexsort((both[:, 0], both[:, 1])), 0]
+        step = max(1, RANGE_TRIALS // trials_a_sample)
+        return [rows[start : start + step] for start in range(0, rows.size, step)]
+
+    def sample_columns(self, columns: str, task: str) -> Iterator[tuple[Any, ...]]:
+        """Yield columns of a task's samples in any order: a run of one task is read through, others by their index."""
+        alone = next(self.rows("SELECT (SELECT MIN(task) FROM samples) = (SELECT MAX(task) FROM samples)"))[0]
+        with reading(self.folder / "run.db"):
+            found = self._database.execute(f"SELECT {columns} FROM samples WHERE {'+' * bool(alone)}task = ?", (task,))  # noqa: S608
+            while batch := found.fetchmany(GROUP_ROWS):
+                yield from batch
+
+    def trials_of(self, task: str, rows: Rows) -> Iterator[Trial]:
+        """Yield the stored trials of some samples of a task, given by their rows, in the order of the plan."""
         samples, requests = msgspec.json.Decoder(Sample).decode, msgspec.json.Decoder(Request).decode
         predictions, strict = msgspec.json.Decoder(Prediction).decode, self._strict()
         known: tuple[str, Sample] | None = None
-        left = next(self.rows("SELECT COUNT(*) FROM predictions WHERE +task = ?", (task,)))[0]  # not by the index below
         with reading(self.folder / "run.db"):
-            for name, position, body, failed, digest, request, reply, row in self._database.execute(TRIALS, (task,)):
+            found = self._database.execute(TRIALS, (str(rows.tolist()), task))
+            for name, position, body, failed, digest, request, reply, row in found:
                 if known is None or known[0] != name:
                     self._require(is_intact(body, task, name, position, strict=strict), f"sample {name!r}")
                     known = (name, samples(body))
@@ -106,9 +149,7 @@ class RunReader:
                 prediction = predictions(reply) if whole else None
                 if prediction is None or prediction.key.sample != name:
                     raise self._damaged(f"a trial of sample {name!r}")
-                left -= 1
                 yield Trial(known[1], requests(request), prediction, row)
-        self._require(left <= 0, f"{left} trials of task {task!r} without their samples")
 
     def _strict(self) -> bool:
         """Tell whether every record of this run has a seal."""
@@ -171,6 +212,11 @@ class RunReader:
 
 
 def write_scores(folder: Path, task: str, scores: Iterable[Score]) -> None:
+    """Replace the stored scores of one task, all or nothing."""
+    write_score_rows(folder, task, (row_of_score(task, score) for score in scores))
+
+
+def write_score_rows(folder: Path, task: str, scores: Iterable[Row]) -> None:
     """Replace the stored scores of one task, all or nothing.
 
     They are gathered in a table of this connection first: scoring takes its time, and a run that goes on must not wait.
@@ -179,7 +225,7 @@ def write_scores(folder: Path, task: str, scores: Iterable[Score]) -> None:
     try:
         database.execute("CREATE TEMP TABLE fresh AS SELECT * FROM scores WHERE 0")
         database.execute("BEGIN")
-        fresh = (_score_row(task, score) for score in scores)
+        fresh = iter(scores)
         while group := list(islice(fresh, GROUP_ROWS)):
             insert_rows(database, "INSERT INTO fresh VALUES {rows}", group)
         database.execute("COMMIT")
@@ -206,6 +252,13 @@ def sum_of_scores(rows: Iterable[Row], before: int = 0) -> int:
     return crc32("".join(map(repr, rows)).encode("utf-8", "surrogatepass"), before)
 
 
-def _score_row(task: str, score: Score) -> Row:
+def row_of_score(task: str, score: Score) -> Row:
+    """Return a score as its row in the table of scores."""
     key, *values, detail = msgspec.structs.astuple(score)
     return (task, key.sample, key.variant, key.repeat, *values, msgspec.json.encode(detail) if detail else None)
+
+
+def score_of_row(row: Row) -> Score:
+    """Return the score that is written in a row."""
+    *key, metric, value, answer, rule, reason, detail = row
+    return Score(TrialKey(*key), metric, value, answer, rule, reason, msgspec.json.decode(detail) if detail else {})

@@ -26,8 +26,8 @@ from ...scoring.peers.lmms_rules import FAILED_REQUEST
 from ...scoring.peers.peer_scores import check_fallback
 from ...scoring.peers.peer_words import judge_needed, peer_beside
 from ...scoring.peers.vlmevalkit_rules import FAILED_CALL
+from ...scoring.ranges import score_trial
 from ...scoring.results import summarize_task
-from ...scoring.run import score_trial
 from ...scoring.table import ScoredTask
 from ...store.reader import Trial
 

@@ -23,7 +23,7 @@ from ...scoring.peers.disagreement import Opinion, opinion_on
 from ...scoring.peers.fallbacks import peer_reader
 from ...scoring.peers.opinion_tally import GROUPED, OpinionTally
 from ...scoring.peers.peer_verdicts import PeerProtocol, peer_protocol
-from ...scoring.run import scored_trials
+from ...scoring.ranges import scored_trials
 from ...store.reader import RunReader
 from .foreign_runs import IMPORTED, import_predictions
 

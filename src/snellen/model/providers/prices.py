@@ -103,6 +103,15 @@ class Bill:
             return 0.0
         return share * self.prices.add_to(billed, usage)
 
+    def include(self, other: Bill) -> None:
+        """Add what another bill at the same prices has added up."""
+        self.unpriced += other.unpriced
+        self.replies += other.replies
+        for name in ("billed", "spared", "batched", "spared_batched"):
+            own, more = getattr(self, name), getattr(other, name)
+            for part in Tokens.__dataclass_fields__:
+                setattr(own, part, getattr(own, part) + getattr(more, part))
+
     @property
     def paid(self) -> float:
         """Return what was paid for the replies whose price is known."""

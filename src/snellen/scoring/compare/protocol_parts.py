@@ -21,8 +21,8 @@ from ...core.types import Score
 from ...store.reader import RunReader, Trial
 from ..gathered import GatheredTask, Scored
 from ..peers.peer_scores import PEER
+from ..ranges import score_trial
 from ..results import summarize_task
-from ..run import score_trial
 from ..table import ScoredTask
 
 PARTS = ("prompt", "reader", "fallback", "aggregate")

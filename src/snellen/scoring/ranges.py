@@ -1,0 +1,154 @@
+"""A range of a run's samples to one part of its results, here or in another process: read, scored, coded, nothing kept.
+
+Every part is a function of run.db and of the errand alone, so it does not matter who makes it, or how often.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from ..core.registry import Registry, resolve_target
+from ..core.tasks import Task
+from ..core.types import Score
+from ..model.providers.prices import Bill, Prices
+from ..store.database import Row
+from ..store.reader import Rows, RunReader, Trial, row_of_score
+from .gathered import GatheredPart, GatheredTask, Scored
+from .peers.peer_scores import ScoreTrial, score_with_peer
+
+BATCH = 64
+"""Trials that are scored and coded together."""
+
+
+def _plain(value: object) -> object:
+    """Return a number of numpy's as Python's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"a score holds {type(value).__name__}, which is neither a number nor a text")
+
+
+_encode_rows = msgspec.msgpack.Encoder(enc_hook=_plain).encode
+read_rows_of_scores: Callable[[bytes], list[Row]] = msgspec.msgpack.Decoder(list[tuple[Any, ...]]).decode
+"""Return the rows of scores that a part brought."""
+
+
+class RangeErrand(NamedTuple):
+    """What is to be done with every range of a task; all of it can be sent to another process."""
+
+    folder: str
+    task: Task
+    """As the reading has it."""
+    options: Mapping[str, Any]
+    scorers: tuple[str, ...]
+    prices: Prices | None = None
+    for_pages: bool = False
+    recorder: str = ""
+    """`module:function` that makes the lines of records.jsonl of scored trials; without it there are none."""
+    registry: tuple[str, Any] = ("snellen.core.builtins:default_registry", None)
+    """`module:function` that makes the registry, and what it is told (nothing: None)."""
+
+    def make_registry(self) -> Registry:
+        """Return the registry that the errand names, made here."""
+        maker, told = self.registry
+        registry: Registry = resolve_target(maker)() if told is None else resolve_target(maker)(told)
+        return registry
+
+    def dumped(self) -> bytes:
+        """Return it as bytes for another process of the same program."""
+        return pickle.dumps(tuple(self))
+
+    @classmethod
+    def loaded(cls, data: bytes) -> RangeErrand:
+        """Return what was dumped; only the driver's own bytes come here."""
+        return cls(*pickle.loads(data))  # noqa: S301
+
+
+class ScoredRange(NamedTuple):
+    """One part of a task: what it adds to the tables, to the scores in run.db and to records.jsonl."""
+
+    gathered: GatheredPart
+    trials: int
+    scores: bytes
+    """Rows of the table of scores, packed; see `read_rows_of_scores`."""
+    records: bytes
+
+
+def score_range(reader: RunReader, registry: Registry, errand: RangeErrand, rows: Rows) -> ScoredRange:
+    """Score the trials of some samples."""
+    task, score = errand.task, joined_scorer(registry, errand.scorers)
+    record: Callable[[Sequence[Scored]], bytes] | None = resolve_target(errand.recorder) if errand.recorder else None
+    bill = Bill(errand.prices) if errand.prices else None
+    gathered = GatheredTask(task, for_pages=errand.for_pages, bill=bill)
+    options, kept, lines, count = {**task.score_options, **errand.options}, list[Row](), list[bytes](), 0
+    trials = reader.trials_of(task.name, rows)
+    while batch := list(islice(trials, BATCH)):
+        scored = [(trial, score_trial(task, score, trial, options)) for trial in batch]
+        gathered.add(scored)
+        kept += [row_of_score(task.name, one) for _, scores in scored for one in scores]
+        lines += [record(scored)] if record is not None else []
+        count += len(batch)
+    return ScoredRange(gathered.part(), count, _encode_rows(kept), b"".join(lines))
+
+
+def pack_scores(task: str, scores: Iterable[Score]) -> bytes:
+    """Return scores as packed rows."""
+    return _encode_rows([row_of_score(task, score) for score in scores])
+
+
+def scored_trials(
+    reader: RunReader, task: Task, registry: Registry, options: Mapping[str, Any], scorers: Sequence[str]
+) -> Iterator[Scored]:
+    """Yield every stored trial with its scores, in the order of the plan; scorers are told what the task says."""
+    options, score = {**task.score_options, **options}, joined_scorer(registry, scorers)
+    for trial in reader.trials(task.name):
+        yield trial, score_trial(task, score, trial, options)
+
+
+def joined_scorer(registry: Registry, names: Sequence[str]) -> ScoreTrial:
+    """Return the named scorers as one."""
+    functions: list[ScoreTrial] = [registry.get("scorer", name) for name in names]
+    if len(functions) == 1:
+        return functions[0]
+    return lambda *trial: [score for function in functions for score in function(*trial)]
+
+
+def score_trial(task: Task, score: ScoreTrial, trial: Trial, options: Mapping[str, Any]) -> Sequence[Score]:
+    """Return the scores of one trial, and those that its protocol's own tool would give; a failed one has no other."""
+    sample, request, prediction, _ = trial
+    if task.fallback:
+        return score_with_peer(task.fallback, score, (sample, request, prediction), options)
+    return list(score(sample, request, prediction, options)) if prediction.failure is None else ()
+
+
+class RangeScorer:
+    """Scores ranges of a run in this process."""
+
+    def __init__(self, registry: Registry | None = None) -> None:
+        self._registry = registry
+        self._open: tuple[RangeErrand, RunReader, Registry] | None = None
+
+    def score(self, errand: RangeErrand, rows: Rows) -> ScoredRange:
+        """Score one range; the run stays open for the next."""
+        if self._open is None or self._open[0] is not errand:
+            self.close()
+            registry = self._registry or errand.make_registry()
+            self._open = errand, RunReader(Path(errand.folder)), registry
+        _, reader, registry = self._open
+        return score_range(reader, registry, errand, rows)
+
+    def score_all(self, errand: RangeErrand, ranges: Sequence[Rows]) -> Iterator[ScoredRange]:
+        """Yield the parts of all ranges, in their order."""
+        return (self.score(errand, rows) for rows in ranges)
+
+    def close(self) -> None:
+        """Close the run."""
+        if self._open is not None:
+            self._open[1].close()
+            self._open = None
