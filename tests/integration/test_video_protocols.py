@@ -1,0 +1,75 @@
+"""Every protocol of every video card on rows of its source's shape: the figures are those counted by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from snellen.data.atlas.named_protocols import about_card, protocol_texts
+from snellen.data.catalog import Catalog
+from snellen.scoring.peers.fallbacks import draw_letter
+from video_files import write_video
+from video_protocol_rows import FOUR, GOLDS, VIDEO_FIXTURES, index_of, run_video_card
+
+CASES = [(card, protocol) for card, fixture in VIDEO_FIXTURES.items() for protocol in fixture.expected]
+COUNTS = ("n", "unscored", "failed")
+
+
+@pytest.fixture(scope="module")
+def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_video(tmp_path_factory.mktemp("film") / "x.mp4", 4)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SNELLEN_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize(("card", "protocol"), CASES)
+def test_a_protocol_gives_the_figures_counted_by_hand(card: str, protocol: str, film: Path, tmp_path: Path) -> None:
+    fixture = VIDEO_FIXTURES[card]
+    result = run_video_card(tmp_path, card, protocol, film).results["tasks"][card]
+    metrics = result["metrics"]
+    for name, value in fixture.expected[protocol].items():
+        found = metrics[fixture.counted][name] if name in COUNTS else metrics[name]["value"]
+        assert found == pytest.approx(value), name
+    assert result["protocol"]["name"] == protocol
+
+
+@pytest.mark.parametrize("card", list(VIDEO_FIXTURES))
+def test_every_protocol_of_a_card_has_figures_by_hand_and_says_what_is_from_memory(card: str) -> None:
+    table = Catalog().task_table(card)
+    assert set(protocol_texts(table)) == set(VIDEO_FIXTURES[card].expected)
+    about = about_card(table, card)
+    assert about.marks, "where its facts were seen"
+    assert "licence" in about.from_memory
+    harnesses = {"lmms-eval", "vlmevalkit"} & set(protocol_texts(table))
+    assert harnesses == {"lmms-eval", "vlmevalkit"} or any("VLMEvalKit has no" in text for text in about.missing)
+
+
+def test_every_card_of_the_suite_has_protocols() -> None:
+    assert set(Catalog().expand("video-quoted")) == set(VIDEO_FIXTURES)
+
+
+def test_official_is_what_a_card_is_asked_in_and_a_report_names_it(film: Path, tmp_path: Path) -> None:
+    done = run_video_card(tmp_path, "mvbench", None, film)
+    assert done.results["tasks"]["mvbench"]["protocol"]["name"] == "official"
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "Protocol official, quoted by" in page
+
+
+def test_the_number_of_the_tool_stands_beside_ours_with_a_sentence(film: Path, tmp_path: Path) -> None:
+    done = run_video_card(tmp_path, "mvbench", "vlmevalkit", film)
+    peer = done.results["tasks"]["mvbench"]["protocol"]["peer"]
+    assert peer["value"] == pytest.approx(5 / 7)
+    assert "prints 71.43 where ours is 75.00: it counts what its rule lets pass" in peer["why"]
+    assert "2 unscored and 1 failed of 7 trials" in peer["why"]
+
+
+def test_a_random_letter_is_drawn_with_a_seed_beside_our_number(film: Path, tmp_path: Path) -> None:
+    done = run_video_card(tmp_path, "longvideobench", "official", film)
+    drawn = [draw_letter(FOUR, f"x_{at}") == FOUR[index_of(GOLDS[at])] for at in (2, 3, 4)]
+    peer = done.results["tasks"]["longvideobench"]["protocol"]["peer"]
+    assert peer["value"] == pytest.approx((4 + sum(drawn)) / 7)
+    assert "it draws an option at random (here with a seed)" in peer["why"]
