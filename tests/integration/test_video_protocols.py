@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from command_line import run_command
 from snellen.data.atlas.named_protocols import about_card, protocol_texts
 from snellen.data.catalog import Catalog
 from snellen.scoring.peers.fallbacks import draw_letter
@@ -73,3 +76,46 @@ def test_a_random_letter_is_drawn_with_a_seed_beside_our_number(film: Path, tmp_
     peer = done.results["tasks"]["longvideobench"]["protocol"]["peer"]
     assert peer["value"] == pytest.approx((4 + sum(drawn)) / 7)
     assert "it draws an option at random (here with a seed)" in peer["why"]
+
+
+def scored_file(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
+    capsys.readouterr()
+    code = run_command(["score", *arguments, "--json"])
+    printed = capsys.readouterr()
+    assert code == 0, printed.out + printed.err
+    found: dict[str, Any] = json.loads(printed.out)
+    return found
+
+
+@pytest.mark.parametrize(("card", "protocol"), [case for case in CASES if case[0] not in ("mvbench", "perceptiontest")])
+def test_a_file_of_replies_is_scored_in_every_protocol_without_a_video(
+    card: str, protocol: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fixture = VIDEO_FIXTURES[card]
+    rows = [{**row, "response": reply} for row, reply in zip(fixture.rows, fixture.replies, strict=True)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = scored_file(capsys, tmp_path / "rows.jsonl", "--task", card, "--protocol", protocol)
+    for name, value in fixture.expected[protocol].items():
+        shown = found["metrics"][fixture.counted][name] if name in COUNTS else found["metrics"][name]["value"]
+        assert shown == pytest.approx(value), name
+
+
+def test_rows_of_letters_alone_are_scored_as_the_tool_would(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    replies = ["C", "", "(", None]
+    rows = [{"id": str(at), "options": FOUR, "answer": "a cow", "response": reply} for at, reply in enumerate(replies)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = scored_file(capsys, tmp_path / "rows.jsonl", "--task", "mvbench", "--protocol", "vlmevalkit")
+    assert (found["value"], found["scored"], found["unscored"], found["failed"]) == (1.0, 1, 2, 1)
+    assert found["peer"]["value"] == 1.0, "all four count as right there"
+
+
+def test_a_run_is_read_in_another_protocol_and_the_board_keeps_them_apart(
+    film: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_video_card(tmp_path, "video-mme", "official", film)
+    found = scored_file(capsys, tmp_path / "run", "--protocol", "vlmevalkit")
+    task = found["tasks"]["video-mme"]
+    assert task["metrics"]["accuracy"]["value"] == pytest.approx(2 / 3)
+    assert task["protocol"]["name"] == "vlmevalkit, asked in official"
+    assert run_command(["score", tmp_path / "run", "--protocol", "reform"]) == 2
+    assert "has no protocol 'reform'" in capsys.readouterr().err

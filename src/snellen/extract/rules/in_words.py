@@ -39,7 +39,7 @@ _LAST = 400
 
 def in_words(options: OptionSet, reply: Reply) -> Extraction | None:
     """The reply names no option whole: one is called by its last name, or its words alone make the last sentence."""
-    if any(mention.stands for mention in label_mentions(options, reply)):
+    if not options.texts.plain or any(mention.stands for mention in label_mentions(options, reply)):
         return None
     if text_mentions(options, reply):
         return _concluded_in_words(options, reply)
