@@ -7,7 +7,7 @@ import json
 import math
 import re
 import string
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -118,17 +118,27 @@ def _options(row: Record) -> tuple[dict[str, str], Any]:
     """Return the options by letter and the right answer: in columns A, B …, or, of videos, in a list `candidates`."""
     options = {letter: str(row[letter]) for letter in string.ascii_uppercase if not is_nothing(row.get(letter))}
     listed = as_list(row.get("candidates"))
-    answer = row.get("answer")
     if options or not isinstance(listed, list) or not listed:
-        return options, answer
+        return options, row.get("answer")
     texts = [str(text) for text in listed]
-    if is_nothing(answer) and str(row.get("correct_choice")).isdecimal():  # LongVideoBench numbers them from 0
-        answer = dict(enumerate(string.ascii_uppercase)).get(int(row["correct_choice"]))
-    found = [OPTION_MARK.match(text) for text in texts]
-    if [match[1].upper() if match else "" for match in found] != list(string.ascii_uppercase[: len(texts)]):
-        return lettered(texts), answer
-    bare = [text[match.end() :].strip() for text, match in zip(texts, found, strict=True) if match]
+    bare = _unlettered(texts)
+    answer = _numbered_answer(row)
     return lettered(bare), dict(zip(texts, bare, strict=True)).get(str(answer), answer)
+
+
+def _unlettered(texts: Sequence[str]) -> list[str]:
+    """Return options without the letters they begin with, if each begins with its own."""
+    found = [OPTION_MARK.match(text) for text in texts]
+    own = [match[1].upper() if match else "" for match in found] == list(string.ascii_uppercase[: len(texts)])
+    return [text[match.end() :].strip() if own and match else text for text, match in zip(texts, found, strict=True)]
+
+
+def _numbered_answer(row: Record) -> Any:
+    """Return the right answer; LongVideoBench's is a number from 0, in a column of its own."""
+    place = str(row.get("correct_choice"))
+    if not is_nothing(row.get("answer")) or not place.isdecimal():
+        return row.get("answer")
+    return dict(enumerate(string.ascii_uppercase)).get(int(place))
 
 
 def read_cell(value: Any, name: str, damage: Damage, *, in_sheet: bool) -> tuple[str | None, str | None, str | None]:

@@ -39,7 +39,7 @@ _LAST = 400
 
 def in_words(options: OptionSet, reply: Reply) -> Extraction | None:
     """The reply names no option whole: one is called by its last name, or its words alone make the last sentence."""
-    if not options.texts.plain or any(mention.stands for mention in label_mentions(options, reply)):
+    if any(mention.stands for mention in label_mentions(options, reply)):
         return None
     if text_mentions(options, reply):
         return _concluded_in_words(options, reply)
@@ -143,7 +143,7 @@ def _by_words(options: OptionSet, reply: Reply) -> Mention | None:
     said = [(_stem(match.group()), match.end()) for match in _WORD.finditer(sentence)]
     turns = _turns_in(sentence)
     wanted = [_content(text) for text in options.texts.plain]
-    shared = set(wanted[0]).intersection(*wanted[1:])
+    shared = set(*wanted[:1]).intersection(*wanted[1:])
     for find in (_in_order, _anyhow):
         tellable = [i for i in _told_by_words(wanted, sorted if find is _anyhow else list) if turns <= set(wanted[i])]
         for spared in (set[str](), shared):

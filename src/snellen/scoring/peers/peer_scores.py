@@ -64,7 +64,7 @@ def _as_peer(fallback: str, own: Score, trial: tuple[Sample, Request, Prediction
     metric = f"{own.metric}{PEER}"
     if own.value is not None or own.reason == NO_REFERENCE:
         return structs.replace(own, metric=metric)
-    if fallback == "left-out" or (fallback == "empty-left-out" and not (prediction.text or "").strip()):
+    if _leaves_out(fallback, prediction):
         return structs.replace(own, metric=metric, value=None, reason="left out by the tool")
     if fallback == "minus-one" or (fallback == "failed-minus-one" and failed):
         return Score(own.key, metric, -1.0, None, "fallback", own.reason)
@@ -72,6 +72,11 @@ def _as_peer(fallback: str, own: Score, trial: tuple[Sample, Request, Prediction
         return Score(own.key, metric, float(own.detail[TOOL_COUNTS]), None, own.rule, own.reason)
     drawn = _drawn(fallback, own, request, prediction)
     return Score(own.key, metric, float(drawn in sample.answers) if drawn else 0.0, drawn, "fallback", own.reason)
+
+
+def _leaves_out(fallback: str, prediction: Prediction) -> bool:
+    empty = not (prediction.text or "").strip()
+    return fallback == "left-out" or (fallback == "empty-left-out" and empty)
 
 
 def _drawn(fallback: str, own: Score, request: Request, prediction: Prediction) -> str | None:

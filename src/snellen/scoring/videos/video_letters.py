@@ -103,17 +103,22 @@ def read_video_mmmu(reply: str, options: Options) -> str | None:
     for mark in _MARKS:
         text = text.strip(mark)
     text = f" {text} "
-    dotted = [mark for mark in options if f"{mark}." in text]
-    coloned = [mark for mark in options if f"{mark}:" in text]
-    for named, last in (
-        (dotted + coloned, "{}." if dotted else "{}:"),
-        ([mark for mark in options if f"({mark})" in text], "({})"),
-        ([mark for mark in options if f"{mark} " in text], " {} "),
-    ):
+    dotted, coloned, bracketed, spaced = (_shaped_so(shape, text, options) for shape in ("{}.", "{}:", "({})", "{} "))
+    ways = ((dotted + coloned, "{}." if dotted else "{}:"), (bracketed, "({})"), (spaced, " {} "))
+    for named, last in ways:
         if named:
             return max(named, key=lambda mark: text.rfind(last.format(mark)))
+    return _last_text(text, options) if len(text.split()) > LONG_WORDS else None
+
+
+def _shaped_so(shape: str, text: str, options: Options) -> list[str]:
+    return [mark for mark in options if shape.format(mark) in text]
+
+
+def _last_text(text: str, options: Options) -> str | None:
+    """Return the option whose text stands last in a text, in either case."""
     places = {mark: text.lower().rfind(said.lower()) for mark, said in options.items()}
-    found = [mark for mark, place in places.items() if place >= 0 and len(text.split()) > LONG_WORDS]
+    found = [mark for mark, place in places.items() if place >= 0]
     return max(found, key=places.__getitem__) if found else None
 
 
