@@ -60,7 +60,7 @@ def _chosen(sample: Sample, request: Request, prediction: Prediction, text: str,
     offered = dict(zip(request.marks or derive_marks(len(shown)), shown, strict=True))
     if told.reader in FITTING:
         fits = [offered[mark] for mark in FITTING[told.reader](text, offered)]
-        return _fitting(sample, request.key, fits, _why(text, prediction, AMBIGUOUS if fits else UNPARSED), told)
+        return _fitting(sample, request.key, fits, _why(text, prediction, _unchosen(fits)), told)
     if told.reader not in CHOICE_READERS:
         known = [OWN, *CHOICE_READERS, *FITTING]
         raise ConfigError(f"score_options.reader {not_among(told.reader, known, ' is unknown')}")
@@ -71,6 +71,10 @@ def _chosen(sample: Sample, request: Request, prediction: Prediction, text: str,
         return Score(request.key, told.metric, 0.0, None, told.reader, NOT_OFFERED, {"read": mark})
     right = offered[mark] in sample.answers
     return Score(request.key, told.metric, float(right), offered[mark], told.reader)
+
+
+def _unchosen(fits: Sequence[str]) -> str:
+    return AMBIGUOUS if fits else UNPARSED
 
 
 def _fitting(sample: Sample, key: TrialKey, fits: Sequence[str], why: str, told: PeerOptions) -> Score:

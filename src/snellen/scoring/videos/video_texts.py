@@ -61,13 +61,22 @@ def _plain(text: str) -> str:
 
 
 def _fits(given: str, wanted: str) -> bool:
-    if wanted in given or given in wanted:
-        return True
-    numbers = _NUMBER.search(given), _NUMBER.search(wanted)
-    if numbers[0] and numbers[1] and abs(float(numbers[0][0]) - float(numbers[1][0])) < _NEAR:
-        return True
+    held = wanted in given or given in wanted
+    return held or _same_number(given, wanted) or _same_order(given, wanted) or _all_words(given, wanted)
+
+
+def _same_number(given: str, wanted: str) -> bool:
+    numbers = [float(found[0]) for text in (given, wanted) if (found := _NUMBER.search(text))]
+    return len(numbers) == 2 and abs(numbers[0] - numbers[1]) < _NEAR
+
+
+def _same_order(given: str, wanted: str) -> bool:
+    """Tell whether both name the same order of growth, `O(n)`."""
+    orders = [found[0] for text in (given, wanted) if (found := _ORDER.search(text))]
+    return len(orders) == 2 and orders[0] == orders[1]
+
+
+def _all_words(given: str, wanted: str) -> bool:
+    """Tell whether all longer words of an answer of two to five occur."""
     words, said = ([word.strip(_PUNCTUATION) for word in text.split()] for text in (wanted, given))
-    orders = _ORDER.search(given), _ORDER.search(wanted)
-    if orders[0] and orders[1] and orders[0][0] == orders[1][0]:
-        return True
     return 2 <= len([word for word in words if word]) <= 5 and all(word in said for word in words if len(word) > 2)
