@@ -27,8 +27,10 @@ def pages() -> dict[str, str]:
     """Return every page by its file name."""
     catalog = Catalog()
     cards = {name: catalog.task_table(name) for name in catalog.names("datasets")}
-    cards = {name: card for name, card in cards.items() if 1 <= (card.get("about") or {}).get("number", 0) <= TIER_1}
-    order = sorted(cards, key=lambda name: (cards[name]["about"]["number"], name))
+    videos = catalog.expand("video-quoted")
+    numbers = {name: (card.get("about") or {}).get("number", 0) for name, card in cards.items()}
+    first = sorted((name for name in cards if 1 <= numbers[name] <= TIER_1), key=lambda name: (numbers[name], name))
+    order = [*first, *videos]
     rows = [
         f"| [{cards[name]['title']}]({name}.md) | `{name}` | {cards[name]['about'].get('quoted', '')} "
         f"| {official_files(cards[name])} |\n"

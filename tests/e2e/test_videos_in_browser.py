@@ -30,7 +30,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     draw_number(777).save(folder / "still.png")
     write_video(folder / "a.webm", 60, codec="libvpx-vp9", draw=lambda number: draw_number(number).resize((384, 192)))
     (folder / "a.srt").write_text(
-        "1\n00:00:00,400 --> 00:00:00,900\nfirst words\n\n2\n00:00:01,500 --> 00:00:01,900\nlast words\n"
+        "1\n00:00:00,400 --> 00:00:00,900\n<i>first</i> words &lt;b&gt; --&gt; done\n\n2\n00:00:01,500 --> 00:00:01,900\nlast words\n"
     )
     row = {"id": "talk", "image": "still.png", "video": "a.webm", "subtitles": "a.srt", "answer": "B"}
     row |= {"question": "<image 1> and then <video>: which?", "options": ["one", "two"]}
@@ -120,6 +120,22 @@ def test_a_tick_leads_to_its_picture_and_moves_the_film_there(page: Any) -> None
     assert (first["x"] - line["x"]) / line["width"] == pytest.approx(0.4 / 2, abs=0.01)
     page.get_by_text("2 subtitles shown").click()
     assert page.locator(".film details li").first.is_visible()
+
+
+def test_subtitles_are_a_track_of_the_player_and_their_text_is_only_text(page: Any) -> None:
+    open_trial(page, "talks")
+    shown = "const track = document.querySelector('.film video').textTracks[0];"
+    page.wait_for_function(f"() => {{ {shown} return track && track.cues && track.cues.length === 2 }}")
+    track = page.locator(".film video").evaluate(
+        "film => [...film.textTracks[0].cues].map(cue => [cue.startTime, cue.endTime, cue.getCueAsHTML().textContent])"
+    )
+    assert track == [[0.4, 0.9, "first words <b> --> done"], [1.5, 1.9, "last words"]]
+    inside = "film => film.textTracks[0].cues[0].getCueAsHTML().querySelector('*')"
+    assert page.locator(".film video").evaluate(inside) is None, "nothing of it became markup"
+    assert page.locator(".film video").evaluate("film => film.textTracks[0].mode") == "showing"
+    page.locator(".film video").evaluate("film => { film.currentTime = 0.6 }")
+    page.wait_for_function(f"() => {{ {shown} return track.activeCues.length === 1 }}")
+    keep_screenshot(page, "trial-video-subtitles", whole=True)
 
 
 def test_the_report_has_a_strip_of_frames_with_their_times(browser: Any, runs: Path) -> None:

@@ -76,3 +76,16 @@ def test_options_lose_only_letters_that_are_their_own() -> None:
     assert stripped("A. cat", "C. dog", answer="A. cat") == (("A. cat", "C. dog"), ("A. cat",))
     assert stripped("A. same", "B. same", answer="A. same")[0] == ("A. same", "B. same")
     assert stripped("A cat", "B flat", answer="A cat")[0] == ("A cat", "B flat")
+
+
+def test_rows_without_an_id_that_ask_several_things_about_one_video_are_told_apart(tmp_path: Path) -> None:
+    """Sentences of Charades-STA stand in a column of another name, and so all of one video had one id."""
+    table = tmp_path / "rows.jsonl"
+    rows = [{"video": "a.mp4", "caption": caption, "timestamp": "x"} for caption in ("sits", "stands")]
+    rows += [{"video": "a.mp4", "caption": "sits", "start": start, "end": 9, "timestamp": "x"} for start in (1, 2)]
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    columns = {"question": "caption", "answer": "timestamp"}
+    task = Task("rows", {"loader": "table", "path": str(table), "columns": columns}, Form.AUTO)
+    samples = list(load(task, LoadContext(workdir=tmp_path / "work")))
+    assert len({sample.id for sample in samples}) == 4
+    assert {sample.group for sample in samples} == {"a.mp4"}

@@ -58,8 +58,16 @@ def _parts(catalog: Catalog, task: Task) -> Iterator[str]:
     limits = f"{task.params.max_tokens or 'no limit of'} tokens"
     figures = ", ".join(f"{figure.name} ({figure.rule})" for figure in task.figures)
     quoted = f"quoted by {task.headline or 'accuracy'}"
-    yield f"`{task.protocol}`: {limits}; {told}; {quoted}{f'; {figures}' if figures else ''}."
-    yield from ("", "```text", *_prompt_text(_prompt(catalog, task)).splitlines(), "```", "")
+    prompt = _prompt(catalog, task)
+    shown = _frames(prompt) if task.dimension == "video" else ""
+    yield f"`{task.protocol}`: {limits}; {shown}{told}; {quoted}{f'; {figures}' if figures else ''}."
+    yield from ("", "```text", *_prompt_text(prompt).splitlines(), "```", "")
+
+
+def _frames(prompt: Prompt) -> str:
+    """Say which frames of a video are shown, and with which subtitles."""
+    subtitles = f", subtitles {prompt.video.subtitles}" if prompt.video.subtitles != "none" else ""
+    return f"frames {prompt.video.frames}{subtitles}; "
 
 
 def _prompt(catalog: Catalog, task: Task) -> Prompt:

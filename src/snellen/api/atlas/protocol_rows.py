@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from ...core.types import Failure, Form, Prediction, Sample, Score
 from ...data.atlas import card_rows
 from ...data.catalog import Catalog
 from ...data.files.rows import read_rows
+from ...data.loaders.row_videos import FIELD
 from ...prompt.build import Prompter
 from ...prompt.by_form import PrompterByForm
 from ...scoring.gathered import GatheredTask, Scored
@@ -54,10 +55,10 @@ def score_rows(
     file = Path(path)
     if not file.is_file():
         raise UsageError(f"there is no file {str(path)!r} with rows to score")
-    _check_columns(file)
+    columns = _check_columns(file)
     catalog, registry = Catalog(catalogs), default_registry()
     told = [("dataset.path", str(file.resolve())), *overrides]
-    card = _scorable(catalog.task(task, told, protocol))
+    card = _scorable(catalog.task(task, told, protocol), columns)
     context = LoadContext()
     gathered = GatheredTask(card)
     reasons, options = _score_all(card, context, catalog, registry, gathered)
@@ -68,28 +69,43 @@ def score_rows(
     return _framed(card, result, reasons, notes, rows)
 
 
-def _check_columns(file: Path) -> None:
-    """Refuse a file of which no row could be scored, before what it lacks is said in the words of a run."""
+def _check_columns(file: Path) -> set[str]:
+    """Return the columns of a file; one of which no row could be scored is refused before a run's words say it."""
     first = next((row for _, row in read_rows(file)), None)
     if first is None:
         raise DataError(f"{file.name} has no rows to score")
     if not set(REPLY_COLUMNS) & set(first):
         needed = f"replies stand in a column {' or '.join(REPLY_COLUMNS)}"
         raise DataError(f"{file.name} has no column of replies (it has {', '.join(map(str, first))}); {needed}")
+    return set(map(str, first))
 
 
-def _scorable(task: Task) -> Task:
+def _scorable(task: Task, columns: Collection[str]) -> Task:
     """Return the task as one of rows that have replies and need no question."""
     check_fallback(task.fallback, f"task {task.name!r}")
-    if task.dataset["loader"] != "card":
+    of_table = task.dataset["loader"] == "table" and bool(task.protocol)
+    if task.dataset["loader"] != "card" and not of_table:
         raise UsageError(f"task {task.name!r} is no card of a published benchmark: rows are scored by --formulation")
+    rows = _without_videos(task.dataset, columns) if of_table else task.dataset
+    unasked = [] if of_table and "question" in rows.get("columns", {}) else [UNASKED]
     dataset = {
-        **task.dataset,
+        **rows,
         "any_shape": True,
-        "rows": [UNASKED, *task.dataset.get("rows", ())],
+        "rows": [*unasked, *task.dataset.get("rows", ())],
         "not_pictures": (*task.dataset.get("not_pictures", ()), *REPLY_COLUMNS),
     }
-    return msgspec.structs.replace(task, dataset=dataset)
+    groups = tuple(tag for tag in task.group_by if tag in columns) if of_table else task.group_by
+    return msgspec.structs.replace(task, dataset=dataset, group_by=groups)
+
+
+def _without_videos(dataset: Mapping[str, Any], columns: Collection[str]) -> dict[str, Any]:
+    """Return where a video card's rows lie, without what the file need not have: videos, and columns of other names."""
+    named = {key: column for key, column in (dataset.get("columns") or {}).items() if column in columns}
+    places = {key: value for key, value in dataset.items() if key not in ("table_tag", "table_roots", "columns")}
+    lacking = [
+        key for key in ("video", "subtitles") if not set(FIELD.findall(str(places.get(key, "")))) <= set(columns)
+    ]
+    return {key: value for key, value in places.items() if key not in lacking} | ({"columns": named} if named else {})
 
 
 def _score_all(

@@ -7,16 +7,17 @@ import json
 import math
 import re
 import string
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...core.errors import DataError
+from ..loaders.row_options import OPTION_MARK
 from .damage_counts import EXCEL_CELL, Damage
 from .failure_marks import failure_in
 from .foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share, short_tags
 from .foreign_source import ForeignSource, Record
-from .gold import settle_gold
+from .gold import as_list, lettered, settle_gold
 from .peer_cards import peer_card, split_name
 
 HARNESS = "vlmevalkit"
@@ -48,6 +49,7 @@ _NO_TAGS = frozenset(
         "extra_records",
         "options",
         "choices",
+        "candidates",
     )
 ) | frozenset(string.ascii_uppercase)
 
@@ -90,8 +92,8 @@ def _rows(
 
 def _row(row: Record, verdicts: Mapping[str, _Verdict], circular: bool, damage: Damage, in_sheet: bool) -> ForeignRow:
     name = plain_id(row["index"])
-    options = {letter: str(row[letter]) for letter in string.ascii_uppercase if not is_nothing(row.get(letter))}
-    gold = settle_gold(options, row.get("answer"), name, damage)
+    options, answer = _options(row)
+    gold = settle_gold(options, answer, name, damage)
     reply, failure, read = read_cell(row.get("prediction"), name, damage, in_sheet=in_sheet)
     verdict = verdicts.get(name) or _own_verdict(row)
     return ForeignRow(
@@ -110,6 +112,33 @@ def _row(row: Record, verdicts: Mapping[str, _Verdict], circular: bool, damage: 
         read_answer=verdict.read,
         verdict=verdict.value,
     )
+
+
+def _options(row: Record) -> tuple[dict[str, str], Any]:
+    """Return the options by letter and the right answer: in columns A, B …, or, of videos, in a list `candidates`."""
+    options = {letter: str(row[letter]) for letter in string.ascii_uppercase if not is_nothing(row.get(letter))}
+    listed = as_list(row.get("candidates"))
+    if options or not isinstance(listed, list) or not listed:
+        return options, row.get("answer")
+    texts = [str(text) for text in listed]
+    bare = _unlettered(texts)
+    answer = _numbered_answer(row)
+    return lettered(bare), dict(zip(texts, bare, strict=True)).get(str(answer), answer)
+
+
+def _unlettered(texts: Sequence[str]) -> list[str]:
+    """Return options without the letters they begin with, if each begins with its own."""
+    found = [OPTION_MARK.match(text) for text in texts]
+    own = [match[1].upper() if match else "" for match in found] == list(string.ascii_uppercase[: len(texts)])
+    return [text[match.end() :].strip() if own and match else text for text, match in zip(texts, found, strict=True)]
+
+
+def _numbered_answer(row: Record) -> Any:
+    """Return the right answer; LongVideoBench's is a number from 0, in a column of its own."""
+    place = str(row.get("correct_choice"))
+    if not is_nothing(row.get("answer")) or not place.isdecimal():
+        return row.get("answer")
+    return dict(enumerate(string.ascii_uppercase)).get(int(place))
 
 
 def read_cell(value: Any, name: str, damage: Damage, *, in_sheet: bool) -> tuple[str | None, str | None, str | None]:

@@ -27,7 +27,7 @@ from .row_markers import AS_TEXTS, RowOptions, read_row_options, settle_markers
 from .row_options import marked_answer, options_in_text, parse_list, parse_literal, repeated
 from .row_pictures import Pictures, looks_like_pictures
 from .row_source import TableSource
-from .row_videos import RowVideos
+from .row_videos import RowVideos, told_of_videos
 
 SEARCHED_ROWS = 1_000
 """A column named by the user must be in one of so many first rows."""
@@ -150,8 +150,9 @@ class RowReader:
         answers = self._answers(answer, options, keyed, where, stated)
         videos = self.videos.of_places(row, places, where)
         names = tuple([Path(video.ref).name for video in videos])
+        told = told_of_videos(row, videos, question, options) if videos else ()
         sample = Sample(
-            id=self._identity(row, places, names, where),
+            id=self._identity(row, places, (*names, *told), where),
             dataset=self.task.name,
             form=self._form(options, answers, stated, where),
             question=question,

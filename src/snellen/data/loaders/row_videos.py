@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +122,13 @@ class RowVideos:
         if not 0 <= number < 1e7:
             raise DataError(f"{where}: {name} {cell!r} is not a number of seconds from 0")
         return number
+
+
+def told_of_videos(row: Row, videos: Sequence[Video], question: str, options: Sequence[str]) -> tuple[Any, ...]:
+    """Return what tells rows without an id apart that ask several things about one video, in columns of other names."""
+    told: list[Any] = [] if "question" in row else [question]
+    told += [] if "options" in row else list(options)
+    return (*told, *((video.start, video.end) for video in videos if video.start is not None or video.end is not None))
 
 
 def _fill(template: str, row: Mapping[str, Any], where: str) -> str:

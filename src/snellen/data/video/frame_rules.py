@@ -64,6 +64,12 @@ def vlmevalkit_fps(reel: Reel, rule: FrameRule) -> list[int]:
     return [int(i * step) for i in range(wanted)]
 
 
+def mvbench(reel: Reel, rule: FrameRule) -> list[int]:
+    """MVBench's and MLVU's own: int(s/2 + round(s·i)) with s = (N−1)/n, halves rounded to even; repeats where n > N."""
+    part = (len(reel.pts) - 1) / whole(rule)
+    return [int(part / 2 + round(part * i)) for i in range(whole(rule))]
+
+
 def qwen(reel: Reel, rule: FrameRule) -> list[int]:
     """Qwen-VL's own: N/F·f frames within min (4) and max (768), made even, from first to last, rounded."""
     frames = len(reel.pts)
@@ -134,6 +140,7 @@ RULES: dict[str, Callable[[Reel, FrameRule], list[int]]] = {
     "linspace": linspace,
     "vlmevalkit": vlmevalkit,
     "vlmevalkit-fps": vlmevalkit_fps,
+    "mvbench": mvbench,
     "qwen": qwen,
     "llava": llava,
     "fps": per_second,
@@ -144,7 +151,7 @@ RULES: dict[str, Callable[[Reel, FrameRule], list[int]]] = {
     "times": at_times,
     "all": every_frame,
 }
-BY_COUNT = ("uniform", "linspace", "vlmevalkit")
+BY_COUNT = ("uniform", "linspace", "vlmevalkit", "mvbench")
 BY_RATE = ("fps", "qwen", "llava", "vlmevalkit-fps")
 UNNUMBERED = ("keyframes", "scenes", "all")
 OPTIONS = {"min": "least", "max": "most", "per": "per", "patch": "patch"}

@@ -143,7 +143,7 @@ def _by_words(options: OptionSet, reply: Reply) -> Mention | None:
     said = [(_stem(match.group()), match.end()) for match in _WORD.finditer(sentence)]
     turns = _turns_in(sentence)
     wanted = [_content(text) for text in options.texts.plain]
-    shared = set(wanted[0]).intersection(*wanted[1:])
+    shared: set[str] = set(*wanted[:1]).intersection(*wanted[1:])
     for find in (_in_order, _anyhow):
         tellable = [i for i in _told_by_words(wanted, sorted if find is _anyhow else list) if turns <= set(wanted[i])]
         for spared in (set[str](), shared):

@@ -14,6 +14,7 @@ from ...data.video.av_child import VideoError, sniff
 from ..pages.gallery import Shown
 from ..web.shelf import OpenRun
 from ..web.shell import trial_address
+from .caption_track import subtitle_spans
 from .stage import PICTURES, pictures_of
 
 PLAYED = {"mp4": "video/mp4", "matroska": "video/webm"}
@@ -81,7 +82,7 @@ def time_line(record: Mapping[str, Any], needle: Sequence[float] | None, picture
         band = {"x": x(needle[0]), "width": max(2.0, x(needle[1]) - x(needle[0]))}
         words = tag("title", f"The answer is shown from {needle[0]:.2f} s to {needle[1]:.2f} s")
         parts.append(tag("rect", words, y=LINE_Y - 16, height=32, class_="needle", **band))
-    for start, end, text in _spans(record):
+    for start, end, text in subtitle_spans(record):
         said = tag("title", f"{start:.1f} s: {shorten(text, 120)}")
         parts.append(
             tag("rect", said, x=x(start), y=LINE_Y + 10, width=max(1.0, x(end) - x(start)), height=5, class_="said")
@@ -101,8 +102,11 @@ def time_line(record: Mapping[str, Any], needle: Sequence[float] | None, picture
 def _player(run: OpenRun, shown: Shown, number: int, record: Mapping[str, Any]) -> Html | None:
     if playable(record) is None:
         return None
-    source = trial_address(run, shown.prediction.key, "video", n=number)
-    return tag("video", src=source, controls=True, preload="metadata", muted=True, aria_label=describe_video(record))
+    source, words = (trial_address(run, shown.prediction.key, kind, n=number) for kind in ("video", "captions"))
+    label = describe_video(record)
+    told = tag("track", src=words, kind="captions", srclang="und", label="as the model was shown them", default=True)
+    track = [told] if subtitle_spans(record) else []
+    return tag("video", *track, src=source, controls=True, preload="metadata", muted=True, aria_label=label)
 
 
 def _needle(shown: Shown) -> Sequence[float] | None:
@@ -110,12 +114,8 @@ def _needle(shown: Shown) -> Sequence[float] | None:
     return span if isinstance(span, list) and len(span) == 2 else None
 
 
-def _spans(record: Mapping[str, Any]) -> list[tuple[float, float, str]]:
-    return [(float(start), float(end), str(text)) for start, end, text in record.get("subtitles") or []]
-
-
 def _subtitles(record: Mapping[str, Any]) -> Iterator[Html]:
-    spans = _spans(record)
+    spans = subtitle_spans(record)
     if spans:
         lines = [tag("li", f"{start:.1f} s: {shorten(text, 300)}") for start, _, text in spans[:200]]
         yield tag("details", tag("summary", f"{plural(len(spans), 'subtitle')} shown"), tag("ol", *lines))

@@ -36,6 +36,7 @@ from ..pages.html_document import static
 from ..pages.vega import to_csv
 from ..together.matrix import Comparer, matrix_page
 from ..together.same_sample import sample_page
+from ..trials.caption_track import caption_track
 from ..trials.stage import stored_pictures
 from ..trials.video_line import playable, records_of
 from .again_page import again_page, known_profile
@@ -133,15 +134,26 @@ class Viewer:
 
     def video(self, request: Request) -> Response:
         """The n-th video of a stored trial, if it begins as one; no address ever names a file."""
+        record = self._video_record(request)
+        found = None if record is None else playable(record)
+        if found is None:
+            raise NotFound("there is no such video in this trial")
+        return FileResponse(found[0], media_type=found[1])
+
+    def captions(self, request: Request) -> Response:
+        """The subtitles of the n-th video of a stored trial, as the model was shown them, for the player."""
+        record = self._video_record(request)
+        if record is None:
+            raise NotFound("there is no such video in this trial")
+        return Response(caption_track(record).encode("utf-8", "replace"), media_type="text/vtt; charset=utf-8")
+
+    def _video_record(self, request: Request) -> Mapping[str, Any] | None:
         told = request.query_params
         with self._opened(request) as run:
             records = records_of(_shown(run, told))
         number = told.get("n", "0")
         place = int(number) if number.isdecimal() and len(number) < 6 else -1
-        found = playable(records[place]) if 0 <= place < len(records) else None
-        if found is None:
-            raise NotFound("there is no such video in this trial")
-        return FileResponse(found[0], media_type=found[1])
+        return records[place] if 0 <= place < len(records) else None
 
     def reply(self, request: Request) -> Response:
         """One reply as a text file, however long."""
@@ -263,6 +275,7 @@ def create_app(shelf: Shelf, token: str, *, may_write: bool = False, registry: R
         "/run/{key}/notes": viewer.notes,
         "/run/{key}/label": viewer.label,
         "/run/{key}/video": viewer.video,
+        "/run/{key}/captions": viewer.captions,
         "/run/{key}/figure": viewer.figure,
         "/run/{key}/download": viewer.download,
         "/run/{key}/again": viewer.again,

@@ -10,6 +10,22 @@ from msgspec import Struct
 from ...core.errors import UsageError, did_you_mean
 from ...core.ids import rng
 from ...extract.profiles import parse_aisbench, parse_flageval
+from ..videos.video_letters import (
+    read_before_bracket,
+    read_bracketed,
+    read_egoschema,
+    read_first_word,
+    read_letter_kit,
+    read_longvideobench,
+    read_longvideobench_kit,
+    read_motionbench,
+    read_mvbench_lmms,
+    read_tempcompass,
+    read_video_mme,
+    read_video_mme_kit,
+    read_video_mmmu,
+    read_video_mmmu_kit,
+)
 from .evalscope_rules import read_last_answer
 from .inspect_rules import read_answer_line
 from .lmms_rules import (
@@ -68,6 +84,20 @@ PEER_READERS: Final[Mapping[str, PeerReader]] = {
         PeerReader("evalscope", read_last_answer, source="evalscope 1617436 utils/multi_choices.py"),
         PeerReader("flageval", _flageval, failures="left out", source="FlagEvalMM fef27ec base_evaluator.py"),
         PeerReader("aisbench", _aisbench, source="AISBench first_option_postprocess"),
+        PeerReader("video-mme", read_video_mme, source="Video-MME 4e7566d eval_your_results.py; lmms-eval 0696573"),
+        PeerReader("vlmevalkit-video-mme", read_video_mme_kit, source="VLMEvalKit 21a3ff0 utils/videomme.py"),
+        PeerReader("longvideobench", read_longvideobench, RANDOM, source="lmms-eval 03a5823 longvideobench"),
+        PeerReader("vlmevalkit-longvideobench", read_longvideobench_kit, source="VLMEvalKit 18c22ab"),
+        PeerReader("lvbench", read_bracketed, source="LVBench 1dd4612, MotionBench 8c131ac answer_util.py"),
+        PeerReader("mlvu", read_before_bracket, source="VLMEvalKit 51ba229 utils/mlvu.py, a copy of MLVU's own"),
+        PeerReader("lmms-mvbench", read_mvbench_lmms, source="lmms-eval 1ab9504 mvbench"),
+        PeerReader("lmms-egoschema", read_egoschema, source="lmms-eval 147ad5c egoschema"),
+        PeerReader("tempcompass", read_tempcompass, source="lmms-eval 06f392e, VLMEvalKit 006aa29 tempcompass"),
+        PeerReader("lmms-motionbench", read_motionbench, source="lmms-eval 12a4e4e motionbench"),
+        PeerReader("video-mmmu", read_video_mmmu, source="lmms-eval 00fa502 mmmu_mcq_utils.py"),
+        PeerReader("vlmevalkit-video-mmmu", read_video_mmmu_kit, source="VLMEvalKit 0525862 videommmu.py"),
+        PeerReader("vsi-bench", read_first_word, source="lmms-eval 0ae0b9f vsibench"),
+        PeerReader("vlmevalkit-vsi", read_letter_kit, source="VLMEvalKit 275e28f vsibench.py"),
     )
 }
 

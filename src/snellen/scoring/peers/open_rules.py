@@ -11,6 +11,7 @@ from ..outside.mmmu_open import judge_open
 from ..scorers.vqa import anls, relaxed_accuracy, vqa_accuracy
 from ..scorers.vqa_normalise import normalise_vqa
 from ..typed.document_answer import FORMAT_TAG, document_answer
+from ..videos.video_texts import fits_text, mmmu_after_answer, mra_of_first_word, mra_of_whole
 from .cmmmu_rules import judge_cmmmu, judge_cmmmu_as_run
 from .math_answers import equals_in_maths
 from .text_rules import peer_anls, peer_relaxed
@@ -99,5 +100,11 @@ OPEN_RULES: Mapping[str, OpenRule] = {
     "mra": _mra,
     "cmmmu": judge_cmmmu,
     "cmmmu-as-run": judge_cmmmu_as_run,
+    "mra-first-word": mra_of_first_word,
+    "mra-whole": mra_of_whole,
+    "mmmu-after-answer": mmmu_after_answer,
+    "lmms-mmvu": fits_text,
 }
 """By the name that cards use (`score_options.open`)."""
+EMPTY_FITS = ("lmms-mmvu",)
+"""Rules whose tool counts an empty reply as right."""

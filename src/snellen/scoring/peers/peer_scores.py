@@ -24,8 +24,19 @@ FALLBACK_WORDS: Mapping[str, str] = {
     "wrong": "it counts what it cannot read, and failed calls, as wrong",
     "minus-one": "it counts what it cannot read, and failed calls, as -1 inside the mean",
     "left-out": "it leaves what it cannot read, and failed calls, out of the denominator without saying so",
+    "empty-left-out": (
+        "it leaves empty replies, and failed calls, out of the denominator without saying so, and counts what else it "
+        "cannot read as wrong"
+    ),
+    "failed-minus-one": "it counts what it cannot read as wrong, and failed calls as -1 inside the mean",
+    "by-rule": (
+        "it counts what its rule lets pass (a reply that fits several options, or an empty one) as right, a failed "
+        "call as an empty reply, and what else it cannot read as wrong"
+    ),
 }
 """What a card may say a tool does, in words that end a sentence."""
+TOOL_COUNTS = "tool_counts"
+"""In the detail of a score of ours that is none: what the tool's rule makes of the reply all the same."""
 ScoreTrial = Callable[[Sample, Request, Prediction, Mapping[str, Any]], Sequence[Score]]
 
 
@@ -44,20 +55,28 @@ def score_with_peer(
         own = list(score(sample, request, prediction, options))
         return [*own, *(_as_peer(fallback, one, trial) for one in own)]
     empty = Prediction(prediction.key, text="")
-    return [_as_peer(fallback, one, (sample, request, empty)) for one in score(sample, request, empty, options)]
+    scores = score(sample, request, empty, options)
+    return [_as_peer(fallback, one, (sample, request, empty), failed=True) for one in scores]
 
 
-def _as_peer(fallback: str, own: Score, trial: tuple[Sample, Request, Prediction]) -> Score:
+def _as_peer(fallback: str, own: Score, trial: tuple[Sample, Request, Prediction], *, failed: bool = False) -> Score:
     sample, request, prediction = trial
     metric = f"{own.metric}{PEER}"
     if own.value is not None or own.reason == NO_REFERENCE:
         return structs.replace(own, metric=metric)
-    if fallback == "left-out":
+    if _leaves_out(fallback, prediction):
         return structs.replace(own, metric=metric, value=None, reason="left out by the tool")
-    if fallback == "minus-one":
+    if fallback == "minus-one" or (fallback == "failed-minus-one" and failed):
         return Score(own.key, metric, -1.0, None, "fallback", own.reason)
+    if TOOL_COUNTS in own.detail:
+        return Score(own.key, metric, float(own.detail[TOOL_COUNTS]), None, own.rule, own.reason)
     drawn = _drawn(fallback, own, request, prediction)
     return Score(own.key, metric, float(drawn in sample.answers) if drawn else 0.0, drawn, "fallback", own.reason)
+
+
+def _leaves_out(fallback: str, prediction: Prediction) -> bool:
+    empty = not (prediction.text or "").strip()
+    return fallback == "left-out" or (fallback == "empty-left-out" and empty)
 
 
 def _drawn(fallback: str, own: Score, request: Request, prediction: Prediction) -> str | None:

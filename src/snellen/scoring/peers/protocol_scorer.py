@@ -1,7 +1,7 @@
 """The scorer `peer`: each reply read by the reader, and judged by the rule, that the card's protocol names.
 
-A card says which in `score_options`: `reader` for options (a name of `CHOICE_READERS`), `open` for texts and numbers
-(of `OPEN_RULES`), `yesno` (of `YESNO_READERS`), and the name of the metric.
+A card says which in `score_options`: `reader` for options (a name of `CHOICE_READERS` or `FITTING`), `open` for texts
+and numbers (of `OPEN_RULES`), `yesno` (of `YESNO_READERS`), and the name of the metric.
 """
 
 from __future__ import annotations
@@ -12,15 +12,17 @@ from typing import Any
 from msgspec import Struct
 
 from ...core.errors import ConfigError, not_among
-from ...core.types import OFFERED, Form, Prediction, Request, Sample, Score
-from ...extract.extraction import EMPTY, NOT_OFFERED, TRUNCATED, UNPARSED
+from ...core.types import OFFERED, Form, Prediction, Request, Sample, Score, TrialKey
+from ...extract.extraction import AMBIGUOUS, EMPTY, NOT_OFFERED, TRUNCATED, UNPARSED
 from ...extract.mark_patterns import derive_marks
 from ..scorers.option_choice import score as score_own_choice
 from ..scorers.option_choice import score_yesno as score_own_yesno
 from ..scorers.replies import answer_text
 from ..scorers.text_match import NO_REFERENCE
+from ..videos.video_letters import FITTING
 from .choice_readers import CHOICE_READERS
-from .open_rules import OPEN_RULES
+from .open_rules import EMPTY_FITS, OPEN_RULES
+from .peer_scores import TOOL_COUNTS
 from .yesno_rules import YESNO_READERS
 
 OWN = "snellen"
@@ -54,10 +56,14 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
 def _chosen(sample: Sample, request: Request, prediction: Prediction, text: str, told: PeerOptions) -> Score:
     if told.reader == OWN:
         return _renamed(score_own_choice(sample, request, prediction, {}), told)
-    if told.reader not in CHOICE_READERS:
-        raise ConfigError(f"score_options.reader {not_among(told.reader, [OWN, *CHOICE_READERS], ' is unknown')}")
     shown = request.shown or sample.options
     offered = dict(zip(request.marks or derive_marks(len(shown)), shown, strict=True))
+    if told.reader in FITTING:
+        fits = [offered[mark] for mark in FITTING[told.reader](text, offered)]
+        return _fitting(sample, request.key, fits, _why(text, prediction, _unchosen(fits)), told)
+    if told.reader not in CHOICE_READERS:
+        known = [OWN, *CHOICE_READERS, *FITTING]
+        raise ConfigError(f"score_options.reader {not_among(told.reader, known, ' is unknown')}")
     mark = CHOICE_READERS[told.reader](text, offered) if text else None
     if mark is None:
         return Score(request.key, told.metric, None, rule=told.reader, reason=_why(text, prediction, UNPARSED))
@@ -65,6 +71,18 @@ def _chosen(sample: Sample, request: Request, prediction: Prediction, text: str,
         return Score(request.key, told.metric, 0.0, None, told.reader, NOT_OFFERED, {"read": mark})
     right = offered[mark] in sample.answers
     return Score(request.key, told.metric, float(right), offered[mark], told.reader)
+
+
+def _unchosen(fits: Sequence[str]) -> str:
+    return AMBIGUOUS if fits else UNPARSED
+
+
+def _fitting(sample: Sample, key: TrialKey, fits: Sequence[str], why: str, told: PeerOptions) -> Score:
+    """Score a reply that fits one option; one that fits several chose none, whatever the tool makes of it."""
+    if len(fits) == 1 and why != EMPTY:
+        return Score(key, told.metric, float(fits[0] in sample.answers), fits[0], told.reader)
+    counted = {TOOL_COUNTS: float(any(option in sample.answers for option in fits))}
+    return Score(key, told.metric, None, None, told.reader, why, counted)
 
 
 def _yes_or_no(sample: Sample, request: Request, prediction: Prediction, text: str, told: PeerOptions) -> Score:
@@ -85,7 +103,8 @@ def _judged(sample: Sample, request: Request, prediction: Prediction, text: str,
         raise ConfigError(f"score_options.open {not_among(told.open, sorted(OPEN_RULES), ' is unknown')}")
     value = OPEN_RULES[told.open](text, sample) if text else None
     if value is None:
-        return Score(request.key, told.metric, None, rule=told.open, reason=_why(text, prediction, UNPARSED))
+        counted = {TOOL_COUNTS: 1.0} if not text and told.open in EMPTY_FITS else {}
+        return Score(request.key, told.metric, None, None, told.open, _why(text, prediction, UNPARSED), counted)
     return Score(request.key, told.metric, float(value), text, told.open)
 
 

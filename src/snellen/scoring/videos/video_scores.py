@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ...core.errors import ConfigError, not_among
 from ...core.types import OFFERED, Form, Prediction, Request, Sample, Score
 from ...extract.extraction import AMBIGUOUS
 from ...extract.other_kinds import extract_number
 from ..scorers import by_form
 from ..scorers.text_match import NO_REFERENCE
+from .video_times import read_span_lmms
 
 TOLERANCES = tuple(0.5 + 0.05 * step for step in range(10))
 """Thresholds of mean relative accuracy, 0.50 to 0.95 (VSI-Bench)."""
 OVERLAPS = (0.3, 0.5, 0.7)
+OWN_TIMES = "snellen"
 CLOCK = re.compile(r"\b(?:(\d{1,2}):)?(\d{1,2}):(\d{2}(?:\.\d+)?)\b")
 NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?")
 THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -48,13 +51,20 @@ def score_span(sample: Sample, request: Request, prediction: Prediction, options
     wanted = read_span(" ".join(sample.answers))
     if wanted is None:
         return [Score(request.key, name, None, None, None, NO_REFERENCE) for name in names]
-    found = read_span(THINKING.sub(" ", prediction.text or ""))
+    read = _span_reader(str(options.get("times") or OWN_TIMES))
+    found = read(THINKING.sub(" ", prediction.text or ""))
     if found is None:
         return [Score(request.key, name, None, reason="not exactly two times") for name in names]
     overlap = span_overlap(found, wanted)
     values = [overlap, *(float(overlap >= level) for level in OVERLAPS)]
-    read = f"{found[0]:g} - {found[1]:g}"
-    return [Score(request.key, name, value, read, "two times") for name, value in zip(names, values, strict=True)]
+    said = f"{found[0]:g} - {found[1]:g}"
+    return [Score(request.key, name, value, said, "two times") for name, value in zip(names, values, strict=True)]
+
+
+def _span_reader(name: str) -> Callable[[str], tuple[float, float] | None]:
+    if name not in SPAN_READERS:
+        raise ConfigError(f"score_options.times {not_among(name, SPAN_READERS, ' is unknown')}")
+    return SPAN_READERS[name]
 
 
 def read_span(text: str) -> tuple[float, float] | None:
@@ -70,3 +80,10 @@ def span_overlap(first: tuple[float, float], second: tuple[float, float]) -> flo
     inside = max(0.0, min(first[1], second[1]) - max(first[0], second[0]))
     union = max(first[1], second[1]) - min(first[0], second[0])
     return inside / union if union > 0 else float(first == second)
+
+
+SPAN_READERS: Mapping[str, Callable[[str], tuple[float, float] | None]] = {
+    OWN_TIMES: read_span,
+    "lmms-eval": read_span_lmms,
+}
+"""Who reads the two times of a reply, by the name that cards use (`score_options.times`)."""
