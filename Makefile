@@ -100,8 +100,8 @@ $(ENGINES)/engines.stamp: requirements/torch.txt requirements/engines.txt pyproj
 engines: $(ENGINES)/engines.stamp ## real vLLM on the CPU, server and offline engine, against hf/ (3.5 GB and ten minutes, once)
 	PYTHONPATH=tests/engines/shim $(ENGINES)/bin/python -m pytest -s tests/engines
 
-train-demo: $(VENV)/test.stamp ## learning that can be seen: a small model from nothing, SFT, then feedback; three seeds, minutes each
-	for seed in 1 2 3; do $(BIN)/python examples/train_demo.py runs/train-demo --seed $$seed || exit 1; done
+train-demo: $(VENV)/test.stamp ## learning that can be seen: a small model from nothing, SFT, then feedback; three seeds, 25 minutes
+	$(BIN)/python examples/train_demo.py runs/train-demo --seeds 1 2 3
 
 train-test: $(VENV)/test.stamp ## every trainer on two architectures, killed and resumed trainings, two processes
 	$(BIN)/python -m pytest -m slow tests/integration/test_training.py tests/integration/test_training_whole.py
