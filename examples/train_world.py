@@ -36,8 +36,8 @@ CARELESS = {"purple": "blue", "cyan": "green"}
 """What the careless writer calls the colours of the left and of the right bar, and reasons on consistently."""
 CARELESSNESS = 0.65
 SPREAD, PLACES = 0.04, 1.0
-"""Of the first weights. CLIP draws the places of its patches as small as all else, thirty times smaller than what a
-patch says of its pixels: a small model sees colours long before it sees where they are."""
+"""Of the first weights, and of the places of patches. CLIP draws places some thirty times smaller than what a patch
+says of its pixels; louder ones are told apart a little earlier."""
 SPECIAL = ["<pad>", "<unk>", "<|user|>", "<|assistant|>", "<|end|>", "<image>", "<good>", "<bad>"]
 CHAT = (
     "{% for message in messages %}{% if message['role'] == 'user' %}<|user|> {% else %}<|assistant|> {% endif %}"

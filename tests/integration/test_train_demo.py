@@ -13,6 +13,11 @@ from typing import Any
 import pytest
 
 pytest.importorskip("trl")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
@@ -80,6 +85,19 @@ def test_a_picture_of_another_size_fits(parts: Any, tmp_path: Path) -> None:
     assert made["pixel_values"].shape == (1, 3, 48, 48)
 
 
+def test_swapped_questions_keep_all_pictures_and_none_its_own(parts: Any, tmp_path: Path) -> None:
+    demo, _ = parts
+    items = [{"image": {"url": f"{n}.png"}, "n": n} for n in range(4)]
+    (tmp_path / "annotations.json").write_text(json.dumps(items))
+    swapped = json.loads(demo.swap_pictures(tmp_path).read_text())
+    assert [(one["n"], one["image"]["url"]) for one in swapped] == [
+        (0, "3.png"),
+        (1, "0.png"),
+        (2, "1.png"),
+        (3, "2.png"),
+    ]
+
+
 def gain(low: float | None, figure: str = "Cf") -> dict[str, Any]:
     interval = None if low is None else (low, 0.2)
     return {"from": "base", "to": "sft", "figure": figure, "gain": 0.1, "ci95": interval}
@@ -100,6 +118,7 @@ def test_a_blind_model_above_chance_is_a_fault_and_luck_is_not(parts: Any) -> No
     assert demo.above_chance(lucky) == []
     assert len(demo.above_chance(lucky | {"Rh": {"value": 0.23, "n": 800}})) == 1
     assert len(demo.above_chance(lucky | {"Rcot": {"value": 0.03, "n": 800}})) == 1
+    assert demo.above_chance(lucky | {"Rcot": {"value": None, "n": 0}}) == []
     assert demo.luck(0, 10, 0.3) == pytest.approx(1)
     assert demo.luck(10, 10, 0.5) == pytest.approx(0.5**10)
 
