@@ -108,12 +108,12 @@ def write_recipes(folder: Path, seed: int, small: bool) -> None:
 
 
 def measure(folder: Path, name: str, model: str, *more: str) -> dict[str, Any]:
-    """Measure a model on the held-out pictures with `snellen run`, and return CURE's figures."""
+    """Measure a model on the held-out pictures with `snellen run`; return CURE's figures, what is not read wrong."""
     out = folder / "measured" / name
     arguments = ["-o", out, "--model-arg", "batch_size=128", "--no-cache", "--quiet", *more]
     seconds = command("run", folder / "held-out" / "task.toml", "--model", f"hf/{folder / model}", *arguments)
     metrics = json.loads((out / "results.json").read_text())["tasks"]["shapes"]["metrics"]
-    return {"seconds": seconds, **{figure: metrics[figure] for figure in FIGURES}}
+    return {"seconds": seconds, **{figure: metrics[f"{figure}_strict"] for figure in FIGURES}}
 
 
 def show(name: str, measured: dict[str, Any]) -> str:
@@ -147,7 +147,7 @@ def luck(hits: int, count: int, chance: float) -> float:
 
 
 def above_chance(blind: dict[str, Any]) -> list[str]:
-    """Return which figures of a model that does not see its picture are better than guessing; none if none is read."""
+    """Return which figures of a model that does not see its picture are better than guessing."""
     found = []
     for figure, chance in CHANCE.items():
         value, count = blind[figure]["value"], blind[figure]["n"]
