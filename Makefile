@@ -104,7 +104,7 @@ train-demo: $(VENV)/test.stamp ## learning that can be seen: a small model from 
 	$(BIN)/python examples/train_demo.py runs/train-demo --seeds 1 2 3
 
 train-test: $(VENV)/test.stamp ## every trainer on two architectures, killed and resumed trainings, two processes
-	$(BIN)/python -m pytest -m slow tests/integration/test_training.py tests/integration/test_training_whole.py
+	$(BIN)/python -m pytest -m slow tests/integration/test_training.py tests/integration/test_training_whole.py tests/integration/test_train_demo.py
 
 ray: $(VENV)/test.stamp ## three Ray nodes in this machine: 2,000 trials each on a checkpoint and a server, 20 replicas, 2 nodes and the driver killed
 	$(BIN)/python -m pytest -s tests/ray

@@ -88,7 +88,7 @@ def recipe(model: str, output: str, seed: int, data: list[str], training: dict[s
 
 
 def write_recipes(folder: Path, seed: int, small: bool) -> None:
-    cut = {"steps": 4} if small else {}
+    cut = {"steps": 4, "log_steps": 1} if small else {}
     base = {"epochs": 1, "learning_rate": 1e-3, "warmup_steps": 50, "weight_decay": 0.01, **cut}
     sft = {"epochs": 3, "learning_rate": 5e-4, "warmup_steps": 30, "weight_decay": 0.01, **cut}
     dpo = {"trainer": "dpo", "epochs": 3, "learning_rate": 1e-4, **cut}

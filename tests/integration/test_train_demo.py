@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from snellen.store.reader import RunReader
+
 pytest.importorskip("trl")
 pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning"),
@@ -131,3 +133,5 @@ def test_all_stages_run_and_are_measured_in_batches(tmp_path: Path) -> None:
     figures = json.loads((tmp_path / "seed-1" / "figures.json").read_text())
     assert all(figures[stage]["losses"] for stage in ("base", "sft", "feedback"))
     assert {one["figure"] for one in figures["gains"]} == {"Ro", "Cf"}
+    with RunReader(tmp_path / "seed-1" / "measured" / "base") as reader:
+        assert not any("batch" in prediction.detail for _, _, prediction, _ in reader.trials("shapes"))
