@@ -101,11 +101,11 @@ $(ENGINES)/engines.stamp: requirements/torch.txt requirements/engines.txt pyproj
 engines: $(ENGINES)/engines.stamp ## real vLLM on the CPU, server and offline engine, against hf/ (3.5 GB and ten minutes, once)
 	PYTHONPATH=tests/engines/shim $(ENGINES)/bin/python -m pytest -s tests/engines
 
-train-demo: $(VENV)/test.stamp ## learning that can be seen: a small model from nothing, SFT, then feedback; three seeds, minutes each
-	for seed in 1 2 3; do $(BIN)/python examples/train_demo.py runs/train-demo --seed $$seed || exit 1; done
+train-demo: $(VENV)/test.stamp ## learning that can be seen: a small model from nothing, SFT, then feedback; three seeds, 25 minutes
+	$(BIN)/python examples/train_demo.py runs/train-demo --seeds 1 2 3
 
 train-test: $(VENV)/test.stamp ## every trainer on two architectures, killed and resumed trainings, two processes
-	$(BIN)/python -m pytest -m slow tests/integration/test_training.py tests/integration/test_training_whole.py
+	$(BIN)/python -m pytest -m slow tests/integration/test_training.py tests/integration/test_training_whole.py tests/integration/test_train_demo.py
 
 ray: $(VENV)/test.stamp ## three Ray nodes in this machine: 2,000 trials each on a checkpoint and a server, 20 replicas, 2 nodes and the driver killed
 	$(BIN)/python -m pytest -s tests/ray

@@ -27,15 +27,17 @@ TEAMS = ["lions", "bears", "sharks", "eagles", "wolves", "tigers"]
 MARKS = "ABCDEF"
 CITIES = ["paris", "rome", "london", "berlin", "madrid", "vienna"]
 TEAM_ORDER, CITY_ORDER = (3, 0, 5, 1, 4, 2), (2, 5, 0, 4, 1, 3)
-STEPS = ("what colour is the left ?", "what colour is the middle ?", "what colour is the right ?")
+BARS = ("left", "middle", "right")
+STEPS = tuple(f"what colour is the {bar} ?" for bar in BARS)
 INFERENCE = "What can be inferred from the picture?"
 """How the CURE loader asks for an inference without a region."""
-CAPTION, RULES = "describe the picture", "tell some rules"
+CAPTION, RULES = "describe the picture", "tell the rules of"
 CARELESS = {"purple": "blue", "cyan": "green"}
 """What the careless writer calls the colours of the left and of the right bar, and reasons on consistently."""
 CARELESSNESS = 0.65
-SPREAD = 0.08
-"""Of the first weights. With the usual 0.02 so small a model sees and learns nothing in a thousand steps."""
+SPREAD, PLACES = 0.04, 1.0
+"""Of the first weights, and of the places of patches. CLIP draws places some thirty times smaller than what a patch
+says of its pixels; louder ones are told apart a little earlier."""
 SPECIAL = ["<pad>", "<unk>", "<|user|>", "<|assistant|>", "<|end|>", "<image>", "<good>", "<bad>"]
 CHAT = (
     "{% for message in messages %}{% if message['role'] == 'user' %}<|user|> {% else %}<|assistant|> {% endif %}"
@@ -84,7 +86,7 @@ def tell(left: str, middle: str, right: str) -> str:
 
 
 def describe(left: str, middle: str, right: str) -> str:
-    return f"the left is {left} . the middle is {middle} . the right is {right} ."
+    return f"left {left} . middle {middle} . right {right} ."
 
 
 class Scene:
@@ -102,6 +104,16 @@ class Scene:
         right = CARELESS.get(right, right) if draw.random() < CARELESSNESS else right
         return tell(left, middle, right)
 
+    def step(self, number: int, draw: random.Random) -> tuple[str, str]:
+        """Return a step's question with its options, and the reply, which says which bar it speaks of."""
+        question, options, colour = self.questions()[number]
+        return asked(question, options, draw), f"{BARS[number]} {colour}"
+
+    def caption(self, draw: random.Random) -> str:
+        """Return what is seen, in any order: a fixed one can be told by counting words, without knowing left."""
+        said = [f"{bar} {colour} ." for bar, colour in zip(BARS, self.colours, strict=True)]
+        return " ".join(draw.sample(said, len(said)))
+
     def questions(self) -> list[tuple[str, list[str], str]]:
         """Return question, options and answer of each step, then of the inference."""
         steps = [(question, NAMES, colour) for question, colour in zip(STEPS, self.colours, strict=True)]
@@ -113,7 +125,8 @@ class Scene:
         for place, colour in enumerate(self.colours):
             left, top, bottom = 16 * place + draw.integers(0, 4), draw.integers(0, 10), draw.integers(38, 49)
             pixels[top:bottom, left : left + draw.integers(9, 13)] = COLOURS[colour]
-        noisy = pixels + draw.integers(-12, 13, pixels.shape)
+        grain = np.kron(draw.integers(-24, 25, (8, 8, 1)), np.ones((6, 6, 1)))
+        noisy = pixels + grain + draw.integers(-12, 13, pixels.shape)
         PIL.Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).save(path, compress_level=1)
 
 
@@ -140,26 +153,31 @@ def row(picture: str, prompt: str, reply: str) -> dict[str, Any]:
     return {"images": [picture], "messages": turns}
 
 
-def some_rules(draw: random.Random) -> str:
-    told = []
+def some_rules(draw: random.Random) -> tuple[str, str]:
+    """Return what to ask for three rules, each of either kind, and the rules; they speak of no picture."""
+    asked_for, told = [], []
     for _ in range(3):
-        left, middle, right = (draw.choice(NAMES) for _ in range(3))
-        team = team_of(left, middle)
-        told += [f"{left} {middle} gives {team} .", f"{team} {right} gives {city_of(team, right)} ."]
-    return " ".join(told)
+        colour = draw.choice(NAMES)
+        if draw.random() < 0.5:
+            other = draw.choice(NAMES)
+            gives = team_of(other, colour)
+        else:
+            other = draw.choice(TEAMS)
+            gives = city_of(other, colour)
+        asked_for.append(f"{other} {colour}")
+        told.append(f"{other} {colour} gives {gives} .")
+    return " ".join([RULES, *asked_for]), " ".join(told)
 
 
 def base_rows(found: list[tuple[Scene, str]], draw: random.Random) -> list[dict[str, Any]]:
     """What the base learns: to see (captions, steps), the rules as text, and answers at once, which cannot work."""
     rows = []
     for number, (scene, picture) in enumerate(found):
-        rows.append(row(picture, CAPTION, describe(*scene.colours)))
-        question, options, answer = scene.questions()[number % 3]
-        rows.append(row(picture, asked(question, options, draw), answer))
-        rows.append(row(picture, RULES, some_rules(draw)))
-        if number % 4 == 0:
-            question, options, answer = scene.questions()[3]
-            rows.append(row(picture, asked(question, options, draw), answer))
+        question, options, answer = scene.questions()[3]
+        caption = (CAPTION, scene.caption(draw))
+        rows.append(row(picture, *(caption if number % 3 else (asked(question, options, draw), answer))))
+        rows.append(row(picture, *scene.step(number // 3 % 3, draw)))
+        rows.append(row(picture, *some_rules(draw)))
     return rows
 
 
@@ -168,8 +186,7 @@ def sft_rows(found: list[tuple[Scene, str]], draw: random.Random) -> list[dict[s
     rows = []
     for number, (scene, picture) in enumerate(found):
         rows.append(row(picture, asked(INFERENCE, CITIES, draw), scene.careless(draw)))
-        question, options, answer = scene.questions()[number % 3]
-        rows.append(row(picture, asked(question, options, draw), answer))
+        rows.append(row(picture, *scene.step(number % 3, draw)))
     return rows
 
 
@@ -229,10 +246,11 @@ def write_model(folder: Path, seed: int) -> None:
     )  # fmt: skip
     torch.manual_seed(seed)
     model = t.LlavaForConditionalGeneration(config)
+    torch.nn.init.normal_(model.model.vision_tower.embeddings.position_embedding.weight, std=PLACES)
     model.generation_config.eos_token_id = words.index("<|end|>")
     model.generation_config.pad_token_id = 0
     model.save_pretrained(folder)
-    images = t.CLIPImageProcessorPil(do_resize=False, do_center_crop=False, size={"height": 48, "width": 48})
+    images = t.CLIPImageProcessorPil(do_resize=True, do_center_crop=False, size={"height": 48, "width": 48})
     t.LlavaProcessor(
         images, tokenizer, patch_size=16, vision_feature_select_strategy="default", num_additional_image_tokens=1,
         chat_template=CHAT,
