@@ -137,3 +137,19 @@ def test_what_a_node_lacks_is_said_with_how_to_mend_it() -> None:
     assert "its model is not the driver's" in problems[3]
     assert "no checkpoint" in compare_nodes(here | {"problem": "no checkpoint"}, here)[0]
     assert "pip install 'snellen[ray]'" in explain_failure("ModuleNotFoundError: No module named 'snellen'")
+
+
+def test_what_is_kept_for_later_goes_before_a_full_store_ends_a_run() -> None:
+    ray = FakeRay()
+    put, held = ray.put, INLINE_BYTES + 1
+
+    def one_fits(content: bytes) -> str:
+        if pictures.used_bytes:
+            raise Full("The object store is full")
+        return put(content)
+
+    ray.put = one_fits  # type: ignore[method-assign]
+    pictures = RayPictures(ray)
+    assert pictures.reference(picture("a", held)) == "reference 1"
+    assert pictures.reference(picture("b", held)) == "reference 2"
+    assert pictures.used_bytes == held
