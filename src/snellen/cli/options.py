@@ -76,6 +76,14 @@ REPLICAS = add_options(
         "--ray-address", help="The cluster's head: auto, HOST:PORT.  [default: $RAY_ADDRESS, or this machine]"
     ),
 )
+WORKERS = add_options(
+    click.option("--executor", type=click.Choice(EXECUTORS), default=None, help=EXECUTOR.replace("answers", "works")),
+    click.option("--replicas", type=COUNT, help="Workers, for --executor processes and ray.  [default: 1]"),
+    click.option(
+        "--ray-address", help="The cluster's head: auto, HOST:PORT.  [default: $RAY_ADDRESS, or this machine]"
+    ),
+)
+"""Who does the work of a command that asks no model."""
 NO_CACHE = flag("--no-cache", help="Neither read nor write the response cache.")
 CATALOGS = repeated("--catalog", "catalogs", type=PATH, help="Folder with further cards.")
 ALLOW_OUTSIDE = flag("--allow-outside", help="Send pictures that lie outside the data's folder, too.")

@@ -23,7 +23,7 @@ from .lease_format import Hello, read_outcomes, read_prediction
 from .leases import GIVE_UP_AFTER, LeaseBook, Waiting, home_of
 from .links import Link, ReplicaLost
 from .packing import FileShelf
-from .replica import PATIENCE_S, Patience, Replica
+from .replica_state import PATIENCE_S, Patience, Replica
 from .silence import SilenceWatch
 
 LEASE = 32

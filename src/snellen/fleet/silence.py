@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .leases import LeaseBook, Waiting
-from .replica import Patience, Replica
+from .replica_state import Patience, Replica
 
 
 class Silence(NamedTuple):

@@ -19,7 +19,7 @@ from ...engine.state import RunState
 from ...fleet.driver import Fleet
 from ...fleet.links import Recipe
 from ...fleet.process_link import ProcessLink
-from ...fleet.replica import PATIENCE_S
+from ...fleet.replica_state import PATIENCE_S
 from ...store.writer import RunWriter
 from ..chosen_model import create_model
 from ..plan import registry_for
