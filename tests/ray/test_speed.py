@@ -40,8 +40,10 @@ def get_sleeper(config):
 
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[Nodes]:
-    with ray_nodes(1) as cluster:
-        yield cluster
+    with pytest.MonkeyPatch.context() as patch:  # workers of Ray import the doubles as those of processes do
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]))
+        with ray_nodes(1) as cluster:
+            yield cluster
 
 
 def measured(nodes: Nodes, folder: Path, trials: int, replicas: int, seconds: float) -> tuple[float, float, float]:
