@@ -24,9 +24,9 @@ class Nodes:
         self.address = str(cluster.address)
         self.others: list[Any] = []
 
-    def add(self) -> None:
+    def add(self, **more: Any) -> None:
         """Let one more node join."""
-        self.others.append(self.cluster.add_node(num_cpus=2, object_store_memory=80 * 2**20))
+        self.others.append(self.cluster.add_node(num_cpus=2, object_store_memory=80 * 2**20, **more))
 
     def kill_node(self) -> None:
         """Kill the oldest node that is not the head, with all that runs on it."""
@@ -51,14 +51,19 @@ class Nodes:
 
 
 @contextmanager
-def ray_nodes(count: int, **head_has: float) -> Iterator[Nodes]:
+def ray_nodes(count: int, **head_has: Any) -> Iterator[Nodes]:
     """Start a cluster of so many nodes with two CPUs each, and end it."""
     os.environ.setdefault("RAY_DISABLE_IMPORT_WARNING", "1")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from ray.cluster_utils import Cluster
 
-        head = {"num_cpus": 2, "object_store_memory": 80 * 2**20, "include_dashboard": False, **head_has}
+        head: dict[str, Any] = {
+            "num_cpus": 2,
+            "object_store_memory": 80 * 2**20,
+            "include_dashboard": False,
+            **head_has,
+        }
         cluster = Cluster(initialize_head=True, head_node_args=head)
         nodes = Nodes(cluster)
         try:

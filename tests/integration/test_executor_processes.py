@@ -147,3 +147,12 @@ def test_an_exam_by_replicas_is_the_exam_of_one_process(tmp_path: Path) -> None:
     assert run_command([*command, "-o", tmp_path / "fleet", "--executor", "processes", "--replicas", "2"]) == 0
     found = [json.loads((tmp_path / name / "exam.json").read_text())["tests"] for name in ("alone", "fleet")]
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("given", [["--executor", "ray"], ["--replicas", "2"]])
+def test_perf_says_in_one_line_that_it_measures_from_one_machine(
+    given: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(["perf", "synthetic", "--model", "openai/x", "--base-url", "http://127.0.0.1:1", *given]) == 2
+    (error,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error")]
+    assert f"{given[0]} is not for `snellen perf`: perf measures from one machine" in error

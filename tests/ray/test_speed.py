@@ -12,18 +12,22 @@ from typing import Any
 import pytest
 
 from ray_nodes import Nodes, ray_nodes
+from snellen.api.scale.chore_workers import Workers, open_workers
 from snellen.api.scale.replicas import make_replica_model, open_replicas, policy_for
 from snellen.api.settings import RunSettings
 from snellen.core.clock import SystemClock
 from snellen.core.jobs import Item
 from snellen.core.tasks import Prompt, RunHeader, Task
 from snellen.core.types import Form, Sample
+from snellen.data.chores import Chore
 from snellen.engine.loop import Engine
 from snellen.engine.policy import Policy
+from snellen.fleet.chore_model import map_by_replicas
 from snellen.fleet.driver import Fleet
 from snellen.infer.generate import GENERATE
 from snellen.prompt.build import Prompter
 from snellen.store.writer import RunWriter
+from waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 SLEEPER = """
@@ -36,8 +40,10 @@ def get_sleeper(config):
 
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[Nodes]:
-    with ray_nodes(1) as cluster:
-        yield cluster
+    with pytest.MonkeyPatch.context() as patch:  # workers of Ray import the doubles as those of processes do
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]))
+        with ray_nodes(1) as cluster:
+            yield cluster
 
 
 def measured(nodes: Nodes, folder: Path, trials: int, replicas: int, seconds: float) -> tuple[float, float, float]:
@@ -96,3 +102,34 @@ def test_a_trial_costs_little_cpu(nodes: Nodes, tmp_path: Path) -> None:
     driver_ms, replica_ms = driver / trials * 1000, replicas / trials * 1000
     print(f"\nCPU a trial at leases of 32: driver {driver_ms:.2f} ms, replica {replica_ms:.2f} ms")
     assert driver_ms + replica_ms <= 2.0
+
+
+@pytest.mark.parametrize("executor", ["processes", "ray"])
+def test_two_workers_do_a_chore_nearly_twice_as_fast(nodes: Nodes, executor: str) -> None:
+    taken = {
+        replicas: seconds_of_a_chore(Workers(executor, replicas, address_for(nodes, executor))) for replicas in (1, 2)
+    }
+    ratio = taken[1] / taken[2]
+    print(f"\n100 items that sleep 50 ms, {executor}: one {taken[1]:.1f} s, two {taken[2]:.1f} s, {ratio:.2f} x")
+    assert ratio >= 1.7
+
+
+def address_for(nodes: Nodes, executor: str) -> str | None:
+    return nodes.address if executor == "ray" else None
+
+
+def seconds_of_a_chore(workers: Workers) -> float:
+    """Do a chore that sleeps; count from the moment at which all workers are up."""
+    chore, fleets, begun = Chore("chore_doubles:Sleeper", b"0.05"), [], []
+
+    def opened() -> Fleet:
+        fleets.append(open_workers(workers, chore))
+        return fleets[-1]
+
+    def items() -> Iterator[bytes]:
+        wait_until(lambda: all(replica.link for replica in fleets[0].replicas), "all workers are up")
+        begun.append(time.perf_counter())
+        yield from (str(number).encode() for number in range(100))
+
+    assert list(map_by_replicas(opened, items())) == [2 * str(number).encode() for number in range(100)]
+    return time.perf_counter() - begun[0]

@@ -386,6 +386,6 @@ _NOT_IN_NAME = {
     *("same_model", "deadline_s", "allow_outside", "strip_metadata", "rate"),
     *("price", "max_cost", "yes", "log"),
     *("constrain", "prompt_cache", "batch", "batch_leave", "batch_rest", "batch_lines", "batch_poll_s"),
-    *("executor", "replicas", "gpus_per_replica", "ray_address"),
+    *("executor", "replicas", "gpus_per_replica", "replica_patience_s", "ray_address"),
 }
 """Settings that change where things are or how they are asked, not what is measured."""

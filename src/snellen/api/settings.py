@@ -124,6 +124,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     replicas: int | None = None
     """Copies of the model, for `processes` and `ray`; None is one."""
     gpus_per_replica: float = 0.0
+    replica_patience_s: float | None = None
+    """Seconds that no replica's silence is shorter than before its trials are given to others; None is a minute."""
     ray_address: str | None = None
     """The cluster's head, `auto` for the one this machine is part of; None: $RAY_ADDRESS, or a Ray of this machine."""
     price: str | None = None

@@ -11,7 +11,20 @@ import msgspec
 from ..core.markup import shorten
 from ..core.text import plural, show_text
 from .atlas.fetching import fetch, verify
-from .options import CATALOGS, COUNT, FOLDER, MACHINE, PATH, defaulted, flag, print_either, print_json, repeated
+from .options import (
+    CATALOGS,
+    COUNT,
+    FOLDER,
+    MACHINE,
+    PATH,
+    WORKERS,
+    defaulted,
+    flag,
+    print_either,
+    print_json,
+    repeated,
+)
+from .scale.worker_flags import take_workers
 
 SOURCES = click.Choice(["raw", "prepared", "hub", "bundle"])
 METHODS = click.Choice(["generation", "likelihood"])
@@ -64,13 +77,15 @@ data.add_command(verify)
 @repeated("-p", "overrides", metavar="KEY=VALUE", help="Override any field of the card.")
 @CATALOGS
 @flag("--no-check", help="Do not check the result.")
+@WORKERS
 @MACHINE
 def build(name: str, out: Path, overrides: tuple[str, ...], no_check: bool, as_json: bool, **flags: Any) -> int:
     """Re-formulate a dataset into a portable bundle, and check it."""
     from ..api.datasets.bundles import build_bundle, check_data, expected_counts
     from ..core.config import parse_assignment
 
-    manifest = build_bundle(name, out, overrides=list(map(parse_assignment, overrides)), **flags)
+    mapper = take_workers(flags)
+    manifest = build_bundle(name, out, overrides=list(map(parse_assignment, overrides)), mapper=mapper, **flags)
     click.echo(f"{plural(manifest.samples, 'sample')} and {plural(manifest.images, 'picture')} in {out}", err=as_json)
     whole = expected_counts(name, flags["catalogs"]).get(flags["source"] or "raw")
     if whole not in (None, manifest.samples) and flags["limit"] is None:

@@ -10,7 +10,21 @@ import click
 from ..core.config import parse_assignment
 from ..core.errors import UsageError
 from ..core.text import plural
-from .options import COUNT, FILE, FOLDER, JSON, PATH, SEED, add_options, defaulted, json_flag, print_either, repeated
+from .options import (
+    COUNT,
+    FILE,
+    FOLDER,
+    JSON,
+    PATH,
+    SEED,
+    WORKERS,
+    add_options,
+    defaulted,
+    json_flag,
+    print_either,
+    repeated,
+)
+from .scale.worker_flags import take_workers
 
 RENDER_EXAMPLE = """
 \b
@@ -82,11 +96,13 @@ def docs() -> None:
 @click.option("--ratio", type=float, help="Solve the font size for this many text tokens per visual token.")
 @defaulted("--family", default="qwen2.5-vl", help="Model family whose visual tokens --ratio counts.")
 @STYLE_OPTIONS
+@WORKERS
 def render(*, source: Path, output: Path, as_json: bool, **flags: Any) -> int:
     """Render INPUT (text, markdown, LongBench-v2 JSON, a folder, a PDF) as page images."""
     from ..api.datasets.pages import make_style, render_pages
 
     how = {name: flags.pop(name) for name in ("variant", "ratio", "family", "tokenizer", "missing_glyphs")}
+    how["mapper"] = take_workers(flags)
     _print_pages(render_pages(source, output, make_style(**flags), **how), as_json)
     return 0
 
@@ -100,6 +116,7 @@ def render(*, source: Path, output: Path, as_json: bool, **flags: Any) -> int:
 @click.option("--recipe", type=FILE, help="TOML file with many variants.")
 @click.option("--reader", help="Also measure the character error rate with this reader, e.g. reader/tesseract.")
 @SEED
+@WORKERS
 @JSON
 def perturb(
     *, source: Path, output: Path, family: str | None, severity: int, chain: str | None, as_json: bool, **how: Any
@@ -110,7 +127,8 @@ def perturb(
     if sum(option is not None for option in (family, chain, how["recipe"])) != 1:
         raise UsageError("name one of --family, --chain or --recipe")
     steps = chain.split("+") if chain else [f"{family}:{severity}"] if family else []
-    for summary in degrade_pages(source, output, steps, **how):
+    mapper = take_workers(how)
+    for summary in degrade_pages(source, output, steps, mapper=mapper, **how):
         _print_pages(summary, as_json)
     return 0
 
@@ -145,11 +163,12 @@ def transcribe(*, data: Path, images: Path, reader: str, output: Path, as_json: 
 @SEED
 @click.option("-o", "--output", required=True, type=PATH, help="Folder: data.json and VARIANT/images.")
 @STYLE_OPTIONS
+@WORKERS
 def needle(*, output: Path, variants: tuple[str, ...], as_json: bool, **flags: Any) -> int:
     """Plant needles in a haystack at known depths and render the documents."""
     from ..api.datasets.pages import CLEAN, change_style, make_style, plant_needles
 
-    grid = {name: flags.pop(name) for name in NEEDLE_GRID}
+    grid = {name: flags.pop(name) for name in NEEDLE_GRID} | {"mapper": take_workers(flags)}
     style = make_style(**flags)
     styles = {CLEAN: style}
     for name, _, fields in (variant.partition(":") for variant in variants):

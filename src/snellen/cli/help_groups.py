@@ -74,7 +74,7 @@ RUN_GROUPS: Mapping[str, Sequence[str]] = {
         ),
         *("prompt_cache", "batch", "batch_leave", "batch_rest", "batch_lines", "batch_poll_s"),
     ),
-    "More than one process": ("executor", "replicas", "gpus_per_replica", "ray_address"),
+    "More than one process": ("executor", "replicas", "gpus_per_replica", "replica_patience_s", "ray_address"),
     "Output": ("output_dir", "log", "show_prompts", "as_lines", "quiet", "as_json"),
 }
 """Heading -> names of the options of `snellen run`, in the order they are shown."""

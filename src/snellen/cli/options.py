@@ -64,16 +64,26 @@ ADDRESSING = add_options(
 )
 EXECUTORS = ["local", "processes", "ray"]
 EXECUTOR = "Who answers: this process (local, default), processes of this machine, or actors of a Ray cluster."
+PATIENCE = "How long a copy may be silent at least, beside ten times the slowest answer.  [default: 60]"
 REPLICAS = add_options(
     click.option("--executor", type=click.Choice(EXECUTORS), default=None, help=EXECUTOR),
     click.option("--replicas", type=COUNT, help="Copies of the model, for --executor processes and ray.  [default: 1]"),
     click.option(
         "--gpus-per-replica", type=ABOVE_ZERO, help="GPUs that each copy has to itself; for ray also a share."
     ),
+    click.option("--replica-patience", "replica_patience_s", type=ABOVE_ZERO, metavar="SECONDS", help=PATIENCE),
     click.option(
         "--ray-address", help="The cluster's head: auto, HOST:PORT.  [default: $RAY_ADDRESS, or this machine]"
     ),
 )
+WORKERS = add_options(
+    click.option("--executor", type=click.Choice(EXECUTORS), default=None, help=EXECUTOR.replace("answers", "works")),
+    click.option("--replicas", type=COUNT, help="Workers, for --executor processes and ray.  [default: 1]"),
+    click.option(
+        "--ray-address", help="The cluster's head: auto, HOST:PORT.  [default: $RAY_ADDRESS, or this machine]"
+    ),
+)
+"""Who does the work of a command that asks no model."""
 NO_CACHE = flag("--no-cache", help="Neither read nor write the response cache.")
 CATALOGS = repeated("--catalog", "catalogs", type=PATH, help="Folder with further cards.")
 ALLOW_OUTSIDE = flag("--allow-outside", help="Send pictures that lie outside the data's folder, too.")

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from .. import __version__
 from ..core.errors import EnvironmentProblem, FailureKind, ModelError, SnellenError, UsageError
@@ -21,6 +23,8 @@ from .lease_format import Hello, read_outcomes, read_prediction
 from .leases import GIVE_UP_AFTER, LeaseBook, Waiting, home_of
 from .links import Link, ReplicaLost
 from .packing import FileShelf
+from .replica_state import PATIENCE_S, Patience, Replica
+from .silence import SilenceWatch
 
 LEASE = 32
 """Requests a lease at most: so many that a message costs little a trial, so few that a death costs little."""
@@ -29,20 +33,6 @@ STRIKES = 3
 REST_S, LONGEST_REST_S = 0.5, 30.0
 """Before a replica is started again; twice as long each time it was lost without an answer."""
 UNBOUNDED = 1_000_000
-
-
-@dataclass(slots=True)
-class Replica:
-    """One replica as the driver sees it."""
-
-    number: int
-    link: Link | None = None
-    """None while it starts, and once it is given up."""
-    place: str = ""
-    answered: int = 0
-    lost: int = 0
-    strikes: int = 0
-    given_up: str = ""
 
 
 class Fleet:
@@ -55,6 +45,7 @@ class Fleet:
         make_link: Callable[[int], Link],
         *,
         lease: int = LEASE,
+        patience_s: float = PATIENCE_S,
         ships_files: bool = False,
         let_go: Callable[[], None] | None = None,
         lost: Callable[[], Awaitable[str]] | None = None,
@@ -74,6 +65,8 @@ class Fleet:
         self._is_served = model.identity().get("base_url") is not None
         self._files = FileShelf() if ships_files and not self._is_served else None
         self._book = LeaseBook()
+        self._patience = Patience(patience_s)
+        self._silences = SilenceWatch(self.replicas, self._book, self._patience, served=self._is_served)
         self._numbers = itertools.count()
         self._keepers: list[asyncio.Task[None]] = []
         self._closing: set[asyncio.Future[None]] = set()
@@ -102,6 +95,7 @@ class Fleet:
         if not self._keepers:
             self._keepers = [asyncio.create_task(self._keep(replica)) for replica in self.replicas]
             self._keepers += [asyncio.create_task(self._watch(self._lost))] if self._lost is not None else []
+            self._keepers.append(asyncio.create_task(self._watch_silences()))
         while not any(replica.link for replica in self.replicas):
             if self._ended is not None:
                 raise self._ended
@@ -136,6 +130,8 @@ class Fleet:
         answering = [one for one in self.replicas if one.link is not None]
         counts = " + ".join(f"{one.answered:,}" for one in self.replicas)
         words = f"{len(answering)} of {len(self.replicas)} replicas ({counts})"
+        silent = sum(one.silent_since is not None for one in self.replicas)
+        words += f", {silent} silent" if silent else ""
         lost = sum(one.lost for one in self.replicas)
         return f"{words}, lost {lost}, {self.asked_again} asked again" if lost else words
 
@@ -149,17 +145,30 @@ class Fleet:
         self._end(EnvironmentProblem(await lost()))
         self._note_change()
 
+    async def _watch_silences(self) -> None:
+        """Give away what silent replicas hold, and end those that stay silent."""
+        while True:
+            await asyncio.sleep(self._patience.look_every_s)
+            for found in self._silences.look(time.monotonic()):
+                if not found.ends:
+                    self._ask_again(found.replica, found.taken, found.words)
+                    self.notes.append(found.words)
+                elif found.replica.ended is not None and not found.replica.ended.done():
+                    found.replica.ended.set_exception(ReplicaLost(found.words))
+                self._note_change()
+
     async def _keep(self, replica: Replica) -> None:
         """Have one replica: start it, take its answers, and start it again when it is lost."""
         while not replica.given_up:
             link, before, replica.place = self._make_link(replica.number), replica.answered, ""
+            replica.silent_since, replica.ended = None, asyncio.get_running_loop().create_future()
             try:
                 self._check_hello(replica, await link.open())
                 replica.link = link
                 self._book.join(replica.number, UNBOUNDED if self._is_served else 2 * self._lease)
                 self._note_change()
                 while True:
-                    self._settle(replica, await link.receive())
+                    self._settle(replica, await _hear(link, replica.ended))
             except ReplicaLost as loss:
                 replica.lost += 1
                 replica.strikes = 1 if replica.answered > before else replica.strikes + 1
@@ -167,7 +176,8 @@ class Fleet:
             except SnellenError as error:
                 self._give_up(replica, str(error), UsageError if error.exit_code == 2 else EnvironmentProblem)
             finally:
-                replica.link = None
+                replica.link = replica.silent_since = None
+                replica.ended.cancel()
                 await self._hang_up(link)
             await asyncio.sleep(min(LONGEST_REST_S, REST_S * 2.0**replica.strikes) if replica.strikes > 1 else 0)
 
@@ -187,10 +197,21 @@ class Fleet:
             raise EnvironmentProblem(f"its {self.name} is not the driver's: the files or their revision differ")
 
     def _settle(self, replica: Replica, data: bytes) -> None:
-        for outcome in read_outcomes(data):
-            waiting = self._book.settle(replica.number, outcome.number)
+        try:
+            outcomes = read_outcomes(data)
+        except msgspec.DecodeError as error:
+            raise ReplicaLost(f"what it answers cannot be read: {error}") from None
+        now = time.monotonic()
+        if told := self._silences.hear(replica, now):
+            self.notes.append(told)
+        for outcome in outcomes:
+            settled = self._book.settle(replica.number, outcome.number)
+            if settled is None:
+                continue
+            waiting, since = settled
             replica.answered += 1
-            if waiting is None or waiting.answer.done():
+            self._patience.note(now - since)
+            if waiting.answer.done():
                 continue
             result = read_prediction(outcome, waiting.request)
             if isinstance(result, SnellenError):
@@ -204,8 +225,16 @@ class Fleet:
     def _lose(self, replica: Replica, why: str) -> None:
         """Give what a lost replica held to the others; a request that was lost too often fails alone."""
         replica.link = None
-        held = [waiting for waiting in self._book.give_back(replica.number) if not waiting.answer.done()]
-        for waiting in held:
+        held = self._ask_again(replica, self._book.give_back(replica.number), why)
+        self.notes.append(f"{replica} lost: {why}; {held} trials asked again")
+        if all(one.strikes >= STRIKES or one.given_up for one in self.replicas):
+            self._give_up(replica, f"lost {replica.strikes} times without an answer, the last time: {why}")
+        self._note_change()
+
+    def _ask_again(self, replica: Replica, held: Sequence[Waiting], why: str) -> int:
+        """Let others answer what a replica did not; return how many that are."""
+        live = [waiting for waiting in held if not waiting.answer.done()]
+        for waiting in live:
             waiting.lost_by = (*waiting.lost_by, replica.number)
             if waiting.lost >= GIVE_UP_AFTER:
                 message = f"{waiting.lost} replicas were lost while they answered it, the last one: {why}"
@@ -213,18 +242,15 @@ class Fleet:
             else:
                 self.asked_again += 1
                 self._book.put(waiting)
-        self.notes.append(f"{_name(replica)} lost: {why}; {len(held)} trials asked again")
-        if all(one.strikes >= STRIKES or one.given_up for one in self.replicas):
-            self._give_up(replica, f"lost {replica.strikes} times without an answer, the last time: {why}")
-        self._note_change()
+        return len(live)
 
     def _give_up(self, replica: Replica, why: str, kind: Callable[[str], SnellenError] = EnvironmentProblem) -> None:
         replica.given_up = why
-        self.notes.append(f"{_name(replica)} given up: {why}")
+        self.notes.append(f"{replica} given up: {why}")
         if all(one.strikes >= STRIKES or one.given_up for one in self.replicas):
             for one in self.replicas:
                 one.given_up = one.given_up or why
-            self._end(kind(f"no replica can answer; {_name(replica)}: {why}"))
+            self._end(kind(f"no replica can answer; {replica}: {why}"))
         self._note_change()
 
     def _end(self, problem: SnellenError) -> None:
@@ -248,7 +274,7 @@ class Fleet:
         self._dealing = False
         if self._ended is not None:
             return
-        ready = [replica for replica in self.replicas if replica.link is not None]
+        ready = [replica for replica in self.replicas if replica.can_take]
         ready.sort(key=lambda replica: self._book.held_by(replica.number))
         while self._book.waiting and self._deal_round(ready):
             pass
@@ -260,11 +286,19 @@ class Fleet:
         for replica in ready:
             if not self._may_take(replica):
                 continue
-            lease = self._book.take(replica.number, min(self._lease, share))
+            lease = self._book.take(replica.number, min(self._lease, share), time.monotonic())
             if lease and replica.link is not None:
-                replica.link.send(lease)
-                given = True
+                given = self._hand_over(replica.link, lease)
         return given
+
+    def _hand_over(self, link: Link, lease: Sequence[Waiting]) -> bool:
+        """Send a lease; what cannot leave (no room for its pictures) ends the run, as nobody would hear of it here."""
+        try:
+            link.send(lease)
+        except SnellenError as error:
+            self._end(error)
+            self._note_change()
+        return self._ended is None
 
     def _may_take(self, replica: Replica) -> bool:
         """Tell whether it is time for a lease: one that has work is not sent crumbs, a message costs more than a trial.
@@ -275,5 +309,11 @@ class Fleet:
         return self._is_served or not busy or self._book.waiting >= self._lease
 
 
-def _name(replica: Replica) -> str:
-    return f"replica {replica.number} {replica.place}".strip()
+async def _hear(link: Link, ended: asyncio.Future[bytes]) -> bytes:
+    """Return what a replica answers; raise ReplicaLost when it is lost, or was ended because it answers nothing."""
+    answer = asyncio.ensure_future(link.receive())
+    try:
+        await asyncio.wait({answer, ended}, return_when=asyncio.FIRST_COMPLETED)
+        return answer.result() if answer.done() else ended.result()
+    finally:
+        answer.cancel()

@@ -48,7 +48,11 @@ class Holding:
     most: int
     """So many requests it may hold: what it works on, and what it goes on with."""
     leased: dict[int, Waiting] = field(default_factory=dict)
+    since: dict[int, float] = field(default_factory=dict)
+    """When each was leased, the oldest first."""
     own: deque[Waiting] = field(default_factory=deque)
+    silent: bool = False
+    """It answers nothing: what it holds and what would wait for it is for others."""
 
     @property
     def room(self) -> int:
@@ -66,6 +70,8 @@ class LeaseBook:
         self._suspects: deque[Waiting] = deque()
         self._holdings: dict[int, Holding] = {}
         self._homes: OrderedDict[int, int] = OrderedDict()
+        self._late: dict[int, tuple[Waiting, float]] = {}
+        """What was taken back from a replica that lives: its answer, should it still come, is as good as another's."""
 
     @property
     def waiting(self) -> int:
@@ -87,18 +93,18 @@ class LeaseBook:
             self._suspects.append(waiting)
             return
         owner = self._homes.get(waiting.home) if waiting.home is not None else None
-        if owner is not None and owner in self._holdings:
+        if owner is not None and self._serves(owner):
             self._holdings[owner].own.append(waiting)
         else:
             self._shared.append(waiting)
 
-    def take(self, replica: int, most: int) -> list[Waiting]:
+    def take(self, replica: int, most: int, now: float = 0.0) -> list[Waiting]:
         """Lease at most so many requests to a replica: a suspect alone, its own, free ones, a full one's."""
         holding = self._holdings[replica]
         suspect = None if holding.leased else self._suspect_for(replica)
         if suspect is not None:
             self._suspects.remove(suspect)
-            return self._lease(holding, [suspect])
+            return self._lease(holding, [suspect], now)
         most = min(most, holding.room)
         taken: list[Waiting] = []
         while len(taken) < most and holding.own:
@@ -106,12 +112,34 @@ class LeaseBook:
         self._take_shared(replica, most, taken)
         if not taken and most > 0:
             self._take_over(most, taken)
-        return self._lease(holding, taken)
+        return self._lease(holding, taken, now)
 
-    def settle(self, replica: int, number: int) -> Waiting | None:
-        """Return who waits for an answer that came, and free the place; None where nobody does any more."""
+    def settle(self, replica: int, number: int) -> tuple[Waiting, float] | None:
+        """Return who waits for an answer that came and since when, and free the place; None where nobody does."""
         holding = self._holdings.get(replica)
-        return holding.leased.pop(number, None) if holding else None
+        if holding is None or number not in holding.leased:
+            return self._late.pop(number, None)
+        return holding.leased.pop(number), holding.since.pop(number)
+
+    def oldest(self, replica: int) -> float | None:
+        """Return since when a replica holds what it holds longest; None where it holds nothing."""
+        holding = self._holdings.get(replica)
+        return next(iter(holding.since.values()), None) if holding else None
+
+    def silence(self, replica: int, silent: bool) -> None:
+        """Let nothing more wait for a replica that answers nothing, or let it take part again."""
+        holding = self._holdings[replica]
+        holding.silent = silent
+        while silent and holding.own:
+            self._shared.appendleft(holding.own.pop())
+
+    def take_back(self, replica: int, before: float) -> list[Waiting]:
+        """Return what a replica that lives has held since before a moment; it holds it no longer."""
+        holding = self._holdings[replica]
+        overdue = [number for number, since in holding.since.items() if since <= before]
+        taken = [(holding.leased.pop(number), holding.since.pop(number)) for number in overdue]
+        self._late.update((waiting.number, (waiting, since)) for waiting, since in taken)
+        return [waiting for waiting, _ in taken]
 
     def give_back(self, replica: int) -> list[Waiting]:
         """Return what a lost replica held; what only waited for it waits for anyone now."""
@@ -151,12 +179,15 @@ class LeaseBook:
     def _claim(self, home: int, replica: int) -> bool:
         """Tell whether a document or dialogue is this replica's; one that is nobody's becomes it."""
         owner = self._homes.get(home)
-        if owner is not None and owner != replica and owner in self._holdings:
+        if owner is not None and owner != replica and self._serves(owner):
             return False
         self._homes[home] = replica
         if len(self._homes) > REMEMBERED_HOMES:
             self._homes.popitem(last=False)
         return True
+
+    def _serves(self, replica: int) -> bool:
+        return replica in self._holdings and not self._holdings[replica].silent
 
     def _take_over(self, most: int, taken: list[Waiting]) -> None:
         """Take what waits for a replica that has no room: one that stands idle costs more than a cold cache."""
@@ -166,9 +197,10 @@ class LeaseBook:
             taken.append(longest.own.popleft())
 
     @staticmethod
-    def _lease(holding: Holding, taken: list[Waiting]) -> list[Waiting]:
+    def _lease(holding: Holding, taken: list[Waiting], now: float) -> list[Waiting]:
         live = [waiting for waiting in taken if not waiting.answer.done()]  # who was cancelled waits no more
         holding.leased.update((waiting.number, waiting) for waiting in live)
+        holding.since.update((waiting.number, now) for waiting in live)
         return live
 
 

@@ -17,6 +17,8 @@ from .ray_pictures import RayPictures
 CONNECT_ERRORS = (ConnectionError, RuntimeError, ValueError, TimeoutError, OSError)
 """What Ray raises when it cannot connect, or when its version is not the cluster's."""
 
+SHOWN = 300
+"""So much of what Ray says is shown."""
 CONNECT_S = 10.0
 LOOK_EVERY_S, SILENCES = 5.0, 4
 """A head that was silent so often in a row is gone; Ray itself gives up after a minute."""
@@ -135,9 +137,15 @@ def import_ray() -> Any:
 
 
 def one_line(error: BaseException) -> str:
-    """Return what an error of Ray's says, without its traceback: the last line that says anything."""
+    """Return what an error of Ray's says, without its traceback: the last line that says anything.
+
+    Versions that differ are told in several lines, all of which matter.
+    """
+    _, differ, versions = str(error).partition("Version mismatch: ")
+    if differ:
+        return " ".join(f"{differ}{versions}".split())[:SHOWN]
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1][:300] if lines else type(error).__name__
+    return lines[-1][:SHOWN] if lines else type(error).__name__
 
 
 def _node(found: dict[str, Any]) -> RayNode:

@@ -40,9 +40,14 @@ class RayPictures:
         self.used_bytes = 0
 
     def _put(self, content: bytes) -> Any:
+        full = (self._ray.exceptions.ObjectStoreFullError, self._ray.exceptions.OutOfDiskError)
         try:
             return self._ray.put(content)
-        except (self._ray.exceptions.ObjectStoreFullError, self._ray.exceptions.OutOfDiskError) as error:
+        except full:
+            self.let_go()  # what is kept for later questions must not be what has no room for this one
+        try:
+            return self._ray.put(content)
+        except full as error:
             why = str(error).strip().splitlines()[0]
             fix = "start Ray with a larger --object-store-memory, or lower --max-workers; run it again to continue"
             raise EnvironmentProblem(f"Ray's object store takes no more pictures: {why}; {fix}") from None

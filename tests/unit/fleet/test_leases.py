@@ -23,6 +23,15 @@ def numbers(taken: list[Waiting]) -> list[int]:
     return [one.number for one in taken]
 
 
+def hang(book: LeaseBook, replica: int, *, silent: bool) -> list[int]:
+    """Give what a replica holds to others while it lives; return what that was."""
+    book.silence(replica, silent)
+    taken = book.take_back(replica, 0.0)
+    for one in taken:
+        book.put(one)
+    return numbers(taken)
+
+
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("put"), st.one_of(st.none(), st.integers(0, 3)), st.integers(0, 4)),
@@ -30,6 +39,7 @@ STEPS = st.lists(
         st.tuples(st.just("settle"), st.integers(1, 3), st.integers(0, 9)),
         st.tuples(st.just("lose"), st.integers(1, 3), st.just(0)),
         st.tuples(st.just("join"), st.integers(1, 3), st.integers(1, 6)),
+        st.tuples(st.just("hang"), st.integers(1, 3), st.booleans()),
     ),
     max_size=60,
 )
@@ -51,13 +61,16 @@ def test_whatever_happens_every_request_is_in_one_place_until_it_is_answered(ste
         elif kind == "settle" and first in held and held[first]:
             number = held[first].pop(second % len(held[first])).number
             found = book.settle(first, number)
-            assert found is not None and found.number == number
+            assert found is not None and found[0].number == number
             answered.add(number)
         elif kind == "lose" and first in held:
             returned = book.give_back(first)
             assert sorted(numbers(returned)) == sorted(numbers(held.pop(first)))
             for one in returned:
                 book.put(one)
+        elif kind == "hang" and first in held:
+            assert sorted(hang(book, first, silent=bool(second))) == sorted(numbers(held[first]))
+            held[first] = []
         places = numbers(list(book.everything()))
         assert sorted([*places, *answered]) == list(range(known))
     for replica, holding in held.items():

@@ -114,11 +114,14 @@ def test_an_address_where_nothing_listens_is_known_at_once() -> None:
 
 
 def test_the_last_line_of_an_error_says_it() -> None:
-    assert (
-        one_line(RuntimeError("Traceback\n  File x\nVersion mismatch: 2.1 and 2.60\n"))
-        == "Version mismatch: 2.1 and 2.60"
-    )
+    assert one_line(RuntimeError("Traceback\n  File x\nno such file\n")) == "no such file"
     assert one_line(TimeoutError()) == "TimeoutError"
+
+
+def test_of_versions_that_differ_both_are_said() -> None:
+    told = "Version mismatch: The cluster was started with:\n    Ray: 2.60.0\n    Python: 3.11.7\n"
+    said = one_line(RuntimeError(f"{told}This process was started with:\n    Ray: 2.1.0\n    Python: 3.11.7\n"))
+    assert "Ray: 2.60.0" in said and "Ray: 2.1.0" in said and "\n" not in said
 
 
 def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,3 +140,19 @@ def test_what_a_node_lacks_is_said_with_how_to_mend_it() -> None:
     assert "its model is not the driver's" in problems[3]
     assert "no checkpoint" in compare_nodes(here | {"problem": "no checkpoint"}, here)[0]
     assert "pip install 'snellen[ray]'" in explain_failure("ModuleNotFoundError: No module named 'snellen'")
+
+
+def test_what_is_kept_for_later_goes_before_a_full_store_ends_a_run() -> None:
+    ray = FakeRay()
+    put, held = ray.put, INLINE_BYTES + 1
+
+    def one_fits(content: bytes) -> str:
+        if pictures.used_bytes:
+            raise Full("The object store is full")
+        return put(content)
+
+    ray.put = one_fits  # type: ignore[method-assign]
+    pictures = RayPictures(ray)
+    assert pictures.reference(picture("a", held)) == "reference 1"
+    assert pictures.reference(picture("b", held)) == "reference 2"
+    assert pictures.used_bytes == held

@@ -15,6 +15,7 @@ from ...core.protocols import LoadContext
 from ...core.types import Image, Sample
 from ...data.catalog import Catalog
 from ...data.checks import Finding, Report, check_samples
+from ...data.chores import Mapper, do_here
 from ...data.files.bundle import MANIFEST, Manifest, decode_items, items_match, read_manifest, write_bundle
 from ...data.files.rows import READERS
 from ...data.images.decode import encode_png, open_image
@@ -38,8 +39,12 @@ def build_bundle(
     parquet: bool = False,
     overrides: Sequence[tuple[str, Any]] = (),
     catalogs: Sequence[str | Path] = (),
+    mapper: Mapper = do_here,
 ) -> Manifest:
-    """Re-formulate a dataset and write it as a portable bundle folder; the same files and seed give the same bundle."""
+    """Re-formulate a dataset and write it as a portable bundle folder; the same files and seed give the same bundle.
+
+    Its pictures are read and checked by `mapper`; which options stand with which question is drawn here.
+    """
     given: list[tuple[str, Any]] = [("dataset.source", source or ("raw" if raw else "auto"))]
     if raw is not None:
         given.append(("dataset.path", str(Path(raw).resolve())))
@@ -48,7 +53,7 @@ def build_bundle(
         raise UsageError(f"{name!r} is loaded by {task.dataset['loader']!r}: only cards of loader 'reform' are built")
     context = LoadContext(seed=seed, workdir=cache_folder() / "generated", limit=limit)
     facts = {"name": name, "licence": task.licence, "source": read_card(task).home, "seed": seed, "made_by": _version()}
-    return write_bundle(load(task, context), Path(out), parquet, **facts)
+    return write_bundle(load(task, context), Path(out), parquet, mapper, **facts)
 
 
 def check_data(path: str | Path, *, images: bool = True) -> Report:

@@ -11,6 +11,7 @@ import msgspec
 
 from ...core.config import convert
 from ...core.errors import UsageError
+from ...data.chores import Mapper, do_here
 from ...data.degrade.calibrations import CALIBRATION
 from ...data.degrade.degrade_folder import PAGE_FAMILIES, Recipe, Variant, degrade, read_recipe, safe_name
 from ...data.degrade.perturb import FAMILIES
@@ -58,19 +59,22 @@ def render_pages(
     ratio: float | None = None,
     family: str = "qwen2.5-vl",
     missing_glyphs: str = REFUSE,
+    mapper: Mapper = do_here,
 ) -> dict[str, Any]:
     """Render a text, a folder of them or a PDF into a variant folder and return what was drawn.
 
     `variant` (`family:severity`) re-renders as a degradation; `ratio` solves the font size for a model `family`.
     """
     if source.suffix.lower() == ".pdf":
+        if mapper is not do_here:
+            raise UsageError(f"{source}: the pages of a PDF are drawn by this process: leave out --executor")
         return describe_pages(publish_pdf(source, output, style.dpi), output)
     if variant:
         name, _, severity = variant.partition(":")
         style = degrade_style(style, name, int(severity) if severity.isdigit() else 1)
     if ratio:
         style = solve_size(next(iter(read_documents(source))).text, style, ratio, family, tokenizer)
-    how: dict[str, Any] = {"tokenizer": tokenizer, "missing_glyphs": missing_glyphs}
+    how: dict[str, Any] = {"tokenizer": tokenizer, "missing_glyphs": missing_glyphs, "mapper": mapper}
     manifest = publish(read_documents(source), output, style, source=source_record(source), **how)
     return describe_pages(manifest, output)
 
@@ -83,6 +87,7 @@ def degrade_pages(
     recipe: Path | None = None,
     reader: str | None = None,
     seed: int = 0,
+    mapper: Mapper = do_here,
 ) -> Iterator[dict[str, Any]]:
     """Yield what was drawn of each degraded variant: one of `steps` in `output`, or those of a recipe below it.
 
@@ -95,7 +100,8 @@ def degrade_pages(
         for variant in told.variants():
             folder = output / safe_name(variant.folder) if recipe else output
             own_seed = seed if variant.seed is None else variant.seed
-            made = degrade(source, folder, variant.steps, own_seed, transcribe, calibrated=told.calibration)
+            how: dict[str, Any] = {"calibrated": told.calibration, "mapper": mapper}
+            made = degrade(source, folder, variant.steps, own_seed, transcribe, **how)
             yield describe_pages(made, folder)
 
 
@@ -118,12 +124,15 @@ def plant_needles(
     per_document: int = 5,
     seed: int = 0,
     missing_glyphs: str = REFUSE,
+    mapper: Mapper = do_here,
 ) -> dict[str, Any]:
     """Plant a grid of needles (`4k,8k` by `0,50,100` by kinds), render it in every style, and return what was made."""
     tokens = parse_lengths(lengths)
     chosen = check_kinds([kind.strip() for kind in kinds.split(",") if kind.strip()])
     grid = Grid(tuple(tokens), parse_depths(depths), tuple(chosen), repeats, per_document, tokenizer, seed)
-    return write_needles(read_haystack(haystack, max(tokens), seed), grid, output, styles, missing_glyphs)
+    return write_needles(
+        read_haystack(haystack, max(tokens), seed), grid, output, styles, missing_glyphs, mapper=mapper
+    )
 
 
 def list_families() -> dict[str, Any]:

@@ -19,6 +19,7 @@ from ...engine.state import RunState
 from ...fleet.driver import Fleet
 from ...fleet.links import Recipe
 from ...fleet.process_link import ProcessLink
+from ...fleet.replica_state import PATIENCE_S
 from ...store.writer import RunWriter
 from ..chosen_model import create_model
 from ..plan import registry_for
@@ -41,6 +42,7 @@ def check_executor(settings: RunSettings) -> None:
         raise UsageError(f"--executor {settings.executor!r} is none of {', '.join(EXECUTORS)}")
     if settings.executor == "local":
         given = [("--replicas", settings.replicas), ("--gpus-per-replica", settings.gpus_per_replica)]
+        given.append(("--replica-patience", settings.replica_patience_s))
         named = [name for name, value in [*given, ("--ray-address", settings.ray_address)] if value]
         if named:
             raise UsageError(f"{named[0]} is for --executor processes or ray: without one this process answers alone")
@@ -54,10 +56,11 @@ async def open_replicas(model: Model, settings: RunSettings) -> Model:
     """Return who answers: the model itself, or a fleet that has not been started."""
     if settings.executor == "local":
         return model
-    wanted = settings.replicas or 1
+    wanted, patience_s = settings.replicas or 1, settings.replica_patience_s or PATIENCE_S
     recipe = Recipe(MAKER, msgspec.structs.replace(settings, tasks=(), command=""), str(Path.cwd()))
     if settings.executor == "processes":
-        return Fleet(model, wanted, partial(_process_link, recipe, int(settings.gpus_per_replica)))
+        make_process = partial(_process_link, recipe, int(settings.gpus_per_replica))
+        return Fleet(model, wanted, make_process, patience_s=patience_s)
     from ...fleet.ray_cluster import RayCluster
 
     cluster = await asyncio.to_thread(RayCluster, settings.ray_address)
@@ -67,7 +70,8 @@ async def open_replicas(model: Model, settings: RunSettings) -> Model:
         await asyncio.to_thread(cluster.close)
         raise
     make_link = partial(cluster.link, recipe, settings.gpus_per_replica)
-    fleet = Fleet(model, wanted, make_link, ships_files=True, let_go=cluster.close, lost=cluster.lost)
+    over: dict[str, Any] = {"ships_files": True, "let_go": cluster.close, "lost": cluster.lost}
+    fleet = Fleet(model, wanted, make_link, patience_s=patience_s, **over)
     fleet.notes += notes
     return fleet
 

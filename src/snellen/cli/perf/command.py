@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ...core.errors import UsageError
 from .. import options
 from ..options import (
     ABOVE_ZERO,
@@ -71,7 +72,25 @@ def perf(context: click.Context, explain: bool, as_json: bool) -> int:
     return 0
 
 
+ONE_PLACE = (
+    "perf measures from one machine, whose clock all times are: --processes makes more load, "
+    "and --base-url may be repeated for several servers"
+)
+
+
+def _refuse_replicas(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    if value not in (None, "local"):
+        raise UsageError(f"{parameter.opts[0]} is not for `snellen perf`: {ONE_PLACE}")
+
+
+_REFUSED = add_options(
+    *(
+        click.option(name, hidden=True, expose_value=False, callback=_refuse_replicas)
+        for name in ("--executor", "--replicas", "--ray-address")
+    )
+)
 _MODEL_OPTIONS = add_options(
+    _REFUSED,
     click.option(
         "--model", required=True, help="provider/name of a served model: openai/NAME, anthropic/NAME, gemini/NAME."
     ),

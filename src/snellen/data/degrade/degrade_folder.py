@@ -4,27 +4,37 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 import numpy as np
 from msgspec import Struct
-from PIL import Image
 
 from ...core.config import convert, read_config_file
 from ...core.errors import ConfigError, DataError, UsageError
 from ...core.ids import rng
-from ..documents.manifest import DocumentRecord, Manifest, document_record, page_record, read_manifest, write_manifest
+from ..chores import Chore, Mapper, do_here
+from ..documents.manifest import (
+    DocumentRecord,
+    Manifest,
+    PageRecord,
+    document_record,
+    page_record,
+    read_manifest,
+    write_manifest,
+)
 from ..documents.pages import PageFile, page_name, read_pages
 from ..documents.render import png_bytes
-from ..images.decode import decode
 from .calibrations import CALIBRATION
-from .perturb import FAMILIES, apply, calibration, edits_of, page_seed
-from .quality import character_error_rate, degradation
+from .perturb import calibration, edits_of
+from .quality import character_error_rate
+from .sheet_work import DegradedSheet, DegradeSettings, Sheet, open_sheet
 
 PAGE_FAMILIES = ("page_shuffle", "page_missing", "page_duplicate", "page_stitch")
 """Families that act on the order of pages: severity 1–5 is how many pages are touched."""
+WORK = "snellen.data.degrade.sheet_work:SheetDegrader"
 _STITCH = ((1, 2), (1, 2), (2, 2), (2, 2), (2, 3))
 """Severity 1–5 of `page_stitch`: rows and columns of pages on one sheet."""
 Transcribe = Callable[[bytes], str]
@@ -89,8 +99,12 @@ def degrade(
     transcribe: Transcribe | None = None,
     *,
     calibrated: int = CALIBRATION,
+    mapper: Mapper = do_here,
 ) -> Manifest:
-    """Apply the steps to every page of `source` and write `target`; documents with gaps or non-images are refused."""
+    """Apply the steps to every page of `source` and write `target`; documents with gaps or non-images are refused.
+
+    Pages are degraded by `mapper`; the folder is the same to the byte whoever that is.
+    """
     calibration(calibrated)
     check_steps(steps)
     folder = read_pages(source)
@@ -102,10 +116,12 @@ def degrade(
         raise DataError(f"{folder.root} holds no pages named ID_page_001.png")
     (target / "images").mkdir(parents=True, exist_ok=True)
     before = read_manifest(source) or Manifest("", {})
-    chain = _Chain(tuple(steps), seed, transcribe, calibrated)
+    chore = Chore(WORK, msgspec.msgpack.encode(DegradeSettings(tuple(steps), seed, calibrated)))
+    sheets = [sheet for document, pages in folder.documents.items() for sheet in _sheets(document, pages, steps, seed)]
+    results = mapper(chore, (msgspec.msgpack.encode(sheet.read()) for sheet in sheets))
+    pages = _write_pages(target, sheets, results, transcribe)
     records = {
-        document: _degrade_document(document, pages, target, chain, before.documents.get(document))
-        for document, pages in folder.documents.items()
+        document: _record(pages.get(document, []), before.documents.get(document)) for document in folder.documents
     }
     kept: dict[str, Any] = {name: getattr(before, name) for name in ("style", "font_sha256", "tokenizer")}
     kept |= {"perturbation": tuple(steps), "seed": seed, "calibration": calibrated}
@@ -129,41 +145,30 @@ def arrange(count: int, family: str, severity: int, generator: random.Random) ->
     return order
 
 
-class _Chain(NamedTuple):
-    steps: tuple[str, ...]
-    seed: int
-    transcribe: Transcribe | None
-    calibrated: int
+def _write_pages(
+    target: Path, sheets: Sequence[Sheet], results: Iterator[bytes], transcribe: Transcribe | None
+) -> Mapping[str, list[PageRecord]]:
+    """Write the degraded pages as they come, in the order of the sheets; return their records by document."""
+    written: dict[str, list[PageRecord]] = {}
+    for sheet, result in zip(sheets, results, strict=True):
+        made = msgspec.msgpack.decode(result, type=DegradedSheet)
+        name, loss = page_name(sheet.document, sheet.number), dict(made.loss)
+        (target / "images" / name).write_bytes(made.png)
+        if transcribe is not None:
+            seen = transcribe(png_bytes(np.asarray(open_sheet(sheet.read()))))
+            loss["cer"] = round(character_error_rate(seen, transcribe(made.png)), 4)
+        record = page_record(name, made.png, (made.width, made.height), loss)
+        written.setdefault(sheet.document, []).append(record)
+    return written
 
-    def apply(self, image: Image.Image, document: str, number: int) -> Image.Image:
-        """Degrade one page by every step that touches pixels."""
-        for step in self.steps:
-            family, _, severity = step.partition(":")
-            if family in FAMILIES:
-                image = apply(image, family, int(severity), page_seed(self.seed, document, number), self.calibrated)
-        return image
 
-
-def _degrade_document(
-    document: str, pages: Sequence[PageFile], target: Path, chain: _Chain, known: DocumentRecord | None
-) -> DocumentRecord:
-    written = []
-    for number, clean in enumerate(_sheets(document, pages, chain.steps, chain.seed), start=1):
-        image = chain.apply(clean, document, number)
-        name = page_name(document, number)
-        data = png_bytes(np.asarray(image))
-        (target / "images" / name).write_bytes(data)
-        loss = degradation(clean, image)
-        if chain.transcribe is not None:
-            seen = chain.transcribe(png_bytes(np.asarray(clean)))
-            loss["cer"] = round(character_error_rate(seen, chain.transcribe(data)), 4)
-        written.append(page_record(name, data, image.size, loss))
+def _record(pages: list[PageRecord], known: DocumentRecord | None) -> DocumentRecord:
     extra = {"characters": known.characters} if known else {}
-    return document_record(written, known.text_tokens if known else 0, **extra)
+    return document_record(pages, known.text_tokens if known else 0, **extra)
 
 
-def _sheets(document: str, pages: Sequence[PageFile], steps: Sequence[str], seed: int) -> Iterator[Image.Image]:
-    """Yield the pictures to degrade, in the order and on the sheets that the page families leave."""
+def _sheets(document: str, pages: Sequence[PageFile], steps: Sequence[str], seed: int) -> Iterator[Sheet]:
+    """Yield what to degrade, in the order and on the sheets that the page families leave."""
     files = [page.path for page in pages]
     grid = (1, 1)
     for step in steps:
@@ -173,19 +178,8 @@ def _sheets(document: str, pages: Sequence[PageFile], steps: Sequence[str], seed
         elif family in PAGE_FAMILIES:
             files = [files[index] for index in arrange(len(files), family, int(severity), rng(seed, document, family))]
     size = grid[0] * grid[1]
-    for start in range(0, len(files), size):
-        yield _stitched([decode(file.read_bytes(), file.name) for file in files[start : start + size]], grid)
-
-
-def _stitched(images: Sequence[Image.Image], grid: tuple[int, int]) -> Image.Image:
-    if grid == (1, 1):
-        return images[0]
-    rows, columns = grid
-    width, height = max(image.width for image in images), max(image.height for image in images)
-    sheet = Image.new(images[0].mode, (columns * width, rows * height), "white")
-    for index, image in enumerate(images):
-        sheet.paste(image, (index % columns * width, index // columns * height))
-    return sheet
+    for number, start in enumerate(range(0, len(files), size), start=1):
+        yield Sheet(document, number, tuple(map(str, files[start : start + size])), grid)
 
 
 def safe_name(text: str) -> str:

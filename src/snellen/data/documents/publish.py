@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,18 +14,21 @@ from msgspec import structs
 
 from ...core.errors import DataError, UsageError, not_among
 from ...core.ids import sha256_hex
-from ..needles.overlays import Overlay, draw_overlays
+from ..chores import Chore, Mapper, do_here
+from ..needles.overlays import Overlay
 from .font_files import FontFile, face_sha256, font_sha256
 from .fonts import TextFont
-from .layout import Line, clean_text, lay_out
+from .layout import clean_text, lay_out
 from .manifest import DocumentRecord, Manifest, PageRecord, document_record, page_record, write_manifest
+from .page_drawing import DrawnPage, ToDraw, draw_document
 from .page_style import PageStyle
 from .pages import page_name
-from .render import Accent, cropped_size, page_font, png_bytes, render_pages
+from .render import Accent, cropped_size, page_font, png_bytes
 from .texts import Document, document_id, pdf_pages
 from .visual_tokens import DEFAULT_TOKENIZER, count_tokens, visual_tokens
 
 _SMALLEST_PT, _LARGEST_PT = 3.0, 48.0
+WORK = "snellen.data.documents.page_drawing:DocumentDrawer"
 REFUSE = "refuse"
 MISSING = (REFUSE, "mark")
 
@@ -43,8 +46,9 @@ def publish(
     source: dict[str, str] | None = None,
     marks: Marks = lambda _: ((), {}),
     missing_glyphs: str = REFUSE,
+    mapper: Mapper = do_here,
 ) -> Manifest:
-    """Render every document into `folder/images` and write lines and manifest beside it.
+    """Render every document into `folder/images` and write lines and manifest beside it; `mapper` draws.
 
     A text with characters that no installed font has is refused; with `mark` it is drawn with boxes and counted.
     """
@@ -53,7 +57,8 @@ def publish(
     (folder / "images").mkdir(parents=True, exist_ok=True)
     (folder / "lines").mkdir(exist_ok=True)
     press = _Press(folder, style, page_font(style), tokenizer, missing_glyphs)
-    records = {document.id: press.publish(document, *marks(document.id)) for document in documents}
+    drawn_pages = _draw_all(press, documents, marks, mapper)
+    records = {document.id: press.keep(document, pages) for document, pages in drawn_pages}
     faces = {face.label: face_sha256(face) for face in sorted(press.used, key=lambda face: face.label)}
     drawn: dict[str, Any] = {"style": structs.asdict(style), "font_sha256": font_sha256(style.font), "faces": faces}
     manifest = Manifest("render", records, tokenizer=tokenizer, source=source or {}, **drawn)
@@ -127,30 +132,50 @@ class _Press:
     used: set[FontFile] = field(default_factory=set)
     """Faces other than the style's own that something was drawn with."""
 
-    def publish(
-        self, document: Document, accents: Sequence[Accent], overlays: Mapping[int, Sequence[Overlay]]
-    ) -> DocumentRecord:
-        """Write the pages and lines of one document."""
-        font = self.font
-        lacking = font.lacking(document.text)
-        if lacking and self.missing_glyphs == REFUSE:
+    def check(self, document: Document) -> None:
+        """Refuse a text that cannot be drawn, unless boxes are wanted."""
+        lacking = self.font.lacking(document.text) if self.missing_glyphs == REFUSE else Counter()
+        if lacking:
             raise DataError(_refusal(document.id, lacking))
-        pages: list[PageRecord] = []
+
+    def keep(self, document: Document, pages: Iterable[DrawnPage]) -> DocumentRecord:
+        """Write the pages and lines of one document."""
+        records: list[PageRecord] = []
         with (self.folder / "lines" / f"{document.id}.jsonl").open("wb") as stream:
-            for page in render_pages(document.text, self.style, font, accents):
+            for page in pages:
                 name = page_name(document.id, page.number)
-                pixels = draw_overlays(page.pixels, overlays.get(page.number, ()), font)
-                data = png_bytes(pixels, self.style.dpi)
-                (self.folder / "images" / name).write_bytes(data)
-                pages.append(page_record(name, data, (pixels.shape[1], pixels.shape[0])))
-                stream.writelines(msgspec.json.encode(_line_record(page.number, line)) + b"\n" for line in page.lines)
-        size, fallbacks = len(document.text), font.fallbacks(document.text)
+                (self.folder / "images" / name).write_bytes(page.png)
+                records.append(page_record(name, page.png, (page.width, page.height)))
+                stream.write(page.lines)
+        size, fallbacks = len(document.text), self.font.fallbacks(document.text)
         self.used |= fallbacks.keys()
         glyphs: dict[str, Any] = {"fallback_faces": {face.label: count for face, count in fallbacks.items()}}
+        lacking = self.font.lacking(document.text)
         if lacking:
             glyphs |= {"missing_glyph_share": round(lacking.total() / size, 6), "missing_glyph_count": lacking.total()}
             glyphs["missing_glyphs"] = "".join(sorted(lacking)[:40])
-        return document_record(pages, count_tokens(document.text, self.tokenizer), characters=size, **glyphs)
+        return document_record(records, count_tokens(document.text, self.tokenizer), characters=size, **glyphs)
+
+
+def _draw_all(
+    press: _Press, documents: Iterable[Document], marks: Marks, mapper: Mapper
+) -> Iterator[tuple[Document, Iterable[DrawnPage]]]:
+    """Yield every document with its pages; here they are drawn one at a time as they are taken."""
+    if mapper is do_here:
+        for document in documents:
+            press.check(document)
+            yield document, draw_document(document.text, press.style, press.font, *marks(document.id))
+        return
+    sent: deque[Document] = deque()
+
+    def items() -> Iterator[bytes]:
+        for document in documents:
+            press.check(document)
+            sent.append(document)
+            yield msgspec.msgpack.encode(ToDraw(document.text, *marks(document.id)))
+
+    for result in mapper(Chore(WORK, msgspec.msgpack.encode(press.style)), items()):
+        yield sent.popleft(), msgspec.msgpack.decode(result, type=list[DrawnPage])
 
 
 def _refusal(document: str, lacking: Counter[str]) -> str:
@@ -158,7 +183,3 @@ def _refusal(document: str, lacking: Counter[str]) -> str:
     more = " …" if len(lacking) > 5 else ""
     fix = "install fonts that have them (`snellen doctor` names packages), or draw boxes with --missing-glyphs mark"
     return f"document {document!r}: no installed font has {lacking.total()} of its characters ({shown}{more}): {fix}"
-
-
-def _line_record(page: int, line: Line) -> dict[str, object]:
-    return {"page": page, "column": line.column, "start": line.start, "end": line.end, "box": line.box}

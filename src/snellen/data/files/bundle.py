@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -14,14 +15,16 @@ from msgspec import Struct
 
 from ...core.errors import DataError, MissingExtra, UsageError
 from ...core.ids import sha256_hex
-from ...core.message_parts import all_videos, change_pictures
+from ...core.message_parts import all_pictures, all_videos, change_pictures
 from ...core.types import Image, Sample
-from ..images.decode import read_bytes, read_header
+from ..chores import Chore, Mapper, do_here
 from ..images.embedded import ImageStore
+from ..images.picture_reader import ReadPicture
 
 MANIFEST = "bundle.json"
 FORMAT = "snellen-bundle/1"
 ROWS_A_GROUP = 512
+WORK = "snellen.data.images.picture_reader:PictureReader"
 COLUMNS = ("id", "question", "form", "options", "answers", "images", "group", "tags", "sample")
 
 
@@ -40,15 +43,17 @@ class Manifest(Struct, frozen=True):
     format: str = FORMAT
 
 
-def write_bundle(samples: Iterable[Sample], out: Path, parquet: bool = False, **facts: Any) -> Manifest:
-    """Write a bundle folder; nothing is left behind if it fails. Every picture is opened and checked on the way."""
+def write_bundle(
+    samples: Iterable[Sample], out: Path, parquet: bool = False, mapper: Mapper = do_here, **facts: Any
+) -> Manifest:
+    """Write a bundle folder; nothing is left behind if it fails. Every picture is opened and checked, by `mapper`."""
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / MANIFEST).is_file())):
         raise UsageError(f"{out} exists and is not a bundle: choose another folder")
     draft = out.with_name(f".{out.name}.part")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
     try:
-        manifest = _fill(draft, samples, parquet, facts)
+        manifest = _fill(draft, samples, parquet, mapper, facts)
         (draft / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
         if out.exists():
             shutil.rmtree(out)
@@ -58,11 +63,11 @@ def write_bundle(samples: Iterable[Sample], out: Path, parquet: bool = False, **
     return manifest
 
 
-def _fill(folder: Path, samples: Iterable[Sample], parquet: bool, facts: dict[str, Any]) -> Manifest:
+def _fill(folder: Path, samples: Iterable[Sample], parquet: bool, mapper: Mapper, facts: dict[str, Any]) -> Manifest:
     store, seen, count = _Pictures(folder), set[str](), 0
     items = folder / ("items.parquet" if parquet else "items.jsonl")
     with _Parquet(items) if parquet else _Lines(items) as writer:
-        for sample in samples:
+        for sample in store.read_pictures(samples, mapper):
             if sample.id in seen:
                 raise DataError(f"record {count + 1}: id {sample.id!r} occurs twice")
             if all_videos(sample):
@@ -78,23 +83,46 @@ class _Pictures:
 
     def __init__(self, folder: Path) -> None:
         self._store = ImageStore(folder / "images")
-        self._known: dict[str, Image] = {}
+        self._asked: set[str] = set()
+        self._known: dict[str, Image | str] = {}
         self.count = 0
 
+    def read_pictures(self, samples: Iterable[Sample], mapper: Mapper) -> Iterator[Sample]:
+        """Yield the samples in order, each once its pictures were read; reading may run ahead."""
+        waiting: deque[tuple[Sample, list[str]]] = deque()
+
+        def items() -> Iterator[bytes]:
+            for sample in samples:
+                new = {_key(image): image for image in all_pictures(sample) if _key(image) not in self._asked}
+                self._asked.update(new.keys())
+                waiting.append((sample, list(new)))
+                yield msgspec.msgpack.encode(list(new.values()))
+
+        for result in mapper(Chore(WORK, b""), items()):
+            sample, keys = waiting.popleft()
+            for key, read in zip(keys, msgspec.msgpack.decode(result, type=list[ReadPicture]), strict=True):
+                self._keep(key, read)
+            yield sample
+
     def keep(self, image: Image, where: str) -> Image:
-        """Copy a picture into the bundle and return its reference there."""
-        key = image.ref if len(image.ref) < 512 else sha256_hex(image.ref.encode())
-        if key not in self._known:
-            try:
-                data = read_bytes(image)
-                header = read_header(data, image.ref[:80])
-            except DataError as error:
-                raise DataError(f"{where}: {error}") from None
-            kept = self._store.put(data)
-            name, size = f"images/{Path(kept.ref).name}", (header.width, header.height)
-            self._known[key] = Image(name, header.mime, *size, sha256=kept.sha256)
-            self.count = len({known.ref for known in self._known.values()})
-        return msgspec.structs.replace(self._known[key], edits=image.edits, page=image.page)
+        """Return a picture's reference in the bundle."""
+        known = self._known[_key(image)]
+        if isinstance(known, str):
+            raise DataError(f"{where}: {known}")
+        return msgspec.structs.replace(known, edits=image.edits, page=image.page)
+
+    def _keep(self, key: str, read: ReadPicture) -> None:
+        if read.problem:
+            self._known[key] = read.problem
+            return
+        kept = self._store.put(read.data)
+        name, size = f"images/{Path(kept.ref).name}", (read.width, read.height)
+        self._known[key] = Image(name, read.mime, *size, sha256=kept.sha256)
+        self.count = len({known.ref for known in self._known.values() if isinstance(known, Image)})
+
+
+def _key(image: Image) -> str:
+    return image.ref if len(image.ref) < 512 else sha256_hex(image.ref.encode())
 
 
 class _Lines:

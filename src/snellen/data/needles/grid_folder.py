@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from ..chores import Mapper, do_here
 from ..documents.page_style import PageStyle
 from ..documents.publish import REFUSE, publish
 from ..documents.render import Accent, page_font
@@ -20,12 +21,19 @@ from .plant import Grid, Planted, instance_of, plant
 
 
 def write_needles(
-    haystack: Haystack, grid: Grid, folder: Path, styles: Mapping[str, PageStyle], missing_glyphs: str = REFUSE
+    haystack: Haystack,
+    grid: Grid,
+    folder: Path,
+    styles: Mapping[str, PageStyle],
+    missing_glyphs: str = REFUSE,
+    *,
+    mapper: Mapper = do_here,
 ) -> dict[str, Any]:
     """Plant the grid and render it once per style into `folder/NAME/images`; positions are those in the first style."""
     documents = list(plant(haystack, grid))
     folder.mkdir(parents=True, exist_ok=True)
     shared: dict[str, Any] = {"tokenizer": grid.tokenizer, "missing_glyphs": missing_glyphs}
+    shared["mapper"] = mapper
     shared["source"] = {"name": haystack.source, "sha256": haystack.sha256}
     pages: dict[str, int] = {}
     places: dict[str, dict[str, dict[str, list[int]]]] = {planted.id: {} for planted in documents}
