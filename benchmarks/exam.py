@@ -138,7 +138,9 @@ def sit(
             answers[one].append(row)
     flat = np.array([_flat(np.concatenate(one), people) for one in answers])
     known = grid.known(belief)
-    return Sat(trials, known, procedure.verdicts(known, flat - log_evidence(belief)), ready)
+    return Sat(
+        trials, known, procedure.verdicts(known, flat - log_evidence(belief), procedure.Drawn(0.0, grid.end)), ready
+    )
 
 
 def _flat(right: Any, people: Observers) -> float:

@@ -30,7 +30,7 @@ def sit(threshold: float, guess: float, seed: int, lapse: float = 0.02) -> tuple
             else procedure.next_places(grid, belief, asked, rules, draw)
         )
         asked += 8
-    return procedure.verdicts(known, np.array([-9.0]))[0], known.low[0], known.high[0], asked
+    return procedure.verdicts(known, np.array([-9.0]), procedure.Drawn(0.0, 3.4))[0], known.low[0], known.high[0], asked
 
 
 def test_thresholds_are_found_within_their_interval() -> None:
