@@ -8,7 +8,16 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from ..stats.intervals import Floats
-from ..stats.threshold_grid import Belief, Known, ThresholdGrid, flat_evidence, log_evidence, shared_lapses
+from ..stats.threshold_grid import (
+    FINE_SLOPES,
+    SLOPES,
+    Belief,
+    Known,
+    ThresholdGrid,
+    flat_evidence,
+    log_evidence,
+    shared_lapses,
+)
 from .exam_trials import BLANK, CONFIRM, EASY, SEARCH, WORDINGS, Outcome, Planned, balanced, generator, wordings_of
 from .plate import Bench, EyeTest
 from .procedure import (
@@ -157,7 +166,7 @@ class ThresholdCourse:
         counted = self.counted
         if self.ready is not True or not any(outcome.planned.stage == SEARCH for outcome in counted):
             return Settled(OPEN if self.ready is not False else "not measurable", None, False, 0.0, 0.0, 1.0)
-        fine = _grid(self.test, self.grid.low, self.grid.end, coarse=1)
+        fine = final_grid(self.grid)
         belief = self.learn(fine, counted)
         known = fine.known(belief)
         right = np.array([[min(o.reading.right, o.reading.glyphs) for o in counted if o.reading]])
@@ -263,13 +272,19 @@ class ThresholdCourse:
         return compare_with_expected(self.grid, self._before, places, right, generator(self.seed, self.name, "re-test"))
 
 
-def _grid(test: EyeTest, low: float, high: float, **options: int) -> ThresholdGrid:
+def final_grid(grid: ThresholdGrid) -> ThresholdGrid:
+    """Return the finer grid that figures are taken from; rows keep their slopes, their tables are six times larger."""
+    slopes = FINE_SLOPES if grid.glyphs == 1 else SLOPES
+    return grid.refined(1, slopes)
+
+
+def _grid(test: EyeTest, low: float, high: float) -> ThresholdGrid:
     card = test.card
     guess = test.chance(card.easiest)
     levels = round((high - low) / 0.02) + 1
     by_level = np.array([test.chance(card.axis.level(low + 0.02 * place)) for place in range(levels)])
     same = bool(np.all(np.abs(by_level - guess) < 1e-12))
-    return ThresholdGrid(low, high, guess, card.glyphs, guesses=None if same else by_level, **options)
+    return ThresholdGrid(low, high, guess, card.glyphs, guesses=None if same else by_level)
 
 
 def _share_right(outcomes: Sequence[Outcome], wording: int) -> float:
