@@ -45,7 +45,7 @@ def threshold_result(course: ThresholdCourse) -> dict[str, Any]:
     return result
 
 
-WHOLE_ROWS = 0.5
+WHOLE_ROWS = 0.35
 """Glyphs that fall together more than this: rows are read whole or not at all, and their number tells less."""
 COUNTED = ("trials", "right", "wrong", "no_answer", "failed", "rounds")
 SITTING = ("verdict", "value", "ci95", "x95", "x95_upper90", "retest", "trials")
