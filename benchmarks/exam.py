@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from snellen.sight import procedure
+from snellen.sight.course import final_grid
 from snellen.sight.field_lines import field_groups
 from snellen.sight.fits import RESIZED, fit_ellipse, fit_field, fit_frame, fit_hinge
 from snellen.sight.plates.row_plates import STEPS
@@ -109,10 +110,12 @@ def sit(
     count = len(people.threshold)
     grid = people.grid(axis)
     shared = shared_lapses(draw.binomial(60, people.lapse).astype(float), np.full(count, 60.0))
-    belief = grid.start(count, shared if people.glyphs == 1 else None)
+    prior = shared if people.glyphs == 1 else None
+    belief = grid.start(count, prior)
     everybody = np.arange(count)
     easy = np.full((count, rules.easy), grid.levels - 1)
     rows, belief = ask(grid, belief, easy, people, draw, everybody)
+    rounds = [(everybody, easy, rows)]
     ready = rows.sum(1) >= procedure.READY_SHARE * rules.easy * people.glyphs
     answers = [[row] for row in rows]
     trials = np.full(count, rules.easy)
@@ -126,6 +129,7 @@ def sit(
             places = procedure.next_places(grid, belief[live], asked, rules, draw)
         rows, learnt = ask(grid, belief[live], places, people, draw, live)
         belief[live] = learnt
+        rounds.append((live, places, rows))
         asked += places.shape[1]
         for one, row in zip(live, rows, strict=True):
             answers[one].append(row)
@@ -136,9 +140,21 @@ def sit(
         rows, belief = ask(grid, belief, places, people, draw, everybody)
         for one, row in zip(everybody, rows, strict=True):
             answers[one].append(row)
+        rounds.append((everybody, places, rows))
     flat = np.array([_flat(np.concatenate(one), people) for one in answers])
-    known = grid.known(belief)
-    return Sat(trials, known, procedure.verdicts(known, flat - log_evidence(belief)), ready)
+    known = grid.known(belief) if people.glyphs > 1 else known_at_the_end(grid, prior, rounds)
+    words = procedure.verdicts(known, flat - log_evidence(belief), procedure.Drawn(0.0, grid.end))
+    return Sat(trials, known, words, ready)
+
+
+def known_at_the_end(grid: ThresholdGrid, prior: Any, rounds: list[Any]) -> Any:
+    """Return what single trials tell on the finer grid after all rounds (who, places, right), as the exam does."""
+    final = final_grid(grid)
+    belief = final.start(len(rounds[0][0]), prior)
+    for live, places, rows in rounds:
+        for number in range(places.shape[1]):
+            belief[live] = final.learn(belief[live], places[:, number], rows[:, number])
+    return final.known(belief)
 
 
 def _flat(right: Any, people: Observers) -> float:

@@ -133,13 +133,14 @@ def chance_of(name: str, test: EyeTest, true: Sequence[Sequence[str]]) -> float:
     return sum(common) / (len(true) * len(common))
 
 
-def measure(name: str, level: float, where: str, count: int) -> dict[str, Any]:
+def measure(name: str, level: float, where: str, count: int, seed: int = 1) -> dict[str, Any]:
     """Return the row of one test at one level."""
     test, card = eye_test(name), exam_cards()[name]
     places = [str(place) for place in range(40 if card.plate == "locating" else 25)]
-    answers = balanced(card.answers or places, count, 1, name)
+    answers = balanced(card.answers or places, count, seed, name)
     rows: list[tuple[list[float], list[float], float, Sequence[str], str]] = []
-    for number, answer in enumerate(answers):
+    first = 0 if seed == 1 else seed * 1_000_000  # other stimuli, to see whether a finding stays
+    for number, answer in enumerate(answers, first):
         drawn = test.draw(level, answer, random.Random(f"{name} {where} {number}"), Bench())
         picture = shown(name, drawn)
         listed = first_listed(test, drawn, random.Random(f"question {number}"))
@@ -190,6 +191,7 @@ def main() -> None:
     """Measure what is missing in the file, or print its table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--stimuli", type=int, default=320)
+    parser.add_argument("--seed", type=int, default=1, help="other stimuli: a finding by chance goes away")
     parser.add_argument("--tests", help="only these, separated by commas")
     parser.add_argument("--table", type=Path, help="print this file as a table, measure nothing")
     parser.add_argument("-o", type=Path)
@@ -207,7 +209,7 @@ def main() -> None:
             key = f"`{name}`, {where}"
             if key in found:
                 continue
-            found[key] = measure(name, level, where, arguments.stimuli)
+            found[key] = measure(name, level, where, arguments.stimuli, arguments.seed)
             sys.stdout.write(f"{name:16s} {where:8s} {found[key]}\n")
             sys.stdout.flush()
             if arguments.o:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..engine.state import RunState
 from ..model.providers.prices import money
-from ..sight.advice import say
+from ..sight.advice import safe_words, say
 from .pages.exam_figures import ease, verdict_words
 
 BAR = 22
@@ -37,8 +37,9 @@ def _line(name: str, result: Mapping[str, Any]) -> str:
     if result["value"] is None and result["verdict"] != "at ceiling":
         return f" {name:17s} {result['verdict']}: {result['reason'] or 'see the page'}"
     span = " – ".join(say(end) for end in result["ci95"]) if result["ci95"] else ""
-    safe = result.get("x95_upper90")
-    return f" {name:17s} {verdict_words(result):>20s}   {span:<19s} {say(safe) if safe else '–':>13s}  {_bar(result)}"
+    # a bound has no interval: its words take both columns
+    said = f"{verdict_words(result):>20s}   {span:<19s}" if span else f"{verdict_words(result):<42s}"
+    return f" {name:17s} {said} {safe_words(result):>13s}  {_bar(result)}"
 
 
 def _bar(result: Mapping[str, Any]) -> str:
@@ -47,7 +48,8 @@ def _bar(result: Mapping[str, Any]) -> str:
         return ""
     cells = [" "] * BAR
     if result["value"] is None:
-        cells[-1] = "▸"
+        near = _cell(result, result["bound"])
+        cells[near:] = [*"─" * (BAR - 1 - near), "▸"]
         return "".join(cells)
     low, high = sorted(_cell(result, end) for end in result["ci95"])
     cells[low : high + 1] = ["─"] * (high - low + 1)
@@ -66,7 +68,8 @@ def comparison_lines(compared: Mapping[str, Any]) -> Iterator[str]:
     yield f" {'test':17s} {'A':>14s} {'B':>14s} {'times better (B)':>18s}   95 %              p (Holm)"
     for name, row in compared["tests"].items():
         if row["ratio"] is None:
-            yield f" {name:17s} {row['a']:>14s} {row['b']:>14s} {row['words']}"
+            star = "*" if row["differs"] else ""
+            yield f" {name:17s} {row['a']:>14s} {row['b']:>14s} {row['words']}{star}"
             continue
         star = "*" if row["differs"] else " "
         span = f"{row['ci95'][0]:.2f} – {row['ci95'][1]:.2f}"

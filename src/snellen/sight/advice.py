@@ -11,9 +11,9 @@ from typing import Any
 from msgspec import Struct
 
 from ..core.config import convert, read_config_file
-from .plate import fill
+from .plate import Axis, fill
 from .plates.row_plates import jpeg_quality_of
-from .procedure import FLOOR, MEASURED, OPEN
+from .procedure import CEILING, FLOOR, MEASURED, OPEN
 from .turns import turn_words
 
 SETTLED = 2.5
@@ -66,11 +66,32 @@ def _by_rules(results: Mapping[str, Any]) -> list[Line]:
     lines = []
     for rule in advice_rules():
         result = results.get(rule.test)
-        if result is None or result["verdict"] != rule.verdict or not _decided(result) or not _within(rule, result):
+        if result is None or _advised_as(result) != rule.verdict or not _decided(result) or not _within(rule, result):
             continue
         words = words_of(result)
         lines.append(Line(rule.id, rule.test, fill(rule.sentence, words), evidence_of(result), rule.rank))
     return lines
+
+
+def _advised_as(result: Mapping[str, Any]) -> str:
+    """Return the verdict that advice goes by: beyond the levels drawn, 95 % may still be right well within them."""
+    measured = result["verdict"] == CEILING and result.get("x95_upper90") is not None
+    return MEASURED if measured else str(result["verdict"])
+
+
+def beyond_easiest(result: Mapping[str, Any]) -> bool:
+    """Tell whether the level that advice rests on is easier than any that was drawn."""
+    if result.get("x95_upper90") is None or "axis" not in result:
+        return False
+    axis = Axis(*result["axis"])
+    return axis.x(result["x95_upper90"]) > axis.x(axis.easiest) + 1e-9
+
+
+def safe_words(result: Mapping[str, Any]) -> str:
+    """Return the level at which 95 % is right, or that even the easiest is not surely."""
+    if result.get("x95_upper90") is None:
+        return "–"
+    return f"not at {say(result['axis'][1])}" if beyond_easiest(result) else say(result["x95_upper90"])
 
 
 def _open_ends(results: Mapping[str, Any]) -> list[Line]:
@@ -78,11 +99,17 @@ def _open_ends(results: Mapping[str, Any]) -> list[Line]:
     for name, result in results.items():
         if result.get("x95") is None or _decided(result):
             continue
-        low, high = result.get("x95_ci95") or result["ci95"]
-        sentence = f"{result['title']}: not settled, {say(low)} to {say(high)} {result['unit']}"
-        command = f"run again with --fine --tests {name}"
-        lines.append(Line(f"open-{name}", name, f"{sentence}; {command}.", evidence_of(result), 20))
+        lines.append(Line(f"open-{name}", name, _open_sentence(name, result), evidence_of(result), 20))
     return lines
+
+
+def _open_sentence(name: str, result: Mapping[str, Any]) -> str:
+    if beyond_easiest(result):
+        easiest = f"{say(result['axis'][1])} {result['unit']}"
+        return f"{result['title']}: even at {easiest}, the easiest level, 95 % is not surely right."
+    low, high = result.get("x95_ci95") or result["ci95"]
+    sentence = f"{result['title']}: not settled, {say(low)} to {say(high)} {result['unit']}"
+    return f"{sentence}; run again with --fine --tests {name}."
 
 
 def _shrinking(resolution: Mapping[str, Any] | None) -> list[Line]:
@@ -115,6 +142,8 @@ def _decided(result: Mapping[str, Any]) -> bool:
     """Tell whether the bound that advice rests on is near enough to what it bounds, and the re-test agrees."""
     if result.get("x95") is None:
         return True
+    if beyond_easiest(result):
+        return False
     consistent = (result.get("retest") or {}).get("consistent", True)
     return bool(consistent) and abs(math.log(result["x95_upper90"] / result["x95"])) < math.log(SETTLED)
 
@@ -137,7 +166,9 @@ def words_of(result: Mapping[str, Any]) -> dict[str, Any]:
     if result["value"] is not None:
         words |= {"value": say(result["value"])}
     if result.get("x95_upper90") is not None:
-        words |= _words_of_bound(float(result["x95_upper90"]), result)
+        words |= _words_of_bound(float(result["x95_upper90"]))
+    if result.get("ci95"):
+        words |= {"low": say(result["ci95"][0]), "high": say(result["ci95"][1])}
     if "ellipse" in result:
         words |= {"axis": result["ellipse"]["axis"], "ratio": say(result["ellipse"]["ratio"])}
     if "mirrored" in result:
@@ -151,16 +182,13 @@ def words_of(result: Mapping[str, Any]) -> dict[str, Any]:
     return words
 
 
-def _words_of_bound(safe: float, result: Mapping[str, Any]) -> dict[str, Any]:
-    low, high = result["ci95"]
+def _words_of_bound(safe: float) -> dict[str, Any]:
     up = math.ceil(safe - 1e-9)
     return {
         "safe": say(safe),
         "safe_up": f"{up:,}",
         "safe_down": f"{math.floor(safe + 1e-9):,}",
         "safe_percent": say(100 * safe),
-        "low": say(low),
-        "high": say(high),
         "dpi": math.ceil(up / (CAP_PT / 72)),
         "of_255": math.ceil(255 * safe),
         "stretch": say(0.5 / safe),
@@ -176,6 +204,11 @@ def evidence_of(result: Mapping[str, Any]) -> str:
     span = f" [{say(result['ci95'][0])}, {say(result['ci95'][1])}]" if result.get("ci95") else ""
     half = "half at " if result["verdict"] == MEASURED and result.get("x95") is not None else ""
     return f"{half}{say(result['value'])} {result['unit']}{span}, {trials}"
+
+
+def bound_words(verdict: str, bound: float, unit: str) -> str:
+    """Return what is known of a threshold that lies beyond the levels drawn."""
+    return f"{'better' if verdict == CEILING else 'worse'} than {say(bound)} {unit}"
 
 
 def result_words(result: Mapping[str, Any]) -> str:

@@ -8,10 +8,32 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from ..stats.intervals import Floats
-from ..stats.threshold_grid import Belief, Known, ThresholdGrid, flat_evidence, log_evidence, shared_lapses
+from ..stats.threshold_grid import (
+    FINE_SLOPES,
+    SLOPES,
+    Belief,
+    Known,
+    ThresholdGrid,
+    flat_evidence,
+    log_evidence,
+    shared_lapses,
+)
 from .exam_trials import BLANK, CONFIRM, EASY, SEARCH, WORDINGS, Outcome, Planned, balanced, generator, wordings_of
 from .plate import Bench, EyeTest
-from .procedure import MEASURED, OPEN, Rules, confirming_places, finished, first_places, is_ready, next_places, verdicts
+from .procedure import (
+    MEASURED,
+    OPEN,
+    Drawn,
+    Rules,
+    bound_of,
+    confirming_places,
+    finished,
+    first_places,
+    is_ready,
+    next_places,
+    still_open,
+    verdicts,
+)
 
 BLANKS = 4
 NOT_CONSISTENT = 0.01
@@ -48,6 +70,9 @@ class Settled(NamedTuple):
     retest_expected: float
     retest_chance: float
     """How often the confirming trials would come out this far from what was expected; 1 without any."""
+    bound: float | None = None
+    """x that it is surely better than (at ceiling) or worse than (not measurable)."""
+    drawn: Drawn | None = None
 
 
 class ThresholdCourse:
@@ -141,17 +166,22 @@ class ThresholdCourse:
         counted = self.counted
         if self.ready is not True or not any(outcome.planned.stage == SEARCH for outcome in counted):
             return Settled(OPEN if self.ready is not False else "not measurable", None, False, 0.0, 0.0, 1.0)
-        fine = _grid(self.test, self.grid.low, self.grid.end, coarse=1)
+        fine = final_grid(self.grid)
         belief = self.learn(fine, counted)
         known = fine.known(belief)
         right = np.array([[min(o.reading.right, o.reading.glyphs) for o in counted if o.reading]])
         glyphs = np.full(right.shape, self.grid.glyphs)
         odds = flat_evidence(right, glyphs, self.grid.guess, self.grid.glyphs) - log_evidence(belief)
-        verdict = verdicts(known, odds)[0]
-        wide = (known.high[0] - known.low[0]) / 2 > 2 * self.rules.half_width
-        if verdict == MEASURED and (self.reason or wide):
-            verdict = MEASURED if not wide else OPEN
-        return Settled(verdict, known, bool(known.slope[0] < 2.5), *self._retest())
+        drawn = self._drawn(counted)
+        verdict = verdicts(known, odds, drawn)[0]
+        if still_open(verdict, known, drawn, self.rules.half_width):
+            verdict = OPEN
+        bound = bound_of(verdict, known, drawn)
+        return Settled(verdict, known, bool(known.slope[0] < 2.5), *self._retest(), bound, drawn)
+
+    def _drawn(self, counted: Sequence[Outcome]) -> Drawn:
+        places = [self.test.card.axis.x(outcome.level) for outcome in counted]
+        return Drawn(min(places), max(places))
 
     def spread_of_wordings(self) -> float | None:
         """Return how far the threshold differs between wordings in ln units; None where too few were asked."""
@@ -242,13 +272,19 @@ class ThresholdCourse:
         return compare_with_expected(self.grid, self._before, places, right, generator(self.seed, self.name, "re-test"))
 
 
-def _grid(test: EyeTest, low: float, high: float, **options: int) -> ThresholdGrid:
+def final_grid(grid: ThresholdGrid) -> ThresholdGrid:
+    """Return the finer grid that figures are taken from; rows keep their slopes, their tables are six times larger."""
+    slopes = FINE_SLOPES if grid.glyphs == 1 else SLOPES
+    return grid.refined(1, slopes)
+
+
+def _grid(test: EyeTest, low: float, high: float) -> ThresholdGrid:
     card = test.card
     guess = test.chance(card.easiest)
     levels = round((high - low) / 0.02) + 1
     by_level = np.array([test.chance(card.axis.level(low + 0.02 * place)) for place in range(levels)])
     same = bool(np.all(np.abs(by_level - guess) < 1e-12))
-    return ThresholdGrid(low, high, guess, card.glyphs, guesses=None if same else by_level, **options)
+    return ThresholdGrid(low, high, guess, card.glyphs, guesses=None if same else by_level)
 
 
 def _share_right(outcomes: Sequence[Outcome], wording: int) -> float:

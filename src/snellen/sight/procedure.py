@@ -22,6 +22,13 @@ BELOW_FAR = 0.15
 CEILING, FLOOR, UNEVEN, MEASURED, OPEN = "at ceiling", "not measurable", "uneven", "measured", "not settled"
 
 
+class Drawn(NamedTuple):
+    """The hardest and the easiest x that were drawn and answered; beyond them there are no replies."""
+
+    hardest: float
+    easiest: float
+
+
 class Rules(NamedTuple):
     """How long to ask: half width of the interval in ln units, and counts of trials (or rows of glyphs)."""
 
@@ -80,13 +87,36 @@ def finished(known: Known, asked: int, rules: Rules) -> NDArray[np.bool_]:
     return np.asarray(enough | (asked >= rules.most))
 
 
-def verdicts(known: Known, flat_odds: Floats) -> list[str]:
-    """Return a verdict an observer; `flat_odds` are ln odds of "the level does not matter" against the curve."""
+def verdicts(known: Known, flat_odds: Floats, drawn: Drawn) -> list[str]:
+    """Return a verdict an observer; `flat_odds` are ln odds of "the level does not matter" against the curve.
+
+    A median beyond the levels that were drawn is no measurement, however narrow: nothing was asked there.
+    """
     words = []
-    for below, above, flat in zip(known.below, known.above, flat_odds, strict=True):
+    for below, above, flat, middle in zip(known.below, known.above, flat_odds, known.middle, strict=True):
         uneven = flat > np.log(FLAT_ODDS)
-        words.append(CEILING if below > SURE else FLOOR if above > SURE else UNEVEN if uneven else MEASURED)
+        within = CEILING if middle < drawn.hardest else FLOOR if middle > drawn.easiest else MEASURED
+        words.append(CEILING if below > SURE else FLOOR if above > SURE else UNEVEN if uneven else within)
     return words
+
+
+def bound_of(verdict: str, known: Known, drawn: Drawn) -> float | None:
+    """Return x that one observer is surely better (at ceiling) or worse (not measurable) than; None for other verdicts.
+
+    It is the near end of the 95 % interval, and never beyond what was drawn.
+    """
+    if verdict == CEILING:
+        return max(drawn.hardest, float(known.high[0]))
+    return min(drawn.easiest, float(known.low[0])) if verdict == FLOOR else None
+
+
+def still_open(verdict: str, known: Known, drawn: Drawn, half_width: float) -> bool:
+    """Tell whether trials were too few for this verdict: the interval, or what a bound leaves of the axis, is wide."""
+    low, high = float(known.low[0]), float(known.high[0])
+    if verdict == MEASURED:
+        return high - low > 4 * half_width
+    inside = {CEILING: high - drawn.hardest, FLOOR: drawn.easiest - low}
+    return inside.get(verdict, 0.0) > 2 * half_width
 
 
 def is_ready(right: float, tried: float) -> bool:

@@ -11,12 +11,13 @@ import numpy as np
 
 from ..stats.intervals import Floats
 from ..stats.threshold_grid import LAPSES, SLOPES, Known, ThresholdGrid, right_share
+from .advice import bound_words
 from .course import NOT_CONSISTENT, Settled, ThresholdCourse
 from .exam_trials import BLANK, CONFIRM, Outcome, count_outcomes, generator
 from .fits import fit_ellipse, numerosity
 from .plate import Reading
 from .plates.mark_plates import MIRRORED
-from .procedure import CEILING, FLOOR, MEASURED, OPEN, UNEVEN
+from .procedure import CEILING, MEASURED, OPEN, UNEVEN
 
 HABIT = 0.7
 """One answer to blank pictures so often is a habit, and is named."""
@@ -44,7 +45,7 @@ def threshold_result(course: ThresholdCourse) -> dict[str, Any]:
     return result
 
 
-WHOLE_ROWS = 0.5
+WHOLE_ROWS = 0.35
 """Glyphs that fall together more than this: rows are read whole or not at all, and their number tells less."""
 COUNTED = ("trials", "right", "wrong", "no_answer", "failed", "rounds")
 SITTING = ("verdict", "value", "ci95", "x95", "x95_upper90", "retest", "trials")
@@ -87,12 +88,31 @@ def _figures(course: ThresholdCourse, settled: Settled, known: Known) -> dict[st
         figures["ci95"] = [_short(end) for end in ends]
     if settled.verdict == MEASURED:
         figures["value"] = _short(level(float(known.middle[0])))
-        figures["x95"] = _short(level(float(known.far[0])))
-        figures["x95_upper90"] = _short(level(float(known.far_bound[0])))
-        figures["x95_ci95"] = sorted(_short(level(float(end[0]))) for end in (known.far_low, known.far_high))
-    if settled.verdict in (CEILING, FLOOR):
-        figures["bound"] = course.test.card.hardest if settled.verdict == CEILING else course.test.card.easiest
+    if settled.verdict in (MEASURED, CEILING):
+        figures |= _far_figures(course, settled, known)
+    if settled.bound is not None:
+        figures["bound"] = _short(level(settled.bound))
+        figures["reason"] = _reason_of(course, settled.verdict, figures["bound"])
     return figures
+
+
+def _reason_of(course: ThresholdCourse, verdict: str, bound: float) -> str:
+    """Return what a bound says, and why the test ended before its time, where it did."""
+    told = bound_words(verdict, bound, course.test.card.unit)
+    return f"{told}; {course.reason}" if course.reason else told
+
+
+def _far_figures(course: ThresholdCourse, settled: Settled, known: Known) -> dict[str, Any]:
+    """Return where 95 % is right; nothing where even its upper end is harder than all that was drawn."""
+    assert settled.drawn is not None  # noqa: S101 - what was settled from trials was drawn
+    hardest, level = settled.drawn.hardest, course.test.card.axis.level
+    if known.far_bound[0] <= hardest:
+        return {}
+    ends = [known.far_low[0], known.far[0], known.far_bound[0], known.far_high[0]]
+    if settled.verdict == CEILING:
+        ends = [max(hardest, end) for end in ends]
+    low, middle, bound, high = (_short(level(float(end))) for end in ends)
+    return {"x95": middle, "x95_upper90": bound, "x95_ci95": sorted((low, high))}
 
 
 Read = tuple[Outcome, Reading]
@@ -125,6 +145,10 @@ def _by_ellipse(result: dict[str, Any]) -> dict[str, Any]:
     if "ellipse" not in result or result["value"] is None:
         return {}
     ellipse = result["ellipse"]
+    hardest, easiest = sorted(result["axis"])
+    if not hardest <= ellipse["radius"] <= easiest:
+        # the mean over hues was measured, the radius of an ellipse through them lies where nothing was drawn
+        return {"verdict": OPEN, "value": None, "reason": "the ellipse is not within the levels drawn"}
     return {"value": ellipse["radius"], "ci95": ellipse["interval"], "over_all_hues": result["value"]}
 
 

@@ -13,14 +13,14 @@ import msgspec
 from ..core.ids import content_hash, rng, sha256_hex
 from ..core.jobs import Ask, Item
 from ..core.types import Form, Image, Params, Prediction, Request, Sample, TrialKey, Turn
-from .advice import result_words, say
+from .advice import bound_words, result_words, say
 from .course import Course, ThresholdCourse
 from .exam_scorer import read_outcome
 from .exam_trials import BLANK, EASY, Outcome, Planned
 from .fixed import FIELD_TRIALS, LOCATE_TRIALS, FixedCourse
 from .plate import Bench, Card, EyeTest, Reading, Stimulus, encode_detail
 from .plates.scenes import CELLS, Locating
-from .procedure import Rules, rules_for
+from .procedure import CEILING, FLOOR, Drawn, Rules, bound_of, rules_for
 from .result import result_of_both, threshold_result
 from .special import field_result, locate_result
 from .turns import TURN_TRIALS, TURNS, TurnedRow, turns_result
@@ -151,11 +151,11 @@ class Sitting:
         for needed in self.order.tests[course.name].card.needs:
             await self._done[needed].wait()
             found = self.results[needed]
-            if found["value"] is None:
+            bench = bench_of(found, exact=self.order.tests[course.name].card.plate == "field")
+            if bench is None:
                 course.reason = f"needs {needed}, which is {found['verdict']}"
                 return False
-            far = min(found["x95_upper90"], 3 * found["value"])
-            course.bench = Bench(found["value"], far, max(1.5, found["slope"]), found["lapse"])
+            course.bench = bench
         return True
 
     async def _ask_rounds(self, course: Course, ask: Ask) -> None:
@@ -274,6 +274,19 @@ class Sitting:
         return field_result(course, self.results.get(course.test.card.needs[0], {}))
 
 
+def bench_of(found: Mapping[str, Any], *, exact: bool) -> Bench | None:
+    """Return what a test is drawn by, from the one it needs; None where that found nothing.
+
+    At ceiling, the bound serves: letters of that height are surely read. A field is drawn at the threshold itself.
+    """
+    at_ceiling = found["verdict"] == CEILING and not exact
+    half = found["bound"] if at_ceiling else found["value"]
+    if half is None:
+        return None
+    far = min(found["x95_upper90"] or half, 3 * half)
+    return Bench(half, max(half, far), max(1.5, found["slope"]), found["lapse"])
+
+
 def rules_of_test(name: str, card: Card, mode: str, half_width: float | None = None) -> Rules:
     """Return how long a test is asked: by its mode, more for an ellipse and oblong canvases, less for pages."""
     rules = rules_for(mode, rows=card.glyphs > 1, half_width=half_width)
@@ -302,7 +315,12 @@ def so_far(course: Course) -> str:
     asked = f"{len(course.outcomes)} trials"
     if not isinstance(course, ThresholdCourse) or course.belief is None:
         return asked
-    known, card = course.grid.known(course.belief), course.test.card
+    known, card, grid = course.grid.known(course.belief), course.test.card, course.grid
+    axis = Drawn(grid.low, grid.end)
+    beyond = CEILING if known.high[0] < grid.low else FLOOR if known.low[0] > grid.end else ""
+    bound = bound_of(beyond, known, axis)
+    if bound is not None:
+        return f"{asked}, {bound_words(beyond, card.axis.level(bound), card.unit)} so far"
     low, high = sorted((card.axis.level(float(known.low[0])), card.axis.level(float(known.high[0]))))
     return f"{asked}, half at {say(low)} – {say(high)} {card.unit} so far"
 

@@ -27,6 +27,8 @@ CANDIDATE = 4
 PAIR = 2
 """So many thresholds are taken together when levels are chosen."""
 SLOPES = np.geomspace(1.5, 24.0, 7)
+FINE_SLOPES = np.geomspace(1.5, 24.0, 13)
+"""For what is said at the end: where 95 % is right lies FAR / slope beside the threshold, so coarse slopes blur it."""
 LAPSES = np.array([0.002, 0.02, 0.05, 0.10, 0.18])
 CORRELATIONS = np.array([0.0, 0.05, 0.15, 0.3, 0.5, 0.7])
 """How far the glyphs of a row fall together; a single trial has none."""
@@ -37,7 +39,6 @@ SHARED_TRIALS = 20.0
 TRUST_TRIAL, TRUST_ROW = 0.87, 0.8
 """What a trial or a row counts: less than one, because observers are not quite the model (other laws, other
 correlations); chosen so that intervals cover in the simulation of `benchmarks/exam.py`."""
-_SLOPE_PRIOR = -0.5 * ((np.log(SLOPES) - math.log(USUAL_SLOPE)) / SLOPE_SPREAD) ** 2
 _TIES = 6
 _TINY = 1e-6
 _MARGIN_STEPS = round(MARGIN / LATTICE)
@@ -79,14 +80,20 @@ def right_share(reach: Floats, slope: Floats, guess: float | Floats, lapse: Floa
     return np.asarray(guess + (1.0 - guess - lapse) * logistic_curve(slope * reach))
 
 
+def _slope_prior(slopes: Floats) -> Floats:
+    return np.asarray(-0.5 * ((np.log(slopes) - math.log(USUAL_SLOPE)) / SLOPE_SPREAD) ** 2)
+
+
 @lru_cache(maxsize=64)
-def _tables(guess: float, glyphs: int, first: int, last: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _tables(
+    guess: float, glyphs: int, first: int, last: int, slopes: tuple[float, ...]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return ln-likelihood tables (hits or misses, offset, slope x lapse, correlation), to be added up.
 
     ln P(k of n) = right[k] + wrong[n - k], without what does not depend on the unknowns.
     """
     offsets = _in_x(np.arange(first, last + 1))
-    share = right_share(offsets[:, None, None], SLOPES[:, None], guess, LAPSES)
+    share = right_share(offsets[:, None, None], np.array(slopes)[:, None], guess, LAPSES)
     share = np.clip(share, _TINY, 1.0 - _TINY).reshape(offsets.size, -1, 1)
     correlation = CORRELATIONS if glyphs > 1 else CORRELATIONS[:1]
     own = 1.0 - correlation
@@ -124,7 +131,9 @@ class ThresholdGrid:
         *,
         coarse: int = COARSE,
         guesses: Floats | None = None,
+        slopes: Floats = SLOPES,
     ) -> None:
+        self.slopes = slopes
         self.low, self.guess, self.glyphs, self.coarse = low, guess, glyphs, coarse
         self.levels = max(2, round((high - low) / LATTICE) + 1)
         """How many places the axis has; the last is the easiest."""
@@ -138,13 +147,18 @@ class ThresholdGrid:
         chance = guess if guesses is None else guesses[self.candidates]
         pairs = self._steps[: count // PAIR * PAIR].reshape(-1, PAIR).mean(1)
         reach = np.asarray((self.candidates - pairs[:, None]) * LATTICE, np.float64)
-        share = right_share(reach[:, None, None, :], SLOPES[:, None, None], chance, LAPSES[:, None])
+        share = right_share(reach[:, None, None, :], slopes[:, None, None], chance, LAPSES[:, None])
         self._shares = np.clip(share.reshape(pairs.size, -1, self.candidates.size), _TINY, 1.0 - _TINY)
 
     @property
     def end(self) -> float:
         """Return x of the easiest level."""
         return self.low + (self.levels - 1) * LATTICE
+
+    def refined(self, coarse: int, slopes: Floats) -> ThresholdGrid:
+        """Return the same test with thresholds every `coarse` steps and other slopes."""
+        ends = (self.low, self.end, self.guess, self.glyphs)
+        return ThresholdGrid(*ends, coarse=coarse, guesses=self._guesses, slopes=slopes)
 
     def x_of(self, places: Places) -> Floats:
         """Return x of places."""
@@ -158,7 +172,7 @@ class ThresholdGrid:
         """Return the prior: thresholds flat, slopes log-normal, lapses as `lapses` (ln, a row an observer) or flat."""
         ways = CORRELATIONS.size if self.glyphs > 1 else 1
         flat = np.zeros((observers, LAPSES.size)) if lapses is None else lapses
-        inner = (_SLOPE_PRIOR[None, :, None] + flat[:, None, :]).reshape(observers, 1, -1, 1)
+        inner = (_slope_prior(self.slopes)[None, :, None] + flat[:, None, :]).reshape(observers, 1, -1, 1)
         belief = np.broadcast_to(inner, (observers, self.thresholds.size, inner.shape[2], ways)).copy()
         return _normal(belief)
 
@@ -177,7 +191,7 @@ class ThresholdGrid:
 
     def learn_at(self, belief: Belief, x: float, right: float, glyphs: int, guess: float) -> Belief:
         """Return the belief of one observer after a row with a chance or a length of its own, at any x."""
-        share = right_share(x - self.thresholds[:, None, None], SLOPES[:, None], guess, LAPSES)
+        share = right_share(x - self.thresholds[:, None, None], self.slopes[:, None], guess, LAPSES)
         share = np.clip(share, _TINY, 1.0 - _TINY).reshape(1, self.thresholds.size, -1, 1)
         correlation = CORRELATIONS if self.glyphs > 1 else CORRELATIONS[:1]
         own = 1.0 - correlation
@@ -194,14 +208,14 @@ class ThresholdGrid:
     def _row(self, places: Places, right: Places) -> Belief:
         if self._guesses is not None:
             return self._row_by_level(places, right, self._guesses[places])
-        hits, misses = _tables(self.guess, self.glyphs, self._first, self._last)
+        hits, misses = _tables(self.guess, self.glyphs, self._first, self._last, tuple(self.slopes.tolist()))
         where = places[:, None] - self._steps[None, :] - self._first
         return np.asarray(hits[right[:, None], where] + misses[self.glyphs - right[:, None], where], np.float64)
 
     def _row_by_level(self, places: Places, right: Places, guesses: Floats) -> Belief:
         reach = _in_x(places[:, None] - self._steps[None, :])
         chance = guesses[:, None, None, None]
-        share = right_share(reach[:, :, None, None], SLOPES[:, None], chance, LAPSES)
+        share = right_share(reach[:, :, None, None], self.slopes[:, None], chance, LAPSES)
         share = np.clip(share, _TINY, 1.0 - _TINY).reshape(*reach.shape, -1, 1)
         return np.asarray(TRUST_TRIAL * np.where(right[:, None, None, None] > 0, np.log(share), np.log1p(-share)))
 
@@ -251,26 +265,27 @@ class ThresholdGrid:
         share = _shares(belief)
         each = share.sum((2, 3))
         ends = np.array([cell_quantiles(self.thresholds, row, (0.025, 0.5, 0.975)) for row in each])
-        slopes = share.reshape(*each.shape, SLOPES.size, -1).sum(3)
-        reach = (self.thresholds[:, None] + FAR / SLOPES).ravel()
+        slopes = share.reshape(*each.shape, self.slopes.size, -1).sum(3)
+        reach = (self.thresholds[:, None] + FAR / self.slopes).ravel()
         order = np.argsort(reach)
         parts = (0.025, 0.5, 0.9, 0.975)
-        far = np.array([_quantiles_of(reach[order], row.ravel()[order], parts) for row in _without_usual_slope(slopes)])
-        lapse = share.sum((1, 3)).reshape(-1, SLOPES.size, LAPSES.size).sum(1) @ LAPSES
+        alike = _without_usual_slope(slopes, self.slopes)
+        far = np.array([_quantiles_of(reach[order], row.ravel()[order], parts) for row in alike])
+        lapse = share.sum((1, 3)).reshape(-1, self.slopes.size, LAPSES.size).sum(1) @ LAPSES
         correlation = share.sum((1, 2)) @ (CORRELATIONS if self.glyphs > 1 else CORRELATIONS[:1])
-        slope = np.exp(slopes.sum(1) @ np.log(SLOPES))
+        slope = np.exp(slopes.sum(1) @ np.log(self.slopes))
         below = each[:, self._steps < 0].sum(1)
         above = each[:, self._steps > self.levels - 1].sum(1)
         reached = (far[:, 1], far[:, 0], far[:, 3], far[:, 2])
         return Known(ends[:, 0], ends[:, 1], ends[:, 2], *reached, slope, lapse, correlation, below, above)
 
 
-def _without_usual_slope(mass: Floats) -> Floats:
+def _without_usual_slope(mass: Floats, slopes: Floats) -> Floats:
     """Return the posterior (observer, threshold, slope) had every slope been as likely before.
 
     A bound beside the threshold must hold for the shallow as for the steep; a usual slope would draw it to its own.
     """
-    flat = mass / np.exp(_SLOPE_PRIOR)
+    flat = mass / np.exp(_slope_prior(slopes))
     return np.asarray(flat / flat.sum((1, 2), keepdims=True))
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from snellen.sight import procedure
 from snellen.sight.cards import exam_cards
+from snellen.sight.course import final_grid
 from snellen.sight.sitting import rules_of_test
 from snellen.stats.threshold_grid import FAR, LATTICE, SLOPES, ThresholdGrid, logistic_curve
 
@@ -30,7 +31,7 @@ def sit(threshold: float, guess: float, seed: int, lapse: float = 0.02) -> tuple
             else procedure.next_places(grid, belief, asked, rules, draw)
         )
         asked += 8
-    return procedure.verdicts(known, np.array([-9.0]))[0], known.low[0], known.high[0], asked
+    return procedure.verdicts(known, np.array([-9.0]), procedure.Drawn(0.0, 3.4))[0], known.low[0], known.high[0], asked
 
 
 def test_thresholds_are_found_within_their_interval() -> None:
@@ -98,3 +99,9 @@ def test_pages_are_asked_for_fewer_lines_than_rows() -> None:
     most = {mode: rules_of_test("page", card, mode).most for mode in ("quick", "standard", "fine")}
     assert most == {"quick": 24, "standard": 48, "fine": 96}
     assert rules_of_test("acuity", exam_cards()["acuity"], "quick").most == 64
+
+
+def test_figures_of_single_trials_come_from_finer_slopes_than_levels_are_chosen_by() -> None:
+    single, rows = ThresholdGrid(0.0, 3.4, 0.25), ThresholdGrid(0.0, 3.4, 0.1, 8)
+    assert final_grid(single).slopes.size > single.slopes.size == SLOPES.size
+    assert final_grid(rows).slopes.size == SLOPES.size and final_grid(rows).coarse == 1

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from snellen.stats.psychometric import Rows, fit_threshold
 from snellen.stats.threshold_grid import (
+    FINE_SLOPES,
     LATTICE,
+    SLOPES,
     ThresholdGrid,
     flat_evidence,
     log_evidence,
@@ -107,3 +109,26 @@ def test_replies_that_ignore_the_level_speak_for_flat() -> None:
     curve = (draw.random(300) < 0.25 + 0.75 * logistic_curve(6 * (places * LATTICE - 1.5))).astype(float)
     odds = flat_evidence(curve[None], np.ones((1, 300)), 0.25) - log_evidence(learn_all(grid, places, curve))
     assert odds[0] < 0
+
+
+def test_a_refined_grid_knows_the_same_threshold_and_where_95_percent_is_right_more_smoothly() -> None:
+    grid = ThresholdGrid(0.0, 3.4, 0.25)
+    fine = grid.refined(1, FINE_SLOPES)
+    beliefs = [grid.start(), fine.start()]
+    draw = np.random.default_rng(4)
+    for place in np.tile(np.arange(40, 130, 6), 8):
+        right = float(draw.random() < 0.25 + 0.74 * logistic_curve(np.array([5.0 * (place * LATTICE - 1.6)]))[0])
+        beliefs = [
+            one.learn(b, np.array([place]), np.array([right])) for one, b in zip((grid, fine), beliefs, strict=True)
+        ]
+    coarse_known, known = grid.known(beliefs[0]), fine.known(beliefs[1])
+    assert abs(known.middle[0] - coarse_known.middle[0]) < 0.03
+    assert known.far[0] < known.far_bound[0] < known.far_high[0]
+    assert np.diff(np.log(FINE_SLOPES)).max() <= 0.5 * np.diff(np.log(SLOPES)).max() + 1e-9
+
+
+def test_a_refined_grid_keeps_a_chance_that_differs_by_level() -> None:
+    guesses = np.linspace(0.02, 0.5, 171)
+    fine = ThresholdGrid(0.0, 3.4, 0.5, guesses=guesses).refined(1, FINE_SLOPES)
+    low, high = (fine.learn(fine.start(), np.array([place]), np.array([1.0])) for place in (0, 170))
+    assert float(np.ptp(low)) > float(np.ptp(high)), "a hit where a guess rarely hits tells more"

@@ -13,6 +13,7 @@ from ...core.errors import DataError, UsageError
 from ...report.exam_file import stored_exam
 from ...report.pages.exam_figures import verdict_words
 from ...sight.advice import say
+from ...sight.procedure import CEILING
 from ...stats.intervals import holm
 
 LEVEL = 0.05
@@ -47,15 +48,29 @@ def compare_exams(first: Path, second: Path) -> dict[str, Any]:
 def _row(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = {"a": verdict_words(a), "b": verdict_words(b), "ratio": None, "ci95": None, "p": None}
     row |= {"differs": False, "words": "not compared: one of them has no threshold"}
-    if a["value"] is None or b["value"] is None or "posterior" not in a or "posterior" not in b:
-        return row
+    open_sides = [one.get("bound") is not None for one in (a, b)]
+    unknown = [one["value"] is None and one.get("bound") is None for one in (a, b)]
+    if all(open_sides) or any(unknown) or "posterior" not in a or "posterior" not in b:
+        return row | {"ratio_bound": None}
     places, mass = _difference(a["posterior"], b["posterior"])
     total = np.cumsum(mass)
     low, middle, high = (float(np.interp(part, total, places)) for part in (0.025, 0.5, 0.975))
     worse = float(np.interp(0.0, places, total))
     p = 2 * min(worse, 1 - worse)
+    row |= {"p": max(p, 1e-6), "ratio_bound": None}
+    if any(open_sides):
+        better = (b if open_sides[1] else a)["verdict"] == CEILING
+        at_least = better == open_sides[1]  # B's ratio is open upwards where B is at ceiling, or A fails
+        return row | _one_sided(places, total, at_least=at_least)
     ratio, ends = math.exp(middle), [round(math.exp(low), 4), round(math.exp(high), 4)]
-    return row | {"ratio": round(ratio, 4), "ci95": ends, "p": max(p, 1e-6), "words": ""}
+    return row | {"ratio": round(ratio, 4), "ci95": ends, "words": ""}
+
+
+def _one_sided(places: Any, total: Any, *, at_least: bool) -> dict[str, Any]:
+    """Return how many times better B is at least, or at most (95 %), where one threshold is beyond the levels drawn."""
+    bound = round(math.exp(float(np.interp(0.05 if at_least else 0.95, total, places))), 4)
+    words = f"at {'least' if at_least else 'most'} {bound:.2f} times better (B)"
+    return {"ratio_bound": [bound, None] if at_least else [None, bound], "words": words}
 
 
 def _difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -68,11 +83,19 @@ def _difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[Any, Any]:
     return start + step * np.arange(mass.size), mass / mass.sum()
 
 
+def _times(row: Mapping[str, Any]) -> tuple[float, str]:
+    """Return how many times better B is, and whether that is a bound."""
+    if row["ratio"] is not None:
+        return row["ratio"], ""
+    least, most = row["ratio_bound"]
+    return (most if least is None else least), "at least "
+
+
 def _summary(rows: Mapping[str, Mapping[str, Any]]) -> str:
-    apart = {name: row["ratio"] for name, row in rows.items() if row["differs"]}
-    better = ", ".join(f"{name} ({say(ratio)}×)" for name, ratio in apart.items() if ratio > 1)
-    worse = ", ".join(f"{name} ({say(1 / ratio)}×)" for name, ratio in apart.items() if ratio <= 1)
-    same = [row["ci95"][1] / row["ratio"] for row in rows.values() if row["p"] is not None and not row["differs"]]
+    apart = {name: _times(row) for name, row in rows.items() if row["differs"]}
+    better = ", ".join(f"{name} ({more}{say(ratio)}×)" for name, (ratio, more) in apart.items() if ratio > 1)
+    worse = ", ".join(f"{name} ({more}{say(1 / ratio)}×)" for name, (ratio, more) in apart.items() if ratio <= 1)
+    same = [row["ci95"][1] / row["ratio"] for row in rows.values() if row["ratio"] is not None and not row["differs"]]
     parts = [f"{side} is better in {names}" for side, names in (("B", better), ("A", worse)) if names]
     if same:
         parts.append(f"no difference shown in {len(same)} tests (ratios known to ±{100 * (max(same) - 1):.0f} %)")

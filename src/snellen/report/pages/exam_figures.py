@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.markup import Html, join, tag
-from ...sight.advice import say
+from ...sight.advice import bound_words, say
 from ...sight.lab import lab_to_rgb
 from .draw import Axis
 
@@ -60,6 +60,8 @@ def _strip_row(result: Result, y: float, left: float, right: float) -> list[Html
         at = _along(result, result["value"], left, right)
         shapes.append(tag("circle", words, cx=at, cy=y, r=4.5, class_="dot halo"))
     elif result["verdict"] == "at ceiling":
+        near = _along(result, result["bound"], left, right)
+        shapes.append(tag("line", x1=near, x2=right, y1=y, y2=y, class_="span"))
         shapes.append(tag("path", d=f"M{right - 9} {y - 5} L{right} {y} L{right - 9} {y + 5}", class_="f1"))
     elif result["verdict"] == "not measurable":
         shapes.append(tag("circle", cx=left, cy=y, r=4.5, class_="f2"))
@@ -74,8 +76,8 @@ def verdict_words(result: Result) -> str:
     """Return a threshold with its unit, or the verdict."""
     if result["value"] is not None:
         return f"{say(result['value'])} {result['unit']}"
-    if result["verdict"] == "at ceiling":
-        return f"better than {say(result['bound'])} {result['unit']}"
+    if result.get("bound") is not None:
+        return f"{result['verdict']}: {bound_words(result['verdict'], result['bound'], result['unit'])}"
     return str(result["verdict"])
 
 

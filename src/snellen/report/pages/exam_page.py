@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ...core.markup import Child, Html, tag
 from ...core.tasks import RunHeader
-from ...sight.advice import say
+from ...sight.advice import safe_words, say
 from ..files import write_atomically
 from . import draw
 from . import exam_figures as figures
@@ -118,8 +118,7 @@ def tests_table(tests: Mapping[str, Any], caption: str = "All tests") -> Html:
 def _row(name: str, result: Mapping[str, Any]) -> Html:
     span = " – ".join(say(end) for end in result["ci95"]) if result["ci95"] else "–"
     value = "–" if result["value"] is None else f"{say(result['value'])} {result['unit']}"
-    safe = result.get("x95_upper90")
-    cells = [value, span, "–" if safe is None else say(safe)]
+    cells = [value, span, safe_words(result)]
     cells += [f"{result[key]:.4g}" for key in ("right", "wrong", "no_answer", "failed")]
     return row(name, tag("td", result["verdict"]), *numbers(cells), tag("td", result["reason"][:120], class_="small"))
 
