@@ -55,6 +55,15 @@ _LOOKALIKES = dict(zip("АВСЕНІЈКМОРЅТХУΑΒΕΖΗΙΚΜΝΟΡΤΥ
 _LOOKALIKE = LazyPattern("[" + "".join(_LOOKALIKES) + r"](?<!\w.)(?!\w)(?:(?<=[а-яё:]\s.)|(?!\s{1,3}[\u0370-\u052f]))")
 """Before a word of its own script a capital is a word (`А это`), unless within a sentence (`вариант А верный`)."""
 
+_ARABIC_LABELS = dict(zip("أابجدهو", "AABCDEF", strict=True))
+_ARABIC_LABEL = LazyPattern(
+    r"(?<![\w\u064b-\u0652ـ])([أابجدهو])(ـ?)(?=\s?[).:\]*_-]|\s*(?:\n|\Z))(?:(?<=[(\[*_:-].)|(?<=[(\[*_:-]..)"
+    r"|(?<=[:\n-]\s.)|(?<=\A.)|(?<=\n.)|(?<=(?:هي|هو)\s.)|(?<=(?:خيار|جابة|جواب|حيحة)\s.))"
+)
+"""Letters with which options are counted in Arabic: single, set off on both sides, where a label stands."""
+_OTHER_COUNT = LazyPattern(r"(?<![\w])[تث]\s?[).:\]]")
+"""Some count by the order of the alphabet; which letter is the third option is then open."""
+
 _LATEX = LazyPattern(
     r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mathsf|bf|rm|mathcal|underline|displaystyle|operatorname)\b\s?\{?"
     r"|\\(?:[ ,;:!]|q?quad\b)"
@@ -81,6 +90,20 @@ def _blank(match: re.Match[str]) -> str:
     return " " * (match.end() - match.start())
 
 
+def counts_in_arabic(text: str) -> bool:
+    """Tell whether a whole text is one of the letters with which options are counted in Arabic."""
+    return text.strip("() .-ـ") in _ARABIC_LABELS
+
+
+def _arabic_labels(text: str) -> str:
+    """Return `text` with labels such as `(ب)` in the letters of the options, if they are counted in that order."""
+    if "ا" not in text and "أ" not in text and "ب" not in text and "ج" not in text and "د" not in text:
+        return text
+    if _OTHER_COUNT.search(text):
+        return text
+    return _ARABIC_LABEL.sub(lambda match: _ARABIC_LABELS[match.group(1)] + " " * len(match.group(2)), text)
+
+
 def normalise(text: str, *, lookalikes: bool = True) -> str:
     """Return `text` at equal length: full-width, circled and look-alike letters plain; LaTeX and HTML blank.
 
@@ -90,7 +113,7 @@ def normalise(text: str, *, lookalikes: bool = True) -> str:
         plain = _odd_table()
         text = _ODD.sub(lambda match: plain.get(ord(match.group()), match.group()), text)
         if lookalikes:
-            text = _LOOKALIKE.sub(lambda match: _LOOKALIKES[match.group()], text)
+            text = _arabic_labels(_LOOKALIKE.sub(lambda match: _LOOKALIKES[match.group()], text))
     elif "\r" in text:
         text = text.replace("\r", "\n")
     if "\\" in text:

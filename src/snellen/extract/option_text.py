@@ -27,10 +27,14 @@ _TIGHT = re.compile(r"(?:\\ )?(\\?[=<>+*/×°%])(?:\\ )?|(?<=\d)(?:\\ )?(?=[a-z]
 _LOOSE = re.compile(r",\\ |\\ |(?<=[a-z])\\-(?=[a-z])")
 _TIGHT_SPACE = re.compile(r"\s?([=<>+*/×°%])\s?|(?<=\d)\s(?=[a-z])")
 """Where spaces may be or not be: around signs, and before a unit."""
+_PERCENT = re.compile(r"\s?(?:%|percent|per cent)")
+_SIGN_WORD = re.compile(r"(?<=\d[\s])(?:degrees?|percent|per cent)(?!\w)")
 _SIGNS = {
     **{raised: rf"(?:{raised}|\^\{{?{plain}\}}?)" for raised, plain in zip("²³⁴⁵⁶⁷⁸⁹", "23456789", strict=True)},
     "×": r"(?:×|\*|\\times)",
     "π": r"(?:π|\\pi)",
+    "°": r"(?:°|degrees?)",
+    "%": r"(?:%|percent|per cent)",
 }
 _RAISED = frozenset("⁰¹²³⁴⁵⁶⁷⁸⁹⁻₀₁₂₃₄₅₆₇₈₉")
 _SIGN = re.compile(f"[{''.join(_SIGNS)}]")
@@ -154,12 +158,21 @@ class OptionTexts:
             Mention(self.index_of(match.group()), match.start(), match.end())
             for match in self.pattern.finditer(low, start)
         ]
+        if found and ("%" in low or "percent" in low):
+            found = [mention for mention in found if not self._is_share(low, mention)]
         if not self.formulas and (found or ("\\" not in low and _RAISED.isdisjoint(low))):
             return found
         # Formulas are written in many ways, often two in one reply; in LaTeX they are compared sign by sign.
         tail = max(start, len(low) - _FORMULAS)
         folded = [Mention(*place) for place in find_folded(low, tail, self.by_key)]
         return folded if len(folded) >= len(found) else found
+
+    def _is_share(self, low: str, mention: Mention) -> bool:
+        """Whether a number is said as a percentage (`50%`) where another option is that share (0.5)."""
+        if not _PERCENT.match(low, mention.end) or self.plain[mention.index].endswith("%"):
+            return False
+        number = parse_number(self.plain[mention.index])
+        return number is not None and number.value / 100 in self.values
 
     def at(self, low: str, position: int) -> Mention | None:
         """Return the option text standing at `position`, an article skipped."""
@@ -190,6 +203,7 @@ class OptionTexts:
             Mention(index, number.start, number.end)
             for number in find_numbers(low)
             if (index := self.values.get(number.value)) is not None
+            and not (number.percent and number.value / 100 in self.values)
         ]
 
     def ordinals(self, low: str, last: int) -> Iterator[Mention]:
@@ -234,7 +248,11 @@ def _spelling(text: str) -> str:
 
 def _loose(text: str) -> str:
     """The form in which spellings of one text are equal."""
-    return _TIGHT_SPACE.sub(r"\1", text.replace(", ", " ").replace("-", " "))
+    return _TIGHT_SPACE.sub(r"\1", _SIGN_WORD.sub(_sign_of, text.replace(", ", " ").replace("-", " ")))
+
+
+def _sign_of(match: re.Match[str]) -> str:
+    return "°" if match.group().startswith("d") else "%"
 
 
 def _only_one(texts: Sequence[str], fits: Callable[[str], object]) -> int | None:
