@@ -99,7 +99,7 @@ def read(options: OptionSet, response: str, finish: str | None = None) -> Extrac
     if start is None:
         return Extraction(None, "thinking", TRUNCATED)
     body = response[start:] if start else response
-    reply = Reply(normalise(body, lookalikes=options.lookalikes), start, finish)
+    reply = Reply(normalise(body, lookalikes=options.lookalikes, circles=options.texts.circled), start, finish)
     for rule in _FUNCTIONS:
         verdict = rule(options, reply)
         if verdict is not None:

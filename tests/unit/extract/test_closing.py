@@ -97,3 +97,45 @@ def test_arabic_letters_that_may_be_something_else_are_left() -> None:
 def test_values_and_ties_that_were_misread(reply: str, options: list[str], letter: str | None) -> None:
     found = extract_choice(reply, options)
     assert found.letter == letter, found
+
+
+@pytest.mark.parametrize(
+    ("reply", "letter"),
+    [
+        ("①正确；②中图像应下降，错误；③正确。所以正确的有①③。", "B"),
+        ("综上，正确的结论是①、③。", "B"),
+        ("综上，正确的结论是①②③。", "D"),
+        ("①②③④都正确。", None),
+    ],
+)
+def test_statements_counted_in_circles_are_a_text(reply: str, letter: str | None) -> None:
+    assert extract_choice(reply, ["①②", "①③", "②③", "①②③"]).letter == letter
+
+
+@pytest.mark.parametrize(
+    ("reply", "options", "letter"),
+    [
+        ("The appeal here is mostly to ethos.", ["ethos (character)", "pathos (emotion)", "logos (reason)"], "A"),
+        ("Значит, на снимке лист клёна.", ["Берёза", "Дуб", "Клён", "Липа"], "C"),
+        ("So in the end the volume of the gas rises.", ["The volume increases", "The volume decreases"], "A"),
+        ("At higher altitude the volume of the gas shrinks.", ["The volume increases", "The volume decreases"], "B"),
+        (
+            "It is there to warn visitors that the floor may well be slippery and wet.",
+            ["To warn people about wet floors", "To advertise a cleaning product"],
+            None,
+        ),
+        (
+            "So the mean and the spread of the two samples have equal sizes.",
+            ["neither; the samples have the same mean size", "the first sample", "the second sample"],
+            "A",
+        ),
+        (
+            "Thus the price of coffee rises and its quantity",
+            ["coffee price rises and quantity rises", "coffee price rises and quantity falls"],
+            None,
+        ),
+    ],
+)
+def test_options_said_in_other_words(reply: str, options: list[str], letter: str | None) -> None:
+    found = extract_choice(reply, options)
+    assert found.letter == letter, found

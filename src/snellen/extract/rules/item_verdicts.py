@@ -26,7 +26,8 @@ _MOST_LINES = 200
 
 def item_verdicts(options: OptionSet, reply: Reply) -> Extraction | None:
     """Each item of a list is about one option and ends with a verdict; exactly one is called right, others wrong."""
-    if reply.low.count("\n") < min(2, len(options.marks) - 1) or reply.cut:
+    # So many lines at least hold one item that is right and half of the others.
+    if reply.low.count("\n") - reply.low.count("\n\n") < len(options.marks) // 2 or reply.cut:
         return None
     good: dict[int, tuple[int, int]] = {}
     bad: set[int] = set()
