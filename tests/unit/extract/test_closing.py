@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from snellen.extract.choice import extract_choice
 from snellen.extract.normalise import normalise
 
+REPLIES = Path(__file__).resolve().parents[2] / "golden" / "data" / "extraction" / "replies-5.jsonl"
 ROCKS = ["basalt", "granite", "marble", "slate"]
 GONE_THROUGH = "Basalt is dark and fine-grained. Granite is speckled, and slate splits into sheets. "
 
@@ -118,6 +122,14 @@ def test_statements_counted_in_circles_are_a_text(reply: str, letter: str | None
         ("The appeal here is mostly to ethos.", ["ethos (character)", "pathos (emotion)", "logos (reason)"], "A"),
         ("Значит, на снимке лист клёна.", ["Берёза", "Дуб", "Клён", "Липа"], "C"),
         ("So in the end the volume of the gas rises.", ["The volume increases", "The volume decreases"], "A"),
+        ("It dries up without boiling, so the water evaporates.", ["Melt", "Evaporate", "Freeze"], "B"),
+        ("The child should be referred for surgery.", ["Start antibiotics", "Refer for surgery"], "B"),
+        ("The circumference is $C = 2\\pi r = 16\\pi$ cm.", ["$4\\pi$", "$8\\pi$", "$12\\pi$", "$16\\pi$"], "D"),
+        (
+            "Inelastic. An elastic demand would react more, a unit elastic one by as much.",
+            ["Inelastic", "Elastic", "Unit elastic"],
+            "A",
+        ),
         ("At higher altitude the volume of the gas shrinks.", ["The volume increases", "The volume decreases"], "B"),
         (
             "It is there to warn visitors that the floor may well be slippery and wet.",
@@ -139,3 +151,15 @@ def test_statements_counted_in_circles_are_a_text(reply: str, letter: str | None
 def test_options_said_in_other_words(reply: str, options: list[str], letter: str | None) -> None:
     found = extract_choice(reply, options)
     assert found.letter == letter, found
+
+
+@pytest.mark.parametrize(("kept", "least_right"), [(False, 0.88), (True, 0.89)])
+def test_replies_of_rules_5_are_read_hardly_ever_wrongly(kept: bool, least_right: float) -> None:
+    rows = [json.loads(line) for line in REPLIES.read_text("utf-8").splitlines()]
+    rows = [row for row in rows if row.get("kept", False) == kept]
+    found = [extract_choice(row["reply"], row["options"]).letter for row in rows]
+    right = sum(letter == row["label"] for letter, row in zip(found, rows, strict=True))
+    wrong = sum(letter not in {None, row["label"]} for letter, row in zip(found, rows, strict=True))
+    assert len(rows) >= 70
+    assert right / len(rows) >= least_right
+    assert wrong / len(rows) <= 0.015

@@ -27,6 +27,8 @@ _ENDING = re.compile(
     r"|[аеёи]?(?:ет|ёт|ит|ут|ют|ат|ят|ется|ётся|ится|утся|ются|аться|ать|ить))\Z"
 )
 """How words are inflected: verbs, nouns of doing, movements and their followers; foreign adjectives."""
+_DOUBLED = re.compile(r"([b-df-hj-np-tv-z])\1\Z")
+"""`referred` is `refer`, `swimming` is `swim`."""
 _GLUED_ENDING = re.compile("(?:する|します|した|している|である|です|だ|하다|한다|합니다|된다|다)\\Z")
 _MOST, _SHORTEST = 40, 2
 _ALIKE = ("options.more", "options.less", "options.bigger", "options.smaller", "options.same", "options.stays")
@@ -35,6 +37,7 @@ _MANY = 4
 _CONCLUSION = LazyPattern(
     rf"{START}(?:<conclusions.closes>|<conclusions.concludes>|explained by|described by|described as){END}"
 )
+_SO = re.compile(r",\s(?:so|hence|therefore|thus)\s")
 _LONG_WORD, _TELLING_WORD = 3, 7
 _ROMAN = {"ii": "2", "iii": "3", "iv": "4", "vi": "6", "vii": "7", "viii": "8", "ix": "9"}
 Said = Sequence[tuple[str, int]]
@@ -144,8 +147,15 @@ def _last_names(texts: Sequence[str]) -> dict[str, int]:
 
 
 def _by_words(options: OptionSet, reply: Reply) -> Mention | None:
-    """Return the only option whose words all stand in the last sentence, in order or not; a denial chooses none."""
+    """Return the only option whose words all stand in the last sentence, or in what that concludes with `so`."""
     start, sentence = _last_sentence(reply.low)
+    turn = next(reversed(list(_SO.finditer(sentence))), None)
+    concluded = _told_in(options, start + turn.end(), sentence[turn.end() :]) if turn else None
+    return concluded or _told_in(options, start, sentence)
+
+
+def _told_in(options: OptionSet, start: int, sentence: str) -> Mention | None:
+    """Return the only option whose words all stand in a sentence, in order or not; a denial chooses none."""
     said = [(_stem(match.group()), match.end()) for match in _WORD.finditer(sentence)]
     turns = _turns_in(sentence)
     wanted = [_content(text) for text in options.texts.plain]
@@ -217,7 +227,8 @@ def _content(text: str) -> list[str]:
 def _stem(word: str) -> str:
     """Return a word without its ending, so that `reducing` is `reduce`; at least three letters stay."""
     word = _synonyms().get(word, word)
-    return _ROMAN.get(word) or _ENDING.sub("", word.replace("oe", "e").replace("ae", "e").replace("ё", "е"), 1)
+    root = _ENDING.sub("", word.replace("oe", "e").replace("ae", "e").replace("ё", "е"), 1)
+    return _ROMAN.get(word) or _DOUBLED.sub(r"\1", root)
 
 
 @cache

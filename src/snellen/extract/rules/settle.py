@@ -268,7 +268,7 @@ def _answers_first(low: str, first: Mention, others: list[Mention]) -> bool:
     if len(lead.encode()) > _MARK:
         said = (
             stop.start() - first.end <= _FEW
-            or low.startswith(",", first.end)
+            or low.startswith((",", ":"), first.end)
             or _DASHED.match(low, first.end) is not None
         )
     else:
