@@ -55,7 +55,8 @@ _LOOKALIKES = dict(zip("АВСЕНІЈКМОРЅТХУΑΒΕΖΗΙΚΜΝΟΡΤΥ
 _LOOKALIKE = LazyPattern("[" + "".join(_LOOKALIKES) + r"](?<!\w.)(?!\w)(?:(?<=[а-яё:]\s.)|(?!\s{1,3}[\u0370-\u052f]))")
 """Before a word of its own script a capital is a word (`А это`), unless within a sentence (`вариант А верный`)."""
 
-_CIRCLES = "".join(map(chr, range(0x2460, 0x2474)))
+_KEPT = {code: chr(code) for code in range(0x2460, 0x2474)}
+"""Figures in circles."""
 _ARABIC_LABELS = dict(zip("أابجدهو", "AABCDEF", strict=True))
 _ARABIC_LABEL = LazyPattern(
     r"(?<![\w\u064b-\u0652ـ])([أابجدهو])(ـ?)(?=\s?[).:\]*_-]|\s*(?:\n|\Z))(?:(?<=[(\[*_:-].)|(?<=[(\[*_:-]..)"
@@ -112,8 +113,8 @@ def normalise(text: str, *, lookalikes: bool = True, circles: bool = False) -> s
     """
     if not text.isascii():
         plain = _odd_table()
-        keep = _CIRCLES if circles else ""
-        text = _ODD.sub(lambda match: match[0] if match[0] in keep else plain.get(ord(match[0]), match[0]), text)
+        plain = {**plain, **_KEPT} if circles else plain
+        text = _ODD.sub(lambda match: plain.get(ord(match.group()), match.group()), text)
         if lookalikes:
             text = _arabic_labels(_LOOKALIKE.sub(lambda match: _LOOKALIKES[match.group()], text))
     elif "\r" in text:
