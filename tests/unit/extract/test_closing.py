@@ -163,3 +163,10 @@ def test_replies_of_rules_5_are_read_hardly_ever_wrongly(kept: bool, least_right
     assert len(rows) >= 70
     assert right / len(rows) >= least_right
     assert wrong / len(rows) <= 0.015
+
+
+def test_the_only_lane_left_for_the_last_sentence_is_read() -> None:
+    reply = (
+        "Lane 1 lacks the 400 bp band, lane 2 has one too many, lane 4 is shifted. All four bands coincide in lane 3."
+    )
+    assert extract_choice(reply, ["Lane 1", "Lane 2", "Lane 3", "Lane 4"]).letter == "C"
