@@ -9,7 +9,7 @@ from ..core.errors import UsageError
 from .extraction import TRUNCATED, Extraction
 from .normalise import normalise
 from .option_set import OptionSet, Reply, compile_options, option_set
-from .rules import cue, in_words, labelled, structured, valued, verdicts, weak, whole
+from .rules import closing, cue, in_words, item_verdicts, labelled, structured, valued, verdicts, weak, whole
 from .thinking import answer_start
 
 __all__ = ["RULES", "Extraction", "Rule", "chosen_text", "extract_choice", "read"]
@@ -34,10 +34,14 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("refusal", weak.refusal),
     ("cut_off", weak.cut_off),
     ("yes_no", weak.yes_no),
+    # A verdict on each option outweighs what an item says in passing.
+    ("item_verdicts", item_verdicts.item_verdicts),
     # From what is said of an option to what merely names one: labels before texts, since texts occur in any prose.
     ("affirmed", weak.affirmed),
     ("none_of_above", weak.none_of_above),
     ("all_of_above", verdicts.all_of_above),
+    # What the last sentence alone names, and settles, outweighs a stray label and what was named on the way.
+    ("closing", closing.closing),
     ("lone_label", weak.lone_label),
     # A result with which the working ends outweighs the figures on the way to it.
     ("final_value", valued.final_value),
@@ -95,7 +99,7 @@ def read(options: OptionSet, response: str, finish: str | None = None) -> Extrac
     if start is None:
         return Extraction(None, "thinking", TRUNCATED)
     body = response[start:] if start else response
-    reply = Reply(normalise(body, lookalikes=options.lookalikes), start, finish)
+    reply = Reply(normalise(body, lookalikes=options.lookalikes, circles=options.texts.circled), start, finish)
     for rule in _FUNCTIONS:
         verdict = rule(options, reply)
         if verdict is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .formula import is_quantity, quantities, spoken_as_label
+from .formula import is_quantity, leads_on_as_quantity, quantities, spoken_as_label
 from .option_set import OptionSet, Reply
 from .polarity import AFFIRMED_AFTER, AFFIRMED_BEFORE, DENIED_AFTER, Mention, judge
 from .word_lists import LazyPattern, word_set, words
@@ -118,6 +118,8 @@ def _without_quantities(options: OptionSet, reply: Reply, labels: dict[int, re.M
 
 def _named(low: str, match: re.Match[str]) -> bool:
     """Whether it reads `so d` or `option d is correct`: a small letter is a label where affirmed or called one."""
+    if leads_on_as_quantity(low, match.end(1)):
+        return False
     if AFFIRMED_BEFORE.search(low, 0, match.start(1)):
         return True
     before = low[: match.start(1)].strip()

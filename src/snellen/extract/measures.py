@@ -11,7 +11,7 @@ from .normalise import normalise
 from .numbers import Number, find_numbers
 
 _UNIT = re.compile(
-    r"\s{0,3}[*_$]{0,2}\s{0,3}(degrees?\b|度|°(?![CF])|minutes?\b|hours?\b|hrs?\b|mins?\b"
+    r"\s{0,3}[*_$]{0,2}[ \t]{0,9}(degrees?\b|度|°(?![CF])|minutes?\b|hours?\b|hrs?\b|mins?\b"
     r"|[a-zA-ZµμΩ]{1,4}(?:[/·][a-zA-Z]{1,3}[²³]?)?(?![a-zA-Z²³^⁻/·]))"
 )
 _PREFIXES: Final = {"": 0, "k": 3, "M": 6, "G": 9, "m": -3, "µ": -6, "μ": -6, "n": -9, "c": -2, "p": -12}
@@ -20,6 +20,7 @@ _TIMES: Final = {"h": 3600.0, "hr": 3600.0, "hour": 3600.0, "min": 60.0, "minute
 _UNITS: Final = {
     **{f"{prefix}{base}": (base, 10.0**power) for prefix, power in _PREFIXES.items() for base in _BASES},
     **{f"{name}{plural}": ("s", factor) for name, factor in _TIMES.items() for plural in ("", "s")},
+    **{"km/h": ("m/s", 1000 / 3600), "km/s": ("m/s", 1000.0), "cm/s": ("m/s", 0.01)},
     **dict.fromkeys(("°", "度", "degree", "degrees"), ("°", 1.0)),
 }
 _LONGEST_REST = 12
@@ -72,6 +73,9 @@ def _only_measure(text: str) -> Measure | None:
 def fitting_option(said: Measure, offered: Sequence[Measure]) -> int | None:
     """Return the only option that a quantity equals: by value, else as written where one of both has no unit."""
     by_value = [i for i, own in enumerate(offered) if own.unit == said.unit and _same(own.value, said.value)]
+    if by_value and said.percent and any(_same(own.bare, said.bare) and not own.percent for own in offered):
+        # `50 %` where both 0.5 and 50 are offered.
+        return None
     if by_value:
         return by_value[0] if len(by_value) == 1 else None
     bare = [i for i, own in enumerate(offered) if not (own.unit and said.unit) and _same(own.bare, said.bare)]

@@ -55,6 +55,18 @@ _LOOKALIKES = dict(zip("АВСЕНІЈКМОРЅТХУΑΒΕΖΗΙΚΜΝΟΡΤΥ
 _LOOKALIKE = LazyPattern("[" + "".join(_LOOKALIKES) + r"](?<!\w.)(?!\w)(?:(?<=[а-яё:]\s.)|(?!\s{1,3}[\u0370-\u052f]))")
 """Before a word of its own script a capital is a word (`А это`), unless within a sentence (`вариант А верный`)."""
 
+_KEPT = {code: chr(code) for code in range(0x2460, 0x2474)}
+"""Figures in circles."""
+_ARABIC_LABELS = dict(zip("أابجدهو", "AABCDEF", strict=True))
+_ARABIC_LABEL = LazyPattern(
+    r"(?<![\w\u064b-\u0652ـ])([أابجدهو])(ـ?)(?=\s?[).:\]*_-]|\s*(?:\n|\Z))(?:(?<=[(\[*_:-].)|(?<=[(\[*_:-]..)"
+    r"|(?<=[:\n-]\s.)|(?<=\A.)|(?<=\n.)|(?<=(?:هي|هو)\s.)|(?<=(?:خيار|جابة|جواب|حيحة)\s.))"
+)
+"""Letters with which options are counted in Arabic: single, set off on both sides, where a label stands."""
+_ARABIC = re.compile("[أابجد]")
+_OTHER_COUNT = LazyPattern(r"(?<![\w])[تث]\s?[).:\]]")
+"""Some count by the order of the alphabet; which letter is the third option is then open."""
+
 _LATEX = LazyPattern(
     r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mathsf|bf|rm|mathcal|underline|displaystyle|operatorname)\b\s?\{?"
     r"|\\(?:[ ,;:!]|q?quad\b)"
@@ -81,16 +93,30 @@ def _blank(match: re.Match[str]) -> str:
     return " " * (match.end() - match.start())
 
 
-def normalise(text: str, *, lookalikes: bool = True) -> str:
+def counts_in_arabic(text: str) -> bool:
+    """Tell whether a whole text is one of the letters with which options are counted in Arabic."""
+    return text.strip("() .-ـ") in _ARABIC_LABELS
+
+
+def _arabic_labels(text: str) -> str:
+    """Return `text` with labels such as `(ب)` in the letters of the options, if they are counted in that order."""
+    if not _ARABIC.search(text) or _OTHER_COUNT.search(text):
+        return text
+    return _ARABIC_LABEL.sub(lambda match: _ARABIC_LABELS[match.group(1)] + " " * len(match.group(2)), text)
+
+
+def normalise(text: str, *, lookalikes: bool = True, circles: bool = False) -> str:
     """Return `text` at equal length: full-width, circled and look-alike letters plain; LaTeX and HTML blank.
 
-    Each step runs only where a plain sign of it occurs: most replies pass through untouched.
+    Each step runs only where a plain sign of it occurs: most replies pass through untouched. `circles` stay where
+    options are made of them (`①③`): there they count statements, and `13` would be a number.
     """
     if not text.isascii():
         plain = _odd_table()
+        plain = {**plain, **_KEPT} if circles else plain
         text = _ODD.sub(lambda match: plain.get(ord(match.group()), match.group()), text)
         if lookalikes:
-            text = _LOOKALIKE.sub(lambda match: _LOOKALIKES[match.group()], text)
+            text = _arabic_labels(_LOOKALIKE.sub(lambda match: _LOOKALIKES[match.group()], text))
     elif "\r" in text:
         text = text.replace("\r", "\n")
     if "\\" in text:

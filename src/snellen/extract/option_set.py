@@ -9,6 +9,7 @@ from functools import lru_cache
 from .cue_words import UNDECIDED
 from .extraction import Extraction
 from .mark_patterns import derive_marks, mark_patterns
+from .normalise import counts_in_arabic
 from .option_text import OptionTexts, plain
 from .own_text import key_of, own_end
 from .polarity import Mention
@@ -68,7 +69,9 @@ class OptionSet:
         marks = marks or derive_marks(len(texts))
         shared = mark_patterns(marks)
         self.marks, self.by_mark, self.label_set = marks, shared.by_mark, shared.label_set
-        self.letters, self.lookalikes, self.whole = shared.letters, shared.lookalikes, shared.whole
+        self.letters, self.whole = shared.letters, shared.whole
+        # Options that are such letters themselves are named by them, in whatever order.
+        self.lookalikes = shared.lookalikes and not any(map(counts_in_arabic, texts))
         self.label, self.mention, self.wrapped, self.lower = shared.label, shared.mention, shared.wrapped, shared.lower
         self.head, self.item, self.line, self.later = shared.head, shared.item, shared.line, shared.later
         self.far, self.joined, self.labelled = shared.far, shared.joined, shared.labelled

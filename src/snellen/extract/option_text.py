@@ -27,10 +27,19 @@ _TIGHT = re.compile(r"(?:\\ )?(\\?[=<>+*/×°%])(?:\\ )?|(?<=\d)(?:\\ )?(?=[a-z]
 _LOOSE = re.compile(r",\\ |\\ |(?<=[a-z])\\-(?=[a-z])")
 _TIGHT_SPACE = re.compile(r"\s?([=<>+*/×°%])\s?|(?<=\d)\s(?=[a-z])")
 """Where spaces may be or not be: around signs, and before a unit."""
+_REMARK = re.compile(r"([^\W\d_][\w' -]{3,40}) \([^()]{2,60}\)")
+_CIRCLES = "[①-⑳]"
+_CIRCLED = re.compile(f"({_CIRCLES})(?={_CIRCLES})")
+_BETWEEN = re.compile(f"(?<={_CIRCLES})[、,，和与及\\s]+(?={_CIRCLES})")
+"""Statements that are counted in circles, and what may stand between two of them."""
+_PERCENT = re.compile(r"\s?(?:%|percent|per cent)")
+_SIGN_WORD = re.compile(r"(?<=\d[\s])(?:degrees?|percent|per cent)(?!\w)")
 _SIGNS = {
     **{raised: rf"(?:{raised}|\^\{{?{plain}\}}?)" for raised, plain in zip("²³⁴⁵⁶⁷⁸⁹", "23456789", strict=True)},
     "×": r"(?:×|\*|\\times)",
     "π": r"(?:π|\\pi)",
+    "°": r"(?:°|degrees?)",
+    "%": r"(?:%|percent|per cent)",
 }
 _RAISED = frozenset("⁰¹²³⁴⁵⁶⁷⁸⁹⁻₀₁₂₃₄₅₆₇₈₉")
 _SIGN = re.compile(f"[{''.join(_SIGNS)}]")
@@ -89,8 +98,10 @@ class OptionTexts:
     def __init__(self, texts: Sequence[str]) -> None:
         self.plain = [_searched(text) for text in texts]
         self.written = texts
+        self.circled = any(map(_CIRCLED.search, texts))
         self.formulas = any(map(_is_formula, texts))
         self.by_text = {text: i for i, text in enumerate(self.plain) if text and self.plain.count(text) == 1}
+        self.by_text |= _without_brackets(self.plain)
         self.by_key = {key: i for text, i in self.by_text.items() if (key := key_of(text))}
         self.by_loose = {_loose(text): i for text, i in self.by_text.items()}
         self.longest = max(map(len, self.plain), default=0) + 8
@@ -130,7 +141,11 @@ class OptionTexts:
         if not usable:
             return None
         body = "|".join(_spelling(text) for text in sorted(usable, key=len, reverse=True))
-        return re.compile(f"{WORD_BEFORE}(?<!\\d[.,])(?:{body})(?![,.]\\d)(?!(?<=\\d)\\s\\d{{3}}(?!\\d)){WORD_AFTER}")
+        apart = (f"(?<!{_CIRCLES})(?<!{_CIRCLES}[、,，])", f"(?![、,，]?{_CIRCLES})") if self.circled else ("", "")
+        return re.compile(
+            f"{WORD_BEFORE}{apart[0]}(?<!\\d[.,])(?:{body})"
+            f"(?![,.]\\d)(?!(?<=\\d)\\s\\d{{3}}(?!\\d)){WORD_AFTER}{apart[1]}"
+        )
 
     @cached_property
     def values(self) -> dict[float, int]:
@@ -154,12 +169,21 @@ class OptionTexts:
             Mention(self.index_of(match.group()), match.start(), match.end())
             for match in self.pattern.finditer(low, start)
         ]
+        if found and ("%" in low or "percent" in low):
+            found = [mention for mention in found if not self._is_share(low, mention)]
         if not self.formulas and (found or ("\\" not in low and _RAISED.isdisjoint(low))):
             return found
         # Formulas are written in many ways, often two in one reply; in LaTeX they are compared sign by sign.
         tail = max(start, len(low) - _FORMULAS)
         folded = [Mention(*place) for place in find_folded(low, tail, self.by_key)]
         return folded if len(folded) >= len(found) else found
+
+    def _is_share(self, low: str, mention: Mention) -> bool:
+        """Whether a number is said as a percentage (`50%`) where another option is that share (0.5)."""
+        if not _PERCENT.match(low, mention.end) or self.plain[mention.index].endswith("%"):
+            return False
+        number = parse_number(self.plain[mention.index])
+        return number is not None and number.value / 100 in self.values
 
     def at(self, low: str, position: int) -> Mention | None:
         """Return the option text standing at `position`, an article skipped."""
@@ -172,7 +196,7 @@ class OptionTexts:
 
     def index_of(self, spelt: str) -> int:
         """Return the option whose text is spelt so, a number word standing for its digits."""
-        text = _SPACES.sub(" ", spelt)
+        text = _BETWEEN.sub("", _SPACES.sub(" ", spelt)) if self.circled else _SPACES.sub(" ", spelt)
         if text in self.by_text:
             return self.by_text[text]
         if (loose := _loose(text)) in self.by_loose:
@@ -190,6 +214,7 @@ class OptionTexts:
             Mention(index, number.start, number.end)
             for number in find_numbers(low)
             if (index := self.values.get(number.value)) is not None
+            and not (number.percent and number.value / 100 in self.values)
         ]
 
     def ordinals(self, low: str, last: int) -> Iterator[Mention]:
@@ -224,6 +249,7 @@ def _spelling(text: str) -> str:
     spelt = spelt.removeprefix(r"\s*").removesuffix(r"\s*")
     spelt = _LOOSE.sub(lambda match: r",?\s+" if match.group() == r",\ " else r"(?:-|\s+)", spelt)
     spelt = _SIGN.sub(lambda match: _SIGNS[match.group()], spelt)
+    spelt = _CIRCLED.sub(r"\1[、,，和与及\\s]{0,2}", spelt) if _CIRCLED.search(text) else spelt
     spelt += _OTHER_USE.get(text, "")
     other = _numerals().get(text)
     if other is None:
@@ -234,7 +260,19 @@ def _spelling(text: str) -> str:
 
 def _loose(text: str) -> str:
     """The form in which spellings of one text are equal."""
-    return _TIGHT_SPACE.sub(r"\1", text.replace(", ", " ").replace("-", " "))
+    return _TIGHT_SPACE.sub(r"\1", _SIGN_WORD.sub(_sign_of, text.replace(", ", " ").replace("-", " ")))
+
+
+def _sign_of(match: re.Match[str]) -> str:
+    return "°" if match.group().startswith("d") else "%"
+
+
+def _without_brackets(texts: Sequence[str]) -> dict[str, int]:
+    """Return texts without a remark in brackets at their end (`ethos (character)`), where no other text holds them."""
+    heads = {match.group(1): i for i, text in enumerate(texts) if (match := _REMARK.fullmatch(text))}
+    return {
+        head: i for head, i in heads.items() if not any(head in text for other, text in enumerate(texts) if other != i)
+    }
 
 
 def _only_one(texts: Sequence[str], fits: Callable[[str], object]) -> int | None:

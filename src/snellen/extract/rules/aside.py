@@ -21,6 +21,11 @@ _REPORTED = LazyPattern(r"(?<!\w)(?:<conclusions.reports>)\s[\"'“]?(?:the |a )
 _SUPPOSED_AFTER = LazyPattern(
     r"[\"'”)*]*\s(?:would|could|might) (?:be|have)(?! (?:a |the )?(?:best|correct|right|most|answer|choice))(?!\w)"
 )
+_OTHER = LazyPattern(
+    r"(?<!\w)(?:the|an)\s?other(?! (?:hand|words))(?: \w{1,16}){0,2} (?:is|are|was|has|shows|reads|equals|measures)"
+    r"(?: at| about| only)? (?:an? |the )?\Z"
+)
+"""What is said of the other bar, line or animal is not said of the one that is asked for."""
 _TRAP = LazyPattern(r"(?<!\w)(?:<conclusions.trap>)(?!\w)")
 _ITEM = LazyPattern(r"\s*(?:[-*•>|#]|\(?\w{1,2}[.):]\s)")
 _OPERATORS = frozenset("/×·^+−")
@@ -34,7 +39,7 @@ def is_aside(low: str, mention: Mention) -> bool:
         _SUPPOSED.search(low, start, mention.start) or _SUPPOSED_AFTER.match(low, mention.end)
     ):
         return True
-    if _REPORTED.search(low, start, mention.start):
+    if _REPORTED.search(low, start, mention.start) or _OTHER.search(low, start, mention.start):
         return True
     return _TRAP.search(low, start, min(end, mention.end + 60)) is not None
 

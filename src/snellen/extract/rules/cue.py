@@ -108,7 +108,10 @@ def _conditional(low: str, verdict: Extraction) -> bool:
 
 def _discusses(low: str, cue: Cue) -> bool:
     """Whether the words are `option A would …`: that speaks of an option, it does not choose one."""
-    return cue.kind == "option" and low[cue.end : cue.end + 1] == " " == low[cue.end + 2 : cue.end + 3]
+    if cue.kind != "option" or not low[cue.end : cue.end + 1] == " " == low[cue.end + 2 : cue.end + 3]:
+        return False
+    # `option – B` ties the label to the noun, as a copula does.
+    return low[cue.end + 1].isalnum()
 
 
 def _asked(reply: Reply, verdict: Extraction) -> bool:

@@ -4,31 +4,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from ..cue_words import UNDECIDED
 from ..extraction import Extraction
 from ..label_mentions import label_mentions, text_mentions
 from ..option_set import OptionSet, Reply, compile_options
 from ..polarity import Mention, agreed, judge
-from ..word_lists import END, START, LazyPattern, word_set
+from ..word_lists import END, START, LazyPattern, word_set, words
 from . import cue, weak
 from .settle import meant_text
 
 _NAME = re.compile(r"(?:[A-Z][\w'’.-]+ )(?:(?:[A-Z][\w'’.-]*|van|von|de|da|del|der|di|la|le) ){0,3}([A-Z][\w'’-]{3,})")
 """A name of several words as options write it; its last word is what replies call it by."""
-_WORD = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*")
+_WORD = re.compile(r"[^\W_]+(?:[.'’][^\W_]+|-(?=\d)\d+)*")
 _STOP = re.compile(r"[.!?](?=\s)|\n|。")
 _TURNS = LazyPattern(rf"{START}(?:<options.takes_back>){END}|n't|\?")
 _ENDING = re.compile(
     r"(?<=[^\W\d_]{3})(?:i[sz]ations?|[ai]tions?|at(?:e|es|ed|ing)|ings?|is[mt]s?|istic|etic|esis|asm|astic"
     r"|i?ness|an(?:ts?|cy)|en(?:ts?|cy)|ic|ia|ie[sd]|e[sd]?|s|(?<=[^aeiou])y"
-    r"|[oa]s?|ый|ая|ое|ые|ий|ого|ой|ую|ом)\Z"
+    r"|[oa]s?|ый|ая|ое|ые|ий|ого|ой|ую|ом|ами?|ах|ям|ями|ях|ов|ев|ей|ем|а|у|е|ы|и|ю|я|ь"
+    r"|[аеёи]?(?:ет|ёт|ит|ут|ют|ат|ят|ется|ётся|ится|утся|ются|аться|ать|ить))\Z"
 )
 """How words are inflected: verbs, nouns of doing, movements and their followers; foreign adjectives."""
+_DOUBLED = re.compile(r"([b-df-hj-np-tv-z])\1\Z")
+"""`referred` is `refer`, `swimming` is `swim`."""
 _GLUED_ENDING = re.compile("(?:する|します|した|している|である|です|だ|하다|한다|합니다|된다|다)\\Z")
 _MOST, _SHORTEST = 40, 2
-_CONCLUSION = LazyPattern(rf"[\s*_]*(?:<conclusions.concludes>){END}")
+_ALIKE = ("options.more", "options.less", "options.bigger", "options.smaller", "options.same", "options.stays")
+_MANY = 4
+"""Of so many words of an option one may be another word."""
+_CONCLUSION = LazyPattern(
+    rf"{START}(?:<conclusions.closes>|<conclusions.concludes>|explained by|described by|described as){END}"
+)
+_SO = re.compile(r",\s(?:so|hence|therefore|thus)\s")
 _LONG_WORD, _TELLING_WORD = 3, 7
 _ROMAN = {"ii": "2", "iii": "3", "iv": "4", "vi": "6", "vii": "7", "viii": "8", "ix": "9"}
 Said = Sequence[tuple[str, int]]
@@ -53,7 +62,7 @@ def in_words(options: OptionSet, reply: Reply) -> Extraction | None:
 def _concluded_in_words(options: OptionSet, reply: Reply) -> Extraction | None:
     """Options are named before, but the last sentence is a conclusion that names none whole: its words decide."""
     start, sentence = _last_sentence(reply.low)
-    if not _CONCLUSION.match(sentence) or any(mention.end > start for mention in text_mentions(options, reply)):
+    if not _CONCLUSION.search(sentence) or any(mention.end > start for mention in text_mentions(options, reply)):
         return None
     chosen = None if UNDECIDED.search(reply.low) else _by_words(options, reply)
     return options.pick(reply, chosen, "in_words") if chosen else None
@@ -138,8 +147,15 @@ def _last_names(texts: Sequence[str]) -> dict[str, int]:
 
 
 def _by_words(options: OptionSet, reply: Reply) -> Mention | None:
-    """Return the only option whose words all stand in the last sentence, in order or not; a denial chooses none."""
+    """Return the only option whose words all stand in the last sentence, or in what that concludes with `so`."""
     start, sentence = _last_sentence(reply.low)
+    turn = next(reversed(list(_SO.finditer(sentence))), None)
+    concluded = _told_in(options, start + turn.end(), sentence[turn.end() :]) if turn else None
+    return concluded or _told_in(options, start, sentence)
+
+
+def _told_in(options: OptionSet, start: int, sentence: str) -> Mention | None:
+    """Return the only option whose words all stand in a sentence, in order or not; a denial chooses none."""
     said = [(_stem(match.group()), match.end()) for match in _WORD.finditer(sentence)]
     turns = _turns_in(sentence)
     wanted = [_content(text) for text in options.texts.plain]
@@ -151,7 +167,19 @@ def _by_words(options: OptionSet, reply: Reply) -> Mention | None:
             fitting = [(index, end) for index, end in ends.items() if end > 0]
             if fitting:
                 return _mention_of(fitting, start)
-    return None
+    return _all_but_one([words if turns <= set(words) else [] for words in wanted], dict(said), start)
+
+
+def _all_but_one(wanted: list[list[str]], ends: dict[str, int], start: int) -> Mention | None:
+    """Return the option of which one word of many is not said, if of every other one far fewer words are."""
+    named = [len(ends.keys() & set(words)) for words in wanted]
+    index = max(range(len(named)), key=named.__getitem__)
+    bag = set(wanted[index])
+    rivals = max((count for place, count in enumerate(named) if place != index), default=0)
+    missing = "".join(bag - ends.keys())
+    if len(bag) < _MANY or named[index] < len(bag) - 1 or rivals > named[index] - 2 or not missing.isalpha():
+        return None
+    return Mention(index, start, start + max(ends[word] for word in bag & ends.keys()))
 
 
 def _mention_of(fitting: Sequence[tuple[int, int]], start: int) -> Mention | None:
@@ -198,7 +226,15 @@ def _content(text: str) -> list[str]:
 @lru_cache(maxsize=8192)
 def _stem(word: str) -> str:
     """Return a word without its ending, so that `reducing` is `reduce`; at least three letters stay."""
-    return _ROMAN.get(word) or _ENDING.sub("", word.replace("oe", "e").replace("ae", "e"), 1)
+    word = _synonyms().get(word, word)
+    root = _ENDING.sub("", word.replace("oe", "e").replace("ae", "e").replace("ё", "е"), 1)
+    return _ROMAN.get(word) or _DOUBLED.sub(r"\1", root)
+
+
+@cache
+def _synonyms() -> dict[str, str]:
+    """Return words that say the same in most options (`rises`, `increases`), each to the first of its kind."""
+    return {word: words(kind)[0] for kind in _ALIKE for word in words(kind)}
 
 
 def _in_order(words: Sequence[str], said: Said) -> int:

@@ -30,7 +30,7 @@ _MOST_AT = LazyPattern(
 )
 _PARTS = LazyPattern(r"\s(?:[\w'-]{1,16}\s){0,3}[\w'-]{1,16}\s?[:(–—]")
 _CONCLUDES = LazyPattern(
-    r"(?:(?<!\w)(?:<conclusions.concludes>)(?!\w)|[→⇒]|<conclusions.concludes_glued>)[^.\n;]{0,30}\Z|[=≈][\s*$]{0,3}\Z"
+    r"(?:(?<!\w)(?:<conclusions.concludes>)(?!\w)|[→⇒]|<conclusions.concludes_glued>)[^.\n;。；]{0,30}\Z|[=≈][\s*$]{0,3}\Z"
     r"|(?<!\w)(?:<conclusions.must>)\s?(?:the |an? )?\Z"
 )
 SUPERLATIVE = LazyPattern(
@@ -51,6 +51,19 @@ _EARLIER = LazyPattern(r"(?<!\w)(?:<conclusions.first_impression>)(?!\w)")
 _IDENTIFIES = LazyPattern(
     r"(?<!\w)(?:<conclusions.identifies>)(?:'s| is| was| must be| shows| depicts)"
     r"(?: clearly| actually| definitely| indeed)? (?:an? |the )?\Z"
+)
+_SENTENCE = LazyPattern(r"[.!](?=\s)|\n|[。।]")
+_FEW = 12
+"""So little may follow an option in its sentence for it to be what the sentence ends with."""
+_MARK = 3
+"""No more than a label stands before an option that its sentence begins with."""
+_DASHED = LazyPattern(r"[*_\"']*\s[–—]\s")
+_OPENED_BY = LazyPattern(
+    rf"{START}(?:<options.takes_back>){END}|n't|\?|(?<!\w)(?:step|first|given|question|compare|option|choice)(?!\w)"
+)
+_CLAUSE_HEAD = LazyPattern(
+    rf"(?:[.,;:!。，；、।]|\n|{START}(?:<conclusions.clause_lead>){END}|[a-z]\)|[-–—•])[\s*_\"'(]*"
+    rf"(?:(?:<conclusions.subject_lead>){END}\s?)*[*_\"'(]*\Z"
 )
 _CLAUSE = LazyPattern(r"[.;!](?=\s)|\n|。")
 _HEADS = LazyPattern(r"(?:[.;!]\s|\n)[\s*_>-]*\Z")
@@ -216,7 +229,9 @@ def _predicated(low: str, pool: list[Mention]) -> Mention | None:
     """Return the only option of which it is said that something is it (`is recorded as a liability`)."""
     if any(low.startswith((" if ", " when "), mention.end) for mention in pool):
         return None
-    return agreed([m for m in pool if _is_plain(m) and _PREDICATE.search(low, max(0, m.start - 48), m.start)])
+    chosen = agreed([m for m in pool if _is_plain(m) and _PREDICATE.search(low, max(0, m.start - 48), m.start)])
+    # What is defined between two other options is gone through, not chosen.
+    return chosen if chosen is not None and chosen.index in (pool[0].index, pool[-1].index) else None
 
 
 def _most_likely(low: str, pool: list[Mention]) -> Mention | None:
@@ -237,7 +252,35 @@ def _stated_first(low: str, pool: list[Mention]) -> Mention | None:
     others = [mention for mention in pool if mention.index != first.index]
     if not others or not _fills_first_clause(low, first, others) or _taken_back(low):
         return None
-    return first if _STATES.search(low, 0, first.start) or _is_bare(low, first, others) else None
+    if _STATES.search(low, 0, first.start) or _is_bare(low, first, others) or _answers_first(low, first, others):
+        return first
+    return None
+
+
+def _answers_first(low: str, first: Mention, others: list[Mention]) -> bool:
+    """Whether the first sentence ends with an option or begins with it and a dash, and later ones head their clauses.
+
+    `The rash looks like psoriasis. Eczema would …, tinea has …` answers first and then goes through the others.
+    """
+    stop, lead = _SENTENCE.search(low, first.end), low[: first.start].strip(" *_\"'#>-\n")
+    if stop is None or _OPENED_BY.search(lead):
+        return False
+    if len(lead.encode()) > _MARK:
+        said = (
+            stop.start() - first.end <= _FEW
+            or low.startswith((",", ":"), first.end)
+            or _DASHED.match(low, first.end) is not None
+        )
+    else:
+        listed = low[: first.start].strip(" *_\"'") != "" or any("\n" in low[o.start - 6 : o.start] for o in others)
+        said = not listed and _DASHED.match(low, first.end) is not None
+    return said and all(_heads_clause(low, mention, first.end) for mention in others)
+
+
+def _heads_clause(low: str, mention: Mention, begin: int) -> bool:
+    """Whether an option is what its clause speaks of, or one of several that are."""
+    before = low[max(begin, mention.start - 24) : mention.start]
+    return mention.joined or mention.denied or _CLAUSE_HEAD.search(before) is not None
 
 
 def _fills_first_clause(low: str, first: Mention, others: list[Mention]) -> bool:

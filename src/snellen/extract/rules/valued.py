@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..cue_words import UNDECIDED
+from ..cue_words import CONTRAST, CORRECTION, NEGATION, UNDECIDED
 from ..extraction import Extraction
 from ..label_mentions import label_mentions, text_mentions
 from ..measures import Measure, find_measures, fitting_option
@@ -14,6 +14,7 @@ from .settle import picked_by_text
 _END = 200
 """A value with which a reply ends stands in so many characters at its end."""
 _FARTHEST = 2000
+_COMMENT = 120
 _FOUND = LazyPattern(r"[=≈→⇒][\s*_$\\({]*(?:(?:about|approximately)\s)?[$€£¥]?\Z")
 _STOPS = LazyPattern(r"[.!\n。]\s")
 
@@ -42,11 +43,21 @@ def _line_at(body: str, at: int) -> int:
 
 def _goes_on(options: OptionSet, reply: Reply, result: Mention) -> bool:
     """Whether something after the result, or a label elsewhere, speaks for another option."""
-    if _STOPS.search(reply.low, result.end) or UNDECIDED.search(reply.low):
+    if (_STOPS.search(reply.low, result.end) and not _only_comments(reply.low, result.end)) or UNDECIDED.search(
+        reply.low
+    ):
         return True
     if any(text.start >= result.end for text in text_mentions(options, reply)):
         return True
     return any(label.sure and label.index != result.index for label in label_mentions(options, reply))
+
+
+def _only_comments(low: str, end: int) -> bool:
+    """Whether no more than a sentence follows the result, that neither turns nor asks (`It points up.`)."""
+    rest = low[end:].strip()
+    if len(rest) > _COMMENT or "?" in rest or rest[-1:] not in {".", ")", "。"}:
+        return False
+    return not (CONTRAST.search(rest) or CORRECTION.search(rest) or NEGATION.search(rest))
 
 
 def by_measure(options: OptionSet, reply: Reply) -> Extraction | None:

@@ -1,0 +1,76 @@
+"""The last sentence of a reply, where it alone settles what working or other options led to, to the option it names."""
+
+from __future__ import annotations
+
+from ..cue_words import NEGATION, UNDECIDED
+from ..extraction import Extraction
+from ..label_mentions import label_mentions, text_mentions
+from ..option_set import OptionSet, Reply
+from ..polarity import Mention
+from ..word_lists import END, START, LazyPattern
+from .aside import is_aside, is_operand
+from .settle import led_aside, only_named
+
+_SHORTEST, _LONGEST = 60, 320
+"""A shorter reply is its own point; a longer last sentence says too much."""
+_STOP = LazyPattern(r"(?<!i\.e)(?<!e\.g)(?<!vs)(?<!fig)(?<!\n\w)(?<!\n\d\d)[.!?](?=[\s*_\"'])|\n|[。।]")
+_TURNS = LazyPattern(rf"{START}(?:<options.takes_back>|while|whereas|other|others){END}|n't|\?")
+_CLOSES = LazyPattern(rf"{START}(?:<conclusions.closes>){END}|<conclusions.closes_glued>|[∴⇒]")
+_HEADS = LazyPattern(rf"[\s*_\"'“(>#-]*(?:(?:<conclusions.subject_lead>){END}[\s,]*)*[\s*_\"'“(]*\Z")
+"""Before an option that is what its sentence speaks of, and not what it says."""
+_THINGS = LazyPattern(r"(?<!\w)(?:<options.ordinal>|last|next)(?!\w)|\d|第|(?<![a-z'])[a-z](?![a-z'])(?<!a)")
+
+
+def closing(options: OptionSet, reply: Reply) -> Extraction | None:
+    """The last sentence names one option: as a conclusion, or as the only one left after others were gone through."""
+    if len(reply.low) < _SHORTEST or reply.cut:
+        return None
+    start = _last_sentence(reply.low)
+    chosen = _only_one(options, reply, start)
+    if chosen is None or _beside_the_point(reply, chosen, start):
+        return None
+    before = reply.low[start : chosen.start]
+    if _CLOSES.search(before) or _left_for_last(options, reply, chosen, start):
+        return options.pick(reply, chosen, "closing")
+    return None
+
+
+def _last_sentence(low: str) -> int:
+    """Return where the last sentence starts."""
+    text = low.rstrip(" \n.!*_\"'。।")
+    return max((stop.end() for stop in _STOP.finditer(text, max(0, len(text) - 2 * _LONGEST))), default=0)
+
+
+def _only_one(options: OptionSet, reply: Reply, start: int) -> Mention | None:
+    """Return the option that the last sentence names, if it names one and no label there or elsewhere contradicts."""
+    said = [mention for mention in text_mentions(options, reply) if mention.start >= start]
+    if not said or len(reply.low) - start > _LONGEST or any(mention.index != said[-1].index for mention in said):
+        return None
+    chosen = said[-1]
+    if not chosen.alone or chosen.asked or chosen.tentative:
+        return None
+    labels = [label for label in label_mentions(options, reply) if label.stands and label.index != chosen.index]
+    apart = [label for label in labels if not any(text.start <= label.start < text.end for text in reply.texts or ())]
+    return None if any(label.start >= start or label.sure for label in apart) else chosen
+
+
+def _beside_the_point(reply: Reply, chosen: Mention, start: int) -> bool:
+    """Whether the sentence denies, supposes, compares or goes through, in its own words and not the option's."""
+    low = reply.low
+    if UNDECIDED.search(low, start) or is_aside(low, chosen) or is_operand(low, chosen) or led_aside(low, chosen):
+        return True
+    if only_named(low, chosen):
+        return True
+    return any(
+        _TURNS.search(low, *part) or NEGATION.search(low, *part)
+        for part in ((start, chosen.start), (chosen.end, len(low)))
+    )
+
+
+def _left_for_last(options: OptionSet, reply: Reply, chosen: Mention, start: int) -> bool:
+    """Whether the option was not named before, others were, and its sentence says it of something."""
+    named = {mention.index for mention in text_mentions(options, reply) if mention.start < start}
+    if chosen.index in named or len(named) < min(2, len(options.marks) - 1):
+        return False
+    before = reply.low[start : chosen.start]
+    return not _HEADS.fullmatch(before) and not _THINGS.search(before)
