@@ -14,6 +14,7 @@ from snellen.core.types import Params, Request, TrialKey, Turn
 from snellen.model.options import ModelOptions
 from snellen.model.served.openai import OpenAI
 from snellen.model.served.served_model import ServedModel
+from waiting import CEILING_S
 
 WORKERS = 16
 ONE_EXCHANGE_S = 20.0
@@ -23,6 +24,37 @@ ONE_EXCHANGE_S = 20.0
 def short_silences(monkeypatch: pytest.MonkeyPatch) -> None:
     """A session waits for more of a stream whose chunk size is no number, until the time between chunks is over."""
     monkeypatch.setattr("snellen.model.served.http_client.BETWEEN_CHUNKS_S", 1.0)
+
+
+@pytest.mark.parametrize("rest", [[b"zz\r\n"], [b"zz", b"\r\n"], [b"5\r\ndata:\r\n", b"zz\r\n"]])
+def test_a_stream_that_ends_in_a_broken_chunk_is_a_failure_and_nobody_waits_for_the_whole_timeout(
+    rest: list[bytes],
+) -> None:
+    """The session hears neither of the broken size, where it comes apart from the head, nor of the end."""
+    listening = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        await listening.wait()
+        for piece in rest:
+            writer.write(piece)
+            await asyncio.sleep(0.01)
+        writer.close()
+
+    async def main() -> None:
+        listener = await asyncio.start_server(serve, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+        model = ServedModel(OpenAI(), "m", ModelOptions(base_url=url, clock=FakeClock()))
+        asyncio.get_running_loop().call_later(0.2, listening.set)  # the head is read by then; if not, it also ends
+        request = Request(TrialKey("t", "s"), (Turn("user", "q"),), Params(stream=True))
+        with pytest.raises(ModelError) as caught:
+            await asyncio.wait_for(model.predict(request, {}), CEILING_S)
+        assert caught.value.retryable
+        await model.close()
+        listener.close()
+
+    asyncio.run(main())
 
 
 async def exchange(server: Hostile, count: int, *, stream: bool) -> tuple[int, int]:

@@ -149,9 +149,22 @@ async def _pieces(body: Body) -> AsyncIterator[bytes | memoryview]:
 
 
 async def _bounded(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the chunks of an answer, unpacked as they are; what is longer than any answer is a failure."""
+    """Yield the chunks of an answer, unpacked as they are; what is longer than any answer is a failure.
+
+    The time between them is bounded here too: a session waits for ever for a stream that ends in a broken chunk.
+    """
     size = 0
-    async for chunk in chunks:
+    while True:
+        try:
+            async with asyncio.timeout(BETWEEN_CHUNKS_S) as silence:
+                chunk = await anext(chunks, None)
+        except TimeoutError:
+            if not silence.expired():
+                raise
+            silent = f"nothing more came of a stream for {BETWEEN_CHUNKS_S:g} s"
+            raise ModelError(FailureKind.TIMEOUT, silent, retryable=True) from None
+        if chunk is None:
+            return
         size += len(chunk)
         if size > REPLY_LIMIT:
             raise too_large()
