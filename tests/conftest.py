@@ -18,7 +18,11 @@ settings.load_profile("steady")
 TESTS = Path(__file__).parent
 ROOMS = ("api", "core", "engine", "infer", "prompt", "scoring", "stats", "store")
 RUNS = ("batch_runs", "cli_docs", "engine_options", "growing_runs", "run_features")
-FOLLOWED = {TESTS / "unit" / room for room in ROOMS} | {TESTS / "integration" / f"test_{name}.py" for name in RUNS}
+FOLLOWED = {
+    *(TESTS / "unit" / room for room in ROOMS),
+    *(TESTS / "integration" / f"test_{name}.py" for name in RUNS),
+    TESTS / "e2e" / "test_documents_mock.py",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -173,7 +173,9 @@ def _told_in(options: OptionSet, start: int, sentence: str) -> Mention | None:
 def _all_but_one(wanted: list[list[str]], ends: dict[str, int], start: int) -> Mention | None:
     """Return the option of which one word of many is not said, if of every other one far fewer words are."""
     named = [len(ends.keys() & set(words)) for words in wanted]
-    index = max(range(len(named)), key=named.__getitem__)
+    index = max(range(len(named)), key=named.__getitem__, default=None)
+    if index is None:
+        return None
     bag = set(wanted[index])
     rivals = max((count for place, count in enumerate(named) if place != index), default=0)
     missing = "".join(bag - ends.keys())
