@@ -59,18 +59,21 @@ def _figure(row: Row, number: int) -> Any:
 
 
 def _questions(row: Row, where: str) -> list[tuple[int, str]]:
-    """Return template and answer of a row's questions: two lists, or numbered columns."""
-    if "qids" in row:
-        numbers, answers = row["qids"], row.get("answers")
-    else:
-        columns = [number for number in NUMBERED if f"descriptive_q{number}" in row]
-        numbers = [row[f"descriptive_q{number}"] for number in columns]
-        answers = [row.get(f"descriptive_a{number}") for number in columns]
+    """Return template and answer of a row's questions."""
+    numbers, answers = _listed(row)
     if not isinstance(numbers, list) or not isinstance(answers, list) or len(numbers) != len(answers):
         raise DataError(f"{where}: it has not one answer for each question")
     if any(type(one) is not int for one in numbers) or any(answer is None for answer in answers):
         raise DataError(f"{where}: a question has no template's number, or no answer (the test's are withheld)")
     return [(number, str(answer)) for number, answer in zip(numbers, answers, strict=True)]
+
+
+def _listed(row: Row) -> tuple[Any, Any]:
+    """Return templates and answers as a row has them: as two lists, or in numbered columns."""
+    if "qids" in row:
+        return row["qids"], row.get("answers")
+    columns = [number for number in NUMBERED if f"descriptive_q{number}" in row]
+    return [row[f"descriptive_q{one}"] for one in columns], [row.get(f"descriptive_a{one}") for one in columns]
 
 
 def _place(told: QuestionTemplates, row: Row, where: str) -> str:
