@@ -9,7 +9,9 @@ from functools import lru_cache
 from .extraction import Extraction
 from .word_lists import WORD_AFTER, WORD_BEFORE, assemble
 
-_NOT_AFTER = r"(?!['’][a-zA-Z])(?!-[A-Za-z0-9])(?!\.[A-Za-z](?![A-Za-z]))(?![+#&](?!\s?[A-Z](?![A-Za-z])))"
+_NOT_AFTER = (
+    r"(?!['’][a-zA-Z])(?!-[A-Za-z0-9]|–[A-Z](?![a-z])|[♯♭])(?!\.[A-Za-z](?![A-Za-z]))(?![+#&](?!\s?[A-Z](?![A-Za-z])))"
+)
 _NOT_BEFORE = r"(?<![0-9a-zA-Z_\u00aa-\u024f\u0370-\u06ff\u0900-\u0dff\u1e00-\u1eff&°-][\s\S])(?<![A-Za-z]\.[\s\S])"
 _BULLET = r"[\s*_#>•|-]{0,6}(?:[Oo]ption |[Cc]hoice |选项)?[(*]{0,3}"
 _COLON = r"(?:\s\([^()\n]{1,40}\))?[*_]{0,2}\s?[.):|]"
