@@ -9,7 +9,20 @@ from ..core.errors import UsageError
 from .extraction import TRUNCATED, Extraction
 from .normalise import normalise
 from .option_set import OptionSet, Reply, compile_options, option_set
-from .rules import closing, cue, in_words, item_verdicts, labelled, structured, valued, verdicts, weak, whole
+from .rules import (
+    closing,
+    cue,
+    in_words,
+    item_verdicts,
+    labelled,
+    notated,
+    statements,
+    structured,
+    valued,
+    verdicts,
+    weak,
+    whole,
+)
 from .thinking import answer_start
 
 __all__ = ["RULES", "Extraction", "Rule", "chosen_text", "extract_choice", "read"]
@@ -30,6 +43,7 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("first_line", whole.first_line),
     # A label with its own text is no stray capital: it outweighs what was only weighed, denied or declined before it.
     ("labelled", labelled.labelled),
+    ("called_answer", verdicts.called_answer),
     # From here on nothing announces an answer. A refusal or a cut end first: what follows would read a stray mention.
     ("refusal", weak.refusal),
     ("cut_off", weak.cut_off),
@@ -42,6 +56,8 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("all_of_above", verdicts.all_of_above),
     # What the last sentence alone names, and settles, outweighs a stray label and what was named on the way.
     ("closing", closing.closing),
+    ("notated", notated.notated),
+    ("statement_pairs", statements.statement_pairs),
     ("lone_label", weak.lone_label),
     # A result with which the working ends outweighs the figures on the way to it.
     ("final_value", valued.final_value),

@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from .normalise import normalise
 from .numbers import Number, find_numbers
+from .units import UNIT, base_unit
 
-_UNIT = re.compile(
-    r"\s{0,3}[*_$]{0,2}[ \t]{0,9}(degrees?\b|度|°(?![CF])|minutes?\b|hours?\b|hrs?\b|mins?\b"
-    r"|[a-zA-ZµμΩ]{1,4}(?:[/·][a-zA-Z]{1,3}[²³]?)?(?![a-zA-Z²³^⁻/·]))"
-)
-_PREFIXES: Final = {"": 0, "k": 3, "M": 6, "G": 9, "m": -3, "µ": -6, "μ": -6, "n": -9, "c": -2, "p": -12}
-_BASES: Final = ("m", "g", "s", "A", "V", "W", "J", "N", "Pa", "Hz", "Ω", "C", "F", "L", "T", "eV", "mol")
-_TIMES: Final = {"h": 3600.0, "hr": 3600.0, "hour": 3600.0, "min": 60.0, "minute": 60.0}
-_UNITS: Final = {
-    **{f"{prefix}{base}": (base, 10.0**power) for prefix, power in _PREFIXES.items() for base in _BASES},
-    **{f"{name}{plural}": ("s", factor) for name, factor in _TIMES.items() for plural in ("", "s")},
-    **{"km/h": ("m/s", 1000 / 3600), "km/s": ("m/s", 1000.0), "cm/s": ("m/s", 0.01)},
-    **dict.fromkeys(("°", "度", "degree", "degrees"), ("°", 1.0)),
-}
 _LONGEST_REST = 12
 """What may stand in an option beside its quantity: a sign of money, a unit nobody listed."""
 
@@ -46,20 +33,25 @@ def find_measures(body: str) -> list[Measure]:
 def _measure(body: str, number: Number) -> Measure:
     if number.percent:
         return Measure(number.value / 100, "", number.value, True, number.start, number.end)
-    match = _UNIT.match(body, number.end)
-    word = match.group(1) if match else ""
-    if match is None or not (word in _UNITS or "/" in word):
+    match = UNIT.match(body, number.end)
+    base = base_unit(match.group(1)) if match else None
+    if match is None or base is None:
         return Measure(number.value, "", number.value, False, number.start, number.end)
-    unit, factor = _UNITS.get(word, (word, 1.0))
-    return Measure(number.value * factor, unit, number.value, False, number.start, match.end())
+    return Measure(number.value * base[1], base[0], number.value, False, number.start, match.end())
 
 
 def option_measures(texts: Sequence[str]) -> list[Measure]:
-    """Return the quantity that each text is; nothing unless all texts are one, all different."""
+    """Return the quantity that each text is; nothing unless all texts are one, and not all the same."""
     found = [_only_measure(normalise(text)) for text in texts]
     measures = [measure for measure in found if measure is not None]
     told = len({(measure.value, measure.unit) for measure in measures})
-    return measures if 1 < told == len(texts) else []
+    if len(measures) < len(texts) or told < 2:
+        return []
+    # Of `$1,400 gain` and `$1,400 loss` the number tells nothing; 36 kW and 0.036 MW leave the others what they are.
+    beside = {
+        (text[: one.start] + text[one.end :]).strip() for text, one in zip(map(normalise, texts), measures, strict=True)
+    }
+    return measures if told == len(texts) or len(beside) == 1 else []
 
 
 def _only_measure(text: str) -> Measure | None:
