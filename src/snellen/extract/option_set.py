@@ -8,12 +8,11 @@ from functools import lru_cache
 
 from .cue_words import UNDECIDED
 from .extraction import Extraction
-from .mark_patterns import derive_marks, mark_patterns
+from .mark_patterns import derive_marks, mark_patterns, term_pattern
 from .normalise import counts_in_arabic
 from .option_text import OptionTexts, plain
 from .own_text import key_of, own_end
 from .polarity import Mention
-from .terms import term_pattern
 from .word_lists import LazyPattern, word_set
 
 _DECORATION = " \t\n\r*_`\"'.,:;!?()[]{}<>$#-–—…。，：；、「」『』【】《》«»‹›（）“”\\|=→"

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.extract.choice import extract_choice
+from snellen.extract.measures import base_unit
 from snellen.extract.notations import option_notation
 from snellen.extract.rules import notated, statements
-from snellen.extract.units import base_unit
 
 ORDERS = ["1-2-3-4", "2-1-4-3", "3-1-2-4", "4-2-1-3"]
 TIMES = ["7:45", "8:15", "8:45", "9:15"]
