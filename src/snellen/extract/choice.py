@@ -43,7 +43,6 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("first_line", whole.first_line),
     # A label with its own text is no stray capital: it outweighs what was only weighed, denied or declined before it.
     ("labelled", labelled.labelled),
-    ("called_answer", verdicts.called_answer),
     # From here on nothing announces an answer. A refusal or a cut end first: what follows would read a stray mention.
     ("refusal", weak.refusal),
     ("cut_off", weak.cut_off),
@@ -54,6 +53,7 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("affirmed", weak.affirmed),
     ("none_of_above", weak.none_of_above),
     ("all_of_above", verdicts.all_of_above),
+    ("called_answer", verdicts.called_answer),
     # What the last sentence alone names, and settles, outweighs a stray label and what was named on the way.
     ("closing", closing.closing),
     ("notated", notated.notated),

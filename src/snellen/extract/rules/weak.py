@@ -18,6 +18,8 @@ from .settle import OR_BEFORE, SUPERLATIVE, after_turn, led_aside, only_named, p
 
 _TAIL = 160
 """The last sentence or two: what is affirmed there outweighs what was affirmed on the way."""
+_SHORTEST_PAIR = 10
+"""Two labels and what affirms them need so many characters at least."""
 _EDGE = 320
 """A long reply declines at its edges; `cannot tell` in the midst of reasoning is no refusal."""
 _MYSELF = LazyPattern(rf"{START}(?:<refusals.myself>)\s(?:\w{{1,10}}\s){{0,2}}\Z|我[^，。,.]{{0,6}}\Z")
@@ -88,10 +90,12 @@ def affirmed(options: OptionSet, reply: Reply) -> Extraction | None:
 
 def _several_after(options: OptionSet, reply: Reply, chosen: Mention) -> bool:
     """Whether several labels are affirmed together after it (`The correct statements are A and B.`)."""
+    if len(reply.low) - chosen.end < _SHORTEST_PAIR:
+        return False
     together = [
         label
-        for label in label_mentions(options, reply)
-        if label.start > chosen.start and label.joined and label.affirmed and not label.asked and not label.tentative
+        for label in label_mentions(options, reply, chosen.end)
+        if label.joined and label.affirmed and not label.asked and not label.tentative
     ]
     texts = text_mentions(options, reply) if together else ()
     return any(not any(text.start <= label.start < text.end for text in texts) for label in together)
