@@ -54,7 +54,7 @@ _LAST = 400
 def in_words(options: OptionSet, reply: Reply) -> Extraction | None:
     """The reply names no option whole: one is called by its last name, or its words alone make the last sentence."""
     labels = [mention for mention in label_mentions(options, reply) if mention.stands]
-    if labels and (any(label.sure for label in labels) or labels[-1].end > _last_sentence(reply.low)[0]):
+    if labels and _labels_settle(reply.low, labels):
         return None
     if labels or text_mentions(options, reply):
         return _concluded_in_words(options, reply)
@@ -63,6 +63,11 @@ def in_words(options: OptionSet, reply: Reply) -> Extraction | None:
     chosen = _by_case(options, reply) or _by_name(options, reply) or _by_letter(options, reply)
     chosen = chosen or _by_words(options, reply) or _by_root(options, reply)
     return options.pick(reply, chosen, "in_words") if chosen else _by_right_side(options, reply)
+
+
+def _labels_settle(low: str, labels: Sequence[Mention]) -> bool:
+    """Whether a label is affirmed, or stands in the last sentence: then words decide nothing."""
+    return labels[-1].end > _last_sentence(low)[0] or any(label.sure for label in labels)
 
 
 def _concluded_in_words(options: OptionSet, reply: Reply) -> Extraction | None:
