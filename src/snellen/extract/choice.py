@@ -9,7 +9,20 @@ from ..core.errors import UsageError
 from .extraction import TRUNCATED, Extraction
 from .normalise import normalise
 from .option_set import OptionSet, Reply, compile_options, option_set
-from .rules import closing, cue, in_words, item_verdicts, labelled, structured, valued, verdicts, weak, whole
+from .rules import (
+    closing,
+    cue,
+    in_words,
+    item_verdicts,
+    labelled,
+    notated,
+    statements,
+    structured,
+    valued,
+    verdicts,
+    weak,
+    whole,
+)
 from .thinking import answer_start
 
 __all__ = ["RULES", "Extraction", "Rule", "chosen_text", "extract_choice", "read"]
@@ -40,8 +53,11 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("affirmed", weak.affirmed),
     ("none_of_above", weak.none_of_above),
     ("all_of_above", verdicts.all_of_above),
+    ("called_answer", verdicts.called_answer),
     # What the last sentence alone names, and settles, outweighs a stray label and what was named on the way.
     ("closing", closing.closing),
+    ("notated", notated.notated),
+    ("statement_pairs", statements.statement_pairs),
     ("lone_label", weak.lone_label),
     # A result with which the working ends outweighs the figures on the way to it.
     ("final_value", valued.final_value),

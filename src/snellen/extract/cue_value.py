@@ -27,6 +27,9 @@ SENTENCE_END = LazyPattern(r"[.;!?\n。；！？]")
 _STRANGER = LazyPattern(r"[A-Z](?=[)\]}\"'*_`$]*\s*(?:[.,;:!?\n]|\Z))")
 
 
+_TIES = frozenset(":=是为為")
+
+
 class Cue(NamedTuple):
     """A word that points at an answer: where it stands, and whether it names an answer, an option or the choosing."""
 
@@ -110,7 +113,7 @@ def _dangling(low: str, bound: bool) -> Extraction | None:
 
 def _bound(low: str, cue: Cue, at: int) -> bool:
     """Whether the cue is tied to what stands at `at`: by a copula, a colon or an arrow; verbs and foreign cues are."""
-    if cue.kind == "verb" or low[cue.end : at] in {":", "="} or (at > cue.end + 1 and BINDER.search(low, cue.end, at)):
+    if cue.kind == "verb" or low[cue.end : at] in _TIES or (at > cue.end + 1 and BINDER.search(low, cue.end, at)):
         return True
     return cue.kind == "answer" and cue.word not in word_set("cues.english_first") and at > cue.end
 

@@ -22,6 +22,8 @@ _BEFORE = LazyPattern(
 """What stands after and before a capital that is a quantity or a unit (`= 1.975 A`)."""
 
 
+_CHAIN = LazyPattern(r"(?<![A-Za-z])(?<![Nn]ot )[A-Z](?:\s?(?:→|->)\s?[A-Z](?![A-Za-z])){1,9}(?=[\s\S]{3})")
+"""A way from point to point (`A → B → C`); at the end of a reply an arrow leads to what is chosen."""
 _PLAIN = frozenset(("", ".", ",", ")", "*", "\n", ":"))
 """What most labels are followed by: no pattern is tried there."""
 
@@ -31,6 +33,13 @@ def quantities(body: str) -> frozenset[str]:
     if "=" not in body and "_" not in body and "(" not in body and body.isascii():
         return frozenset()
     return frozenset(match.group(match.lastindex or 0) for match in _QUANTITY.finditer(body))
+
+
+def chained(body: str) -> frozenset[int]:
+    """Return where the capitals of a way from point to point stand."""
+    if "→" not in body and "->" not in body:
+        return frozenset()
+    return frozenset(at for match in _CHAIN.finditer(body) for at in range(*match.span()))
 
 
 def leads_on_as_quantity(low: str, end: int) -> bool:

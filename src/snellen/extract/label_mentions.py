@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .formula import is_quantity, leads_on_as_quantity, quantities, spoken_as_label
+from .formula import chained, is_quantity, leads_on_as_quantity, quantities, spoken_as_label
 from .option_set import OptionSet, Reply
 from .polarity import AFFIRMED_AFTER, AFFIRMED_BEFORE, DENIED_AFTER, Mention, judge
 from .word_lists import LazyPattern, word_set, words
@@ -86,7 +86,8 @@ def find_labels(options: OptionSet, reply: Reply, start: int) -> list[Mention]:
     # Small letters are words in prose; in a short reply without any other label one may be the answer.
     if not labels and len(reply.body) <= 80:
         lower = options.lower.finditer(reply.low, start)
-        labels = {match.start(1): match for match in lower if _named(reply.low, match)}
+        parts = _within_terms(options, reply.low)
+        labels = {match.start(1): match for match in lower if match.start(1) not in parts and _named(reply.low, match)}
     items = list_items(options, reply)
     return [
         Mention(options.by_mark[match.group(1).lower()], at, match.end(1), listed=at in items)
@@ -96,11 +97,20 @@ def find_labels(options: OptionSet, reply: Reply, start: int) -> list[Mention]:
 
 def _add_capitals(options: OptionSet, reply: Reply, start: int, labels: dict[int, re.Match[str]]) -> None:
     """Add the bare capitals that the words around them let be labels."""
+    last = -1
     for match in options.mention.finditer(reply.body, start):
-        if match.start(1) not in labels and (
-            _plausible(reply, match.start(1), match.end(1)) or _names_itself(options, reply.low, match)
+        if match.start(1) not in labels and not (
+            _plausible(reply, match.start(1), match.end(1))
+            or _names_itself(options, reply.low, match)
+            or _joined_on(reply.low, last, match.start(1))
         ):
-            labels[match.start(1)] = match
+            continue
+        labels[match.start(1)], last = match, match.end(1)
+
+
+def _joined_on(low: str, last: int, start: int) -> bool:
+    """Whether nothing but a conjunction stands between a label and this capital (`les réponses B et D …`)."""
+    return 0 <= last < start <= last + 8 and low[last:start].strip(" ,*_)(") in word_set("polarity.joins")
 
 
 def _without_quantities(options: OptionSet, reply: Reply, labels: dict[int, re.Match[str]]) -> dict[int, re.Match[str]]:
@@ -108,12 +118,19 @@ def _without_quantities(options: OptionSet, reply: Reply, labels: dict[int, re.M
     if not labels:
         return labels
     used = quantities(reply.body) | options.named_letters
+    parts = chained(reply.body) | _within_terms(options, reply.low)
     return {
         at: match
         for at, match in labels.items()
-        if not is_quantity(reply.low, at, match.end(1))
+        if at not in parts
+        and not is_quantity(reply.low, at, match.end(1))
         and (match.group(1) not in used or spoken_as_label(reply.low, at, match.end(1)))
     }
+
+
+def _within_terms(options: OptionSet, low: str) -> set[int]:
+    """Return where letters stand that are part of another option's text (`C major`)."""
+    return {match.end() for match in options.terms.finditer(low)} if options.terms else set()
 
 
 def _named(low: str, match: re.Match[str]) -> bool:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from .extraction import Extraction
-from .word_lists import WORD_AFTER, WORD_BEFORE, assemble
+from .word_lists import WORD_AFTER, WORD_BEFORE, assemble, word_set
 
-_NOT_AFTER = r"(?!['’][a-zA-Z])(?!-[A-Za-z0-9])(?!\.[A-Za-z](?![A-Za-z]))(?![+#&](?!\s?[A-Z](?![A-Za-z])))"
+_NOT_AFTER = (
+    r"(?!['’][a-zA-Z])(?!-[A-Za-z0-9]|–[A-Z](?![a-z])|[♯♭])(?!\.[A-Za-z](?![A-Za-z]))(?![+#&](?!\s?[A-Z](?![A-Za-z])))"
+)
 _NOT_BEFORE = r"(?<![0-9a-zA-Z_\u00aa-\u024f\u0370-\u06ff\u0900-\u0dff\u1e00-\u1eff&°-][\s\S])(?<![A-Za-z]\.[\s\S])"
 _BULLET = r"[\s*_#>•|-]{0,6}(?:[Oo]ption |[Cc]hoice |选项)?[(*]{0,3}"
 _COLON = r"(?:\s\([^()\n]{1,40}\))?[*_]{0,2}\s?[.):|]"
@@ -99,3 +101,45 @@ def derive_marks(count: int) -> tuple[str, ...]:
     """Return A, B, … Z, AA, AB, … for `count` options."""
     letters = [chr(65 + i) for i in range(26)]
     return tuple((letters + [a + b for a in letters for b in letters])[:count])
+
+
+_LONE = re.compile(r"(?<![^\W_])([a-z])(?![^\W_'])")
+_WORD_BEFORE = re.compile(r"([^\W\d_]{3,20})[\s-]+\Z")
+_WORD_AFTER = re.compile(r"[\s-]+([^\W\d_]{3,20})(?![^\W_])")
+_BESIDE_LABELS = ("labels.before", "labels.after", "labels.after_capital", "labels.joined", "cues.mark_noun")
+"""Words that stand beside labels as well: they make no term."""
+_GAP = r"[\s*_\"'-]{1,3}"
+
+
+def term_pattern(texts: Sequence[str], by_mark: Mapping[str, int]) -> re.Pattern[str] | None:
+    """Return what finds marks within terms of other options: in `C major`, the text of option A, C is no label.
+
+    `texts` are in lower case. A term that the option of its own letter holds as well (`Cell B` as B) is none.
+    """
+    holders: dict[str, set[int]] = {}
+    letters: dict[str, str] = {}
+    for index, text in enumerate(texts):
+        for form, letter in _terms(text, by_mark):
+            holders.setdefault(form, set()).add(index)
+            letters[form] = letter
+    crossed = [form for form, held_by in holders.items() if by_mark[letters[form]] not in held_by]
+    return re.compile("|".join(crossed)) if crossed else None
+
+
+def _terms(text: str, by_mark: Mapping[str, int]) -> list[tuple[str, str]]:
+    """Return the pairs of a word and a mark that stand in a text, each as a pattern, with the mark."""
+    found = []
+    for match in _LONE.finditer(text) if len(text) > 1 else ():
+        letter = match.group(1)
+        if letter not in by_mark:
+            continue
+        before, after = _WORD_BEFORE.search(text, 0, match.start()), _WORD_AFTER.match(text, match.end())
+        if before and _is_telling(before.group(1)):
+            found.append((rf"(?<!\w){before.group(1)}(?:\s(?:is|was|must be))?{_GAP}(?={letter}(?!\w))", letter))
+        if after and _is_telling(after.group(1)):
+            found.append((rf"(?<![\w'])(?={letter}{_GAP}{after.group(1)}(?!\w))", letter))
+    return found
+
+
+def _is_telling(word: str) -> bool:
+    return not any(word in word_set(group) for group in _BESIDE_LABELS)

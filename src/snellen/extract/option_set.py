@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from .cue_words import UNDECIDED
 from .extraction import Extraction
-from .mark_patterns import derive_marks, mark_patterns
+from .mark_patterns import derive_marks, mark_patterns, term_pattern
 from .normalise import counts_in_arabic
 from .option_text import OptionTexts, plain
 from .own_text import key_of, own_end
@@ -81,6 +81,7 @@ class OptionSet:
         self.self_named = tuple(self.texts.plain) == tuple(self.by_mark)
         self.like_labels = any(text[:1] in self.by_mark and not text[1:2].isalnum() for text in self.texts.plain)
         self.named_letters = frozenset() if self.self_named else _letters_of(texts)
+        self.terms = term_pattern(self.texts.plain, self.by_mark) if self.letters and not self.self_named else None
 
     def pick(self, reply: Reply, mention: Mention, rule: str) -> Extraction:
         """Return that `rule` chose the option of `mention`."""

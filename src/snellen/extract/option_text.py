@@ -8,6 +8,7 @@ from functools import cache, cached_property
 
 from .cue_words import UNDECIDABLE
 from .measures import Measure, option_measures
+from .notations import Written, option_notation
 from .numbers import find_numbers, parse_number, word_values
 from .own_text import find_folded, key_of
 from .polarity import Mention
@@ -155,6 +156,11 @@ class OptionTexts:
             return {}
         values = {number.value: i for i, number in enumerate(parsed) if number is not None}
         return values if len(values) == len(parsed) else {}
+
+    @cached_property
+    def notation(self) -> Written | None:
+        """The notation of their own in which all options are written, if there is one."""
+        return option_notation(self.written)
 
     @cached_property
     def measures(self) -> list[Measure]:

@@ -46,6 +46,8 @@ def _folded(low: str, at: int, stop: int) -> Iterator[tuple[str, int, int]]:
         else:
             sign, at = low[at], at + 1
             signs = "" if sign in _PASSED else _FOLDED.get(sign, sign)
+            # The two groups of a fraction.
+            signs = "/" if sign == "}" and low[at : at + 1] == "{" else signs
         for sign in signs:
             yield sign, start, at
 

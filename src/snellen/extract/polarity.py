@@ -33,7 +33,8 @@ AFFIRMED_BEFORE = LazyPattern(
 )
 TENTATIVE_BEFORE = LazyPattern(
     rf"(?:<polarity.weighs_glued>)是?{_OPENING}\Z|(?:\A|[.;!?\n]\s?)if [^.;!?\n]{{1,48}}\Z"
-    rf"|{START}(?:<polarity.weighs>)(?: be| it's| it is| it| were| was)?\s*{_DETERMINERS}{_OPENING}\Z"
+    rf"|{START}(?:<polarity.weighs>)(?: also| well| still| equally)?"
+    rf"(?: be| it's| it is| it| were| was)?\s*{_DETERMINERS}{_OPENING}\Z"
 )
 DENIED_AFTER = LazyPattern(
     r"[)\]\"'*_`]*\s(?:would|could) (?:only )?(?:be|apply|fit|hold|work)[^.;\n]{0,24} if(?!\w)"

@@ -34,6 +34,7 @@ EXAMPLES = {
     "first_line": "B\n\nBecause of the sky.",
     "leading": "B: The sky",
     "labelled": "In the end **B. blue** it is, though A looks near.",
+    "called_answer": "Red is the best answer. Blue is darker, and green would be lighter.",
     "refusal": "I can't see the image.",
     "undecidable": "From this angle it cannot be determined.",
     "cut_off": "Option A has the",
@@ -43,6 +44,8 @@ EXAMPLES = {
     "none_of_above": "It is none of the above.",
     "all_of_above": "It is hot and it is bright; all of the above apply.",
     "closing": "Red is warm. Green and yellow are on the left. What the whole sky shows must be some kind of blue.",
+    "notated": "So the order is 2, 1, 3.",
+    "statement_pairs": "Both statements are false.",
     "lone_label": "Probably B",
     "final_value": "The weights give 0.6 × 0.091 + 0.4 × 0.0435 = 0.072",
     "option_text": "The sky is blue",
@@ -62,6 +65,8 @@ OPTIONS = {
     "final_value": ["9.1%", "7.2%", "5.0%"],
     "by_measure": ["12.1 kN", "16.9 kN"],
     "true_false": ["True", "False"],
+    "notated": ["1-2-3", "2-1-3"],
+    "statement_pairs": ["Statement 1 is true, statement 2 is true", "Statement 1 is false, statement 2 is false"],
     "in_words": ["Claude Monet", "Paul Gauguin"],
 }
 

@@ -36,3 +36,14 @@ def test_the_replies_are_many_and_broad() -> None:
     assert sum(row["label"] is None for row in ROWS) >= 30
     assert all(row["label"] is None or row["label"] in row["options"] for row in ROWS)
     assert 90 <= sum(map(unseen, ROWS)) <= 130
+
+
+@pytest.mark.parametrize(("kept", "least_right", "most_wrong"), [(False, 0.97, 0), (True, 0.9, 3)])
+def test_replies_around_the_causes_of_misses_are_read(kept: bool, least_right: float, most_wrong: int) -> None:
+    lines = (REPLIES.parent / "causes-5.jsonl").read_text("utf-8").splitlines()
+    rows = [row for row in map(json.loads, lines) if row.get("kept", False) == kept]
+    found = [extract_choice(row["reply"], row["options"]).letter for row in rows]
+    right = sum(letter == row["label"] for letter, row in zip(found, rows, strict=True))
+    assert len(rows) >= 40
+    assert right / len(rows) >= least_right
+    assert sum(letter not in {None, row["label"]} for letter, row in zip(found, rows, strict=True)) <= most_wrong

@@ -14,8 +14,8 @@ from .settle import led_aside, only_named
 _SHORTEST, _LONGEST = 60, 320
 """A shorter reply is its own point; a longer last sentence says too much."""
 _STOP = LazyPattern(r"(?<!i\.e)(?<!e\.g)(?<!vs)(?<!fig)(?<!\n\w)(?<!\n\d\d)[.!?](?=[\s*_\"'])|\n|[。।]")
-_TURNS = LazyPattern(rf"{START}(?:<options.takes_back>|while|whereas|other|others){END}|n't|\?")
-_CLOSES = LazyPattern(rf"{START}(?:<conclusions.closes>){END}|<conclusions.closes_glued>|[∴⇒]")
+TAKES_BACK = LazyPattern(rf"{START}(?:<options.takes_back>|while|whereas|other|others){END}|n't|\?")
+CLOSING_WORDS = LazyPattern(rf"{START}(?:<conclusions.closes>){END}|<conclusions.closes_glued>|[∴⇒]")
 _HEADS = LazyPattern(rf"[\s*_\"'“(>#-]*(?:(?:<conclusions.subject_lead>){END}[\s,]*)*[\s*_\"'“(]*\Z")
 """Before an option that is what its sentence speaks of, and not what it says."""
 _THINGS = LazyPattern(r"(?<!\w)(?:<options.ordinal>|last|next)(?!\w)|\d|第|(?<![a-z'])[a-z](?![a-z'])(?<!a)")
@@ -25,17 +25,17 @@ def closing(options: OptionSet, reply: Reply) -> Extraction | None:
     """The last sentence names one option: as a conclusion, or as the only one left after others were gone through."""
     if len(reply.low) < _SHORTEST or reply.cut:
         return None
-    start = _last_sentence(reply.low)
+    start = closing_start(reply.low)
     chosen = _only_one(options, reply, start)
     if chosen is None or _beside_the_point(reply, chosen, start):
         return None
     before = reply.low[start : chosen.start]
-    if _CLOSES.search(before) or _left_for_last(options, reply, chosen, start):
+    if CLOSING_WORDS.search(before) or _left_for_last(options, reply, chosen, start):
         return options.pick(reply, chosen, "closing")
     return None
 
 
-def _last_sentence(low: str) -> int:
+def closing_start(low: str) -> int:
     """Return where the last sentence starts."""
     text = low.rstrip(" \n.!*_\"'。।")
     return max((stop.end() for stop in _STOP.finditer(text, max(0, len(text) - 2 * _LONGEST))), default=0)
@@ -62,7 +62,7 @@ def _beside_the_point(reply: Reply, chosen: Mention, start: int) -> bool:
     if only_named(low, chosen):
         return True
     return any(
-        _TURNS.search(low, *part) or NEGATION.search(low, *part)
+        TAKES_BACK.search(low, *part) or NEGATION.search(low, *part)
         for part in ((start, chosen.start), (chosen.end, len(low)))
     )
 

@@ -17,7 +17,7 @@ from .settle import meant_text
 
 _NAME = re.compile(r"(?:[A-Z][\w'’.-]+ )(?:(?:[A-Z][\w'’.-]*|van|von|de|da|del|der|di|la|le) ){0,3}([A-Z][\w'’-]{3,})")
 """A name of several words as options write it; its last word is what replies call it by."""
-_WORD = re.compile(r"[^\W_]+(?:[.'’][^\W_]+|-(?=\d)\d+)*")
+_WORD = re.compile(r"[^\W_]+(?:[.'’][^\W_]+|(?<=\d),\d{3}(?!\d)|-(?=\d)\d+)*")
 _STOP = re.compile(r"[.!?](?=\s)|\n|。")
 _TURNS = LazyPattern(rf"{START}(?:<options.takes_back>){END}|n't|\?")
 _ENDING = re.compile(
@@ -36,8 +36,13 @@ _MANY = 4
 """Of so many words of an option one may be another word."""
 _CONCLUSION = LazyPattern(
     rf"{START}(?:<conclusions.closes>|<conclusions.concludes>|explained by|described by|described as){END}"
+    rf"|\A[\s*_]*(?:this|it)\s(?:is|must be|was){END}"
 )
 _SO = re.compile(r",\s(?:so|hence|therefore|thus)\s")
+_REASON_FIRST = LazyPattern(rf"\A[\s*_]*(?:<conclusions.reason_first>){END}.{{3,240}},\s(?=\D)")
+"""A sentence that tells its reason first: what it says stands after the comma."""
+_ALGEBRA = re.compile(r"[a-z)]\s?[-+*/^\\√]|[-+*/^\\√]\s?[a-z(]")
+_SPELT = re.compile(r"[^\W\d_]{3}")
 _LONG_WORD, _TELLING_WORD = 3, 7
 _ROMAN = {"ii": "2", "iii": "3", "iv": "4", "vi": "6", "vii": "7", "viii": "8", "ix": "9"}
 Said = Sequence[tuple[str, int]]
@@ -48,15 +53,21 @@ _LAST = 400
 
 def in_words(options: OptionSet, reply: Reply) -> Extraction | None:
     """The reply names no option whole: one is called by its last name, or its words alone make the last sentence."""
-    if any(mention.stands for mention in label_mentions(options, reply)):
+    labels = [mention for mention in label_mentions(options, reply) if mention.stands]
+    if labels and _labels_settle(reply.low, labels):
         return None
-    if text_mentions(options, reply):
+    if labels or text_mentions(options, reply):
         return _concluded_in_words(options, reply)
     if UNDECIDED.search(reply.low):
         return None
     chosen = _by_case(options, reply) or _by_name(options, reply) or _by_letter(options, reply)
     chosen = chosen or _by_words(options, reply) or _by_root(options, reply)
     return options.pick(reply, chosen, "in_words") if chosen else _by_right_side(options, reply)
+
+
+def _labels_settle(low: str, labels: Sequence[Mention]) -> bool:
+    """Whether a label is affirmed, or stands in the last sentence: then words decide nothing."""
+    return labels[-1].end > _last_sentence(low)[0] or any(label.sure for label in labels)
 
 
 def _concluded_in_words(options: OptionSet, reply: Reply) -> Extraction | None:
@@ -149,7 +160,7 @@ def _last_names(texts: Sequence[str]) -> dict[str, int]:
 def _by_words(options: OptionSet, reply: Reply) -> Mention | None:
     """Return the only option whose words all stand in the last sentence, or in what that concludes with `so`."""
     start, sentence = _last_sentence(reply.low)
-    turn = next(reversed(list(_SO.finditer(sentence))), None)
+    turn = next(reversed(list(_SO.finditer(sentence))), None) or _REASON_FIRST.match(sentence)
     concluded = _told_in(options, start + turn.end(), sentence[turn.end() :]) if turn else None
     return concluded or _told_in(options, start, sentence)
 
@@ -158,7 +169,7 @@ def _told_in(options: OptionSet, start: int, sentence: str) -> Mention | None:
     """Return the only option whose words all stand in a sentence, in order or not; a denial chooses none."""
     said = [(_stem(match.group()), match.end()) for match in _WORD.finditer(sentence)]
     turns = _turns_in(sentence)
-    wanted = [_content(text) for text in options.texts.plain]
+    wanted = _without_symbols([_content(text) for text in options.texts.plain])
     shared: set[str] = set(*wanted[:1]).intersection(*wanted[1:])
     for find in (_in_order, _anyhow):
         tellable = [i for i in _told_by_words(wanted, sorted if find is _anyhow else list) if turns <= set(wanted[i])]
@@ -221,7 +232,17 @@ def _last_sentence(low: str) -> tuple[int, str]:
     return (start, text[start:]) if len(text) - start <= _LAST else (start, "")
 
 
+def _without_symbols(wanted: list[list[str]]) -> list[list[str]]:
+    """Leave out the letter that each text holds beside its words (`Capacitor C`), if the words tell them apart."""
+    spelt = [[word for word in words if len(word) > 1] for words in wanted]
+    lettered = all(len(words) == len(own) - 1 and words for words, own in zip(spelt, wanted, strict=True))
+    return spelt if lettered and len(set(map(tuple, spelt))) == len(wanted) else wanted
+
+
 def _content(text: str) -> list[str]:
+    """Return the words that tell a text, without their endings; a formula has none."""
+    if _ALGEBRA.search(text) and not _SPELT.search(text):
+        return []
     return [_stem(word) for word in _WORD.findall(text) if word not in word_set("options.filler")]
 
 

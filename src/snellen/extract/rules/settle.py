@@ -139,7 +139,7 @@ def _together(label: Mention) -> bool:
 
 def _concluded(low: str, pool: list[Mention]) -> Mention | None:
     """Return the last mention that is a conclusion (`so four`, `= 4`)."""
-    sound = [mention for mention in pool if mention.alone and not mention.asked]
+    sound = [mention for mention in pool if _is_plain(mention)]
     return next((m for m in reversed(sound) if _CONCLUDES.search(low, max(0, m.start - 40), m.start)), None)
 
 

@@ -9,6 +9,7 @@ from ..measures import Measure, find_measures, fitting_option
 from ..option_set import OptionSet, Reply
 from ..polarity import Mention, judge
 from ..word_lists import LazyPattern
+from .closing import CLOSING_WORDS, TAKES_BACK, closing_start
 from .settle import picked_by_text
 
 _END = 200
@@ -20,8 +21,8 @@ _STOPS = LazyPattern(r"[.!\n。]\s")
 
 
 def final_value(options: OptionSet, reply: Reply) -> Extraction | None:
-    """The last quantity of the reply is the result of its working (`… = 0.072`), and equals one option (`7.2 %`)."""
-    if not options.texts.measures or not ("=" in reply.low or "≈" in reply.low or "→" in reply.low) or reply.cut:
+    """The last quantity is the result of the working (`… = 0.072`) or its conclusion, and equals one option."""
+    if not options.texts.measures or reply.cut:
         return None
     begin = _line_at(reply.body, max(0, len(reply.body) - _END))
     found = find_measures(reply.body[begin:])
@@ -29,9 +30,19 @@ def final_value(options: OptionSet, reply: Reply) -> Extraction | None:
     if index is None:
         return None
     result = Mention(index, begin + found[-1].start, begin + found[-1].end)
-    if not _FOUND.search(reply.low, max(0, result.start - 24), result.start) or _goes_on(options, reply, result):
+    found_so = _FOUND.search(reply.low, max(0, result.start - 24), result.start)
+    if not (found_so or _concluded(options, reply, result)) or _goes_on(options, reply, result):
         return None
     return options.pick(reply, result, "final_value")
+
+
+def _concluded(options: OptionSet, reply: Reply, result: Mention) -> bool:
+    """Whether the last sentence is a conclusion that states this quantity alone (`So about 3600 W are needed`)."""
+    low, start = reply.low, closing_start(reply.low)
+    if result.start < start or not CLOSING_WORDS.search(low, start, result.start):
+        return False
+    said = {fitting_option(one, options.texts.measures) for one in find_measures(reply.body[start:])}
+    return said == {result.index} and not TAKES_BACK.search(low, start) and not NEGATION.search(low, start)
 
 
 def _line_at(body: str, at: int) -> int:

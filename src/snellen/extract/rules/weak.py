@@ -18,12 +18,17 @@ from .settle import OR_BEFORE, SUPERLATIVE, after_turn, led_aside, only_named, p
 
 _TAIL = 160
 """The last sentence or two: what is affirmed there outweighs what was affirmed on the way."""
+_SHORTEST_PAIR = 10
+"""Two labels and what affirms them need so many characters at least."""
 _EDGE = 320
 """A long reply declines at its edges; `cannot tell` in the midst of reasoning is no refusal."""
 _MYSELF = LazyPattern(rf"{START}(?:<refusals.myself>)\s(?:\w{{1,10}}\s){{0,2}}\Z|我[^，。,.]{{0,6}}\Z")
 _STILL = LazyPattern(rf"{START}(?:<refusals.still>)")
 _CALLED = LazyPattern(r"[(,→:*]\s?\**(?:option|choice)\s[(*]*\Z")
-_RIVAL = LazyPattern(r"(?<!\w)(?:is|are|seems?|be)\s(?:also|just as|equally)\s(?:<conclusions.as_good>)(?!\w)")
+_RIVAL = LazyPattern(
+    r"(?<!\w)(?:is|are|seems?|be)\s(?:also|just as|equally)\s(?:<conclusions.as_good>)(?!\w)"
+    r"|(?<!\w)(?:is (?:<conclusions.as_good>)|holds|applies|fits)\s(?:too|as well)(?!\w)"
+)
 _YES = LazyPattern(
     r"\W*(?:(?:<yes_no.opening_adverb>)\W{1,3})?(<yes_no.opening_yes>|<yes_no.opening_no>)(?!\w)"
     r"(?!\s+(?:doubt|question|problem|and no|or no))"
@@ -78,9 +83,22 @@ def affirmed(options: OptionSet, reply: Reply) -> Extraction | None:
         chosen = _affirmed(mentions) or _singled_out(reply.low, mentions) or _called_last(reply, mentions)
     if chosen is None or is_aside(reply.low, chosen) or _spoken_against(options, reply, chosen):
         return None
-    if _RIVAL.search(reply.low, chosen.start):
+    if _RIVAL.search(reply.low, chosen.start) or _several_after(options, reply, chosen):
         return Extraction(None, "affirmed", AMBIGUOUS)
     return options.pick(reply, chosen, "affirmed")
+
+
+def _several_after(options: OptionSet, reply: Reply, chosen: Mention) -> bool:
+    """Whether several labels are affirmed together after it (`The correct statements are A and B.`)."""
+    if len(reply.low) - chosen.end < _SHORTEST_PAIR:
+        return False
+    together = [
+        label
+        for label in label_mentions(options, reply, chosen.end)
+        if label.joined and label.affirmed and not label.asked and not label.tentative
+    ]
+    texts = text_mentions(options, reply) if together else ()
+    return any(not any(text.start <= label.start < text.end for text in texts) for label in together)
 
 
 def _singled_out(low: str, mentions: Sequence[Mention]) -> Mention | None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
+from ..cue_words import CORRECTION
 from ..extraction import DEGENERATE, EMPTY, HARNESS_ERROR, NOT_OFFERED, TRUNCATED, Extraction
 from ..label_mentions import find_labels, speaks_of_options, text_mentions
 from ..option_set import OptionSet, Reply
 from ..option_text import plain
+from ..polarity import judge
 from ..word_lists import LazyPattern
 from .cue import corrected
 
@@ -15,6 +17,7 @@ _FAILED_CALL = LazyPattern(r"\s*(?:<machine.error>)")
 _HEAD = LazyPattern(r"\s*+([^.!;:\n—]{1,80})[.!;:—]")
 _ALNUM = LazyPattern(r"[^\W_]")
 _NAME = LazyPattern(r"[A-Z]\. [A-Z][a-z]+ [a-z]")
+_REASON = LazyPattern(r"[)*_\s]*\s(?:<verdicts.reason>)(?!\w)")
 _REPEATS = re.compile(r"[\s,]+")
 _LOOPS = 8
 
@@ -136,11 +139,31 @@ def _leading(options: OptionSet, reply: Reply) -> Extraction | None:
     if match.group(1).islower() and not reply.body.lstrip().startswith("("):
         return None
     index = options.by_mark[match.group(1).lower()]
-    labels = find_labels(options, reply, match.end())
-    others = any(label.index != index and not _NAME.match(reply.body, label.start) for label in labels)
-    if others or reply.body[match.end() : match.end() + 1].isalpha() or options.says_again(reply.body[match.end() :]):
+    if (
+        _others_stand(options, reply, index, match)
+        or reply.body[match.end() : match.end() + 1].isalpha()
+        or options.says_again(reply.body[match.end() :])
+    ):
         return None
     return options.pick_at(reply, index, "leading", match.start(1), match.end(1))
+
+
+def _others_stand(options: OptionSet, reply: Reply, index: int, head: re.Match[str]) -> bool:
+    """Whether after a leading mark another label stands; after a reason (`B. Because …`) denied ones do not count."""
+    as_head = head.group(1).isupper()
+    others = [
+        label
+        for label in find_labels(options, reply, head.end())
+        if label.index != index
+        and not _NAME.match(reply.body, label.start)
+        and (not as_head or reply.body[label.start].isupper())
+    ]
+    if not others:
+        return False
+    judge(reply.low, others)
+    if options.later.search(reply.body, head.end()) or CORRECTION.search(reply.low, head.end()):
+        return True
+    return not _REASON.match(reply.low, head.end()) or any(not label.denied for label in others)
 
 
 def _leading_text(options: OptionSet, reply: Reply) -> Extraction | None:
