@@ -46,7 +46,7 @@ def strip(results: Mapping[str, Result]) -> Html:
         shapes.append(_text(name, left - 10, y + 4, anchor="end", class_="ink"))
         shapes.append(tag("line", x1=left, x2=right, y1=y, y2=y, class_="axis"))
         shapes += _strip_row(result, y, left, right)
-        shapes.append(_text(verdict_words(result), right + 10, y + 4))
+        shapes.append(_text(verdict_words(result).removeprefix("at ceiling: "), right + 10, y + 4))
     return svg(shapes, STRIP_WIDTH, height, "All thresholds with their intervals, each on its own axis")
 
 

@@ -59,8 +59,11 @@ def _masthead(exam: Mapping[str, Any], header: RunHeader) -> Html:
 def exam_notices(exam: Mapping[str, Any]) -> Html | None:
     """Say what limits the figures: an early end, refusals, habits, re-tests that disagree."""
     words = [] if exam["complete"] else [f"Not finished: {exam['ended']}. What was measured stays measured."]
+    named: dict[str, list[str]] = {}
     for name, result in exam["tests"].items():
-        words += [f"{name}: {note}." for note in (*_asked_notes(result), *_fit_notes(result))]
+        for note in (*_asked_notes(result), *_fit_notes(result)):
+            named.setdefault(note, []).append(name)
+    words += [f"{', '.join(names)}: {note}." for note, names in named.items()]
     return tag("ul", *(tag("li", one) for one in words), class_="notice", role="note") if words else None
 
 
@@ -80,7 +83,7 @@ def _fit_notes(result: Mapping[str, Any]) -> Iterator[str]:
     if result.get("sittings"):
         yield f"sat twice, the first re-test did not agree: {_sittings(result)}"
     if result.get("whole_rows"):
-        yield "rows are read whole or not at all; its interval may be too narrow"
+        yield "rows are read whole or not at all; the interval may be too narrow"
     if result.get("gradual"):
         yield "gradual, no sharp threshold"
 
