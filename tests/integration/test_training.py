@@ -20,10 +20,12 @@ from safetensors import SafetensorError
 
 import snellen
 from command_line import run_command
+from snellen.api.training import preferences, rationale
 from snellen.api.training.rationale import prepare_training, train_rationale
 from snellen.core.errors import ConfigError, DataError, EnvironmentProblem, RunMismatch, UsageError
 from snellen.store.reader import RunReader
 from snellen.train import tuned_weights as weights
+from snellen.train import tuning, watchman
 from snellen.train.recipe import DataSource
 from tiny_checkpoints import checkpoint
 from train_doubles import assert_same_losses, losses_of, small_recipe, write_rows
@@ -103,6 +105,19 @@ def test_the_card_says_what_it_was_made_of(adapter: Path) -> None:
     ):
         assert words in card, words
     assert "Not compared with any benchmark" in card and "Not measured" in card
+
+
+def test_the_viewer_shows_what_a_training_left(adapter: Path) -> None:
+    pytest.importorskip("starlette", reason="the extra `view` is not installed")
+    from snellen.report.trainings import metric_lines, training_folder, training_page, training_record
+
+    page = str(training_page.training_page(training_folder.OpenTraining("k", "tuned", adapter)))
+    for words in ("✓ finished", "6 of 6 steps", "<h3>Loss</h3>", "<h3>Tokens foretold</h3>", "checkpoint-6", "trl "):
+        assert words in page, words
+    assert json.loads((adapter / "training.json").read_text())["planned"] == 6
+    read = (training_record.RECORD, metric_lines.METRICS, training_folder.CHECKPOINTS, training_page.SAMPLE)
+    assert read == (tuning.RECORD, watchman.METRICS, tuning.CHECKPOINTS, rationale.SHOWN)
+    assert f"{preferences.FOLDER}/{preferences.COUNTS}" == training_page.COUNTS
 
 
 def test_a_finished_training_is_not_trained_again(adapter: Path, rows: Path) -> None:

@@ -43,6 +43,8 @@ class TrainingRecord(Struct, frozen=True):
     """What happened on the way that a reader of the figures should know: resumed, batch halved …"""
     finished: bool = False
     final: dict[str, float] = {}
+    planned: int | None = None
+    """Steps in all, as the trainer counts them; known when the first begins."""
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -160,7 +162,7 @@ class Course:
 
     def _attempt(self) -> Tuned:
         last, _ = weights.last_checkpoint(self._checkpoints)
-        watchman = Watchman(self._recipe.folder, self._say)
+        watchman = Watchman(self._recipe.folder, self._say, self._plan)
         trainer = self._trainer(last, watchman)
         if is_main_process():
             self._take_back(last)
@@ -227,6 +229,12 @@ class Course:
             self._record = msgspec.structs.replace(self._record, finished=True, final=final)
             save_record(self._recipe.folder, self._record)
         return _tuned(self._recipe, self._record, interrupted=False)
+
+    def _plan(self, steps: int) -> None:
+        """Keep how many steps there are in all: who looks at the folder can tell how far it is."""
+        if is_main_process() and self._record.planned != steps:
+            self._record = msgspec.structs.replace(self._record, planned=steps)
+            save_record(self._recipe.folder, self._record)
 
     def _note(self, event: str) -> None:
         self._say(event)
