@@ -22,10 +22,10 @@ import snellen
 from command_line import run_command
 from snellen.api.training import preferences, rationale
 from snellen.api.training.rationale import prepare_training, train_rationale
-from snellen.core.errors import ConfigError, DataError, EnvironmentProblem, RunMismatch, UsageError
+from snellen.core.errors import ConfigError, DataError, EnvironmentProblem, MissingExtra, RunMismatch, UsageError
 from snellen.store.reader import RunReader
+from snellen.train import listeners, tuning, watchman
 from snellen.train import tuned_weights as weights
-from snellen.train import tuning, watchman
 from snellen.train.recipe import DataSource
 from tiny_checkpoints import checkpoint
 from train_doubles import assert_same_losses, losses_of, small_recipe, write_rows
@@ -342,6 +342,77 @@ def test_arguments_of_trl_pass_and_unknown_ones_are_named(rows: Path, tmp_path: 
         train_rationale(replace(recipe, trl={"betaa": 1}))
     with pytest.raises(ConfigError, match=r"trl.seed: resuming and reporting rely on it"):
         train_rationale(replace(recipe, trl={"seed": 1}, output=str(tmp_path / "b")))
+
+
+def test_report_to_is_checked_before_anything_is_prepared(
+    rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    line = ["train", "rationale", "--model", f"hf/{checkpoint('llava')}", "--stage", "sft", "--data", rows, "-o", out]
+    assert run_command([*line, "--report-to", "tensorbord"]) == 2
+    said = capsys.readouterr().err
+    assert "training.report_to: 'tensorbord'" in said and "did you mean 'tensorboard'" in said
+    assert "Traceback" not in said and not (out / "data").exists()
+    monkeypatch.setattr(listeners.importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(MissingExtra, match=r"--report-to wandb needs .*snellen\[wandb\]"):
+        listeners.check_listeners(["wandb"])
+    monkeypatch.undo()
+    with pytest.raises(ConfigError, match=r"report_to = 'neptune': .*[Nn]eptune"):
+        listeners.check_listeners(["neptune"])
+
+
+def test_tensorboard_hears_what_is_written_and_who_listens_is_no_part_of_a_training(rows: Path, tmp_path: Path) -> None:
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    recipe = small_recipe(checkpoint("llava"), rows, tmp_path, steps=2, report_to=("tensorboard",))
+    train_rationale(recipe)
+    (file,) = (tmp_path / "checkpoints").glob("runs/*/events*")
+    events = accumulator.EventAccumulator(str(file))
+    events.Reload()
+    heard = {point.step: point.value for point in events.Scalars("train/loss")}
+    assert heard == pytest.approx(losses_of(tmp_path), rel=1e-5) and sorted(heard) == [1, 2]
+    tuned = train_rationale(replace(recipe, training=replace(recipe.training, report_to=())))
+    assert tuned.steps == 2, "the same training"
+
+
+@pytest.mark.slow
+def test_wandb_offline_keeps_what_is_written(rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("wandb")
+    for name, value in (("WANDB_MODE", "offline"), ("WANDB_DIR", str(tmp_path)), ("WANDB_SILENT", "true")):
+        monkeypatch.setenv(name, value)
+    train_rationale(small_recipe(checkpoint("llava"), rows, tmp_path / "out", steps=2, report_to=("wandb",)))
+    import wandb
+
+    wandb.finish()
+    (file,) = tmp_path.glob("wandb/offline-run-*/*.wandb")
+    kept = file.read_bytes()
+    assert b"train/loss" in kept and b"train/learning_rate" in kept
+
+
+def test_a_listener_that_refuses_is_one_line(rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wandb = pytest.importorskip("wandb")
+
+    def refuse(**_: Any) -> None:
+        raise wandb.errors.UsageError("No API key configured.\nUse `wandb login`")
+
+    monkeypatch.setattr(wandb, "init", refuse)
+    recipe = small_recipe(checkpoint("llava"), rows, tmp_path / "out", steps=2, report_to=("wandb",))
+    with pytest.raises(EnvironmentProblem, match=r"^training failed: No API key configured\.; .* is whole$"):
+        train_rationale(recipe)
+
+
+@pytest.mark.slow
+def test_mlflow_keeps_what_is_written_in_a_local_folder(
+    rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tracking = pytest.importorskip("mlflow.tracking")
+    place = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", place)
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "training")
+    train_rationale(small_recipe(checkpoint("llava"), rows, tmp_path / "out", steps=2, report_to=("mlflow",)))
+    client = tracking.MlflowClient(place)
+    (found,) = client.search_runs([client.get_experiment_by_name("training").experiment_id])
+    heard = {point.step: point.value for point in client.get_metric_history(found.info.run_id, "loss")}
+    assert heard == pytest.approx(losses_of(tmp_path / "out"), rel=1e-6) and sorted(heard) == [1, 2]
 
 
 def test_grpo_refuses_questions_without_a_reward(rows: Path, tmp_path: Path) -> None:

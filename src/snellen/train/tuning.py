@@ -21,6 +21,7 @@ from ..model.local.checkpoint import Checkpoint, first_line
 from ..store.lock import RunLock
 from . import tuned_weights as weights
 from .blend import BlendCounts, PreparedChains
+from .listeners import listener_errors
 from .recipe import DPO, Recipe
 from .trl_door import Parts, adapter_state, make_arguments, make_trainer, open_dataset, versions_used
 from .watchman import Watchman, cut_metrics
@@ -48,9 +49,10 @@ class TrainingRecord(Struct, frozen=True):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Return what must be the same for a checkpoint to be continued."""
-        return {"recipe": {k: v for k, v in self.recipe.items() if k not in NOT_IDENTITY}, "base": self.base,
-                "data": self.data.get("sha256")}  # fmt: skip
+        """Return what must be the same for a checkpoint to be continued; who listens is no part of it."""
+        recipe = {k: v for k, v in self.recipe.items() if k not in NOT_IDENTITY}
+        recipe["training"] = {k: v for k, v in recipe.get("training", {}).items() if k != "report_to"}
+        return {"recipe": recipe, "base": self.base, "data": self.data.get("sha256")}
 
 
 class Tuned(Struct, frozen=True):
@@ -154,10 +156,11 @@ class Course:
         self._checkpoints.mkdir(parents=True, exist_ok=True)
         for name in weights.clear_half(self._checkpoints) if is_main_process() else ():
             self._note(f"{name} was half-written by a killed process and is removed")
+        known = (RuntimeError, OSError, MemoryError, SafetensorError, *listener_errors(self._recipe.training.report_to))
         while True:
             try:
                 return self._attempt()
-            except (RuntimeError, OSError, MemoryError, SafetensorError) as error:
+            except known as error:
                 self._recover(error)
 
     def _attempt(self) -> Tuned:

@@ -18,6 +18,7 @@ from ...train.blend import COUNTS_FILE, BlendCounts, Blended, PreparedChains, pr
 from ...train.chain_cure import find_cure_task, read_cure_chains, read_words
 from ...train.chain_files import read_chains
 from ...train.chains import Chain, mark_control
+from ...train.listeners import check_listeners
 from ...train.recipe import CONTROL, FEEDBACK, GRPO, DataSource, Recipe, check_recipe
 from .contamination import check_contamination
 from .preferences import make_preferences
@@ -81,6 +82,7 @@ def wait_for_others() -> None:
 def prepare_training(recipe: Recipe, say: Say) -> BlendCounts:
     """Read, check and count all that will be trained on, and show one sample of it; no weights are touched."""
     import_trainers()
+    check_listeners(recipe.training.report_to)
     sources = list(recipe.data)
     if recipe.stage == FEEDBACK and recipe.training.trainer != GRPO:
         made = make_preferences(recipe, say)
