@@ -107,6 +107,12 @@ def test_the_card_says_what_it_was_made_of(adapter: Path) -> None:
     assert "Not compared with any benchmark" in card and "Not measured" in card
 
 
+def test_vllm_takes_the_adapters_we_train(adapter: Path) -> None:
+    from snellen.model.local.vllm_adapter import lora_arguments
+
+    assert lora_arguments(str(adapter / "model"), {}) == {"enable_lora": True, "max_lora_rank": 16}
+
+
 def test_the_viewer_shows_what_a_training_left(adapter: Path) -> None:
     pytest.importorskip("starlette", reason="the extra `view` is not installed")
     from snellen.report.trainings import metric_lines, training_folder, training_page, training_record

@@ -156,7 +156,8 @@ class Course:
         self._checkpoints.mkdir(parents=True, exist_ok=True)
         for name in weights.clear_half(self._checkpoints) if is_main_process() else ():
             self._note(f"{name} was half-written by a killed process and is removed")
-        known = (RuntimeError, OSError, MemoryError, SafetensorError, *listener_errors(self._recipe.training.report_to))
+        listening = listener_errors(self._recipe.training.report_to)
+        known: tuple[type[Exception], ...] = (RuntimeError, OSError, MemoryError, SafetensorError, *listening)
         while True:
             try:
                 return self._attempt()
