@@ -20,7 +20,7 @@ from safetensors import SafetensorError
 
 import snellen
 from command_line import run_command
-from snellen.api.training import preferences, rationale
+from snellen.api.training import before_after, preferences, rationale
 from snellen.api.training.rationale import prepare_training, train_rationale
 from snellen.core.errors import ConfigError, DataError, EnvironmentProblem, MissingExtra, RunMismatch, UsageError
 from snellen.store.reader import RunReader
@@ -144,6 +144,33 @@ def test_another_recipe_data_or_model_is_refused_by_name(adapter: Path, rows: Pa
         train_rationale(replace(same, data=(DataSource(str(more)),)))
     assert {path.name: path.read_bytes() for path in (adapter / "data").iterdir()} == before, "its data is untouched"
     assert not list(adapter.glob(".*.part"))
+
+
+@pytest.mark.parametrize("body", ["{", "[]", '{"recipe": {}}'])
+def test_a_broken_record_is_one_line_for_every_command(
+    body: str, rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base, out = f"hf/{checkpoint('llava')}", tmp_path / "out"
+    (out / "model").mkdir(parents=True)
+    (out / "training.json").write_text(body)
+    (out / "model" / "adapter_config.json").write_text(body)
+    train = ["train", "rationale", "--model", base, "--stage", "sft", "--data", rows, "-o", out]
+    measure = ["train", "evaluate", base, out, "--task", "cure-rationale", "-o", tmp_path / "measured"]
+    for words in (train, measure):
+        assert run_command(words) == 3
+        said = capsys.readouterr().err
+        assert "training.json cannot be read" in said and len(said.splitlines()) == 1
+    assert sorted(path.name for path in out.iterdir()) == ["model", "training.json"], "nothing was prepared"
+    assert run_command(["train", "merge", out, "-o", tmp_path / "merged"]) in (2, 3)
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_record_whose_recipe_is_none_is_refused_by_the_field(adapter: Path, tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    record = json.loads((adapter / "training.json").read_text()) | {"recipe": {"model": "hf/x", "sead": 1}}
+    (tmp_path / "training.json").write_text(json.dumps(record))
+    with pytest.raises(ConfigError, match=r"training\.json"):
+        before_after.model_of(str(tmp_path))
 
 
 def test_full_weights_resume_to_the_same_losses(rows: Path, tmp_path: Path) -> None:

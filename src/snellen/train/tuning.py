@@ -13,6 +13,7 @@ from msgspec import Struct
 from safetensors import SafetensorError
 
 from .. import __version__
+from ..core.config import convert
 from ..core.errors import EnvironmentProblem, RunMismatch
 from ..core.ids import content_hash
 from ..model.local.adapter import BASE
@@ -100,12 +101,24 @@ def open_record(folder: Path, record: TrainingRecord) -> TrainingRecord:
     if not path.is_file():
         save_record(folder, record)
         return record
-    try:
-        stored = msgspec.json.decode(path.read_bytes(), type=TrainingRecord)
-    except (OSError, msgspec.DecodeError) as error:
-        raise EnvironmentProblem(f"{path} cannot be read: {first_line(error)}; train into another -o") from None
+    stored = read_record(folder)
     check_same_training(folder, stored, record)
     return stored
+
+
+def read_record(folder: Path) -> TrainingRecord:
+    """Return the stored record of a training; one that cannot be read is refused."""
+    path = folder / RECORD
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=TrainingRecord)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        why = f"{path} cannot be read: {first_line(error)}"
+        raise EnvironmentProblem(f"{why}; train into another -o, or bring the file back") from None
+
+
+def stored_recipe(folder: Path) -> Recipe:
+    """Return the recipe of a stored training; one that is none is refused by the field."""
+    return convert(read_record(folder).recipe, Recipe, str(folder / RECORD))
 
 
 def check_same_training(folder: Path, stored: TrainingRecord, record: TrainingRecord) -> None:
