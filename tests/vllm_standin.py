@@ -19,6 +19,7 @@ LLM_ARGUMENTS = {
     "tensor_parallel_size", "dtype", "quantization", "revision", "tokenizer_revision", "seed", "gpu_memory_utilization",
     "swap_space", "cpu_offload_gb", "enforce_eager", "max_seq_len_to_capture", "disable_custom_all_reduce", "hf_token",
     "hf_overrides", "mm_processor_kwargs", "compilation_config", "max_model_len", "limit_mm_per_prompt", "max_num_seqs",
+    "enable_lora", "max_lora_rank", "max_loras",
 }  # fmt: skip
 """What `vllm.LLM` takes by keyword: its own arguments, and those of its engine that users give most."""
 DTYPES = {"auto", "half", "float16", "bfloat16", "float", "float32"}
@@ -56,12 +57,13 @@ class LLM:
         assert set(arguments) <= LLM_ARGUMENTS | {"enforce_eagr"}, set(arguments) - LLM_ARGUMENTS
         assert arguments.get("dtype", "auto") in DTYPES
         assert arguments.get("tensor_parallel_size", 1) >= 1
+        assert arguments.get("max_lora_rank", 16) in (8, 16, 32, 64, 128, 256, 320, 512)
         arguments["model"] = model
         if arguments["model"] == "broken":
             raise ValueError("no such checkpoint\nmore")
         if "enforce_eagr" in arguments:
             raise TypeError("EngineArgs.__init__() got an unexpected keyword argument 'enforce_eagr'")
-        self.arguments, self.calls = arguments, []
+        self.arguments, self.calls, self.adapters = arguments, [], []
         config = SimpleNamespace(try_get_generation_config=lambda: LLM.generation_config)
         self.ended = False
         self.llm_engine = SimpleNamespace(model_config=config, engine_core=SimpleNamespace(shutdown=self._end))
@@ -79,7 +81,11 @@ class LLM:
         for conversation in messages:
             check_messages(conversation)
             assert not continue_final_message or conversation[-1]["role"] == "assistant", "nothing to continue"
+        lora = arguments.get("lora_request")
+        if lora is not None and not self.arguments.get("enable_lora"):
+            raise ValueError(f"Got lora_request {lora} but LoRA is not enabled!")
         self.calls.append(len(messages))
+        self.adapters.append(lora and lora.lora_path)
         return [
             self._one(each, params, continue_final_message)
             for each, params in zip(messages, sampling_params, strict=True)
@@ -131,6 +137,21 @@ class SamplingParams:
         assert 0 <= given.get("seed", 0) < 2**63, "the generator takes 63 bits"
         assert all(given.get("stop") or ["x"]), "a stop text is not empty"
         self.given = given
+
+
+class LoRARequest:
+    """The library's name of an adapter: a number above zero and a folder."""
+
+    def __init__(self, lora_name, lora_int_id, lora_path=""):
+        assert lora_name and lora_path and lora_int_id >= 1
+        self.lora_name, self.lora_int_id, self.lora_path = lora_name, lora_int_id, lora_path
+
+
+def make_lora_module() -> ModuleType:
+    """Return what `import vllm.lora.request` is to find."""
+    module = ModuleType("vllm.lora.request")
+    module.LoRARequest = LoRARequest
+    return module
 
 
 def make_module() -> ModuleType:

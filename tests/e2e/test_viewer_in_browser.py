@@ -18,6 +18,7 @@ from exam_observer import Observer, sit
 from hostile_run import make_hostile_run
 from judge_doubles import ask_about, judge_model
 from made_runs import POLITE_PLUGIN, make_run, make_task
+from made_trainings import make_training, step_line
 from payloads import PAYLOADS
 from snellen.scoring.judging.judge_card import read_judge
 from viewer_pages import CHROMIUM, ServedViewer, keep_screenshot, watched_page
@@ -88,6 +89,22 @@ def test_newcomer_finds_runs_run_trials_and_trial(page: Any, served: ServedViewe
     assert page.locator("mark").count() >= 1, "the part that decided the answer is marked"
     assert page.locator("img").first.evaluate("picture => picture.decode().then(() => picture.naturalWidth)") > 0
     keep_screenshot(page, "trial", whole=True)
+
+
+def test_a_page_of_a_training_follows_it(browser: Any, tmp_path: Path) -> None:
+    folder = make_training(tmp_path / "tuned", trainer="dpo", events=["continued from checkpoint-20"])
+    viewer = ServedViewer(tmp_path)
+    with watched_page(browser, viewer) as page:
+        page.get_by_role("link", name="tuned", exact=True).click()
+        page.get_by_text("running: 25 of 40 steps").wait_for()
+        assert page.locator("figure svg polyline").count() == 6, "loss, two rewards, accuracy, learning rate, gradient"
+        keep_screenshot(page, "training", whole=True)
+        with page.expect_response(re.compile("/state")):  # what the page compares with is known from here on
+            pass
+        with (folder / "metrics.jsonl").open("ab") as stream:
+            stream.write(msgspec.json.encode(step_line(26, trainer="dpo")) + b"\n")
+        page.get_by_text("running: 26 of 40 steps").wait_for(timeout=1000 * CEILING_S)
+    viewer.close()
 
 
 def test_filters_sort_and_paging_have_their_own_addresses(page: Any, served: ServedViewer) -> None:

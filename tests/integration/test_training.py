@@ -20,9 +20,11 @@ from safetensors import SafetensorError
 
 import snellen
 from command_line import run_command
+from snellen.api.training import before_after, preferences, rationale
 from snellen.api.training.rationale import prepare_training, train_rationale
-from snellen.core.errors import ConfigError, DataError, EnvironmentProblem, RunMismatch, UsageError
+from snellen.core.errors import ConfigError, DataError, EnvironmentProblem, MissingExtra, RunMismatch, UsageError
 from snellen.store.reader import RunReader
+from snellen.train import listeners, tuning, watchman
 from snellen.train import tuned_weights as weights
 from snellen.train.recipe import DataSource
 from tiny_checkpoints import checkpoint
@@ -105,6 +107,25 @@ def test_the_card_says_what_it_was_made_of(adapter: Path) -> None:
     assert "Not compared with any benchmark" in card and "Not measured" in card
 
 
+def test_vllm_takes_the_adapters_we_train(adapter: Path) -> None:
+    from snellen.model.local.vllm_adapter import lora_arguments
+
+    assert lora_arguments(str(adapter / "model"), {}) == {"enable_lora": True, "max_lora_rank": 16}
+
+
+def test_the_viewer_shows_what_a_training_left(adapter: Path) -> None:
+    pytest.importorskip("starlette", reason="the extra `view` is not installed")
+    from snellen.report.trainings import metric_lines, training_folder, training_page, training_record
+
+    page = str(training_page.training_page(training_folder.OpenTraining("k", "tuned", adapter)))
+    for words in ("✓ finished", "6 of 6 steps", "<h3>Loss</h3>", "<h3>Tokens foretold</h3>", "checkpoint-6", "trl "):
+        assert words in page, words
+    assert json.loads((adapter / "training.json").read_text())["planned"] == 6
+    read = (training_record.RECORD, metric_lines.METRICS, training_folder.CHECKPOINTS, training_page.SAMPLE)
+    assert read == (tuning.RECORD, watchman.METRICS, tuning.CHECKPOINTS, rationale.SHOWN)
+    assert f"{preferences.FOLDER}/{preferences.COUNTS}" == training_page.COUNTS
+
+
 def test_a_finished_training_is_not_trained_again(adapter: Path, rows: Path) -> None:
     before = (adapter / "metrics.jsonl").read_bytes()
     train_rationale(small_recipe(checkpoint("llava"), rows, adapter, learning_rate=1e-2))
@@ -123,6 +144,33 @@ def test_another_recipe_data_or_model_is_refused_by_name(adapter: Path, rows: Pa
         train_rationale(replace(same, data=(DataSource(str(more)),)))
     assert {path.name: path.read_bytes() for path in (adapter / "data").iterdir()} == before, "its data is untouched"
     assert not list(adapter.glob(".*.part"))
+
+
+@pytest.mark.parametrize("body", ["{", "[]", '{"recipe": {}}'])
+def test_a_broken_record_is_one_line_for_every_command(
+    body: str, rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base, out = f"hf/{checkpoint('llava')}", tmp_path / "out"
+    (out / "model").mkdir(parents=True)
+    (out / "training.json").write_text(body)
+    (out / "model" / "adapter_config.json").write_text(body)
+    train = ["train", "rationale", "--model", base, "--stage", "sft", "--data", rows, "-o", out]
+    measure = ["train", "evaluate", base, out, "--task", "cure-rationale", "-o", tmp_path / "measured"]
+    for words in (train, measure):
+        assert run_command(words) == 3
+        said = capsys.readouterr().err
+        assert "training.json cannot be read" in said and len(said.splitlines()) == 1
+    assert sorted(path.name for path in out.iterdir()) == ["model", "training.json"], "nothing was prepared"
+    assert run_command(["train", "merge", out, "-o", tmp_path / "merged"]) in (2, 3)
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_record_whose_recipe_is_none_is_refused_by_the_field(adapter: Path, tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    record = json.loads((adapter / "training.json").read_text()) | {"recipe": {"model": "hf/x", "sead": 1}}
+    (tmp_path / "training.json").write_text(json.dumps(record))
+    with pytest.raises(ConfigError, match=r"training\.json"):
+        before_after.model_of(str(tmp_path))
 
 
 def test_full_weights_resume_to_the_same_losses(rows: Path, tmp_path: Path) -> None:
@@ -327,6 +375,77 @@ def test_arguments_of_trl_pass_and_unknown_ones_are_named(rows: Path, tmp_path: 
         train_rationale(replace(recipe, trl={"betaa": 1}))
     with pytest.raises(ConfigError, match=r"trl.seed: resuming and reporting rely on it"):
         train_rationale(replace(recipe, trl={"seed": 1}, output=str(tmp_path / "b")))
+
+
+def test_report_to_is_checked_before_anything_is_prepared(
+    rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    line = ["train", "rationale", "--model", f"hf/{checkpoint('llava')}", "--stage", "sft", "--data", rows, "-o", out]
+    assert run_command([*line, "--report-to", "tensorbord"]) == 2
+    said = capsys.readouterr().err
+    assert "training.report_to: 'tensorbord'" in said and "did you mean 'tensorboard'" in said
+    assert "Traceback" not in said and not (out / "data").exists()
+    monkeypatch.setattr(listeners.importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(MissingExtra, match=r"--report-to wandb needs .*snellen\[wandb\]"):
+        listeners.check_listeners(["wandb"])
+    monkeypatch.undo()
+    with pytest.raises(ConfigError, match=r"report_to = 'neptune': .*[Nn]eptune"):
+        listeners.check_listeners(["neptune"])
+
+
+def test_tensorboard_hears_what_is_written_and_who_listens_is_no_part_of_a_training(rows: Path, tmp_path: Path) -> None:
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    recipe = small_recipe(checkpoint("llava"), rows, tmp_path, steps=2, report_to=("tensorboard",))
+    train_rationale(recipe)
+    (file,) = (tmp_path / "checkpoints").glob("runs/*/events*")
+    events = accumulator.EventAccumulator(str(file))
+    events.Reload()
+    heard = {point.step: point.value for point in events.Scalars("train/loss")}
+    assert heard == pytest.approx(losses_of(tmp_path), rel=1e-5) and sorted(heard) == [1, 2]
+    tuned = train_rationale(replace(recipe, training=replace(recipe.training, report_to=())))
+    assert tuned.steps == 2, "the same training"
+
+
+@pytest.mark.slow
+def test_wandb_offline_keeps_what_is_written(rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("wandb")
+    for name, value in (("WANDB_MODE", "offline"), ("WANDB_DIR", str(tmp_path)), ("WANDB_SILENT", "true")):
+        monkeypatch.setenv(name, value)
+    train_rationale(small_recipe(checkpoint("llava"), rows, tmp_path / "out", steps=2, report_to=("wandb",)))
+    import wandb
+
+    wandb.finish()
+    (file,) = tmp_path.glob("wandb/offline-run-*/*.wandb")
+    kept = file.read_bytes()
+    assert b"train/loss" in kept and b"train/learning_rate" in kept
+
+
+def test_a_listener_that_refuses_is_one_line(rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wandb = pytest.importorskip("wandb")
+
+    def refuse(**_: Any) -> None:
+        raise wandb.errors.UsageError("No API key configured.\nUse `wandb login`")
+
+    monkeypatch.setattr(wandb, "init", refuse)
+    recipe = small_recipe(checkpoint("llava"), rows, tmp_path / "out", steps=2, report_to=("wandb",))
+    with pytest.raises(EnvironmentProblem, match=r"^training failed: No API key configured\.; .* is whole$"):
+        train_rationale(recipe)
+
+
+@pytest.mark.slow
+def test_mlflow_keeps_what_is_written_in_a_local_folder(
+    rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tracking = pytest.importorskip("mlflow.tracking")
+    place = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", place)
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "training")
+    train_rationale(small_recipe(checkpoint("llava"), rows, tmp_path / "out", steps=2, report_to=("mlflow",)))
+    client = tracking.MlflowClient(place)
+    (found,) = client.search_runs([client.get_experiment_by_name("training").experiment_id])
+    heard = {point.step: point.value for point in client.get_metric_history(found.info.run_id, "loss")}
+    assert heard == pytest.approx(losses_of(tmp_path / "out"), rel=1e-6) and sorted(heard) == [1, 2]
 
 
 def test_grpo_refuses_questions_without_a_reward(rows: Path, tmp_path: Path) -> None:

@@ -324,7 +324,7 @@ class TestBadRuns:
             (tmp_path / name / "run.db").write_bytes(body)
         RunWriter(tmp_path / "begun", make_header(make_task(), "m", 5)).close()
         page = get(make_viewer([tmp_path], TOKEN), "/").text
-        assert "Runs that cannot be shown" in page
+        assert "What cannot be shown" in page
         assert "newer Snellen" in page
         assert "garbage" in page
         assert "good" in page

@@ -27,7 +27,11 @@ def base_of(adapter: Path) -> str:
     """Return the name of the base that an adapter was trained on, as it says itself."""
     import json
 
-    name = json.loads((adapter / CONFIG).read_text("utf-8")).get("base_model_name_or_path")
+    try:
+        config = json.loads((adapter / CONFIG).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise EnvironmentProblem(f"{adapter / CONFIG} cannot be read: {first_line(error)}") from None
+    name = config.get("base_model_name_or_path") if isinstance(config, dict) else None
     if not name:
         raise UsageError(f"{adapter} does not say what it is an adapter of: name it (--base hf/FOLDER)")
     return str(name)

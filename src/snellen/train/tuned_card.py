@@ -6,17 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from .tuning import RECORD, TUNED, TrainingRecord
+from .tuning import TUNED, TrainingRecord, read_record
 
 CARD, FIGURES = "README.md", "gains.json"
 LICENCE_FILES = ("LICENSE", "LICENSE.txt", "LICENCE", "LICENSE.md")
-
-
-def read_record(folder: Path) -> TrainingRecord:
-    """Return the record of a training."""
-    return msgspec.json.decode((folder / RECORD).read_bytes(), type=TrainingRecord)
 
 
 def write_training_card(folder: Path) -> Path:

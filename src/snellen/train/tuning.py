@@ -13,6 +13,7 @@ from msgspec import Struct
 from safetensors import SafetensorError
 
 from .. import __version__
+from ..core.config import convert
 from ..core.errors import EnvironmentProblem, RunMismatch
 from ..core.ids import content_hash
 from ..model.local.adapter import BASE
@@ -21,6 +22,7 @@ from ..model.local.checkpoint import Checkpoint, first_line
 from ..store.lock import RunLock
 from . import tuned_weights as weights
 from .blend import BlendCounts, PreparedChains
+from .listeners import listener_errors
 from .recipe import DPO, Recipe
 from .trl_door import Parts, adapter_state, make_arguments, make_trainer, open_dataset, versions_used
 from .watchman import Watchman, cut_metrics
@@ -43,12 +45,15 @@ class TrainingRecord(Struct, frozen=True):
     """What happened on the way that a reader of the figures should know: resumed, batch halved …"""
     finished: bool = False
     final: dict[str, float] = {}
+    planned: int | None = None
+    """Steps in all, as the trainer counts them; known when the first begins."""
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Return what must be the same for a checkpoint to be continued."""
-        return {"recipe": {k: v for k, v in self.recipe.items() if k not in NOT_IDENTITY}, "base": self.base,
-                "data": self.data.get("sha256")}  # fmt: skip
+        """Return what must be the same for a checkpoint to be continued; who listens is no part of it."""
+        recipe = {k: v for k, v in self.recipe.items() if k not in NOT_IDENTITY}
+        recipe["training"] = {k: v for k, v in recipe.get("training", {}).items() if k != "report_to"}
+        return {"recipe": recipe, "base": self.base, "data": self.data.get("sha256")}
 
 
 class Tuned(Struct, frozen=True):
@@ -96,12 +101,24 @@ def open_record(folder: Path, record: TrainingRecord) -> TrainingRecord:
     if not path.is_file():
         save_record(folder, record)
         return record
-    try:
-        stored = msgspec.json.decode(path.read_bytes(), type=TrainingRecord)
-    except (OSError, msgspec.DecodeError) as error:
-        raise EnvironmentProblem(f"{path} cannot be read: {first_line(error)}; train into another -o") from None
+    stored = read_record(folder)
     check_same_training(folder, stored, record)
     return stored
+
+
+def read_record(folder: Path) -> TrainingRecord:
+    """Return the stored record of a training; one that cannot be read is refused."""
+    path = folder / RECORD
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=TrainingRecord)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        why = f"{path} cannot be read: {first_line(error)}"
+        raise EnvironmentProblem(f"{why}; train into another -o, or bring the file back") from None
+
+
+def stored_recipe(folder: Path) -> Recipe:
+    """Return the recipe of a stored training; one that is none is refused by the field."""
+    return convert(read_record(folder).recipe, Recipe, str(folder / RECORD))
 
 
 def check_same_training(folder: Path, stored: TrainingRecord, record: TrainingRecord) -> None:
@@ -152,15 +169,17 @@ class Course:
         self._checkpoints.mkdir(parents=True, exist_ok=True)
         for name in weights.clear_half(self._checkpoints) if is_main_process() else ():
             self._note(f"{name} was half-written by a killed process and is removed")
+        listening = listener_errors(self._recipe.training.report_to)
+        known: tuple[type[Exception], ...] = (RuntimeError, OSError, MemoryError, SafetensorError, *listening)
         while True:
             try:
                 return self._attempt()
-            except (RuntimeError, OSError, MemoryError, SafetensorError) as error:
+            except known as error:
                 self._recover(error)
 
     def _attempt(self) -> Tuned:
         last, _ = weights.last_checkpoint(self._checkpoints)
-        watchman = Watchman(self._recipe.folder, self._say)
+        watchman = Watchman(self._recipe.folder, self._say, self._plan)
         trainer = self._trainer(last, watchman)
         if is_main_process():
             self._take_back(last)
@@ -227,6 +246,12 @@ class Course:
             self._record = msgspec.structs.replace(self._record, finished=True, final=final)
             save_record(self._recipe.folder, self._record)
         return _tuned(self._recipe, self._record, interrupted=False)
+
+    def _plan(self, steps: int) -> None:
+        """Keep how many steps there are in all: who looks at the folder can tell how far it is."""
+        if is_main_process() and self._record.planned != steps:
+            self._record = msgspec.structs.replace(self._record, planned=steps)
+            save_record(self._recipe.folder, self._record)
 
     def _note(self, event: str) -> None:
         self._say(event)

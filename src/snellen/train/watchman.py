@@ -24,9 +24,11 @@ TOKENS, MEAN_LOSS, SINCE = "num_tokens", "train_loss", "since_step"
 class Watchman(TrainerCallback):  # type: ignore[misc]
     """One training's callbacks."""
 
-    def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, folder: Path, say: Callable[[str], None], planned: Callable[[int], None] = lambda _: None
+    ) -> None:
         self._path = folder / METRICS
-        self._say = say
+        self._say, self._planned = say, planned
         self._begun = time.monotonic()
         self.stopping = False
         self.check_weights: Callable[[Any], None] | None = None
@@ -42,6 +44,7 @@ class Watchman(TrainerCallback):  # type: ignore[misc]
         self._tokens_before = self._tokens_until(self.since) if self.since else 0.0
         if self.check_weights is not None:
             self.check_weights(model)
+        self._planned(self.steps)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **others: Any) -> None:
         """Write one line; a loss that is no number ends the training."""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from snellen.core.errors import ConfigError, MissingExtra, ModelError, UsageError
+from snellen.core.errors import ConfigError, EnvironmentProblem, MissingExtra, ModelError, UsageError
 from snellen.core.protocols import BatchModel, Capability
 from snellen.core.types import FailureKind, Image, Likelihood, Params, Request, TrialKey, Turn
 from snellen.model.local.vllm import create
 from snellen.model.options import ModelOptions
-from vllm_standin import LLM, make_module
+from vllm_standin import LLM, make_lora_module, make_module
 
 PICTURE = Image(ref=str(Path(__file__).resolve().parents[3] / "examples" / "colours" / "red.png"))
 
@@ -21,6 +23,8 @@ PICTURE = Image(ref=str(Path(__file__).resolve().parents[3] / "examples" / "colo
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch):
     monkeypatch.setitem(sys.modules, "vllm", make_module())
+    monkeypatch.setitem(sys.modules, "vllm.lora", ModuleType("vllm.lora"))
+    monkeypatch.setitem(sys.modules, "vllm.lora.request", make_lora_module())
 
 
 def ask(text="What is it?", name="s", **changes):
@@ -139,3 +143,93 @@ def test_the_engine_is_let_go():
     assert model._engine is None
     assert LLM.made[0].ended, "its processes would hold the weights until ours ends"
     asyncio.run(create("m", ModelOptions()).close())
+
+
+LANGUAGE = "base_model.model.model.language_model.layers.0.self_attn.q_proj.lora_A.weight"
+
+
+def write_adapter(folder, *names, base=None, **config):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "adapter_config.json").write_text(json.dumps({"r": 16, "lora_alpha": 32, "bias": "none", **config}))
+    head = json.dumps({name: {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for name in names or (LANGUAGE,)})
+    (folder / "adapter_model.safetensors").write_bytes(len(head).to_bytes(8, "little") + head.encode())
+    if base:
+        (folder / "snellen_base.json").write_text(json.dumps({"files": base}))
+    return folder
+
+
+def adapted(name, folder, **engine):
+    return create(str(name), ModelOptions(arguments={"adapter": str(folder), "engine": engine}))
+
+
+@pytest.mark.parametrize(("rank", "room"), [(1, 8), (8, 8), (12, 16), (64, 64), (257, 320), (512, 512)])
+def test_an_adapter_is_applied_to_every_request(tmp_path, rank, room):
+    folder = write_adapter(tmp_path / "tuned", r=rank)
+    replies = predict(adapted("m", folder), ask(), ask(name="2", prefix="It"), ask(name="3", choices=("a dog", "cat")))
+    assert all(reply.failure is None for reply in replies)
+    (engine,) = LLM.made
+    assert engine.arguments["enable_lora"] is True and engine.arguments["max_lora_rank"] == room
+    assert engine.adapters and set(engine.adapters) == {str(folder)}
+    predict(create("m", ModelOptions()), ask())
+    assert "enable_lora" not in LLM.made[-1].arguments and LLM.made[-1].adapters == [None]
+
+
+def test_an_adapter_is_part_of_the_identity(tmp_path):
+    plain = create("m", ModelOptions()).identity()
+    first = adapted("m", write_adapter(tmp_path / "a")).identity()
+    again = adapted("m", write_adapter(tmp_path / "b")).identity()
+    other = adapted("m", write_adapter(tmp_path / "c", r=8)).identity()
+    assert "adapter" not in plain and first == again, "where it lies changes nothing"
+    assert first != other and first["vllm"] == "m"
+
+
+def test_an_adapter_of_other_weights_is_refused(tmp_path):
+    base = tmp_path / "base"
+    base.mkdir()
+    (base / "config.json").write_text("{}")
+    fits = create(str(base), ModelOptions()).identity()["files"]
+    assert adapted(base, write_adapter(tmp_path / "fits", base=fits)).identity()["files"] == fits
+    with pytest.raises(UsageError, match=rf"trained on other weights than vllm/{base} holds"):
+        adapted(base, write_adapter(tmp_path / "other", base="0123456789abcdef"))
+    (tmp_path / "run").mkdir()
+    write_adapter(tmp_path / "run" / "model")
+    with pytest.raises(UsageError, match=r"no adapter_config.json in it \(did you mean .*model"):
+        adapted(base, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("config", "name", "said"),
+    [
+        ({"r": 513}, LANGUAGE, "its rank is 513, and vLLM takes 1 to 512"),
+        ({"r": 0}, LANGUAGE, "its rank is 0"),
+        ({"r": None}, LANGUAGE, "its rank is None"),
+        ({"use_dora": True}, LANGUAGE, "it has DoRA"),
+        ({"modules_to_save": ["lm_head"]}, LANGUAGE, "it has whole layers"),
+        ({"rank_pattern": {"q_proj": 4}}, LANGUAGE, "it has ranks by layer"),
+        ({"alpha_pattern": {"q_proj": 4}}, LANGUAGE, "it has scales by layer"),
+        ({"bias": "lora_only"}, LANGUAGE, "it has biases"),
+        ({}, "base_model.model.model.vision_tower.layers.0.q_proj.lora_A.weight", "is not of the language half"),
+        ({}, "base_model.model.visual.blocks.0.attn.qkv.lora_A.weight", "is not of the language half"),
+        ({}, "base_model.model.model.multi_modal_projector.linear_1.lora_A.weight", "is not of the language half"),
+    ],
+)
+def test_what_vllm_would_leave_out_is_refused_with_a_way(tmp_path, config, name, said):
+    with pytest.raises(UsageError, match=said) as raised:
+        adapted("m", write_adapter(tmp_path / "a", LANGUAGE, name, **config))
+    assert "measure it through hf/, or merge it first (snellen train merge)" in str(raised.value)
+
+
+def test_files_of_an_adapter_that_cannot_be_read_are_one_line(tmp_path):
+    folder = write_adapter(tmp_path / "a")
+    for body in (b"", b"short", b"\xff" * 64, (2).to_bytes(8, "little") + b"[]", (9).to_bytes(8, "little") + b"{"):
+        (folder / "adapter_model.safetensors").write_bytes(body)
+        with pytest.raises(EnvironmentProblem, match=r"adapter_model\.safetensors"):
+            adapted("m", folder)
+    (folder / "adapter_model.safetensors").unlink()
+    with pytest.raises(EnvironmentProblem, match=r"adapter_model\.safetensors"):
+        adapted("m", folder)
+    (folder / "adapter_config.json").write_text("[]")
+    with pytest.raises(EnvironmentProblem, match="is no adapter's configuration"):
+        adapted("m", folder)
+    with pytest.raises(ConfigError, match="it would not be applied"):
+        adapted("m", write_adapter(tmp_path / "b"), enable_lora=False)

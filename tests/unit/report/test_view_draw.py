@@ -86,3 +86,10 @@ def test_the_fitted_line_is_finite_and_rises(threshold: float, slope: float) -> 
 
 def test_logo_is_no_word_for_a_screen_reader() -> None:
     assert 'aria-hidden="true"' in logo()
+
+
+@pytest.mark.parametrize("high", [3e-4, 1e-6, 7e-10, 1e-11, 3.3e-15])
+def test_ticks_of_a_small_range_stay_in_it(high: float) -> None:
+    ticks = Axis("learning rate", 0.0, high).ticks()
+    assert 4 <= len(ticks) <= 7 and ticks[-1] <= high * 1.001
+    assert all(first < second for first, second in pairwise(ticks))

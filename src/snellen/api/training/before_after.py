@@ -100,26 +100,24 @@ def model_of(name: str) -> tuple[str, dict[str, Any]]:
         if folder.is_dir() and "/" not in name.rstrip("/"):
             raise UsageError(f"{name} is a folder without {RECORD}: write hf/{name} for weights")
         return name, {}
-    from ...train.tuned_card import read_record
+    from ...train.tuning import stored_recipe
 
-    recipe = read_record(folder).recipe
+    recipe = stored_recipe(folder)
     if not (folder / "model").is_dir():
         raise UsageError(f"{name} holds a training that is not finished: run its command again")
-    if recipe["training"]["weights"] == "lora":
-        return str(recipe["model"]), {"adapter": str(folder / "model")}
+    if recipe.training.weights == "lora":
+        return recipe.model, {"adapter": str(folder / "model")}
     return f"hf/{folder / 'model'}", {}
 
 
 def check_leak(training: Path, settings: EvaluateSettings, say: Callable[[str], None]) -> None:
     """Refuse to measure a model on what it was trained on, unless that was allowed."""
     from ...train.blend import PreparedChains
-    from ...train.recipe import Recipe
-    from ...train.tuned_card import read_record
+    from ...train.tuning import stored_recipe
     from .contamination import check_contamination
 
-    recipe = msgspec.convert(read_record(training).recipe, Recipe)
     asked = msgspec.structs.replace(
-        recipe,
+        stored_recipe(training),
         output=str(training),
         against=settings.tasks,
         against_overrides=settings.overrides,

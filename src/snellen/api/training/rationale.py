@@ -18,12 +18,13 @@ from ...train.blend import COUNTS_FILE, BlendCounts, Blended, PreparedChains, pr
 from ...train.chain_cure import find_cure_task, read_cure_chains, read_words
 from ...train.chain_files import read_chains
 from ...train.chains import Chain, mark_control
+from ...train.listeners import check_listeners
 from ...train.recipe import CONTROL, FEEDBACK, GRPO, DataSource, Recipe, check_recipe
 from .contamination import check_contamination
 from .preferences import make_preferences
 
 if TYPE_CHECKING:
-    from ...train.tuning import Tuned
+    from ...train.tuning import TrainingRecord, Tuned
 
 DATA, SHOWN, RECORD = "data", "sample.txt", "training.json"
 Say = Callable[[str], None]
@@ -81,12 +82,14 @@ def wait_for_others() -> None:
 def prepare_training(recipe: Recipe, say: Say) -> BlendCounts:
     """Read, check and count all that will be trained on, and show one sample of it; no weights are touched."""
     import_trainers()
+    check_listeners(recipe.training.report_to)
+    stored = stored_training(recipe.folder)
     sources = list(recipe.data)
     if recipe.stage == FEEDBACK and recipe.training.trainer != GRPO:
         made = make_preferences(recipe, say)
         sources = [DataSource(str(made))]
     # Beside data that was trained on: another training in this folder is refused before anything of it is touched.
-    folder = recipe.folder / (f".{DATA}.part" if (recipe.folder / RECORD).is_file() else DATA)
+    folder = recipe.folder / (DATA if stored is None else f".{DATA}.part")
     need_reply = recipe.training.trainer != GRPO
     counts = prepare_chains(
         [Blended(source.path, source.weight, partial(open_source, source, recipe)) for source in sources],
@@ -96,8 +99,8 @@ def prepare_training(recipe: Recipe, say: Say) -> BlendCounts:
         need_reply=need_reply,
     )
     check_counts(recipe, counts, say)
-    if folder.name != DATA:
-        compare_with_stored(recipe, counts)
+    if stored is not None:
+        compare_with_stored(recipe, counts, stored)
         shutil.rmtree(folder)
     check_contamination(recipe, PreparedChains(recipe.folder / DATA), say)
     show_first(recipe, PreparedChains(recipe.folder / DATA), say)
@@ -116,13 +119,18 @@ def check_counts(recipe: Recipe, counts: BlendCounts, say: Say) -> None:
         raise UsageError(f"no reply of {', '.join(s.path for s in counts.sources)} has a rationale: {fix}")
 
 
-def compare_with_stored(recipe: Recipe, counts: BlendCounts) -> None:
+def stored_training(folder: Path) -> TrainingRecord | None:
+    """Return the record of the training that a folder holds, or None; refused before anything is sampled or read."""
+    from ...train.tuning import read_record
+
+    return read_record(folder) if (folder / RECORD).is_file() else None
+
+
+def compare_with_stored(recipe: Recipe, counts: BlendCounts, stored: TrainingRecord) -> None:
     """Refuse another training in the same folder before anything of the stored one is touched."""
-    from ...train.tuned_card import read_record
     from ...train.tuned_weights import open_base
     from ...train.tuning import check_same_training, new_record
 
-    stored = read_record(recipe.folder)
     try:
         check_same_training(recipe.folder, stored, new_record(recipe, open_base(recipe.model), counts))
     except RunMismatch:

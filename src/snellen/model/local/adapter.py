@@ -14,7 +14,10 @@ BASE = "snellen_base.json"
 
 
 def check_adapter(adapter: str, base: str, files: str | None) -> None:
-    """Refuse a folder that is no adapter, and an adapter that was trained on other weights, before anything loads."""
+    """Refuse a folder that is no adapter, and one that was trained on other weights than `base` (provider/name) holds.
+
+    `files` is the fingerprint of the base; nothing is loaded.
+    """
     folder = Path(adapter)
     if not (folder / CONFIG).is_file():
         hint = f" (did you mean {folder / 'model'}?)" if (folder / "model" / CONFIG).is_file() else ""
@@ -24,7 +27,7 @@ def check_adapter(adapter: str, base: str, files: str | None) -> None:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise EnvironmentProblem(f"{folder / BASE} cannot be read: {error}") from None
     if files is not None and trained_on not in (None, files):
-        raise UsageError(f"--model-arg adapter={adapter}: trained on other weights than hf/{base} holds")
+        raise UsageError(f"--model-arg adapter={adapter}: trained on other weights than {base} holds")
 
 
 def apply_adapter(model: Any, adapter: str) -> Any:

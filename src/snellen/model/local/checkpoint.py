@@ -75,7 +75,7 @@ def read_checkpoint(name: str, options: LocalOptions) -> Checkpoint:
     except (OSError, ValueError, KeyError) as error:
         raise EnvironmentProblem(f"model hf/{name} cannot be read: {first_line(error)}") from None
     if options.adapter:
-        check_adapter(options.adapter, name, fingerprint(folder) if folder.is_dir() else None)
+        check_adapter(options.adapter, f"hf/{name}", fingerprint(folder) if folder.is_dir() else None)
     return Checkpoint(name, _kind_of(config, name), config, options)
 
 

@@ -18,10 +18,12 @@ from ...core.types import Failure, FailureKind, Params, Prediction, Request, Tim
 from ..likelihood import ask_for_priors, byte_counts, check_choices, storable
 from ..options import ModelOptions
 from ..served.logprob_routes import Token, continuation_values
+from .adapter import check_adapter
 from .batch_size import predict_alone
 from .checkpoint import fingerprint, first_line
 from .local_options import check_pinned
 from .own_sampling import OwnSampling, describe_sampling, read_own_sampling
+from .vllm_adapter import lora_arguments, lora_request
 from .vllm_talk import Talk, converse, scoring_talks
 
 TOO_LONG = ("maximum model length", "max_model_len", "context length")
@@ -40,6 +42,8 @@ class VllmOptions(Struct, frozen=True, forbid_unknown_fields=True):
     trust_remote_code: bool = False
     tensor_parallel_size: int = 1
     max_model_len: int | None = None
+    adapter: str | None = None
+    """Folder of a LoRA adapter of this checkpoint; the engine applies it to every request."""
     batch_size: int = 256
     engine: dict[str, Any] = {}
 
@@ -63,6 +67,7 @@ class VllmModel:
         self._checkpoint = name
         self._options = read_vllm_options(options.arguments)
         self.batch_size = self._options.batch_size
+        self._lora = self._check_adapter()
         self._clock = options.clock
         self._engine: Any = None
         self._own = OwnSampling()
@@ -86,11 +91,13 @@ class VllmModel:
             self._engine = await asyncio.get_running_loop().run_in_executor(self._thread, self._start)
 
     def identity(self) -> Mapping[str, Any]:
-        """Return the checkpoint (of a folder its files), its revision, number format, engine and sampling rule."""
+        """Return checkpoint and adapter (of folders their files), revision, number format, engine and sampling rule."""
         revision, engine, folder = self._options.revision, self._options.engine, Path(self._checkpoint).expanduser()
         files = {"files": fingerprint(folder)} if folder.is_dir() else {}
+        if self._options.adapter:
+            files["adapter"] = fingerprint(Path(self._options.adapter))
         how = {"revision": revision, "dtype": self._dtype(), "engine": engine, "unset": "checkpoint"}
-        return {"vllm": folder.name if files else self._checkpoint, **how, **files}
+        return {"vllm": folder.name if "files" in files else self._checkpoint, **how, **files}
 
     def describe_sampling(self, params: Params) -> str:
         """Say how a request is sampled, what it leaves open included."""
@@ -106,6 +113,14 @@ class VllmModel:
 
     def _dtype(self) -> str:
         return "bfloat16" if self._options.half and self._options.dtype == "auto" else self._options.dtype
+
+    def _check_adapter(self) -> dict[str, Any]:
+        """Return what the engine is told for the adapter; refuse one of other weights, as hf/ does."""
+        adapter, folder = self._options.adapter, Path(self._checkpoint).expanduser()
+        if not adapter:
+            return {}
+        check_adapter(adapter, self.name, fingerprint(folder) if folder.is_dir() else None)
+        return lora_arguments(adapter, self._options.engine)
 
     def _start(self) -> Any:
         try:
@@ -123,7 +138,7 @@ class VllmModel:
                 trust_remote_code=options.trust_remote_code,
                 tensor_parallel_size=options.tensor_parallel_size,
                 **{key: value for key, value in given.items() if value is not None},
-                **options.engine,
+                **{**self._lora, **options.engine},
             )
         except TypeError as error:
             raise UsageError(f"--model-arg engine of vllm: {first_line(error)}") from None
@@ -159,6 +174,7 @@ class VllmModel:
         from vllm import SamplingParams
 
         results: list[Any] = [None] * len(talks)
+        adapted = {"lora_request": lora_request(self._options.adapter)} if self._options.adapter else {}
         for continued in (False, True):
             places = [place for place, talk in enumerate(talks) if talk.continued is continued]
             if not places:
@@ -170,6 +186,7 @@ class VllmModel:
                     add_generation_prompt=not continued,
                     continue_final_message=continued,
                     use_tqdm=False,
+                    **adapted,
                 )
             except (ValueError, TypeError) as error:
                 kind = FailureKind.TOO_LONG if any(words in str(error) for words in TOO_LONG) else FailureKind.REQUEST

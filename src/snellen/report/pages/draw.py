@@ -52,7 +52,8 @@ class Axis(NamedTuple):
             return _log_ticks(self.low, self.high)
         step = _nice_step((self.high - self.low) / 5 or 1.0)
         first = math.ceil(self.low / step - 1e-9)
-        return [round(first * step + i * step, 10) for i in range(12) if first * step + i * step <= self.high + 1e-9]
+        values = ((first + i) * step for i in range(12))
+        return [float(f"{value:.10g}") for value in values if value <= self.high + 1e-9 * step]
 
     def write(self, value: float) -> str:
         """Return a tick's text."""

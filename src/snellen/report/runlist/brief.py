@@ -70,12 +70,16 @@ def header_brief(header: RunHeader) -> RunBrief:
 
 def run_folders(root: Path, depth: int) -> Iterator[Path]:
     """Yield the folders with a run.db in a folder and so many levels below it, the trash left out."""
+    return (folder for folder, names in named_folders(root, depth) if "run.db" in names)
+
+
+def named_folders(root: Path, depth: int) -> Iterator[tuple[Path, frozenset[str]]]:
+    """Yield a folder and those so many levels below it, each with the names in it, the trash left out."""
     entries = _entries(root)
-    if any(entry.name == "run.db" for entry in entries):
-        yield root
+    yield root, frozenset(entry.name for entry in entries)
     below = [entry.name for entry in entries if depth and entry.name != TRASH and entry.is_dir()]
     for name in below:
-        yield from run_folders(root / name, depth - 1)
+        yield from named_folders(root / name, depth - 1)
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

@@ -36,6 +36,9 @@ from ..pages.html_document import static
 from ..pages.vega import to_csv
 from ..together.matrix import Comparer, matrix_page
 from ..together.same_sample import sample_page
+from ..trainings.metric_lines import METRICS
+from ..trainings.training_folder import OpenTraining
+from ..trainings.training_page import training_page
 from ..trials.caption_track import caption_track
 from ..trials.stage import stored_pictures
 from ..trials.video_line import playable, records_of
@@ -84,10 +87,27 @@ class Viewer:
         return sheets_file(board_sheets(self._board()), "leaderboard", request)
 
     def state(self, request: Request) -> Response:
-        """A text that changes when a run has grown."""
-        keys = request.query_params.getlist("run")
-        runs = [self._run(key) for key in keys] if keys else self._shelf.listed()
-        return Response(" ".join(f"{run.key}:{sum(run.version())}" for run in runs), media_type="text/plain")
+        """A text that changes when a run or a training has grown."""
+        runs, trainings = (request.query_params.getlist(name) for name in ("run", "training"))
+        grown = [self._run(key) for key in runs] if runs or trainings else self._shelf.listed()
+        trained = [self._training(key) for key in trainings] if runs or trainings else self._shelf.trainings()
+        told = [f"{run.key}:{sum(run.version())}" for run in grown]
+        told += [f"{training.key}:{training.version()}" for training in trained]
+        return Response(" ".join(told), media_type="text/plain")
+
+    def training(self, request: Request) -> Response:
+        """One training, with the ways to the runs in its folder."""
+        training = self._training(request.path_params["key"])
+        below = [run for run in self._shelf.listed() if run.folder.is_relative_to(training.folder)]
+        return page(training_page(training, [(run.name, f"/run/{run.key}") for run in below]))
+
+    def metrics(self, request: Request) -> Response:
+        """The metrics of a training as they are written."""
+        training = self._training(request.path_params["key"])
+        path = training.folder / METRICS
+        if not path.is_file():
+            raise NotFound("this training has written no metrics yet")
+        return FileResponse(path, media_type="application/x-ndjson", filename=f"{training.key}-{METRICS}")
 
     def run(self, request: Request) -> Response:
         """One run."""
@@ -230,6 +250,12 @@ class Viewer:
             raise NotFound("there is no such run here")
         return run
 
+    def _training(self, key: str) -> OpenTraining:
+        training = self._shelf.training(key)
+        if training is None:
+            raise NotFound("there is no such training here")
+        return training
+
     def _opened(self, request: Request) -> AbstractContextManager[OpenRun]:
         return self._run(request.path_params["key"]).held()
 
@@ -279,6 +305,8 @@ def create_app(shelf: Shelf, token: str, *, may_write: bool = False, registry: R
         "/run/{key}/figure": viewer.figure,
         "/run/{key}/download": viewer.download,
         "/run/{key}/again": viewer.again,
+        "/training/{key}": viewer.training,
+        "/training/{key}/metrics": viewer.metrics,
         "/static/{name}": own_file,
     }
     routes = [Route(path, function) for path, function in pages.items()]

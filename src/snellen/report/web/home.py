@@ -16,6 +16,7 @@ from ..boards.headline import headline
 from ..notes.ledger import Note, read_notes
 from ..pages import draw
 from ..pages.tables import DRAWN
+from ..trainings.training_page import trainings_section
 from ..written import written, written_interval
 from .shelf import OpenRun, Shelf
 from .shell import address, link, pager, progress_bar, shell
@@ -89,9 +90,11 @@ def runs_page(shelf: Shelf, sought: Sought | None = None, *, may_write: bool = F
     ways = _pager(sought, page, pages)
     form = tag("form", tag("div", table, class_="scroll card runs"), ways, *_doings(may_write), **_TO_COMPARE)
     search = _search(sought, any(one.hidden for one in every)) if every else None
-    parts = [tag("h1", "Runs"), search, form if chosen else _nothing(sought, len(held))]
+    trained, training = trainings_section(shelf.trainings(), sought.text, shelf.problems)
+    nothing = None if trained else _nothing(sought, len(held))
+    parts = [tag("h1", "Runs"), search, form if chosen else nothing, trained]
     parts += [_problems(shelf), _trash(shelf) if may_write else None]
-    return shell("Runs", parts, place="/", live="/state" if unfinished else None)
+    return shell("Runs", parts, place="/", live="/state" if unfinished or training else None)
 
 
 def _counted(every: int, held: int, shown: int) -> str:
@@ -257,7 +260,7 @@ def _problems(shelf: Shelf) -> Html | None:
     if not shelf.problems:
         return None
     items = [tag("li", tag("b", name), ": ", reason) for name, reason in sorted(shelf.problems.items())]
-    return tag("div", tag("h2", "Runs that cannot be shown"), tag("ul", *items), class_="notice")
+    return tag("div", tag("h2", "What cannot be shown"), tag("ul", *items), class_="notice")
 
 
 def _trash(shelf: Shelf) -> Html | None:

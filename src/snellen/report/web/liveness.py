@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,20 +13,29 @@ LOCKS = Path("/proc/locks")
 """Where Linux lists who holds which lock; other systems have only the time of the last writing."""
 
 
-def is_written_now(folder: Path, locks: Path = LOCKS) -> bool:
+RUN_FILES = ("run.db", "run.db-wal")
+"""What a run writes; readers touch other files beside the database."""
+
+
+def is_written_now(folder: Path, locks: Path = LOCKS, files: Sequence[str] = RUN_FILES) -> bool:
     """Tell whether a process holds the run's lock, or has written a moment ago (from another machine or container)."""
-    return _is_locked(folder / "run.lock", locks) or time.time() - _written_at(folder) < QUIET_S
+    return is_held(folder, locks) or time.time() - _written_at(folder, files) < QUIET_S
 
 
-def last_written(folder: Path) -> str:
+def is_held(folder: Path, locks: Path = LOCKS) -> bool:
+    """Tell whether a process of this machine holds the lock of a folder."""
+    return _is_locked(folder / "run.lock", locks)
+
+
+def last_written(folder: Path, files: Sequence[str] = RUN_FILES) -> str:
     """Return when the run was written last, in UTC, to the minute."""
-    return datetime.fromtimestamp(_written_at(folder), UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return datetime.fromtimestamp(_written_at(folder, files), UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def _written_at(folder: Path) -> float:
-    """Return the time of the last writing; readers touch other files beside the database, and an empty log."""
+def _written_at(folder: Path, files: Sequence[str]) -> float:
+    """Return the time of the last writing; an empty log counts for nothing."""
     times = [0.0]
-    for name in ("run.db", "run.db-wal"):
+    for name in files:
         try:
             found = (folder / name).stat()
         except OSError:  # the log comes and goes with its writer

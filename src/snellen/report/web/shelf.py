@@ -27,8 +27,9 @@ from ...store.reader import RunReader
 from ..notes.ledger import Note, read_notes
 from ..pages.overview import Results, TaskOverview, overview_of, read_results, written_results
 from ..query import TextSearch, group_values
-from ..runlist.brief import TRASH, RunBrief, header_brief, run_folders, run_key, written_brief
+from ..runlist.brief import TRASH, RunBrief, header_brief, named_folders, run_key, written_brief
 from ..runlist.trash import thrown_runs
+from ..trainings.training_folder import OpenTraining, is_training
 
 DEPTH = 3
 """How deep below a named folder runs are looked for."""
@@ -265,6 +266,7 @@ class Shelf:
             if not folder.is_dir():
                 raise UsageError(f"no folder {folder}: name a run folder or one that holds runs")
         self._open: dict[str, OpenRun] = {}
+        self._trainings: dict[str, OpenTraining] = {}
         self._desk = Desk()
         self._lock = threading.Lock()
         self.problems: dict[str, str] = {}
@@ -284,6 +286,16 @@ class Shelf:
     def find(self, key: str) -> OpenRun | None:
         """Return a run by its key."""
         return self.known(key) or next((run for run in self.listed() if run.key == key), None)
+
+    def trainings(self) -> list[OpenTraining]:
+        """Return the trainings seen when runs were last looked for, the one written last first."""
+        return sorted(self._trainings.values(), key=lambda one: one.written, reverse=True)
+
+    def training(self, key: str) -> OpenTraining | None:
+        """Return a training by its key."""
+        if key not in self._trainings:
+            self.listed()
+        return self._trainings.get(key)
 
     def thrown(self) -> dict[str, Path]:
         """Return the runs in the trash by their keys."""
@@ -311,10 +323,23 @@ class Shelf:
     def _look(self, look: Callable[[OpenRun], object]) -> list[OpenRun]:
         with self._lock:
             self.problems = {}
-            found = sorted({folder for root in self._roots for folder in run_folders(root, DEPTH)})
+            found = self._walk()
             runs = [run for run in (self._open_run(folder, look) for folder in found) if run is not None]
             self._open = {run.key: run for run in runs}
             return sorted(runs, key=lambda run: run.name)
+
+    def _walk(self) -> list[Path]:
+        """Return the folders of runs; trainings are kept as they are seen on the way."""
+        found, trained = set(), set()
+        for folder, names in (each for root in self._roots for each in named_folders(root, DEPTH)):
+            found |= {folder} if "run.db" in names else set()
+            trained |= {folder} if is_training(names) else set()
+        known = self._trainings
+        made = {run_key(folder): folder for folder in sorted(trained)}
+        self._trainings = {
+            key: known.get(key) or OpenTraining(key, self._name(folder), folder) for key, folder in made.items()
+        }
+        return sorted(found)
 
     def _open_run(self, folder: Path, look: Callable[[OpenRun], object]) -> OpenRun | None:
         key = run_key(folder)
