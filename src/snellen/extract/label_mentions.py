@@ -7,7 +7,7 @@ import re
 from .formula import chained, is_quantity, leads_on_as_quantity, quantities, spoken_as_label
 from .option_set import OptionSet, Reply
 from .polarity import AFFIRMED_AFTER, AFFIRMED_BEFORE, DENIED_AFTER, Mention, judge
-from .word_lists import LazyPattern, word_set, words
+from .word_lists import END, START, LazyPattern, word_set, words
 
 _MOST_MENTIONS = 80
 _FARTHEST = 8000
@@ -36,6 +36,15 @@ _EXAMINED = LazyPattern(
     r"\s(?:the )?(?:option |choice |answer )?[(\[\"'*]*\Z"
 )
 _APPOSED = LazyPattern(r"(?<!\w)(\w{4,})[\"'*_]*\s\((?:option |choice )?\Z")
+_RANGE_ON = LazyPattern(
+    r"[)\]\"'*_`]*(?P<sign>[-–—~～]|\s(?:[-–—]|<labels.range>)\s|<labels.range>)[(\[\"'*_`]*([a-z])"
+    rf"{END}"
+)
+_RANGE_BACK = LazyPattern(
+    rf"{START}([a-z])"
+    r"[)\]\"'*_`]*(?P<sign>[-–—~～]|\s(?:[-–—]|<labels.range>)\s|<labels.range>)[(\[\"'*_`]*\Z"
+)
+"""The other end of a range of labels, after one of them and before it."""
 _TICK = LazyPattern(r"[✓✔✅☑]|[(\[:|→–—-]\s?(?:correct|right|yes|true)(?:\s(?:answer|option|choice))?[)\].!|*_\s]*\Z")
 
 
@@ -48,10 +57,29 @@ def label_mentions(options: OptionSet, reply: Reply, start: int = 0) -> list[Men
     for mention in mentions:
         mention.denied &= not _ends_own_text(options, reply.low, mention)
         mention.listed |= _EXAMINED.search(reply.low, max(0, mention.start - 56), mention.start) is not None
+        mention.listed |= _in_range(options, reply.low, mention)
     _ticked(reply.low, [mention for mention in mentions if mention.listed])
     if start == 0:
         reply.labels = mentions
     return mentions
+
+
+def _in_range(options: OptionSet, low: str, mention: Mention) -> bool:
+    """Whether a label is an end of a range (`options A–D`, `(A) through (D)`): that names all and chooses none.
+
+    With a space or a word between them both must be the ends of the options: `from A to C` may be a change of mind.
+    """
+    on = _RANGE_ON.match(low, mention.end, mention.end + 20)
+    back = None if on else _RANGE_BACK.search(low, max(0, mention.start - 20), mention.start)
+    found = on or back
+    if found is None:
+        return False
+    own, other = low[mention.start : mention.end], found.group(2 if on else 1)
+    first, last = (own, other) if on else (other, own)
+    if low.startswith("from ", max(0, (mention.start if on else found.start()) - 5)):
+        return False
+    whole = options.by_mark.get(first) == 0 and options.by_mark.get(last) == len(options.marks) - 1
+    return whole or (found.group("sign") in {"-", "–", "—", "~", "～"} and first < last and other in options.by_mark)
 
 
 def _ends_own_text(options: OptionSet, low: str, mention: Mention) -> bool:
@@ -72,9 +100,17 @@ def text_mentions(options: OptionSet, reply: Reply, start: int = 0) -> list[Ment
         items = list_items(options, reply)
         for mention in mentions:
             mention.listed = any(at in items for at in range(mention.start - 7, mention.start))
+            mention.listed |= bool(items) and not mention.affirmed and _in_own_item(options, reply.low, items, mention)
     if start == 0:
         reply.texts = mentions
     return mentions
+
+
+def _in_own_item(options: OptionSet, low: str, items: set[int], mention: Mention) -> bool:
+    """Whether a text stands in the line of a list that its own mark heads (`C. Oil – bound with linseed oil`)."""
+    line = low.rfind("\n", 0, mention.start) + 1
+    head = next((at for at in range(line, min(line + 8, mention.start)) if at in items), None)
+    return head is not None and options.by_mark.get(low[head : head + 1]) == mention.index
 
 
 def find_labels(options: OptionSet, reply: Reply, start: int) -> list[Mention]:

@@ -98,7 +98,7 @@ def meant_text(low: str, pool: list[Mention], apart: Sequence[Mention]) -> Menti
         return _stated_last(low, pool) if _only_things(apart) else None
     chosen = agreed(pool) or agreed(_to_the_point(low, pool))
     if chosen:
-        return None if only_named(low, chosen) else chosen
+        return None if only_named(low, chosen) or chosen.joined else chosen
     if pool and all(led_aside(low, mention) for mention in pool):
         return None
     return next(filter(None, (find(low, pool) for find in _SETTLES)), None)
@@ -257,6 +257,23 @@ def _stated_first(low: str, pool: list[Mention]) -> Mention | None:
     return None
 
 
+def _alone_first(low: str, pool: list[Mention]) -> Mention | None:
+    """Return the option that is the first sentence, if the next one names none and later ones head their clauses.
+
+    `Deposition. Frost forms from vapour. Sublimation is the reverse, condensation gives droplets.`
+    """
+    first = pool[0] if pool else None
+    if first is None or not _is_plain(first) or low[: first.start].strip(" *_\"'\n"):
+        return None
+    others = [mention for mention in pool if mention.index != first.index]
+    if low[first.end :].lstrip("*_\"'")[:1] not in _FULL_STOPS or not others or _taken_back(low):
+        return None
+    following = _SENTENCE.search(low, first.end + 4)
+    if following is None or others[0].start < following.start() or any(mention.affirmed for mention in others):
+        return None
+    return first if all(_heads_clause(low, mention, first.end) for mention in others) else None
+
+
 def _answers_first(low: str, first: Mention, others: list[Mention]) -> bool:
     """Whether the first sentence ends with an option or begins with it and a dash, and later ones head their clauses.
 
@@ -324,7 +341,17 @@ def _ticked(low: str, pool: list[Mention]) -> Mention | None:
 
 
 _SETTLES = (
-    *(_ticked, _told_apart, _most_likely, _last_alone, _stated_last, _emphasised, _concluded, _contrasted),
+    *(
+        _ticked,
+        _told_apart,
+        _alone_first,
+        _most_likely,
+        _last_alone,
+        _stated_last,
+        _emphasised,
+        _concluded,
+        _contrasted,
+    ),
     *(_identified, _stated_first, _superlative, _predicated),
 )
 """Ways to tell which of several option texts is meant, in turn."""
