@@ -36,6 +36,7 @@ _EXAMINED = LazyPattern(
     r"\s(?:the )?(?:option |choice |answer )?[(\[\"'*]*\Z"
 )
 _APPOSED = LazyPattern(r"(?<!\w)(\w{4,})[\"'*_]*\s\((?:option |choice )?\Z")
+_DASHES = frozenset("-–—~～")
 _RANGE_ON = LazyPattern(
     r"[)\]\"'*_`]*(?P<sign>[-–—~～]|\s(?:[-–—]|<labels.range>)\s|<labels.range>)[(\[\"'*_`]*([a-z])"
     rf"{END}"
@@ -70,16 +71,19 @@ def _in_range(options: OptionSet, low: str, mention: Mention) -> bool:
     With a space or a word between them both must be the ends of the options: `from A to C` may be a change of mind.
     """
     on = _RANGE_ON.match(low, mention.end, mention.end + 20)
-    back = None if on else _RANGE_BACK.search(low, max(0, mention.start - 20), mention.start)
-    found = on or back
-    if found is None:
+    if on:
+        return _is_range(options, low, mention.start, on.group(2), on.group("sign"))
+    back = _RANGE_BACK.search(low, max(0, mention.start - 20), mention.start)
+    return back is not None and _is_range(options, low, back.start(1), low[mention.start], back.group("sign"))
+
+
+def _is_range(options: OptionSet, low: str, start: int, last: str, sign: str) -> bool:
+    """Whether a label at `start` and a last one are the ends of a range, and not of a change (`from A to D`)."""
+    first, places = low[start], options.by_mark
+    if first not in places or last not in places or low.startswith("from ", max(0, start - 5)):
         return False
-    own, other = low[mention.start : mention.end], found.group(2 if on else 1)
-    first, last = (own, other) if on else (other, own)
-    if low.startswith("from ", max(0, (mention.start if on else found.start()) - 5)):
-        return False
-    whole = options.by_mark.get(first) == 0 and options.by_mark.get(last) == len(options.marks) - 1
-    return whole or (found.group("sign") in {"-", "–", "—", "~", "～"} and first < last and other in options.by_mark)
+    whole = places[first] == 0 and places[last] == len(options.marks) - 1
+    return whole or (sign in _DASHES and places[first] < places[last])
 
 
 def _ends_own_text(options: OptionSet, low: str, mention: Mention) -> bool:

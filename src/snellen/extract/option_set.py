@@ -10,7 +10,7 @@ from .cue_words import UNDECIDED
 from .extraction import Extraction
 from .mark_patterns import derive_marks, mark_patterns, term_pattern
 from .normalise import counts_in_arabic
-from .option_text import PRIME_SIGNS, OptionTexts, plain
+from .option_text import OptionTexts, is_primed, plain
 from .own_text import key_of, own_end
 from .polarity import ONLY_IF, Mention
 from .word_lists import LazyPattern, word_set
@@ -102,7 +102,7 @@ class OptionSet:
 
     def bare(self, text: str) -> int | None:
         """Return the option a short text stands for as a whole: a decorated mark, a mark with its text, or a text."""
-        if self.texts.terms and text.strip(" \n.$*`")[-1:] in PRIME_SIGNS:
+        if self.texts.terms and is_primed(text):
             return self.texts.primed(text)
         core = text.strip(_DECORATION).lower()
         index = self.by_mark.get(core, self.texts.by_text.get(core))

@@ -49,7 +49,7 @@ _RAISED = frozenset("⁰¹²³⁴⁵⁶⁷⁸⁹⁻₀₁₂₃₄₅₆₇₈�
 _SIGN = re.compile(f"[{''.join(_SIGNS)}]")
 """Signs that replies write in other ways."""
 _PRIMES = frozenset("'’′")
-PRIME_SIGNS = _PRIMES | frozenset("\u0304\u0305")
+_PRIME_SIGNS = _PRIMES | frozenset("\u0304\u0305")
 _TERM = re.compile(r"[(\s]*[a-z][\w'′()]{0,3}(?:\s?[·⊕⊗∧∨+=×*/∩∪→−-]\s?[(]?[a-z\d][\w'′()]{0,3}){1,8}")
 _OTHER_USE = {
     "may": r"(?!\s(?:also |well |not )?(?:be|have|seem|look|appear|indicate|suggest|mean)(?!\w))",
@@ -98,6 +98,11 @@ def _searched(text: str) -> str:
 
 def _is_formula(text: str) -> bool:
     return "\\" in text or text.count("$") > 1 or "^" in text or not _RAISED.isdisjoint(text)
+
+
+def is_primed(text: str) -> bool:
+    """Tell whether a short text ends with a prime or a bar."""
+    return text.strip(" \n.$*`")[-1:] in _PRIME_SIGNS
 
 
 class OptionTexts:

@@ -98,10 +98,15 @@ def meant_text(low: str, pool: list[Mention], apart: Sequence[Mention]) -> Menti
         return _stated_last(low, pool) if _only_things(apart) else None
     chosen = agreed(pool) or agreed(_to_the_point(low, pool))
     if chosen:
-        return None if only_named(low, chosen) or chosen.joined else chosen
+        return chosen if _is_meant(low, chosen) else None
     if pool and all(led_aside(low, mention) for mention in pool):
         return None
     return next(filter(None, (find(low, pool) for find in _SETTLES)), None)
+
+
+def _is_meant(low: str, chosen: Mention) -> bool:
+    """Whether an option is neither one of several nor only gone through."""
+    return not chosen.joined and not only_named(low, chosen)
 
 
 def _to_the_point(low: str, pool: list[Mention]) -> list[Mention]:
@@ -263,15 +268,23 @@ def _alone_first(low: str, pool: list[Mention]) -> Mention | None:
     `Deposition. Frost forms from vapour. Sublimation is the reverse, condensation gives droplets.`
     """
     first = pool[0] if pool else None
-    if first is None or not _is_plain(first) or low[: first.start].strip(" *_\"'\n"):
+    if first is None or not _is_plain(first) or not _is_first_sentence(low, first):
         return None
     others = [mention for mention in pool if mention.index != first.index]
-    if low[first.end :].lstrip("*_\"'")[:1] not in _FULL_STOPS or not others or _taken_back(low):
-        return None
+    return first if others and not _taken_back(low) and _told_later(low, first, others) else None
+
+
+def _told_later(low: str, first: Mention, others: Sequence[Mention]) -> bool:
+    """Whether a sentence without options follows, and each other option then heads its clause and is not affirmed."""
     following = _SENTENCE.search(low, first.end + 4)
-    if following is None or others[0].start < following.start() or any(mention.affirmed for mention in others):
-        return None
-    return first if all(_heads_clause(low, mention, first.end) for mention in others) else None
+    if following is None or others[0].start < following.start():
+        return False
+    return all(not mention.affirmed and _heads_clause(low, mention, first.end) for mention in others)
+
+
+def _is_first_sentence(low: str, first: Mention) -> bool:
+    """Whether nothing stands before an option, and a full stop right after it."""
+    return not low[: first.start].strip(" *_\"'\n") and low[first.end :].lstrip("*_\"'")[:1] in _FULL_STOPS
 
 
 def _answers_first(low: str, first: Mention, others: list[Mention]) -> bool:

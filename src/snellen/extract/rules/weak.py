@@ -84,15 +84,16 @@ def affirmed(options: OptionSet, reply: Reply) -> Extraction | None:
         chosen = _affirmed(mentions) or _singled_out(reply.low, mentions) or _called_last(reply, mentions)
     if chosen is None or is_aside(reply.low, chosen) or _spoken_against(options, reply, chosen):
         return None
-    if chosen.end < tail and _outdone_by_text(options, reply, chosen, tail):
-        return None
     if _RIVAL.search(reply.low, chosen.start) or _several_after(options, reply, chosen):
         return Extraction(None, "affirmed", AMBIGUOUS)
     return options.pick(reply, chosen, "affirmed")
 
 
-def _outdone_by_text(options: OptionSet, reply: Reply, chosen: Mention, tail: int) -> bool:
+def _outdone_by_text(options: OptionSet, reply: Reply, chosen: Mention) -> bool:
     """Whether the reply affirms the text of another option at its end (`So the firm should pick Alternative B.`)."""
+    tail = len(reply.low) - _TAIL
+    if chosen.end >= tail:
+        return False
     texts = [text for text in text_mentions(options, reply) if text.start >= tail]
     return bool(texts) and texts[-1].sure and texts[-1].index != chosen.index
 
@@ -131,7 +132,9 @@ def _affirmed(mentions: Sequence[Mention]) -> Mention | None:
 
 
 def _spoken_against(options: OptionSet, reply: Reply, chosen: Mention) -> bool:
-    """Whether, after a self-correction, another label stands."""
+    """Whether another label stands after a self-correction, or the text of another option is affirmed at the end."""
+    if _outdone_by_text(options, reply, chosen):
+        return True
     turn = CORRECTION.search(reply.low, chosen.end)
     later = label_mentions(options, reply, turn.end()) if turn else []
     return any(mention.alone and mention.index != chosen.index for mention in later)
@@ -182,8 +185,7 @@ def _falls_short(options: OptionSet, reply: Reply, chosen: Mention) -> bool:
     """Whether a label is only named, contradicted by a text, beside the point, or left behind by a cut reply."""
     if only_named(reply.low, chosen) or _tells_otherwise(options, reply, chosen.index):
         return True
-    tail = len(reply.low) - _TAIL
-    if chosen.end < tail and _outdone_by_text(options, reply, chosen, tail):
+    if _outdone_by_text(options, reply, chosen):
         return True
     return is_aside(reply.low, chosen) or is_left_behind(reply, chosen)
 
