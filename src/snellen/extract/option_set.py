@@ -102,8 +102,9 @@ class OptionSet:
 
     def bare(self, text: str) -> int | None:
         """Return the option a short text stands for as a whole: a decorated mark, a mark with its text, or a text."""
-        if self.texts.terms and is_primed(text):
-            return self.texts.primed(text)
+        return self.texts.primed(text) if self.texts.terms and is_primed(text) else self._bare(text)
+
+    def _bare(self, text: str) -> int | None:
         core = text.strip(_DECORATION).lower()
         index = self.by_mark.get(core, self.texts.by_text.get(core))
         if index is not None or not core or len(text) >= 400:

@@ -15,7 +15,7 @@ _SAYS = r"(?:(?:<polarity.says>)\s+)*+"
 
 ONLY_IF = (
     r"(?:(?:would|could|can only|may only|might) (?:only )?(?:be|apply|fit|hold|work)[^.;\n]{0,24}"
-    r"|(?:is|holds|applies|works) (?:correct |right |true )?only) if(?!\w)"
+    r"|(?:(?:is|holds|applies|works) (?:correct |right |true )?)?only) if(?!\w)"
 )
 """What is right under a condition is not said to be right."""
 

@@ -59,6 +59,12 @@ def test_a_number_goes_on_or_has_its_sign_in_words(reply: str, options: list[str
         "Aussi bien B que C conviennent.",
         "既是B也是C",
         "Как B, так и C подходят.",
+        "Not only B but also C is correct.",
+        "Nicht nur B, sondern auch C ist richtig.",
+        "B as well as C is correct.",
+        "B is correct only if the animal barks.",
+        "The answer is B only if it barks.",
+        "Answer: A–C",
         "Tanto la opción B (a dog) como la C (a horse) describen la figura.",
         "Let's consider each option:\n\nA. It is small and has whiskers. The picture has a distinct shadow, so",
         "Here is an overview:\n\nA. a cat – purrs.\nB. a dog – barks.\nC. a horse – neighs, as a horse does.\n"
@@ -132,3 +138,27 @@ def test_an_alternative_picked_at_the_end_outweighs_one_praised_under_a_conditio
 )
 def test_a_term_with_a_prime_is_another_term(reply: str, letter: str | None) -> None:
     assert extract_choice(reply, GATES).letter == letter
+
+
+@pytest.mark.parametrize("reply", ["x' + y", "x + y'"])
+def test_a_prime_within_a_term_makes_it_another_one(reply: str) -> None:
+    assert extract_choice(reply, ["x + y", "x·y", "x"]).letter is None
+
+
+@pytest.mark.parametrize("number", range(2, 10))
+@pytest.mark.parametrize(
+    "words", ["minus {}", "negative {}", "{} degrees below zero", "{} °C below freezing", "零下 {}"]
+)
+def test_less_than_nothing_is_never_read_as_more(number: int, words: str) -> None:
+    options = [f"{-number}", f"{number}", f"{number + 10}"]
+    assert extract_choice(f"The temperature is {words.format(number)}.", options).letter in {None, "A"}
+    assert extract_choice(f"Answer: {words.format(number)}", options).letter in {None, "A"}
+
+
+@pytest.mark.parametrize("sign", ["-", "–", " to ", " through ", ") through (", " bis "])
+def test_a_range_of_all_labels_is_no_label(sign: str) -> None:
+    for ends in ("AD", "(AD"):
+        reply = (
+            f"The length of 12 cm is in none of the options {ends[:-1]}{sign}{ends[-1]}{')' if '(' in sign else ''}."
+        )
+        assert extract_choice(reply, ANIMALS).letter is None, reply

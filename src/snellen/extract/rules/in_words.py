@@ -41,7 +41,7 @@ _CONCLUSION = LazyPattern(
 _SO = re.compile(r",\s(?:so|hence|therefore|thus)\s")
 _REASON_FIRST = LazyPattern(rf"\A[\s*_]*(?:<conclusions.reason_first>){END}.{{3,240}},\s(?=\D)")
 """A sentence that tells its reason first: what it says stands after the comma."""
-_ALGEBRA = re.compile(r"[a-z)]\s?[-+*/^\\√]|[-+*/^\\√]\s?[a-z(]")
+_ALGEBRA = re.compile(r"[a-z)]\s?[-+*/^\\√·×⊕]|[-+*/^\\√·×⊕]\s?[a-z(]")
 _SPELT = re.compile(r"[^\W\d_]{3}")
 _LONG_WORD, _TELLING_WORD = 3, 7
 _ROMAN = {"ii": "2", "iii": "3", "iv": "4", "vi": "6", "vii": "7", "viii": "8", "ix": "9"}
