@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from .formula import chained, is_quantity, leads_on_as_quantity, quantities, spoken_as_label
 from .option_set import OptionSet, Reply
@@ -73,8 +74,16 @@ def _in_range(options: OptionSet, low: str, mention: Mention) -> bool:
     on = _RANGE_ON.match(low, mention.end, mention.end + 20)
     if on:
         return _is_range(options, low, mention.start, on.group(2), on.group("sign"))
+    # The pattern is dear where a label ends a sentence: it is tried only after what may end a range.
+    if not low[max(0, mention.start - 14) : mention.start].rstrip(" ([\"'*_`").endswith(_range_signs()):
+        return False
     back = _RANGE_BACK.search(low, max(0, mention.start - 20), mention.start)
     return back is not None and _is_range(options, low, back.start(1), low[mention.start], back.group("sign"))
+
+
+@cache
+def _range_signs() -> tuple[str, ...]:
+    return (*words("labels.range"), *_DASHES)
 
 
 def _is_range(options: OptionSet, low: str, start: int, last: str, sign: str) -> bool:
