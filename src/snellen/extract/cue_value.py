@@ -23,10 +23,12 @@ _FEW_WORDS = LazyPattern(r"[^\W\d_]{0,4}(?:\s[^\W\d_]{1,14}){0,3}?[:\s]\s?[(\[\"
 _LATIN_WORD = LazyPattern(r"[)\]\"'*_`]*(?:\s+[a-z\u00c0-\u024f]{2,20}){2}")
 _SIGNS = LazyPattern(r"[\s*_`)\]}\"'$\\]*[.):\-–—=、：,]?[\s*_`(\[{\"'$\\:-]*")
 _OPEN_END = LazyPattern(r"[)\]\"'*_`]*,?\s(?:or|and)\W*\Z")
+_GOES_THROUGH_EACH = LazyPattern(r"(?<!\w)(?:<labels.goes_through_each>)")
 SENTENCE_END = LazyPattern(r"[.;!?\n。；！？]")
 _STRANGER = LazyPattern(r"[A-Z](?=[)\]}\"'*_`$]*\s*(?:[.,;:!?\n]|\Z))")
 
 
+_NOUN_BEFORE = LazyPattern(r"(?<!\w)([^\W\d_]{3,20})[\s-][*_(\[\"']*\Z")
 _TIES = frozenset(":=是为為")
 
 
@@ -64,7 +66,7 @@ def announced_value(options: OptionSet, reply: Reply, cue: Cue) -> Extraction | 
 
 
 def _value_at(options: OptionSet, reply: Reply, cue: Cue, slot: Slot) -> Extraction | None:
-    special = _special_value(options, reply, slot)
+    special = _thing_value(options, reply, slot) or _special_value(options, reply, slot)
     if special is not None:
         return special
     # `the answer is a dog`: an article is tried as an option text first, any other label is taken at its word.
@@ -73,6 +75,26 @@ def _value_at(options: OptionSet, reply: Reply, cue: Cue, slot: Slot) -> Extract
     if slot.label and not _wordy(reply, slot.label):
         return _label_value(options, reply, slot.label, slot.bound)
     return _worded_value(options, reply, cue, slot)
+
+
+def _thing_value(options: OptionSet, reply: Reply, slot: Slot) -> Extraction | None:
+    """Read a thing that option texts name with a letter (`Statement C` as the text of A): no label is meant."""
+    if not options.term_words or slot.label is None:
+        return None
+    low, at = reply.low, slot.label.start(1)
+    noun = _NOUN_BEFORE.search(low, max(0, at - 24), at)
+    if noun is None or noun.group(1) not in options.term_words:
+        return None
+    text = options.texts.at(low, noun.start(1))
+    if text is not None:
+        return _text_value(options, reply, text)
+    return None if _named_alike(options, f"{noun.group(1)} {low[at]}", low[at]) else Extraction(None, "cue", AMBIGUOUS)
+
+
+def _named_alike(options: OptionSet, thing: str, letter: str) -> bool:
+    """Whether the option of a letter names the thing of that letter, or no option does: then a label is meant."""
+    holders = [index for index, text in enumerate(options.texts.plain) if thing in text]
+    return not holders or options.by_mark[letter] in holders
 
 
 def _last_word(options: OptionSet, reply: Reply, cue: Cue) -> Extraction | None:
@@ -219,6 +241,9 @@ def _heads_list(options: OptionSet, reply: Reply, label: re.Match[str]) -> bool:
     at = reply.body.rfind("\n", 0, label.start())
     if at < 0 or not options.item.match(reply.body, at):
         return False
+    before = reply.low[max(0, at - 240) : at].rstrip()
+    if _GOES_THROUGH_EACH.search(before, before.rfind("\n") + 1):
+        return True
     following = options.item.search(reply.body, label.end(), label.end() + 400)
     return following is not None and following.group(1).lower() != label.group(1).lower()
 

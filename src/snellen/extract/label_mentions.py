@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from .formula import chained, is_quantity, leads_on_as_quantity, quantities, spoken_as_label
 from .option_set import OptionSet, Reply
 from .polarity import AFFIRMED_AFTER, AFFIRMED_BEFORE, DENIED_AFTER, Mention, judge
-from .word_lists import LazyPattern, word_set, words
+from .word_lists import END, START, LazyPattern, word_set, words
 
 _MOST_MENTIONS = 80
 _FARTHEST = 8000
@@ -36,6 +37,16 @@ _EXAMINED = LazyPattern(
     r"\s(?:the )?(?:option |choice |answer )?[(\[\"'*]*\Z"
 )
 _APPOSED = LazyPattern(r"(?<!\w)(\w{4,})[\"'*_]*\s\((?:option |choice )?\Z")
+_DASHES = frozenset("-–—~～")
+_RANGE_ON = LazyPattern(
+    r"[)\]\"'*_`]*(?P<sign>[-–—~～]|\s(?:[-–—]|<labels.range>)\s|<labels.range>)[(\[\"'*_`]*([a-z])"
+    rf"{END}"
+)
+_RANGE_BACK = LazyPattern(
+    rf"{START}([a-z])"
+    r"[)\]\"'*_`]*(?P<sign>[-–—~～]|\s(?:[-–—]|<labels.range>)\s|<labels.range>)[(\[\"'*_`]*\Z"
+)
+"""The other end of a range of labels, after one of them and before it."""
 _TICK = LazyPattern(r"[✓✔✅☑]|[(\[:|→–—-]\s?(?:correct|right|yes|true)(?:\s(?:answer|option|choice))?[)\].!|*_\s]*\Z")
 
 
@@ -48,10 +59,40 @@ def label_mentions(options: OptionSet, reply: Reply, start: int = 0) -> list[Men
     for mention in mentions:
         mention.denied &= not _ends_own_text(options, reply.low, mention)
         mention.listed |= _EXAMINED.search(reply.low, max(0, mention.start - 56), mention.start) is not None
+        mention.listed |= _in_range(options, reply.low, mention)
     _ticked(reply.low, [mention for mention in mentions if mention.listed])
     if start == 0:
         reply.labels = mentions
     return mentions
+
+
+def _in_range(options: OptionSet, low: str, mention: Mention) -> bool:
+    """Whether a label is an end of a range (`options A–D`, `(A) through (D)`): that names all and chooses none.
+
+    With a space or a word between them both must be the ends of the options: `from A to C` may be a change of mind.
+    """
+    on = _RANGE_ON.match(low, mention.end, mention.end + 20)
+    if on:
+        return _is_range(options, low, mention.start, on.group(2), on.group("sign"))
+    # The pattern is dear where a label ends a sentence: it is tried only after what may end a range.
+    if not low[max(0, mention.start - 14) : mention.start].rstrip(" ([\"'*_`").endswith(_range_signs()):
+        return False
+    back = _RANGE_BACK.search(low, max(0, mention.start - 20), mention.start)
+    return back is not None and _is_range(options, low, back.start(1), low[mention.start], back.group("sign"))
+
+
+@cache
+def _range_signs() -> tuple[str, ...]:
+    return (*words("labels.range"), *_DASHES)
+
+
+def _is_range(options: OptionSet, low: str, start: int, last: str, sign: str) -> bool:
+    """Whether a label at `start` and a last one are the ends of a range, and not of a change (`from A to D`)."""
+    first, places = low[start], options.by_mark
+    if first not in places or last not in places or low.startswith("from ", max(0, start - 5)):
+        return False
+    whole = places[first] == 0 and places[last] == len(options.marks) - 1
+    return whole or (sign in _DASHES and places[first] < places[last])
 
 
 def _ends_own_text(options: OptionSet, low: str, mention: Mention) -> bool:
@@ -72,9 +113,17 @@ def text_mentions(options: OptionSet, reply: Reply, start: int = 0) -> list[Ment
         items = list_items(options, reply)
         for mention in mentions:
             mention.listed = any(at in items for at in range(mention.start - 7, mention.start))
+            mention.listed |= bool(items) and not mention.affirmed and _in_own_item(options, reply.low, items, mention)
     if start == 0:
         reply.texts = mentions
     return mentions
+
+
+def _in_own_item(options: OptionSet, low: str, items: set[int], mention: Mention) -> bool:
+    """Whether a text stands in the line of a list that its own mark heads (`C. Oil – bound with linseed oil`)."""
+    line = low.rfind("\n", 0, mention.start) + 1
+    head = next((at for at in range(line, min(line + 8, mention.start)) if at in items), None)
+    return head is not None and options.by_mark.get(low[head : head + 1]) == mention.index
 
 
 def find_labels(options: OptionSet, reply: Reply, start: int) -> list[Mention]:

@@ -101,13 +101,15 @@ def _only_measure(text: str) -> Measure | None:
 def fitting_option(said: Measure, offered: Sequence[Measure]) -> int | None:
     """Return the only option that a quantity equals: by value, else as written where one of both has no unit."""
     by_value = [i for i, own in enumerate(offered) if own.unit == said.unit and _same(own.value, said.value)]
-    if by_value and said.percent and any(_same(own.bare, said.bare) and not own.percent for own in offered):
-        # `50 %` where both 0.5 and 50 are offered.
-        return None
     if by_value:
-        return by_value[0] if len(by_value) == 1 else None
+        return None if len(by_value) > 1 or _is_share_or_number(said, offered) else by_value[0]
     bare = [i for i, own in enumerate(offered) if not (own.unit and said.unit) and _same(own.bare, said.bare)]
     return bare[0] if len(bare) == 1 else None
+
+
+def _is_share_or_number(said: Measure, offered: Sequence[Measure]) -> bool:
+    """Whether a percentage may be meant as a share or as a number: `50 %` where both 0.5 and 50 are offered."""
+    return said.percent and any(_same(own.bare, said.bare) and not own.percent for own in offered)
 
 
 def _same(one: float, other: float) -> bool:

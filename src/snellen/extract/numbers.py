@@ -8,7 +8,7 @@ import unicodedata
 from functools import cache
 from typing import NamedTuple
 
-from .word_lists import LazyPattern, words
+from .word_lists import START, LazyPattern, words
 
 _NUMBER = LazyPattern(
     r"(?<![\w.])(?P<sign>[-+−]\s?)?(?:[$€£¥₹₩]\s?)?(?P<sign2>[-−])?"
@@ -19,6 +19,10 @@ _NUMBER = LazyPattern(
     r"(?P<scale>\s?(?:<numbers.scales>|bn)|[kmb](?![\w/]))?"
     r"(?P<percent>\s?(?:%|percent|per cent))?",
     re.IGNORECASE,
+)
+_BELOW_ZERO = LazyPattern(r"\s?(?:°\s?[cf]?|[^\W\d_]{1,12})?(?:\s[^\W\d_]{1,12})?\s(?:<numbers.below_zero>)(?!\w)")
+_LESS_THAN_NOTHING = LazyPattern(
+    rf"(?:{START}(?:<numbers.less_than_nothing>)\s|(?:<numbers.less_than_nothing_glued>)\s?)\Z"
 )
 _SHORT_SCALES = {"k": 1e3, "m": 1e6, "b": 1e9, "bn": 1e9}
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺−", "0123456789-+-")
@@ -69,7 +73,28 @@ def find_numbers(text: str) -> list[Number]:
         numbers += [
             Number(unicodedata.numeric(match.group()), False, *match.span()) for match in _VULGAR.finditer(text)
         ]
-    return sorted((number for number in numbers if math.isfinite(number.value)), key=lambda number: number.start)
+    numbers = sorted((number for number in numbers if math.isfinite(number.value)), key=lambda number: number.start)
+    return _with_signs(text.lower(), numbers) if numbers and speaks_of_sign(text.lower()) else numbers
+
+
+def speaks_of_sign(low: str) -> bool:
+    """Tell whether a text may say in words that a number is less than nothing; cheap, and no proof."""
+    return any(stem in low for stem in words("numbers.sign_stems"))
+
+
+def is_below_zero(low: str, start: int, end: int) -> bool:
+    """Tell whether the words around a number make it less than nothing (`minus 8`, `8 degrees below zero`, `零下8`)."""
+    if low[start : start + 1] in {"-", "−"}:
+        return False
+    before = _LESS_THAN_NOTHING.search(low, max(0, start - 24), start)
+    return before is not None or _BELOW_ZERO.match(low, end, end + 60) is not None
+
+
+def _with_signs(low: str, numbers: list[Number]) -> list[Number]:
+    return [
+        one._replace(value=-one.value) if one.value > 0 and is_below_zero(low, one.start, one.end) else one
+        for one in numbers
+    ]
 
 
 def parse_number(text: str) -> Number | None:

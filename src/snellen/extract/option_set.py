@@ -10,9 +10,9 @@ from .cue_words import UNDECIDED
 from .extraction import Extraction
 from .mark_patterns import derive_marks, mark_patterns, term_pattern
 from .normalise import counts_in_arabic
-from .option_text import OptionTexts, plain
+from .option_text import OptionTexts, is_primed, plain
 from .own_text import key_of, own_end
-from .polarity import Mention
+from .polarity import ONLY_IF, Mention
 from .word_lists import LazyPattern, word_set
 
 _DECORATION = " \t\n\r*_`\"'.,:;!?()[]{}<>$#-–—…。，：；、「」『』【】《》«»‹›（）“”\\|=→"
@@ -21,6 +21,8 @@ _SEPARATES = frozenset(".):-–—")
 _GAP = frozenset(" *_")
 _FULL_STOPS = frozenset(".!?。")
 _LETTER = re.compile(r"(?<![A-Za-z.])[A-Z](?![A-Za-z.'])(?! [a-z]{3})|(?<=[a-z] )[A-Z](?![A-Za-z.'])")
+_RIGHT_ONLY_IF = re.compile(rf"\s{ONLY_IF}")
+_CALLED_BY = re.compile(r"(?<!\w)([^\W\d_]{3,20})[\s-]([a-z])(?!\w)")
 _UNFINISHED = LazyPattern(
     r"(?<!\w)(?:<conclusions.leads_on>"
     r"|(?<!it )(?<!they )(?<!he )(?<!there )(?<!this )(?<!that )(?:<conclusions.leads_on_verb>))[\s*_`(\[\"']*\Z"
@@ -62,6 +64,12 @@ def _letters_of(texts: tuple[str, ...]) -> frozenset[str]:
     return frozenset().union(*named) if sum(map(bool, named)) > 1 else frozenset()
 
 
+def _words_before_letters(texts: Sequence[str], by_mark: Mapping[str, int]) -> frozenset[str]:
+    """Return the words by which several option texts call things with a letter (`Solution A`, `Solution B`)."""
+    found = [{match.group(1) for match in _CALLED_BY.finditer(text) if match.group(2) in by_mark} for text in texts]
+    return frozenset(word for word in set().union(*found) if sum(word in words for words in found) > 1)
+
+
 class OptionSet:
     """What replies to one question are read with: the patterns of its marks (shared), and its own texts."""
 
@@ -81,6 +89,7 @@ class OptionSet:
         self.self_named = tuple(self.texts.plain) == tuple(self.by_mark)
         self.like_labels = any(text[:1] in self.by_mark and not text[1:2].isalnum() for text in self.texts.plain)
         self.named_letters = frozenset() if self.self_named else _letters_of(texts)
+        self.term_words = _words_before_letters(self.texts.plain, self.by_mark)
         self.terms = term_pattern(self.texts.plain, self.by_mark) if self.letters and not self.self_named else None
 
     def pick(self, reply: Reply, mention: Mention, rule: str) -> Extraction:
@@ -93,6 +102,9 @@ class OptionSet:
 
     def bare(self, text: str) -> int | None:
         """Return the option a short text stands for as a whole: a decorated mark, a mark with its text, or a text."""
+        return self.texts.primed(text) if self.texts.terms and is_primed(text) else self._bare(text)
+
+    def _bare(self, text: str) -> int | None:
         core = text.strip(_DECORATION).lower()
         index = self.by_mark.get(core, self.texts.by_text.get(core))
         if index is not None or not core or len(text) >= 400:
@@ -130,7 +142,7 @@ class OptionSet:
 
     def _leads_on(self, text: str) -> bool:
         """Whether what follows a mark goes on to another mark, or leaves the choice open."""
-        if self.later.search(text) or UNDECIDED.search(text.lower()):
+        if self.later.search(text) or UNDECIDED.search(text.lower()) or _RIGHT_ONLY_IF.search(text.lower()):
             return True
         return self.says_again(text)
 

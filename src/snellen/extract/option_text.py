@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from .cue_words import UNDECIDABLE
 from .measures import Measure, option_measures
 from .notations import Written, option_notation
-from .numbers import find_numbers, parse_number, word_values
+from .numbers import find_numbers, is_below_zero, parse_number, speaks_of_sign, word_values
 from .own_text import find_folded, key_of
 from .polarity import Mention
 from .word_lists import WORD_AFTER, WORD_BEFORE, Gated, LazyPattern, word_set, words
@@ -21,6 +21,7 @@ _LETTER_A = re.compile(
 _FIGURE = re.compile(r"[-+$€£]?\d[\d./]*(?=[^\W\d])")
 _COUNTED = 11
 """The words of one language, from zero to ten."""
+_DIGITS = frozenset("0123456789")
 _FORMULAS = 2000
 """So many characters at the end of a reply are searched for formulas sign by sign: a bound on time."""
 _SPACES = re.compile(r"\s+")
@@ -33,6 +34,8 @@ _CIRCLES = "[①-⑳]"
 _CIRCLED = re.compile(f"({_CIRCLES})(?={_CIRCLES})")
 _BETWEEN = re.compile(f"(?<={_CIRCLES})[、,，和与及\\s]+(?={_CIRCLES})")
 """Statements that are counted in circles, and what may stand between two of them."""
+_GOES_ON = r"(?!(?<=\d)[ ]?(?:/[ ]?\d|\^|(?:[×*x·]|\\times)[ ]?\d))"
+"""An announced number that goes on as a fraction, a power or a product is another number."""
 _PERCENT = re.compile(r"\s?(?:%|percent|per cent)")
 _SIGN_WORD = re.compile(r"(?<=\d[\s])(?:degrees?|percent|per cent)(?!\w)")
 _SIGNS = {
@@ -45,6 +48,9 @@ _SIGNS = {
 _RAISED = frozenset("⁰¹²³⁴⁵⁶⁷⁸⁹⁻₀₁₂₃₄₅₆₇₈₉")
 _SIGN = re.compile(f"[{''.join(_SIGNS)}]")
 """Signs that replies write in other ways."""
+_PRIMES = frozenset("'’′")
+_PRIME_SIGNS = _PRIMES | frozenset("\u0304\u0305")
+_TERM = re.compile(r"[(\s]*[a-z][\w'′()]{0,3}(?:\s?[·⊕⊗∧∨+=×*/∩∪→−-]\s?[(]?[a-z\d][\w'′()]{0,3}){1,8}")
 _OTHER_USE = {
     "may": r"(?!\s(?:also |well |not )?(?:be|have|seem|look|appear|indicate|suggest|mean)(?!\w))",
     "right": r"(?!\s(?:next|now|here|there|behind|above|below|beside|in|before|after|away|answer|choice|option)(?!\w))"
@@ -86,11 +92,17 @@ def plain(text: str) -> str:
 
 def _searched(text: str) -> str:
     """Return `plain` of an option text, but whole where it begins with the letter A: that is no article."""
-    return _SPACES.sub(" ", text.strip().lower()) if _LETTER_A.match(text) else plain(text)
+    low = _SPACES.sub(" ", text.strip().lower())
+    return low if _LETTER_A.match(text) or (low[-1:] in _PRIMES and _is_term(low)) else plain(text)
 
 
 def _is_formula(text: str) -> bool:
     return "\\" in text or text.count("$") > 1 or "^" in text or not _RAISED.isdisjoint(text)
+
+
+def is_primed(text: str) -> bool:
+    """Tell whether a short text ends with a prime or a bar."""
+    return text.strip(" \n.$*`")[-1:] in _PRIME_SIGNS
 
 
 class OptionTexts:
@@ -100,6 +112,8 @@ class OptionTexts:
         self.plain = [_searched(text) for text in texts]
         self.written = texts
         self.circled = any(map(_CIRCLED.search, texts))
+        self.terms = any(map(_is_term, self.plain))
+        self.counted = any(text[-1:].isdigit() or text[:1] in _DIGITS for text in self.plain)
         self.formulas = any(map(_is_formula, texts))
         self.by_text = {text: i for i, text in enumerate(self.plain) if text and self.plain.count(text) == 1}
         self.by_text |= _without_brackets(self.plain)
@@ -111,6 +125,12 @@ class OptionTexts:
         self.undecidable = _only_one(self.plain, UNDECIDABLE.search)
         rest = {text for i, text in enumerate(self.plain) if i != self.undecidable}
         self.yesno = "yes" in rest and rest <= {"yes", "no", "maybe", "unsure"}
+
+    def primed(self, text: str) -> int | None:
+        """Return the option that a short text with a prime or a bar at its end is: `A·B'` is not `A·B`."""
+        core = text.strip(" \n.$*`").lower()
+        quoted = core[:1] in _PRIMES
+        return self.by_loose.get(_loose(core.strip("'’") if quoted else core))
 
     def key(self, index: int) -> str:
         """Return the text of an option in the form in which `own_text` compares."""
@@ -135,9 +155,9 @@ class OptionTexts:
     @cached_property
     def after_cue(self) -> re.Pattern[str] | None:
         """The texts that count where an answer is announced: also `no` and its like."""
-        return self._pattern([text for text in self.by_text if _tellable(text)])
+        return self._pattern([text for text in self.by_text if _tellable(text)], _GOES_ON)
 
-    def _pattern(self, usable: list[str]) -> re.Pattern[str] | None:
+    def _pattern(self, usable: list[str], not_before: str = "") -> re.Pattern[str] | None:
         """One alternation, longest first."""
         if not usable:
             return None
@@ -145,7 +165,7 @@ class OptionTexts:
         apart = (f"(?<!{_CIRCLES})(?<!{_CIRCLES}[、,，])", f"(?![、,，]?{_CIRCLES})") if self.circled else ("", "")
         return re.compile(
             f"{WORD_BEFORE}{apart[0]}(?<!\\d[.,])(?:{body})"
-            f"(?![,.]\\d)(?!(?<=\\d)\\s\\d{{3}}(?!\\d)){WORD_AFTER}{apart[1]}"
+            f"(?![,.]\\d)(?!(?<=\\d)\\s\\d{{3}}(?!\\d)){WORD_AFTER}{apart[1]}{not_before}"
         )
 
     @cached_property
@@ -171,18 +191,29 @@ class OptionTexts:
         """Return where option texts stand in `low` as whole words."""
         if self.pattern is None:
             return []
-        found = [
-            Mention(self.index_of(match.group()), match.start(), match.end())
-            for match in self.pattern.finditer(low, start)
-        ]
-        if found and ("%" in low or "percent" in low):
-            found = [mention for mention in found if not self._is_share(low, mention)]
+        found = self._as_said(low, self._as_written(low, start))
         if not self.formulas and (found or ("\\" not in low and _RAISED.isdisjoint(low))):
             return found
         # Formulas are written in many ways, often two in one reply; in LaTeX they are compared sign by sign.
         tail = max(start, len(low) - _FORMULAS)
         folded = [Mention(*place) for place in find_folded(low, tail, self.by_key)]
         return folded if len(folded) >= len(found) else found
+
+    def _as_written(self, low: str, start: int) -> list[Mention]:
+        if self.pattern is None:
+            return []
+        return [
+            Mention(self.index_of(match.group()), match.start(), match.end())
+            for match in self.pattern.finditer(low, start)
+        ]
+
+    def _as_said(self, low: str, found: list[Mention]) -> list[Mention]:
+        """Leave out numbers that words make other numbers (`50%` for 50, `8 °C below zero` for 8 °C)."""
+        if found and ("%" in low or "percent" in low):
+            found = [mention for mention in found if not self._is_share(low, mention)]
+        if found and self.counted and speaks_of_sign(low):
+            found = [mention for mention in found if not is_below_zero(low, mention.start, mention.end)]
+        return found
 
     def _is_share(self, low: str, mention: Mention) -> bool:
         """Whether a number is said as a percentage (`50%`) where another option is that share (0.5)."""
@@ -198,7 +229,9 @@ class OptionTexts:
         if self.after_cue is None:
             return None
         match = self.after_cue.match(low, begin) or self.after_cue.match(low, position)
-        return Mention(self.index_of(match.group()), match.start(), match.end()) if match else None
+        if match is None or (self.counted and is_below_zero(low, match.start(), match.end())):
+            return None
+        return Mention(self.index_of(match.group()), match.start(), match.end())
 
     def index_of(self, spelt: str) -> int:
         """Return the option whose text is spelt so, a number word standing for its digits."""
@@ -257,11 +290,18 @@ def _spelling(text: str) -> str:
     spelt = _SIGN.sub(lambda match: _SIGNS[match.group()], spelt)
     spelt = _CIRCLED.sub(r"\1[、,，和与及\\s]{0,2}", spelt) if _CIRCLED.search(text) else spelt
     spelt += _OTHER_USE.get(text, "")
+    if _is_term(text):
+        return rf"(?:(?<=['‘]){spelt}(?=['’])|{spelt}(?!['’′\u0304\u0305]))"
     other = _numerals().get(text)
     if other is None:
         return spelt
     # `-5` and `five million` do not state the option 5.
     return rf"(?<![-−])(?<!minus )(?<!negative )(?:{spelt}|{other})(?!\s(?:hundred|thousand|million|billion))"
+
+
+def _is_term(text: str) -> bool:
+    """Whether a text is a term of letters (`A·B`, `x + y`): with a prime or a bar after it, it is another one."""
+    return _TERM.fullmatch(text) is not None
 
 
 def _loose(text: str) -> str:

@@ -13,6 +13,12 @@ _DETERMINERS = r"(?:(?:<polarity.determiner>) |<polarity.determiner_glued>)*+"
 _ASIDE = r"(?:\([^()\n]{0,60}\)[ \t]*)?"
 _SAYS = r"(?:(?:<polarity.says>)\s+)*+"
 
+ONLY_IF = (
+    r"(?:(?:would|could|can only|may only|might) (?:only )?(?:be|apply|fit|hold|work)[^.;\n]{0,24}"
+    r"|(?:(?:is|holds|applies|works) (?:correct |right |true )?)?only) if(?!\w)"
+)
+"""What is right under a condition is not said to be right."""
+
 # Each phrase below looks at one side of a mention, up to it or from it on: what is said of an option is judged by both
 # sides, and the nearer word wins. They are tried for every mention, so all of them are anchored at the mention.
 DENIED_BEFORE = LazyPattern(
@@ -37,7 +43,7 @@ TENTATIVE_BEFORE = LazyPattern(
     rf"(?: be| it's| it is| it| were| was)?\s*{_DETERMINERS}{_OPENING}\Z"
 )
 DENIED_AFTER = LazyPattern(
-    r"[)\]\"'*_`]*\s(?:would|could) (?:only )?(?:be|apply|fit|hold|work)[^.;\n]{0,24} if(?!\w)"
+    rf"[)\]\"'*_`]*\s{ONLY_IF}"
     r"|[)\]\"'*_`]*,?\s(?:but|however,?) (?:the|this) question|"
     r"[)\]\"'*_`]*\s(?:[a-z]{4,14}\s)?(?:<polarity.supposes>)(?!\w)|\s?\((?:no|wrong|incorrect|✗|❌)[),]|"
     rf"{_CLOSING}{_ASIDE}(?:[,:–—-]?[ \t]*{_SAYS}(?:(?:<polarity.bad>|<polarity.weak>){END}"
@@ -52,7 +58,7 @@ AFFIRMED_AFTER = LazyPattern(
     r"|(?:选项|項|项|は|が|이|가|은|는|是|를|을|才是|才)?\s?(?:的)?(?:<polarity.good_glued>))"
 )
 REFUTED = LazyPattern(
-    rf"[)\]}}\"'*_`$\\ ]*[:,–—-]?\s?(?:(?:is|are|was|would be|can be|seems|looks)\s)?"
+    rf"[)\]}}\"'”*_`$\\ ]*\s{ONLY_IF}|[)\]}}\"'*_`$\\ ]*[:,–—-]?\s?(?:(?:is|are|was|would be|can be|seems|looks)\s)?"
     r"(?:clearly |also |therefore |thus )?"
     rf"(?:(?:<polarity.bad>){END}|isn't|is not|are not|doesn't|does not|cannot be|can't be|❌|✗|✘|×)"
 )
@@ -62,6 +68,13 @@ _JOIN = LazyPattern(
     r"[)\]}\"'*_`\s]*+(?:\([^()\n]{1,40}\)\s?)?(?:\.?\s*(?:,\s*)?(?:<polarity.joins>|[,/&|、+>→⇒]|->|=>))?\s*"
     r"(?:even |maybe |possibly |perhaps |also )?(?:option |choice |a |an |the )*+[(\[{\"'*_`\s]*"
 )
+_PAIR_LEAD = LazyPattern(rf"(?:{START}|(?<=[\u2e80-\uffff]))(?:<polarity.pair_lead>)\s?[^.;,\n]{{0,16}}\Z")
+_PAIR_JOIN = LazyPattern(
+    r"[)\]}\"'*_`\s]*+(?:\([^()\n]{1,40}\)\s?)?,?\s?(?:<polarity.pair_join>)\s?"
+    r"(?:(?:option|choice|answer|la|el|le|les|die|der|das|il|lo|de|opción|respuesta|réponse|antwort|вариант|选项|the|an?)\s?)*+"
+    r"(?:[a-z][.:)]?\s?(?=[(\[\"']))?[(\[{\"'*_`\s]*"
+)
+"""Two options that are endorsed together: `tanto B como C`, `sowohl B als auch C`."""
 _PUT = LazyPattern(r"\s?\?\s*(?:(?P<yes>yes|yep|indeed)|(?P<no>no|nope|not))?(?!\w)")
 """A question put and answered by the speaker: `Is B right? No.`"""
 _ARROW = LazyPattern("[>→⇒]")
@@ -139,7 +152,16 @@ def _compare(low: str, previous: Mention, mention: Mention) -> None:
 
 def _linked(low: str, first: Mention, second: Mention) -> bool:
     """Whether two mentions stand in one list, with nothing but a conjunction between them."""
-    return second.start - first.end <= 68 and _JOIN.fullmatch(low, first.end, second.start) is not None
+    if second.start - first.end > 68:
+        return False
+    return _JOIN.fullmatch(low, first.end, second.start) is not None or called_together(low, first, second)
+
+
+def called_together(low: str, first: Mention, second: Mention) -> bool:
+    """Tell whether both are called together in words that come in pairs (`tanto … como`, `既是 … 也是`)."""
+    if _PAIR_JOIN.fullmatch(low, first.end, second.start) is None:
+        return False
+    return _PAIR_LEAD.search(low, max(0, first.start - 32), first.start) is not None
 
 
 def _judge_one(low: str, mention: Mention, *, inherited: bool) -> None:

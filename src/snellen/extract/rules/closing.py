@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..cue_words import NEGATION, UNDECIDED
 from ..extraction import Extraction
 from ..label_mentions import label_mentions, text_mentions
 from ..option_set import OptionSet, Reply
-from ..polarity import Mention
+from ..polarity import Mention, agreed
 from ..word_lists import END, START, LazyPattern
 from .aside import is_aside, is_operand
 from .settle import led_aside, only_named
@@ -43,15 +45,28 @@ def closing_start(low: str) -> int:
 
 def _only_one(options: OptionSet, reply: Reply, start: int) -> Mention | None:
     """Return the option that the last sentence names, if it names one and no label there or elsewhere contradicts."""
-    said = [mention for mention in text_mentions(options, reply) if mention.start >= start]
-    if not said or len(reply.low) - start > _LONGEST or any(mention.index != said[-1].index for mention in said):
+    if len(reply.low) - start > _LONGEST:
         return None
-    chosen = said[-1]
-    if not chosen.alone or chosen.asked or chosen.tentative:
+    chosen = agreed([mention for mention in text_mentions(options, reply) if mention.start >= start])
+    if chosen is None or not chosen.alone or chosen.asked or chosen.tentative:
         return None
-    labels = [label for label in label_mentions(options, reply) if label.stands and label.index != chosen.index]
-    apart = [label for label in labels if not any(text.start <= label.start < text.end for text in reply.texts or ())]
-    return None if any(label.start >= start or label.sure for label in apart) else chosen
+    return (
+        None if any(label.start >= start or label.sure for label in _other_labels(options, reply, chosen)) else chosen
+    )
+
+
+def _other_labels(options: OptionSet, reply: Reply, chosen: Mention) -> list[Mention]:
+    """Return the labels of other options that stand, and are not part of an option's text."""
+    texts = reply.texts or ()
+    return [
+        label
+        for label in label_mentions(options, reply)
+        if label.stands and label.index != chosen.index and not _within_any(texts, label)
+    ]
+
+
+def _within_any(texts: Sequence[Mention], label: Mention) -> bool:
+    return any(text.start <= label.start < text.end for text in texts)
 
 
 def _beside_the_point(reply: Reply, chosen: Mention, start: int) -> bool:

@@ -80,10 +80,17 @@ def _announced(options: OptionSet, reply: Reply, cue: Cue) -> Extraction | None:
 
     Doubt is dearer to find than a value and most cues announce none, so the value is read first.
     """
-    if _discusses(reply.low, cue) or _inside_word(reply.low, cue):
+    if _discusses(reply.low, cue) or _inside_word(reply.low, cue) or _names_thing(options, reply.low, cue):
         return None
     verdict = announced_value(options, reply, cue)
     return None if verdict is None or _doubted(reply.low, cue) else verdict
+
+
+def _names_thing(options: OptionSet, low: str, cue: Cue) -> bool:
+    """Whether the cue is the noun of a thing that option texts name with a letter (`Solution A`)."""
+    if cue.word not in options.term_words or low[cue.end : cue.end + 1] not in {" ", "-"}:
+        return False
+    return low[cue.end + 1 : cue.end + 2] in options.by_mark and not low[cue.end + 2 : cue.end + 3].isalnum()
 
 
 def _enumerated(reply: Reply, verdict: Extraction) -> bool:

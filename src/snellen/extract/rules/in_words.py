@@ -41,7 +41,7 @@ _CONCLUSION = LazyPattern(
 _SO = re.compile(r",\s(?:so|hence|therefore|thus)\s")
 _REASON_FIRST = LazyPattern(rf"\A[\s*_]*(?:<conclusions.reason_first>){END}.{{3,240}},\s(?=\D)")
 """A sentence that tells its reason first: what it says stands after the comma."""
-_ALGEBRA = re.compile(r"[a-z)]\s?[-+*/^\\√]|[-+*/^\\√]\s?[a-z(]")
+_ALGEBRA = re.compile(r"[a-z)]\s?[-+*/^\\√·×⊕]|[-+*/^\\√·×⊕]\s?[a-z(]")
 _SPELT = re.compile(r"[^\W\d_]{3}")
 _LONG_WORD, _TELLING_WORD = 3, 7
 _ROMAN = {"ii": "2", "iii": "3", "iv": "4", "vi": "6", "vii": "7", "viii": "8", "ix": "9"}
@@ -60,8 +60,7 @@ def in_words(options: OptionSet, reply: Reply) -> Extraction | None:
         return _concluded_in_words(options, reply)
     if UNDECIDED.search(reply.low):
         return None
-    chosen = _by_case(options, reply) or _by_name(options, reply) or _by_letter(options, reply)
-    chosen = chosen or _by_words(options, reply) or _by_root(options, reply)
+    chosen = next(filter(None, (find(options, reply) for find in _FINDERS)), None)
     return options.pick(reply, chosen, "in_words") if chosen else _by_right_side(options, reply)
 
 
@@ -171,11 +170,10 @@ def _told_in(options: OptionSet, start: int, sentence: str) -> Mention | None:
     turns = _turns_in(sentence)
     wanted = _without_symbols([_content(text) for text in options.texts.plain])
     shared: set[str] = set(*wanted[:1]).intersection(*wanted[1:])
-    for find in (_in_order, _anyhow):
-        tellable = [i for i in _told_by_words(wanted, sorted if find is _anyhow else list) if turns <= set(wanted[i])]
+    for find, alike in ((_in_order, list[str]), (_anyhow, sorted)):
+        tellable = [index for index in _told_by_words(wanted, alike) if turns <= set(wanted[index])]
         for spared in (set[str](), shared):
-            ends = {index: _said(wanted[index], spared, said, find) for index in tellable}
-            fitting = [(index, end) for index, end in ends.items() if end > 0]
+            fitting = [(i, end) for i in tellable if (end := _said(wanted[i], spared, said, find)) > 0]
             if fitting:
                 return _mention_of(fitting, start)
     return _all_but_one([words if turns <= set(words) else [] for words in wanted], dict(said), start)
@@ -268,3 +266,7 @@ def _in_order(words: Sequence[str], said: Said) -> int:
         if end < 0:
             return -1
     return end
+
+
+_FINDERS = (_by_case, _by_name, _by_letter, _by_words, _by_root)
+"""Ways to tell an option that is not named whole, in turn."""

@@ -11,7 +11,15 @@ from ..extraction import AMBIGUOUS, Extraction
 from ..label_mentions import list_items
 from ..option_set import OptionSet, Reply
 from ..own_text import own_end
-from ..polarity import AFFIRMED_AFTER, AFFIRMED_BEFORE, DENIED_BEFORE, REFUTED, TENTATIVE_BEFORE, Mention
+from ..polarity import (
+    AFFIRMED_AFTER,
+    AFFIRMED_BEFORE,
+    DENIED_BEFORE,
+    REFUTED,
+    TENTATIVE_BEFORE,
+    Mention,
+    called_together,
+)
 from ..word_lists import LazyPattern
 
 _FARTHEST = 4000
@@ -106,7 +114,9 @@ def own_text_end(options: OptionSet, reply: Reply, match: re.Match[str], index: 
 
 def _joined(low: str, first: Mention, second: Mention) -> bool:
     """Whether two options are endorsed in one breath: then none is chosen."""
-    return first.end < second.start <= first.end + 32 and _JOINED.match(low, first.end, second.start) is not None
+    if not first.end < second.start <= first.end + 32:
+        return False
+    return _JOINED.match(low, first.end, second.start) is not None or called_together(low, first, second)
 
 
 def _stands_out(reply: Reply, mention: Mention) -> bool:

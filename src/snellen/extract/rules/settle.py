@@ -98,10 +98,15 @@ def meant_text(low: str, pool: list[Mention], apart: Sequence[Mention]) -> Menti
         return _stated_last(low, pool) if _only_things(apart) else None
     chosen = agreed(pool) or agreed(_to_the_point(low, pool))
     if chosen:
-        return None if only_named(low, chosen) else chosen
+        return chosen if _is_meant(low, chosen) else None
     if pool and all(led_aside(low, mention) for mention in pool):
         return None
     return next(filter(None, (find(low, pool) for find in _SETTLES)), None)
+
+
+def _is_meant(low: str, chosen: Mention) -> bool:
+    """Whether an option is neither one of several nor only gone through."""
+    return not chosen.joined and not only_named(low, chosen)
 
 
 def _to_the_point(low: str, pool: list[Mention]) -> list[Mention]:
@@ -257,6 +262,31 @@ def _stated_first(low: str, pool: list[Mention]) -> Mention | None:
     return None
 
 
+def _alone_first(low: str, pool: list[Mention]) -> Mention | None:
+    """Return the option that is the first sentence, if the next one names none and later ones head their clauses.
+
+    `Deposition. Frost forms from vapour. Sublimation is the reverse, condensation gives droplets.`
+    """
+    first = pool[0] if pool else None
+    if first is None or not _is_plain(first) or not _is_first_sentence(low, first):
+        return None
+    others = [mention for mention in pool if mention.index != first.index]
+    return first if others and not _taken_back(low) and _told_later(low, first, others) else None
+
+
+def _told_later(low: str, first: Mention, others: Sequence[Mention]) -> bool:
+    """Whether a sentence without options follows, and each other option then heads its clause and is not affirmed."""
+    following = _SENTENCE.search(low, first.end + 4)
+    if following is None or others[0].start < following.start():
+        return False
+    return all(not mention.affirmed and _heads_clause(low, mention, first.end) for mention in others)
+
+
+def _is_first_sentence(low: str, first: Mention) -> bool:
+    """Whether nothing stands before an option, and a full stop right after it."""
+    return not low[: first.start].strip(" *_\"'\n") and low[first.end :].lstrip("*_\"'")[:1] in _FULL_STOPS
+
+
 def _answers_first(low: str, first: Mention, others: list[Mention]) -> bool:
     """Whether the first sentence ends with an option or begins with it and a dash, and later ones head their clauses.
 
@@ -324,7 +354,17 @@ def _ticked(low: str, pool: list[Mention]) -> Mention | None:
 
 
 _SETTLES = (
-    *(_ticked, _told_apart, _most_likely, _last_alone, _stated_last, _emphasised, _concluded, _contrasted),
+    *(
+        _ticked,
+        _told_apart,
+        _alone_first,
+        _most_likely,
+        _last_alone,
+        _stated_last,
+        _emphasised,
+        _concluded,
+        _contrasted,
+    ),
     *(_identified, _stated_first, _superlative, _predicated),
 )
 """Ways to tell which of several option texts is meant, in turn."""

@@ -16,7 +16,9 @@ _END = 200
 """A value with which a reply ends stands in so many characters at its end."""
 _FARTHEST = 2000
 _COMMENT = 120
-_FOUND = LazyPattern(r"[=≈→⇒][\s*_$\\({]*(?:(?:about|approximately)\s)?[$€£¥]?\Z")
+_FOUND = LazyPattern(
+    r"(?:[=≈→⇒]|(?<!\w)(?:<conclusions.open_cue>)\s?:)[\s*_$\\({]*(?:(?:about|approximately)\s)?[$€£¥]?\Z"
+)
 _STOPS = LazyPattern(r"[.!\n。]\s")
 
 
@@ -39,9 +41,10 @@ def final_value(options: OptionSet, reply: Reply) -> Extraction | None:
 def _concluded(options: OptionSet, reply: Reply, result: Mention) -> bool:
     """Whether the last sentence is a conclusion that states this quantity alone (`So about 3600 W are needed`)."""
     low, start = reply.low, closing_start(reply.low)
-    if result.start < start or not CLOSING_WORDS.search(low, start, result.start):
+    closing_words = list(CLOSING_WORDS.finditer(low, start, result.start)) if result.start >= start else []
+    if not closing_words:
         return False
-    said = {fitting_option(one, options.texts.measures) for one in find_measures(reply.body[start:])}
+    said = {fitting_option(one, options.texts.measures) for one in find_measures(reply.body[closing_words[-1].end() :])}
     return said == {result.index} and not TAKES_BACK.search(low, start) and not NEGATION.search(low, start)
 
 

@@ -11,7 +11,7 @@ from ..label_mentions import label_mentions, text_mentions
 from ..measures import find_measures, fitting_option
 from ..option_set import OptionSet, Reply
 from ..option_text import NONE_SAID
-from ..polarity import DENIED_BEFORE, Mention, agreed, judge
+from ..polarity import DENIED_BEFORE, ONLY_IF, Mention, agreed, judge
 from ..word_lists import START, LazyPattern, word_set
 from .aside import is_aside, is_left_behind
 from .settle import OR_BEFORE, SUPERLATIVE, after_turn, led_aside, only_named, picked_by_text
@@ -23,6 +23,7 @@ _SHORTEST_PAIR = 10
 _EDGE = 320
 """A long reply declines at its edges; `cannot tell` in the midst of reasoning is no refusal."""
 _MYSELF = LazyPattern(rf"{START}(?:<refusals.myself>)\s(?:\w{{1,10}}\s){{0,2}}\Z|我[^，。,.]{{0,6}}\Z")
+_RIGHT_ONLY_IF = LazyPattern(rf"[)\]\"'”*_`]*\s{ONLY_IF}")
 _STILL = LazyPattern(rf"{START}(?:<refusals.still>)")
 _CALLED = LazyPattern(r"[(,→:*]\s?\**(?:option|choice)\s[(*]*\Z")
 _RIVAL = LazyPattern(
@@ -88,6 +89,15 @@ def affirmed(options: OptionSet, reply: Reply) -> Extraction | None:
     return options.pick(reply, chosen, "affirmed")
 
 
+def _outdone_by_text(options: OptionSet, reply: Reply, chosen: Mention) -> bool:
+    """Whether the reply affirms the text of another option at its end (`So the firm should pick Alternative B.`)."""
+    tail = len(reply.low) - _TAIL
+    if chosen.end >= tail:
+        return False
+    texts = [text for text in text_mentions(options, reply) if text.start >= tail]
+    return bool(texts) and texts[-1].sure and texts[-1].index != chosen.index
+
+
 def _several_after(options: OptionSet, reply: Reply, chosen: Mention) -> bool:
     """Whether several labels are affirmed together after it (`The correct statements are A and B.`)."""
     if len(reply.low) - chosen.end < _SHORTEST_PAIR:
@@ -122,7 +132,9 @@ def _affirmed(mentions: Sequence[Mention]) -> Mention | None:
 
 
 def _spoken_against(options: OptionSet, reply: Reply, chosen: Mention) -> bool:
-    """Whether, after a self-correction, another label stands."""
+    """Whether another label stands after a self-correction, or the text of another option is affirmed at the end."""
+    if _outdone_by_text(options, reply, chosen):
+        return True
     turn = CORRECTION.search(reply.low, chosen.end)
     later = label_mentions(options, reply, turn.end()) if turn else []
     return any(mention.alone and mention.index != chosen.index for mention in later)
@@ -152,8 +164,10 @@ def none_of_above(options: OptionSet, reply: Reply) -> Extraction | None:
 
 
 def _not_meant(low: str, match: re.Match[str]) -> bool:
-    """Whether it reads `none of the other …`, `not none of the above` or `… or none of the above`."""
+    """Whether it reads `none of the other …`, `… or none of the above`, or is right only under a condition."""
     start, end = match.span()
+    if _RIGHT_ONLY_IF.match(low, end):
+        return True
     if OR_BEFORE.search(low, max(0, start - 12), start):
         return True
     return low.startswith(" other", end) or DENIED_BEFORE.search(low, max(0, start - 24), start) is not None
@@ -171,10 +185,15 @@ def _falls_short(options: OptionSet, reply: Reply, chosen: Mention) -> bool:
     """Whether a label is only named, contradicted by a text, beside the point, or left behind by a cut reply."""
     if only_named(reply.low, chosen) or _tells_otherwise(options, reply, chosen.index):
         return True
+    if _outdone_by_text(options, reply, chosen):
+        return True
     return is_aside(reply.low, chosen) or is_left_behind(reply, chosen)
 
 
 def _tells_otherwise(options: OptionSet, reply: Reply, index: int) -> bool:
+    """Whether texts of other options stand, or the own one is called right only under a condition."""
+    if any(text.index == index and _RIGHT_ONLY_IF.match(reply.low, text.end) for text in text_mentions(options, reply)):
+        return True
     standing = {mention.index for mention in text_mentions(options, reply) if mention.stands}
     return bool(standing) and index not in standing
 
