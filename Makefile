@@ -50,7 +50,7 @@ exam: $(VENV)/demo.stamp ## the eye exam on the embedded reader: thresholds and 
 
 test: $(VENV)/test.stamp ## the whole test suite; leaves .coverage for `make check`
 	sh tests/system_packages.sh
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -rs -m "not slow" --cov --cov-report=
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -rfEs -m "not slow" --cov --cov-report=
 
 check: $(VENV)/test.stamp coverage ## lint, types and branch coverage of the last `make test`
 	$(BIN)/ruff check src tests benchmarks examples tools

@@ -160,6 +160,18 @@ def test_compression_that_takes_too_long_is_given_up(tmp_path: Path, monkeypatch
     assert list((tmp_path / "cache" / "squeezed").iterdir()) == []
 
 
+def test_a_process_that_dies_with_a_request_in_its_pipe_is_closed_without_a_word(tmp_path: Path) -> None:
+    decoder = VideoDecoder()
+    decoder.facts(str(write_video(tmp_path / "a.mp4", 3)))
+    process = decoder._process
+    assert process is not None and process.stdin is not None and process.stdout is not None
+    process.stdin.write(b"half a request")
+    process.kill()
+    process.wait()
+    decoder.close()
+    assert process.stdin.closed and process.stdout.closed
+
+
 def test_copies_not_read_for_long_go_first(tmp_path: Path) -> None:
     import os
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import importlib.util
 import json
 import os
@@ -65,8 +66,10 @@ class VideoDecoder:
             process.kill()
             process.wait()
             for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    pipe.close()
+                # What a request left in the pipe is written on closing; nobody reads it any more.
+                with contextlib.suppress(OSError):
+                    if pipe is not None:
+                        pipe.close()
 
     def _ask(self, request: dict[str, Any], within_s: float) -> bytes:
         path = request["path"]
