@@ -39,7 +39,7 @@ def item_verdicts(options: OptionSet, reply: Reply) -> Extraction | None:
             good.setdefault(index, (start, stop))
         elif verdict is False:
             bad.add(index)
-    if len(good) != 1 or not bad or good.keys() & bad or len(bad) < len(options.marks) // 2:
+    if len(good) != 1 or good.keys() & bad or len(bad) < max(1, len(options.marks) // 2):
         return None
     (index, place), *_ = good.items()
     return (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..cue_words import NEGATION, UNDECIDED
 from ..extraction import Extraction
 from ..label_mentions import label_mentions, text_mentions
+from ..notations import Written
 from ..option_set import OptionSet, Reply
 from ..polarity import Mention, agreed
 from ..word_lists import END, START, LazyPattern
@@ -23,15 +24,21 @@ def notated(options: OptionSet, reply: Reply) -> Extraction | None:
     if written is None or reply.cut:
         return None
     start = closing_start(reply.low)
-    sentence = reply.low[start:]
+    chosen = _said_last(written, reply.low, start)
+    if chosen is None or not _stated(reply.low, start, chosen) or _contradicted(options, reply, chosen, start):
+        return None
+    return options.pick(reply, chosen, "notated")
+
+
+def _said_last(written: Written, low: str, start: int) -> Mention | None:
+    """Return the only option that the last sentence writes, if it neither denies nor takes anything back."""
+    sentence = low[start:]
     if len(sentence) > _LONGEST or TAKES_BACK.search(sentence) or NEGATION.search(sentence):
         return None
     places = {key: index for index, key in enumerate(written.keys)}
     said = [(places.get(key, -1), at, end) for key, at, end in written.notation.in_reply(sentence)]
     chosen = agreed([Mention(index, start + at, start + end) for index, at, end in said])
-    if chosen is None or chosen.index < 0 or not _stated(reply.low, start, chosen):
-        return None
-    return None if _contradicted(options, reply, chosen, start) else options.pick(reply, chosen, "notated")
+    return chosen if chosen is not None and chosen.index >= 0 else None
 
 
 def _stated(low: str, start: int, chosen: Mention) -> bool:

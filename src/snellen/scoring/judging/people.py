@@ -94,16 +94,12 @@ def people_account(settled: SettledLabels, judge: Judge) -> dict[str, Any]:
     if len(settled.people) < 2:
         return account
     graded = judge.verdict in (NUMBER, PAIR)
-    pairs = {} if graded else agreement.kappas()
     return account | {
         "shared": agreement.items,
         "people_same": agreement.observed,
         "people_apart": settled.apart,
         "alpha": None if graded else agreement.alpha(),
-        "kappas": [
-            {"people": [one or UNNAMED, other or UNNAMED], "kappa": kappa, "n": shared}
-            for (one, other), (kappa, shared) in pairs.items()
-        ],
+        "kappas": [] if graded else _kappa_rows(agreement),
         "by_majority": settled.majority,
         "by_mean": settled.averaged,
         "disputed": [
@@ -111,6 +107,14 @@ def people_account(settled: SettledLabels, judge: Judge) -> dict[str, Any]:
             for key, given in settled.disputed.items()
         ],
     }
+
+
+def _kappa_rows(agreement: Agreement) -> list[dict[str, Any]]:
+    """Return Cohen's kappa of every two people."""
+    return [
+        {"people": [one or UNNAMED, other or UNNAMED], "kappa": kappa, "n": shared}
+        for (one, other), (kappa, shared) in agreement.kappas().items()
+    ]
 
 
 def people_notes(labels: Mapping[str, Any], judge: Judge, figure: str) -> list[str]:
