@@ -183,3 +183,12 @@ def test_the_command_keeps_people_apart(run: Path, tmp_path: Path, capsys: pytes
         assert run_command(["judge", "label", run, "--judge", "mine", "--labels", file, "--by", by]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "not used: 1 reply on which people disagree" in out and "anna RIGHT, ben WRONG" in out
+
+
+def test_one_person_written_in_two_ways_has_one_vote(run: Path) -> None:
+    for by, value in (("Anna", 1.0), (" anna", 0.0), ("ＡＮＮＡ", 1.0), ("ben", 0.0)):
+        add_label(run, WORDS, key(1), value, by)
+    kept = people_labels(run, WORDS)
+    assert kept == {"anna": {key(1): 1.0}, "ben": {key(1): 0.0}}, "the last of each counts"
+    settled = settle_people(kept, WORDS)
+    assert settled.people == {"anna": 1, "ben": 1} and list(settled.disputed) == [key(1)], "nobody outvotes ben"

@@ -16,7 +16,7 @@ from ...core.types import TrialKey
 from ...store.reader import RunReader
 from .judge_card import Judge
 from .labels import Labels, draw_order, judged_keys, label_lines, labels_file, read_label
-from .people import LabelsByPerson
+from .people import LabelsByPerson, check_person
 from .stored_votes import FOLDER_PREFIX, judge_folder, judge_folders, stored_judge, stored_verdicts
 
 
@@ -74,7 +74,7 @@ _decode = msgspec.json.Decoder(_Line).decode
 
 def kept_labels(run: Path, judge: Judge, by: str = "") -> dict[TrialKey, float]:
     """Return the labels of one person kept beside a run, in the order in which they were given."""
-    return people_labels(run, judge).get(by, {})
+    return people_labels(run, judge).get(check_person(by), {})
 
 
 def people_labels(run: Path, judge: Judge) -> dict[str, dict[TrialKey, float]]:
@@ -95,7 +95,7 @@ def people_labels(run: Path, judge: Judge) -> dict[str, dict[TrialKey, float]]:
             raise DataError(f"{where} is not a label ({error}): mend or remove the line") from None
         value = read_label(line.label, judge, where)
         key = TrialKey(line.task, line.sample, line.variant, line.repeat)
-        own = found.setdefault(line.by, {})
+        own = found.setdefault(check_person(line.by), {})
         own.pop(key, None)
         if value is not None:
             own[key] = value

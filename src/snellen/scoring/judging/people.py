@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -44,11 +45,14 @@ class SettledLabels(Struct, frozen=True):
 
 
 def check_person(name: str) -> str:
-    """Return the name that a person's labels are kept under; a name that no line could show is refused."""
-    bare = name.strip()
+    """Return the name that a person's labels are kept under; a name that no line could show is refused.
+
+    `Anna` and `anna ` are one person: as two she would agree with herself, and outvote somebody else.
+    """
+    bare = unicodedata.normalize("NFKC", name).casefold().strip()
     if len(bare) > LONGEST_NAME or not bare.isprintable():
         raise UsageError(f"{bare[:LONGEST_NAME]!r} is no name: at most {LONGEST_NAME} printable characters")
-    return bare
+    return " ".join(bare.split())
 
 
 def settle_people(people: LabelsByPerson, judge: Judge) -> SettledLabels:
