@@ -103,9 +103,8 @@ class ChoreFleet:
                 under_way.append((asked, len(item)))
                 size += len(item)
                 while size > BYTES_UNDER_WAY or len(under_way) > self._ahead * len(fleet.replicas):
-                    first, its_size = under_way.popleft()
-                    size -= its_size
-                    yield first.result()
+                    size -= under_way[0][1]
+                    yield under_way.popleft()[0].result()  # nothing here holds it while it is taken
             while under_way:
                 yield under_way.popleft()[0].result()
         finally:

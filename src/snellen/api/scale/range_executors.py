@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 TERMS = LeaseTerms(lease=1, held=1, most_ends=2)
 """A range alone, so that it is known which one ended a process; one that ends two would end all of them."""
-AHEAD = 3
+AHEAD = 2
 """Ranges a process that may be done or under way before their turn; each is some megabytes."""
 KEPT = "nothing was changed, every reply is stored; fewer --replicas, or --executor local"
 PATIENCE_S = 120.0
