@@ -13,10 +13,15 @@ import pytest
 
 import snellen
 from command_line import run_command
-from made_runs import make_run, make_task
+from made_runs import COLOURS, SHAPES, make_header, make_run, make_task, run_apart
 from ray_nodes import Nodes, ray_nodes
 from snellen.core.errors import EnvironmentProblem
+from snellen.core.tasks import Task
+from snellen.core.types import Form, Prediction, Request, Sample, TrialKey, Turn
+from snellen.scoring.scorers import caption_scores
+from snellen.store import reader
 from snellen.store.reader import RANGE_TRIALS
+from snellen.store.writer import RunWriter
 
 KILLER = """
 import os
@@ -159,3 +164,38 @@ def test_a_killed_worker_of_a_cluster_costs_no_number(nodes: Nodes, run: Path, t
     assert files(copy, "-deadly") == alone
     assert len(said) == 1
     assert "lost at range 1 of 2 of task 'shapes'" in said[0]
+
+
+CAPTIONS = (
+    "a small {colour} {shape} on a page",
+    "the {shape} is {colour} and stands in the middle of the picture",
+    "there are grey lines behind a {colour} {shape}",
+)
+
+
+async def write_captions(folder: Path, count: int) -> None:
+    task = Task("captions", {"loader": "table"}, Form.OPEN, scorers=("caption",), aggregates=("caption",))
+    writer = RunWriter(folder, make_header(task, "openai/small", count))
+    try:
+        for number in range(count):
+            words = {"colour": COLOURS[number % 4], "shape": SHAPES[number // 4 % 4]}
+            texts = tuple(text.format(**words) for text in CAPTIONS)
+            sample = Sample(f"picture-{number}", "captions", Form.OPEN, "Describe it.", answers=texts[:2])
+            key = TrialKey("captions", sample.id)
+            reply = Prediction(key, text=f"{texts[2 - number % 3]} {number % 7}", finish="stop")
+            await writer.put(number, sample, Request(key, (Turn("user", "Describe it."),)), reply, "0" * 16)
+    finally:
+        writer.close()
+
+
+def test_captions_have_the_same_corpus_metrics_whoever_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(caption_scores, "missing_reason", lambda: "not asked here")
+    monkeypatch.setattr(reader, "RANGE_TRIALS", 30)
+    run_apart(write_captions(tmp_path / "run", 200))
+    assert run_command(["score", tmp_path / "run"]) == 0
+    alone, stored = files(tmp_path / "run"), scores(tmp_path / "run")
+    metrics = json.loads(alone["results.json"])["tasks"]["captions"]["metrics"]
+    assert 0.0 < metrics["cider"]["value"] < 10.0, "document frequencies are those of all references"
+    assert run_command(["score", tmp_path / "run", "--executor", "processes", "--replicas", "2"]) == 0
+    assert files(tmp_path / "run") == alone
+    assert scores(tmp_path / "run") == stored

@@ -57,13 +57,24 @@ def test_a_replica_that_hangs_is_told_and_its_trials_are_answered_by_others(node
 
 LACKS = """
 import os
+import pathlib
+import time
+
+MET = pathlib.Path(__file__).with_name("met")
+
+def answer(prompt):
+    while not MET.exists():
+        time.sleep(0.05)
+    time.sleep(0.05)
+    return "A"
 
 def get_once(config):
     if "NODE_LACKS" in os.environ:
+        MET.touch()
         raise RuntimeError("no checkpoint at /models/x")
-    return lambda prompt: "A"
+    return answer
 """
-"""A model that one node cannot make."""
+"""A model that one node cannot make; nobody answers before that node has tried."""
 
 
 def test_a_node_without_the_model_is_said_and_the_others_answer(nodes: Nodes, tmp_path: Path) -> None:

@@ -15,12 +15,12 @@ from typing import Any
 import msgspec
 
 from .. import __version__
-from ..core.errors import EnvironmentProblem, FailureKind, ModelError, SnellenError, UsageError
+from ..core.errors import EnvironmentProblem, SnellenError, UsageError
 from ..core.ids import content_hash
 from ..core.protocols import Capability, EncodedImages, Model
 from ..core.types import Prediction, Request
 from .lease_format import Hello, read_outcomes, read_prediction
-from .leases import GIVE_UP_AFTER, LeaseBook, Waiting, home_of
+from .leases import GIVE_UP_AFTER, LeaseBook, LostTooOften, Waiting, home_of
 from .links import Link, ReplicaLost
 from .packing import FileShelf
 from .replica_state import PATIENCE_S, Patience, Replica
@@ -36,7 +36,11 @@ UNBOUNDED = 1_000_000
 
 
 class Fleet:
-    """Answers by replicas; `make_link` makes the line to the n-th of them, anew after each loss."""
+    """Answers by replicas; `make_link` makes the line to the n-th of them, anew after each loss.
+
+    A replica is given `lease` requests at once and holds `held` of them at most; one that ended `most_ends` replicas
+    fails. `tell` hears of losses and silences as they happen, in sentences.
+    """
 
     def __init__(
         self,
@@ -45,6 +49,9 @@ class Fleet:
         make_link: Callable[[int], Link],
         *,
         lease: int = LEASE,
+        held: int | None = None,
+        most_ends: int = GIVE_UP_AFTER,
+        tell: Callable[[str], object] = lambda _: None,
         patience_s: float = PATIENCE_S,
         ships_files: bool = False,
         let_go: Callable[[], None] | None = None,
@@ -61,7 +68,9 @@ class Fleet:
         self.adjusted: dict[str, None] = {}
         self._make_link = make_link
         self._let_go, self._lost = let_go, lost
-        self._lease = lease
+        self._lease, self._held = lease, held or 2 * lease
+        self._most_ends, self._tell = most_ends, tell
+        self._unit: str = getattr(model, "unit", "trials")
         self._is_served = model.identity().get("base_url") is not None
         self._files = FileShelf() if ships_files and not self._is_served else None
         self._book = LeaseBook()
@@ -82,7 +91,7 @@ class Fleet:
     @property
     def holds(self) -> int | None:
         """Return how many requests the replicas hold at most together; None for clients of a server: it decides."""
-        return None if self._is_served else 2 * self._lease * len(self.replicas)
+        return None if self._is_served else self._held * len(self.replicas)
 
     def identity(self) -> Mapping[str, Any]:
         """Return the model's: how many answer changes no reply."""
@@ -140,6 +149,11 @@ class Fleet:
         answered = {str(one.number): one.answered for one in self.replicas}
         return {"replicas": answered, "lost": sum(one.lost for one in self.replicas), "asked_again": self.asked_again}
 
+    def note(self, words: str) -> None:
+        """Keep what happened to a replica, and tell it."""
+        self.notes.append(words)
+        self._tell(words)
+
     async def _watch(self, lost: Callable[[], Awaitable[str]]) -> None:
         """End everything when what all replicas run on is lost."""
         self._end(EnvironmentProblem(await lost()))
@@ -152,7 +166,7 @@ class Fleet:
             for found in self._silences.look(time.monotonic()):
                 if not found.ends:
                     self._ask_again(found.replica, found.taken, found.words)
-                    self.notes.append(found.words)
+                    self.note(found.words)
                 elif found.replica.ended is not None and not found.replica.ended.done():
                     found.replica.ended.set_exception(ReplicaLost(found.words))
                 self._note_change()
@@ -165,7 +179,7 @@ class Fleet:
             try:
                 self._check_hello(replica, await link.open())
                 replica.link = link
-                self._book.join(replica.number, UNBOUNDED if self._is_served else 2 * self._lease)
+                self._book.join(replica.number, UNBOUNDED if self._is_served else self._held)
                 self._note_change()
                 while True:
                     self._settle(replica, await _hear(link, replica.ended))
@@ -203,7 +217,7 @@ class Fleet:
             raise ReplicaLost(f"what it answers cannot be read: {error}") from None
         now = time.monotonic()
         if told := self._silences.hear(replica, now):
-            self.notes.append(told)
+            self.note(told)
         for outcome in outcomes:
             settled = self._book.settle(replica.number, outcome.number)
             if settled is None:
@@ -225,8 +239,11 @@ class Fleet:
     def _lose(self, replica: Replica, why: str) -> None:
         """Give what a lost replica held to the others; a request that was lost too often fails alone."""
         replica.link = None
-        held = self._ask_again(replica, self._book.give_back(replica.number), why)
-        self.notes.append(f"{replica} lost: {why}; {held} trials asked again")
+        held = self._book.give_back(replica.number)
+        for waiting in held:
+            waiting.ended += 1
+        where = f" at {held[0].request.key.sample}" if len(held) == 1 else ""
+        self.note(f"{replica} lost{where}: {why}; {self._ask_again(replica, held, why)} {self._unit} asked again")
         if all(one.strikes >= STRIKES or one.given_up for one in self.replicas):
             self._give_up(replica, f"lost {replica.strikes} times without an answer, the last time: {why}")
         self._note_change()
@@ -236,9 +253,8 @@ class Fleet:
         live = [waiting for waiting in held if not waiting.answer.done()]
         for waiting in live:
             waiting.lost_by = (*waiting.lost_by, replica.number)
-            if waiting.lost >= GIVE_UP_AFTER:
-                message = f"{waiting.lost} replicas were lost while they answered it, the last one: {why}"
-                waiting.answer.set_exception(ModelError(FailureKind.SERVER, message))
+            if waiting.lost >= GIVE_UP_AFTER or waiting.ended >= self._most_ends:
+                waiting.answer.set_exception(LostTooOften(waiting.lost, waiting.ended, why))
             else:
                 self.asked_again += 1
                 self._book.put(waiting)
@@ -246,7 +262,7 @@ class Fleet:
 
     def _give_up(self, replica: Replica, why: str, kind: Callable[[str], SnellenError] = EnvironmentProblem) -> None:
         replica.given_up = why
-        self.notes.append(f"{replica} given up: {why}")
+        self.note(f"{replica} given up: {why}")
         if all(one.strikes >= STRIKES or one.given_up for one in self.replicas):
             for one in self.replicas:
                 one.given_up = one.given_up or why

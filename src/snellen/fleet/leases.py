@@ -10,6 +10,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ..core.errors import FailureKind, ModelError
 from ..core.protocols import EncodedImages
 from ..core.types import Prediction, Request
 
@@ -19,6 +20,15 @@ GIVE_UP_AFTER = 5
 """Lost so often, the last times alone, it is the request that kills: it fails, typed, and the run goes on."""
 REMEMBERED_HOMES = 50_000
 """Documents and dialogues whose replica is remembered; the oldest is forgotten first, which costs a cache's hit."""
+
+
+class LostTooOften(ModelError):
+    """So many replicas were lost with one request that it fails; `ended` of them ended, the others fell silent."""
+
+    def __init__(self, lost: int, ended: int, why: str) -> None:
+        message = f"{lost} replicas were lost while they answered it, the last one: {why}"
+        super().__init__(FailureKind.SERVER, message)
+        self.lost, self.ended, self.why = lost, ended, why
 
 
 @dataclass(slots=True, eq=False)
@@ -34,6 +44,8 @@ class Waiting:
     """The files of its images, where replicas cannot read them by name."""
     lost_by: tuple[int, ...] = ()
     """The replicas that were lost while they held it, in order."""
+    ended: int = 0
+    """How many of them ended; the others live, and answer nothing."""
 
     @property
     def lost(self) -> int:

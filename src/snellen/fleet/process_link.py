@@ -27,10 +27,13 @@ SHOWN = 200
 class ProcessLink:
     """Starts one process, talks to it by pipes, and says why it ended."""
 
-    def __init__(self, number: int, recipe: Recipe, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, number: int, recipe: Recipe, environment: Mapping[str, str] | None = None, advice: str = ADVICE
+    ) -> None:
         self._number = number
         self._recipe = recipe
         self._environment = dict(environment or {})
+        self._advice = advice
         self._process: asyncio.subprocess.Process | None = None
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the link
 
@@ -95,7 +98,7 @@ class ProcessLink:
             self._process.stdin.write(content)
 
     async def _last_words(self, process: asyncio.subprocess.Process) -> str:
-        return last_words(await process.wait(), self._said, ADVICE)
+        return last_words(await process.wait(), self._said, self._advice)
 
 
 def last_words(code: int, said: IO[bytes], advice: str) -> str:

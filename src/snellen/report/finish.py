@@ -9,9 +9,10 @@ from typing import Any
 from ..core.registry import Registry
 from ..scoring.gathered import GatheredTask
 from ..scoring.judging.stored_votes import judge_folders
+from ..scoring.range_chore import Executor
 from ..scoring.ranges import ScoredRange
 from ..scoring.readings import Reading, check_reading, file_of, own_reading
-from ..scoring.run import Executor, score_run
+from ..scoring.run import score_run
 from ..store.reader import RunReader
 from .files import atomic_file, recorded_batch, write_records, write_results
 from .pages.report_page import write_report

@@ -7,17 +7,18 @@ from contextlib import closing
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ..core.registry import Registry
 from ..core.tasks import Task
 from ..core.types import Sample, Score
 from ..model.providers.prices import Bill
-from ..store.reader import Rows, RunReader, score_of_row, write_score_rows
+from ..store.reader import RunReader, score_of_row, write_score_rows
 from .gathered import GatheredTask
 from .judging.accounts import add_judges
 from .judging.stored_votes import stored_verdicts
 from .peers.other_protocol import read_in
+from .range_chore import Executor, score_elsewhere
 from .ranges import BATCH, RangeErrand, RangeScorer, ScoredRange, pack_scores, read_rows_of_scores
 from .readings import OWN, Reading
 from .results import chance_of, results_of, summarize_task
@@ -26,14 +27,6 @@ from .table import ScoredTask
 
 Watch = Callable[[GatheredTask, ScoredRange], None]
 """Sees parts of a task pass, without the verdicts of judges, in the order of the plan."""
-
-
-class Executor(Protocol):
-    """Who scores the ranges of a run."""
-
-    def score_all(self, errand: RangeErrand, ranges: Sequence[Rows]) -> Iterator[ScoredRange]:
-        """Yield the parts of all ranges, in their order."""
-        ...
 
 
 def score_run(
@@ -67,8 +60,8 @@ def score_run(
             errand = RangeErrand(str(folder), task, options, scorers, prices, for_pages, recorder)
             left = reader.count_trials(task.name)
             ranges = reader.sample_ranges(task.name, len(task.variants) * task.repeats)
-            parts = _counted(reader, task.name, left, (executor or here).score_all(errand, ranges))
-            passing = gather(reader, parts, gathered, watch)
+            scored = score_elsewhere(executor, errand, ranges) if executor else here.score_all(errand, ranges)
+            passing = gather(reader, _counted(reader, task.name, left, scored), gathered, watch)
             scores = _stored(folder, reader, task.name, passing) if keep else _kept(passing)
             pairs = _scored_task(reader, gathered, scores)
             result = summarize_task(pairs, registry, options, header)

@@ -1,9 +1,9 @@
-"""Ranges of a run: however it is cut, the parts add up to the run; who scores them does not matter, nor who dies."""
+"""Ranges of a run: however it is cut, the parts add up to the run; who scores them does not matter."""
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,13 @@ from made_runs import make_run, make_task
 from snellen.core.builtins import default_registry
 from snellen.core.errors import EnvironmentProblem, UsageError
 from snellen.core.types import Score, TrialKey
-from snellen.fleet.links import ReplicaLost
+from snellen.data.chores import Chore, do_here
 from snellen.model.providers.prices import Bill, Prices
 from snellen.report.finish import finish_run
+from snellen.scoring.range_chore import Name, ScoringWork, pack_item, score_elsewhere, scoring_chore
 from snellen.scoring.ranges import RangeErrand, RangeScorer, ScoredRange, pack_scores, read_rows_of_scores
-from snellen.scoring.spread.range_pool import RangePool
-from snellen.scoring.spread.range_process import RangeAnswerer, RangeProcess, read_scored_range
 from snellen.store import reader as reader_module
-from snellen.store.reader import Rows, RunReader, row_of_score, score_of_row
+from snellen.store.reader import RunReader, row_of_score, score_of_row
 
 REGISTRY = ("snellen.core.builtins:default_registry", None)
 FILES = ("results.json", "records.jsonl", "report.html")
@@ -39,19 +38,18 @@ def errand_of(folder: Path) -> RangeErrand:
     return RangeErrand(str(folder), task, {}, tuple(task.scorers))
 
 
-class Workers:
-    """Workers in this process that can be lost."""
+class Near:
+    """Does the chores of a scoring in this process, and notes what they are called."""
 
-    def __init__(self, deaths: Sequence[int] = ()) -> None:
-        self.deaths, self.calls, self.answerer = set(deaths), 0, RangeAnswerer()
+    registry = REGISTRY
 
-    def run(self, errand: bytes, rows: Rows) -> bytes:
-        self.calls += 1
-        if self.calls in self.deaths:
-            raise ReplicaLost("killed by SIGKILL")
-        return self.answerer.answer(errand, rows)
+    def __init__(self, folder: Path, skipped: int = 0) -> None:
+        self.folder, self.skipped, self.names = folder, skipped, list[str]()
 
-    def close(self) -> None: ...
+    def work_through(self, chore: Chore, items: Iterable[bytes], name: Name) -> Iterator[bytes]:
+        packed = [pack_item(chore, item) for item in items][self.skipped :]
+        self.names += [name(number) for number in range(len(packed))]
+        return do_here(scoring_chore(self.folder), packed)
 
 
 def test_ranges_hold_every_trial_once_in_the_order_of_the_plan(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,25 +69,10 @@ def test_files_are_the_same_however_a_run_is_cut(folder: Path, size: int, monkey
     finish_run(folder, default_registry())
     before = [(folder / name).read_bytes() for name in FILES]
     monkeypatch.setattr(reader_module, "RANGE_TRIALS", size)
-    workers = [Workers(deaths=[2, 5]), Workers()]
-    said: list[str] = []
-    finish_run(folder, default_registry(), executor=RangePool(workers, REGISTRY, said.append))
+    finish_run(folder, default_registry(), executor=(near := Near(folder)))
     assert [(folder / name).read_bytes() for name in FILES] == before
-    assert len(said) == len(workers[0].deaths & set(range(workers[0].calls + 1)))
-    assert all("is done again" in line for line in said)
-
-
-def test_a_range_that_kills_twice_is_told_and_nothing_changes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    finish_run(folder, default_registry())
-    before = [(folder / name).read_bytes() for name in FILES]
-    monkeypatch.setattr(reader_module, "RANGE_TRIALS", 40)
-    pool = RangePool([Workers(deaths=[3, 4])], REGISTRY)
-    told = r"range 3 of 4 of task 'shapes' ended its process twice: killed by SIGKILL; nothing was changed"
-    with pytest.raises(EnvironmentProblem, match=told):
-        finish_run(folder, default_registry(), executor=pool)
-    assert [(folder / name).read_bytes() for name in FILES] == before
-    assert len(list(RunReader(folder).scores("shapes"))) > 100
-    assert not [path.name for path in folder.iterdir() if path.name.startswith(".")]
+    count = {1: 40, 12: 14, 4_000: 1}[size]
+    assert near.names == [f"range {number} of {count} of task 'shapes'" for number in range(1, count + 1)]
 
 
 def test_a_lack_of_memory_and_a_scorers_fault_are_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,41 +80,38 @@ def test_a_lack_of_memory_and_a_scorers_fault_are_one_line(folder: Path, monkeyp
         raise MemoryError
 
     monkeypatch.setattr(RangeScorer, "score", full)
-    pool = RangePool([Workers()], REGISTRY)
     with pytest.raises(EnvironmentProblem, match="out of memory while scoring: fewer --replicas"):
-        finish_run(folder, default_registry(), executor=pool)
+        finish_run(folder, default_registry(), executor=Near(folder))
 
     def breaks(*_: Any) -> ScoredRange:
         raise FileNotFoundError(2, "No such file", "words.txt")
 
     monkeypatch.setattr(RangeScorer, "score", breaks)
     with pytest.raises(UsageError, match=r"a range cannot be scored: FileNotFoundError: .*words\.txt"):
-        finish_run(folder, default_registry(), executor=pool)
+        finish_run(folder, default_registry(), executor=Near(folder))
 
 
 def test_trials_that_no_range_brought_are_missed(folder: Path) -> None:
-    class Lazy:
-        def score_all(self, errand: RangeErrand, ranges: Sequence[Rows]) -> Iterator[ScoredRange]:
-            return RangeScorer(default_registry()).score_all(errand, ranges[1:])
-
     with pytest.raises(EnvironmentProblem, match="160 trials of task 'shapes' without their samples"):
-        finish_run(folder, default_registry(), executor=Lazy())
+        finish_run(folder, default_registry(), executor=Near(folder, skipped=1))
 
 
-def test_a_process_answers_is_lost_and_starts_again(folder: Path) -> None:
-    line, errand = RangeProcess(), errand_of(folder)
+def test_a_part_comes_back_as_it_was_made(folder: Path) -> None:
+    errand = errand_of(folder)
     with RunReader(folder) as reader:
-        rows = reader.sample_ranges("shapes")[0]
-    found = read_scored_range(line.run(errand.dumped(), rows))
-    here = RangeScorer(default_registry()).score(errand, rows)
-    assert (found.trials, found.scores) == (160, here.scores)
+        ranges = reader.sample_ranges("shapes")
+    (found,) = score_elsewhere(Near(folder), errand, ranges)
+    here = RangeScorer(default_registry()).score(errand, ranges[0])
+    assert (found.trials, found.scores, found.records) == (160, here.scores, here.records)
     np.testing.assert_equal(found.gathered.columns, here.gathered.columns)
-    assert line._process is not None
-    line._process.kill()
-    with pytest.raises(ReplicaLost, match=r"killed by SIGKILL .*fewer --replicas"):
-        line.run(errand.dumped(), rows)
-    assert read_scored_range(line.run(errand.dumped(), rows)).trials == 160
-    line.close()
+
+
+def test_who_sees_another_run_has_other_facts(folder: Path, tmp_path: Path) -> None:
+    other = make_run(tmp_path / "run", model="openai/other", count=2, score=False)
+    facts = [ScoringWork(str(each).encode()).facts for each in (folder, folder, other)]
+    assert facts[0] == facts[1] != facts[2]
+    with pytest.raises(EnvironmentProblem, match=r"run\.db is missing"):
+        ScoringWork(str(tmp_path / "nothing").encode())
 
 
 def test_scores_travel_as_they_are_stored() -> None:
@@ -163,52 +143,3 @@ def test_bills_add_up(folder: Path) -> None:
             parts.include(part)
     assert vars(parts) == vars(whole)
     assert whole.replies > 0
-
-
-class SilentRay:
-    """As much of Ray as says what a node sees."""
-
-    class exceptions:  # noqa: N801 - Ray's own name
-        RayError = RuntimeError
-
-    def __init__(self, found: Any) -> None:
-        self.found = found
-
-    def remote(self, *_: Any, **__: Any) -> Any:
-        return self
-
-    options = remote
-
-    def get(self, _: Any, timeout: float | None = None) -> Any:
-        if isinstance(self.found, RuntimeError):
-            raise self.found
-        return self.found
-
-
-@pytest.mark.parametrize(
-    ("found", "told"),
-    [
-        ("no run at /x: run.db is missing", "run.db is missing"),
-        (("other", 1), "another run.db lies there"),
-        (RuntimeError("No module named 'snellen'"), "snellen is not installed there"),
-    ],
-)
-def test_a_node_that_does_not_see_the_run_is_named(folder: Path, found: Any, told: str) -> None:
-    pytest.importorskip("ray")
-    from snellen.fleet.ray_cluster import RayNode
-    from snellen.scoring.spread.range_ray import RayRanges, check_nodes_see, describe_run_here
-
-    class Cluster:
-        ray = SilentRay(found)
-
-        def nodes(self) -> list[RayNode]:
-            return [RayNode("ab" * 28, "10.0.0.7", 2.0, 0.0, 1e8)]
-
-    cluster: Any = Cluster()
-    with pytest.raises(UsageError, match=f"node 10.0.0.7 does not see .*{told}.*--executor processes"):
-        check_nodes_see(cluster, str(folder))
-    cluster.ray.found = describe_run_here(str(folder))
-    check_nodes_see(cluster, str(folder))
-    cluster.ray.found = RuntimeError("The node died")
-    with pytest.raises(ReplicaLost, match="The node died"):
-        RayRanges(cluster).run(b"", np.empty(0, np.int64))

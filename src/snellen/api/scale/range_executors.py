@@ -1,17 +1,50 @@
-"""Who scores the ranges of a run: this process, processes of this machine, or the nodes of a Ray cluster."""
+"""Who scores a run: this process, or processes and nodes of a Ray cluster to which its ranges are leased."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ...core.errors import UsageError
-from ...scoring.run import Executor
-from ...scoring.spread.range_pool import RangePool
-from ...scoring.spread.range_process import RangeProcess
+from ...core.errors import EnvironmentProblem, SnellenError, UsageError
+from ...data.chores import Chore
+from ...fleet.chore_model import ChoreFleet, ItemLost
+from ...fleet.driver import Fleet
+from ...scoring.range_chore import Executor, Name, pack_item, scoring_chore
+from ...store.reader import RunReader
+from .chore_workers import LeaseTerms, Workers, open_workers
 from .replicas import EXECUTORS
+
+if TYPE_CHECKING:
+    from ...fleet.ray_cluster import RayCluster
+
+TERMS = LeaseTerms(lease=1, held=1, most_ends=2)
+"""A range alone, so that it is known which one ended a process; one that ends two would end all of them."""
+AHEAD = 2
+"""Ranges a process that may be done or under way before their turn; each is some megabytes."""
+KEPT = "nothing was changed, every reply is stored; fewer --replicas, or --executor local"
+PATIENCE_S = 120.0
+
+
+class LeasedScoring:
+    """Has the chores of a scoring done by a fleet, which stays from task to task."""
+
+    def __init__(self, open_fleet: Callable[[], Fleet], registry: tuple[str, Any]) -> None:
+        self.registry = registry
+        self._fleet = ChoreFleet(open_fleet, AHEAD)
+
+    def work_through(self, chore: Chore, items: Iterable[bytes], name: Name) -> Iterator[bytes]:
+        """Yield the results of a chore's items, in their order."""
+        try:
+            yield from self._fleet.results_of((pack_item(chore, item) for item in items), name)
+        except ItemLost as loss:
+            raise EnvironmentProblem(f"{loss}; {KEPT}") from None
+
+    def close(self) -> None:
+        """End the processes."""
+        self._fleet.close()
 
 
 @contextmanager
@@ -29,18 +62,12 @@ def range_executor(
     if executor == "local":
         yield None
         return
-    count = replicas or 1
-    if executor == "processes":
-        with closing(RangePool([RangeProcess() for _ in range(count)], registry, say)) as pool:
-            yield pool
-        return
-    from ...fleet.ray_cluster import RayCluster
-    from ...scoring.spread.range_ray import RayRanges, check_nodes_see
-
-    with closing(RayCluster(ray_address)) as cluster:
-        check_nodes_see(cluster, str(folder.resolve()))
-        with closing(RangePool([RayRanges(cluster) for _ in range(count)], registry, say)) as pool:
-            yield pool
+    workers, look = Workers(executor, replicas, ray_address), partial(check_nodes_see, folder=str(folder.resolve()))
+    leased = LeasedScoring(lambda: open_workers(workers, scoring_chore(folder), say, TERMS, look), registry)
+    try:
+        yield leased
+    finally:
+        leased.close()
 
 
 def _check(executor: str, replicas: int | None, ray_address: str | None) -> None:
@@ -51,3 +78,35 @@ def _check(executor: str, replicas: int | None, ray_address: str | None) -> None
         raise UsageError("--replicas is for --executor processes or ray: without one this process scores alone")
     if executor != "ray" and ray_address:
         raise UsageError("--ray-address is for --executor ray")
+
+
+def describe_run_here(folder: str) -> tuple[str, int] | str:
+    """Return which run lies at a path of this machine and how large it is, or why there is none."""
+    try:
+        with RunReader(folder) as reader:
+            return reader.header().id, (Path(folder) / "run.db").stat().st_size
+    except SnellenError as error:
+        return str(error)
+
+
+def check_nodes_see(cluster: RayCluster, folder: str) -> None:
+    """Refuse a folder that is not the same run on every node."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
+
+    from ...fleet.ray_cluster import one_line
+    from ...fleet.ray_survey import explain_failure
+
+    here, look = describe_run_here(folder), cluster.ray.remote(describe_run_here)
+    asked = [
+        (node, look.options(num_cpus=0, max_retries=0, scheduling_strategy=On(node.id, soft=False)).remote(folder))
+        for node in cluster.nodes()
+    ]
+    for node, reference in asked:
+        try:
+            found = cluster.ray.get(reference, timeout=PATIENCE_S)
+        except cluster.ray.exceptions.RayError as error:
+            found = explain_failure(one_line(error))
+        if found != here:
+            told = found if isinstance(found, str) else "another run.db lies there"
+            fix = "put the run on a path that all nodes see, or score with --executor processes"
+            raise UsageError(f"node {node.address} does not see {folder}: {told}; {fix}")
