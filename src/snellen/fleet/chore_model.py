@@ -25,6 +25,7 @@ from .driver import Fleet
 from .leases import LostTooOften
 
 RESULT = "result"
+UNIT = "item"
 LEASE = 4
 """Items a lease at most: a page takes as long as a reply, and there are fewer of them."""
 AHEAD = 2 * LEASE
@@ -40,8 +41,6 @@ class ItemLost(EnvironmentProblem):
 
 class ChoreModel:
     """Does the work where it lives; asked by leases like any other model."""
-
-    unit = "items"
 
     def __init__(self, chore: Chore) -> None:
         self.name = f"chore/{chore.maker.rpartition(':')[2]}"

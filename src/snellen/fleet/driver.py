@@ -18,6 +18,7 @@ from .. import __version__
 from ..core.errors import EnvironmentProblem, SnellenError, UsageError
 from ..core.ids import content_hash
 from ..core.protocols import Capability, EncodedImages, Model
+from ..core.text import plural
 from ..core.types import Prediction, Request
 from .lease_format import Hello, read_outcomes, read_prediction
 from .leases import GIVE_UP_AFTER, LeaseBook, LostTooOften, Waiting, home_of
@@ -39,7 +40,7 @@ class Fleet:
     """Answers by replicas; `make_link` makes the line to the n-th of them, anew after each loss.
 
     A replica is given `lease` requests at once and holds `held` of them at most; one that ended `most_ends` replicas
-    fails. `tell` hears of losses and silences as they happen, in sentences.
+    fails. `tell` hears of losses and silences as they happen, in sentences that call requests by their `unit`.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Fleet:
         held: int | None = None,
         most_ends: int = GIVE_UP_AFTER,
         tell: Callable[[str], object] = lambda _: None,
+        unit: str = "trial",
         patience_s: float = PATIENCE_S,
         ships_files: bool = False,
         let_go: Callable[[], None] | None = None,
@@ -70,7 +72,7 @@ class Fleet:
         self._let_go, self._lost = let_go, lost
         self._lease, self._held = lease, held or 2 * lease
         self._most_ends, self._tell = most_ends, tell
-        self._unit: str = getattr(model, "unit", "trials")
+        self._unit = unit
         self._is_served = model.identity().get("base_url") is not None
         self._files = FileShelf() if ships_files and not self._is_served else None
         self._book = LeaseBook()
@@ -243,7 +245,9 @@ class Fleet:
         for waiting in held:
             waiting.ended += 1
         where = f" at {held[0].request.key.sample}" if len(held) == 1 else ""
-        self.note(f"{replica} lost{where}: {why}; {self._ask_again(replica, held, why)} {self._unit} asked again")
+        self.note(
+            f"{replica} lost{where}: {why}; {plural(self._ask_again(replica, held, why), self._unit)} asked again"
+        )
         if all(one.strikes >= STRIKES or one.given_up for one in self.replicas):
             self._give_up(replica, f"lost {replica.strikes} times without an answer, the last time: {why}")
         self._note_change()

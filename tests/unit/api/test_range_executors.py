@@ -67,7 +67,7 @@ def test_lost_replicas_change_no_file_and_are_told_with_their_range(
         finish_run(folder, default_registry(), executor=executor)
     assert [(folder / name).read_bytes() for name in FILES] == before
     assert sorted(line.partition(" lost at ")[2] for line in said) == sorted(
-        f"{name}: killed by SIGKILL; 1 items asked again" for name in deadly
+        f"{name}: killed by SIGKILL; 1 item asked again" for name in deadly
     )
 
 

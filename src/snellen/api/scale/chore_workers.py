@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.errors import SnellenError, UsageError
 from ...data.chores import Chore, Mapper, do_here
-from ...fleet.chore_model import LEASE, ChoreModel, map_by_replicas
+from ...fleet.chore_model import LEASE, UNIT, ChoreModel, map_by_replicas
 from ...fleet.driver import Fleet
 from ...fleet.leases import GIVE_UP_AFTER
 from ...fleet.links import Link, Recipe
@@ -37,6 +37,7 @@ class LeaseTerms(NamedTuple):
     lease: int = LEASE
     held: int | None = None
     most_ends: int = GIVE_UP_AFTER
+    unit: str = UNIT
 
 
 TERMS = LeaseTerms()
