@@ -182,7 +182,24 @@ def test_patterns_match_the_same_however_texts_are_cut(
             assert found[row] == any(held)
 
 
-def test_a_writer_takes_the_columns_away(folder: Path, tmp_path: Path) -> None:
+def test_every_metric_has_its_own_columns(tmp_path: Path) -> None:
+    write_trials(tmp_path, odd_samples(20))
+    finish_run(tmp_path, default_registry(), report=False, more=["exact"])
+    with RunReader(tmp_path) as reader:
+        task = reader.header().tasks[0]
+        metrics = read_columns(reader, task).metrics
+        assert len(metrics) > 1
+        for metric in (*metrics, "unknown"):
+            kept, made = read_columns(reader, task, metric), columns_of(reader, task, metric)
+            assert isinstance(kept, KeptColumns)
+            assert kept.metric == made.metric
+            for name in ("value", "outcome", "answer", "rule", "reason"):
+                np.testing.assert_array_equal(getattr(kept, name), getattr(made, name), name)
+            for name in ("answers", "rules", "reasons"):
+                assert list(getattr(kept, name)) == list(getattr(made, name)), name
+
+
+def test_a_writer_takes_the_columns_away(tmp_path: Path) -> None:
     write_trials(tmp_path, odd_samples(12))
     finish_run(tmp_path, default_registry(), report=False)
     with RunReader(tmp_path) as reader:

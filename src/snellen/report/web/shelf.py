@@ -68,6 +68,7 @@ class OpenRun:
         self._reader: RunReader | None = None
         self._header: tuple[Version, RunHeader] | None = None
         self._counted: tuple[Version, Progress] | None = None
+        self._failed: tuple[Version, int] | None = None
         self._version: tuple[Version, int] | None = None
         self._brief: tuple[object, RunBrief] | None = None
         self._fresh_after = 0.0
@@ -132,7 +133,11 @@ class OpenRun:
 
     def failures(self) -> int:
         """Count the stored trials that failed: that takes a pass over them, so only where it is shown."""
-        return int(next(self.reader.rows("SELECT COALESCE(SUM(failed), 0) FROM predictions"))[0])
+        version = self.version()
+        if self._failed is None or self._failed[0] != version:
+            failed = next(self.reader.rows("SELECT COALESCE(SUM(failed), 0) FROM predictions"))[0]
+            self._failed = (version, int(failed))
+        return self._failed[1]
 
     def version(self) -> Version:
         """Return what changes whenever anyone wrote to the run: told by its files, so that it need not be open."""
