@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import bisect
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 
 import msgspec
@@ -12,15 +11,20 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from ..scoring.table import Costs, Mask, Outcome, TrialColumns
+from ..core.text import NO_TAG
+from ..scoring.kept_columns import KeptColumns
+from ..scoring.seen import HeldTexts, SearchTexts, TextBlock, searched_question, searched_reply, text_blocks
+from ..scoring.table import Costs, Mask, Outcome, TrialColumns, code_of
 from ..store.reader import RunReader
 from .patterns import matching_texts
 
 Rows = NDArray[np.int64]
-SEARCHED = 4_000
-"""Characters of a reply that the text search looks at."""
-KEPT_PATTERNS = 8
-"""Patterns whose matches are kept."""
+KEPT_SEARCHES = 8
+"""Searches whose matches are kept."""
+TRIED_AT_ONCE = 32_000_000
+"""Characters that a pattern is tried on by one process."""
+KEPT_ROWS = 20_000_000
+"""Rows of the last filters that are kept together: walking from trial to trial filters nothing again."""
 SORTS = ("plan", "value", "latency", "tokens", "sample")
 OUTCOMES = ("all", "wrong", "partly", "right", "unparsed", "failed", "flipped", "pending")
 
@@ -53,53 +57,92 @@ class _Reply(Struct):
 
 
 class TextSearch:
-    """Questions and replies of a task as one lower-case text: a search is one pass of the fastest loop Python has."""
+    """Searches questions and replies of a task, block by block: a large run's lie in the file of its columns.
+
+    What the last few searches found is kept: who walks through it asks for the same again at every step.
+    """
 
     def __init__(self, reader: RunReader, columns: TrialColumns) -> None:
-        decode = msgspec.json.Decoder(_Reply).decode
-        places = {row: place for place, row in enumerate(columns.row.tolist())}
-        pieces = [""] * len(columns)
-        for row, body in reader.rows("SELECT rowid, body FROM predictions WHERE +task = ?", (columns.task.name,)):
-            if row in places:  # else it was stored after the columns were read
-                pieces[places[row]] = (decode(body).text or "")[:SEARCHED].lower()
-        self._questions = _Haystack([f"{sample.id}\n{sample.question}".lower() for sample in columns.facts])
-        self._replies = _Haystack(pieces)
+        self._texts: SearchTexts = columns.kept if isinstance(columns, KeptColumns) else _read_texts(reader, columns)
         self._sample = columns.sample
-        self._matched: OrderedDict[str, Mask] = OrderedDict()
+        self._found: OrderedDict[tuple[str, str], NDArray[np.uint8]] = OrderedDict()
 
     def find(self, needle: str) -> Mask:
         """Return which trials have the text in their question, id or reply."""
-        return self._replies.find(needle.lower()) | self._questions.find(needle.lower())[self._sample]
+        wanted = needle.lower().encode("utf-8", "surrogatepass")
+        if not wanted:
+            return np.zeros(self._sample.size, np.bool_)
+        return self._once(("text", needle.lower()), lambda blocks: [block.containing(wanted) for block in blocks])
 
     def match(self, pattern: str) -> Mask:
-        """Return which trials match a regular expression in question, id or reply. Raises PatternProblem.
+        """Return which trials match a regular expression in question, id or reply. Raises PatternProblem."""
+        return self._once(("pattern", pattern), lambda blocks: _matches(pattern, blocks))
 
-        The last few are kept: who walks through what was filtered asks for the same again at every step.
-        """
-        if pattern not in self._matched:
-            replies, questions = self._replies.match(pattern), self._questions.match(pattern)
-            self._matched[pattern] = replies | questions[self._sample]
-            while len(self._matched) > KEPT_PATTERNS:
-                self._matched.popitem(last=False)
-        return self._matched[pattern].copy()
+    def _once(self, key: tuple[str, str], look: Callable[[Iterable[TextBlock]], Iterable[Mask]]) -> Mask:
+        if key not in self._found:
+            self._found[key] = np.packbits(self._look(look))
+            while len(self._found) > KEPT_SEARCHES:
+                self._found.popitem(last=False)
+        return np.unpackbits(self._found[key], count=self._sample.size).view(np.bool_)
+
+    def _look(self, look: Callable[[Iterable[TextBlock]], Iterable[Mask]]) -> Mask:
+        replies, questions = _joined(look(self._texts.replies())), _joined(look(self._texts.questions()))
+        by_sample = questions if self._texts.places is None else questions[self._texts.places]
+        return np.asarray(replies | by_sample[self._sample])
 
 
-class _Haystack:
-    def __init__(self, pieces: list[str]) -> None:
-        self._whole = "\x00".join(pieces)
-        self._starts = [0, *accumulate(len(piece) + 1 for piece in pieces)][: len(pieces)]
+def _joined(masks: Iterable[Mask]) -> Mask:
+    return np.concatenate([np.zeros(0, np.bool_), *masks])
 
-    def match(self, pattern: str) -> Mask:
-        return matching_texts(pattern, self._whole, self._starts)
 
-    def find(self, needle: str) -> Mask:
-        found = np.zeros(len(self._starts), np.bool_)
-        at = self._whole.find(needle) if needle else -1
-        while at >= 0:
-            row = bisect.bisect_right(self._starts, at) - 1
-            found[row] = True
-            at = self._whole.find(needle, self._starts[row + 1]) if row + 1 < len(self._starts) else -1
-        return found
+def _read_texts(reader: RunReader, columns: TrialColumns) -> HeldTexts:
+    decode = msgspec.json.Decoder(_Reply).decode
+    places = {row: place for place, row in enumerate(columns.row.tolist())}
+    replies = [""] * len(columns)
+    for row, body in reader.rows("SELECT rowid, body FROM predictions WHERE +task = ?", (columns.task.name,)):
+        if row in places:  # else it was stored after the columns were read
+            replies[places[row]] = searched_reply(decode(body).text)
+    questions = (searched_question(sample.id, sample.question) for sample in columns.facts)
+    return HeldTexts(text_blocks(replies), text_blocks(questions))
+
+
+def _matches(pattern: str, blocks: Iterable[TextBlock]) -> Iterator[Mask]:
+    """Yield the matches of blocks, of which a process is given so many that starting it costs little."""
+    waiting: list[TextBlock] = []
+    for block in blocks:
+        waiting.append(block)
+        if sum(len(one.texts) for one in waiting) >= TRIED_AT_ONCE:
+            yield from _tried(pattern, waiting)
+            waiting = []
+    yield from _tried(pattern, waiting)
+
+
+def _tried(pattern: str, blocks: list[TextBlock]) -> Iterator[Mask]:
+    texts = [piece.decode("utf-8", "surrogatepass") for block in blocks for piece in block.pieces()]
+    starts = [0, *accumulate(len(text) + 1 for text in texts)][: len(texts)]
+    found, first = matching_texts(pattern, "\x00".join(texts), starts), 0
+    for block in blocks:
+        yield found[first : first + block.ends.size][block.codes]
+        first += block.ends.size
+
+
+Sifted = tuple[Rows, dict[str, int]]
+
+
+class LastSifted:
+    """What the last filters found, as many as together have few enough rows; the last one always."""
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[tuple[str, Query], Sifted] = OrderedDict()
+
+    def again(self, key: tuple[str, Query], make: Callable[[], Sifted]) -> Sifted:
+        """Return what a filter finds under a metric, made if it is not at hand."""
+        if key not in self._found:
+            self._found[key] = make()
+        self._found.move_to_end(key)
+        while len(self._found) > 1 and sum(rows.size for rows, _ in self._found.values()) > KEPT_ROWS:
+            self._found.popitem(last=False)
+        return self._found[key]
 
 
 def select(
@@ -152,6 +195,8 @@ def _but_outcome(
 
 
 def _in_order(columns: TrialColumns, rows: Rows, query: Query, costs: Callable[[], Costs] | None) -> Rows:
+    if query.sort not in SORTS[1:]:
+        return rows[::-1] if query.descending else rows
     keys = _keys(columns, query.sort, costs)[rows]
     order = np.argsort(keys, kind="stable")
     order = order[::-1] if query.descending else order
@@ -173,21 +218,17 @@ def _by_outcome(columns: TrialColumns, name: str) -> Mask:
 def _by_group(columns: TrialColumns, key: str, value: str) -> Mask:
     if key == "variant":
         return columns.rows_with("variant", value)
-    if key == "group":
-        chosen = [sample.group == value for sample in columns.facts]
-    else:
-        chosen = [key in sample.tags and str(sample.tags[key]) == value for sample in columns.facts]
-    return np.array(chosen, np.bool_)[columns.sample]
+    codes, texts = (columns.groups if key == "group" else columns.tags.get(key)) or (None, ())
+    if codes is None:
+        return np.zeros(len(columns), np.bool_)
+    return np.asarray((codes == code_of(texts, value))[columns.sample], np.bool_)
 
 
 def group_values(columns: TrialColumns) -> dict[str, list[str]]:
     """Return the keys one can filter by (tags, group, variant) and their values, sorted; one value is no choice."""
-    choices: dict[str, set[str]] = {}
-    for sample in columns.facts:
-        for key, value in sample.tags.items():
-            choices.setdefault(key, set()).add(str(value))
-        if sample.group is not None:
-            choices.setdefault("group", set()).add(sample.group)
+    choices = {key: set(texts) - {NO_TAG} for key, (_, texts) in columns.tags.items()}
+    if columns.groups is not None:
+        choices["group"] = set(columns.groups[1])
     choices["variant"] = set(columns.variants)
     return {key: sorted(values) for key, values in sorted(choices.items()) if len(values) > 1}
 

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-import numpy as np
-
 from ..core.tasks import Task
 from ..core.types import Prediction, Sample, Score, Usage
 from ..model.providers.prices import Bill
 from ..store.reader import Trial
 from .reading import PartColumns, ScoreRow, TableBuilder, TrialRow
-from .table import Costs, SampleFacts, ScoreTable, TrialColumns
+from .seen import costs_of, spent_on
+from .table import Codes, Costs, SampleFacts, ScoreTable, TrialColumns
 
 Scored = tuple[Trial, Sequence[Score]]
 """A stored trial and its scores; a failed one has none."""
@@ -43,6 +42,8 @@ class GatheredTask:
         self.metrics: tuple[str, ...] = ()
         """Those of the first scored trial: the main one first."""
         self.bill = bill
+        self.places: Codes
+        """Where each sample of the tables stands in the plan; known when they are made."""
         self._for_pages = for_pages
         self._builder = TableBuilder()
         self._trials: list[TrialRow] = []
@@ -54,6 +55,7 @@ class GatheredTask:
     def add(self, batch: Sequence[Scored]) -> None:
         """Take trials with their scores."""
         samples = {trial.sample.id: trial.sample for trial, _ in batch}
+        self._builder.name_samples(samples)
         self._builder.add_samples([(name, sample.group, sample.tags) for name, sample in samples.items()])
         self._trials += [_trial_row(trial) for trial, _ in batch]
         self._count([trial.prediction.usage for trial, _ in batch])
@@ -85,7 +87,7 @@ class GatheredTask:
         for sample in samples:
             facts = SampleFacts(sample.id, sample.question, sample.group, sample.answers, sample.tags)
             self._facts.setdefault(sample.id, facts)
-        self._costs += [_cost(trial.prediction) for trial, _ in batch]
+        self._costs += [spent_on(trial.prediction) for trial, _ in batch]
 
     def _price(self, predictions: Sequence[Prediction]) -> None:
         if self.bill is not None:
@@ -114,6 +116,7 @@ class GatheredTask:
         if not self._tables:
             self._encode()
             self._tables = self._builder.tables() or self._builder.tables(("accuracy",))
+            self.places = self._builder.places
             del self._builder  # the tables live until the report is written; what they were made of need not
         return self._tables
 
@@ -130,8 +133,7 @@ class GatheredTask:
 
     def costs(self) -> Costs:
         """Return what the trials took, in the order of the columns: that of the plan, in which trials pass."""
-        latency, tokens, asked = zip(*self._costs, strict=True) if self._costs else ((), (), ())
-        return Costs(np.array(latency, np.float64), np.array(tokens, np.int64), np.array(asked, np.int64))
+        return costs_of(self._costs)
 
 
 def _trial_row(trial: Trial) -> TrialRow:
@@ -143,13 +145,6 @@ def score_row(score: Score) -> ScoreRow:
     """Return a score as a row of a table."""
     key = score.key
     return key.sample, key.variant, key.repeat, score.metric, score.value, score.answer, score.rule, score.reason
-
-
-def _cost(prediction: Prediction) -> tuple[float, int, int]:
-    timing, usage = prediction.timing, prediction.usage
-    latency_s = np.nan if timing is None or prediction.cached else timing.done - timing.sent
-    tokens = ((usage.output_tokens or 0), (usage.input_tokens or 0)) if usage else (0, 0)
-    return latency_s, *tokens
 
 
 def _first_metrics(batch: Sequence[Scored]) -> tuple[str, ...]:

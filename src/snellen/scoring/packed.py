@@ -76,10 +76,10 @@ class PackedTexts(Sequence[str]):
     """Texts in one block of bytes; one is made when it is asked for."""
 
     def __init__(self, block: Block) -> None:
-        self._block = block
+        self.block = block
 
     def __len__(self) -> int:
-        return int(self._block.size)
+        return int(self.block.size)
 
     @overload
     def __getitem__(self, place: int) -> str: ...
@@ -87,8 +87,8 @@ class PackedTexts(Sequence[str]):
     def __getitem__(self, place: slice) -> list[str]: ...
     def __getitem__(self, place: int | slice) -> str | list[str]:
         if isinstance(place, slice):
-            return [each.decode("utf-8", "surrogatepass") for each in self._block[place].tolist()]
-        return bytes(self._block[place]).decode("utf-8", "surrogatepass")
+            return [each.decode("utf-8", "surrogatepass") for each in self.block[place].tolist()]
+        return bytes(self.block[place]).decode("utf-8", "surrogatepass")
 
     def __iter__(self) -> Iterator[str]:
         for start in range(0, len(self), AT_ONCE):
@@ -187,6 +187,21 @@ class PackedSamples:
             own, values = sorted_codes([labels.get(key, NO_TAG) for labels in sets])
             found[key] = own[codes], values
         return found
+
+    def grouped(self, order: NDArray[np.int64]) -> tuple[Codes, Sequence[str]] | None:
+        """Return the group of each sorted sample as a code, with the sorted groups; None where none has one."""
+        if len(self._groups) == 1:
+            return None
+        texts, ranks = self._groups.sort()
+        return ranks[np.concatenate([part.groups for part in self._parts])[order]], texts
+
+
+def fewest_bytes(codes: NDArray[Any]) -> NDArray[Any]:
+    """Return whole numbers in as few bytes as they need: ten million trials have a dozen columns."""
+    low, high = (int(codes.min()), int(codes.max())) if codes.size else (0, 0)
+    kinds = (np.int8, np.int16, np.int32, np.int64)
+    kind = next(kind for kind in kinds if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
+    return codes.astype(kind, copy=False)
 
 
 def mapped(table: Codes, codes: NDArray[Any]) -> Codes:

@@ -22,6 +22,7 @@ from ..store.database import Row
 from ..store.reader import Rows, RunReader, Trial, row_of_score
 from .gathered import GatheredPart, GatheredTask, Scored
 from .peers.peer_scores import ScoreTrial, score_with_peer
+from .seen import SeenPart, SeenTrials
 
 BATCH = 64
 """Trials that are scored and coded together."""
@@ -53,6 +54,8 @@ class RangeErrand(NamedTuple):
     """`module:function` that makes the lines of records.jsonl of scored trials; without it there are none."""
     registry: tuple[str, Any] = ("snellen.core.builtins:default_registry", None)
     """`module:function` that makes the registry, and what it is told (nothing: None)."""
+    for_viewer: bool = False
+    """Whether parts hold what only the viewer asks for."""
 
     def make_registry(self) -> Registry:
         """Return the registry that the errand names, made here."""
@@ -78,6 +81,7 @@ class ScoredRange(NamedTuple):
     scores: bytes
     """Rows of the table of scores, packed; see `read_rows_of_scores`."""
     records: bytes
+    seen: SeenPart | None = None
 
 
 def score_range(reader: RunReader, registry: Registry, errand: RangeErrand, rows: Rows) -> ScoredRange:
@@ -86,6 +90,7 @@ def score_range(reader: RunReader, registry: Registry, errand: RangeErrand, rows
     record: Callable[[Sequence[Scored]], bytes] | None = resolve_target(errand.recorder) if errand.recorder else None
     bill = Bill(errand.prices) if errand.prices else None
     gathered = GatheredTask(task, for_pages=errand.for_pages, bill=bill)
+    seen = SeenTrials() if errand.for_viewer else None
     options, kept, lines, count = {**task.score_options, **errand.options}, list[Row](), list[bytes](), 0
     trials = reader.trials_of(task.name, rows)
     while batch := list(islice(trials, BATCH)):
@@ -93,8 +98,11 @@ def score_range(reader: RunReader, registry: Registry, errand: RangeErrand, rows
         gathered.add(scored)
         kept += [row_of_score(task.name, one) for _, scores in scored for one in scores]
         lines += [record(scored)] if record is not None else []
+        if seen is not None:
+            seen.add(batch)
         count += len(batch)
-    return ScoredRange(gathered.part(), count, _encode_rows(kept), b"".join(lines))
+    told = None if seen is None else seen.part()
+    return ScoredRange(gathered.part(), count, _encode_rows(kept), b"".join(lines), told)
 
 
 def pack_scores(task: str, scores: Iterable[Score]) -> bytes:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..core.errors import DataError
 from ..core.text import NO_TAG, tag_text
 from ..stats.intervals import Floats
-from .packed import CodeBook, Labels, PackedSamples, SamplePart, mapped, ranks_of, sorted_codes
+from .packed import CodeBook, Labels, PackedSamples, SamplePart, fewest_bytes, mapped, ranks_of, sorted_codes
 from .table import Codes, Outcome, ScoreTable, grade
 
 ScoreRow = tuple[str, str, int, str, float | None, str | None, str | None, str | None]
@@ -91,6 +91,13 @@ class _SampleBook:
             [(group is None, name if group is None else group) for name, group in zip(samples, groups, strict=True)]
         )
 
+    def grouped(self, samples: Sequence[str]) -> tuple[Codes, Sequence[str]] | None:
+        """Return the group of each sample as a code, with the sorted groups; None where none has one."""
+        book = CodeBook()
+        codes = book.encode([self.group.get(name) for name in samples])
+        texts, ranks = book.sort()
+        return (ranks[codes], texts) if texts else None
+
     def columns(self, samples: Sequence[str]) -> dict[str, tuple[Codes, Sequence[str]]]:
         """Return each kept tag as a code column over `samples` with its sorted values."""
         return {
@@ -121,6 +128,12 @@ class TableBuilder:
         self._packed = PackedSamples()
         self._scores: list[dict[str, NDArray[Any]]] = []
         self._trials: list[dict[str, NDArray[Any]]] = []
+        self.places: Codes = np.empty(0, np.int32)
+        """Of the tables' samples which one of those that came in parts each is; that is its place in the plan."""
+
+    def name_samples(self, names: Iterable[str]) -> None:
+        """Number samples in the order in which they are named here, whichever row of theirs comes first."""
+        self.books["sample"].encode(list(names))
 
     def add_samples(self, rows: Iterable[SampleRow]) -> None:
         """Take what groups the samples."""
@@ -168,7 +181,7 @@ class TableBuilder:
         for columns, taken in ((part.scores, self._scores), (part.trials, self._trials)):
             coded = {name: mapped(maps[name], codes) if name in maps else codes for name, codes in columns.items()}
             coded["sample"] = columns["sample"] + np.int32(first)
-            taken.append({name: _narrowed(codes) for name, codes in coded.items()})
+            taken.append({name: codes if name == "value" else fewest_bytes(codes) for name, codes in coded.items()})
 
     def _name_samples(self) -> None:
         """Make samples that came in parts known by name: scores that come by name name them."""
@@ -181,11 +194,13 @@ class TableBuilder:
         book, packed, own = self.books["sample"], self._packed, self._samples
         if not packed.size:
             texts, ranks = book.sort()
-            return (texts, ranks), {"cluster_of_sample": own.clusters(texts), "tags": own.columns(texts)}
+            labels = {"cluster_of_sample": own.clusters(texts), "tags": own.columns(texts)}
+            return (texts, ranks), labels | {"groups": own.grouped(texts)}
         self._pack_named()
         texts, order = packed.sort()
+        self.places = order.astype(np.int32)
         labels = {"cluster_of_sample": packed.clusters(order), "tags": packed.columns(order, own.keys)}
-        return (texts, ranks_of(order)), labels
+        return (texts, ranks_of(order)), labels | {"groups": packed.grouped(order)}
 
     def _encode(self, texts: Mapping[str, Any], **numbers: NDArray[Any]) -> dict[str, NDArray[Any]]:
         return {name: self.books[name].encode(column) for name, column in texts.items()} | numbers
@@ -296,18 +311,6 @@ def _join(chunks: list[dict[str, NDArray[Any]]], names: Sequence[str]) -> dict[s
     if not chunks:
         return {name: np.empty(0, dtype=_DTYPES.get(name, np.int32)) for name in names}
     return {name: np.concatenate([chunk.pop(name) for chunk in chunks]) for name in names}
-
-
-def _narrowed(codes: NDArray[Any]) -> NDArray[Any]:
-    """Return whole numbers in as few bytes as they need: ten million trials have a dozen columns."""
-    if codes.dtype != np.int32 or not codes.size:
-        return codes
-    low, high = int(codes.min()), int(codes.max())
-    return next((codes.astype(kind) for kind in (np.int8, np.int16) if _fits(low, high, kind)), codes)
-
-
-def _fits(low: int, high: int, kind: type[np.signedinteger[Any]]) -> bool:
-    return np.iinfo(kind).min <= low and high <= np.iinfo(kind).max
 
 
 def _values(column: Sequence[float | None], chunk: Sequence[tuple[Any, ...]]) -> Floats:

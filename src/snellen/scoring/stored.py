@@ -14,6 +14,7 @@ from ..core.tasks import Task
 from ..core.types import Score
 from ..store.reader import RunReader
 from .gathered import score_row
+from .kept_columns import KeptColumns, KeptRun, KeptTask
 from .peers.other_protocol import read_in
 from .ranges import scored_trials
 from .reading import SampleRow, ScoreRow, read_tables
@@ -90,7 +91,24 @@ def _labels(facts: Iterable[SampleFacts]) -> Iterator[SampleRow]:
 def read_columns(
     reader: RunReader, task: Task, metric: str | None = None, registry: Registry | None = None
 ) -> TrialColumns:
-    """Read the trials of one task under one metric; `metric` defaults to the first that its first scorer gives."""
+    """Read the trials of one task under one metric; `metric` defaults to the first that its first scorer gives.
+
+    Of a large run they lie in a file, as its scoring left them, and are looked at there.
+    """
+    kept = kept_task(reader, task.name)
+    return kept.columns(task, metric, lambda: reader) if kept else columns_of(reader, task, metric, registry)
+
+
+def kept_task(reader: RunReader, task: str) -> KeptTask | None:
+    """Return a task of a run's file of columns; None where there is no such file of what is stored now."""
+    run = KeptRun.of(reader)
+    return run.task(task) if run is not None else None
+
+
+def columns_of(
+    reader: RunReader, task: Task, metric: str | None = None, registry: Registry | None = None
+) -> TrialColumns:
+    """Make the columns of one task from the rows of run.db, in memory."""
     known = metrics_of(reader, task.name)
     chosen = metric if metric in known else next(iter(known), "")
     scores: Iterable[ScoreRow]
@@ -127,6 +145,8 @@ def metrics_of(reader: RunReader, task: str) -> list[str]:
 
 def read_costs(reader: RunReader, columns: TrialColumns) -> Costs:
     """Read latency and tokens of every trial."""
+    if isinstance(columns, KeptColumns):
+        return columns.kept.costs()
     decode = msgspec.json.Decoder(_Cost).decode
     places = {row: place for place, row in enumerate(columns.row.tolist())}
     latency, tokens = np.full(len(columns), np.nan), np.zeros(len(columns), np.int64)

@@ -83,6 +83,8 @@ class ScoreTable:
     """Which chain, document or dialogue a sample belongs to; its own cluster where it belongs to none."""
     tags: Mapping[str, tuple[Codes, Sequence[str]]] = field(default_factory=dict)
     """Per tag: a code for each sample, and the values as text."""
+    groups: tuple[Codes, Sequence[str]] | None = None
+    """A code of its group for each sample, and the groups; None where no sample has one."""
 
     def __len__(self) -> int:
         return int(self.sample.size)

@@ -130,7 +130,7 @@ def test_without_a_report_nothing_is_kept_for_one(tmp_path: Path, monkeypatch: p
         raise AssertionError("a page was prepared that nobody asked for")
 
     monkeypatch.setattr(gathered_module, "SampleFacts", refuse)
-    monkeypatch.setattr(gathered_module, "_cost", refuse)
+    monkeypatch.setattr(gathered_module, "spent_on", refuse)
     finish_run(make_run(tmp_path, count=5, score=False), default_registry(), report=False)
     assert not (tmp_path / "report.html").exists()
     assert len((tmp_path / "records.jsonl").read_text().splitlines()) == 5

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from made_runs import make_run, make_task
 from snellen.core.errors import EnvironmentProblem
 from snellen.report.pages.gallery import pick_rows
-from snellen.report.query import OUTCOMES, SORTS, Query, TextSearch, _Haystack, group_values, select
+from snellen.report.query import OUTCOMES, SORTS, Query, TextSearch, group_values, select
+from snellen.scoring.seen import TextBlock
 from snellen.scoring.stored import read_columns, read_costs
 from snellen.scoring.table import Outcome, TrialColumns
 from snellen.store.reader import RunReader
@@ -152,8 +153,8 @@ def test_text_search_finds_questions_ids_and_replies(reader: RunReader, columns:
 
 
 @given(st.lists(st.text("ab\n", max_size=6), max_size=12), st.text("ab\n", min_size=1, max_size=3))
-def test_haystack_equals_in(pieces: list[str], needle: str) -> None:
-    assert _Haystack(pieces).find(needle).tolist() == [needle in piece for piece in pieces]
+def test_a_block_of_texts_equals_in(pieces: list[str], needle: str) -> None:
+    assert TextBlock.of(pieces).containing(needle.encode()).tolist() == [needle in piece for piece in pieces]
 
 
 def test_groups_offer_only_what_splits(columns: TrialColumns) -> None:

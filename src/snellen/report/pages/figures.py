@@ -61,7 +61,7 @@ def figures_of(
 
 
 def _acuity(reader: RunReader, columns: TrialColumns) -> Iterator[Figure]:
-    if not any("axis" in sample.tags for sample in columns.facts):
+    if "axis" not in columns.tags:
         return
     samples = {sample.id: sample for sample in reader.samples(columns.task.name)}
     scores = reader.scores(columns.task.name)

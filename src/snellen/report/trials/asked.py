@@ -26,7 +26,7 @@ def asked_parts(run: OpenRun, task: str) -> Iterator[Child]:
     yield tag("h2", "How it was asked")
     yield facts(about)
     first = next(
-        run.reader.rows("SELECT request FROM predictions WHERE task = ? ORDER BY rowid LIMIT 1", (task,)), None
+        run.reader.rows("SELECT request FROM predictions WHERE +task = ? ORDER BY rowid LIMIT 1", (task,)), None
     )
     if first is not None:
         yield tag("details", tag("summary", "The first prompt as it was sent"), *_prompt(first[0]))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from ...core.markup import Child, Html, tag
 from ...scoring.aggregates.means import headline_of, split
-from ...scoring.table import SampleFacts, ScoreTable
+from ...scoring.table import ScoreTable
 from ..pages import draw
 from ..pages.tables import DRAWN, head, numbers, scrolled
 from ..web.shelf import OpenRun
@@ -27,9 +28,9 @@ def group_chart(run: OpenRun, walk: Walk) -> Iterator[Child]:
         return
     every = walk._replace(query=msgspec.structs.replace(walk.query, outcome="all"))
     columns, rows, _ = walk_through(run, every)
-    chosen = columns.take(rows)
-    table = chosen.take(np.lexsort((chosen.repeat, chosen.variant, chosen.sample)))  # the order that aggregates read
-    parts = dict(_by_group(table, columns.facts) if key == "group" else split(table, key))
+    order = np.lexsort((columns.repeat[rows], columns.variant[rows], columns.sample[rows]))
+    table = columns.take(rows[order])  # the order that aggregates read
+    parts = dict(_by_group(table) if key == "group" else split(table, key))
     shown = list(parts.items())[:MOST_GROUPS]
     body = [_row(run, walk, key, value, part) for value, part in shown]
     more = f", the first {MOST_GROUPS} of {len(parts):,}" if len(parts) > MOST_GROUPS else ""
@@ -38,12 +39,16 @@ def group_chart(run: OpenRun, walk: Walk) -> Iterator[Child]:
     yield scrolled(caption, tag("caption", caption), names, tag("tbody", *body), class_="scroll card bygroup")
 
 
-def _by_group(table: ScoreTable, facts: Sequence[SampleFacts]) -> Iterator[tuple[str, ScoreTable]]:
-    named: dict[str, list[int]] = {}
-    for row, sample in enumerate(table.sample.tolist()):
-        named.setdefault(facts[sample].group or "none", []).append(row)
+def _by_group(table: ScoreTable) -> Iterator[tuple[str, ScoreTable]]:
+    codes, texts = table.groups or (np.full(len(table.samples), -1, np.int32), ())
+    of_trial = codes[table.sample]
+    order = np.argsort(of_trial, kind="stable")
+    found, starts = np.unique(of_trial[order], return_index=True)
+    named: dict[str, list[NDArray[np.int64]]] = {}
+    for code, rows in zip(found.tolist(), np.split(order, starts[1:]), strict=True):
+        named.setdefault((texts[code] if code >= 0 else "") or "none", []).append(rows)
     for name in sorted(named):
-        yield name, table.take(np.array(named[name], np.int64))
+        yield name, table.take(np.sort(np.concatenate(named[name])))
 
 
 def _row(run: OpenRun, walk: Walk, key: str, value: str, part: ScoreTable) -> Html:

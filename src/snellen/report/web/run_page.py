@@ -29,6 +29,10 @@ LARGE = 20_000
 """From so many trials on, figures come after the numbers."""
 
 
+MOST_DRAWN = 2_000_000
+"""Figures of more trials are drawn only when somebody asks for them."""
+
+
 def run_page(run: OpenRun, task: str, *, has_report: bool) -> Html:
     """Return the page of one run and one of its tasks."""
     header, progress = run.header(), run.progress()
@@ -123,6 +127,9 @@ def _coming(run: OpenRun, one: TaskOverview) -> Html | None:
     if len(one.columns) <= LARGE:
         return None
     to = address(f"/run/{run.key}/figures", task=one.task.name)
+    if len(one.columns) > MOST_DRAWN:
+        words = f" of {len(one.columns):,} trials take minutes and gigabytes; other pages of the run wait meanwhile."
+        return tag("p", link("Figures", to), words)
     return tag("div", tag("p", link("Figures", to), " of so many trials take a moment."), data_load=to)
 
 

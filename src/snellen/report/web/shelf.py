@@ -19,14 +19,15 @@ from ...core.errors import SnellenError, UsageError
 from ...core.registry import Registry
 from ...core.tasks import RunHeader, Task
 from ...scoring.judging.label_desk import DrawnTasks, drawn_tasks
+from ...scoring.kept_columns import KeptTask
 from ...scoring.readings import Reading
 from ...scoring.run import score_again
-from ...scoring.stored import LIVE_SCORING, metrics_of, read_columns, read_costs
+from ...scoring.stored import LIVE_SCORING, columns_of, kept_task, metrics_of, read_costs
 from ...scoring.table import Costs, TrialColumns
 from ...store.reader import RunReader
 from ..notes.ledger import Note, read_notes
 from ..pages.overview import Results, TaskOverview, overview_of, read_results, written_results
-from ..query import TextSearch, group_values
+from ..query import LastSifted, TextSearch, group_values
 from ..runlist.brief import TRASH, RunBrief, header_brief, named_folders, run_key, written_brief
 from ..runlist.trash import thrown_runs
 from ..trainings.training_folder import OpenTraining, is_training
@@ -35,6 +36,8 @@ DEPTH = 3
 """How deep below a named folder runs are looked for."""
 MOST_OPEN = 32
 """So many runs stay open: each takes three files, and a process may have 256 of them."""
+MOST_UNKEPT = 2_000_000
+"""Trials that are read into memory where no file holds their columns: some 26 s of a core, and 2.4 GB."""
 Version = tuple[int, int, int, int]
 """When the database and its log were written last, and how large they are."""
 REST = 3.0
@@ -65,6 +68,7 @@ class OpenRun:
         self._reader: RunReader | None = None
         self._header: tuple[Version, RunHeader] | None = None
         self._counted: tuple[Version, Progress] | None = None
+        self._failed: tuple[Version, int] | None = None
         self._version: tuple[Version, int] | None = None
         self._brief: tuple[object, RunBrief] | None = None
         self._fresh_after = 0.0
@@ -129,7 +133,11 @@ class OpenRun:
 
     def failures(self) -> int:
         """Count the stored trials that failed: that takes a pass over them, so only where it is shown."""
-        return int(next(self.reader.rows("SELECT COALESCE(SUM(failed), 0) FROM predictions"))[0])
+        version = self.version()
+        if self._failed is None or self._failed[0] != version:
+            failed = next(self.reader.rows("SELECT COALESCE(SUM(failed), 0) FROM predictions"))[0]
+            self._failed = (version, int(failed))
+        return self._failed[1]
 
     def version(self) -> Version:
         """Return what changes whenever anyone wrote to the run: told by its files, so that it need not be open."""
@@ -170,10 +178,18 @@ class OpenRun:
         found = self.task(task)
         known = metrics_of(self.reader, found.name) if metric else []
         metric = metric if metric in known[1:] else ""  # the first is what stands for none: it is not read twice
-        columns: TrialColumns = self._keep(
-            ("columns", found.name, metric), lambda: read_columns(self.reader, found, metric or None, self._registry)
-        )
+        columns: TrialColumns = self._keep(("columns", found.name, metric), lambda: self._read(found, metric or None))
         return columns
+
+    def _read(self, task: Task, metric: str | None) -> TrialColumns:
+        """Read the columns of a task; refuse to hold more than a machine can, and say what helps."""
+        kept: KeptTask | None = self._keep(("kept", task.name), lambda: kept_task(self.reader, task.name))
+        if kept is not None:  # whoever is open last is closed first: the reader is asked for anew
+            return kept.columns(task, metric, lambda: self.reader)
+        if self.progress().stored > MOST_UNKEPT:
+            why = f"{self.progress().stored:,} trials are too many to be read at once, and columns.bin is not of them"
+            raise UsageError(f"{why}: `snellen score {self.folder}` writes it")
+        return columns_of(self.reader, task, metric, self._registry)
 
     def costs(self, task: str) -> Costs:
         """Return latency and tokens of the trials of a task, read at their first use."""
@@ -189,6 +205,11 @@ class OpenRun:
         """Return the text search of a task, made at its first use."""
         search: TextSearch = self._keep(("search", task), lambda: TextSearch(self.reader, self.columns(task)))
         return search
+
+    def last_sifted(self, task: str) -> LastSifted:
+        """Return what the last filters found in a task."""
+        sifted: LastSifted = self._keep(("sifted", task), LastSifted)
+        return sifted
 
     def results(self) -> Results:
         """Return the results of what is stored."""

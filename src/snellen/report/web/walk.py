@@ -11,7 +11,7 @@ from ...core.types import TrialKey
 from ...scoring.table import Mask, TrialColumns
 from ..notes.ledger import TRIAL_KINDS
 from ..notes.mark_parts import marked_trials
-from ..query import OUTCOMES, SORTS, Query, Rows, sift
+from ..query import OUTCOMES, SORTS, Query, Rows, Sifted, sift
 from .shelf import OpenRun
 from .shell import address, trial_address
 
@@ -141,14 +141,19 @@ def _number(text: str) -> float | None:
 def walk_through(run: OpenRun, walk: Walk) -> Walked:
     """Find the trials of a walk."""
     columns = run.columns(walk.task, walk.metric)
-    rows, counts = sift(
-        columns,
-        walk.query,
-        search=lambda text: _searched(run, walk, text),
-        costs=lambda: run.costs(walk.task),
-        marks=lambda kind: marked_trials(columns, run.notes(), kind),
-    )
-    return Walked(columns, rows, counts)
+
+    def look() -> Sifted:
+        return sift(
+            columns,
+            walk.query,
+            search=lambda text: _searched(run, walk, text),
+            costs=lambda: run.costs(walk.task),
+            marks=lambda kind: marked_trials(columns, run.notes(), kind),
+        )
+
+    # Marks change without the run.
+    found = look() if walk.query.marked else run.last_sifted(walk.task).again((columns.metric, walk.query), look)
+    return Walked(columns, *found)
 
 
 def _searched(run: OpenRun, walk: Walk, text: str) -> Mask:
