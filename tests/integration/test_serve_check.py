@@ -30,8 +30,16 @@ def test_a_server_that_can_do_everything(capsys: pytest.CaptureFixture[str]) -> 
     assert code == 0
     assert all(can(facts).values()), facts
     assert facts["model"] == "openai/mock"
-    assert {"--stream", "[--infer-method likelihood]", "--model openai/mock"} < set(facts["flags"])
+    optional = {"[--infer-method likelihood]", "[--constrain options]"}
+    assert {"--stream", "--model openai/mock"} | optional < set(facts["flags"])
     assert "input tokens more for 1 picture" in told(facts, "pictures")
+
+
+def test_a_server_that_ignores_the_options_is_found_out(capsys: pytest.CaptureFixture[str]) -> None:
+    code, facts = checked(capsys, ["--answer", "yes"])
+    assert (code, can(facts)["options"]) == (0, False)
+    assert "does not keep to --constrain options" in told(facts, "options")
+    assert "[--constrain options]" not in facts["flags"]
 
 
 def test_log_probabilities_that_are_ignored_or_shifted_are_no_likelihood(capsys: pytest.CaptureFixture[str]) -> None:

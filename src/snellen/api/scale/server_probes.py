@@ -26,6 +26,8 @@ ADDRESS = re.compile(r"https?://[^/\s]", re.IGNORECASE)
 AT_ONCE = 8
 SIDE_PX = 224
 CHOICES = ("red", "green", "blue")
+LETTERS = ("A", "B")
+HELD_TOKENS = 32
 
 
 class Probe(NamedTuple):
@@ -61,18 +63,20 @@ async def _look(url: str, name: str | None, api_key: Secret | None, within_s: fl
     family, remote = (provider, rest) if known else ("openai", name or "")
     remote, listing = await _named(family, url, remote, api_key)
     served = _open(family, remote, url, api_key)
+    held = _open(family, remote, url, api_key, constrain="options")
     try:
         await served.check()
-        probes = await _Probing(served, within_s).all()
+        probes = await _Probing(served, held, within_s).all()
     finally:
         await served.close()
+        await held.close()
     address = str(served.identity()["base_url"])
     flags = _flags(served, address, probes)
     return ServerFacts(served.name, address, (listing, *probes), flags)
 
 
-def _open(family: str, name: str, url: str, api_key: Secret | None) -> ServedModel:
-    model = load_model(f"{family}/{name}", base_url=url, api_key=api_key)
+def _open(family: str, name: str, url: str, api_key: Secret | None, **more: str) -> ServedModel:
+    model = load_model(f"{family}/{name}", base_url=url, api_key=api_key, **more)
     if not isinstance(model, ServedModel):
         raise UsageError(f"{family}/{name} is not served: serve-check asks servers")
     return model
@@ -102,8 +106,10 @@ async def _named(family: str, url: str, name: str, api_key: Secret | None) -> tu
 class _Probing:
     """Asks one server; every probe is one line, whatever happens."""
 
-    def __init__(self, model: ServedModel, within_s: float) -> None:
+    def __init__(self, model: ServedModel, held: ServedModel, within_s: float) -> None:
         self._model = model
+        self._held = held
+        """The same model, told to answer with an option and nothing else."""
         self._ends = time.monotonic() + within_s
         self._door = ImageDoor()
         self._text_tokens: int | None = None
@@ -118,6 +124,7 @@ class _Probing:
             ("several pictures", lambda: self._pictures(2)),
             ("streaming", self._stream),
             ("likelihood", self._likelihood),
+            ("options", self._options),
         ]
         probes = await asyncio.gather(*(self._within(what, probe()) for what, probe in later))
         return [first, *probes, await self._within("at once", self._at_once()), self._adjusted()]
@@ -175,6 +182,19 @@ class _Probing:
         route = reply.detail.get("route", "")
         return Probe("likelihood", True, f"of given texts, by {route}" if route else "of given texts")
 
+    async def _options(self) -> Probe:
+        """Ask for a word that is none of the letters: only a server that holds the model to them answers with one."""
+        params = Params(max_tokens=HELD_TOKENS, temperature=0.0)
+        request = Request(
+            TrialKey("serve-check", "options"), (Turn("user", "Say yes."),), params, marks=LETTERS, shown=CHOICES[:2]
+        )
+        reply = await self._held.predict(request, {})
+        if reply.text not in LETTERS:
+            return Probe(
+                "options", False, f"not answered with {' or '.join(LETTERS)} in {HELD_TOKENS} tokens: {_short(reply)}"
+            )
+        return Probe("options", True, f"held to {' or '.join(LETTERS)}: answered {_short(reply)}")
+
     async def _at_once(self) -> Probe:
         begun = time.monotonic()
         replies = await asyncio.gather(*(self._ask(f"Say {n}.") for n in range(AT_ONCE)), return_exceptions=True)
@@ -211,4 +231,6 @@ def _flags(model: ServedModel, address: str, probes: Sequence[Probe]) -> tuple[s
         flags.append("--max-workers 1")
     if "likelihood" in can:
         flags.append("[--infer-method likelihood]")
+    if "options" in can:
+        flags.append("[--constrain options]")
     return tuple(flags)
