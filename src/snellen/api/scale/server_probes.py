@@ -27,6 +27,8 @@ AT_ONCE = 8
 SIDE_PX = 224
 CHOICES = ("red", "green", "blue")
 LETTERS = ("A", "B")
+CARDS = {"vllm": "vllm-server"}
+"""Servers that say what they are, and the card by which they are told more than the plain dialect knows."""
 HELD_TOKENS = 32
 
 
@@ -61,7 +63,8 @@ async def _look(url: str, name: str | None, api_key: Secret | None, within_s: fl
     provider, slash, rest = (name or "").partition("/")
     known = slash and provider in ("openai", "anthropic", "gemini")
     family, remote = (provider, rest) if known else ("openai", name or "")
-    remote, listing = await _named(family, url, remote, api_key)
+    remote, maker, listing = await _named(family, url, remote, api_key)
+    family = family if known else CARDS.get(maker, family)
     served = _open(family, remote, url, api_key)
     held = _open(family, remote, url, api_key, constrain="options")
     try:
@@ -82,8 +85,8 @@ def _open(family: str, name: str, url: str, api_key: Secret | None, **more: str)
     return model
 
 
-async def _named(family: str, url: str, name: str, api_key: Secret | None) -> tuple[str, Probe]:
-    """Return the model that is meant: the one that was named, else the only one that the server lists."""
+async def _named(family: str, url: str, name: str, api_key: Secret | None) -> tuple[str, str, Probe]:
+    """Return the model that is meant (named, or the only one that the server lists), and what the server is."""
     asked = _open(family, name or "unnamed", url, api_key)
     try:
         listed = await asked.listed_models()
@@ -97,10 +100,11 @@ async def _named(family: str, url: str, name: str, api_key: Secret | None) -> tu
         said = f"it serves {', '.join(list(listed)[:8])}" if listed else "it does not list its models"
         raise UsageError(f"which model of {url}? {said}: add --model NAME")
     name = name or next(iter(listed))
-    longest = listed.get(name, {}).get("max_model_len")
+    told = listed.get(name, {})
+    longest = told.get("max_model_len")
     room = f", {longest:,} tokens fit" if isinstance(longest, int) else ""
     text = f"{plural(len(listed), 'model')} listed{room}" if listed else "not listed: a mistyped name is found out late"
-    return name, Probe("models", bool(listed), text)
+    return name, str(told.get("owned_by")), Probe("models", bool(listed), text)
 
 
 class _Probing:
