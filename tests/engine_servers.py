@@ -62,10 +62,14 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(command: Sequence[str], port: int, log: Path, ready: str = "/health") -> Iterator[Served]:
+def serving(
+    command: Sequence[str], port: int, log: Path, ready: str = "/health", **environment: str
+) -> Iterator[Served]:
     """Start a server, wait until it says it is ready, and end it."""
     with log.open("ab") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
+        process = subprocess.Popen(
+            command, env=os.environ | environment, stdout=file, stderr=subprocess.STDOUT, start_new_session=True
+        )
     served = Served(process, f"http://127.0.0.1:{port}")
     try:
         wait_until(lambda: process.poll() is not None or _answers(served.host + ready), command[-1], START_S)

@@ -68,17 +68,19 @@ def test_json_is_left_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "text", "offered"),
+    ("wish", "text", "finish", "offered"),
     [
-        ("options", "The answer is B.", "one of A, B"),
-        ("options", '{"answer":"C"}', "one of A, B"),
-        ("json", "B", "JSON"),
+        ("options", "The answer is B.", "stop", "one of A, B"),
+        ("options", "Let me see. The answer", "length", "one of A, B"),
+        ("options", '{"answer":"C"}', "stop", "one of A, B"),
+        ("json", "B", "stop", "JSON"),
+        ("json", "The answer", "length", "JSON"),
     ],
 )
-def test_a_server_that_ignores_the_wish_stops_the_run(wish: str, text: str, offered: str) -> None:
+def test_a_server_that_ignores_the_wish_stops_the_run(wish: str, text: str, finish: str, offered: str) -> None:
     """`transformers serve` takes response_format, warns in its own log, and answers freely."""
     with pytest.raises(StopRun, match=f"does not keep to --constrain {wish}: it answered .* which is not {offered}"):
-        asyncio.run(model_of(OpenAI(), wish, Http(text)).predict(ASKED, {}))
+        asyncio.run(model_of(OpenAI(), wish, Http(text, finish)).predict(ASKED, {}))
 
 
 @pytest.mark.parametrize(("text", "finish"), [('{"answer', "length"), (" B\n", "stop"), ("", "stop")])
