@@ -100,11 +100,11 @@ async def _named(family: str, url: str, name: str, api_key: Secret | None) -> tu
         said = f"it serves {', '.join(list(listed)[:8])}" if listed else "it does not list its models"
         raise UsageError(f"which model of {url}? {said}: add --model NAME")
     name = name or next(iter(listed))
-    told = listed.get(name, {})
-    longest = told.get("max_model_len")
+    entry = listed.get(name, {})
+    longest = entry.get("max_model_len")
     room = f", {longest:,} tokens fit" if isinstance(longest, int) else ""
     text = f"{plural(len(listed), 'model')} listed{room}" if listed else "not listed: a mistyped name is found out late"
-    return name, str(told.get("owned_by")), Probe("models", bool(listed), text)
+    return name, str(entry.get("owned_by")), Probe("models", bool(listed), text)
 
 
 class _Probing:
