@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from msgspec import structs
 
 import tiny_checkpoints
 from line_doubles import ask
@@ -36,6 +40,60 @@ def questions() -> list[Request]:
     ]
 
 
+def without_pictures(requests: Sequence[Request]) -> list[Request]:
+    """The same questions for a model that reads only."""
+    return [
+        structs.replace(request, messages=tuple(structs.replace(turn, images=()) for turn in request.messages))
+        for request in requests
+    ]
+
+
+def greedily(requests: Sequence[Request], **changes: Any) -> list[Request]:
+    """The same questions, answered with eight tokens and no chance."""
+    params = structs.replace(Params(max_tokens=8, temperature=0.0), **changes)
+    return [structs.replace(request, params=params) for request in requests]
+
+
+def whole_texts(replies: Sequence[Prediction]) -> list[str]:
+    """What was said: random weights speak broken UTF-8, and engines keep back an unfinished last character."""
+    return [(reply.text or "").rstrip("\ufffd") for reply in replies]
+
+
+def several_pictures() -> list[Request]:
+    """Four questions with two and three pictures before the words."""
+    seen = [Image(ref=str(COLOURS / f"{name}.png")) for name in ("red", "blue", "green", "orange")]
+    sets = [tuple(seen[place : place + 2 + place % 2]) for place in range(3)] + [(seen[0], seen[0])]
+    return [
+        Request(TrialKey("t", f"several-{place}"), (Turn("user", ASKED[1], shown),), Params(max_tokens=8))
+        for place, shown in enumerate(sets)
+    ]
+
+
+def write_rows(folder: Path, count: int) -> Path:
+    """A data file of so many questions with a picture and three options each."""
+    options = ("red", "blue", "green", "orange")
+    for name in options:  # a picture must lie beside the data to be sent
+        shutil.copy(COLOURS / f"{name}.png", folder)
+    rows = [
+        {
+            "id": f"q{number:03}",
+            "question": f"{ASKED[number % len(ASKED)]} ({number})",
+            "image": f"{options[number % 4]}.png",
+            "options": [options[(number + step) % 4] for step in range(3)],
+            "answer": options[number % 4],
+        }
+        for number in range(count)
+    ]
+    path = folder / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def records_of(run: Path) -> list[dict[str, Any]]:
+    """The records of a run on disk."""
+    return [json.loads(line) for line in (run / "records.jsonl").read_text().splitlines()]
+
+
 def to_generate(tokens: int = 8) -> list[Request]:
     """The same questions, to be answered in words; nothing is said of the temperature."""
     return [
@@ -44,14 +102,14 @@ def to_generate(tokens: int = 8) -> list[Request]:
     ]
 
 
-def write_wide_checkpoint(folder: Path) -> Path:
-    """A small Idefics3 that vLLM loads."""
+def write_wide_checkpoint(folder: Path, kind: str = "idefics3") -> Path:
+    """A small checkpoint that vLLM loads."""
     import torch
 
     narrow, tiny_checkpoints.HIDDEN = tiny_checkpoints.HIDDEN, WIDTH
     try:
         torch.manual_seed(SEED)
-        tiny_checkpoints.WRITERS["idefics3"](folder)
+        tiny_checkpoints.WRITERS[kind](folder)
     finally:
         tiny_checkpoints.HIDDEN = narrow
     return folder

@@ -312,7 +312,9 @@ def write_gemma3(folder: Path) -> None:
 
 def qwen_text() -> dict[str, Any]:
     """The language half of the Qwen-VL family: rotary positions in three dimensions."""
-    return llama_config(rope_parameters={"rope_type": "default", "mrope_section": [2, 3, 3], "rope_theta": 10000.0})
+    half = HIDDEN // 8  # of a head
+    sections = [half // 4, 3 * half // 8, 3 * half // 8]
+    return llama_config(rope_parameters={"rope_type": "default", "mrope_section": sections, "rope_theta": 10000.0})
 
 
 def qwen_tokens(tok: Any) -> dict[str, int]:

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from command_line import run_command
-from engine_questions import NAME, answers_of, questions, values_of
+from engine_questions import NAME, answers_of, questions, values_of, without_pictures
 from exchanges import Recording
 from line_doubles import ask
 from snellen.core.types import Likelihood
@@ -59,14 +59,9 @@ def test_whole_texts_are_scored_alike(server, wide_checkpoint):
 
 @pytest.mark.parametrize("route", ["text-prompt-logprobs", "echo"])
 def test_text_routes_pass_their_test_too(server, route):
-    blind = [_without_picture(request) for request in questions()[:2]]
+    blind = without_pictures(questions()[:2])
     replies = answers_of(create_served, NAME, ModelOptions(base_url=server, arguments={"likelihood": route}), blind)
     assert all(reply.loglikelihoods and "untested" not in reply.detail for reply in replies)
-
-
-def _without_picture(request):
-    (turn,) = request.messages
-    return msgspec.structs.replace(request, messages=(msgspec.structs.replace(turn, images=()),))
 
 
 def test_a_run_on_the_command_line(server, tmp_path):
@@ -101,8 +96,9 @@ async def _converse(server):
         http = Recording(AiohttpClient())
         arguments = {} if route is None else {"likelihood": route}
         model = ServedModel(OpenAI(), NAME, ModelOptions(base_url=server, arguments=arguments), http=http)
-        for request in questions()[:2]:
-            reply = await ask(model, request if route is None else _without_picture(request))
+        asked = questions()[:2]
+        for request in asked if route is None else without_pictures(asked):
+            reply = await ask(model, request)
             values += reply.loglikelihoods
         await model.close()
         replies |= http.replies

@@ -9,6 +9,7 @@ import pytest
 
 from command_line import run_command
 from snellen.mock.process import mock_process
+from snellen.model.served.served_model import ServedModel
 
 
 def checked(capsys: pytest.CaptureFixture[str], server: list[str], *flags: str) -> tuple[int, dict[str, Any]]:
@@ -30,8 +31,16 @@ def test_a_server_that_can_do_everything(capsys: pytest.CaptureFixture[str]) -> 
     assert code == 0
     assert all(can(facts).values()), facts
     assert facts["model"] == "openai/mock"
-    assert {"--stream", "[--infer-method likelihood]", "--model openai/mock"} < set(facts["flags"])
+    optional = {"[--infer-method likelihood]", "[--constrain options]"}
+    assert {"--stream", "--model openai/mock"} | optional < set(facts["flags"])
     assert "input tokens more for 1 picture" in told(facts, "pictures")
+
+
+def test_a_server_that_ignores_the_options_is_found_out(capsys: pytest.CaptureFixture[str]) -> None:
+    code, facts = checked(capsys, ["--answer", "yes"])
+    assert (code, can(facts)["options"]) == (0, False)
+    assert "does not keep to --constrain options" in told(facts, "options")
+    assert "[--constrain options]" not in facts["flags"]
 
 
 def test_log_probabilities_that_are_ignored_or_shifted_are_no_likelihood(capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,6 +54,21 @@ def test_a_server_that_refuses_many_at_once_is_asked_one_by_one(capsys: pytest.C
     code, facts = checked(capsys, ["--max-concurrency", "1", "--ttft-ms", "200"], "--within", "60")
     assert (code, can(facts)["at once"]) == (0, False), facts
     assert "--max-workers 1" in facts["flags"]
+
+
+@pytest.mark.parametrize(("asked", "used"), [((), "vllm-server/mock"), (("--model", "openai/mock"), "openai/mock")])
+def test_a_server_that_says_what_it_is_gets_its_card(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, asked: tuple[str, ...], used: str
+) -> None:
+    """vLLM does; by its card options are told as a choice, where JSON leaves small models to wander in white space."""
+
+    async def listed(model: ServedModel) -> dict[str, dict[str, Any]]:
+        return {"mock": {"owned_by": "vllm", "max_model_len": 512}}
+
+    monkeypatch.setattr(ServedModel, "listed_models", listed)
+    code, facts = checked(capsys, [], *asked)
+    assert (code, facts["model"]) == (0, used)
+    assert f"--model {used}" in facts["flags"]
 
 
 def test_several_models_must_be_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ cannot be loaded there, its picture transforms are plain torch and need no more 
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from importlib.abc import MetaPathFinder
 
@@ -48,5 +49,10 @@ class Namer(MetaPathFinder):
             torch.torchvision_names = library  # an operator lives as long as its library
 
 
-if importlib.util.find_spec("torch") is not None:
+HIDES = "SNELLEN_SHIM_HIDES_TORCHVISION"
+"""Set it for a program that reads picture files by torchvision's compiled half, and by Pillow where it is not installed."""
+
+if os.environ.get(HIDES):
+    sys.modules["torchvision"] = None
+elif importlib.util.find_spec("torch") is not None:
     sys.meta_path.insert(0, Namer())

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from snellen.core.errors import ModelError, UsageError
+from snellen.core.errors import ModelError, StopRun, UsageError
 from snellen.core.types import Request, TrialKey, Turn
 from snellen.model.cloud.bedrock import Bedrock
 from snellen.model.options import ModelOptions
@@ -21,7 +21,6 @@ from snellen.model.served.post import HttpResponse
 from snellen.model.served.served_model import ServedModel
 
 ASKED = Request(TrialKey("t", "s"), (Turn("user", "Which?"),), marks=("A", "B"), shown=("a cat", "a dog"))
-REPLY = '{"choices":[{"index":0,"message":{"content":"{\\"answer\\":\\"B\\"}"},"finish_reason":"stop"}]}'
 
 
 class Http:
@@ -29,9 +28,12 @@ class Http:
 
     body: Any = None
 
+    def __init__(self, text: str = '{"answer":"B"}', finish: str = "stop") -> None:
+        self._choice = {"index": 0, "message": {"content": text}, "finish_reason": finish}
+
     async def send(self, url, body, headers, timeout_s):
         self.body = json.loads(b"".join(body))
-        return HttpResponse(200, {}, REPLY.encode())
+        return HttpResponse(200, {}, json.dumps({"choices": [self._choice]}).encode())
 
     async def close(self) -> None:
         pass
@@ -63,6 +65,27 @@ def test_json_is_left_as_it_is() -> None:
     http = Http()
     assert asyncio.run(model_of(OpenAI(), "json", http).predict(ASKED, {})).text == '{"answer":"B"}'
     assert http.body["response_format"] == {"type": "json_object"}
+
+
+@pytest.mark.parametrize(
+    ("wish", "text", "finish", "offered"),
+    [
+        ("options", "The answer is B.", "stop", "one of A, B"),
+        ("options", "Let me see. The answer", "length", "one of A, B"),
+        ("options", '{"answer":"C"}', "stop", "one of A, B"),
+        ("json", "B", "stop", "JSON"),
+        ("json", "The answer", "length", "JSON"),
+    ],
+)
+def test_a_server_that_ignores_the_wish_stops_the_run(wish: str, text: str, finish: str, offered: str) -> None:
+    """`transformers serve` takes response_format, warns in its own log, and answers freely."""
+    with pytest.raises(StopRun, match=f"does not keep to --constrain {wish}: it answered .* which is not {offered}"):
+        asyncio.run(model_of(OpenAI(), wish, Http(text, finish)).predict(ASKED, {}))
+
+
+@pytest.mark.parametrize(("text", "finish"), [('{"answer', "length"), (" B\n", "stop"), ("", "stop")])
+def test_a_reply_that_was_cut_or_padded_shows_no_such_thing(text: str, finish: str) -> None:
+    assert asyncio.run(model_of(OpenAI(), "options", Http(text, finish)).predict(ASKED, {})).text == text
 
 
 @pytest.mark.parametrize(("dialect", "wish"), [(Bedrock(), "options"), (Anthropic(), "json"), (OpenAI(), "xml")])

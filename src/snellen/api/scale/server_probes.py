@@ -26,6 +26,10 @@ ADDRESS = re.compile(r"https?://[^/\s]", re.IGNORECASE)
 AT_ONCE = 8
 SIDE_PX = 224
 CHOICES = ("red", "green", "blue")
+LETTERS = ("A", "B")
+CARDS = {"vllm": "vllm-server"}
+"""Servers that say what they are, and the card by which they are told more than the plain dialect knows."""
+HELD_TOKENS = 32
 
 
 class Probe(NamedTuple):
@@ -59,27 +63,30 @@ async def _look(url: str, name: str | None, api_key: Secret | None, within_s: fl
     provider, slash, rest = (name or "").partition("/")
     known = slash and provider in ("openai", "anthropic", "gemini")
     family, remote = (provider, rest) if known else ("openai", name or "")
-    remote, listing = await _named(family, url, remote, api_key)
+    remote, maker, listing = await _named(family, url, remote, api_key)
+    family = family if known else CARDS.get(maker, family)
     served = _open(family, remote, url, api_key)
+    held = _open(family, remote, url, api_key, constrain="options")
     try:
         await served.check()
-        probes = await _Probing(served, within_s).all()
+        probes = await _Probing(served, held, within_s).all()
     finally:
         await served.close()
+        await held.close()
     address = str(served.identity()["base_url"])
     flags = _flags(served, address, probes)
     return ServerFacts(served.name, address, (listing, *probes), flags)
 
 
-def _open(family: str, name: str, url: str, api_key: Secret | None) -> ServedModel:
-    model = load_model(f"{family}/{name}", base_url=url, api_key=api_key)
+def _open(family: str, name: str, url: str, api_key: Secret | None, **more: str) -> ServedModel:
+    model = load_model(f"{family}/{name}", base_url=url, api_key=api_key, **more)
     if not isinstance(model, ServedModel):
         raise UsageError(f"{family}/{name} is not served: serve-check asks servers")
     return model
 
 
-async def _named(family: str, url: str, name: str, api_key: Secret | None) -> tuple[str, Probe]:
-    """Return the model that is meant: the one that was named, else the only one that the server lists."""
+async def _named(family: str, url: str, name: str, api_key: Secret | None) -> tuple[str, str, Probe]:
+    """Return the model that is meant (named, or the only one that the server lists), and what the server is."""
     asked = _open(family, name or "unnamed", url, api_key)
     try:
         listed = await asked.listed_models()
@@ -93,17 +100,20 @@ async def _named(family: str, url: str, name: str, api_key: Secret | None) -> tu
         said = f"it serves {', '.join(list(listed)[:8])}" if listed else "it does not list its models"
         raise UsageError(f"which model of {url}? {said}: add --model NAME")
     name = name or next(iter(listed))
-    longest = listed.get(name, {}).get("max_model_len")
+    entry = listed.get(name, {})
+    longest = entry.get("max_model_len")
     room = f", {longest:,} tokens fit" if isinstance(longest, int) else ""
     text = f"{plural(len(listed), 'model')} listed{room}" if listed else "not listed: a mistyped name is found out late"
-    return name, Probe("models", bool(listed), text)
+    return name, str(entry.get("owned_by")), Probe("models", bool(listed), text)
 
 
 class _Probing:
     """Asks one server; every probe is one line, whatever happens."""
 
-    def __init__(self, model: ServedModel, within_s: float) -> None:
+    def __init__(self, model: ServedModel, held: ServedModel, within_s: float) -> None:
         self._model = model
+        self._held = held
+        """The same model, told to answer with an option and nothing else."""
         self._ends = time.monotonic() + within_s
         self._door = ImageDoor()
         self._text_tokens: int | None = None
@@ -118,6 +128,7 @@ class _Probing:
             ("several pictures", lambda: self._pictures(2)),
             ("streaming", self._stream),
             ("likelihood", self._likelihood),
+            ("options", self._options),
         ]
         probes = await asyncio.gather(*(self._within(what, probe()) for what, probe in later))
         return [first, *probes, await self._within("at once", self._at_once()), self._adjusted()]
@@ -175,6 +186,19 @@ class _Probing:
         route = reply.detail.get("route", "")
         return Probe("likelihood", True, f"of given texts, by {route}" if route else "of given texts")
 
+    async def _options(self) -> Probe:
+        """Ask for a word that is none of the letters: only a server that holds the model to them answers with one."""
+        params = Params(max_tokens=HELD_TOKENS, temperature=0.0)
+        request = Request(
+            TrialKey("serve-check", "options"), (Turn("user", "Say yes."),), params, marks=LETTERS, shown=CHOICES[:2]
+        )
+        reply = await self._held.predict(request, {})
+        if reply.text not in LETTERS:
+            return Probe(
+                "options", False, f"not answered with {' or '.join(LETTERS)} in {HELD_TOKENS} tokens: {_short(reply)}"
+            )
+        return Probe("options", True, f"held to {' or '.join(LETTERS)}: answered {_short(reply)}")
+
     async def _at_once(self) -> Probe:
         begun = time.monotonic()
         replies = await asyncio.gather(*(self._ask(f"Say {n}.") for n in range(AT_ONCE)), return_exceptions=True)
@@ -211,4 +235,6 @@ def _flags(model: ServedModel, address: str, probes: Sequence[Probe]) -> tuple[s
         flags.append("--max-workers 1")
     if "likelihood" in can:
         flags.append("[--infer-method likelihood]")
+    if "options" in can:
+        flags.append("[--constrain options]")
     return tuple(flags)

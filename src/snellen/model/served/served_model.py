@@ -18,7 +18,7 @@ from ...core.secret import Secret
 from ...core.text import clean_text
 from ...core.types import FailureKind, Prediction, Request, Timing
 from ..options import ModelOptions
-from ..providers.constraints import constraint_of, unwrapped, with_marks
+from ..providers.constraints import constraint_of, held_answer, with_marks
 from ..providers.listings import read_listing
 from ..providers.negotiation import REFUSED_BY, Quirks
 from ..providers.reasoning import merge_fields, reasoning_fields
@@ -196,8 +196,8 @@ class ServedModel:
             scrub_reply(reply, self._hidden)
         if reply.text and request.params.stop and STOPS & self.quirks.drop:  # the server does not take them: we do it
             reply.text = cut_at_stop(reply.text, request.params.stop)
-        if reply.text and self._options.constrain == "options":
-            reply.text = unwrapped(reply.text)
+        if reply.text and self._options.constrain:
+            reply.text = held_answer(self._options.constrain, reply.text, request.marks, reply.finish)
         limit = self._limit_of(request)
         self._watch.look_at(request, reply.usage, limit, model=reply.model, host=reply.host)
         if limit is not None and "limit" in self._watch.said:
