@@ -217,7 +217,23 @@ def coverage(count: int, seed: int = 7, only: str = "") -> dict[str, Any]:
             name = f"{kind}, " + ", ".join(f"{key} {value}" for key, value in cell.items())
             table[name] = tell(people, sit(people, rules, draw))
             show(name, table[name])
+    for kind, bounds in bounds_by_kind(table).items():
+        inside = FAR_BAR[0] <= np.mean(bounds) <= FAR_BAR[1]
+        words = f"mean {np.mean(bounds):.3f} ({min(bounds):.3f} to {max(bounds):.3f}), bar {FAR_BAR[0]} to {FAR_BAR[1]}"
+        sys.stdout.write(f"x95 bound holds, {kind}: {words}: {'kept' if inside else 'MISSED'}\n")
     return table
+
+
+FAR_BAR = (0.86, 0.94)
+"""How often the bound of x95 must hold, in the mean over the cells of a kind (decision 150)."""
+
+
+def bounds_by_kind(table: dict[str, Any]) -> dict[str, list[float]]:
+    """Return how often the bound of x95 held, a list of cells for single trials and one for rows."""
+    kinds: dict[str, list[float]] = {}
+    for name, figures in table.items():
+        kinds.setdefault("rows" if name.startswith("rows") else "single trials", []).append(figures["x95 bound holds"])
+    return kinds
 
 
 def efficiency(count: int) -> dict[str, Any]:

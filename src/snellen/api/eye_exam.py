@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,27 +13,28 @@ import msgspec
 
 from ..core.builtins import default_registry
 from ..core.clock import SystemClock
-from ..core.errors import UsageError, not_among
+from ..core.errors import SnellenError, UsageError, not_among
 from ..core.ids import content_hash
 from ..core.protocols import Capability, Model
 from ..core.registry import Registry
 from ..core.tasks import RunHeader, Task
-from ..core.types import Form, Params, Sample
+from ..core.types import Form, Params
 from ..engine.loop import Engine
 from ..engine.state import RunState
-from ..model.providers.prices import Prices, Tokens, parse_price
+from ..model.providers.prices import parse_price
 from ..report.files import write_atomically
 from ..report.finish import finish_run
 from ..report.pages.exam_page import write_prescription
 from ..sight.advice import Line, prescribe
 from ..sight.cards import MODES, chosen_tests
-from ..sight.sitting import NOBODY, PREFIX, Order, Sitting
+from ..sight.sitting import NOBODY, PREFIX, Order, Sitting, Stored
 from ..sight.sitting import Ears as Ears  # noqa: PLC0414 - what an exam is listened to with
 from ..sight.special import resolution_result
 from ..store.reader import RunReader
 from ..store.writer import RunWriter
 from .chosen_model import create_model
 from .header import installed_versions, make_header
+from .money.exam_budget import Allowed, ExamBudget
 from .run import Watcher, asking, check_folder, make_policy, response_cache, stop_on_signals, watching
 from .scale.replicas import check_executor, keeping_replicas, open_replicas, policy_for
 from .settings import RunSettings
@@ -53,7 +54,7 @@ class ExamSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     requests: int | None = None
     tokens: int | None = None
     euro: float | None = None
-    """At most so many paid requests, tokens, or so much money (with `price`)."""
+    """At most so many new requests, tokens, or so much money (with `price`) for this call."""
     price: str | None = None
 
 
@@ -95,7 +96,10 @@ def run_exam(
     watcher: Watcher | None = None,
     ears: Ears = NOBODY,
 ) -> ExamResult:
-    """Sit an exam as the settings say; `ears` hear of every trial before it is asked, and of every test."""
+    """Sit an exam as the settings say; `ears` hear of every trial before it is asked, and of every test.
+
+    What stops it (a server that is gone, a key that no longer holds) is raised after what was measured is written.
+    """
     began = time.monotonic()
     _check(wanted)
     check_executor(settings)
@@ -108,12 +112,22 @@ def run_exam(
     order = _order(wanted, settings, registry)
     folder = settings.output_dir or Path("runs") / _folder_name(model, wanted, settings)
     header = _header(order, model, settings)
-    sitting, state = asyncio.run(_sit(order, folder, header, model, _Frame(wanted, settings, watcher, ears)))
-    content = exam_content(sitting, model.name)
+    sat = asyncio.run(_sit(order, folder, header, model, _Frame(wanted, settings, watcher, ears)))
+    if sat.problem is not None and set(sat.sitting.results) != set(order.tests):
+        raise sat.problem
+    content = exam_content(sat.sitting, model.name)
     write_exam(folder, content)
     finish_run(folder, registry, report=False)
     write_prescription(folder, content, header)
-    return ExamResult(folder, content, state, time.monotonic() - began)
+    if sat.problem is not None:
+        raise sat.problem
+    return ExamResult(folder, content, sat.state, time.monotonic() - began)
+
+
+class _Sat(NamedTuple):
+    sitting: Sitting
+    state: RunState
+    problem: SnellenError | None
 
 
 class _Frame(NamedTuple):
@@ -128,8 +142,8 @@ def _check(wanted: ExamSettings) -> None:
         raise UsageError(f"exam mode {not_among(wanted.mode, MODES)}")
     if wanted.until is not None and not 0.02 <= wanted.until <= 1.0:
         raise UsageError(f"--until {wanted.until}: a half width in ln units from 0.02 to 1 (0.15 is -14/+16 %)")
-    if wanted.euro is not None and parse_price(wanted.price) is None:
-        raise UsageError("--budget in money needs --price IN,OUT (of a million tokens)")
+    if (parse_price(wanted.price) is None) != (wanted.euro is None):
+        raise UsageError("--budget in money needs --price IN,OUT (of a million tokens), and nothing else does")
 
 
 def _order(wanted: ExamSettings, settings: RunSettings, registry: Registry) -> Order:
@@ -176,69 +190,63 @@ def _task(name: str, title: str, order: Order) -> Task:
     )
 
 
-async def _sit(order: Order, folder: Path, header: RunHeader, model: Model, frame: _Frame) -> tuple[Sitting, RunState]:
+async def _sit(order: Order, folder: Path, header: RunHeader, model: Model, frame: _Frame) -> _Sat:
     settings = frame.settings
     if settings.max_workers is None:
         settings = msgspec.structs.replace(settings, max_workers=WORKERS)
     model = await open_replicas(model, settings)
     policy = policy_for(model, make_policy(settings), settings)
     async with asking(model, folder):
-        stored = _stored(folder)
-        if not stored:
+        begun = (folder / "run.db").exists()
+        if not begun:
             check_folder(folder)
             await model.check()
         with closing(RunWriter(folder, header)) as writer, response_cache(settings) as cache:
             engine = Engine(model, writer, policy, SystemClock(), cache=cache)
-            spent = _Budget(frame.wanted, engine)
-            ears = frame.ears._replace(round=spent.add)
-            sitting = Sitting(order, folder, writer, stored, enough=spent.reason, ears=ears)
+            budget = ExamBudget(_allowed(frame.wanted), engine.state, lambda: INTERRUPTED if engine.stopping else "")
+            stored = _stored(folder, writer, order.tests) if begun else Stored()
+            ears = frame.ears._replace(round=_counting(engine.state))
+            sitting = Sitting(order, folder, writer, stored, admit=budget.admit, ears=ears)
             with (
                 stop_on_signals(engine.stop, asyncio.current_task()),
                 watching(frame.watcher, engine.state),
                 keeping_replicas(model, engine.state, writer),
             ):
-                await engine.run(iter([sitting]))
-            if engine.stopping and not sitting.ended:  # what was in flight at the end of the drain was let go
-                sitting.ended = INTERRUPTED
-            return sitting, engine.state
+                problem = await _run_engine(engine, sitting, budget)
+            return _Sat(sitting, engine.state, problem)
 
 
-def _stored(folder: Path) -> Mapping[tuple[str, str], Sample]:
-    """Return the samples of an exam that was begun before."""
-    if not (folder / "run.db").exists():
-        return {}
+async def _run_engine(engine: Engine, sitting: Sitting, budget: ExamBudget) -> SnellenError | None:
+    """Sit the exam; return what stopped it, after the tests have ended with what they know."""
+    try:
+        await engine.run(iter([sitting]), budget.observe)
+    except SnellenError as problem:
+        sitting.ended = str(problem)
+        return problem
+    if engine.stopping and not sitting.ended:  # what was in flight at the end of the drain was let go
+        sitting.ended = INTERRUPTED
+    return None
+
+
+def _counting(state: RunState) -> Callable[[int], None]:
+    """Return what adds a round to the plan: how many trials there will be is known only up to there."""
+
+    def add(trials: int) -> None:
+        state.planned += trials
+
+    return add
+
+
+def _allowed(wanted: ExamSettings) -> Allowed:
+    return Allowed(wanted.requests, wanted.tokens, wanted.euro, parse_price(wanted.price))
+
+
+def _stored(folder: Path, writer: RunWriter, tests: Iterable[str]) -> Stored:
+    """Return the samples of an exam that was begun before, and which have their replies."""
+    names = [PREFIX + name for name in tests]
     with RunReader(folder) as reader:
-        names = [task.name for task in reader.header().tasks]
-        return {(name, sample.id): sample for name in names for sample in reader.samples(name)}
-
-
-class _Budget:
-    """Says why to ask nothing more: what was allowed is spent, or somebody stopped it."""
-
-    def __init__(self, wanted: ExamSettings, engine: Engine) -> None:
-        self._wanted, self._engine = wanted, engine
-
-    def add(self, trials: int) -> None:
-        """Hear of a round: how many trials there will be is known only up to here."""
-        self._engine.state.planned += trials
-
-    def reason(self) -> str:
-        """Return why to stop, or nothing."""
-        wanted, state = self._wanted, self._engine.state
-        if self._engine.stopping:
-            return INTERRUPTED
-        if wanted.requests is not None and state.done - state.cached >= wanted.requests:
-            return f"the budget of {wanted.requests:,} requests ended"
-        if wanted.tokens is not None and state.input_tokens + state.output_tokens >= wanted.tokens:
-            return f"the budget of {wanted.tokens:,} tokens ended"
-        prices = parse_price(wanted.price)
-        if wanted.euro is not None and prices is not None and _money(state, prices) >= wanted.euro:
-            return f"the budget of {wanted.euro:g} in money ended"
-        return ""
-
-
-def _money(state: RunState, prices: Prices) -> float:
-    return prices.cost(Tokens(input=state.input_tokens, output=state.output_tokens))
+        samples = {(name, sample.id): sample for name in names for sample in reader.samples(name)}
+    return Stored(samples, {(name, key[0]) for name in names for key in writer.finished_keys(name)})
 
 
 def exam_content(sitting: Sitting, model: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ Examples:
   snellen exam compare runs/exam-a runs/exam-b
   snellen exam compare runs/low runs/high --price 2.5,10
 """
-BUDGET = "At most so many paid requests (2000), tokens (3e6 tokens) or money (5 euro, with --price)."
+BUDGET = "What this command may ask: requests (2000), tokens (3e6 tokens) or money (5 euro, with --price)."
 TESTS = "Only these: acuity,contrast,resolution,… (what they need comes along)."
 PRICES = "Price of a million input and output tokens: once for all exams, or once for each in their order."
 UNTIL = "Half width of every interval in ln units: 0.15 is -14/+16 %.  [default: by mode]"
@@ -43,7 +44,7 @@ SETTINGS = add_options(
     click.option("--tests", help=TESTS),
     click.option("--until", type=float, help=UNTIL),
     click.option("--budget", metavar="N[ tokens| euro]", help=BUDGET),
-    click.option("--price", metavar="IN,OUT", help="Price of a million input and output tokens."),
+    click.option("--price", metavar="IN,OUT", help="Price of a million input and output tokens, for --budget."),
     options.SEED,
     click.option("--temperature", type=float, help="Sent as given.  [default: 0]"),
     click.option("--max-tokens", type=COUNT, help="For every reply.  [default: 64; pages 128]"),
@@ -84,7 +85,10 @@ def exam(context: click.Context, /, quiet: bool, as_json: bool, as_lines: bool, 
         for line in summary_lines(result.exam, result.state, result.seconds):
             click.echo(show_text(line), err=as_json)
         click.echo(f" page: {result.folder / 'prescription.html'} · {result.folder / 'exam.json'}", err=as_json)
-    return 130 if result.interrupted and "interrupted" in result.exam["ended"] else 0
+    if result.interrupted and "interrupted" in result.exam["ended"]:
+        return 130
+    counts = result.exam["counts"]
+    return 1 if 0 < counts["trials"] == counts["failed"] else 0
 
 
 class TestLines:
@@ -142,7 +146,7 @@ def make_exam_settings(price: str | None, **flags: Any) -> tuple[ExamSettings, R
         raise UsageError("--quick and --fine exclude each other")
     mode = "quick" if flags.pop("quick") else "fine" if flags["fine"] else "standard"
     flags.pop("fine")
-    names = tuple(part.strip() for part in (flags.pop("tests") or "").split(",") if part.strip())
+    names = read_names(flags.pop("tests"))
     budget = read_budget(flags.pop("budget"))
     wanted = ExamSettings(mode=mode, tests=names, until=flags.pop("until"), price=price, **budget)
     key = read_key(flags.pop("api_key"), flags.pop("api_key_env"), flags.pop("api_key_file"))
@@ -155,6 +159,14 @@ def make_exam_settings(price: str | None, **flags: Any) -> tuple[ExamSettings, R
     return wanted, settings
 
 
+def read_names(text: str | None) -> tuple[str, ...]:
+    """Read `a,b`; a list that names nothing is refused, as it would mean all tests."""
+    names = tuple(part.strip() for part in (text or "").split(",") if part.strip())
+    if text is not None and not names:
+        raise UsageError(f"--tests {text!r} names no test: leave it out for all of them, or say acuity,contrast")
+    return names
+
+
 def read_budget(text: str | None) -> dict[str, Any]:
     """Read `2000`, `3e6 tokens` or `5 euro`."""
     if text is None:
@@ -165,7 +177,8 @@ def read_budget(text: str | None) -> dict[str, Any]:
         value = float(number)
     except ValueError:
         value = 0.0
-    if value <= 0 or unit.strip() not in kinds:
+    kind = kinds.get(unit.strip(), "")
+    least = 0.0 if kind == "euro" else 1.0
+    if not kind or not 0.0 < value < math.inf or value < least:
         raise UsageError(f"--budget {text!r} is not a number of requests, `N tokens` or `N euro`")
-    kind = kinds[unit.strip()]
     return {kind: value if kind == "euro" else int(value)}

@@ -8,10 +8,12 @@ from typing import Any
 
 from ..engine.state import RunState
 from ..model.providers.prices import money
-from ..sight.advice import safe_words, say
+from ..sight.advice import safe_words, say, silence_words
 from .pages.exam_figures import ease, verdict_words
 
 BAR = 22
+LINES = 8
+"""So many sentences of a prescription are printed; the page has all."""
 
 
 def summary_lines(exam: Mapping[str, Any], state: RunState, seconds: float) -> Iterator[str]:
@@ -22,6 +24,9 @@ def summary_lines(exam: Mapping[str, Any], state: RunState, seconds: float) -> I
     yield f" eye exam · {exam['model']} · seed {exam['seed']} · {asked} · {_duration(seconds)} · {lost}"
     if not exam["complete"]:
         yield f" not finished: {exam['ended']}; what was measured stays measured"
+    silence = silence_words(exam)
+    if silence:
+        yield f" {silence}"
     yield f" {'test':17s} {'half at':>20s}   {'95 %':<19s} {'95 % right at':>13s}  easy {'─' * (BAR - 9)} hard"
     for name, result in exam["tests"].items():
         yield _line(name, result)
@@ -29,8 +34,10 @@ def summary_lines(exam: Mapping[str, Any], state: RunState, seconds: float) -> I
     if resolution:
         limit = "" if resolution["limit_px"] is None else f" at {resolution['limit_px']:,.0f} px"
         yield f" pictures are shrunk: {resolution['rule']}{limit} (p {resolution['probability']:.2f})"
-    for line in exam["prescription"][:8]:
+    for line in exam["prescription"][:LINES]:
         yield f" Rx {line['sentence']}"
+    if len(exam["prescription"]) > LINES:
+        yield f" Rx and {len(exam['prescription']) - LINES} more on the page"
 
 
 def _line(name: str, result: Mapping[str, Any]) -> str:
@@ -65,6 +72,8 @@ def comparison_lines(compared: Mapping[str, Any]) -> Iterator[str]:
     """Yield one line a test of two exams, the differences first."""
     yield f" eye exams · A {compared['first']} · B {compared['second']}"
     yield f" {compared['summary']}"
+    for note in compared["notes"]:
+        yield f" {note}"
     yield f" {'test':17s} {'A':>14s} {'B':>14s} {'times better (B)':>18s}   95 %              p (Holm)"
     for name, row in compared["tests"].items():
         if row["ratio"] is None:

@@ -68,9 +68,27 @@ def _by_rules(results: Mapping[str, Any]) -> list[Line]:
         result = results.get(rule.test)
         if result is None or _advised_as(result) != rule.verdict or not _decided(result) or not _within(rule, result):
             continue
+        if not answered_trials(result):  # who said nothing did nothing wrong: there is no advice in that
+            continue
         words = words_of(result)
         lines.append(Line(rule.id, rule.test, fill(rule.sentence, words), evidence_of(result), rule.rank))
     return lines
+
+
+def answered_trials(counts: Mapping[str, Any]) -> float:
+    """Return how many trials got an answer, right or wrong."""
+    return float(counts["right"] + counts["wrong"])
+
+
+def silence_words(exam: Mapping[str, Any]) -> str:
+    """Return what to look at where an exam got no answer at all; nothing where it got one."""
+    counts = exam["counts"]
+    if not counts["trials"] or answered_trials(counts):
+        return ""
+    if counts["failed"] == counts["trials"]:
+        why = next((one["refused"]["why"] for one in exam["tests"].values() if one.get("refused")), "no reply")
+        return f"nothing was measured: every trial failed, the last with {why}"
+    return "nothing was measured: no trial got an answer; does the server hand pictures to this model?"
 
 
 def _advised_as(result: Mapping[str, Any]) -> str:

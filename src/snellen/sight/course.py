@@ -226,10 +226,10 @@ class ThresholdCourse:
         if right >= FULLY_READY * tried or (rounds > 1.5 and is_ready(right, tried)):
             self.ready = True
         elif rounds > 1.5 or right < 0.6 * tried:
-            self._try_again(right, tried)
+            self._try_again()
         self._attempt += 1
 
-    def _try_again(self, right: float, tried: float) -> None:
+    def _try_again(self) -> None:
         """Begin again with the wording that went best; a second failure is the verdict."""
         if len(self.wordings) > 1:
             shares = {wording: _share_right(self.easy, wording) for wording in self.wordings}
@@ -237,7 +237,7 @@ class ThresholdCourse:
             # what was asked in this wording stays; the next round is all in it
             return
         self.ready = False
-        self._end(f"{right:.0f} of {tried} right when it is easy")
+        self._end(easy_words(self.easy))
 
     def _end(self, reason: str) -> None:
         self.reason = reason
@@ -270,6 +270,17 @@ class ThresholdCourse:
         places = np.array([self.grid.place_of(self.test.card.axis.x(o.level)) for o in confirming])
         right = sum(o.reading.right for o in confirming if o.reading)
         return compare_with_expected(self.grid, self._before, places, right, generator(self.seed, self.name, "re-test"))
+
+
+def easy_words(easy: Sequence[Outcome]) -> str:
+    """Return how the easy trials went: right of what was said; the credit of chance is nobody's answer."""
+    said = [outcome.reading for outcome in easy if outcome.reading and outcome.reading.answer is not None]
+    silent = sum(outcome.reading is not None for outcome in easy) - len(said)
+    if not said:
+        return f"none of {silent} trials got an answer when it is easy"
+    right, tried = sum(reading.right for reading in said), sum(reading.glyphs for reading in said)
+    unsaid = f", {silent} trials without an answer" if silent else ""
+    return f"{right:.0f} of {tried} right when it is easy{unsaid}"
 
 
 def final_grid(grid: ThresholdGrid) -> ThresholdGrid:

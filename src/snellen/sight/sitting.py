@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from ..core.errors import SnellenError
 from ..core.ids import content_hash, rng, sha256_hex
 from ..core.jobs import Ask, Item
 from ..core.types import Form, Image, Params, Prediction, Request, Sample, TrialKey, Turn
@@ -71,23 +72,37 @@ class Ears(NamedTuple):
 
 
 NOBODY = Ears()
+CUT_SHORT = "interrupted before it was settled"
+
+
+class Stored(NamedTuple):
+    """What an exam that was begun before left: its samples, and which of them have their reply."""
+
+    samples: Mapping[tuple[str, str], Sample] = {}
+    answered: Collection[tuple[str, str]] = frozenset()
+
+
+async def admit_all(task: str, trials: int) -> str:
+    """Let every round go."""
+    return ""
 
 
 class Sitting:
-    """One exam while it is sat. `enough` says why to ask no more, or nothing."""
+    """One exam while it is sat. `admit` hears of a task and of how many new trials a round has; says why not to ask."""
 
     def __init__(
         self,
         order: Order,
         folder: Path,
         notebook: Notebook,
-        stored: Mapping[tuple[str, str], Sample],
+        stored: Stored,
         *,
-        enough: Callable[[], str] = lambda: "",
+        admit: Callable[[str, int], Awaitable[str]] = admit_all,
         ears: Ears = NOBODY,
     ) -> None:
         self.order, self.folder, self._notebook, self._stored = order, folder, notebook, stored
-        self._enough, self._ears = enough, ears
+        self._admit, self._ears = admit, ears
+        self._problem: SnellenError | None = None
         self.courses: dict[str, Course] = {name: self._course(name, test) for name, test in order.tests.items()}
         self._again: dict[str, ThresholdCourse] = {}
         """Tests that are sat a second time. The first stays in `courses`: what it tells others must not change."""
@@ -113,8 +128,10 @@ class Sitting:
         return [TrialKey(PREFIX, "not known before it is asked")]
 
     async def run(self, ask: Ask) -> None:
-        """Sit all tests side by side, each in its rounds."""
+        """Sit all tests side by side, each in its rounds; what stopped one is raised when all have ended."""
         await asyncio.gather(*(self._sit(name, ask) for name in self.courses))
+        if self._problem is not None:
+            raise self._problem
 
     def _course(self, name: str, test: EyeTest) -> Course:
         mode, seed = self.order.mode, self.order.seed
@@ -135,6 +152,12 @@ class Sitting:
                 if isinstance(course, ThresholdCourse) and not course.consistent:
                     self._again[name] = course.again()
                     await self._ask_rounds(self._again[name], ask)
+        except SnellenError as error:  # the others end their rounds, and their replies count
+            self._problem = self._problem or error
+            self.ended = course.reason = str(error)
+        except asyncio.CancelledError:
+            course.reason = course.reason or CUT_SHORT
+            raise
         finally:
             self.results[name] = self._result(name)
             self._say(name, result_words(self.results[name]))
@@ -164,15 +187,24 @@ class Sitting:
             if isinstance(course, ThresholdCourse) and course.ready is not None and not waited:
                 await self._share_lapses(course)
                 waited = True
-            why = self._enough()
-            if why:
-                self.ended = course.reason = why
-                return
             planned = self._kept_plan(course, course.plan())
             if not planned:
                 return
+            why = await self._why_not(course, planned)
+            if why:
+                self.ended = course.reason = why
+                return
+            self._notebook.put_meta(_plan_key(course, planned), planned)
             course.take(await self._ask_round(course, planned, ask))
             self._say(course.name, so_far(course))
+
+    async def _why_not(self, course: Course, planned: Sequence[Planned]) -> str:
+        """Return why a round may not be asked; one whose replies are all stored always may: it was measured."""
+        task = PREFIX + course.name
+        new = sum((task, self._ident(course, one)) not in self._stored.answered for one in planned)
+        if not new:
+            return ""
+        return str(self._problem) if self._problem else await self._admit(task, new)
 
     async def _share_lapses(self, course: ThresholdCourse) -> None:
         """The one barrier: lapses are known when all tests that wait for nothing have been easy once."""
@@ -185,13 +217,9 @@ class Sitting:
         course.share_lapses(sum(1.0 - reading.right for reading in easy), float(len(easy)))
 
     def _kept_plan(self, course: Course, planned: list[Planned]) -> list[Planned]:
-        """Write a round down before it is asked; where it was written before, that is what counts."""
-        if not planned:
-            return planned
-        key = f"exam/{course.name}/{planned[0].round}"
-        kept = self._notebook.meta(key)
+        """Return a round as it was written down before it was first asked; where it never was, as it is planned now."""
+        kept = self._notebook.meta(_plan_key(course, planned)) if planned else None
         if kept is None:
-            self._notebook.put_meta(key, planned)
             return planned
         stored = msgspec.convert(kept, list[Planned])
         self.replanned += stored != planned
@@ -206,8 +234,8 @@ class Sitting:
     async def _ask_one(self, course: Course, planned: Planned, ask: Ask) -> Outcome:
         test = self.order.tests[course.name]
         task = PREFIX + course.name
-        ident = f"{planned.round:02d}-{planned.index:02d}-{self._digest(course, planned)}"
-        sample = self._stored.get((task, ident))
+        ident = self._ident(course, planned)
+        sample = self._stored.samples.get((task, ident))
         if sample is None or not _kept(sample):
             sample = await asyncio.to_thread(self._draw, course, planned, ident)
         if self._ears.trial is not None:
@@ -219,8 +247,9 @@ class Sitting:
         prediction = await ask(Item(planned.round * 1000 + planned.index, sample), request)
         return outcome_of(test, planned, sample, prediction)
 
-    def _digest(self, course: Course, planned: Planned) -> str:
-        return content_hash([course.name, self.order.seed, msgspec.to_builtins(planned), list(course.bench)], 8)
+    def _ident(self, course: Course, planned: Planned) -> str:
+        digest = content_hash([course.name, self.order.seed, msgspec.to_builtins(planned), list(course.bench)], 8)
+        return f"{planned.round:02d}-{planned.index:02d}-{digest}"
 
     def _draw(self, course: Course, planned: Planned, ident: str) -> Sample:
         """Draw a stimulus and keep its pictures under the hash of their bytes."""
@@ -272,6 +301,10 @@ class Sitting:
         if isinstance(course.test, TurnedRow):
             return turns_result(course)
         return field_result(course, self.results.get(course.test.card.needs[0], {}))
+
+
+def _plan_key(course: Course, planned: Sequence[Planned]) -> str:
+    return f"exam/{course.name}/{planned[0].round}"
 
 
 def bench_of(found: Mapping[str, Any], *, exact: bool) -> Bench | None:

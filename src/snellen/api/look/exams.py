@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +41,20 @@ def compare_exams(first: Path, second: Path) -> dict[str, Any]:
         "first": one["model"],
         "second": other["model"],
         "summary": _summary(rows),
+        "notes": list(_notes({"A": one, "B": other})),
         "tests": {name: rows[name] for name in order},
     }
+
+
+def _notes(exams: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what the ratios do not show: an exam that ended early, tests that only one of them has."""
+    for side, exam in exams.items():
+        if not exam["complete"]:
+            yield f"{side} is not finished: {exam['ended']}"
+    for side, other in (("A", "B"), ("B", "A")):
+        alone = [name for name in exams[side]["tests"] if name not in exams[other]["tests"]]
+        if alone:
+            yield f"only in {side}, not compared: {', '.join(alone)}"
 
 
 def _row(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:

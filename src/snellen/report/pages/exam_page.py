@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ...core.markup import Child, Html, tag
 from ...core.tasks import RunHeader
-from ...sight.advice import safe_words, say
+from ...sight.advice import safe_words, say, silence_words
 from ..files import write_atomically
 from . import draw
 from . import exam_figures as figures
@@ -59,6 +59,8 @@ def _masthead(exam: Mapping[str, Any], header: RunHeader) -> Html:
 def exam_notices(exam: Mapping[str, Any]) -> Html | None:
     """Say what limits the figures: an early end, refusals, habits, re-tests that disagree."""
     words = [] if exam["complete"] else [f"Not finished: {exam['ended']}. What was measured stays measured."]
+    silence = silence_words(exam)
+    words += [f"{silence[0].upper()}{silence[1:]}"] if silence else []
     named: dict[str, list[str]] = {}
     for name, result in exam["tests"].items():
         for note in (*_asked_notes(result), *_fit_notes(result)):
