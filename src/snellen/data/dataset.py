@@ -190,6 +190,8 @@ class Fingerprint:
 
 def content_bytes(sample: Sample) -> bytes:
     """Return all of a sample but where its pictures lie."""
+    if not (sample.images or sample.turns or sample.videos or sample.meta):  # it names no file
+        return _encode(sample)
     images = (image.ref if image.ref.startswith("data:") else _name(image.ref) for image in all_pictures(sample))
     return b"".join((_encode(without_places(sample)), *(name.encode() for name in images)))
 
@@ -226,9 +228,13 @@ def survey(dataset: Dataset) -> Survey:
         check_sample(sample)
         marks.append(fingerprint.add(sample))
         characters += len(sample.question)
-        tags.update(sample.tags)
+        if sample.tags:
+            tags.update(sample.tags)
         with_history += bool(sample.turns)
-        _count(forms.setdefault(sample.form, FormCount()), sample)
+        counts = forms.get(sample.form)
+        if counts is None:
+            counts = forms[sample.form] = FormCount()
+        _count(counts, sample)
         markers.add(sample)
         images += missing.look(sample, folders)
     _check_ids(dataset.task.name, ids, repeated)
@@ -266,8 +272,9 @@ def _check_ids(task: str, ids: set[str], repeated: list[str]) -> None:
 
 def _count(counts: FormCount, sample: Sample) -> None:
     counts.samples += 1
-    counts.images += len(all_pictures(sample))
-    counts.videos += len(all_videos(sample))
+    if sample.images or sample.videos or sample.turns:
+        counts.images += len(all_pictures(sample))
+        counts.videos += len(all_videos(sample))
     counts.options += len(sample.options)
     counts.answered += bool(sample.answers)
 

@@ -25,6 +25,8 @@ class MissingFiles:
 
     def look(self, sample: Sample, folders: PictureFolders) -> int:
         """Take in the files of one sample; return how many pictures it names."""
+        if not (sample.images or sample.videos or sample.turns):
+            return 0
         pictures = all_pictures(sample)
         for image in pictures:
             if not folders.add(sample.id, image.ref):

@@ -217,6 +217,10 @@ class Engine:
     async def _predict_paid(self, request: Request, images: RequestImages, digest: str) -> Prediction:
         spending = self._spending
         assert spending is not None  # noqa: S101 - who calls has looked
+        if spending.limit is None:  # nothing is held back: what it costs is only counted
+            prediction = await self._predict_now(request, images, digest)
+            spending.count(prediction)
+            return prediction
         await spending.begin()
         try:
             prediction = await self._predict_now(request, images, digest)

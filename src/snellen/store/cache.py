@@ -7,6 +7,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ KNOWN_KEYS = 4_000_000
 """A cache of more replies is asked for every key; to read all of them first would take too long."""
 FILTER_BITS = 2**25
 """Of the keys only a bit each is kept: a miss costs no query, and a long run does not grow with every trial."""
+_parts_of = attrgetter("parts")
 SEALED = 1
 """Version of a cache in which every reply has a checksum."""
 
@@ -36,7 +38,7 @@ SEALED = 1
 def request_digest(identity: str, request: Request, image_hashes: Sequence[str]) -> str:
     """Hash all that decides the reply: the model (`identity`, a hash too), messages, images, parameters, repeat."""
     messages: list[tuple[Any, ...]] = [(turn.role, turn.text, len(turn.images)) for turn in request.messages]
-    if any(turn.parts for turn in request.messages):  # plain messages keep the keys they always had
+    if any(map(_parts_of, request.messages)):  # plain messages keep the keys they always had
         messages = [(*message, turn.parts) for message, turn in zip(messages, request.messages, strict=True)]
     params = request.params
     if params.timeout_s is not None or params.stream is not None:  # how it is asked, not what

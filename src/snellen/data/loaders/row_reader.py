@@ -64,8 +64,9 @@ class RowReader:
                 head = list(islice(rows, SEARCHED_ROWS if self.source.columns else 1))
                 self._recognise([row for _, row in head])
                 rows = chain(head, rows)
+            name = file.name
             for number, row in rows:
-                yield from self._read(row, f"{file.name} record {number}")
+                yield from self._read(row, f"{name} record {number}")
 
     def _use(self, rows: RowMap) -> None:
         self.rows = rows
@@ -149,7 +150,7 @@ class RowReader:
             meta |= self._keep_twice(options, twice, where)
         answers = self._answers(answer, options, keyed, where, stated)
         videos = self.videos.of_places(row, places, where)
-        names = tuple([Path(video.ref).name for video in videos])
+        names = tuple([Path(video.ref).name for video in videos]) if videos else ()
         told = told_of_videos(row, videos, question, options) if videos else ()
         sample = Sample(
             id=self._identity(row, places, (*names, *told), where),

@@ -34,6 +34,8 @@ class RowVideos:
 
     def of_places(self, row: Row, places: Places, where: str) -> tuple[Video, ...]:
         """Return the videos of a row; a cell that holds none stays what it was, unless the user named its column."""
+        if not places.fields["video"] and not self._source.video:  # most tables have none
+            return ()
         cells = self._video_cells(row, places, where)
         if not cells:
             return ()
@@ -56,8 +58,6 @@ class RowVideos:
     def _video_cells(self, row: Row, places: Places, where: str) -> list[Any]:
         if self._source.video:
             return [self._in_any_folder(_fill(self._source.video, row, where), where)]
-        if not places.fields["video"]:
-            return []
         for column in places.fields["video"]:
             cell = self._cells.first(row, (column,))
             cells = cell if isinstance(cell, list) else [] if cell is None else [cell]

@@ -70,7 +70,7 @@ class ReplyWatch:
 
     def _note_pictures(self, request: Request, usage: Usage) -> None:
         """Compare what was counted with what the text alone has; once pictures were counted they are believed."""
-        shown = sum(len(turn.images) for turn in request.messages)
+        shown = sum([len(turn.images) for turn in request.messages])
         if not shown or usage.input_tokens is None:
             return
         letters = "".join(turn.text for turn in request.messages)

@@ -55,8 +55,10 @@ class Copies:
 
         `called` is its id where a header says it.
         """
+        if self._repeating:
+            return False
         name = answer_id(body) or called.encode()
-        if not name or self._repeating:
+        if not name:
             return False
         self._repeating = first and name in self._recent
         copy = not first and name in seen

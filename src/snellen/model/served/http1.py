@@ -76,7 +76,7 @@ class Response:
         self._rest = data
 
     def _read_head(self, head: bytes) -> None:
-        start, *lines = head.split(b"\r\n")
+        start, _, more = head.partition(b"\r\n")
         version, _, rest = start.partition(b" ")
         if not version.startswith(VERSION) or not rest[:3].isdigit():
             raise BadResponseError(f"not an HTTP/1.1 response: {start[:60]!r}")
@@ -84,9 +84,9 @@ class Response:
         if 100 <= status < 200:
             return
         headers: dict[str, str] = {}
-        for line in lines:
-            name, _, value = line.partition(b":")
-            headers[name.decode("latin-1").strip().lower()] = value.decode("latin-1").strip()
+        for line in more.decode("latin-1").split("\r\n") if more else ():
+            name, _, value = line.partition(":")
+            headers[name.strip().lower()] = value.strip()
         self.status, self.headers = status, headers
         self._body = _body_of(status, headers)
         connection = headers.get("connection", "").lower()

@@ -31,9 +31,9 @@ TOOLS = frozenset(
     | {"malformed_tool_use"}
 )
 """The model tried to call a tool, though it was given none."""
-CUT = frozenset({"length", "max_tokens", "max_output_tokens"})
 FULL = frozenset({"model_length", "model_context_window_exceeded"})
 """The reply was cut because the context was full, not because of a limit we set."""
+CUT = FULL | {"length", "max_tokens", "max_output_tokens"}
 ENDED = frozenset({"stop", "end_turn", "stop_sequence"})
 """Reasons to finish that are the model's own: it had nothing more to say."""
 TYPED = {
@@ -200,7 +200,7 @@ def _check_finish(reply: Reply) -> None:
         raise told_error(f"it gave the reply up ({reply.finish})")
     if reason in TOOLS:
         raise ModelError(FailureKind.DECODE, f"the model called a tool instead of answering ({reply.finish})")
-    if reason in CUT | FULL:
+    if reason in CUT:
         reply.finish = "length"
         if not has_text:
             raise _cut_before_text(reply, reason)

@@ -207,8 +207,10 @@ class ServedModel:
     def _limit_of(self, request: Request) -> int | None:
         """Return the most tokens a reply may have, room to reason included; None where nothing limits it."""
         params = request.params
-        given = [limit for name in LIMITS if isinstance(limit := (params.extra_body or {}).get(name), int)]
-        limit = next(iter(given), params.max_tokens or self.dialect.default_limit)
+        limit = params.max_tokens or self.dialect.default_limit
+        if params.extra_body:
+            given = [one for name in LIMITS if isinstance(one := params.extra_body.get(name), int)]
+            limit = next(iter(given), limit)
         return limit and limit + (self._reasoning.room if self._reasoning else 0)
 
     @property
