@@ -110,10 +110,12 @@ def _family(pid: int) -> list[int]:
 
 
 def _resident_mb(pid: int) -> float:
+    """Return what a process holds; what several share (the code of libraries) counts once in their sum."""
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
-    except (OSError, IndexError):
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
         return 0.0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
 
 
 def score(folder: Path, count: int) -> bool:

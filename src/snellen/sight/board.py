@@ -21,6 +21,9 @@ OVER = 8
 """How much larger shapes are drawn before they are averaged down."""
 LEVEL = 1
 """Compression of every picture: the same for all."""
+DATA = b"IDAT"
+HEAD = 8 + 25
+"""Bytes before the pixels of a PNG that says nothing else: its signature and its first part."""
 PAD = b"snPd"
 """A private chunk that decoders skip: pictures of one test all get the same size on disk."""
 
@@ -107,12 +110,26 @@ def encode_png(pixels: NDArray[np.uint8], level: int = LEVEL) -> bytes:
 
 
 def padded(png: bytes, pad_to: int) -> bytes:
-    """Return a PNG of a size that is a multiple of `pad_to` bytes: the size of a file must not tell its answer."""
+    """Return a PNG of a size that is a multiple of `pad_to` bytes: neither size nor parts of a file tell its answer."""
     if not pad_to:
         return png
-    body = PAD + bytes(-(len(png) + 12) % pad_to)
-    chunk = (len(body) - 4).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")
-    return png[:-12] + chunk + png[-12:]
+    png = _in_one_part(png)
+    return png[:-12] + _part(PAD + bytes(-(len(png) + 12) % pad_to)) + png[-12:]
+
+
+def _in_one_part(png: bytes) -> bytes:
+    """Return a PNG whose packed pixels are one part: how many an encoder makes of them follows the ink."""
+    at, pixels = HEAD, b""
+    while png[at + 4 : at + 8] == DATA:
+        length = int.from_bytes(png[at : at + 4], "big")
+        pixels += png[at + 8 : at + 8 + length]
+        at += 12 + length
+    return png[:HEAD] + _part(DATA + pixels) + png[at:]
+
+
+def _part(body: bytes) -> bytes:
+    """Return one part of a PNG: a name and its content, with length and checksum."""
+    return (len(body) - 4).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")
 
 
 def padded_jpeg(jpeg: bytes, pad_to: int) -> bytes:

@@ -6,6 +6,7 @@ import io
 import math
 import random
 
+import numpy as np
 import PIL.Image
 import pytest
 
@@ -148,6 +149,18 @@ def test_a_grating_packs_to_as_many_bytes_whichever_way_it_runs() -> None:
     pictures = [test.draw(1.0, answer, random.Random(3), Bench()).pictures[0] for answer in test.card.answers]
     assert len({len(picture) for picture in pictures}) == 1
     assert not any(b"snPd" in picture for picture in pictures), "what fills a file up would tell how well it packs"
+
+
+def test_the_number_of_parts_of_a_file_tells_nothing() -> None:
+    """An encoder makes more parts of more ink: all pictures have the same ones."""
+    noise = np.random.default_rng(1).integers(0, 256, (900, 900, 3), np.uint8)
+    pictures = [encode_png(noise), encode_png(np.full((900, 900, 3), 255, np.uint8))]
+    assert pictures[0].count(b"IDAT") > 1, "or this shows nothing"
+    for picture in pictures:
+        large = padded(picture, 4096)
+        assert large.count(b"IDAT") == 1 and len(large) % 4096 == 0
+        with PIL.Image.open(io.BytesIO(large)) as after, PIL.Image.open(io.BytesIO(picture)) as before:
+            assert (np.asarray(after) == np.asarray(before)).all()
 
 
 def test_a_padded_jpeg_is_the_same_picture() -> None:
