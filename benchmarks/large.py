@@ -35,7 +35,7 @@ from snellen.store.writer import RunWriter  # noqa: E402
 
 TASK = make_task(variants=("base", "wording=1"))
 AT_ONCE = 4_096
-PAGE_S, OPEN_S, VIEWER_MB = 2.0, 10.0, 1_024
+PAGE_S, OPEN_S, VIEWER_MB = 2.0, 10.0, 1_536
 SCORE_S, SCORE_MB = 300.0, 2_048
 COMMAND = (sys.executable, "-c", "from snellen.cli.main import main; main()")
 Put = tuple[int, Sample, Request, Prediction]
