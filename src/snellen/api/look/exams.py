@@ -61,8 +61,7 @@ def _row(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = {"a": verdict_words(a), "b": verdict_words(b), "ratio": None, "ci95": None, "p": None}
     row |= {"differs": False, "words": "not compared: one of them has no threshold"}
     open_sides = [one.get("bound") is not None for one in (a, b)]
-    unknown = [one["value"] is None and one.get("bound") is None for one in (a, b)]
-    if all(open_sides) or any(unknown) or "posterior" not in a or "posterior" not in b:
+    if all(open_sides) or not (_is_known(a) and _is_known(b)):
         return row | {"ratio_bound": None}
     places, mass = _difference(a["posterior"], b["posterior"])
     total = np.cumsum(mass)
@@ -76,6 +75,11 @@ def _row(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
         return row | _one_sided(places, total, at_least=at_least)
     ratio, ends = math.exp(middle), [round(math.exp(low), 4), round(math.exp(high), 4)]
     return row | {"ratio": round(ratio, 4), "ci95": ends, "words": ""}
+
+
+def _is_known(result: Mapping[str, Any]) -> bool:
+    """Whether a test has a threshold or a bound of it, and the distribution behind."""
+    return "posterior" in result and (result["value"] is not None or result.get("bound") is not None)
 
 
 def _one_sided(places: Any, total: Any, *, at_least: bool) -> dict[str, Any]:

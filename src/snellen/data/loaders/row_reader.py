@@ -15,7 +15,7 @@ from ...core.folders import cache_folder
 from ...core.ids import content_hash
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
-from ...core.types import OFFERED, Form, Sample
+from ...core.types import OFFERED, Form, Sample, Video
 from ..answers import WHOLE, find_answer_set, find_answers, is_plain_number
 from ..files.rows import Row, read_rows
 from ..images.embedded import ImageStore, Remembered
@@ -150,8 +150,7 @@ class RowReader:
             meta |= self._keep_twice(options, twice, where)
         answers = self._answers(answer, options, keyed, where, stated)
         videos = self.videos.of_places(row, places, where)
-        names = tuple([Path(video.ref).name for video in videos]) if videos else ()
-        told = told_of_videos(row, videos, question, options) if videos else ()
+        names, told = (_file_names(videos), told_of_videos(row, videos, question, options)) if videos else ((), ())
         sample = Sample(
             id=self._identity(row, places, (*names, *told), where),
             dataset=self.task.name,
@@ -353,6 +352,10 @@ def _remembered(files: Sequence[Path], context: LoadContext) -> Remembered:
     key = ("pictures", *((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats))
     found: Remembered = context.memory.setdefault(key, Remembered())
     return found
+
+
+def _file_names(videos: Sequence[Video]) -> tuple[str, ...]:
+    return tuple([Path(video.ref).name for video in videos])
 
 
 def _round(value: Any, where: str) -> int:

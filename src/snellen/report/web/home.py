@@ -80,21 +80,25 @@ def runs_page(shelf: Shelf, sought: Sought | None = None, *, may_write: bool = F
     """Return one page of the runs that hold a text, with boxes to choose some."""
     sought = sought or Sought()
     every = list(_with_notes(shelf))
-    held = [one for one in every if _holds(one, sought.text)]
-    chosen = _ordered([one for one in held if sought.hidden or not one.hidden], sought)
-    pages = max(1, math.ceil(len(chosen) / PAGE))
-    page = min(max(1, sought.page), pages)
-    rows, unfinished = _rows(shelf, chosen[(page - 1) * PAGE : page * PAGE], sought.group)
+    held, chosen = _sifted(every, sought)
     caption = tag("caption", _counted(len(every), len(held), len(chosen)))
-    table = tag("table", caption, _head(sought), tag("tbody", *rows))
-    ways = _pager(sought, page, pages)
-    form = tag("form", tag("div", table, class_="scroll card runs"), ways, *_doings(may_write), **_TO_COMPARE)
+    scroll, ways, unfinished = _table(shelf, chosen, caption, sought)
+    form = tag("form", scroll, ways, *_doings(may_write), **_TO_COMPARE)
     search = _search(sought, any(one.hidden for one in every)) if every else None
     trained, training = trainings_section(shelf.trainings(), sought.text, shelf.problems)
     nothing = None if trained else _nothing(sought, len(held))
     parts = [tag("h1", "Runs"), search, form if chosen else nothing, trained]
     parts += [_problems(shelf), _trash(shelf) if may_write else None]
     return shell("Runs", parts, place="/", live="/state" if unfinished or training else None)
+
+
+def _table(shelf: Shelf, chosen: list[Found], caption: Html, sought: Sought) -> tuple[Html, Html | None, bool]:
+    """Return one page of the table, the ways to the others, and whether a run on it still goes on."""
+    pages = max(1, math.ceil(len(chosen) / PAGE))
+    page = min(max(1, sought.page), pages)
+    rows, unfinished = _rows(shelf, chosen[(page - 1) * PAGE : page * PAGE], sought.group)
+    table = tag("table", caption, _head(sought), tag("tbody", *rows))
+    return tag("div", table, class_="scroll card runs"), _pager(sought, page, pages), unfinished
 
 
 def _counted(every: int, held: int, shown: int) -> str:
@@ -119,6 +123,12 @@ def _holds(one: Found, text: str) -> bool:
     brief = one.run.brief()
     names = " ".join((one.run.name, brief.model, *brief.tasks, *one.tags)).lower()
     return all(word in names for word in text.lower().split())
+
+
+def _sifted(every: list[Found], sought: Sought) -> tuple[list[Found], list[Found]]:
+    """Return the runs that hold the text, and in their order those of them that are shown."""
+    held = [one for one in every if _holds(one, sought.text)]
+    return held, _ordered([one for one in held if sought.hidden or not one.hidden], sought)
 
 
 def _ordered(found: list[Found], sought: Sought) -> list[Found]:
