@@ -17,7 +17,7 @@ _AFTER = LazyPattern(
     r"|\((?=[a-z0-9_ωθ+-]{1,4}[),])|[₀-₉]"
 )
 _BEFORE = LazyPattern(
-    r"(?:[×·∩∪∈∠△√^_]|(?<![a-z])[a-z]\(|[a-z\d/]\[|(?<![a-z])(?<![a-z]\s)\+|(?<![=-])=|\\(?:cap|cup|angle|times|cdot)"
+    r"(?:[×·∩∪∈∠△√^_]|(?<![a-z])(?:[a-z]|(?:arc)?(?:cos|sin|tan|cot|sec|csc)h?|log|ln|exp|det|var|cov|max|min)\(|[a-z\d/]\[|(?<![a-z])(?<![a-z]\s)\+|(?<![=-])=|\\(?:cap|cup|angle|times|cdot)"
     r"|(?<![\w.)])[-−]?\d(?:[\d.,]{0,20}\d)?(?:\s?[a-zµ]\b)?|°)\s?\{?\Z"
 )
 """What stands after and before a capital that is a quantity or a unit (`= 1.975 A`)."""

@@ -1,10 +1,10 @@
-"""A reply to the place where its answer part begins: closed thinking is skipped, unclosed thinking means truncated."""
+"""A reply to its answer part: closed thinking before it and courtesies after it are left out."""
 
 from __future__ import annotations
 
 import re
 
-from .word_lists import LazyPattern
+from .word_lists import END, START, LazyPattern, words
 
 _TAG = LazyPattern(
     r"[<\[◁]\|?(?P<close>/?)(?:seed:)?(?:<machine.thinking>)\|?[>\]▷]"
@@ -16,6 +16,13 @@ _FINAL_CHANNEL = LazyPattern(
     r"<\|channel\|>\s?final\s?(?:<\|[^|<>]{1,40}\|>)?(?:<\|message\|>)?|assistantfinal(?=[^a-z])", re.IGNORECASE
 )
 _OTHER_CHANNEL = LazyPattern(r"<\|channel\|>\s?(?:analysis|commentary)", re.IGNORECASE)
+_SHORTEST, _TAIL = 80, 400
+"""A shorter reply is its own point; more than a few sentences at the end are no courtesy."""
+_COURTESY = LazyPattern(
+    rf"(?:(?<=[.!?*)])[ \t]+|\n)[\s*_>(\[-]*(?:<conclusions.courtesy>){END}[^.!?\n]{{0,200}}[.!?]?[\s)*_\]]*\Z"
+)
+_SPOKEN = LazyPattern(rf"{START}(?:answer|option|choice|correct){END}|[=:]")
+"""What may still be an answer is left."""
 
 
 def answer_start(text: str) -> int | None:
@@ -43,3 +50,16 @@ def _after_channels(text: str) -> int | None:
         return 0
     end = max((match.end() for match in _FINAL_CHANNEL.finditer(text)), default=0)
     return None if end == 0 and _OTHER_CHANNEL.search(text) else end
+
+
+def without_courtesy(body: str) -> str:
+    """Return a reply without a last sentence that offers help, thanks, or warns of taking it for advice."""
+    if len(body) < _SHORTEST:
+        return body
+    low = body[-_TAIL:].lower()
+    if not any(stem in low for stem in words("conclusions.courtesy_stems")):
+        return body
+    found = _COURTESY.search(low)
+    if found is None or _SPOKEN.search(found.group()):
+        return body
+    return body[: len(body) - len(low) + found.start()]

@@ -60,7 +60,11 @@ def is_left_behind(reply: Reply, mention: Mention) -> bool:
         return False
     if end[-1:] in _UNFINISHED:
         return True
-    tail = end[_tail(end) :]
+    at = _tail(end)
+    tail = end[at:]
+    if end[-1:].isalpha() and tail.isalpha() and "=" in end[mention.end : at]:
+        # The working goes on behind the option and ends with a word: what it came to is not known.
+        return True
     return end[-1:].isalnum() and len(tail.encode()) >= _TAIL_BYTES and ":" not in tail and not _ITEM.match(tail)
 
 

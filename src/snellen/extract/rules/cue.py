@@ -16,7 +16,7 @@ from ..cue_words import (
     ascii_vocabularies,
     cue_kinds,
 )
-from ..extraction import AMBIGUOUS, Extraction
+from ..extraction import AMBIGUOUS, TRUNCATED, Extraction
 from ..label_mentions import label_mentions, text_mentions
 from ..option_set import OptionSet, Reply
 from ..polarity import Mention, agreed
@@ -28,6 +28,8 @@ _MOST_CUES = 60
 """Cues of one word that are tried, from the end: a bound on time for replies that loop."""
 _SHORTEST_TURN = 5
 """No self-correction fits into fewer characters: `No, B`."""
+_SHORTEST_LOOP = 8
+"""`the answer` and the like; less may stand anywhere."""
 _QUESTION = LazyPattern(r"[)\]}\"'*_`\s]*\?")
 _CONDITION = LazyPattern(
     r"(?<!\w)if [^.;\n]{1,60}(?:,| then)[^.;\n]{0,24}?(?:\bis|\bbe|'s|choose|option|:)\s"
@@ -68,11 +70,19 @@ def _last_cue(options: OptionSet, reply: Reply, words: Collection[str], begin: i
             continue
         if _asked(reply, verdict):
             asked = asked or verdict
+        elif verdict.reason == TRUNCATED and verdict.span is None and _loops(reply.low, start):
+            continue
         elif _enumerated(reply, verdict) or _conditional(reply.low, verdict):
             return Extraction(None, "cue", AMBIGUOUS, verdict.span)
         else:
             return corrected(options, reply, verdict)
     return asked if asked and not _others(options, reply, asked) else None
+
+
+def _loops(low: str, start: int) -> bool:
+    """Whether the sentence that is cut off was said twice before: a loop goes on with what it said."""
+    head = low[max(low.rfind(stop, 0, start) for stop in (". ", "\n", "! ")) + 1 :].strip()
+    return len(head) >= _SHORTEST_LOOP and low.count(head) > 2
 
 
 def _announced(options: OptionSet, reply: Reply, cue: Cue) -> Extraction | None:
@@ -136,6 +146,9 @@ def _others(options: OptionSet, reply: Reply, asked: Extraction) -> bool:
 def _inside_word(low: str, cue: Cue) -> bool:
     """Whether the cue is part of a longer Latin word (`incorrect`, `answering`)."""
     before, after = low[cue.start - 1 : cue.start], low[cue.end : cue.end + 1]
+    # The tag `</conclusion>` announces nothing.
+    if after == ">" and before in {"<", "/"}:
+        return True
     if cue.word in "选選" and after in {"项", "項", "择", "擇", "択"}:
         return True
     return ("a" <= before <= "ɏ" and before.isalpha()) or (
