@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .word_lists import END, START, LazyPattern, words
+from .word_lists import END, START, LazyPattern
 
 _TAG = LazyPattern(
     r"[<\[◁]\|?(?P<close>/?)(?:seed:)?(?:<machine.thinking>)\|?[>\]▷]"
@@ -19,8 +19,10 @@ _OTHER_CHANNEL = LazyPattern(r"<\|channel\|>\s?(?:analysis|commentary)", re.IGNO
 _SHORTEST, _TAIL = 80, 400
 """A shorter reply is its own point; more than a few sentences at the end are no courtesy."""
 _COURTESY = LazyPattern(
-    rf"(?:(?<=[.!?*)])[ \t]+|\n)[\s*_>(\[-]*(?:<conclusions.courtesy>){END}[^.!?\n]{{0,200}}[.!?]?[\s)*_\]]*\Z"
+    r"(?:[.!?*)](?=[ \t])|(?=\n))"
+    rf"([\s*_>(\[-]*(?:<conclusions.courtesy>){END}[^.!?\n]{{0,200}}[.!?]?[\s)*_\]]*)\Z"
 )
+_CLOSERS = " \t\r\n)*_].!?"
 _SPOKEN = LazyPattern(rf"{START}(?:answer|option|choice|correct){END}|[=:]")
 """What may still be an answer is left."""
 
@@ -56,10 +58,21 @@ def without_courtesy(body: str) -> str:
     """Return a reply without a last sentence that offers help, thanks, or warns of taking it for advice."""
     if len(body) < _SHORTEST:
         return body
-    low = body[-_TAIL:].lower()
-    if not any(stem in low for stem in words("conclusions.courtesy_stems")):
+    end = body.rstrip(_CLOSERS)
+    if end[-1:].isupper() and not end[-2:-1].isalnum():
+        # A label stands last, as in most replies: that is what the sentence is for.
         return body
-    found = _COURTESY.search(low)
-    if found is None or _SPOKEN.search(found.group()):
+    begin = _last_sentence(end, max(0, len(body) - _TAIL))
+    low = body[begin:].lower()
+    found = _COURTESY.match(low)
+    if found is None and ("* " in low or ") " in low):
+        found = _COURTESY.search(low)
+    if found is None or _SPOKEN.search(found.group(1)):
         return body
-    return body[: len(body) - len(low) + found.start()]
+    return body[: begin + found.start(1)].rstrip()
+
+
+def _last_sentence(end: str, least: int) -> int:
+    """Return where the sign stands, from `least` on, that ends the last sentence but one."""
+    line, stop = end.rfind("\n", least), end.rfind(".", least)
+    return max(line, stop, end.rfind("!", least), end.rfind("?", least), least)

@@ -63,16 +63,19 @@ def _vocabularies(low: str, split: int) -> tuple[Collection[str], ...]:
 
 def _last_cue(options: OptionSet, reply: Reply, words: Collection[str], begin: int, end: int) -> Extraction | None:
     asked: Extraction | None = None
-    kinds = cue_kinds()
-    for start, word in reversed(places(reply.low, words, begin, end, _MOST_CUES)):
-        verdict = _announced(options, reply, Cue(start, start + len(word), word, kinds[word]))
+    low, kinds = reply.low, cue_kinds()
+    for start, word in reversed(places(low, words, begin, end, _MOST_CUES)):
+        kind, stop = kinds[word], start + len(word)
+        if kind == "option" and _discusses(low, stop):
+            continue
+        verdict = _announced(options, reply, Cue(start, stop, word, kind))
         if verdict is None:
             continue
         if _asked(reply, verdict):
             asked = asked or verdict
-        elif verdict.reason == TRUNCATED and verdict.span is None and _loops(reply.low, start):
+        elif verdict.reason == TRUNCATED and verdict.span is None and _loops(low, start):
             continue
-        elif _enumerated(reply, verdict) or _conditional(reply.low, verdict):
+        elif _enumerated(reply, verdict) or _conditional(low, verdict):
             return Extraction(None, "cue", AMBIGUOUS, verdict.span)
         else:
             return corrected(options, reply, verdict)
@@ -90,7 +93,7 @@ def _announced(options: OptionSet, reply: Reply, cue: Cue) -> Extraction | None:
 
     Doubt is dearer to find than a value and most cues announce none, so the value is read first.
     """
-    if _discusses(reply.low, cue) or _inside_word(reply.low, cue) or _names_thing(options, reply.low, cue):
+    if _inside_word(reply.low, cue) or _names_thing(options, reply.low, cue):
         return None
     verdict = announced_value(options, reply, cue)
     return None if verdict is None or _doubted(reply.low, cue) else verdict
@@ -117,18 +120,17 @@ def _enumerated(reply: Reply, verdict: Extraction) -> bool:
 
 def _conditional(low: str, verdict: Extraction) -> bool:
     """Whether the reply names one option under one condition and another under another."""
-    if verdict.letter is None or "if " not in low:
+    begin = max(0, len(low) - _TAIL)
+    if verdict.letter is None or low.find("if ", begin) < 0:
         return False
-    named = {match.group(1) for match in _CONDITION.finditer(low, max(0, len(low) - _TAIL))}
+    named = {match.group(1) for match in _CONDITION.finditer(low, begin)}
     return len(named) > 1 and verdict.letter.lower() in named
 
 
-def _discusses(low: str, cue: Cue) -> bool:
-    """Whether the words are `option A would …`: that speaks of an option, it does not choose one."""
-    if cue.kind != "option" or not low[cue.end : cue.end + 1] == " " == low[cue.end + 2 : cue.end + 3]:
-        return False
+def _discusses(low: str, end: int) -> bool:
+    """Whether a noun that ends here begins `option A would …`: that speaks of an option, it does not choose one."""
     # `option – B` ties the label to the noun, as a copula does.
-    return low[cue.end + 1].isalnum()
+    return low[end : end + 1] == " " == low[end + 2 : end + 3] and low[end + 1].isalnum()
 
 
 def _asked(reply: Reply, verdict: Extraction) -> bool:
