@@ -9,7 +9,7 @@ from ..extraction import Extraction
 from ..option_set import OptionSet, Reply
 from ..polarity import Mention, agreed
 from ..word_lists import END, START, LazyPattern
-from .aside import is_aside, is_left_behind, is_operand, is_outweighed
+from .aside import is_aside, is_left_behind, is_operand, is_outweighed, is_proof
 from .opening import EARLIER, TURNED, alone_first, is_plain, stated_first
 
 _TAIL = 160
@@ -52,13 +52,15 @@ _HEADS = LazyPattern(r"(?:[.;!]\s|\n)[\s*_>-]*\Z")
 _FULL_STOPS = frozenset(".!。")
 _TICKS = frozenset("✓✔✅☑")
 _TICKED = LazyPattern(r"(?:\A|(?<=\n))[^\n]{1,300}[✓✔✅☑][\s*_|]*(?=\n|\Z)")
+_EITHER = LazyPattern(rf"{START}(?:<conclusions.either>)\s(?:an? |the |eine? )?[*_\"'(]*\Z")
 _COUNTS = LazyPattern(r"(?<!\w)(?:there (?:are|is)|i (?:can )?(?:see|count))(?: exactly| only| a total of)? \Z")
 
 
 def picked_by_text(options: OptionSet, reply: Reply, mentions: list[Mention], rule: str) -> Extraction | None:
     """Pick the option that the texts named in a reply mean, if they mean one."""
     standing = [mention for mention in mentions if mention.stands]
-    if UNDECIDED.search(reply.low, max(0, len(reply.low) - _TAIL)):
+    standing = [mention for mention in standing if not is_proof(reply.low, mention)] or standing
+    if UNDECIDED.search(reply.low, max(0, len(reply.low) - _TAIL)) or _ends_open(reply.low, standing):
         return None
     chosen = meant_text(reply.low, after_turn(reply, standing), _labels_apart(reply, standing))
     if chosen is None or is_aside(reply.low, chosen) or is_left_behind(reply, chosen):
@@ -66,6 +68,14 @@ def picked_by_text(options: OptionSet, reply: Reply, mentions: list[Mention], ru
     if is_operand(reply.low, chosen) or is_outweighed(options, reply, chosen):
         return None
     return options.pick(reply, chosen, rule)
+
+
+def _ends_open(low: str, standing: Sequence[Mention]) -> bool:
+    """Whether the last options named are two between which the reply leaves it (`It could be either red or blue`)."""
+    first, last = (standing[-2], standing[-1]) if len(standing) > 1 else (None, None)
+    if first is None or last is None or not (first.joined and last.joined) or first.index == last.index:
+        return False
+    return _EITHER.search(low, max(0, first.start - 32), first.start) is not None
 
 
 def _only_things(labels: Sequence[Mention]) -> bool:
