@@ -56,7 +56,6 @@ _LOOKALIKE = LazyPattern("[" + "".join(_LOOKALIKES) + r"](?<!\w.)(?!\w)(?:(?<=[�
 """Before a word of its own script a capital is a word (`А это`), unless within a sentence (`вариант А верный`)."""
 
 _CYRILLIC_LABELS = dict(zip("АБВГДЕ", "ABCDEF", strict=True))
-_CYRILLIC_ONLY = re.compile("[БГД](?!\\w)")
 _CYRILLIC_LABEL = LazyPattern(
     r"(?:\A[\s*_(\"«]*|(?:[Оо]твет|[Вв]ариант|[Бб]уква|[Вв]ідповідь|[Оо]тговор)(?:\s[а-яіїєё]{2,12}){0,2}\s?[:—–-]?[\s*_(\"«]{0,4})"
     r"([АБВГДЕ])(?=[\s*_\"»]*(?:[).:,;\n]|\Z))"
@@ -115,7 +114,9 @@ def _arabic_labels(text: str) -> str:
 
 def _cyrillic_labels(text: str) -> str:
     """Return `text` with labels such as `Ответ: Б` in the letters of the options, if Б, Г or Д is one of them."""
-    labels = list(_CYRILLIC_LABEL.finditer(text)) if _CYRILLIC_ONLY.search(text) else []
+    if "Б" not in text and "Г" not in text and "Д" not in text:
+        return text
+    labels = list(_CYRILLIC_LABEL.finditer(text))
     if not any(label.group(1) in "БГД" for label in labels):
         return text
     signs = list(text)

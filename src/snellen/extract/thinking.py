@@ -22,6 +22,7 @@ _COURTESY = LazyPattern(
     r"(?:[.!?*)](?=[ \t])|(?=\n))"
     rf"([\s*_>(\[-]*(?:<conclusions.courtesy>){END}[^.!?\n]{{0,200}}[.!?]?[\s)*_\]]*)\Z"
 )
+_SIGN = LazyPattern(r"[.!?\n*)]")
 _CLOSERS = " \t\r\n)*_].!?"
 _SPOKEN = LazyPattern(rf"{START}(?:answer|option|choice|correct){END}|[=:]")
 """What may still be an answer is left."""
@@ -62,7 +63,14 @@ def without_courtesy(body: str) -> str:
     if end[-1:].isupper() and not end[-2:-1].isalnum():
         # A label stands last, as in most replies: that is what the sentence is for.
         return body
-    begin = _last_sentence(end, max(0, len(body) - _TAIL))
+    # In one sentence there is none after another.
+    return _without(body, end) if _SIGN.search(end, max(0, len(body) - _TAIL)) else body
+
+
+def _without(body: str, end: str) -> str:
+    """Return a reply without a courtesy in its last sentence, which begins after a sign or, in the midst, after `*`."""
+    least = max(0, len(body) - _TAIL)
+    begin = max(least, *(end.rfind(sign, least) for sign in "\n.!?"))
     low = body[begin:].lower()
     found = _COURTESY.match(low)
     if found is None and ("* " in low or ") " in low):
@@ -70,9 +78,3 @@ def without_courtesy(body: str) -> str:
     if found is None or _SPOKEN.search(found.group(1)):
         return body
     return body[: begin + found.start(1)].rstrip()
-
-
-def _last_sentence(end: str, least: int) -> int:
-    """Return where the sign stands, from `least` on, that ends the last sentence but one."""
-    line, stop = end.rfind("\n", least), end.rfind(".", least)
-    return max(line, stop, end.rfind("!", least), end.rfind("?", least), least)

@@ -46,12 +46,14 @@ def is_aside(low: str, mention: Mention) -> bool:
         return True
     if _REPORTED.search(low, start, mention.start) or _OTHER.search(low, start, mention.start):
         return True
-    return _TRAP.search(low, start, min(end, mention.end + 60)) is not None or is_proof(low, mention)
+    return _TRAP.search(low, start, min(end, mention.end + 60)) is not None or (
+        "check" in low and is_proof(low, mention)
+    )
 
 
 def is_proof(low: str, mention: Mention) -> bool:
     """Tell whether an option is what a result becomes at a limit, by way of a check (`As a check, … this becomes`)."""
-    return "check" in low and _PROVED.match(low, _last_stop(low, mention.start), mention.start) is not None
+    return _PROVED.match(low, _last_stop(low, mention.start), mention.start) is not None
 
 
 def is_operand(low: str, mention: Mention) -> bool:

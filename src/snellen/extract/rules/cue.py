@@ -69,21 +69,25 @@ def _last_cue(options: OptionSet, reply: Reply, words: Collection[str], begin: i
         if kind == "option" and _discusses(low, stop):
             continue
         verdict = _announced(options, reply, Cue(start, stop, word, kind))
-        if verdict is None:
+        if verdict is None or (verdict.reason == TRUNCATED and _loops(low, start, verdict)):
             continue
-        if _asked(reply, verdict):
-            asked = asked or verdict
-        elif verdict.reason == TRUNCATED and verdict.span is None and _loops(low, start):
-            continue
-        elif _enumerated(reply, verdict) or _conditional(low, verdict):
-            return Extraction(None, "cue", AMBIGUOUS, verdict.span)
-        else:
-            return corrected(options, reply, verdict)
+        if not _asked(reply, verdict):
+            return _weighed(options, reply, verdict)
+        asked = asked or verdict
     return asked if asked and not _others(options, reply, asked) else None
 
 
-def _loops(low: str, start: int) -> bool:
+def _weighed(options: OptionSet, reply: Reply, verdict: Extraction) -> Extraction:
+    """Return what a cue announces, unless another cue or another condition announces something else beside it."""
+    if _enumerated(reply, verdict) or _conditional(reply.low, verdict):
+        return Extraction(None, "cue", AMBIGUOUS, verdict.span)
+    return corrected(options, reply, verdict)
+
+
+def _loops(low: str, start: int, verdict: Extraction) -> bool:
     """Whether the sentence that is cut off was said twice before: a loop goes on with what it said."""
+    if verdict.span is not None:
+        return False
     head = low[max(low.rfind(stop, 0, start) for stop in (". ", "\n", "! ")) + 1 :].strip()
     return len(head) >= _SHORTEST_LOOP and low.count(head) > 2
 
@@ -135,7 +139,10 @@ def _discusses(low: str, end: int) -> bool:
 
 def _asked(reply: Reply, verdict: Extraction) -> bool:
     """Whether a question mark follows: `Is the answer B?` only weighs B."""
-    return bool(verdict.letter and verdict.span and _QUESTION.match(reply.low, verdict.span[1] - reply.offset))
+    if verdict.letter is None or verdict.span is None:
+        return False
+    end = verdict.span[1] - reply.offset
+    return reply.low.find("?", end) >= 0 and _QUESTION.match(reply.low, end) is not None
 
 
 def _others(options: OptionSet, reply: Reply, asked: Extraction) -> bool:

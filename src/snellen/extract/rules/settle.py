@@ -58,9 +58,8 @@ _COUNTS = LazyPattern(r"(?<!\w)(?:there (?:are|is)|i (?:can )?(?:see|count))(?: 
 
 def picked_by_text(options: OptionSet, reply: Reply, mentions: list[Mention], rule: str) -> Extraction | None:
     """Pick the option that the texts named in a reply mean, if they mean one."""
-    standing = [mention for mention in mentions if mention.stands]
-    standing = [mention for mention in standing if not is_proof(reply.low, mention)] or standing
-    if UNDECIDED.search(reply.low, max(0, len(reply.low) - _TAIL)) or _ends_open(reply.low, standing):
+    standing = _in_earnest(reply.low, [mention for mention in mentions if mention.stands])
+    if UNDECIDED.search(reply.low, max(0, len(reply.low) - _TAIL)) or _ends_open(reply.low, standing[-2:]):
         return None
     chosen = meant_text(reply.low, after_turn(reply, standing), _labels_apart(reply, standing))
     if chosen is None or is_aside(reply.low, chosen) or is_left_behind(reply, chosen):
@@ -70,12 +69,18 @@ def picked_by_text(options: OptionSet, reply: Reply, mentions: list[Mention], ru
     return options.pick(reply, chosen, rule)
 
 
-def _ends_open(low: str, standing: Sequence[Mention]) -> bool:
-    """Whether the last options named are two between which the reply leaves it (`It could be either red or blue`)."""
-    first, last = (standing[-2], standing[-1]) if len(standing) > 1 else (None, None)
-    if first is None or last is None or not (first.joined and last.joined) or first.index == last.index:
+def _in_earnest(low: str, standing: list[Mention]) -> list[Mention]:
+    """Leave out what a result becomes in a check of it, if any other option is left."""
+    if "check" not in low:
+        return standing
+    return [mention for mention in standing if not is_proof(low, mention)] or standing
+
+
+def _ends_open(low: str, last: Sequence[Mention]) -> bool:
+    """Whether the last two options named are those between which it is left (`It could be either red or blue`)."""
+    if not last or not last[-1].joined or not last[0].joined or last[0].index == last[-1].index:
         return False
-    return _EITHER.search(low, max(0, first.start - 32), first.start) is not None
+    return _EITHER.search(low, max(0, last[0].start - 32), last[0].start) is not None
 
 
 def _only_things(labels: Sequence[Mention]) -> bool:
