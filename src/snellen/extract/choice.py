@@ -23,7 +23,7 @@ from .rules import (
     weak,
     whole,
 )
-from .thinking import answer_start, without_courtesy
+from .thinking import SHORTEST_COURTEOUS, answer_start, without_courtesy
 
 __all__ = ["RULES", "Extraction", "Rule", "chosen_text", "extract_choice", "read"]
 
@@ -116,7 +116,7 @@ def read(options: OptionSet, response: str, finish: str | None = None) -> Extrac
         return Extraction(None, "thinking", TRUNCATED)
     body = response[start:] if start else response
     body = normalise(body, lookalikes=options.lookalikes, circles=options.texts.circled)
-    reply = Reply(without_courtesy(body), start, finish)
+    reply = Reply(without_courtesy(body) if len(body) >= SHORTEST_COURTEOUS else body, start, finish)
     for rule in _FUNCTIONS:
         verdict = rule(options, reply)
         if verdict is not None:

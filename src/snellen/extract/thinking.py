@@ -16,7 +16,7 @@ _FINAL_CHANNEL = LazyPattern(
     r"<\|channel\|>\s?final\s?(?:<\|[^|<>]{1,40}\|>)?(?:<\|message\|>)?|assistantfinal(?=[^a-z])", re.IGNORECASE
 )
 _OTHER_CHANNEL = LazyPattern(r"<\|channel\|>\s?(?:analysis|commentary)", re.IGNORECASE)
-_SHORTEST, _TAIL = 80, 400
+SHORTEST_COURTEOUS, _TAIL = 80, 400
 """A shorter reply is its own point; more than a few sentences at the end are no courtesy."""
 _COURTESY = LazyPattern(
     r"(?:[.!?*)](?=[ \t])|(?=\n))"
@@ -57,8 +57,6 @@ def _after_channels(text: str) -> int | None:
 
 def without_courtesy(body: str) -> str:
     """Return a reply without a last sentence that offers help, thanks, or warns of taking it for advice."""
-    if len(body) < _SHORTEST:
-        return body
     end = body.rstrip(_CLOSERS)
     if end[-1:].isupper() and not end[-2:-1].isalnum():
         # A label stands last, as in most replies: that is what the sentence is for.

@@ -70,7 +70,7 @@ def is_left_behind(reply: Reply, mention: Mention) -> bool:
     end = reply.low.rstrip()
     if len(end) < _SHORT or len(end) - mention.end < 6:
         return False
-    if end[-1:] in _UNFINISHED or _in_formula(end, mention):
+    if _breaks_off(end, mention):
         return True
     at = _tail(end)
     tail = end[at:]
@@ -80,8 +80,10 @@ def is_left_behind(reply: Reply, mention: Mention) -> bool:
     return end[-1:].isalnum() and len(tail.encode()) >= _TAIL_BYTES and ":" not in tail and not _ITEM.match(tail)
 
 
-def _in_formula(end: str, mention: Mention) -> bool:
-    """Whether a text ends in a formula that was opened behind the option and is not closed, or at an operator."""
+def _breaks_off(end: str, mention: Mention) -> bool:
+    """Whether a text ends at a sign or an operator, or in a formula opened behind the option and not closed."""
+    if end[-1:] in _UNFINISHED:
+        return True
     opened = end.rfind("$$") if end.count("$$") % 2 else end.rfind("\\[")
     if opened > mention.end and "\\]" not in end[opened:]:
         return True
