@@ -23,7 +23,7 @@ from .rules import (
     weak,
     whole,
 )
-from .thinking import answer_start
+from .thinking import SHORTEST_COURTEOUS, answer_start, without_courtesy
 
 __all__ = ["RULES", "Extraction", "Rule", "chosen_text", "extract_choice", "read"]
 
@@ -115,7 +115,8 @@ def read(options: OptionSet, response: str, finish: str | None = None) -> Extrac
     if start is None:
         return Extraction(None, "thinking", TRUNCATED)
     body = response[start:] if start else response
-    reply = Reply(normalise(body, lookalikes=options.lookalikes, circles=options.texts.circled), start, finish)
+    body = normalise(body, lookalikes=options.lookalikes, circles=options.texts.circled)
+    reply = Reply(without_courtesy(body) if len(body) >= SHORTEST_COURTEOUS else body, start, finish)
     for rule in _FUNCTIONS:
         verdict = rule(options, reply)
         if verdict is not None:

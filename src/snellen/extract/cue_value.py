@@ -185,7 +185,9 @@ def _denied(low: str, at: int, text: Mention | None) -> bool:
 def _takes_text(low: str, cue: Cue) -> bool:
     """Whether an option text after the cue is the answer: after option nouns only if praised (`the best option`)."""
     before = low[max(0, cue.start - 9) : cue.start].rstrip()
-    return cue.kind != "option" or before.endswith(("correct", "right", "best", "final", "only", "remaining"))
+    return cue.kind != "option" or before.endswith(
+        ("correct", "right", "best", "final", "only", "remaining", "true", "accurate")
+    )
 
 
 def _wordy(reply: Reply, label: re.Match[str]) -> bool:

@@ -14,15 +14,17 @@ _QUANTITY = LazyPattern(
 """A capital that is a quantity where it stands: with an index, an argument or an operator at it."""
 _AFTER = LazyPattern(
     r"\s?(?:[≈≠≤≥×·∩∪∈⊂^_]|<(?!\s*/)|=(?!>)|\\(?:cap|cup|times|cdot|in\b|approx))"
-    r"|\((?=[a-z0-9_ωθ+-]{1,4}[),])|[₀-₉]"
+    r"|\((?=[a-z0-9_ωθ+-]{1,4}[),])|[₀-₉⁺⁻]"
 )
 _BEFORE = LazyPattern(
-    r"(?:[×·∩∪∈∠△√^_]|(?<![a-z])[a-z]\(|[a-z\d/]\[|(?<![a-z])(?<![a-z]\s)\+|(?<![=-])=|\\(?:cap|cup|angle|times|cdot)"
+    r"(?:[×·∩∪∈∠△√^_]|(?<![a-z])(?:[a-z]|(?:arc)?(?:cos|sin|tan|cot|sec|csc)h?|log|ln|exp|det|var|cov|max|min)\(|[a-z\d/]\[|(?<![a-z])(?<![a-z]\s)\+|(?<![=-])=|\\(?:cap|cup|angle|times|cdot)"
     r"|(?<![\w.)])[-−]?\d(?:[\d.,]{0,20}\d)?(?:\s?[a-zµ]\b)?|°)\s?\{?\Z"
 )
 """What stands after and before a capital that is a quantity or a unit (`= 1.975 A`)."""
 
 
+_UNIT_BEFORE = LazyPattern(r"\d\}?\s{1,12}\Z")
+"""Before a capital in braces of its own (`10^{-19}\\ \\text{C}`, blank where LaTeX stood): it is a unit."""
 _CHAIN = LazyPattern(r"(?<![A-Za-z])(?<![Nn]ot )[A-Z](?:\s?(?:→|->)\s?[A-Z](?![A-Za-z])){1,9}(?=[\s\S]{3})")
 """A way from point to point (`A → B → C`); at the end of a reply an arrow leads to what is chosen."""
 _PLAIN = frozenset(("", ".", ",", ")", "*", "\n", ":"))
@@ -50,7 +52,9 @@ def leads_on_as_quantity(low: str, end: int) -> bool:
 
 def is_quantity(low: str, start: int, end: int) -> bool:
     """Whether the capital at this place is part of a formula or a unit."""
-    return _AFTER.match(low, end) is not None or _BEFORE.search(low, max(0, start - 16), start) is not None
+    if _AFTER.match(low, end) is not None or _BEFORE.search(low, max(0, start - 16), start) is not None:
+        return True
+    return low[end : end + 1] == "}" and _UNIT_BEFORE.search(low, max(0, start - 16), start) is not None
 
 
 _SET_OFF = LazyPattern(

@@ -7,7 +7,7 @@ from functools import cache
 
 from .formula import chained, is_quantity, leads_on_as_quantity, quantities, spoken_as_label
 from .option_set import OptionSet, Reply
-from .polarity import AFFIRMED_AFTER, AFFIRMED_BEFORE, DENIED_AFTER, Mention, judge
+from .polarity import AFFIRMED_AFTER, AFFIRMED_BEFORE, DENIED_AFTER, Mention, ends_pair, judge, leads_pair
 from .word_lists import END, START, LazyPattern, word_set, words
 
 _MOST_MENTIONS = 80
@@ -152,6 +152,8 @@ def _add_capitals(options: OptionSet, reply: Reply, start: int, labels: dict[int
             _plausible(reply, match.start(1), match.end(1))
             or _names_itself(options, reply.low, match)
             or _joined_on(reply.low, last, match.start(1))
+            or leads_pair(reply.low, match.start(1), match.end(1))
+            or (0 < last < match.start(1) <= last + 32 and ends_pair(reply.low, last, match.start(1)))
         ):
             continue
         labels[match.start(1)], last = match, match.end(1)

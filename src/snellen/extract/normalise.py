@@ -55,6 +55,13 @@ _LOOKALIKES = dict(zip("АВСЕНІЈКМОРЅТХУΑΒΕΖΗΙΚΜΝΟΡΤΥ
 _LOOKALIKE = LazyPattern("[" + "".join(_LOOKALIKES) + r"](?<!\w.)(?!\w)(?:(?<=[а-яё:]\s.)|(?!\s{1,3}[\u0370-\u052f]))")
 """Before a word of its own script a capital is a word (`А это`), unless within a sentence (`вариант А верный`)."""
 
+_CYRILLIC_LABELS = dict(zip("АБВГДЕ", "ABCDEF", strict=True))
+_CYRILLIC_LABEL = LazyPattern(
+    r"(?:\A[\s*_(\"«]*|(?:[Оо]твет|[Вв]ариант|[Бб]уква|[Вв]ідповідь|[Оо]тговор)(?:\s[а-яіїєё]{2,12}){0,2}\s?[:—–-]?[\s*_(\"«]{0,4})"
+    r"([АБВГДЕ])(?=[\s*_\"»]*(?:[).:,;\n]|\Z))"
+)
+"""Letters with which options are counted in Cyrillic. Alone, В is read as the B it looks like; beside Б it is a C."""
+
 _KEPT = {code: chr(code) for code in range(0x2460, 0x2474)}
 """Figures in circles."""
 _ARABIC_LABELS = dict(zip("أابجدهو", "AABCDEF", strict=True))
@@ -105,6 +112,19 @@ def _arabic_labels(text: str) -> str:
     return _ARABIC_LABEL.sub(lambda match: _ARABIC_LABELS[match.group(1)] + " " * len(match.group(2)), text)
 
 
+def _cyrillic_labels(text: str) -> str:
+    """Return `text` with labels such as `Ответ: Б` in the letters of the options, if Б, Г or Д is one of them."""
+    if "Б" not in text and "Г" not in text and "Д" not in text:
+        return text
+    labels = list(_CYRILLIC_LABEL.finditer(text))
+    if not any(label.group(1) in "БГД" for label in labels):
+        return text
+    signs = list(text)
+    for label in labels:
+        signs[label.start(1)] = _CYRILLIC_LABELS[label.group(1)]
+    return "".join(signs)
+
+
 def normalise(text: str, *, lookalikes: bool = True, circles: bool = False) -> str:
     """Return `text` at equal length: full-width, circled and look-alike letters plain; LaTeX and HTML blank.
 
@@ -116,6 +136,7 @@ def normalise(text: str, *, lookalikes: bool = True, circles: bool = False) -> s
         plain = {**plain, **_KEPT} if circles else plain
         text = _ODD.sub(lambda match: plain.get(ord(match.group()), match.group()), text)
         if lookalikes:
+            text = _cyrillic_labels(text)
             text = _arabic_labels(_LOOKALIKE.sub(lambda match: _LOOKALIKES[match.group()], text))
     elif "\r" in text:
         text = text.replace("\r", "\n")

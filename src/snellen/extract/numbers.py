@@ -21,6 +21,11 @@ _NUMBER = LazyPattern(
     re.IGNORECASE,
 )
 _BELOW_ZERO = LazyPattern(r"\s?(?:°\s?[cf]?|[^\W\d_]{1,12})?(?:\s[^\W\d_]{1,12})?\s(?:<numbers.below_zero>)(?!\w)")
+_BELOW = LazyPattern(r"\s?(?:°\s?[cf]?|degrees?)?\sbelow(?=\s*(?:[.,;!)]|\Z))")
+"""`8 below`, and nothing that it would be below of."""
+_FREEZING = LazyPattern(
+    r"\s?(?:°\s?[cf]?|[^\W\d_]{1,12})?(?:\s[^\W\d_]{1,12})?\s(?:below|above|under|over) (?:freezing|the freezing)(?!\w)"
+)
 _LESS_THAN_NOTHING = LazyPattern(
     rf"(?:{START}(?:<numbers.less_than_nothing>)\s|(?:<numbers.less_than_nothing_glued>)\s?)\Z"
 )
@@ -87,7 +92,16 @@ def is_below_zero(low: str, start: int, end: int) -> bool:
     if low[start : start + 1] in {"-", "−"}:
         return False
     before = _LESS_THAN_NOTHING.search(low, max(0, start - 24), start)
-    return before is not None or _BELOW_ZERO.match(low, end, end + 60) is not None
+    if before is not None or _BELOW_ZERO.match(low, end, end + 60):
+        return True
+    return _BELOW.match(low, end) is not None
+
+
+def counts_from_freezing(low: str) -> bool:
+    """Tell whether a text gives a temperature by its distance from freezing, which is zero in degrees Celsius alone."""
+    if "freezing" not in low:
+        return False
+    return any(_FREEZING.match(low, match.end()) for match in _NUMBER.finditer(low))
 
 
 def _with_signs(low: str, numbers: list[Number]) -> list[Number]:

@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from .cue_words import UNDECIDABLE
 from .measures import Measure, option_measures
 from .notations import Written, option_notation
-from .numbers import find_numbers, is_below_zero, parse_number, speaks_of_sign, word_values
+from .numbers import counts_from_freezing, find_numbers, is_below_zero, parse_number, speaks_of_sign, word_values
 from .own_text import find_folded, key_of
 from .polarity import Mention
 from .word_lists import WORD_AFTER, WORD_BEFORE, Gated, LazyPattern, word_set, words
@@ -115,6 +115,7 @@ class OptionTexts:
         self.terms = any(map(_is_term, self.plain))
         self.counted = any(text[-1:].isdigit() or text[:1] in _DIGITS for text in self.plain)
         self.formulas = any(map(_is_formula, texts))
+        self.fahrenheit = any("°f" in text or "° f" in text or "fahrenheit" in text for text in self.plain)
         self.by_text = {text: i for i, text in enumerate(self.plain) if text and self.plain.count(text) == 1}
         self.by_text |= _without_brackets(self.plain)
         self.by_key = {key: i for text, i in self.by_text.items() if (key := key_of(text))}
@@ -186,6 +187,10 @@ class OptionTexts:
     def measures(self) -> list[Measure]:
         """The quantities that the options are; empty unless every option is one, all different."""
         return option_measures(self.written)
+
+    def on_another_scale(self, low: str) -> bool:
+        """Tell whether a reply counts from freezing where the options count in Fahrenheit: its numbers are others."""
+        return self.fahrenheit and counts_from_freezing(low)
 
     def find(self, low: str, start: int = 0) -> list[Mention]:
         """Return where option texts stand in `low` as whole words."""

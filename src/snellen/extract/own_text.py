@@ -28,6 +28,8 @@ _COMMANDS = {
         "left": "",
         "right": "",
         "frac": "",
+        "dfrac": "",
+        "tfrac": "",
     },
     **{"mathrm": "", "text": "", "approx": "≈", "geq": "≥", "leq": "≤", "ge": "≥", "le": "≤", "neq": "≠"},
 }

@@ -74,6 +74,7 @@ _PAIR_JOIN = LazyPattern(
     r"(?:(?:option|choice|answer|la|el|le|les|die|der|das|il|lo|de|opción|respuesta|réponse|antwort|вариант|选项|the|an?)\s?)*+"
     r"(?:[a-z][.:)]?\s?(?=[(\[\"']))?[(\[{\"'*_`\s]*"
 )
+_PAIR_ON = LazyPattern(r"[)\]\"'*_`]*,?\s(?:<polarity.pair_join>)\s(?:option |antwort |la |el )?[(\[\"'*]*[a-z](?!\w)")
 """Two options that are endorsed together: `tanto B como C`, `sowohl B als auch C`."""
 _PUT = LazyPattern(r"\s?\?\s*(?:(?P<yes>yes|yep|indeed)|(?P<no>no|nope|not))?(?!\w)")
 """A question put and answered by the speaker: `Is B right? No.`"""
@@ -162,6 +163,18 @@ def called_together(low: str, first: Mention, second: Mention) -> bool:
     if _PAIR_JOIN.fullmatch(low, first.end, second.start) is None:
         return False
     return _PAIR_LEAD.search(low, max(0, first.start - 32), first.start) is not None
+
+
+def leads_pair(low: str, start: int, end: int) -> bool:
+    """Tell whether a capital is the first of two labels that are endorsed together (`sowohl A als auch B`)."""
+    return _PAIR_ON.match(low, end) is not None and _PAIR_LEAD.search(low, max(0, start - 32), start) is not None
+
+
+def ends_pair(low: str, last: int, start: int) -> bool:
+    """Tell whether a capital is the second of such two, the first of which ends at `last`."""
+    if _PAIR_JOIN.fullmatch(low, last, start) is None:
+        return False
+    return _PAIR_LEAD.search(low, max(0, last - 33), last - 1) is not None
 
 
 def _judge_one(low: str, mention: Mention, *, inherited: bool) -> None:

@@ -1,10 +1,10 @@
-"""A reply to the place where its answer part begins: closed thinking is skipped, unclosed thinking means truncated."""
+"""A reply to its answer part: closed thinking before it and courtesies after it are left out."""
 
 from __future__ import annotations
 
 import re
 
-from .word_lists import LazyPattern
+from .word_lists import END, START, LazyPattern
 
 _TAG = LazyPattern(
     r"[<\[◁]\|?(?P<close>/?)(?:seed:)?(?:<machine.thinking>)\|?[>\]▷]"
@@ -16,6 +16,16 @@ _FINAL_CHANNEL = LazyPattern(
     r"<\|channel\|>\s?final\s?(?:<\|[^|<>]{1,40}\|>)?(?:<\|message\|>)?|assistantfinal(?=[^a-z])", re.IGNORECASE
 )
 _OTHER_CHANNEL = LazyPattern(r"<\|channel\|>\s?(?:analysis|commentary)", re.IGNORECASE)
+SHORTEST_COURTEOUS, _TAIL = 80, 400
+"""A shorter reply is its own point; more than a few sentences at the end are no courtesy."""
+_COURTESY = LazyPattern(
+    r"(?:[.!?*)](?=[ \t])|(?=\n))"
+    rf"([\s*_>(\[-]*(?:<conclusions.courtesy>){END}[^.!?\n]{{0,200}}[.!?]?[\s)*_\]]*)\Z"
+)
+_SIGN = LazyPattern(r"[.!?\n*)]")
+_CLOSERS = " \t\r\n)*_].!?"
+_SPOKEN = LazyPattern(rf"{START}(?:answer|option|choice|correct){END}|[=:]")
+"""What may still be an answer is left."""
 
 
 def answer_start(text: str) -> int | None:
@@ -43,3 +53,26 @@ def _after_channels(text: str) -> int | None:
         return 0
     end = max((match.end() for match in _FINAL_CHANNEL.finditer(text)), default=0)
     return None if end == 0 and _OTHER_CHANNEL.search(text) else end
+
+
+def without_courtesy(body: str) -> str:
+    """Return a reply without a last sentence that offers help, thanks, or warns of taking it for advice."""
+    end = body.rstrip(_CLOSERS)
+    if end[-1:].isupper() and not end[-2:-1].isalnum():
+        # A label stands last, as in most replies: that is what the sentence is for.
+        return body
+    # In one sentence there is none after another.
+    return _without(body, end) if _SIGN.search(end, max(0, len(body) - _TAIL)) else body
+
+
+def _without(body: str, end: str) -> str:
+    """Return a reply without a courtesy in its last sentence, which begins after a sign or, in the midst, after `*`."""
+    least = max(0, len(body) - _TAIL)
+    begin = max(least, *(end.rfind(sign, least) for sign in "\n.!?"))
+    low = body[begin:].lower()
+    found = _COURTESY.match(low)
+    if found is None and ("* " in low or ") " in low):
+        found = _COURTESY.search(low)
+    if found is None or _SPOKEN.search(found.group(1)):
+        return body
+    return body[: begin + found.start(1)].rstrip()

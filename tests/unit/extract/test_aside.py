@@ -64,6 +64,10 @@ def test_a_factor_still_speaks_against_another_option() -> None:
         ("examination-2", 0.96, 0.016),
         ("examination-3", 0.93, 0.011),
         ("examination-4", 0.93, 0.0),
+        ("examination-5", 0.99, 0.0),
+        ("examination-6", 0.99, 0.0),
+        ("examination-7", 0.99, 0.0),
+        ("examination-8", 0.99, 0.0),
     ],
 )
 def test_examinations_are_read_hardly_ever_wrongly(name: str, least_right: float, most_wrong: float) -> None:

@@ -30,6 +30,11 @@ _TRAP = LazyPattern(r"(?<!\w)(?:<conclusions.trap>)(?!\w)")
 _ITEM = LazyPattern(r"\s*(?:[-*•>|#]|\(?\w{1,2}[.):]\s)")
 _OPERATORS = frozenset("/×·^+−")
 _UNFINISHED = frozenset(",、，-–—+=×/(_")
+_OPERATOR = LazyPattern(r"\\(?:cdot|times|frac|sqrt|left|div|pm|sum|int|approx|to)\Z")
+_PROVED = LazyPattern(
+    r"[\s*_>-]*(?:<conclusions.proof>)(?!\w)[^;\n]{0,80}(?<!\w)(?:<conclusions.comes_down>)(?!\w)[^;\n]{0,40}\Z"
+)
+"""Before what a result becomes at a limit, to which it is put to the proof: that is not the result."""
 
 
 def is_aside(low: str, mention: Mention) -> bool:
@@ -41,7 +46,14 @@ def is_aside(low: str, mention: Mention) -> bool:
         return True
     if _REPORTED.search(low, start, mention.start) or _OTHER.search(low, start, mention.start):
         return True
-    return _TRAP.search(low, start, min(end, mention.end + 60)) is not None
+    return _TRAP.search(low, start, min(end, mention.end + 60)) is not None or (
+        "check" in low and is_proof(low, mention)
+    )
+
+
+def is_proof(low: str, mention: Mention) -> bool:
+    """Tell whether an option is what a result becomes at a limit, by way of a check (`As a check, … this becomes`)."""
+    return _PROVED.match(low, _last_stop(low, mention.start), mention.start) is not None
 
 
 def is_operand(low: str, mention: Mention) -> bool:
@@ -58,10 +70,24 @@ def is_left_behind(reply: Reply, mention: Mention) -> bool:
     end = reply.low.rstrip()
     if len(end) < _SHORT or len(end) - mention.end < 6:
         return False
+    if _breaks_off(end, mention):
+        return True
+    at = _tail(end)
+    tail = end[at:]
+    if end[-1:].isalpha() and tail.isalpha() and "=" in end[mention.end : at]:
+        # The working goes on behind the option and ends with a word: what it came to is not known.
+        return True
+    return end[-1:].isalnum() and len(tail.encode()) >= _TAIL_BYTES and ":" not in tail and not _ITEM.match(tail)
+
+
+def _breaks_off(end: str, mention: Mention) -> bool:
+    """Whether a text ends at a sign or an operator, or in a formula opened behind the option and not closed."""
     if end[-1:] in _UNFINISHED:
         return True
-    tail = end[_tail(end) :]
-    return end[-1:].isalnum() and len(tail.encode()) >= _TAIL_BYTES and ":" not in tail and not _ITEM.match(tail)
+    opened = end.rfind("$$") if end.count("$$") % 2 else end.rfind("\\[")
+    if opened > mention.end and "\\]" not in end[opened:]:
+        return True
+    return _OPERATOR.search(end, len(end) - 8) is not None
 
 
 def is_outweighed(options: OptionSet, reply: Reply, mention: Mention) -> bool:

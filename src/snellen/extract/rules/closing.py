@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..cue_words import NEGATION, UNDECIDED
-from ..extraction import Extraction
+from ..extraction import AMBIGUOUS, Extraction
 from ..label_mentions import label_mentions, text_mentions
 from ..option_set import OptionSet, Reply
-from ..polarity import Mention, agreed
+from ..polarity import Mention, agreed, called_together
 from ..word_lists import END, START, LazyPattern
 from .aside import is_aside, is_operand
 from .settle import led_aside, only_named
 
 _SHORTEST, _LONGEST = 60, 320
 """A shorter reply is its own point; a longer last sentence says too much."""
+_TWO = 2
 _STOP = LazyPattern(r"(?<!i\.e)(?<!e\.g)(?<!vs)(?<!fig)(?<!\n\w)(?<!\n\d\d)[.!?](?=[\s*_\"'])|\n|[。।]")
 TAKES_BACK = LazyPattern(rf"{START}(?:<options.takes_back>|while|whereas|other|others){END}|n't|\?")
 CLOSING_WORDS = LazyPattern(rf"{START}(?:<conclusions.closes>){END}|<conclusions.closes_glued>|[∴⇒]")
@@ -28,6 +29,8 @@ def closing(options: OptionSet, reply: Reply) -> Extraction | None:
     if len(reply.low) < _SHORTEST or reply.cut:
         return None
     start = closing_start(reply.low)
+    if _two_in_the_end(options, reply, start):
+        return Extraction(None, "closing", AMBIGUOUS)
     chosen = _only_one(options, reply, start)
     if chosen is None or _beside_the_point(reply, chosen, start):
         return None
@@ -41,6 +44,16 @@ def closing_start(low: str) -> int:
     """Return where the last sentence starts."""
     text = low.rstrip(" \n.!*_\"'。।")
     return max((stop.end() for stop in _STOP.finditer(text, max(0, len(text) - 2 * _LONGEST))), default=0)
+
+
+def _two_in_the_end(options: OptionSet, reply: Reply, start: int) -> bool:
+    """Whether the last sentence concludes with two labels together, and no text (`Therefore, both A and D remain`)."""
+    labels = [label for label in label_mentions(options, reply) if label.start >= start and label.stands]
+    if len({label.index for label in labels}) < _TWO or not called_together(reply.low, *labels[:_TWO]):
+        return False
+    if any(text.start >= start for text in text_mentions(options, reply)):
+        return False
+    return CLOSING_WORDS.search(reply.low, start, labels[0].start) is not None
 
 
 def _only_one(options: OptionSet, reply: Reply, start: int) -> Mention | None:

@@ -16,7 +16,7 @@ from ..cue_words import (
     ascii_vocabularies,
     cue_kinds,
 )
-from ..extraction import AMBIGUOUS, Extraction
+from ..extraction import AMBIGUOUS, TRUNCATED, Extraction
 from ..label_mentions import label_mentions, text_mentions
 from ..option_set import OptionSet, Reply
 from ..polarity import Mention, agreed
@@ -28,6 +28,8 @@ _MOST_CUES = 60
 """Cues of one word that are tried, from the end: a bound on time for replies that loop."""
 _SHORTEST_TURN = 5
 """No self-correction fits into fewer characters: `No, B`."""
+_SHORTEST_LOOP = 8
+"""`the answer` and the like; less may stand anywhere."""
 _QUESTION = LazyPattern(r"[)\]}\"'*_`\s]*\?")
 _CONDITION = LazyPattern(
     r"(?<!\w)if [^.;\n]{1,60}(?:,| then)[^.;\n]{0,24}?(?:\bis|\bbe|'s|choose|option|:)\s"
@@ -61,18 +63,33 @@ def _vocabularies(low: str, split: int) -> tuple[Collection[str], ...]:
 
 def _last_cue(options: OptionSet, reply: Reply, words: Collection[str], begin: int, end: int) -> Extraction | None:
     asked: Extraction | None = None
-    kinds = cue_kinds()
-    for start, word in reversed(places(reply.low, words, begin, end, _MOST_CUES)):
-        verdict = _announced(options, reply, Cue(start, start + len(word), word, kinds[word]))
-        if verdict is None:
+    low, kinds = reply.low, cue_kinds()
+    for start, word in reversed(places(low, words, begin, end, _MOST_CUES)):
+        kind, stop = kinds[word], start + len(word)
+        if kind == "option" and _discusses(low, stop):
             continue
-        if _asked(reply, verdict):
-            asked = asked or verdict
-        elif _enumerated(reply, verdict) or _conditional(reply.low, verdict):
-            return Extraction(None, "cue", AMBIGUOUS, verdict.span)
-        else:
-            return corrected(options, reply, verdict)
+        verdict = _announced(options, reply, Cue(start, stop, word, kind))
+        if verdict is None or (verdict.reason == TRUNCATED and _loops(low, start, verdict)):
+            continue
+        if not _asked(reply, verdict):
+            return _weighed(options, reply, verdict)
+        asked = asked or verdict
     return asked if asked and not _others(options, reply, asked) else None
+
+
+def _weighed(options: OptionSet, reply: Reply, verdict: Extraction) -> Extraction:
+    """Return what a cue announces, unless another cue or another condition announces something else beside it."""
+    if _enumerated(reply, verdict) or _conditional(reply.low, verdict):
+        return Extraction(None, "cue", AMBIGUOUS, verdict.span)
+    return corrected(options, reply, verdict)
+
+
+def _loops(low: str, start: int, verdict: Extraction) -> bool:
+    """Whether the sentence that is cut off was said twice before: a loop goes on with what it said."""
+    if verdict.span is not None:
+        return False
+    head = low[max(low.rfind(stop, 0, start) for stop in (". ", "\n", "! ")) + 1 :].strip()
+    return len(head) >= _SHORTEST_LOOP and low.count(head) > 2
 
 
 def _announced(options: OptionSet, reply: Reply, cue: Cue) -> Extraction | None:
@@ -80,7 +97,7 @@ def _announced(options: OptionSet, reply: Reply, cue: Cue) -> Extraction | None:
 
     Doubt is dearer to find than a value and most cues announce none, so the value is read first.
     """
-    if _discusses(reply.low, cue) or _inside_word(reply.low, cue) or _names_thing(options, reply.low, cue):
+    if _inside_word(reply.low, cue) or _names_thing(options, reply.low, cue):
         return None
     verdict = announced_value(options, reply, cue)
     return None if verdict is None or _doubted(reply.low, cue) else verdict
@@ -107,23 +124,25 @@ def _enumerated(reply: Reply, verdict: Extraction) -> bool:
 
 def _conditional(low: str, verdict: Extraction) -> bool:
     """Whether the reply names one option under one condition and another under another."""
-    if verdict.letter is None or "if " not in low:
+    begin = max(0, len(low) - _TAIL)
+    if verdict.letter is None or low.find("if ", begin) < 0:
         return False
-    named = {match.group(1) for match in _CONDITION.finditer(low, max(0, len(low) - _TAIL))}
+    named = {match.group(1) for match in _CONDITION.finditer(low, begin)}
     return len(named) > 1 and verdict.letter.lower() in named
 
 
-def _discusses(low: str, cue: Cue) -> bool:
-    """Whether the words are `option A would …`: that speaks of an option, it does not choose one."""
-    if cue.kind != "option" or not low[cue.end : cue.end + 1] == " " == low[cue.end + 2 : cue.end + 3]:
-        return False
+def _discusses(low: str, end: int) -> bool:
+    """Whether a noun that ends here begins `option A would …`: that speaks of an option, it does not choose one."""
     # `option – B` ties the label to the noun, as a copula does.
-    return low[cue.end + 1].isalnum()
+    return low[end : end + 1] == " " == low[end + 2 : end + 3] and low[end + 1].isalnum()
 
 
 def _asked(reply: Reply, verdict: Extraction) -> bool:
     """Whether a question mark follows: `Is the answer B?` only weighs B."""
-    return bool(verdict.letter and verdict.span and _QUESTION.match(reply.low, verdict.span[1] - reply.offset))
+    if verdict.letter is None or verdict.span is None:
+        return False
+    end = verdict.span[1] - reply.offset
+    return reply.low.find("?", end) >= 0 and _QUESTION.match(reply.low, end) is not None
 
 
 def _others(options: OptionSet, reply: Reply, asked: Extraction) -> bool:
@@ -136,6 +155,9 @@ def _others(options: OptionSet, reply: Reply, asked: Extraction) -> bool:
 def _inside_word(low: str, cue: Cue) -> bool:
     """Whether the cue is part of a longer Latin word (`incorrect`, `answering`)."""
     before, after = low[cue.start - 1 : cue.start], low[cue.end : cue.end + 1]
+    # The tag `</conclusion>` announces nothing.
+    if after == ">" and before in {"<", "/"}:
+        return True
     if cue.word in "选選" and after in {"项", "項", "择", "擇", "択"}:
         return True
     return ("a" <= before <= "ɏ" and before.isalpha()) or (

@@ -17,8 +17,10 @@ from .settle import meant_text
 
 _NAME = re.compile(r"(?:[A-Z][\w'’.-]+ )(?:(?:[A-Z][\w'’.-]*|van|von|de|da|del|der|di|la|le) ){0,3}([A-Z][\w'’-]{3,})")
 """A name of several words as options write it; its last word is what replies call it by."""
-_WORD = re.compile(r"[^\W_]+(?:[.'’][^\W_]+|(?<=\d),\d{3}(?!\d)|-(?=\d)\d+)*")
-_STOP = re.compile(r"[.!?](?=\s)|\n|。")
+_LETTER = r"(?:[^\W_]|[\u064b-\u0652\u0900-\u0963\u0970-\u0dff\u0e31-\u0e4e])"
+"""A letter, or a sign for a vowel that other scripts set at one: without these their words fall into pieces."""
+_WORD = re.compile(rf"{_LETTER}+(?:[.'’]{_LETTER}+|(?<=\d),\d{{3}}(?!\d)|-(?=\d)\d+)*")
+_STOP = re.compile(r"[.!?](?=\s)|\n|[。।]")
 _TURNS = LazyPattern(rf"{START}(?:<options.takes_back>){END}|n't|\?")
 _ENDING = re.compile(
     r"(?<=[^\W\d_]{3})(?:i[sz]ations?|[ai]tions?|at(?:e|es|ed|ing)|ings?|is[mt]s?|istic|etic|esis|asm|astic"
@@ -38,6 +40,8 @@ _CONCLUSION = LazyPattern(
     rf"{START}(?:<conclusions.closes>|<conclusions.concludes>|explained by|described by|described as){END}"
     rf"|\A[\s*_]*(?:this|it)\s(?:is|must be|was){END}"
 )
+_THAN = re.compile(r"(?<=er)(?<!rather)(?<!other) than [^.,;:]{1,60}")
+"""With what something is compared (`larger than the object`): no part of what is said."""
 _SO = re.compile(r",\s(?:so|hence|therefore|thus)\s")
 _REASON_FIRST = LazyPattern(rf"\A[\s*_]*(?:<conclusions.reason_first>){END}.{{3,240}},\s(?=\D)")
 """A sentence that tells its reason first: what it says stands after the comma."""
@@ -166,6 +170,8 @@ def _by_words(options: OptionSet, reply: Reply) -> Mention | None:
 
 def _told_in(options: OptionSet, start: int, sentence: str) -> Mention | None:
     """Return the only option whose words all stand in a sentence, in order or not; a denial chooses none."""
+    if " than " in sentence and not any(" than " in text for text in options.texts.plain):
+        sentence = _THAN.sub(lambda match: " " * len(match.group()), sentence)
     said = [(_stem(match.group()), match.end()) for match in _WORD.finditer(sentence)]
     turns = _turns_in(sentence)
     wanted = _without_symbols([_content(text) for text in options.texts.plain])

@@ -39,16 +39,19 @@ def labelled(options: OptionSet, reply: Reply) -> Extraction | None:
     if not found:
         return None
     last = found[-1]
-    if _said_again(options, reply, found):
-        return Extraction(None, "labelled", AMBIGUOUS, reply.span(found[0].start, last.end))
-    if UNDECIDED.search(reply.low, max(0, last.start - 160)):
-        return Extraction(None, "labelled", AMBIGUOUS, reply.span(last.start, last.end))
     rivals = [mention for mention in found if mention.index != last.index]
-    if any(_joined(reply.low, mention, last) for mention in rivals[-1:]):
-        return Extraction(None, "labelled", AMBIGUOUS, reply.span(rivals[-1].start, last.end))
+    if _leaves_open(options, reply, found, rivals):
+        return Extraction(None, "labelled", AMBIGUOUS, reply.span(last.start, last.end))
     if last.tentative or not _committed(reply, last, rivals):
         return None
     return options.pick(reply, last, "labelled")
+
+
+def _leaves_open(options: OptionSet, reply: Reply, found: list[Mention], rivals: list[Mention]) -> bool:
+    """Whether all options are said again, none of those just named is chosen, or two are endorsed in one breath."""
+    if _said_again(options, reply, found) or UNDECIDED.search(reply.low, max(0, found[-1].start - 160)):
+        return True
+    return bool(rivals) and _joined(reply.low, rivals[-1], found[-1])
 
 
 def _said_again(options: OptionSet, reply: Reply, found: list[Mention]) -> bool:

@@ -9,7 +9,8 @@ from ..extraction import Extraction
 from ..option_set import OptionSet, Reply
 from ..polarity import Mention, agreed
 from ..word_lists import END, START, LazyPattern
-from .aside import is_aside, is_left_behind, is_operand, is_outweighed
+from .aside import is_aside, is_left_behind, is_operand, is_outweighed, is_proof
+from .opening import EARLIER, TURNED, alone_first, is_plain, stated_first
 
 _TAIL = 160
 """The last sentence or two."""
@@ -41,43 +42,24 @@ _EXTREME = LazyPattern(
     r"(?<!\w)(?:maximum|minimum|peak|most|least|best|worst|(?!(?:rest|test|west|east|latest|interest|honest|forest|request|suggest)\b)[a-z]{2,10}est)(?!\w)"
     r"[^.\n;]{0,60}\Z"
 )
-_STATES = LazyPattern(
-    rf"{START}(?:is|are|was|were)(?: (?:clearly|actually|indeed|located|found|situated|painted|made|called))?"
-    r"(?: (?:by|in|at|as))?(?: an?| the)?\s[*_\"'(]*\Z"
-)
 OR_BEFORE = LazyPattern(r"(?<!\w)(?:<conclusions.or>)\s(?:option |choice )?[(\[\"'*]*\Z")
 _LIKENED = LazyPattern(r"(?<!\w)(?:<conclusions.likened>)(?!\w)")
-_EARLIER = LazyPattern(r"(?<!\w)(?:<conclusions.first_impression>)(?!\w)")
 _IDENTIFIES = LazyPattern(
     r"(?<!\w)(?:<conclusions.identifies>)(?:'s| is| was| must be| shows| depicts)"
     r"(?: clearly| actually| definitely| indeed)? (?:an? |the )?\Z"
 )
-_SENTENCE = LazyPattern(r"[.!](?=\s)|\n|[。।]")
-_FEW = 12
-"""So little may follow an option in its sentence for it to be what the sentence ends with."""
-_MARK = 3
-"""No more than a label stands before an option that its sentence begins with."""
-_DASHED = LazyPattern(r"[*_\"']*\s[–—]\s")
-_OPENED_BY = LazyPattern(
-    rf"{START}(?:<options.takes_back>){END}|n't|\?|(?<!\w)(?:step|first|given|question|compare|option|choice)(?!\w)"
-)
-_CLAUSE_HEAD = LazyPattern(
-    rf"(?:[.,;:!。，；、।]|\n|{START}(?:<conclusions.clause_lead>){END}|[a-z]\)|[-–—•])[\s*_\"'(]*"
-    rf"(?:(?:<conclusions.subject_lead>){END}\s?)*[*_\"'(]*\Z"
-)
-_CLAUSE = LazyPattern(r"[.;!](?=\s)|\n|。")
 _HEADS = LazyPattern(r"(?:[.;!]\s|\n)[\s*_>-]*\Z")
 _FULL_STOPS = frozenset(".!。")
 _TICKS = frozenset("✓✔✅☑")
 _TICKED = LazyPattern(r"(?:\A|(?<=\n))[^\n]{1,300}[✓✔✅☑][\s*_|]*(?=\n|\Z)")
+_EITHER = LazyPattern(rf"{START}(?:<conclusions.either>)\s(?:an? |the |eine? )?[*_\"'(]*\Z")
 _COUNTS = LazyPattern(r"(?<!\w)(?:there (?:are|is)|i (?:can )?(?:see|count))(?: exactly| only| a total of)? \Z")
-_TURNED = LazyPattern(r"(?<!\w)(?:<doubt.contrast>|though)(?!\w)")
 
 
 def picked_by_text(options: OptionSet, reply: Reply, mentions: list[Mention], rule: str) -> Extraction | None:
     """Pick the option that the texts named in a reply mean, if they mean one."""
-    standing = [mention for mention in mentions if mention.stands]
-    if UNDECIDED.search(reply.low, max(0, len(reply.low) - _TAIL)):
+    standing = _in_earnest(reply.low, [mention for mention in mentions if mention.stands])
+    if UNDECIDED.search(reply.low, max(0, len(reply.low) - _TAIL)) or _ends_open(reply.low, standing[-2:]):
         return None
     chosen = meant_text(reply.low, after_turn(reply, standing), _labels_apart(reply, standing))
     if chosen is None or is_aside(reply.low, chosen) or is_left_behind(reply, chosen):
@@ -85,6 +67,20 @@ def picked_by_text(options: OptionSet, reply: Reply, mentions: list[Mention], ru
     if is_operand(reply.low, chosen) or is_outweighed(options, reply, chosen):
         return None
     return options.pick(reply, chosen, rule)
+
+
+def _in_earnest(low: str, standing: list[Mention]) -> list[Mention]:
+    """Leave out what a result becomes in a check of it, if any other option is left."""
+    if "check" not in low:
+        return standing
+    return [mention for mention in standing if not is_proof(low, mention)] or standing
+
+
+def _ends_open(low: str, last: Sequence[Mention]) -> bool:
+    """Whether the last two options named are those between which it is left (`It could be either red or blue`)."""
+    if not last or not last[-1].joined or not last[0].joined or last[0].index == last[-1].index:
+        return False
+    return _EITHER.search(low, max(0, last[0].start - 32), last[0].start) is not None
 
 
 def _only_things(labels: Sequence[Mention]) -> bool:
@@ -144,7 +140,7 @@ def _together(label: Mention) -> bool:
 
 def _concluded(low: str, pool: list[Mention]) -> Mention | None:
     """Return the last mention that is a conclusion (`so four`, `= 4`)."""
-    sound = [mention for mention in pool if _is_plain(mention)]
+    sound = [mention for mention in pool if is_plain(mention)]
     return next((m for m in reversed(sound) if _CONCLUDES.search(low, max(0, m.start - 40), m.start)), None)
 
 
@@ -160,9 +156,9 @@ def _contrasted(low: str, pool: list[Mention]) -> Mention | None:
 
 def _turned_to(low: str, first: Mention, last: Mention) -> bool:
     """Whether a `but` leads from a first impression to what it is."""
-    if last.asked or last.tentative or not _TURNED.search(low, first.end, last.start):
+    if last.asked or last.tentative or not TURNED.search(low, first.end, last.start):
         return False
-    return last.affirmed or _EARLIER.search(low, max(0, first.start - 40), first.start) is not None
+    return last.affirmed or EARLIER.search(low, max(0, first.start - 40), first.start) is not None
 
 
 def _identified(low: str, pool: list[Mention]) -> Mention | None:
@@ -183,7 +179,7 @@ def _stated_last(low: str, pool: list[Mention]) -> Mention | None:
     if chosen and chosen.sure and chosen is pool[-1]:
         return chosen
     only = agreed(last)
-    return only if only is not None and _is_plain(only) and _is_extreme(low, only, max(end, 0)) else None
+    return only if only is not None and is_plain(only) and _is_extreme(low, only, max(end, 0)) else None
 
 
 def _is_extreme(low: str, only: Mention, begin: int) -> bool:
@@ -196,7 +192,7 @@ def _last_alone(low: str, pool: list[Mention]) -> Mention | None:
     last = pool[-1] if pool else None
     if (
         last is None
-        or not _is_plain(last)
+        or not is_plain(last)
         or low[last.end :].strip(" .!*_\"'\n。")
         or low.rstrip(" *_\n")[-1:] not in _FULL_STOPS
     ):
@@ -221,7 +217,7 @@ def _told_apart(low: str, pool: list[Mention]) -> Mention | None:
 
 def _superlative(low: str, pool: list[Mention]) -> Mention | None:
     """Return the only option that is called the largest, the least or the like, if it is the first or the last one."""
-    chosen = agreed([m for m in pool if _is_plain(m) and (SUPERLATIVE.match(low, m.end) or _most_at(low, m.start))])
+    chosen = agreed([m for m in pool if is_plain(m) and (SUPERLATIVE.match(low, m.end) or _most_at(low, m.start))])
     return chosen if chosen is not None and chosen in (pool[0], pool[-1]) else None
 
 
@@ -234,7 +230,7 @@ def _predicated(low: str, pool: list[Mention]) -> Mention | None:
     """Return the only option of which it is said that something is it (`is recorded as a liability`)."""
     if any(low.startswith((" if ", " when "), mention.end) for mention in pool):
         return None
-    chosen = agreed([m for m in pool if _is_plain(m) and _PREDICATE.search(low, max(0, m.start - 48), m.start)])
+    chosen = agreed([m for m in pool if is_plain(m) and _PREDICATE.search(low, max(0, m.start - 48), m.start)])
     # What is defined between two other options is gone through, not chosen.
     return chosen if chosen is not None and chosen.index in (pool[0].index, pool[-1].index) else None
 
@@ -242,97 +238,6 @@ def _predicated(low: str, pool: list[Mention]) -> Mention | None:
 def _most_likely(low: str, pool: list[Mention]) -> Mention | None:
     """Return the only option that is called the most likely one."""
     return agreed([mention for mention in pool if mention.alone and _MOST_LIKELY.match(low, mention.end)])
-
-
-def _is_plain(mention: Mention) -> bool:
-    """Whether an option stands alone, and is neither asked for nor tried."""
-    return mention.alone and not mention.asked and not mention.tentative
-
-
-def _stated_first(low: str, pool: list[Mention]) -> Mention | None:
-    """Return the option that the first clause states, if what follows takes nothing back and states no other."""
-    first = pool[0] if pool else None
-    if first is None or not _is_plain(first):
-        return None
-    others = [mention for mention in pool if mention.index != first.index]
-    if not others or not _fills_first_clause(low, first, others) or _taken_back(low):
-        return None
-    if _STATES.search(low, 0, first.start) or _is_bare(low, first, others) or _answers_first(low, first, others):
-        return first
-    return None
-
-
-def _alone_first(low: str, pool: list[Mention]) -> Mention | None:
-    """Return the option that is the first sentence, if the next one names none and later ones head their clauses.
-
-    `Deposition. Frost forms from vapour. Sublimation is the reverse, condensation gives droplets.`
-    """
-    first = pool[0] if pool else None
-    if first is None or not _is_plain(first) or not _is_first_sentence(low, first):
-        return None
-    others = [mention for mention in pool if mention.index != first.index]
-    return first if others and not _taken_back(low) and _told_later(low, first, others) else None
-
-
-def _told_later(low: str, first: Mention, others: Sequence[Mention]) -> bool:
-    """Whether a sentence without options follows, and each other option then heads its clause and is not affirmed."""
-    following = _SENTENCE.search(low, first.end + 4)
-    if following is None or others[0].start < following.start():
-        return False
-    return all(not mention.affirmed and _heads_clause(low, mention, first.end) for mention in others)
-
-
-def _is_first_sentence(low: str, first: Mention) -> bool:
-    """Whether nothing stands before an option, and a full stop right after it."""
-    return not low[: first.start].strip(" *_\"'\n") and low[first.end :].lstrip("*_\"'")[:1] in _FULL_STOPS
-
-
-def _answers_first(low: str, first: Mention, others: list[Mention]) -> bool:
-    """Whether the first sentence ends with an option or begins with it and a dash, and later ones head their clauses.
-
-    `The rash looks like psoriasis. Eczema would …, tinea has …` answers first and then goes through the others.
-    """
-    stop, lead = _SENTENCE.search(low, first.end), low[: first.start].strip(" *_\"'#>-\n")
-    if stop is None or _OPENED_BY.search(lead):
-        return False
-    if len(lead.encode()) > _MARK:
-        said = (
-            stop.start() - first.end <= _FEW
-            or low.startswith((",", ":"), first.end)
-            or _DASHED.match(low, first.end) is not None
-        )
-    else:
-        listed = low[: first.start].strip(" *_\"'") != "" or any("\n" in low[o.start - 6 : o.start] for o in others)
-        said = not listed and _DASHED.match(low, first.end) is not None
-    return said and all(_heads_clause(low, mention, first.end) for mention in others)
-
-
-def _heads_clause(low: str, mention: Mention, begin: int) -> bool:
-    """Whether an option is what its clause speaks of, or one of several that are."""
-    before = low[max(begin, mention.start - 24) : mention.start]
-    return mention.joined or mention.denied or _CLAUSE_HEAD.search(before) is not None
-
-
-def _fills_first_clause(low: str, first: Mention, others: list[Mention]) -> bool:
-    """Whether an option stands in the first clause, no other one with it, and no other one is affirmed later."""
-    stop = _CLAUSE.search(low, first.end)
-    if stop is None or _CLAUSE.search(low, 0, first.start):
-        return False
-    return not any(mention.start < stop.start() or mention.affirmed for mention in others)
-
-
-def _taken_back(low: str) -> bool:
-    return any(pattern.search(low) for pattern in (_TURNED, _EARLIER, CORRECTION))
-
-
-def _is_bare(low: str, first: Mention, others: list[Mention]) -> bool:
-    """Whether the first sentence is the option alone.
-
-    `Blue. The red part …` says blue; `Solar: 20. Wind: 35.` goes through all of them.
-    """
-    if low[first.end :].lstrip("*_\"'")[:1] not in _FULL_STOPS or low[: first.start].strip(" *_\"'"):
-        return False
-    return not any(_HEADS.search(low, max(0, other.start - 6), other.start) for other in others)
 
 
 def _emphasised(low: str, pool: list[Mention]) -> Mention | None:
@@ -357,7 +262,7 @@ _SETTLES = (
     *(
         _ticked,
         _told_apart,
-        _alone_first,
+        alone_first,
         _most_likely,
         _last_alone,
         _stated_last,
@@ -365,7 +270,7 @@ _SETTLES = (
         _concluded,
         _contrasted,
     ),
-    *(_identified, _stated_first, _superlative, _predicated),
+    *(_identified, stated_first, _superlative, _predicated),
 )
 """Ways to tell which of several option texts is meant, in turn."""
 

@@ -8,7 +8,7 @@ from ..label_mentions import label_mentions, text_mentions
 from ..measures import Measure, find_measures, fitting_option
 from ..option_set import OptionSet, Reply
 from ..polarity import Mention, judge
-from ..word_lists import LazyPattern
+from ..word_lists import END, START, LazyPattern
 from .closing import CLOSING_WORDS, TAKES_BACK, closing_start
 from .settle import picked_by_text
 
@@ -19,12 +19,14 @@ _COMMENT = 120
 _FOUND = LazyPattern(
     r"(?:[=≈→⇒]|(?<!\w)(?:<conclusions.open_cue>)\s?:)[\s*_$\\({]*(?:(?:about|approximately)\s)?[$€£¥]?\Z"
 )
+_OTHERWISE_SAID = LazyPattern(r"(?<=[\w)%°],)\sor\s(?=(?:about |roughly |approximately |equivalently )?[-$€£]?\d)")
+_LEADS_TO = LazyPattern(rf"{START}(?:<cues.copula>|<conclusions.reads_as>|about|roughly|approximately){END}[\s*_$]*\Z")
 _STOPS = LazyPattern(r"[.!\n。]\s")
 
 
 def final_value(options: OptionSet, reply: Reply) -> Extraction | None:
     """The last quantity is the result of the working (`… = 0.072`) or its conclusion, and equals one option."""
-    if not options.texts.measures or reply.cut:
+    if not options.texts.measures or reply.cut or options.texts.on_another_scale(reply.low):
         return None
     begin = _line_at(reply.body, max(0, len(reply.body) - _END))
     found = find_measures(reply.body[begin:])
@@ -33,7 +35,8 @@ def final_value(options: OptionSet, reply: Reply) -> Extraction | None:
         return None
     result = Mention(index, begin + found[-1].start, begin + found[-1].end)
     found_so = _FOUND.search(reply.low, max(0, result.start - 24), result.start)
-    if not (found_so or _concluded(options, reply, result)) or _goes_on(options, reply, result):
+    stated = found_so or _concluded(options, reply, result) or _said_again(options, reply, result)
+    if not stated or _goes_on(options, reply, result):
         return None
     return options.pick(reply, result, "final_value")
 
@@ -44,8 +47,23 @@ def _concluded(options: OptionSet, reply: Reply, result: Mention) -> bool:
     closing_words = list(CLOSING_WORDS.finditer(low, start, result.start)) if result.start >= start else []
     if not closing_words:
         return False
-    said = {fitting_option(one, options.texts.measures) for one in find_measures(reply.body[closing_words[-1].end() :])}
+    begin = closing_words[-1].end()
+    said = {fitting_option(one, options.texts.measures) for one in find_measures(reply.body[begin:])}
+    # `120 kPa, or 120,000 Pa` says one thing twice.
+    low = low[:begin] + _OTHERWISE_SAID.sub(lambda match: " " * len(match.group()), low[begin:])
     return said == {result.index} and not TAKES_BACK.search(low, start) and not NEGATION.search(low, start)
+
+
+def _said_again(options: OptionSet, reply: Reply, result: Mention) -> bool:
+    """Whether the last sentence states, as its only quantity, what the working before it came to (`… = 1.5 km`)."""
+    low, start = reply.low, closing_start(reply.low)
+    if result.start < start or not _LEADS_TO.search(low, start, result.start):
+        return False
+    if TAKES_BACK.search(low, start) or NEGATION.search(low, start) or len(find_measures(reply.body[start:])) != 1:
+        return False
+    begin = max(0, start - _END)
+    found = [one for one in find_measures(reply.body[begin:start]) if _FOUND.search(low, begin, begin + one.start)]
+    return bool(found) and fitting_option(found[-1], options.texts.measures) == result.index
 
 
 def _line_at(body: str, at: int) -> int:
@@ -78,6 +96,8 @@ def by_measure(options: OptionSet, reply: Reply) -> Extraction | None:
     """No option text stands, all options are quantities, and the reply states one of them in other units or signs."""
     offered = options.texts.measures
     if not offered or any(mention.stands for mention in text_mentions(options, reply)):
+        return None
+    if options.texts.on_another_scale(reply.low):
         return None
     cut = _line_at(reply.body, max(0, len(reply.low) - _FARTHEST))
     tail = Reply(reply.body[cut:], reply.offset + cut) if cut else reply

@@ -217,7 +217,7 @@ def option_text(options: OptionSet, reply: Reply) -> Extraction | None:
 
 def by_value(options: OptionSet, reply: Reply) -> Extraction | None:
     """Options are numbers, and the reply states one of them in other clothes (`$1,200` for `1200`)."""
-    if not options.texts.values or text_mentions(options, reply):
+    if not options.texts.values or text_mentions(options, reply) or options.texts.on_another_scale(reply.low):
         return None
     cut = max(0, len(reply.low) - 2000)
     tail = Reply(reply.body[cut:], reply.offset + cut) if cut else reply

@@ -20,6 +20,9 @@ _NAME = LazyPattern(r"[A-Z]\. [A-Z][a-z]+ [a-z]")
 _REASON = LazyPattern(r"[)*_\s]*\s(?:<verdicts.reason>)(?!\w)")
 _REPEATS = re.compile(r"[\s,]+")
 _LOOPS = 8
+_REASONED = 2
+"""The first line, and at least one between it and the others."""
+_TICK = frozenset("✓✔✅☑")
 
 
 def harness_error(options: OptionSet, reply: Reply) -> Extraction | None:
@@ -105,12 +108,23 @@ def first_line(options: OptionSet, reply: Reply) -> Extraction | None:
     if not lines:
         return None
     first, last = options.bare(lines[0]), options.bare(lines[-1])
-    if first is None or last not in {None, first}:
+    if first is None:
         return None
-    if sum(options.head.match(text) is not None for text in lines[:40]) > 1:
+    heads = [options.by_mark[match.group(1).lower()] for text in lines[1:40] if (match := options.head.match(text))]
+    if not _others_told(lines, first, heads) if heads else last not in {None, first}:
         return None
     start = reply.body.index(lines[0])
     return corrected(options, reply, options.pick_at(reply, first, "first_line", start, start + len(lines[0])))
+
+
+def _others_told(lines: list[str], first: int, heads: list[int]) -> bool:
+    """Whether a list after the first line goes through the others alone, and does not begin with that line.
+
+    `D. …`, some reason, then `A. …`, `B. …`, `C. …`: a list that went through all of them would begin with A.
+    """
+    if first in heads or len(set(heads)) < len(heads) or min(heads) > first or len(lines) < len(heads) + _REASONED:
+        return False
+    return heads == sorted(heads) and _TICK.isdisjoint("".join(lines[1:]))
 
 
 def _enumerated(lines: list[str], options: OptionSet, index: int) -> bool:
