@@ -145,7 +145,7 @@ def test_a_bound_against_a_value_is_a_one_sided_ratio() -> None:
     assert row["ratio"] is None and most is None and 3.5 < least < 6.5 and row["p"] < 0.01
     back = exams._row(ceiling, measured)
     assert back["ratio_bound"][0] is None and back["ratio_bound"][1] == pytest.approx(1 / least, rel=0.05)
-    compared = {"first": "a", "second": "b", "tests": {"orientation": row | {"differs": True}}}
+    compared = {"first": "a", "second": "b", "notes": [], "tests": {"orientation": row | {"differs": True}}}
     lines = list(comparison_lines(compared | {"summary": exams._summary(compared["tests"])}))
     assert lines[1] == f" B is better in orientation (at least {least:.3g}×)"
     assert (
