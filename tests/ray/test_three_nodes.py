@@ -91,7 +91,7 @@ def test_a_lost_head_is_one_line_and_the_run_goes_on_elsewhere(tmp_path: Path) -
         wait_until(lambda: stored_trials(tmp_path / "run") > 4, "some are stored")
         lost.kill_head()
         code, _, err = finish_run(process)
-    assert code == 3
+    assert code == 3, err
     assert err.splitlines()[-1].startswith("error: the head of the Ray cluster at ")
     kept = stored_trials(tmp_path / "run")
     assert kept > 4

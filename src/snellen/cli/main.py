@@ -12,7 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from .. import __version__
-from ..core.errors import EnvironmentProblem, SnellenError, did_you_mean
+from ..core.errors import EnvironmentProblem, GroundLost, SnellenError, did_you_mean
 from ..core.secret import hide_passwords
 from ..core.text import clean_text, show_text
 
@@ -130,8 +130,16 @@ def _run(arguments: list[str] | None) -> int:
         error = _as_ours(problem)
         message = hide_passwords(str(error))
         click.echo(f"error: {show_text(message)}", err=True)
-        return _refuse(type(error).__name__, message, error.exit_code, arguments)
+        code = _refuse(type(error).__name__, message, error.exit_code, arguments)
+        if isinstance(error, GroundLost):
+            _leave_at_once(code)
     return int(code or 0)
+
+
+def _leave_at_once(code: int) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _show(mistake: click.ClickException) -> None:

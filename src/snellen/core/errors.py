@@ -76,6 +76,13 @@ class EnvironmentProblem(SnellenError):
     exit_code = 3
 
 
+class GroundLost(EnvironmentProblem):
+    """What all replicas ran on is gone: the command line leaves at once.
+
+    Taking apart a library that still looks for it may crash the interpreter, and lose the exit code.
+    """
+
+
 class MissingExtra(EnvironmentProblem):
     """An optional package is needed and not installed."""
 

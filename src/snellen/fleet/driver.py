@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from .. import __version__
-from ..core.errors import EnvironmentProblem, SnellenError, UsageError
+from ..core.errors import EnvironmentProblem, GroundLost, SnellenError, UsageError
 from ..core.ids import content_hash
 from ..core.protocols import Capability, EncodedImages, Model
 from ..core.text import plural
@@ -158,7 +158,7 @@ class Fleet:
 
     async def _watch(self, lost: Callable[[], Awaitable[str]]) -> None:
         """End everything when what all replicas run on is lost."""
-        self._end(EnvironmentProblem(await lost()))
+        self._end(GroundLost(await lost()))
         self._note_change()
 
     async def _watch_silences(self) -> None:
