@@ -6,6 +6,7 @@ SnellenError
 │   ├── DataError           exit 2  a dataset record is wrong; names the record
 │   └── RunMismatch         exit 2  the run folder belongs to another configuration
 ├── EnvironmentProblem      exit 3  disk, server, lock
+│   ├── GroundLost          exit 3  what all replicas ran on is gone
 │   └── MissingExtra        exit 3  an optional package is not installed
 ├── ModelError              a call failed; typed by FailureKind, becomes a Failure row
 │   └── StopRun             exit 3  a call failed in a way that dooms every other one (401)
