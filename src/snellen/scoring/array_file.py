@@ -13,7 +13,7 @@ from hashlib import sha256
 from io import RawIOBase
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self, overload
+from typing import Any, Self
 from zlib import crc32
 
 import msgspec
@@ -22,7 +22,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from ..core.errors import EnvironmentProblem
-from .packed import AT_ONCE, PackedTexts, fewest_bytes
+from .packed import AT_ONCE, MadeWhenAsked, PackedTexts, fewest_bytes
 
 MAGIC = b"snellen columns 1\n"
 ALIGNED = 64
@@ -172,8 +172,8 @@ def _read_list(file: int) -> bytes:
     return os.pread(file, size, end - size) if size <= end and last[8:] == MAGIC else b""
 
 
-class LaidTexts(Sequence[str]):
-    """Texts of any length one after the other; one is made when it is asked for."""
+class LaidTexts(MadeWhenAsked[str]):
+    """Texts of any length one after the other."""
 
     def __init__(self, content: NDArray[np.uint8], ends: NDArray[Any]) -> None:
         self._content, self._ends = content, ends
@@ -181,18 +181,10 @@ class LaidTexts(Sequence[str]):
     def __len__(self) -> int:
         return int(self._ends.size)
 
-    @overload
-    def __getitem__(self, place: int) -> str: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[str]: ...
-    def __getitem__(self, place: int | slice) -> str | list[str]:
-        if isinstance(place, slice):
-            return [self[at] for at in range(*place.indices(len(self)))]
-        if not -len(self) <= place < len(self):
-            raise IndexError(place)
-        at = place % len(self)
-        start = int(self._ends[at - 1]) if at else 0
-        return self._content[start : int(self._ends[at])].tobytes().decode("utf-8", "surrogatepass")
+    def made(self, place: int) -> str:
+        """Return one text."""
+        start = int(self._ends[place - 1]) if place else 0
+        return self._content[start : int(self._ends[place])].tobytes().decode("utf-8", "surrogatepass")
 
     def __iter__(self) -> Iterator[str]:
         for first in range(0, len(self), AT_ONCE):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, overload
+from typing import Any, Self
 
 import msgspec
 import numpy as np
@@ -21,7 +21,7 @@ from ..store.column_seal import stored_mark
 from ..store.database import COLUMNS_SEAL
 from ..store.reader import RunReader
 from .array_file import ArrayFile
-from .packed import LISTED
+from .packed import LISTED, MadeWhenAsked
 from .seen import TextBlock
 from .table import Codes, Costs, SampleFacts, TrialColumns
 
@@ -153,7 +153,7 @@ class KeptRun:
         return None if about is None else KeptTask(self._file, about)
 
 
-class StoredFacts(Sequence[SampleFacts]):
+class StoredFacts(MadeWhenAsked[SampleFacts]):
     """What pages show of samples, read from run.db when it is asked for."""
 
     def __init__(self, task: str, samples: Sequence[str], source: Callable[[], RunReader]) -> None:
@@ -163,13 +163,8 @@ class StoredFacts(Sequence[SampleFacts]):
     def __len__(self) -> int:
         return len(self._samples)
 
-    @overload
-    def __getitem__(self, place: int) -> SampleFacts: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[SampleFacts]: ...
-    def __getitem__(self, place: int | slice) -> SampleFacts | list[SampleFacts]:
-        if isinstance(place, slice):
-            return [self[at] for at in range(*place.indices(len(self)))]
+    def made(self, place: int) -> SampleFacts:
+        """Read one sample."""
         name = self._samples[place]
         row = next(self._source().rows(_SAMPLE, (self._task, name)), None)
         return SampleFacts(name) if row is None else self._decode(row[0])

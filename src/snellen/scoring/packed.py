@@ -5,9 +5,10 @@ Parts of a task come one after the other, each with samples that no other has; s
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import count
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from .table import Codes
 Labels = tuple[tuple[str, str], ...]
 """The tags of a sample as texts."""
 Block = NDArray[np.bytes_]
+T = TypeVar("T")
 WIDEST = 64
 """Bytes: longer names are kept as texts, as a block is as wide as its longest."""
 LISTED = 200_000
@@ -72,8 +74,27 @@ def sorted_codes(texts: Sequence[str]) -> tuple[Codes, Sequence[str]]:
     return ranks[codes], values
 
 
-class PackedTexts(Sequence[str]):
-    """Texts in one block of bytes; one is made when it is asked for."""
+class MadeWhenAsked(Sequence[T]):
+    """A sequence whose items are made one by one, each when it is asked for."""
+
+    @abstractmethod
+    def made(self, place: int) -> T:
+        """Return the item at a place, counted from 0."""
+
+    @overload
+    def __getitem__(self, place: int) -> T: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[T]: ...
+    def __getitem__(self, place: int | slice) -> T | list[T]:
+        if isinstance(place, slice):
+            return [self.made(at) for at in range(*place.indices(len(self)))]
+        if not -len(self) <= place < len(self):
+            raise IndexError(place)
+        return self.made(place % len(self))
+
+
+class PackedTexts(MadeWhenAsked[str]):
+    """Texts in one block of bytes."""
 
     def __init__(self, block: Block) -> None:
         self.block = block
@@ -81,18 +102,13 @@ class PackedTexts(Sequence[str]):
     def __len__(self) -> int:
         return int(self.block.size)
 
-    @overload
-    def __getitem__(self, place: int) -> str: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[str]: ...
-    def __getitem__(self, place: int | slice) -> str | list[str]:
-        if isinstance(place, slice):
-            return [each.decode("utf-8", "surrogatepass") for each in self.block[place].tolist()]
+    def made(self, place: int) -> str:
+        """Return one text."""
         return bytes(self.block[place]).decode("utf-8", "surrogatepass")
 
     def __iter__(self) -> Iterator[str]:
         for start in range(0, len(self), AT_ONCE):
-            yield from self[start : start + AT_ONCE]
+            yield from (text.decode("utf-8", "surrogatepass") for text in self.block[start : start + AT_ONCE].tolist())
 
 
 class SamplePart(NamedTuple):

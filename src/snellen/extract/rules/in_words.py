@@ -170,8 +170,7 @@ def _by_words(options: OptionSet, reply: Reply) -> Mention | None:
 
 def _told_in(options: OptionSet, start: int, sentence: str) -> Mention | None:
     """Return the only option whose words all stand in a sentence, in order or not; a denial chooses none."""
-    if " than " in sentence and not any(" than " in text for text in options.texts.plain):
-        sentence = _THAN.sub(lambda match: " " * len(match.group()), sentence)
+    sentence = _without_comparisons(options, sentence)
     said = [(_stem(match.group()), match.end()) for match in _WORD.finditer(sentence)]
     turns = _turns_in(sentence)
     wanted = _without_symbols([_content(text) for text in options.texts.plain])
@@ -183,6 +182,13 @@ def _told_in(options: OptionSet, start: int, sentence: str) -> Mention | None:
             if fitting:
                 return _mention_of(fitting, start)
     return _all_but_one([words if turns <= set(words) else [] for words in wanted], dict(said), start)
+
+
+def _without_comparisons(options: OptionSet, sentence: str) -> str:
+    """Return a sentence without what something is compared with, unless the options compare."""
+    if " than " not in sentence or any(" than " in text for text in options.texts.plain):
+        return sentence
+    return _THAN.sub(lambda match: " " * len(match.group()), sentence)
 
 
 def _all_but_one(wanted: list[list[str]], ends: dict[str, int], start: int) -> Mention | None:

@@ -33,8 +33,8 @@ _AS_SHOWN = LazyPattern(
 )
 """After an option that opens the reply: it is called what the picture shows."""
 TURNED = LazyPattern(r"(?<!\w)(?:<doubt.contrast>|though)(?!\w)")
-_FULL_STOPS = frozenset(".!。")
-_HEADS = LazyPattern(r"(?:[.;!]\s|\n)[\s*_>-]*\Z")
+FULL_STOPS = frozenset(".!。")
+HEADS = LazyPattern(r"(?:[.;!]\s|\n)[\s*_>-]*\Z")
 
 
 def is_plain(mention: Mention) -> bool:
@@ -88,7 +88,7 @@ def _told_later(low: str, first: Mention, others: Sequence[Mention]) -> bool:
 
 def _is_first_sentence(low: str, first: Mention) -> bool:
     """Whether nothing stands before an option, and a full stop right after it."""
-    return not low[: first.start].strip(" *_\"'\n") and low[first.end :].lstrip("*_\"'")[:1] in _FULL_STOPS
+    return not low[: first.start].strip(" *_\"'\n") and low[first.end :].lstrip("*_\"'")[:1] in FULL_STOPS
 
 
 def _answers_first(low: str, first: Mention, others: list[Mention]) -> bool:
@@ -137,6 +137,6 @@ def _is_bare(low: str, first: Mention, others: list[Mention]) -> bool:
 
     `Blue. The red part …` says blue; `Solar: 20. Wind: 35.` goes through all of them.
     """
-    if low[first.end :].lstrip("*_\"'")[:1] not in _FULL_STOPS or low[: first.start].strip(" *_\"'"):
+    if low[first.end :].lstrip("*_\"'")[:1] not in FULL_STOPS or low[: first.start].strip(" *_\"'"):
         return False
-    return not any(_HEADS.search(low, max(0, other.start - 6), other.start) for other in others)
+    return not any(HEADS.search(low, max(0, other.start - 6), other.start) for other in others)

@@ -10,7 +10,7 @@ from ..option_set import OptionSet, Reply
 from ..polarity import Mention, agreed
 from ..word_lists import END, START, LazyPattern
 from .aside import is_aside, is_left_behind, is_operand, is_outweighed, is_proof
-from .opening import EARLIER, TURNED, alone_first, is_plain, stated_first
+from .opening import EARLIER, FULL_STOPS, HEADS, TURNED, alone_first, is_plain, stated_first
 
 _TAIL = 160
 """The last sentence or two."""
@@ -48,8 +48,6 @@ _IDENTIFIES = LazyPattern(
     r"(?<!\w)(?:<conclusions.identifies>)(?:'s| is| was| must be| shows| depicts)"
     r"(?: clearly| actually| definitely| indeed)? (?:an? |the )?\Z"
 )
-_HEADS = LazyPattern(r"(?:[.;!]\s|\n)[\s*_>-]*\Z")
-_FULL_STOPS = frozenset(".!。")
 _TICKS = frozenset("✓✔✅☑")
 _TICKED = LazyPattern(r"(?:\A|(?<=\n))[^\n]{1,300}[✓✔✅☑][\s*_|]*(?=\n|\Z)")
 _EITHER = LazyPattern(rf"{START}(?:<conclusions.either>)\s(?:an? |the |eine? )?[*_\"'(]*\Z")
@@ -194,17 +192,17 @@ def _last_alone(low: str, pool: list[Mention]) -> Mention | None:
         last is None
         or not is_plain(last)
         or low[last.end :].strip(" .!*_\"'\n。")
-        or low.rstrip(" *_\n")[-1:] not in _FULL_STOPS
+        or low.rstrip(" *_\n")[-1:] not in FULL_STOPS
     ):
         return None
     before = low[: last.start].rstrip(" *_\"'")
-    return last if before[-1:] in _FULL_STOPS and not _HEADS.search(low, 0, max(0, pool[-2].start)) else None
+    return last if before[-1:] in FULL_STOPS and not HEADS.search(low, 0, max(0, pool[-2].start)) else None
 
 
 def _closes_reply(low: str, end: int) -> bool:
     """Whether nothing but a full stop follows."""
     rest = low[end:].strip(" *_\"'\n")
-    return rest != "" and set(rest) <= _FULL_STOPS
+    return rest != "" and set(rest) <= FULL_STOPS
 
 
 def _told_apart(low: str, pool: list[Mention]) -> Mention | None:
