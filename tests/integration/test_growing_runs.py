@@ -134,7 +134,7 @@ def test_a_higher_limit_asks_only_the_new_rows(ask: Any) -> None:
             r"row '0': question was 'Q0\?', now 'Another\?'",
         ),
         (lambda rows: [*rows[:-1], {**rows[-1], "answer": "B"}], r"row '8': answers was"),
-        (lambda rows: rows[1:], r"1 rows that were asked are gone \('0'\)"),
+        (lambda rows: rows[1:], r"1 row that was asked is gone \('0'\)"),
         (lambda rows: rows[::-1], r"tasks\.t\.data was"),
     ],
 )

@@ -105,7 +105,7 @@ def test_the_plan_says_what_stands_where(
     said = " ".join(capsys.readouterr().err.split())
     assert "4 rows with markers (<image 1>) in their text, 2 of them among the options: each picture stands" in said
     assert "1 pictures without a marker in rows that name others (first: more): shown first" in said
-    assert "1 rows with pictures as options: shown as pictures" in said
+    assert "1 row with pictures as options: shown as pictures" in said
     folder = f"{tmp_path}/"
     assert f"Is <{folder}a.png> or <{folder}b.png> the older map? A. the first" in said
 

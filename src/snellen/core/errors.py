@@ -129,13 +129,19 @@ SHORT, ALIKE_SHORT, ALIKE = 4, 0.6, 0.7
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ` (did you mean X?)` for the nearest known name, or the empty string."""
+    near = nearest_name(name, known)
+    return f" (did you mean {near!r}?)" if near else ""
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str:
+    """Return the known name that was probably meant, or the empty string."""
     import difflib  # only a mistake needs it
 
     folded = {one.casefold(): one for one in known}
     wanted = name.casefold()
     near = difflib.get_close_matches(wanted, folded, n=1, cutoff=ALIKE_SHORT if len(name) <= SHORT else ALIKE)
     near = near or [one for one in folded if len(wanted) >= 3 and one.startswith(wanted)][:1]
-    return f" (did you mean {folded[near[0]]!r}?)" if near else ""
+    return folded[near[0]] if near else ""
 
 
 def not_among(name: str, known: Iterable[str], verdict: str = "") -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol, Self
 
+import msgspec
+
 from .errors import Parked
 from .tasks import Prompt
 from .types import BASE_VARIANT, Prediction, Request, Sample, TrialKey
@@ -44,7 +46,7 @@ class Job(Protocol):
         ...
 
 
-class OneRequest(NamedTuple):
+class OneRequest(msgspec.Struct, frozen=True, gc=False):
     """The simplest job: one trial, whose request is built when its turn comes."""
 
     item: Item

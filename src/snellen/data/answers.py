@@ -4,15 +4,34 @@ from __future__ import annotations
 
 import re
 import string
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Any
 
-from ..core.errors import DataError, not_among
+from msgspec import Struct
 
-LETTER_COLUMN = re.compile(r"(?:option|choice)?_?([A-Z])", re.IGNORECASE)
+from ..core.errors import DataError, not_among
+from ..core.message_parts import holds_marker
+
+_BEFORE = r"(?:options?|choices?|opt|选项|選項|選択肢)[ _-]?"
+LETTER_COLUMN = re.compile(rf"(?:{_BEFORE})?_?([A-Z])", re.IGNORECASE)
+NUMBER_COLUMN = re.compile(rf"{_BEFORE}(\d{{1,2}})", re.IGNORECASE)
+
+
+class LookedAt(Struct, frozen=True):
+    """Options, and what was found out about them."""
+
+    options: tuple[str, ...]
+    folded: tuple[str, ...]
+    twice: tuple[int, int] | None
+    """The places of two that are the same but for case and space."""
+    settled: bool
+    """Whether there are no such two, and no marker of a picture."""
+    read_as: dict[tuple[str, str, str], tuple[str, ...]]
+    """What answers were read as so far, by how they are read, the form they state and how they are written."""
 
 
 PLAIN_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14}|[1-9]\d{0,2}(?:,\d{3}){1,4})(?:\.\d+)?")
@@ -31,6 +50,14 @@ def lettered_columns(columns: Iterable[str]) -> Mapping[str, str]:
     return _lettered(tuple(columns))
 
 
+def numbered_options(columns: Iterable[str]) -> Mapping[str, str]:
+    """Return number -> column, in order, for options in `option_1`, `option_2` …, counted from 0 or 1 without a gap."""
+    found = {int(match[1]): column for column in columns if (match := NUMBER_COLUMN.fullmatch(column))}
+    numbers = sorted(found)
+    gapless = len(numbers) > 1 and numbers[0] < 2 and numbers[-1] - numbers[0] == len(numbers) - 1
+    return {str(number): found[number] for number in numbers} if gapless else {}
+
+
 @lru_cache(maxsize=64)
 def _lettered(columns: tuple[str, ...]) -> Mapping[str, str]:
     """Do so once for all rows of the same columns."""
@@ -43,26 +70,57 @@ def _lettered(columns: tuple[str, ...]) -> Mapping[str, str]:
 
 def find_answers(value: Any, options: tuple[str, ...], kind: str, where: str) -> tuple[str, ...]:
     """Return the answer texts; for a choice each is one of `options`, else DataError. None gives ()."""
+    return answers_among(value, look_at_options(options), kind, where)
+
+
+def answers_among(value: Any, seen: LookedAt, kind: str, where: str) -> tuple[str, ...]:
+    """Return the same, of options that were looked at."""
     if kind not in READINGS:
         raise DataError(f"answer_kind {not_among(kind, READINGS, ' is unknown')}")
     if value is None or value == "":
         return ()
     if isinstance(value, (list, tuple)):
-        return tuple([_find_option(answer, options, kind, where) if options else str(answer) for answer in value])
-    return (_find_option(value, options, kind, where) if options else str(value),)
+        return tuple([_find_option(answer, seen, kind, where) if seen.options else str(answer) for answer in value])
+    return (_find_option(value, seen, kind, where) if seen.options else str(value),)
+
+
+def find_keyed(answer: Any, keyed: Mapping[str, str], kind: str, where: str) -> str | None:
+    """Return the option that an answer names by the key its data gives it, or None."""
+    text = str(answer).strip()
+    if kind in ("text", WHOLE):
+        return None
+    if not text.isdecimal():
+        return keyed.get(text)
+    if kind not in ("auto", "letter"):
+        return None  # a place was told, not a name
+    return _by_number(text, keyed, where) if all(map(str.isdecimal, keyed)) else keyed.get(text)
+
+
+def _by_number(text: str, keyed: Mapping[str, str], where: str) -> str:
+    """Return the option of a number; one that is another option's text too is refused, as is one that is no name."""
+    named = keyed.get(text)
+    said = next((option for option in keyed.values() if fold(option) == fold(text)), None)
+    if named is None and said is None:
+        fix = "is it a place from 0? -p dataset.answer_kind=index"
+        raise DataError(f"{where}: answer {text} is none of the options {', '.join(keyed)}; {fix}")
+    if named is not None and said is not None and said != named:
+        fix = "set -p dataset.answer_kind=text, or index for a place from 0"
+        raise DataError(f"{where}: answer {text} can mean option {text} or the text {text!r}; {fix}")
+    return said if named is None and said is not None else str(named)
 
 
 def find_answer_set(value: Any, options: tuple[str, ...], kind: str, where: str) -> tuple[str, ...]:
     """Return all right options of a multiple response: a list, `A,C`, `AC`, texts joined by commas, or a single one."""
+    seen = look_at_options(options)
     if isinstance(value, str) and value.strip():
-        value = _listed_options(value.strip(), options, kind, where)
-    return tuple(dict.fromkeys(find_answers(value, options, kind, where)))
+        value = _listed_options(value.strip(), seen, kind, where)
+    return tuple(dict.fromkeys(answers_among(value, seen, kind, where)))
 
 
-def _listed_options(text: str, options: tuple[str, ...], kind: str, where: str) -> Any:
+def _listed_options(text: str, seen: LookedAt, kind: str, where: str) -> Any:
     """Return a cell as the list it writes; as it is where it names one option, or nothing that is understood."""
-    letters = _letters(text, options) if kind in ("auto", "letter") else ()
-    if fold(text) in fold_options(options):
+    letters = _letters(text, seen.options) if kind in ("auto", "letter") else ()
+    if fold(text) in seen.folded:
         if letters:
             by_letters = f"{' and '.join(map(repr, letters))} by letters"
             raise DataError(f"{where}: answer {text!r} can mean {text!r}, or {by_letters}; write it as a list")
@@ -84,66 +142,65 @@ def _letters(text: str, options: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(options[place] for place in places) if inside else ()
 
 
-def _find_option(value: Any, options: tuple[str, ...], kind: str, where: str) -> str:
+def _find_option(value: Any, seen: LookedAt, kind: str, where: str) -> str:
     text, found = str(value).strip(), None
     for _, read in READINGS[kind]:
-        option = read(text, options)
+        option = read(text, seen)
         if option is None or option == found:
             continue
         if found is not None:
-            raise _ambiguous(value, options, kind, where)
+            raise _ambiguous(value, seen, kind, where)
         found = option
     if found is None:
         several = (
             "; several right options? question_type multiple-response, or --form multiple"
-            if _letters(text, options)
+            if _letters(text, seen.options)
             else ""
         )
-        raise DataError(f"{where}: answer {value!r} {_not_found(text, options, kind)}{several}")
+        raise DataError(f"{where}: answer {value!r} {_not_found(text, seen, kind)}{several}")
     return found
 
 
-def _not_found(text: str, options: tuple[str, ...], kind: str) -> str:
+def _not_found(text: str, seen: LookedAt, kind: str) -> str:
     """Say that an answer names no option; where it does when read otherwise than it was told to be, say so."""
-    shown = ", ".join(map(repr, options))
-    other = [name for name, read in _SINGLE if name != kind and read(text, options) is not None]
+    shown = ", ".join(map(repr, seen.options))
+    other = [name for name, read in _SINGLE if name != kind and read(text, seen) is not None]
     if kind in ("auto", WHOLE, "text") and not other:
         return f"is not among the options ({shown})"
     fix = f"; is it the {' or the '.join(other)}? -p dataset.answer_kind={'|'.join(other)}" if other else ""
     return f"read as {kind} is not among the options ({shown}){fix}"
 
 
-def _ambiguous(value: Any, options: tuple[str, ...], kind: str, where: str) -> DataError:
-    meanings = {name: read(str(value).strip(), options) for name, read in READINGS[kind]}
+def _ambiguous(value: Any, seen: LookedAt, kind: str, where: str) -> DataError:
+    meanings = {name: read(str(value).strip(), seen) for name, read in READINGS[kind]}
     meanings = {name: option for name, option in meanings.items() if option is not None}
     ways = " or ".join(f"{option!r} by {name}" for name, option in meanings.items())
     return DataError(f"{where}: answer {value!r} can mean {ways}; set -p dataset.answer_kind={'|'.join(meanings)}")
 
 
-def _by_text(text: str, options: tuple[str, ...]) -> str | None:
-    folded = fold_options(options)
+def _by_text(text: str, seen: LookedAt) -> str | None:
     sought = fold(text)
-    return options[folded.index(sought)] if sought in folded else None
+    return seen.options[seen.folded.index(sought)] if sought in seen.folded else None
 
 
-def _by_letter(text: str, options: tuple[str, ...]) -> str | None:
-    letter = text.strip("().").upper()
-    return _at(string.ascii_uppercase.find(letter), options) if len(letter) == 1 else None
+def _by_letter(text: str, seen: LookedAt) -> str | None:
+    letter = (text if text.isascii() else unicodedata.normalize("NFKC", text)).strip("().").upper()
+    return _at(string.ascii_uppercase.find(letter), seen.options) if len(letter) == 1 else None
 
 
-def _by_index(text: str, options: tuple[str, ...]) -> str | None:
-    return _at(int(text), options) if text.isdecimal() else None
+def _by_index(text: str, seen: LookedAt) -> str | None:
+    return _at(int(text), seen.options) if text.isdecimal() else None
 
 
-def _by_index1(text: str, options: tuple[str, ...]) -> str | None:
-    return _at(int(text) - 1, options) if text.isdecimal() else None
+def _by_index1(text: str, seen: LookedAt) -> str | None:
+    return _at(int(text) - 1, seen.options) if text.isdecimal() else None
 
 
 def _at(index: int, options: tuple[str, ...]) -> str | None:
     return options[index] if 0 <= index < len(options) else None
 
 
-Reading = tuple[str, Callable[[str, tuple[str, ...]], str | None]]
+Reading = tuple[str, Callable[[str, LookedAt], str | None]]
 _TEXT, _LETTER, _INDEX = ("text", _by_text), ("letter", _by_letter), ("index", _by_index)
 _SINGLE: tuple[Reading, ...] = (_TEXT, _LETTER, _INDEX, ("index1", _by_index1))
 WHOLE = "whole"
@@ -161,7 +218,14 @@ def fold(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-@lru_cache(maxsize=64)
-def fold_options(options: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the options folded; kept for a while, as a row is asked twice and many rows offer the same."""
-    return tuple([fold(option) for option in options])
+def look_afresh(options: tuple[str, ...]) -> LookedAt:
+    """Return what is to be known of options."""
+    folded = tuple([fold(option) for option in options])
+    if len(set(folded)) == len(folded):
+        return LookedAt(options, folded, None, not holds_marker("\n".join(options)), {})
+    second = next(place for place, text in enumerate(folded) if text in folded[:place])
+    return LookedAt(options, folded, (folded.index(folded[second]), second), False, {})
+
+
+look_at_options: Callable[[tuple[str, ...]], LookedAt] = lru_cache(maxsize=64)(look_afresh)
+"""Return the same, kept for a while: a row is read twice, and many rows offer the same."""

@@ -65,7 +65,7 @@ class Catalog:
         """Return the task names of a suite, if told the folders of a folder of tasks, or the name itself."""
         suites = self._find("suites")
         if name not in suites:
-            is_folder = open_folders and name not in self._find("datasets") and Path(name).is_dir()
+            is_folder = open_folders and Path(name).is_dir() and name not in self._find("datasets")
             return ([str(folder) for folder in task_folders(Path(name))] if is_folder else []) or [name]
         suite = self.suite(name)
         known = self._find("datasets") if suite.members else suite.tasks
@@ -91,11 +91,12 @@ class Catalog:
         if name not in known:
             hint = did_you_mean(name, known)
             raise UsageError(f"no {kind.removesuffix('s')} named {name!r}{hint}; see `snellen tasks`")
-        return read_config_file(known[name])
+        return read_config_file(Path(known[name]))
 
     def cards(self, kind: str, mentioning: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield all cards of one kind, or only those in which a text stands: the others are not parsed."""
-        for name, path in sorted(self._find(kind).items()):
+        for name, place in sorted(self._find(kind).items()):
+            path = Path(place)
             if mentioning.encode() in path.read_bytes():
                 yield name, read_config_file(path)
 
@@ -113,18 +114,21 @@ class Catalog:
         known = self._find("datasets")
         if name not in known and path.is_dir():
             return table_for_folder(path)
+        if name not in known and path.is_file():
+            raise UsageError(f"data file {name!r}: unknown ending {path.suffix!r}; known: {', '.join(READERS)}")
         if name not in known:
             hint = did_you_mean(name, [*known, *self._find("suites")])
             raise UsageError(f"no task named {name!r}{hint}; see `snellen tasks`, or give a data file")
-        return {"name": name, **read_config_file(known[name])}
+        return {"name": name, **read_config_file(Path(known[name]))}
 
-    def _find(self, kind: str) -> dict[str, Path]:
-        found: dict[str, Path] = {}
+    def _find(self, kind: str) -> dict[str, str]:
+        """Return where each card of a kind lies."""
+        found: dict[str, str] = {}
         for root in self._roots:
             for name, path in sorted(_list_cards(str(root / kind))):
                 if name in found:
                     raise ConfigError(f"{kind} card {name!r} is in {found[name]} and in {path}: rename one")
-                found[name] = Path(path)
+                found[name] = path
         return found
 
 

@@ -6,7 +6,7 @@ import hashlib
 import unicodedata
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from os.path import basename
@@ -18,7 +18,7 @@ from ..core.errors import DataError
 from ..core.message_parts import all_pictures, all_videos
 from ..core.protocols import LoadContext, Loader
 from ..core.tasks import MOST_GROUPS, PlannedCounts, Task
-from ..core.text import NO_TAG, tag_text
+from ..core.text import NO_TAG, plural, tag_text
 from ..core.types import OFFERED, Form, Sample, Video
 from .leaving import Leaving, PictureFolders
 from .marked_rows import MarkerCount
@@ -101,6 +101,15 @@ class FormCount(msgspec.Struct):
     options: int = 0
     answered: int = 0
 
+    def add(self, sample: Sample) -> None:
+        """Count one sample."""
+        self.samples += 1
+        self.options += len(sample.options)
+        self.answered += bool(sample.answers)
+        if sample.images or sample.videos or sample.turns:
+            self.images += len(all_pictures(sample))
+            self.videos += len(all_videos(sample))
+
 
 class Survey(msgspec.Struct, frozen=True):
     """What one pass over a dataset found."""
@@ -150,7 +159,11 @@ class GroupCounter:
             self._alone += 1
         else:
             self._groups.add(sample.group)
-        for key, value in sample.tags.items():
+        if sample.tags:
+            self._count_tags(sample.tags)
+
+    def _count_tags(self, tags: Mapping[str, object]) -> None:
+        for key, value in tags.items():
             counts = self._tags.setdefault(key, {})
             if counts is not None:
                 text = tag_text(value)
@@ -231,12 +244,12 @@ def survey(dataset: Dataset) -> Survey:
         if sample.tags:
             tags.update(sample.tags)
         with_history += bool(sample.turns)
+        markers.add(sample)
+        images += missing.look(sample, folders)
         counts = forms.get(sample.form)
         if counts is None:
             counts = forms[sample.form] = FormCount()
-        _count(counts, sample)
-        markers.add(sample)
-        images += missing.look(sample, folders)
+        counts.add(sample)
     _check_ids(dataset.task.name, ids, repeated)
     dataset.remember(marks)
     return Survey(
@@ -263,20 +276,11 @@ def _check_ids(task: str, ids: set[str], repeated: list[str]) -> None:
     """Refuse a task without samples, or with several of one id."""
     if repeated:
         shown = ", ".join(map(repr, dict.fromkeys(repeated[:LISTED])))
-        repeats = f"{len(repeated)} samples repeat an id ({shown})"
-        fix = "ids must be unique (--map id=COLUMN names their column)"
+        repeats = f"samples that repeat an id: {len(repeated)} ({shown})"
+        fix = "ids must be unique (--map id=COLUMN names their column, --map id=COLUMN,question joins several)"
         raise DataError(f"task {task!r}: {repeats}; {fix}")
     if not ids:
         raise DataError(f"task {task!r} has no samples")
-
-
-def _count(counts: FormCount, sample: Sample) -> None:
-    counts.samples += 1
-    if sample.images or sample.videos or sample.turns:
-        counts.images += len(all_pictures(sample))
-        counts.videos += len(all_videos(sample))
-    counts.options += len(sample.options)
-    counts.answered += bool(sample.answers)
 
 
 def _note(text: str, who: Counter[str]) -> str:
@@ -285,7 +289,7 @@ def _note(text: str, who: Counter[str]) -> str:
         return text
     named = [name for name in islice(who, LISTED) if name]
     listed = f" ({', '.join(named)}{', …' if who.total() > len(named) else ''})" if named else ""
-    return f"{who.total()} {text}{listed}"
+    return f"{plural(who.total(), 'row')}{text.removeprefix('rows')}{listed}"
 
 
 def _name(ref: str) -> str:

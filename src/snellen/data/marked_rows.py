@@ -25,7 +25,8 @@ class MarkerCount(Struct):
 
     def add(self, sample: Sample) -> None:
         """Count one sample."""
-        if holds_marker("\n".join((sample.question, *sample.options))):
+        texts = "\n".join((sample.question, *sample.options))
+        if "<" in texts and holds_marker(texts):
             self._add_question(sample, number_markers((sample.question, *sample.options)))
         elif sample.turns and any(turn.images and holds_marker(turn.text) for turn in sample.turns):
             self.rows += 1

@@ -257,7 +257,6 @@ class Prompter:
         return msgspec.structs.replace(sample, turns=tuple(turns))
 
 
-@lru_cache(maxsize=4096)
 def _with_placed_history(speech: Speech) -> Speech:
     """Return the speech with pictures of earlier turns by their own words: one string has no messages to hold them."""
     if not any(turn.images for turn in speech.history):
@@ -268,6 +267,7 @@ def _with_placed_history(speech: Speech) -> Speech:
     return msgspec.structs.replace(speech, history=tuple(turns), placed=tuple(placement.pictures))
 
 
+@lru_cache(maxsize=4096)
 def _axes(variant: str) -> Mapping[str, str]:
     axes = parse_variant(variant)
     for axis in axes:

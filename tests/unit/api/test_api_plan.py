@@ -6,13 +6,17 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import snellen
+from snellen.api.look.outputs import read_sample
+from snellen.api.perf import PerfSettings, SweepSettings, run_perf, run_sweep
 from snellen.api.plan import make_plan
 from snellen.api.run import make_policy
 from snellen.api.settings import RunSettings
 from snellen.core.errors import ConfigError, RunMismatch, UsageError
+from snellen.perf.load.measure import LoadPlan
 from snellen.store.reader import RunReader
 
 
@@ -65,7 +69,7 @@ def test_two_files_of_one_name_are_refused_and_one_file_twice_is_one_task(tmp_pa
         ({"detailed_keys": ("topc",)}, "did you mean 'topic'"),
         ({"infer_method": "likelyhood"}, "did you mean 'likelihood'"),
         ({"variants": ("wording=99",)}, "wordings 0 to"),
-        ({"model": "blnd/first"}, "did you mean 'blind'"),
+        ({"model": "blnd/first"}, "did you mean 'blind/first'"),
         ({"model": "mymodel", "base_url": "http://x"}, "did you mean 'openai/mymodel'"),
         ({"overrides": (("dataset.pth", "x"),)}, "did you mean 'path'"),
     ],
@@ -235,3 +239,51 @@ def test_options_by_key_and_by_column_keep_their_labels(
     (sample,) = snellen.load_dataset(str(path))
     assert (sample.options, sample.answers) == (options, answers)
     assert (sample.form == "choice") == bool(options)
+
+
+@pytest.mark.parametrize(
+    ("model", "url", "meant"),
+    [
+        ("opnai/gpt", "http://127.0.0.1:9/v1", "'openai/gpt'"),
+        ("opnai/gpt", None, "'openai/gpt'"),
+        ("served-name", "http://127.0.0.1:9/v1", "'openai/served-name'"),
+        ("mistralai/pixtral", "http://127.0.0.1:9/v1", "'openai/mistralai/pixtral'"),
+        ("Qwen/Qwen2-VL", "http://127.0.0.1:9/v1", "'openai/Qwen/Qwen2-VL'"),
+    ],
+)
+def test_a_provider_spelt_wrong_is_set_right(model: str, url: str | None, meant: str) -> None:
+    with pytest.raises(UsageError, match=rf"unknown provider .*\(did you mean {meant}\?\)"):
+        snellen.load_model(model, base_url=url)
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8000/v1", "localhost:8000", "ftp://host/v1", "htp://host"])
+def test_an_address_without_http_is_refused_before_anything_is_planned(url: str) -> None:
+    with pytest.raises(UsageError, match="--base-url begins with neither http:// nor https://"):
+        snellen.load_model("openai/gpt", base_url=url)
+
+
+def test_a_load_that_cannot_begin_leaves_no_folder(tmp_path: Path) -> None:
+    run = RunSettings(tasks=(str(write(tmp_path / "d.jsonl")),), model="openai/gpt", base_url="localhost:8000")
+    run = msgspec.structs.replace(run, output_dir=tmp_path / "load")
+    with pytest.raises(UsageError, match="--base-url begins with neither"):
+        run_perf(PerfSettings(run=run, levels=(LoadPlan(concurrency=1),)))
+    assert not (tmp_path / "load").exists()
+
+
+def test_a_sweep_that_cannot_be_kept_is_not_begun(tmp_path: Path) -> None:
+    """The folder was made after the search: what had been measured for minutes was lost."""
+    (tmp_path / "file").touch()
+    run = RunSettings(tasks=(str(write(tmp_path / "d.jsonl")),), model="openai/gpt", base_url="http://127.0.0.1:9/v1")
+    run = msgspec.structs.replace(run, output_dir=tmp_path / "file" / "sweep")
+    with pytest.raises(NotADirectoryError):
+        run_sweep(PerfSettings(run=run, levels=(LoadPlan(concurrency=1),), objectives={"ttft": 0.5}), SweepSettings())
+
+
+def test_who_asks_for_a_trial_that_is_not_there_is_told_what_is(tmp_path: Path) -> None:
+    folder = snellen.run(str(write(tmp_path / "d.jsonl")), "blind/first").folder
+    with pytest.raises(UsageError, match=r"no such trial of sample '1': there is task d, base, inference 1$"):
+        read_sample(folder, "1", task="nope")
+    with pytest.raises(UsageError, match=r"no such trial of sample '1': there is task d, base, inference 1$"):
+        read_sample(folder, "1", repeat=2)
+    with pytest.raises(UsageError, match=r"no such trial of sample 'x'$"):
+        read_sample(folder, "x")

@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import PIL.Image
 import pyarrow
 import pyarrow.feather
@@ -17,12 +18,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reportlab.pdfgen.canvas import Canvas
 
+import snellen
 from snellen.api.plan import make_plan
 from snellen.api.settings import RunSettings
 from snellen.core.errors import SnellenError
 from snellen.core.message_parts import MARKER, holds_marker, without_markers, write_markers
 from snellen.core.types import Form
-from snellen.data.loaders.row_options import options_in_text, parse_list, parse_literal
+from snellen.data.files.written_lists import parse_literal
+from snellen.data.loaders.row_options import options_in_text, parse_list
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), max_size=12)
 WORD = st.sampled_from([
@@ -203,6 +206,40 @@ def test_what_follows_the_options_stays_with_the_question() -> None:
     found = options_in_text("Look.\nWhich?\n(A) one\n(B) two\nAnswer with the letter.")
     assert found is not None
     assert (found.question, found.options) == ("Look.\nWhich?\nAnswer with the letter.", ("one", "two"))
+
+
+@given(
+    st.lists(st.text(st.characters(codec="ascii", exclude_categories=("Cc",)), max_size=30), min_size=1, max_size=12)
+)
+def test_lists_are_read_back_as_every_tool_writes_them(texts: list[str]) -> None:
+    array = np.array(texts, dtype=object)
+    written = {"python": str(texts), "json": json.dumps(texts), "numpy": str(array), "repr": repr(array)}
+    for tool, text in written.items():
+        assert parse_literal(text) == texts, tool
+
+
+@given(
+    st.lists(st.sampled_from(["red", "dark blue", "It's", "7"]), min_size=2, max_size=4, unique=True),
+    st.sampled_from(["list", "label", "letters", "columns", "padded", "numpy"]),
+    st.data(),
+)
+def test_options_of_any_shape_are_all_offered(texts: list[str], shape: str, data: st.DataObject) -> None:
+    letters = "ABCD"[: len(texts)]
+    shapes: dict[str, Any] = {
+        "list": texts,
+        "label": [{"label": letter, "text": text} for letter, text in zip(letters, texts, strict=True)],
+        "letters": [{letter: text} for letter, text in zip(letters, texts, strict=True)],
+        "columns": {"text": texts, "label": list(letters)},
+        "padded": [*texts, None, float("nan")],
+        "numpy": str(np.array(texts, dtype=object)),
+    }
+    right = data.draw(st.sampled_from(range(len(texts))))
+    row = {"question": "Which?", "options": shapes[shape], "answer": letters[right]}
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "rows.jsonl"
+        path.write_text(json.dumps(row), "utf-8")
+        (sample,) = snellen.load_dataset(str(path))
+    assert (sample.options, sample.answers) == (tuple(texts), (texts[right],))
 
 
 def test_python_lists_are_read_and_never_run(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from ...core.types import Failure, Form, Prediction, Sample, Score
 from ...data.atlas import card_rows
 from ...data.catalog import Catalog
 from ...data.files.rows import read_rows
-from ...data.loaders.row_videos import FIELD
+from ...data.loaders.row_cells import FIELD
 from ...prompt.build import Prompter
 from ...prompt.by_form import PrompterByForm
 from ...scoring.gathered import GatheredTask, Scored
@@ -102,9 +102,8 @@ def _without_videos(dataset: Mapping[str, Any], columns: Collection[str]) -> dic
     """Return where a video card's rows lie, without what the file need not have: videos, and columns of other names."""
     named = {key: column for key, column in (dataset.get("columns") or {}).items() if column in columns}
     places = {key: value for key, value in dataset.items() if key not in ("table_tag", "table_roots", "columns")}
-    lacking = [
-        key for key in ("video", "subtitles") if not set(FIELD.findall(str(places.get(key, "")))) <= set(columns)
-    ]
+    needed = {key: FIELD.finditer(str(places.get(key, ""))) for key in ("video", "subtitles")}
+    lacking = [key for key, fields in needed.items() if not {field[1] for field in fields} <= set(columns)]
     return {key: value for key, value in places.items() if key not in lacking} | ({"columns": named} if named else {})
 
 

@@ -7,7 +7,8 @@ import string
 from typing import Any
 
 from ...core.errors import DataError
-from ..loaders.row_options import options_in_text, parse_literal
+from ..files.written_lists import parse_literal
+from ..loaders.row_options import options_in_text
 
 _MARK = re.compile(r"\s*[(\[]?([A-Za-z])[)\].:：、]\s*")
 _SMALL_MARK = re.compile(r"\(([a-z])\)")

@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from ...core.errors import DataError
 from ..files.rows import Row
-from ..loaders.row_options import options_in_text, parse_literal
+from ..files.written_lists import parse_literal
+from ..loaders.row_options import options_in_text
 from .cell_shapes import fields_of, last_of, nth_of, onward_from, told_turns, unmarked
 
 

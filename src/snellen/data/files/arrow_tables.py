@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from ...core.errors import DataError, MissingExtra
 
@@ -16,6 +18,8 @@ ROWS_AT_ONCE = 256
 IPC_FILE = b"ARROW1"
 """How an Arrow file (and a Feather file of version 2) begins; one without it is a stream."""
 FEATHER_1 = b"FEA1"
+HUB_FACTS = b"huggingface"
+"""Where the schema of a hub's table says what its columns are."""
 
 
 def read_parquet(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -28,7 +32,8 @@ def read_parquet(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
         content = pyarrow.parquet.ParquetFile(file)
         batches = content.iter_batches(batch_size=_rows_at_once(content.metadata, file))
-        yield from enumerate((row for batch in batches for row in _bounded(batch, file).to_pylist()), 1)
+        rows = (row for batch in batches for row in _bounded(batch, file).to_pylist())
+        yield from enumerate(_labelled(rows, content.schema_arrow.metadata), 1)
     except (pyarrow.ArrowException, OSError) as error:
         raise DataError(f"{file.name} is not valid Parquet: {error}") from None
 
@@ -42,11 +47,35 @@ def read_arrow(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         raise MissingExtra("parquet", f"reading {file.name}") from None
     try:
         with pyarrow.memory_map(str(file)) as source:
-            batches = _batches(pyarrow.ipc, source, file)
-            rows = (row for batch in batches for piece in _pieces(batch) for row in _bounded(piece, file).to_pylist())
-            yield from enumerate(rows, 1)
+            yield from enumerate(_rows_of(_batches(pyarrow.ipc, source, file), file), 1)
     except (pyarrow.ArrowException, OSError) as error:
         raise DataError(f"{file.name} is not a valid Arrow file: {error}") from None
+
+
+def _rows_of(batches: Iterator[Any], file: Path) -> Iterator[dict[str, Any]]:
+    for batch in batches:
+        rows = (row for piece in _pieces(batch) for row in _bounded(piece, file).to_pylist())
+        yield from _labelled(rows, batch.schema.metadata)
+
+
+def _labelled(rows: Iterator[dict[str, Any]], metadata: Mapping[bytes, bytes] | None) -> Iterator[dict[str, Any]]:
+    """Yield rows with the names of class labels: hubs store their numbers, and the names beside the table."""
+    names = _class_names(metadata or {})
+    for row in rows:
+        for column, labels in names.items():
+            number = row.get(column)
+            if isinstance(number, int):
+                row[column] = labels[number] if 0 <= number < len(labels) else None  # -1: kept back
+        yield row
+
+
+def _class_names(metadata: Mapping[bytes, bytes]) -> dict[str, list[str]]:
+    try:
+        features = msgspec.json.decode(metadata[HUB_FACTS])["info"]["features"]
+        labels = {name: kind for name, kind in features.items() if kind.get("_type") == "ClassLabel"}
+        return {name: list(kind["names"]) for name, kind in labels.items()}
+    except (msgspec.DecodeError, LookupError, TypeError, AttributeError):
+        return {}
 
 
 def _batches(ipc: Any, source: Any, file: Path) -> Iterator[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -10,31 +11,51 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import DataError
+from .text_files import not_utf8, text_encoding
 
 CSV_FIELD_LIMIT = 64 * 2**20
 """A cell may hold a base64 image; Python's default limit of 128 kB would refuse it."""
+EXCEL_MARK = re.compile(r"sep=(.)", re.IGNORECASE)
+"""A first line by which Excel is told what stands between cells."""
 
 
 def read_delimited(file: Path, delimiter: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (row number from 1, row) of a file with a header; every record must have as many cells as that."""
     csv.field_size_limit(CSV_FIELD_LIMIT)
     try:
-        with file.open(encoding="utf-8-sig", newline="") as lines:
-            delimiter = _delimiter(lines.readline(), delimiter)
-            lines.seek(0)
+        with file.open(encoding=text_encoding(file), newline="") as lines:
+            first = lines.readline()
+            told = EXCEL_MARK.fullmatch(first.rstrip("\r\n"))
+            delimiter = told[1] if told else _delimiter(first, delimiter)
+            if not told:
+                lines.seek(0)
             yield from _rows(_records(lines, delimiter), file.name)
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise DataError(f"{file.name} cannot be read: {error}") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{file.name} cannot be read: it {not_utf8(error)}") from None
+    except csv.Error as error:
+        raise DataError(f"{file.name} cannot be read: {error}; is a quote never closed?") from None
 
 
 def _rows(records: Iterator[list[str]], name: str) -> Iterator[tuple[int, dict[str, Any]]]:
     header = next(records, [])
-    check_header(header, name)
+    check_header([column for column in header if column.strip()], name)
+    nameless = [place for place, column in enumerate(header) if place and not column.strip()]
     for number, cells in enumerate(records, 1):
         if len(cells) != len(header):
             much = "more" if len(cells) > len(header) else "fewer"
-            raise DataError(f"{name} record {number} has {much} cells than the header")
-        yield number, dict(zip(header, cells, strict=True))
+            fix = "put cells that hold the mark between cells, or a line break, into quotes"
+            count = f"{len(cells)} for {len(header)} columns"
+            raise DataError(f"{name} record {number} has {much} cells than the header ({count}); {fix}")
+        row = dict(zip(header, cells, strict=True))
+        yield number, _named(row, cells, nameless, f"{name} record {number}") if nameless else row
+
+
+def _named(row: dict[str, Any], cells: list[str], nameless: list[int], where: str) -> dict[str, Any]:
+    """Return a row without its columns that have no name; one of them that holds something is refused."""
+    lost = next((cells[place] for place in nameless if cells[place].strip()), None)
+    if lost is not None:
+        raise DataError(f"{where}: the column of {lost[:60]!r} has no name; give it one in the first row")
+    return {column: cell for column, cell in row.items() if column.strip()}
 
 
 def _records(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
@@ -59,6 +80,4 @@ def check_header(header: list[str], name: str) -> None:
 
 def _delimiter(header: str, usual: str) -> str:
     """Return what divides the cells of a header: the usual mark, or the semicolon or tab of other countries' sheets."""
-    if usual in header or usual != ",":
-        return usual
-    return next((mark for mark in (";", "\t") if mark in header), usual)
+    return next((mark for mark in (usual, ";", "\t", ",") if mark in header), usual)

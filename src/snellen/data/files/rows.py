@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from ...core.errors import DataError, UsageError
 from .arrow_tables import read_arrow, read_parquet
 from .delimited import read_delimited
 from .sheets import read_sheet
+from .text_files import SAVE_AS, open_lines
 from .webdataset import read_webdataset
 
 Row = dict[str, Any]
@@ -40,7 +42,7 @@ def read_rows(path: str | Path, sheet: str = "") -> Iterator[NumberedRow]:
 
 def _read_jsonl(file: Path) -> Iterator[NumberedRow]:
     decode = msgspec.json.Decoder().decode
-    with file.open("rb") as lines:
+    with open_lines(file) as lines:
         for number, line in enumerate(lines, 1):
             try:
                 row = decode(line)
@@ -56,19 +58,35 @@ def _read_odd_line(line: bytes, file: Path, number: int) -> Iterator[NumberedRow
     if not text:
         return
     try:
-        row = msgspec.json.decode(text)
+        row = _decode_odd(text)
     except NOT_JSON as error:
-        raise DataError(f"{file.name} line {number} is not valid JSON: {error}") from None
+        hint = " (one object over several lines? name it .json)" if number == 1 and text[:1] in b"{[" else ""
+        hint = f" (UTF-16 without its mark? {SAVE_AS})" if b"\0" in text[:4] else hint
+        raise DataError(f"{file.name} line {number} is not valid JSON: {error}{hint}") from None
     yield number, _row(row, file, number)
+
+
+def _decode_odd(data: bytes) -> Any:
+    """Return what JSON says, also where Python wrote NaN into it: an empty cell of pandas."""
+    try:
+        return msgspec.json.decode(data)
+    except NOT_JSON:
+        if b"NaN" not in data:
+            raise
+    try:
+        return json.loads(data)
+    except ValueError as error:
+        raise msgspec.DecodeError(str(error)) from None
 
 
 def _read_json(file: Path) -> Iterator[NumberedRow]:
     try:
-        value = msgspec.json.decode(file.read_bytes().removeprefix(b"\xef\xbb\xbf"))
+        with open_lines(file) as lines:
+            value = _decode_odd(b"".join(lines).removeprefix(b"\xef\xbb\xbf"))
     except NOT_JSON as error:
         raise DataError(f"{file.name} is not valid JSON: {error} (one object a line? name it .jsonl)") from None
     if isinstance(value, dict):
-        value = value["data"] if isinstance(value.get("data"), list) else _keyed(value)
+        value = value["data"] if isinstance(value.get("data"), list) else _keyed(value) or _only_list(value, file)
     if not isinstance(value, list):
         raise DataError(f'{file.name} must hold a list of records, {{"data": […]}}, or an object of records by id')
     for number, row in enumerate(value, 1):
@@ -82,9 +100,19 @@ def _keyed(value: dict[str, Any]) -> list[Row] | None:
     return [record if "id" in record else {"id": key, **record} for key, record in value.items()]
 
 
+def _only_list(value: dict[str, Any], file: Path) -> list[Any] | None:
+    """Return the one list of records that an object holds beside what is said of them (`info`, `license`)."""
+    lists = {key: one for key, one in value.items() if isinstance(one, list) and one and isinstance(one[0], dict)}
+    if len(lists) > 1:
+        fix = "join them into one list of rows, each with its question, its answer and its picture"
+        raise DataError(f"{file.name} holds several lists of records ({', '.join(lists)}); {fix}")
+    return next(iter(lists.values()), None)
+
+
 def _row(value: Any, file: Path, number: int) -> Row:
     if not isinstance(value, dict):
-        raise DataError(f"{file.name} record {number} is a {type(value).__name__}, not an object")
+        fix = " (a whole list? name it .json)" if isinstance(value, list) else ""
+        raise DataError(f"{file.name} record {number} is a {type(value).__name__}, not an object{fix}")
     return value
 
 

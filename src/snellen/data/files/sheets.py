@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import DataError, MissingExtra, UsageError, did_you_mean
+from ...core.text import plural
 from .delimited import check_header
 from .picture_zip import BAD_ZIP
 
@@ -39,7 +40,7 @@ def _header(cells: list[Any], file: Path) -> list[str]:
     header = [str(cell).strip() for cell in cells]
     while header and not header[-1]:
         header.pop()
-    check_header(header, file.name)
+    check_header([name for name in header if name], file.name)
     return header
 
 
@@ -48,12 +49,21 @@ def _check_size(file: Path) -> None:
     try:
         with zipfile.ZipFile(file) as archive:
             size = 0
+            _refuse_drawn(archive.namelist(), file)
             for member in archive.infolist():
                 size += _unpacked_size(archive, member, UNPACKED_LIMIT - size)
     except BAD_ZIP as error:
         raise DataError(f"{file.name} is not a readable workbook: {error}") from None
     if size > UNPACKED_LIMIT:
         raise DataError(f"{file.name} unpacks to more than {UNPACKED_LIMIT >> 20} MB; save it as CSV")
+
+
+def _refuse_drawn(names: list[str], file: Path) -> None:
+    """Refuse pictures that lie on a sheet: they belong to no cell, and the questions would be asked without them."""
+    drawn = sum(name.startswith("xl/media/") for name in names)
+    if drawn:
+        fix = "save them as files and name these in a column, or save the table as CSV if they do not matter"
+        raise DataError(f"{file.name} has {plural(drawn, 'picture')} on its sheets and in no cell; {fix}")
 
 
 def _unpacked_size(archive: zipfile.ZipFile, member: zipfile.ZipInfo, limit: int) -> int:
@@ -82,7 +92,14 @@ def _choose_sheet(workbook: Any, wanted: str, file: Path) -> list[list[Any]]:
 def _row(header: list[str], cells: list[Any], file: Path, number: int) -> dict[str, Any]:
     beyond = next((cell for cell in cells[len(header) :] if cell != ""), None)
     if beyond is not None:
-        raise DataError(f"{file.name} record {number} has more cells than the header: {beyond!r} is in no column")
+        fix = "the first row must name every column; a title above it must go"
+        raise DataError(
+            f"{file.name} record {number} has more cells than the header: {beyond!r} is in no column; {fix}"
+        )
+    lost = next((place for place, name in enumerate(header) if place and not name and cells[place] != ""), None)
+    if lost is not None:
+        fix = "give it one in the first row (of merged cells only the first has a name)"
+        raise DataError(f"{file.name} record {number}: the column of {cells[lost]!r} has no name; {fix}")
     return {name: _plain(cell) for name, cell in zip(header, cells, strict=False) if name or cell != ""}
 
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from ...core.types import Form
 from ..answers import fold
-from ..loaders.row_options import options_in_text, parse_literal
+from ..files.written_lists import parse_literal
+from ..loaders.row_options import options_in_text
 from .damage_counts import Damage
 from .foreign_rows import is_nothing
 

@@ -56,6 +56,7 @@ class Header(Struct, frozen=True):
     mode: str
     plain: bool
     """True when the file can be sent as it is: no EXIF rotation, a colour mode every server reads, one frame."""
+    frames: int = 1
 
 
 def read_bytes(image: Image) -> bytes:
@@ -109,7 +110,7 @@ def _read_opened(picture: PIL.Image.Image, data: bytes, name: str) -> Header:
     if orientation in (5, 6, 7, 8):
         width, height = height, width
     plain = orientation == 1 and frames == 1 and picture.mode in ("RGB", "L", "P", "1", "RGBA", "LA")
-    return Header(FORMATS[str(picture.format)], width, height, picture.mode, plain)
+    return Header(FORMATS[str(picture.format)], width, height, picture.mode, plain, frames)
 
 
 def decode(data: bytes, name: str, preview_px: int | None = None) -> PIL.Image.Image:

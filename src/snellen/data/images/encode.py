@@ -135,9 +135,26 @@ def open_picture(image: Image, facts: Facts | None) -> OpenedPicture:
     """Read and check a picture; `facts` spare the work where the file is still the one they were found in."""
     data, mtime_ns = read_stamped(image)
     if facts is None or (facts.size_bytes, facts.mtime_ns) != (len(data), mtime_ns):
-        return OpenedPicture(data, read_header(data, image.ref), None)
+        return OpenedPicture(data, _one_frame(read_header(data, image.ref), data, image.ref), None)
     header = Header("image/png", *facts.frame) if facts.frame else read_header(data, image.ref)
-    return OpenedPicture(data, header, facts.sha256)
+    return OpenedPicture(data, _one_frame(header, data, image.ref), facts.sha256)
+
+
+def _one_frame(header: Header, data: bytes, name: str) -> Header:
+    """Refuse a file of several pages or frames: a model would be shown the first, and asked about all."""
+    frames = header.frames if header.plain or header.mime != "image/png" else _png_frames(data)
+    if frames == 1:
+        return header
+    if header.mime == "image/tiff":
+        raise DataError(f"image {short_name(name)!r} has {frames} pages: save each as a file, or all as a PDF")
+    moving = f"image {short_name(name)!r} is an animation of {frames} frames"
+    raise DataError(f"{moving}: save the one that is meant, or show it as a video (--map video=COLUMN)")
+
+
+def _png_frames(data: bytes) -> int:
+    """Return how many frames a PNG shows one after the other."""
+    at = data.find(b"acTL", 0, data.find(b"IDAT"))
+    return int.from_bytes(data[at + 4 : at + 8], "big") if at > 0 else 1
 
 
 def is_sendable(opened: OpenedPicture, policy: ImagePolicy, image: Image) -> bool:

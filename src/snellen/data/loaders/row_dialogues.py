@@ -28,9 +28,11 @@ ROUNDS = ("all", "last")
 ROLES = {
     **dict.fromkeys(("user", "human", "question"), "user"),
     **dict.fromkeys(("assistant", "gpt", "model", "answer", "bot"), "assistant"),
-    "system": "system",
+    **dict.fromkeys(("system", "developer"), "system"),
 }
 PLACEHOLDER = "<image>"
+SHOWN = "\0image"
+"""A part of a message that shows the row's next picture without naming it."""
 VIDEO_PLACEHOLDER = "<video>"
 
 
@@ -227,7 +229,10 @@ def _with_pictures(own: tuple[Image, ...], spoken: list[Said], where: str) -> li
 def _check_pictures(own: tuple[Image, ...], brought: tuple[Image, ...], told: int, where: str) -> None:
     """Refuse placeholders without their pictures, and pictures of messages beside other ones of the row."""
     if told and told != len(own):
-        raise DataError(f"{where}: {told} × {PLACEHOLDER} in its messages and {len(own)} pictures in its columns")
+        fix = "one picture each is needed (--map images=COLUMN names where they are)"
+        raise DataError(
+            f"{where}: {told} × {PLACEHOLDER} in its messages and {len(own)} pictures in its columns; {fix}"
+        )
     if own and brought and own != brought:
         raise DataError(f"{where} has pictures in its messages and in a column; leave one out with --map")
 
@@ -260,16 +265,33 @@ def _with_videos(own: tuple[Video, ...], spoken: list[Said], where: str) -> list
 
 def _read_message(message: Any, doors: Doors, where: str) -> Said:
     if not isinstance(message, dict):
-        raise DataError(f"{where}: a message must be an object with role and content, not {type(message).__name__}")
-    role = ROLES.get(str(message.get("role", message.get("from", ""))).casefold())
-    if role is None:
-        raise DataError(f"{where}: a message has no role (role or from: user, assistant, system, human, gpt)")
+        kind = type(message).__name__
+        raise DataError(f"{where}: a message must be an object with role and content, not {kind}")
+    role = _role_of(message, where)
     content = next((message[key] for key in ("content", "value", "text") if message.get(key) is not None), None)
     if isinstance(content, str):
         return _read_text(role, content)
     if not isinstance(content, list):
         raise DataError(f"{where}: a message has no content (content, value or text)")
-    return _read_parts(role, [_read_part(part, doors, where) for part in content])
+    parts = [_read_part(part, doors, where) for part in content]
+    return _read_shown(role, parts, where) if SHOWN in parts else _read_parts(role, parts)
+
+
+def _role_of(message: dict[str, Any], where: str) -> str:
+    said = message.get("role", message.get("from"))
+    role = ROLES.get(str(said).casefold())
+    if role is None:
+        what = "has no role" if said is None else f"has role {said!r}"
+        raise DataError(f"{where}: a message {what} (role or from: user, assistant, system, human, gpt)")
+    return role
+
+
+def _read_shown(role: str, parts: Sequence[str | Image | Video], where: str) -> Said:
+    """Read parts that show the row's pictures in turn, without naming them."""
+    texts = [part for part in parts if isinstance(part, str)]
+    if len(texts) < len(parts):
+        raise DataError(f"{where}: some pictures of a message are named and others are not; name all of them or none")
+    return _read_text(role, "".join(PLACEHOLDER if part == SHOWN else part for part in texts))
 
 
 def _read_text(role: str, content: str) -> Said:
@@ -309,14 +331,30 @@ def _as_text(part: str | Image | Video, numbers: Iterator[int]) -> str:
 
 
 def _read_part(part: Any, doors: Doors, where: str) -> str | Image | Video:
-    kind = part.get("type") if isinstance(part, dict) else None
+    if isinstance(part, str):
+        return part
+    kind = _kind_of(part)
     if kind in ("text", "input_text"):
         return str(part.get("text", ""))
     if kind in ("image_url", "image", "input_image"):
-        value = part.get("image_url", part.get("image"))
-        value = value.get("url") if isinstance(value, dict) and "url" in value else value
-        return doors.pictures.read([value], where)[0]
+        value = _picture_of(part)
+        return SHOWN if value is None else doors.pictures.read([value], where)[0]
     if kind in ("video_url", "video", "input_video"):
         value = part.get("video_url", part.get("video"))
         return doors.videos.of_cell(value.get("url") if isinstance(value, dict) and "url" in value else value, where)
     raise DataError(f"{where}: a part of a message is {kind!r}; text, image_url and video_url are known")
+
+
+def _kind_of(part: Any) -> Any:
+    """Return what kind of part it is: what it says, or the one field it has (`{"image": "a.png"}`)."""
+    if not isinstance(part, dict):
+        return type(part).__name__
+    return next(iter(part)) if len(part) == 1 and "type" not in part else part.get("type")
+
+
+def _picture_of(part: dict[str, Any]) -> Any:
+    """Return the picture of a part by whatever field its dialect has for it, or None."""
+    value = part.get("image_url", part.get("image", part.get("source")))
+    if isinstance(value, dict) and isinstance(value.get("data"), str):
+        return f"data:{value.get('media_type', 'image/unknown')};base64,{value['data']}"
+    return value.get("url") if isinstance(value, dict) and "url" in value else value

@@ -9,19 +9,29 @@ from typing import Any
 from ...core.errors import DataError
 from ...core.types import Image
 from ..files.rows import Row, read_rows
-from .row_cells import Cells
+from ..overlooked import is_file_name, names_picture
+from .row_cells import Cells, fill_name
 from .row_map import Places, RowMap
-from .row_pictures import Pictures, is_row_name, picture_values
+from .row_pictures import Pictures, is_row_name, looks_like_pictures, picture_values
+from .row_source import TableSource
 
 
 class RowImages:
     """Finds the pictures of rows of the same files."""
 
-    def __init__(self, files: Sequence[Path], rows: RowMap, cells: Cells, pictures: Pictures) -> None:
+    def __init__(
+        self, files: Sequence[Path], rows: RowMap, cells: Cells, pictures: Pictures, source: TableSource
+    ) -> None:
         self._files = files
         self._rows = rows
         self._cells = cells
         self._pictures = pictures
+        self._template = source.image
+        self._not_pictures = source.not_pictures
+
+    def by_template(self, row: Row, places: Places, where: str) -> tuple[Image, ...]:
+        """Return the picture whose place the user told, by the cells of the row that name it."""
+        return self._pictures.read([fill_name(self._template, row, where)], where)
 
     def of_places(self, row: Row, places: Places, where: str) -> tuple[Image, ...]:
         """Return the pictures of a row in order."""
@@ -34,6 +44,23 @@ class RowImages:
         if self._rows.row_images and len(values) == 1 and is_row_name(values[0]):
             return self._of_row(str(values[0]), where)
         return self._pictures.read_pages(values, where, self._cells.first(row, places.fields["pages"]))
+
+    def refuse_unread(self, row: Row, columns: Sequence[str], places: Places, pictured: bool, where: str) -> None:
+        """Refuse a column that nothing reads and that holds pictures, or names one in a row that shows none."""
+        columns = [column for column in columns if row[column] and column not in self._not_pictures]
+        for column in columns:
+            alike = looks_like_pictures(column, row[column], self._pictures.root)
+            if alike or (not pictured and names_picture(column, row[column])):
+                fix = self._how_to_show(row, column, columns, places)
+                use = f"{fix} shows them, -p dataset.not_pictures=[{column!r}] keeps a tag"
+                raise DataError(f"{where}: column {column!r} looks like pictures and is not used; {use}")
+
+    def _how_to_show(self, row: Row, column: str, columns: Sequence[str], places: Places) -> str:
+        if not is_file_name(row[column]):
+            return f"-p 'dataset.image=FOLDER/{{{column}}}.jpg'"
+        shown = [name for group in places.images for name in group if not self._cells.is_empty(row[name])]
+        alike = [name for name in columns if looks_like_pictures(name, row[name], self._pictures.root)]
+        return f"--map images={','.join([*shown, *(alike or [column])])}"
 
     def _picture_cells(self, row: Row, groups: Sequence[Sequence[str]]) -> list[list[Any]]:
         """Return what the columns of pictures hold, by the groups that belong together; empty groups are left out."""

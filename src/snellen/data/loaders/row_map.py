@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from itertools import chain
@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from ...core.config import convert, read_config_file
 from ...core.errors import UsageError, not_among
-from ..answers import lettered_columns
+from ..answers import lettered_columns, numbered_options
+from ..overlooked import CONTEXT_COLUMNS, fold_column, near_columns
 
 PLAIN = "plain"
 FIELDS = (
@@ -24,6 +25,10 @@ FIELDS = (
 )
 TAGS_TOO = ("images", "pages", "video", "subtitles", "start", "end", "fps")
 """Fields whose columns are not taken for good by their first name: pages mean something only beside a PDF."""
+LABELS = ("video", "group", "round")
+"""Fields that few rows have, beside tags: a row without any of them is not asked for them."""
+FOLDED = ("id", "question", "hint", "options", "answer", "images", "dialogue")
+"""Fields whose columns may be written `Question` or `Question ID`: without them the question would be another one."""
 NUMBERED = "{n}"
 
 
@@ -35,6 +40,8 @@ class RowMap(Struct, frozen=True, forbid_unknown_fields=True):
     """Recognised where a file has all columns of one of these."""
     structs: bool = False
     """Recognised also by a column of `{bytes, path}`."""
+    unanswered: tuple[str, ...] = ()
+    """Answers that say that the answer is kept back."""
     inside: tuple[str, ...] = ()
     """Columns that hold an object whose fields are columns too."""
     id: tuple[str, ...] = ()
@@ -91,6 +98,14 @@ class Places(NamedTuple):
     lettered: Mapping[str, str]
     tags: tuple[str, ...]
     """Columns that nothing else reads."""
+    unread: tuple[str, ...] = ()
+    """Those of them that may turn out to be options."""
+    lost: tuple[str, ...] = ()
+    """Those of them that go on with the letters of options after a gap."""
+    contexts: tuple[str, ...] = ()
+    """Those of them that are called as a text before the question would be."""
+    labelled: bool = True
+    """Whether rows of these columns may have a video, a group, a round or tags."""
 
 
 @cache
@@ -125,7 +140,8 @@ RECOGNISED = ("messages", "sharegpt", "longbench", "flageval", "vlmevalkit", "lm
 
 
 def _why(rows: RowMap, row: Mapping[str, Any]) -> str:
-    columns = next((columns for columns in rows.when if all(column in row for column in columns)), None)
+    has = {*row, *map(fold_column, row)}
+    columns = next((columns for columns in rows.when if has.issuperset(columns)), None)
     if columns:
         return f"it has {_and(columns)}"
     struct = next((name for name, value in row.items() if is_picture_struct(value)), None) if rows.structs else None
@@ -155,27 +171,53 @@ def told(rows: RowMap, columns: Mapping[str, str]) -> RowMap:
     return msgspec.structs.replace(rows, **changes)
 
 
-def find_places(columns: tuple[str, ...], rows: RowMap) -> Places:
-    """Return where the fields stand among these columns."""
-    fields = {field: tuple(_present(getattr(rows, field), columns)) for field in FIELDS}
-    lettered = {} if fields["options"] else lettered_columns(columns)
+def find_places(columns: tuple[str, ...], rows: RowMap, *, offered: bool) -> Places:
+    """Return where the fields stand among these columns; `offered`: options may stand in `option_1`, `option_2` too."""
+    fields = {field: tuple(_present(getattr(rows, field), columns, field in FOLDED)) for field in FIELDS}
+    lettered = {} if fields["options"] else lettered_columns(columns) or numbered_options(columns if offered else ())
+    used = {*_taken(fields), *rows.heavy, *lettered.values(), *rows.inside}
+    images = _pictures_by_name(columns, rows)
+    tags = _without(columns, used)
+    unread = _without(tags, {column for field in TAGS_TOO for column in fields[field]})
+    lost = tuple(column for column in tags if _goes_on(column, lettered))
+    labelled = bool(tags) or any(fields[field] for field in LABELS)
+    return Places(fields, images, lettered, tags, unread, lost, tuple(near_columns(tags, CONTEXT_COLUMNS)), labelled)
+
+
+def _taken(fields: Mapping[str, tuple[str, ...]]) -> set[str]:
+    """Return the columns that fields have for good: the first of each, and all pictures."""
     first = {names[0] for field, names in fields.items() if names and field not in TAGS_TOO}
-    used = first | set(fields["images"]) | set(rows.heavy) | set(lettered.values()) | set(rows.inside)
-    images = tuple(found for name in rows.images if (found := tuple(_present((name,), columns))))
-    return Places(fields, images, lettered, tuple(column for column in columns if column not in used))
+    return first | set(fields["images"])
 
 
-def _present(wanted: Iterable[str], columns: tuple[str, ...]) -> Iterable[str]:
-    return chain.from_iterable(_columns_of(name, columns) for name in wanted)
+def _pictures_by_name(columns: tuple[str, ...], rows: RowMap) -> tuple[tuple[str, ...], ...]:
+    """Return the columns of pictures that are there, by the name that the map has for them."""
+    return tuple(filter(None, (tuple(_present((name,), columns, folded=True)) for name in rows.images)))
 
 
-def _columns_of(name: str, columns: tuple[str, ...]) -> list[str]:
+def _goes_on(column: str, lettered: Mapping[str, str]) -> bool:
+    """Tell whether a column is written as those of the options are: `D` after `A` and `B`."""
+    first = next(iter(lettered.values()), "")
+    return bool(first) and column[:-1] == first[:-1] and column[-1:].isalpha() and column[-1:] <= "Z"
+
+
+def _without(columns: tuple[str, ...], used: Collection[str]) -> tuple[str, ...]:
+    return tuple(column for column in columns if column not in used)
+
+
+def _present(wanted: Iterable[str], columns: tuple[str, ...], folded: bool) -> Iterable[str]:
+    return dict.fromkeys(chain.from_iterable(_columns_of(name, columns, folded) for name in wanted))
+
+
+def _columns_of(name: str, columns: tuple[str, ...], folded: bool) -> list[str]:
     if NUMBERED in name:
         return _numbered(name, columns)
     if name in columns:
         return [name]
-    parts = name.split(",") if "," in name else []  # several columns of the user's own
-    return [part.strip() for part in parts if part.strip() in columns]
+    if "," in name:  # several columns of the user's own
+        return [part.strip() for part in name.split(",") if part.strip() in columns]
+    near = [column for column in columns if fold_column(column) == fold_column(name)] if folded else []
+    return near if len(near) == 1 else []
 
 
 def _numbered(pattern: str, columns: tuple[str, ...]) -> list[str]:

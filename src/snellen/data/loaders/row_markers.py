@@ -2,45 +2,66 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from ...core.errors import DataError
 from ...core.message_parts import MARKER, holds_marker, marked_pictures, number_markers, write_marker
 from ...core.types import Image
+from ..answers import LookedAt, look_afresh, look_at_options
 from .row_map import is_picture_struct
 from .row_pictures import PICTURE_NAME, SHORTEST_BASE64, SIGNATURES, Pictures, is_base64
 
 AS_TEXTS = "-p dataset.not_pictures=['options'] shows them as texts"
 
 
-class RowOptions(NamedTuple):
+class RowOptions(Struct, frozen=True):
     """The options of a row as texts, by the keys its data gives them, and the pictures that stand for some of them."""
 
-    texts: tuple[str, ...] = ()
+    seen: LookedAt
     keyed: Mapping[str, str] = {}
     images: tuple[Image, ...] = ()
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Return the texts."""
+        return self.seen.options
+
+
+NO_OPTIONS = RowOptions(look_at_options(()))
+ONLY_TEXTS = frozenset({str})
+
 
 def read_row_options(
-    cells: Mapping[Any, Any] | Sequence[Any], first: int, pictures: Pictures | None, where: str
+    cells: dict[Any, Any] | list[Any], first: int, pictures: Pictures | None, where: str
 ) -> RowOptions:
     """Return the options; one that is a picture becomes the marker of picture `first` and those after it.
 
     Bytes and base64 are pictures; names of files only where all options are. Without `pictures` all are texts.
     """
-    if type(cells) is list and not _may_show(cells):  # nearly every row of nearly every table
-        return RowOptions(tuple(cells))
-    keys, values = (list(map(str, cells)), list(cells.values())) if isinstance(cells, Mapping) else ([], list(cells))
-    found = _find_pictures(values, pictures.root, where) if pictures is not None and _may_show(values) else ()
+    keys, values = (list(map(str, cells)), list(cells.values())) if isinstance(cells, dict) else ((), cells)
+    plain = _plain_options(tuple(values)) if ONLY_TEXTS.issuperset(map(type, values)) else None
+    if plain is not None:  # nearly every row of nearly every table
+        return RowOptions(plain.seen, dict(zip(keys, values, strict=False))) if keys else plain
+    found = _find_pictures(values, pictures.root, where) if pictures is not None else ()
     if not found or pictures is None:
         texts = tuple(map(str, values))
-        return RowOptions(texts, dict(zip(keys, texts, strict=False)))
+        return RowOptions(look_at_options(texts), dict(zip(keys, texts, strict=False)))
     images = pictures.read([values[place] for place in found], where)
     texts = _with_marks(values, found, first)
     names = {name: texts[place] for place in found if isinstance(name := values[place], str)}
-    return RowOptions(texts, {**names, **dict(zip(keys, texts, strict=False))}, images)
+    return RowOptions(look_at_options(texts), {**names, **dict(zip(keys, texts, strict=False))}, images)
+
+
+@lru_cache(maxsize=64)
+def _plain_options(texts: tuple[str, ...]) -> RowOptions | None:
+    """Return options none of which is a picture, kept for a while: many rows offer the same; None where one may be."""
+    return None if _may_show(texts) else RowOptions(look_afresh(texts))
 
 
 def _with_marks(values: Sequence[Any], found: Sequence[int], first: int) -> tuple[str, ...]:
@@ -51,7 +72,7 @@ def _with_marks(values: Sequence[Any], found: Sequence[int], first: int) -> tupl
 
 def _may_show(values: Sequence[Any]) -> bool:
     """Tell whether one of the options may be a picture: most are short texts without an ending."""
-    for value in values:  # noqa: SIM110 - a generator costs more, and every row of every table comes by here
+    for value in values:  # noqa: SIM110 - a generator costs more, and all options of every table come by here
         if type(value) is not str or len(value) >= SHORTEST_BASE64 or "." in value[-5:]:
             return True
     return False
@@ -82,14 +103,32 @@ def _is_name(text: str) -> bool:
     return "." in text[-5:] and PICTURE_NAME.fullmatch(text) is not None
 
 
-def settle_markers(
-    question: str, options: tuple[str, ...], keyed: Mapping[str, str], pictures: int, where: str
-) -> tuple[str, tuple[str, ...], Mapping[str, str]]:
+FOREIGN = re.compile(
+    r"<ImageHere>|<\|image(?:_\d+|_pad)?\|>|<img>[^<\n]{0,500}</img>|<img\s[^<>\n]{0,500}>|!\[[^\]\n]{0,200}\]\([^)\s]{1,500}\)"
+)
+"""How other tools say where a picture stands."""
+
+
+def foreign_marker(text: str, pictures: int, where: str) -> str | None:
+    """Return another tool's marker in a question, which is sent as it is; refuse it in a row without pictures."""
+    found = FOREIGN.search(text) if "<" in text or "![" in text else None
+    if found is None:
+        return None
+    if not pictures:
+        fix = "name its file in a column `image`, and write <image> where it stands"
+        raise DataError(f"{where}: the question shows a picture ({found[0][:60]!r}) and the row has none; {fix}")
+    return found[0][:60]
+
+
+def settle_markers(question: str, offered: RowOptions, pictures: int, where: str) -> tuple[str, RowOptions]:
     """Check the markers of a row that has so many pictures, and number those of its options; most rows have none."""
-    if not holds_marker("\n".join((question, *options))):
-        return question, options, keyed
-    check_markers((question, *options), pictures, where)
-    return number_row(question, options, keyed)
+    if "<" not in question and offered.seen.settled:
+        return question, offered
+    if not holds_marker("\n".join((question, *offered.texts))):
+        return question, offered
+    check_markers((question, *offered.texts), pictures, where)
+    question, texts, keyed = number_row(question, offered.texts, offered.keyed)
+    return question, RowOptions(look_at_options(texts), keyed, offered.images)
 
 
 def number_row(

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import ast
+import math
 import re
 import string
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import msgspec
-
 from ...core.errors import DataError
-from ..answers import fold_options
+from ..answers import look_at_options
+from ..files.written_lists import parse_literal
+from .row_map import is_picture_struct
 
-LONGEST_LITERAL = 1_000_000
-"""Characters of a list written as text; a longer one is no list of options."""
+TEXT_FIELDS = ("text", "value", "content", "answer", "option", "choice")
+NAME_FIELDS = ("label", "key", "letter", "id", "index", "mark")
+"""Where options that are objects have their text, and the name an answer calls them by."""
 
 
 class Found(NamedTuple):
@@ -31,6 +32,9 @@ OPTION_MARK = re.compile(r"\s*\(?([A-Ja-j])(?:[.:)]|\)\.?)\s+")
 """The letter that an option begins with: `A. `, `(b) `."""
 
 
+FIRST_MARKS = tuple(opening + letter + end for opening in ("", "(") for letter in "Aa" for end in ".:)")
+
+
 def parse_list(text: str, where: str, field: str = "options") -> Any:
     """Return the list or mapping that a text writes, as JSON or as Python would (never run); `a|b` and `a;b` are lists.
 
@@ -39,36 +43,119 @@ def parse_list(text: str, where: str, field: str = "options") -> Any:
     stripped = text.strip()
     if not stripped:
         return None
-    if not stripped.startswith(("[", "{")):
-        return [part.strip() for part in re.split(r"[|;]", text)]
+    if not stripped.startswith(("[", "{", "array(", "np.array(")):
+        return _split_list(text, where, field)
     value = parse_literal(stripped)
     if isinstance(value, list | dict):
         return value
     raise DataError(f"{where}: {field} are not valid JSON, nor a list as Python writes it: {stripped[:60]!r}")
 
 
-def parse_literal(text: str) -> Any:
-    """Return the list or mapping a text spells as JSON or as a Python literal, or None; nothing is ever evaluated."""
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        pass
-    if len(text) > LONGEST_LITERAL:
-        return None
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
-        return None
-    return list(value) if isinstance(value, tuple | set | frozenset) else value
+def _split_list(text: str, where: str, field: str) -> list[str]:
+    """Return the parts of a text with marks between them: `a|b`, `a;b`, or letters before each."""
+    parts = [part.strip() for part in re.split(r"[|;]", text)]
+    found = options_in_text(text) if len(parts) == 1 else None
+    if found is not None and not found.question:
+        return [option.rstrip(",") for option in found.options]
+    if len(parts) == 1:
+        fix = 'a choice needs two: write a|b|c, or a list ["a", "b", "c"]'
+        raise DataError(f"{where}: {field} is one text without | or ; between its parts: {text.strip()[:60]!r}; {fix}")
+    return parts
+
+
+def is_nothing(value: Any) -> bool:
+    """Tell whether a member of a list stands for nothing."""
+    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+
+
+def plain_options(cell: Any, where: str) -> Any:
+    """Return options as a list, or as a mapping of the names they have; objects by the field that has their text."""
+    if isinstance(cell, str):
+        cell = parse_list(cell, where)
+    if not isinstance(cell, list):
+        return _of_mapping(cell, where) if isinstance(cell, dict) else cell
+    for value in cell:
+        if type(value) is not str or not value:
+            return _odd_options(cell, where)
+    return cell  # nearly every row of nearly every table
+
+
+def _of_mapping(cell: dict[Any, Any], where: str) -> Mapping[Any, Any]:
+    return _of_columns(cell, where) if any(isinstance(value, list) for value in cell.values()) else cell
+
+
+def _odd_options(cell: list[Any], where: str) -> Sequence[Any] | Mapping[Any, Any]:
+    filled = _without_gaps(cell, where)
+    if any(isinstance(value, dict) and not is_picture_struct(value) for value in filled):
+        return _of_objects(filled, where)
+    if any(isinstance(value, list) for value in filled):
+        raise DataError(f"{where}: an option is a list; write each option as a text")
+    return filled
+
+
+def in_order(options: Any, where: str) -> Mapping[Any, Any]:
+    """Return a mapping of options by the order of its letters or numbers."""
+    if not isinstance(options, Mapping):
+        raise DataError(f"{where}: options must be a list or a mapping of letters, not {type(options).__name__}")
+    numbered = all(str(key).isdecimal() for key in options)
+    return {key: options[key] for key in sorted(options, key=int if numbered else str)}
+
+
+def _without_gaps(cells: Sequence[Any], where: str) -> list[Any]:
+    """Return a list without the nothing that fills it up at its end; within it, letters and places would shift."""
+    filled = list(cells)
+    while filled and is_nothing(filled[-1]):
+        filled.pop()
+    gap = next((place for place, value in enumerate(filled, 1) if value is None or is_nothing(value)), None)
+    if gap is not None:
+        raise DataError(f"{where}: option {gap} of {len(filled)} is empty; leave it out, or write its text")
+    return filled
+
+
+def _of_columns(cell: Mapping[Any, Any], where: str) -> Mapping[Any, Any]:
+    """Read `{"text": […], "label": […]}`: a list of objects as column formats store it."""
+    lists = {key: value for key, value in cell.items() if isinstance(value, list)}
+    lengths = set(map(len, lists.values()))
+    if len(lists) < len(cell) or len(lengths) != 1:
+        raise _unread_options(list(cell), where)
+    if lengths == {0}:
+        return {}
+    return _of_objects([dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)], where)
+
+
+def _of_objects(objects: Sequence[Any], where: str) -> Mapping[Any, Any]:
+    """Read `[{"label": "A", "text": "a cat"}, …]`, and `[{"A": "a cat"}, {"B": "a dog"}]`."""
+    known = [one for one in objects if isinstance(one, dict)]
+    if len(known) < len(objects):
+        raise _unread_options(list(known[0]), where)
+    return _of_letters(known) or _of_fields(known, where)
+
+
+def _of_letters(objects: Sequence[dict[Any, Any]]) -> Mapping[Any, Any]:
+    merged = {key: value for one in objects for key, value in one.items()}
+    return merged if all(len(one) == 1 for one in objects) and len(merged) == len(objects) > 1 else {}
+
+
+def _of_fields(objects: Sequence[dict[Any, Any]], where: str) -> Mapping[Any, Any]:
+    text = next((field for field in TEXT_FIELDS if field in objects[0]), None)
+    name = next((field for field in NAME_FIELDS if field in objects[0]), None)
+    wanted = {text, name} - {None}
+    if text is None or any(set(one) != wanted for one in objects):
+        raise _unread_options(list(objects[0]), where)
+    names = [str(place if name is None else one[name]) for place, one in enumerate(objects)]
+    if len(set(names)) < len(names):
+        raise DataError(f"{where}: two options have one name ({', '.join(names)}); name each once")
+    return dict(zip(names, (one[text] for one in objects), strict=True))
+
+
+def _unread_options(fields: list[str], where: str) -> DataError:
+    shape = f"objects with {', '.join(map(str, fields))}"
+    return DataError(f"{where}: options are {shape}; write a list of texts, or of objects with label and text")
 
 
 def repeated(options: tuple[str, ...]) -> tuple[int, int] | None:
     """Return the places of two options that are the same but for case and space, or None."""
-    folded = fold_options(options)
-    if len(set(folded)) == len(folded):
-        return None
-    second = next(place for place, text in enumerate(folded) if text in folded[:place])
-    return folded.index(folded[second]), second
+    return look_at_options(options).twice
 
 
 _LINE = r"(?m)^[ \t]*{0}[ \t]*"
@@ -134,8 +221,17 @@ def _last_run(marks: list[re.Match[str]]) -> list[re.Match[str]]:
     return run if letters == string.ascii_uppercase[: len(letters)] else []
 
 
-def marked_answer(answer: object, options: tuple[str, ...]) -> str | None:
-    """Return the option that an answer with its letter (`C. a cow`) names by its text, if there is one."""
-    match = OPTION_MARK.match(answer) if isinstance(answer, str) and answer not in options else None
-    text = str(answer)[match.end() :].strip() if match else ""
-    return text if text in options else None
+def bears_marks(options: tuple[str, ...]) -> bool:
+    """Tell whether options begin with the letters that a prompt puts before them anyway."""
+    if not options or not options[0].startswith(FIRST_MARKS):
+        return False
+    found = [OPTION_MARK.match(option) for option in options]
+    return [match[1].upper() if match else "" for match in found] == list("ABCDEFGHIJ"[: len(options)])
+
+
+def marked_answer(answer: str, options: tuple[str, ...]) -> str | None:
+    """Return the option that an answer with its letter (`C. a cow`) names by its text, if that is its letter."""
+    match = OPTION_MARK.match(answer) if answer not in options else None
+    text = answer[match.end() :].strip() if match else ""
+    own = match is not None and text in options and options.index(text) == ord(match[1].upper()) - ord("A")
+    return text if own else None

@@ -6,16 +6,17 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pybase64
 
 from ...core.errors import DataError
 from ...core.types import Image
 from ..files.picture_zip import PictureZips
+from ..files.written_lists import parse_literal
 from ..images.embedded import ImageStore, Remembered
 from ..images.pdf_pages import PdfPages, UnreadablePdf
 from .row_map import is_picture_struct
-from .row_options import parse_literal
 
 PLAIN_PATH = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)*")
 """What is joined to a folder's name as it is; any other path may be absolute, or say a step twice."""
@@ -30,21 +31,34 @@ SIGNATURES = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"RIFF", b"BM", b"II*\0", b"
 ELSEWHERE = ("data:", "http://", "https://")
 PDF, PDF_BASE64, PDF_URL = b"%PDF", "JVBER", "data:application/pdf;base64,"
 PICTURE_NAME = re.compile(r"[^\n]{0,1000}\.(?:png|jpe?g|gif|webp|bmp|tiff?|pdf)", re.IGNORECASE)
+BETWEEN_NAMES = re.compile(r"\s*[;|,\n]\s*")
+LONGEST_NAMES = 4000
+"""Characters of a cell that may hold several names of files."""
 PICTURE_COLUMN = re.compile(r"(?:decoded_)?(?:image|img|picture|photo|page)s?(?:_?(?:path|file|url)s?)?_?\d*", re.I)
 
 
 def picture_values(cell: Any) -> list[Any]:
     """Return the pictures of a cell: its list, the list it writes as text, or itself."""
-    if isinstance(cell, str) and cell.lstrip().startswith("["):
-        parsed = parse_literal(cell.strip())
-        cell = parsed if isinstance(parsed, list) else cell
+    if isinstance(cell, str):
+        cell = _written_values(cell)
     return [one for one in cell if one is not None and one != ""] if isinstance(cell, list) else [cell]
+
+
+def _written_values(cell: str) -> Any:
+    """Return the list that a text writes, or the names that stand in it; else the text."""
+    if cell.lstrip().startswith("["):
+        parsed = parse_literal(cell.strip())
+        return parsed if isinstance(parsed, list) else cell
+    if len(cell) >= LONGEST_NAMES or "." not in cell[-5:]:
+        return cell
+    names = [name for name in BETWEEN_NAMES.split(cell.strip()) if name]
+    return names if len(names) > 1 and all(map(PICTURE_NAME.fullmatch, names)) else cell
 
 
 def read_picture(value: Any, root: str, where: str) -> Image:
     """Return the picture of one cell; a name is joined to `root`."""
-    if isinstance(value, dict):  # the form in which Parquet files of the hubs carry pictures
-        value = value.get("bytes") or value.get("path") or value.get("url")
+    if isinstance(value, dict):
+        value = _of_struct(value, where)
     if isinstance(value, bytes):
         return Image("data:image/unknown;base64," + pybase64.b64encode(value).decode())
     if not isinstance(value, str) or not value:
@@ -53,7 +67,25 @@ def read_picture(value: Any, root: str, where: str) -> Image:
         return Image(value)
     if is_base64(value):
         return Image("data:image/unknown;base64," + value.strip())
-    return Image(root + value if PLAIN_PATH.fullmatch(value) else str(Path(root) / value))
+    return Image(root + value if PLAIN_PATH.fullmatch(value) else _find_file(value, root))
+
+
+def _of_struct(value: dict[str, Any], where: str) -> Any:
+    """Return what a struct holds: the form in which Parquet files of the hubs carry pictures."""
+    held = value.get("bytes") or value.get("path") or value.get("url")
+    if held is None:
+        need = f"an image is an object with {', '.join(map(str, value))}, and bytes, path or url is needed"
+        raise DataError(f"{where}: {need}; name a file, or several in a list")
+    return held
+
+
+def _find_file(name: str, root: str) -> str:
+    """Return the path of a file; one that is not there is looked for as Windows and web pages would write it."""
+    written = str(Path(root) / name.removeprefix("file://"))
+    if not any(mark in name for mark in ("\\", "%", "file://")) or _is_file(written, root):
+        return written
+    meant = (unquote(name.removeprefix("file://")), name.replace("\\", "/"))
+    return next((str(Path(root) / other) for other in meant if _is_file(other, root)), written)
 
 
 def is_base64(text: str) -> bool:

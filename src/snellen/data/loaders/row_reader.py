@@ -15,19 +15,21 @@ from ...core.folders import cache_folder
 from ...core.ids import content_hash
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
-from ...core.types import OFFERED, Form, Sample, Video
-from ..answers import WHOLE, find_answer_set, find_answers, is_plain_number
+from ...core.types import OFFERED, Form, Image, Sample, Video
+from ..answers import is_plain_number, look_at_options
 from ..files.rows import Row, read_rows
 from ..images.embedded import ImageStore, Remembered
-from .row_cells import Cells, token_limit
+from ..overlooked import ANSWER_COLUMNS, near_columns, question_hint, unread_options
+from .row_answers import RowAnswers
+from .row_cells import Cells, round_number, tag_value, token_limit
 from .row_dialogues import DIALOGUES, Doors, list_rounds
 from .row_images import RowImages
 from .row_map import Places, Recognised, RowMap, choose_map, find_places, told
-from .row_markers import AS_TEXTS, RowOptions, read_row_options, settle_markers
-from .row_options import marked_answer, options_in_text, parse_list, parse_literal, repeated
-from .row_pictures import Pictures, looks_like_pictures
+from .row_markers import AS_TEXTS, NO_OPTIONS, RowOptions, foreign_marker, read_row_options, settle_markers
+from .row_options import bears_marks, in_order, options_in_text, parse_list, plain_options
+from .row_pictures import Pictures
 from .row_source import TableSource
-from .row_videos import RowVideos, told_of_videos
+from .row_videos import RowVideos, names_of_videos, told_of_videos
 
 SEARCHED_ROWS = 1_000
 """A column named by the user must be in one of so many first rows."""
@@ -54,6 +56,8 @@ class RowReader:
         context.folders.update(dict.fromkeys(map(str, (root, self.path.parent, kept))))
         self.pictures = Pictures(root, kept, source.pdf_dpi, _remembered(files, context))
         self._places: dict[tuple[str, ...], Places] = {}
+        self._hashed: set[str] = set()
+        self._is_offered = task.form in (Form.AUTO, *OFFERED)
         self._use(RowMap())
 
     def samples(self) -> Iterator[Sample]:
@@ -66,13 +70,19 @@ class RowReader:
                 rows = chain(head, rows)
             name = file.name
             for number, row in rows:
-                yield from self._read(row, f"{name} record {number}")
+                found = self._read(row, f"{name} record {number}")
+                if isinstance(found, Sample):
+                    yield found
+                else:
+                    yield from found
 
     def _use(self, rows: RowMap) -> None:
         self.rows = rows
         self.cells = Cells(rows.absent)
         self._first, self._absent = self.cells.first, self.cells.is_empty
-        self._images = RowImages(self.files, rows, self.cells, self.pictures).of_places
+        self.images = RowImages(self.files, rows, self.cells, self.pictures, self.source)
+        self._images = self.images.by_template if self.source.image else self.images.of_places
+        self.answers = RowAnswers(self.task, self.source, rows, self.cells)
         self.videos = RowVideos(self.source, self.cells, self._root, ImageStore(self._kept))
 
     def _recognise(self, head: Sequence[Row]) -> None:
@@ -81,7 +91,8 @@ class RowReader:
             self._note(f"read as {found.name} because {found.reason}")
         self._use(told(found.map, self.source.columns))
         if head:
-            self._check_columns(list(dict.fromkeys(chain.from_iterable(head))))
+            inside = [row[name] for row in head for name in self.rows.inside if isinstance(row.get(name), dict)]
+            self._check_columns(list(dict.fromkeys(chain.from_iterable([*head, *inside]))))
 
     def _check_columns(self, known: list[str]) -> None:
         """Refuse a column named by the user that no row of the head has."""
@@ -92,7 +103,8 @@ class RowReader:
                     where, has = f"{self.path.name} has no column {part!r}", f"it has: {', '.join(known)}"
                     raise DataError(f"{where}{did_you_mean(part, known)} for {field}; {has}")
 
-    def _read(self, row: Row, where: str) -> Iterable[Sample]:
+    def _read(self, row: Row, where: str) -> Sample | Iterable[Sample]:
+        """Return the sample of a row, those of a dialogue, or none."""
         if self.rows.inside:
             for column in self.rows.inside:
                 nested = row.get(column)
@@ -100,20 +112,20 @@ class RowReader:
         columns = tuple(row)
         places = self._places.get(columns)
         if places is None:
-            places = self._places[columns] = find_places(columns, self.rows)
+            places = find_places(columns, self.rows, offered=self._is_offered)
+            places = self._places[columns] = places._replace(labelled=True) if self.source.video else places
         if places.fields["dialogue"]:
             dialogue = self._first(row, places.fields["dialogue"])
             if isinstance(dialogue, str):
                 dialogue = parse_list(dialogue, where, "messages")
             if isinstance(dialogue, list):
                 return self._dialogue(row, places, dialogue, where)
-        sample = self._sample(row, places, where)
-        return () if sample is None else (sample,)
+        return self._sample(row, places, where) or ()
 
     def _dialogue(self, row: Row, places: Places, messages: list[Any], where: str) -> Iterator[Sample]:
         images = self._images(row, places, where)
-        options, keyed, shown = self._options(row, places, len(images), where)
-        if shown:
+        offered = self._options(row, places, len(images), where)
+        if offered.images:
             raise DataError(f"{where}: a row of messages cannot have pictures as options yet; {AS_TEXTS}")
         videos = self.videos.of_places(row, places, where)
         base = Sample(
@@ -122,100 +134,123 @@ class RowReader:
             form=Form.OPEN,
             question="",
             images=images,
-            options=options,
-            tags=self._tags(row, places, where, self.videos.columns_used(places, videos)),
+            options=offered.texts,
+            tags=self._tags(row, places, where, True, self.videos.columns_used(places, videos)),
             group=self._group(row, places),
             meta=self._meta(row, places, where),
             videos=videos,
         )
-        answer = self._answer(row, places)
+        answer = self.answers.of_places(row, places, where)
         for round_ in list_rounds(base, messages, answer, Doors(self.pictures, self.videos), where):
-            yield self._decided(round_.sample, self._stated(row, places), round_.answer, keyed, where)
+            yield self._decided(round_.sample, self._stated(row, places), round_.answer, offered.keyed, where)
 
     def _sample(self, row: Row, places: Places, where: str) -> Sample | None:
-        images = self._images(row, places, where)
-        options, keyed, pictured = self._options(row, places, len(images), where)
-        images = (*images, *pictured) if pictured else images
-        question = self._question(row, places, len(images), where)
-        answer, stated = self._answer(row, places), self._stated(row, places)
-        if not options and self._in_text(answer):
-            question, options = self._from_text(question, answer, stated)
-        question, options, keyed = settle_markers(question, options, keyed, len(images), where)
-        meta: dict[str, Any] = self._meta(row, places, where)
-        twice = repeated(options)
-        if twice:
-            if self.source.duplicates == "drop":
-                self._note("rows with an option twice: left out (--duplicates drop)", where)
-                return None
-            meta |= self._keep_twice(options, twice, where)
-        answers = self._answers(answer, options, keyed, where, stated)
-        videos = self.videos.of_places(row, places, where)
-        names, told = (_file_names(videos), told_of_videos(row, videos, question, options)) if videos else ((), ())
-        sample = Sample(
-            id=self._identity(row, places, (*names, *told), where),
-            dataset=self.task.name,
-            form=self._form(options, answers, stated, where),
-            question=question,
-            images=images,
-            options=options,
-            answers=answers,
-            group=self._group(row, places, *names),
-            tags=self._tags(row, places, where, self.videos.columns_used(places, videos)),
-            meta=meta,
-            videos=videos,
-        )
+        images, question, offered, answer, stated = self._asked(row, places, where)
+        self._note_foreign(question, len(images), where)
+        seen = offered.seen
+        options, meta = seen.options, self._meta(row, places, where) if places.fields["max_tokens"] else {}
+        if seen.twice and self.source.duplicates == "drop":
+            self._note("rows with an option twice: left out (--duplicates drop)", where)
+            return None
+        if seen.twice:
+            meta |= self._keep_twice(options, seen.twice, where)
+        answers = self.answers.texts(answer, seen, offered.keyed, where, stated)
+        videos = self.videos.of_places(row, places, where) if places.labelled else ()
+        told = told_of_videos(row, videos, question, options) if videos else ()
+        name, form = self._identity(row, places, told, where), self._form(options, answers, stated, where)
+        group, tags = self._labels(row, places, images, videos, where) if places.labelled else (None, {})
+        # By place: every row of every table is made here, and names cost as much as all the rest.
+        sample = Sample(name, self.task.name, form, question, images, options, answers, (), group, tags, meta, videos)
         if self.rows.row_images and images:
-            self.pictures.remember(sample.id, images)
-        self._note_sample(sample)
+            self.pictures.remember(name, images)
+        self._note_sample(sample, places)
         return sample
+
+    def _asked(self, row: Row, places: Places, where: str) -> tuple[tuple[Image, ...], str, RowOptions, Any, str]:
+        """Return pictures, question and options of a row, its answer as it is written, and the form it states."""
+        images = self._images(row, places, where)
+        may_offer = places.fields["options"] or places.lettered
+        offered = self._options(row, places, len(images), where) if may_offer else NO_OPTIONS
+        images = (*images, *offered.images) if offered.images else images
+        question = self._question(row, places, len(images), where)
+        answer = self.answers.of_places(row, places, where)
+        stated = self._stated(row, places) if places.fields["form"] else ""
+        if not offered.texts:
+            question, offered = self._from_text(question, answer, stated)
+            self._check_unread(row, places, answer, where, offered.texts)
+        return images, *settle_markers(question, offered, len(images), where), answer, stated
+
+    def _labels(
+        self, row: Row, places: Places, images: tuple[Image, ...], videos: tuple[Video, ...], where: str
+    ) -> tuple[str | None, dict[str, str | int | float | bool | None]]:
+        """Return the group and the tags of a row."""
+        tags = self._tags(row, places, where, bool(images or videos), self.videos.columns_used(places, videos))
+        return self._group(row, places, *names_of_videos(videos)), tags
+
+    def _note_foreign(self, question: str, pictures: int, where: str) -> None:
+        odd = foreign_marker(question, pictures, where)
+        if odd is not None:
+            said = f"rows whose question holds another tool's marker ({odd}): it is sent as text; write <image>"
+            self._note(said, where)
+
+    def _check_unread(self, row: Row, places: Places, answer: Any, where: str, options: tuple[str, ...]) -> None:
+        """Refuse a row that would be asked without options it has, or scored by some of its answers only."""
+        if options:
+            return
+        columns = [column for column in places.unread if column not in self.source.not_options]
+        if self._is_offered and (column := unread_options(columns, row, answer)):
+            use = f"--map options={column} offers them, -p dataset.not_options=[{column!r}] keeps a tag"
+            raise DataError(f"{where}: column {column!r} looks like options and is not used; {use}")
+        self.answers.refuse_more(row, places, answer, where)
 
     def _meta(self, row: Row, places: Places, where: str) -> dict[str, Any]:
         """Return what a row says of how it is to be asked: its own limit of tokens."""
-        columns = places.fields["max_tokens"]
-        limit = token_limit(self._first(row, columns), where) if columns else None
+        limit = token_limit(self._first(row, places.fields["max_tokens"]), where)
         if limit is None:
             return {}
         self._note("rows with a max_tokens of their own: it is sent instead of the run's")
         return {"max_tokens": limit}
 
-    def _note_sample(self, sample: Sample) -> None:
+    def _note_sample(self, sample: Sample, places: Places) -> None:
         """Note of a row that its dialogue is not asked as one, or that it has no answer."""
         if sample.group is not None and "round" in sample.tags and self.task.infer not in DIALOGUES:
             self._note("rows with group and round: each asked alone (--infer-method every asks them as dialogues)")
+        if sample.options:
+            self._note_options(sample)
         if not sample.answers:
-            self._note(UNANSWERED, sample.id)
-        elif sample.form is Form.OPEN and self.task.form is Form.AUTO and all(map(is_plain_number, sample.answers)):
+            self._note_unanswered(sample.id, places)
+        elif sample.form is Form.OPEN and self.task.form is Form.AUTO:
+            self._note_texts(sample)
+
+    def _note_texts(self, sample: Sample) -> None:
+        if all(map(is_plain_number, sample.answers)):
             self._note("rows with a number as answer: compared as texts (--form number reads numbers)", sample.id)
+        elif len(sample.answers[0]) == 1 and "a" <= sample.answers[0].casefold() <= "h":
+            self._note("rows with a letter as answer and no options found: compared as texts", sample.id)
+
+    def _note_options(self, sample: Sample) -> None:
+        if not self.source.strip_marks and bears_marks(sample.options):
+            own = "rows whose options begin with letters of their own"
+            self._note(f"{own} (-p dataset.strip_marks=true takes them off)")
+        if len(sample.answers) > 1 and sample.form is Form.CHOICE:
+            several = "rows with several right options: any one of them counts"
+            self._note(f"{several} (--form multiple asks for all)", sample.id)
+
+    def _note_unanswered(self, who: str, places: Places) -> None:
+        """Note that a row has no answer; where no column is one, also which may be."""
+        near = [] if places.fields["answer"] else near_columns(places.tags, ANSWER_COLUMNS)
+        self._note(f"{UNANSWERED}; is it {near[0]!r}? --map answer={near[0]}" if near else UNANSWERED, who)
 
     def _decided(self, sample: Sample, stated: str, answer: Any, keyed: Mapping[str, str], where: str) -> Sample:
         """Return a round of a dialogue with its answers as texts and its form."""
-        answers = self._answers(answer, sample.options, keyed, where, stated)
+        if not (sample.options or sample.turns or "round" in sample.tags):
+            question, offered = self._from_text(sample.question, answer, stated)
+            sample = msgspec.structs.replace(sample, question=question, options=offered.texts)
+        answers = self.answers.texts(answer, look_at_options(sample.options), keyed, where, stated)
         if not answers:
             self._note(UNANSWERED, sample.id)
         form = self._form(sample.options, answers, stated, where)
         return msgspec.structs.replace(sample, answers=answers, form=form)
-
-    def _answers(
-        self, answer: Any, options: tuple[str, ...], keyed: Mapping[str, str], where: str, stated: str
-    ) -> tuple[str, ...]:
-        if options and self._is_set(stated) and not (isinstance(answer, str) and answer in keyed):
-            return find_answer_set(answer, options, self.source.answer_kind, where)
-        if not isinstance(answer, list):
-            return self._texts(answer, options, keyed, where)
-        return tuple(text for one in answer for text in self._texts(one, options, keyed, where))
-
-    def _texts(self, answer: Any, options: tuple[str, ...], keyed: Mapping[str, str], where: str) -> tuple[str, ...]:
-        """Return the texts of one answer; one that names an option by the key its data gives it means that option."""
-        kind = self.source.answer_kind
-        if self.source.strip_marks and (named := marked_answer(answer, options)) is not None:
-            return (named,)
-        if kind != "text" and str(answer) in keyed:
-            return (keyed[str(answer)],)
-        return find_answers(answer, options, kind, where)
-
-    def _is_set(self, stated: str) -> bool:
-        """Tell whether several options may be right: the user or the row says so; it is never guessed from answers."""
-        return self.task.form is Form.MULTIPLE or (self.task.form is Form.AUTO and stated == Form.MULTIPLE)
 
     def _form(self, options: tuple[str, ...], answers: tuple[str, ...], stated: str, where: str) -> Form:
         if self.task.form is not Form.AUTO:
@@ -240,7 +275,7 @@ class RowReader:
         return forced
 
     def _stated(self, row: Row, places: Places) -> str:
-        value = self._first(row, places.fields["form"]) if places.fields["form"] else None
+        value = self._first(row, places.fields["form"])
         return self.rows.forms.get(str(value).strip().casefold(), "") if value is not None else ""
 
     def _keep_twice(self, options: tuple[str, ...], twice: tuple[int, int], where: str) -> dict[str, Any]:
@@ -257,51 +292,40 @@ class RowReader:
             hint = self._first(row, places.fields["hint"]) if places.fields["hint"] else None
             return question if hint is None else f"{hint}\n{question}"
         if pictures and question is None and places.fields["question"]:
-            return ""  # the question stands in the picture
-        raise DataError(f"{where} has no question{_hint('question', row)}; name its column with --map question=COLUMN")
-
-    def _answer(self, row: Row, places: Places) -> Any:
-        value = self._first(row, places.fields["answer"])
-        if self.source.answer_kind == WHOLE:
-            return value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode()
-        if isinstance(value, str) and value.startswith("[") and value.rstrip().endswith("]"):
-            parsed = parse_literal(value.strip())
-            return parsed if isinstance(parsed, list) else value
-        return value
+            hint = self._first(row, places.fields["hint"]) if places.fields["hint"] else None
+            return "" if hint is None else str(hint)  # the question stands in the picture
+        raise DataError(f"{where} has no question{question_hint(row)}; name its column with --map question=COLUMN")
 
     def _in_text(self, answer: Any) -> bool:
         """Tell whether options may stand in the question: the format says so, or the answer is a letter."""
-        if self.task.form not in (Form.AUTO, *OFFERED):
+        if not self._is_offered:
             return False
         letter = isinstance(answer, str) and answer.strip("(). ").isalpha() and len(answer.strip("(). ")) == 1
         return letter or self.rows.options_in_question
 
-    def _from_text(self, question: str, answer: Any, stated: str) -> tuple[str, tuple[str, ...]]:
-        found = options_in_text(question)
+    def _from_text(self, question: str, answer: Any, stated: str) -> tuple[str, RowOptions]:
+        found = options_in_text(question) if self._in_text(answer) else None
         if found is None:
-            return question, ()
+            return question, NO_OPTIONS
+        offered = RowOptions(look_at_options(found.options))
         try:
-            self._answers(answer, found.options, {}, "", stated)
+            self.answers.texts(answer, offered.seen, {}, "", stated)
         except DataError:
-            return question, ()  # what looks like options does not hold the answer: the text stays as it is
+            return question, NO_OPTIONS  # what looks like options does not hold the answer: the text stays as it is
         self._note(f"rows with options in the text of the question: read where marked {found.pattern}")
-        return found.question, found.options
+        return found.question, offered
 
     def _options(self, row: Row, places: Places, pictures: int, where: str) -> RowOptions:
         """Return the options of a row that has so many pictures beside them."""
         door = None if "options" in self.source.not_pictures else self.pictures
-        value = self._first(row, places.fields["options"])
-        if isinstance(value, str):
-            value = parse_list(value, where)
+        value = plain_options(self._first(row, places.fields["options"]), where)
         if value is None:
             value = {letter: row[column] for letter, column in places.lettered.items() if not self._absent(row[column])}
             if len(value) == 1:
                 only = next(iter(value.items()))
                 raise DataError(f"{where} has one option alone ({only[0]}: {only[1]!r}); a choice needs two")
-        elif isinstance(value, dict):
-            value = {key: value[key] for key in sorted(value, key=str) if not self._absent(value[key])}
         elif not isinstance(value, list):
-            raise DataError(f"{where}: options must be a list or a mapping of letters, not {type(value).__name__}")
+            value = {key: text for key, text in in_order(value, where).items() if not self._absent(text)}
         found = read_row_options(value, pictures + 1, door, where)
         if found.images:
             self._note("rows with pictures as options: shown as pictures")
@@ -309,16 +333,28 @@ class RowReader:
 
     def _identity(self, row: Row, places: Places, more: tuple[Any, ...], where: str) -> str:
         value = self._first(row, places.fields["id"])
+        if "," in self.source.columns.get("id", "") and len(places.fields["id"]) > 1:
+            value = "/".join(str(row[column]) for column in places.fields["id"])
         if value is None:
             if any(str(row[column]).isspace() for column in places.fields["id"]):
                 raise DataError(f"{where} has an empty id")
-            known = [row.get(name) for name in ("question", "image", "images", "options")]
-            other = [row[name] for group in places.images for name in group if name not in ("image", "images")]
-            return content_hash([*known, *([other] if other else []), *more], 12)
+            return self._hash(row, places, more)
         text = str(value)
         if not text.strip():
             raise DataError(f"{where} has an empty id")
         return text
+
+    def _hash(self, row: Row, places: Places, more: tuple[Any, ...]) -> str:
+        """Return an id by what a row holds; where that is another's too, its question by whatever name counts."""
+        known = [row.get(name) for name in ("question", "image", "images", "options")]
+        other = [row[name] for group in places.images for name in group if name not in ("image", "images")]
+        parts = [*known, *([other] if other else []), *more]
+        made = content_hash(parts, 12)
+        asked = [row[name] for name in (*places.fields["question"], *places.fields["options"])]
+        if made in self._hashed and "question" not in row:
+            return content_hash([*parts, asked], 12)
+        self._hashed.add(made)
+        return made
 
     def _group(self, row: Row, places: Places, *videos: str) -> str | None:
         """Return the group a row names, or its video: questions about one video are not independent."""
@@ -326,20 +362,21 @@ class RowReader:
         return (videos[0] if videos else None) if value is None else str(value)
 
     def _tags(
-        self, row: Row, places: Places, where: str, shown: Collection[str] = ()
+        self, row: Row, places: Places, where: str, pictured: bool, shown: Collection[str] = ()
     ) -> dict[str, str | int | float | bool | None]:
         if not places.tags and not places.fields["round"]:
             return {}
         columns = [column for column in places.tags if column not in shown]
-        for column in columns:
-            cell = row[column]
-            used = cell and column not in self.source.not_pictures
-            if used and looks_like_pictures(column, cell, self.pictures.root):
-                use = f"--map images={column} shows them, -p dataset.not_pictures=[{column!r}] keeps a tag"
-                raise DataError(f"{where}: column {column!r} looks like pictures and is not used; {use}")
-        tags = {column: _tag(row[column]) for column in columns}
+        self.images.refuse_unread(row, columns, places, pictured, where)
+        for column in places.lost:
+            if not self._absent(row[column]):
+                self._note(f"rows with a column {column!r} that is no option: the letters before it have a gap")
+        for column in places.contexts:
+            if not self._absent(row[column]):
+                self._note(f"rows with a column {column!r} that is not asked (--map hint={column} puts it first)")
+        tags = {column: tag_value(row[column]) for column in columns}
         for column in places.fields["round"][:1]:
-            tags["round"] = _round(row[column], where)
+            tags["round"] = round_number(row[column], where)
         return tags
 
     def _note(self, text: str, who: str = "") -> None:
@@ -352,22 +389,3 @@ def _remembered(files: Sequence[Path], context: LoadContext) -> Remembered:
     key = ("pictures", *((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats))
     found: Remembered = context.memory.setdefault(key, Remembered())
     return found
-
-
-def _file_names(videos: Sequence[Video]) -> tuple[str, ...]:
-    return tuple([Path(video.ref).name for video in videos])
-
-
-def _round(value: Any, where: str) -> int:
-    try:
-        return int(value)
-    except (TypeError, ValueError):
-        raise DataError(f"{where}: round {value!r} is not a whole number") from None
-
-
-def _tag(value: Any) -> str | int | float | bool | None:
-    return value if value is None or isinstance(value, (str, int, float)) else msgspec.json.encode(value).decode()
-
-
-def _hint(field: str, row: Row) -> str:
-    return did_you_mean(field, row) or f" (columns: {', '.join(list(row)[:20])}{', …' if len(row) > 20 else ''})"

@@ -28,6 +28,8 @@ class TableSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What to do with a row that has an option twice: refuse the file, keep the row, or drop it."""
     not_pictures: tuple[str, ...] = ()
     """Columns that look like pictures and are tags all the same."""
+    not_options: tuple[str, ...] = ()
+    """Columns that look like options and are tags all the same."""
     rounds: str = "all"
     """Which rounds of a dialogue are asked: all, or the last."""
     split: str = ""
@@ -40,6 +42,8 @@ class TableSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     strip_marks: bool = False
     """Whether options that begin with their own letters (`A. a cat`) lose them: the prompt writes its own."""
+    image: str = ""
+    """Where a row's picture lies, by its columns (`val2014/COCO_val2014_{image_id:012}.jpg`); empty: cells say so."""
     video: str = ""
     """Where a row's video lies, by its columns (`videos/{videoID}.mp4`); empty: the cell says so itself.
 

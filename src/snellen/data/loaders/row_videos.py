@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ...core.errors import DataError, not_among
+from ...core.errors import DataError
 from ...core.types import Video
 from ..files.rows import Row
 from ..images.embedded import ImageStore
-from .row_cells import Cells
+from .row_cells import Cells, fill_name
 from .row_map import Places
 from .row_source import TableSource
 
 VIDEO_NAME = re.compile(r"[^\n]{1,1000}\.(?:mp4|m4v|mov|mkv|webm|avi|ts|mpe?g|flv|ogv|wmv|gif)", re.IGNORECASE)
 DATA_URL = "data:video/"
 ANY_FOLDER = "*/"
-FIELD = re.compile(r"\{(\w+)\}")
 PLACE_COLUMNS = ("video", "subtitles", "start", "end", "fps")
 
 
@@ -57,7 +56,7 @@ class RowVideos:
 
     def _video_cells(self, row: Row, places: Places, where: str) -> list[Any]:
         if self._source.video:
-            return [self._in_any_folder(_fill(self._source.video, row, where), where)]
+            return [self._in_any_folder(fill_name(self._source.video, row, where), where)]
         for column in places.fields["video"]:
             cell = self._cells.first(row, (column,))
             cells = cell if isinstance(cell, list) else [] if cell is None else [cell]
@@ -106,7 +105,7 @@ class RowVideos:
 
     def _subtitles(self, row: Row, places: Places, where: str) -> str:
         if self._source.subtitles:
-            path = self._root / _fill(self._source.subtitles, row, where)
+            path = self._root / fill_name(self._source.subtitles, row, where)
             return str(path) if path.is_file() else ""  # some videos of a set have none
         cell = self._cells.first(row, places.fields["subtitles"]) if places.fields["subtitles"] else None
         return str(self._root / str(cell)) if isinstance(cell, str) else ""
@@ -124,19 +123,13 @@ class RowVideos:
         return number
 
 
+def names_of_videos(videos: Sequence[Video]) -> list[str]:
+    """Return the names of the files."""
+    return [Path(video.ref).name for video in videos]
+
+
 def told_of_videos(row: Row, videos: Sequence[Video], question: str, options: Sequence[str]) -> tuple[Any, ...]:
     """Return what tells rows without an id apart that ask several things about one video, in columns of other names."""
-    told: list[Any] = [] if "question" in row else [question]
+    told: list[Any] = [*names_of_videos(videos), *(() if "question" in row else (question,))]
     told += [] if "options" in row else list(options)
     return (*told, *((video.start, video.end) for video in videos if video.start is not None or video.end is not None))
-
-
-def _fill(template: str, row: Mapping[str, Any], where: str) -> str:
-    """Return a name with the cells of a row in it."""
-
-    def _cell(match: re.Match[str]) -> str:
-        if match[1] not in row:
-            raise DataError(f"{where}: {template!r} names column {not_among(match[1], list(row), ' is not there')}")
-        return str(row[match[1]])
-
-    return FIELD.sub(_cell, template)

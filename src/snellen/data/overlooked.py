@@ -1,0 +1,99 @@
+"""Columns that nothing reads and that look as if a question needed them: options, pictures, texts before it."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from ..core.errors import did_you_mean
+from .files.written_lists import parse_literal
+
+_OPTIONS = r"(?:options?|choices?|candidates?|alternatives?|endings|选项|選項|選択肢)"
+OPTION_COLUMN = re.compile(rf"(?:.*[ _-])?{_OPTIONS}(?:[ _-]?list)?", re.IGNORECASE)
+BETWEEN = re.compile(r"[|;\n]")
+_PICTURE = r"(?:image|img|picture|photo|pic)s?"
+PICTURE_NAME_COLUMN = re.compile(
+    rf"{_PICTURE}[ _-]?(?:id|ids|name|names|file|filename|file_name|idx|index|key|src)", re.IGNORECASE
+)
+PICTURE_FILE = re.compile(r"\S{1,1000}\.(?:png|jpe?g|gif|webp|bmp|tiff?|pdf|svg|avif|heic|jp2)", re.IGNORECASE)
+CONTEXT_COLUMNS = ("context", "passage", "hint", "paragraph", "background", "article", "上下文", "背景")
+ANSWER_COLUMNS = (
+    *("label", "gt", "gt_answer", "gt_answers", "ground_truth", "groundtruth", "gold", "target", "correct_answer"),
+    *("correct", "correct_choice", "correct_choice_idx", "correct_option", "reference", "solution"),
+    *("multiple_choice_answer", "direct_answers", "expected", "expected_answer"),
+)
+QUESTION_COLUMNS = ("query", "prompt", "text", "instruction", "problem", "input", "sentence", "user", "request")
+
+
+def unread_options(columns: Iterable[str], row: Mapping[str, Any], answer: Any) -> str | None:
+    """Return a column that nothing reads and that holds options: it is called so, or the answer is a letter of it."""
+    place = _place_of_letter(answer)
+    for column in columns:
+        cell = row[column]
+        named = _is_named(column, OPTION_COLUMN)
+        if cell and isinstance(cell, list | dict | str) and (named or place >= 0):
+            least = 2 if named else max(2, place + 1)
+            if _count(column, cell) >= least:
+                return column
+    return None
+
+
+def _place_of_letter(answer: Any) -> int:
+    """Return the place that a letter means, counted from 0, or -1 for any other answer."""
+    letter = answer.strip("(). ").upper() if isinstance(answer, str) and len(answer) < 6 else ""
+    return string.ascii_uppercase.find(letter) if len(letter) == 1 else -1
+
+
+def _count(column: str, cell: Any) -> int:
+    """Return how many options a cell lists; what is no list of texts is one only where its column says so."""
+    if isinstance(cell, str) and cell.startswith(("[", "{", "array(")):
+        cell = parse_literal(cell.strip())
+    if _is_named(column, OPTION_COLUMN):
+        return len(BETWEEN.split(cell)) if isinstance(cell, str) else len(cell or ())
+    return len(cell) if isinstance(cell, list) and all(isinstance(one, str) for one in cell) else 0
+
+
+def names_picture(column: str, cell: Any) -> bool:
+    """Tell whether a cell of a row without pictures names one, by its column or by its ending; it may be elsewhere."""
+    if isinstance(cell, bool) or not isinstance(cell, str | int):
+        return False
+    if _is_named(column, PICTURE_NAME_COLUMN):
+        return True
+    return isinstance(cell, str) and "." in cell[-5:] and PICTURE_FILE.fullmatch(cell) is not None
+
+
+def is_file_name(cell: Any) -> bool:
+    """Tell whether a cell holds more than a number or a bare name: what a column of pictures may hold as it is."""
+    return not isinstance(cell, str | int) or (isinstance(cell, str) and ("." in cell[-5:] or len(cell) > 64))
+
+
+def near_columns(columns: Iterable[str], wanted: Iterable[str]) -> list[str]:
+    """Return the columns whose names are among the wanted ones, however they are written."""
+    known = {name: place for place, name in enumerate(wanted)}
+    folded = {column: fold_column(column) for column in columns}
+    return sorted((column for column in folded if folded[column] in known), key=lambda column: known[folded[column]])
+
+
+def question_hint(row: Mapping[str, Any]) -> str:
+    """Say why a row has no question: what its column holds, which may be meant, or which there are."""
+    if "question" in row and row["question"] not in (None, ""):
+        return f": column 'question' holds {type(row['question']).__name__}, not text"
+    near = near_columns(row, QUESTION_COLUMNS)
+    meant = (
+        f" (did you mean {near[0]!r}?)" if near else did_you_mean("question", set(row) - {"question_id", "questionId"})
+    )
+    return meant or f" (columns: {', '.join(list(row)[:20])}{', …' if len(row) > 20 else ''})"
+
+
+@lru_cache(maxsize=1024)
+def fold_column(name: str) -> str:
+    """Return a column's name without what people write differently: case, space, hyphens."""
+    return re.sub(r"[ -]+", "_", name.strip().casefold())
+
+
+@lru_cache(maxsize=1024)
+def _is_named(column: str, pattern: re.Pattern[str]) -> bool:
+    return pattern.fullmatch(column.strip()) is not None
