@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from .cue_words import BINDER, LINK, NEGATION, NOT_AFTER
 from .extraction import AMBIGUOUS, NOT_OFFERED, TRUNCATED, Extraction
@@ -29,10 +30,12 @@ _STRANGER = LazyPattern(r"[A-Z](?=[)\]}\"'*_`$]*\s*(?:[.,;:!?\n]|\Z))")
 
 
 _NOUN_BEFORE = LazyPattern(r"(?<!\w)([^\W\d_]{3,20})[\s-][*_(\[\"']*\Z")
+_ENDED = frozenset(("", ".", ")", ").", "**", "**.", ".**"))
+"""What most announced labels are followed by, the end of the reply: nothing there can deny, join or undo one."""
 _TIES = frozenset(":=是为為")
 
 
-class Cue(NamedTuple):
+class Cue(Struct, frozen=True, gc=False):
     """A word that points at an answer: where it stands, and whether it names an answer, an option or the choosing."""
 
     start: int
@@ -41,7 +44,7 @@ class Cue(NamedTuple):
     kind: str
 
 
-class Slot(NamedTuple):
+class Slot(Struct, frozen=True, gc=False):
     """The place where a cue's value stands, the label there if any, and whether a linking word leads to it."""
 
     at: int
@@ -199,6 +202,8 @@ def _wordy(reply: Reply, label: re.Match[str]) -> bool:
 def _label_value(options: OptionSet, reply: Reply, label: re.Match[str], bound: bool) -> Extraction | None:
     """Take the label, unless what follows shows that it is none, denied, cut off or one of several."""
     index, end, low = options.by_mark[label.group(1).lower()], label.end(), reply.low
+    if low[end : end + 4] in _ENDED:
+        return None if _heads_list(options, reply, label) else options.pick_at(reply, index, "cue", *label.span(1))
     if not _fits(options, reply, label, bound) or leads_on_as_quantity(low, end):
         return None
     own = _own_end(options, low, index, end)

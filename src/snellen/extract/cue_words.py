@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from .word_lists import END, START, Gated, LazyPattern, words
+from .word_lists import END, START, Gated, LazyPattern, Stems, words
 
 
 @cache
@@ -18,10 +18,16 @@ def cue_kinds() -> dict[str, str]:
 
 
 @cache
-def ascii_vocabularies() -> tuple[tuple[str, ...], ...]:
+def ascii_vocabularies() -> tuple[Stems, ...]:
     """Return the cues of a plain ASCII reply, to be looked for in turn: the common English ones, then all others."""
     english = words("cues.english_first")
-    return english, tuple(word for word in cue_kinds() if word.isascii() and word not in english)
+    return Stems(english), Stems(word for word in cue_kinds() if word.isascii() and word not in english)
+
+
+@cache
+def whole_vocabulary() -> tuple[Stems]:
+    """Return the cues of any other reply: those of all languages, looked for at once."""
+    return (Stems(cue_kinds()),)
 
 
 LINK = LazyPattern(

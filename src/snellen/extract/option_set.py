@@ -161,6 +161,7 @@ def compile_options(marks: tuple[str, ...], texts: tuple[str, ...]) -> OptionSet
 
 def option_set(options: Mapping[str, str] | Sequence[str]) -> OptionSet:
     """Return the OptionSet for a mapping letter to text, or for texts that are then marked A, B, C, …"""
-    if isinstance(options, Mapping):
+    # A plain dict first: asking the abstract class takes longer than finding the compiled options.
+    if type(options) is dict or isinstance(options, Mapping):
         return compile_options(tuple(options), tuple(options.values()))
     return compile_options((), tuple(options))

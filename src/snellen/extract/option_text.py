@@ -22,6 +22,7 @@ _FIGURE = re.compile(r"[-+$€£]?\d[\d./]*(?=[^\W\d])")
 _COUNTED = 11
 """The words of one language, from zero to ten."""
 _DIGITS = frozenset("0123456789")
+_FAHRENHEIT = re.compile(r"° ?f|fahrenheit")
 _FORMULAS = 2000
 """So many characters at the end of a reply are searched for formulas sign by sign: a bound on time."""
 _SPACES = re.compile(r"\s+")
@@ -85,19 +86,23 @@ def _numerals() -> dict[str, str]:
 
 def plain(text: str) -> str:
     """Return an option text as it is searched for: lower case, one space, no leading article, no end mark."""
-    text = _SPACES.sub(" ", text.strip().lower()).replace("−", "-").strip(" .,:;!?\"'`*。，")
+    text = " ".join(text.lower().split()).replace("−", "-").strip(" .,:;!?\"'`*。，")
     article = _ARTICLE.match(text)
     return text[article.end() :] if article else text
 
 
 def _searched(text: str) -> str:
     """Return `plain` of an option text, but whole where it begins with the letter A: that is no article."""
-    low = _SPACES.sub(" ", text.strip().lower())
+    low = " ".join(text.lower().split())
     return low if _LETTER_A.match(text) or (low[-1:] in _PRIMES and _is_term(low)) else plain(text)
 
 
 def _is_formula(text: str) -> bool:
     return "\\" in text or text.count("$") > 1 or "^" in text or not _RAISED.isdisjoint(text)
+
+
+def _has_figure_at_edge(text: str) -> bool:
+    return text[-1:].isdigit() or text[:1] in _DIGITS
 
 
 def is_primed(text: str) -> bool:
@@ -113,9 +118,9 @@ class OptionTexts:
         self.written = texts
         self.circled = any(map(_CIRCLED.search, texts))
         self.terms = any(map(_is_term, self.plain))
-        self.counted = any(text[-1:].isdigit() or text[:1] in _DIGITS for text in self.plain)
+        self.counted = any(map(_has_figure_at_edge, self.plain))
         self.formulas = any(map(_is_formula, texts))
-        self.fahrenheit = any("°f" in text or "° f" in text or "fahrenheit" in text for text in self.plain)
+        self.fahrenheit = any(map(_FAHRENHEIT.search, self.plain))
         self.by_text = {text: i for i, text in enumerate(self.plain) if text and self.plain.count(text) == 1}
         self.by_text |= _without_brackets(self.plain)
         self.by_key = {key: i for text, i in self.by_text.items() if (key := key_of(text))}
@@ -240,6 +245,8 @@ class OptionTexts:
 
     def index_of(self, spelt: str) -> int:
         """Return the option whose text is spelt so, a number word standing for its digits."""
+        if not self.circled and spelt in self.by_text:
+            return self.by_text[spelt]
         text = _BETWEEN.sub("", _SPACES.sub(" ", spelt)) if self.circled else _SPACES.sub(" ", spelt)
         if text in self.by_text:
             return self.by_text[text]

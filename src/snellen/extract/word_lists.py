@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from importlib.resources import files
+from itertools import pairwise
+from math import prod
 from typing import Any, Final
 
 _W = r"0-9a-z_\u00aa-\u024f\u0370-\u06ff\u0900-\u0dff\u1e00-\u1eff"
@@ -21,6 +23,15 @@ _INSERT = re.compile(r"<([a-z_]+\.[a-z_]+)>")
 _BESIDE_WORDS: Final = frozenset({"example", "options", "reads"})
 _BEFORE, _AFTER, _MOST = 32, 96, 24
 """How far around a stem a gated pattern is tried, and around how many of them: bounds on time."""
+_SHARES: Final = {
+    **{" ": 0.17, "e": 0.09, "t": 0.07, "a": 0.06, "i": 0.055, "s": 0.053, "o": 0.05, "n": 0.048, "r": 0.045},
+    **{"h": 0.038, "l": 0.029, "c": 0.027, "d": 0.025, "u": 0.017, "p": 0.016, "b": 0.015, "m": 0.015, "g": 0.015},
+    **{"f": 0.014, "w": 0.013, "y": 0.008, "v": 0.007, "k": 0.005},
+}
+_RARE = 0.002
+"""How large a part of our English replies each letter is, and about how large any other."""
+_SHORT, _LONG, _WORTHWHILE = 60, 160, 2.5
+"""For how long a text stems are gathered; from where on nearly every part occurs; how many tests a part must spare."""
 
 
 @cache
@@ -84,6 +95,55 @@ class LazyPattern:
         return getattr(self.compile(), method)(*arguments)
 
 
+class Stems:
+    """Words to be found in a text, gathered by short parts that several of them share.
+
+    In a short text most parts do not occur, and no word that holds one is looked for: `on` spares sixteen of them.
+    """
+
+    __slots__ = ("_by_part", "_words")
+
+    def __init__(self, stems: Iterable[str]) -> None:
+        self._words = tuple(stems)
+        self._by_part = _gathered(self._words)
+
+    def occurring(self, piece: str) -> list[str]:
+        """Return those that stand in `piece`, in no particular order."""
+        if len(piece) > _LONG:
+            return [word for word in self._words if word in piece]
+        there = [part for part in self._by_part if part in piece]
+        return [word for part in there for word in self._by_part[part] if word in piece] if there else there
+
+
+def _gathered(stems: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return stems by a part that several hold, each time the part that spares most; the others by themselves."""
+    holders: dict[str, set[str]] = {}
+    for stem in stems:
+        for part in _parts(stem):
+            holders.setdefault(part, set()).add(stem)
+    shared = {part: held for part, held in holders.items() if len(held) > 1}
+    left = set(stems)
+    groups: dict[str, tuple[str, ...]] = {}
+    while shared:
+        spared, best = max((len(held & left) * (1 - _likelihood(part)), part) for part, held in shared.items())
+        if spared <= _WORTHWHILE:
+            break
+        groups[best] = tuple(sorted(shared.pop(best) & left))
+        left.difference_update(groups[best])
+    return groups | {stem: (stem,) for stem in sorted(left)}
+
+
+def _parts(stem: str) -> Iterator[str]:
+    """Yield the pairs of letters of a stem, and the single ones that English does not know."""
+    yield from map("".join, pairwise(stem))
+    yield from (letter for letter in stem if not letter.isascii())
+
+
+def _likelihood(part: str) -> float:
+    """Return about how often a part occurs in a short English text."""
+    return min(1.0, _SHORT * prod(_SHARES.get(letter, _RARE) for letter in part))
+
+
 class Gated:
     """A phrase tried only around the places where one of its stems occurs.
 
@@ -95,8 +155,8 @@ class Gated:
 
     def __init__(self, template: str, stems: str) -> None:
         self.phrase, self.group = LazyPattern(template), stems
-        self._stems: tuple[str, ...] = ()
-        self._ascii_stems: tuple[str, ...] = ()
+        self._stems: Stems | None = None
+        self._ascii_stems: Stems | None = None
 
     def search(self, low: str, start: int = 0, end: int | None = None) -> re.Match[str] | None:
         """Return the first match within `low[start:end]`."""
@@ -105,10 +165,9 @@ class Gated:
 
     def matches(self, low: str, start: int = 0, end: int | None = None) -> list[re.Match[str]]:
         """Return matches in order of appearance, at most 24 per stem, counted from the end."""
-        if not self._stems:
-            self._stems, self._ascii_stems = words(self.group), ascii_words(self.group)
         stop = len(low) if end is None else end
-        around = places(low, self._ascii_stems if low.isascii() else self._stems, start, stop, _MOST)
+        stems = (self._ascii_stems if low.isascii() else self._stems) or self._gather(low)
+        around = places(low, stems, start, stop, _MOST)
         if not around:
             return []
         by_start: dict[int, re.Match[str]] = {}
@@ -118,15 +177,20 @@ class Gated:
                 by_start[match.start()] = match
         return [by_start[at] for at in sorted(by_start)]
 
+    def _gather(self, low: str) -> Stems:
+        """Gather the stems that may occur in such a text, at their first use, as patterns are compiled."""
+        if low.isascii():
+            self._ascii_stems = stems = Stems(ascii_words(self.group))
+        else:
+            self._stems = stems = Stems(words(self.group))
+        return stems
 
-def places(low: str, stems: Iterable[str], start: int, end: int, most: int) -> list[tuple[int, str]]:
+
+def places(low: str, stems: Stems, start: int, end: int, most: int) -> list[tuple[int, str]]:
     """Return where stems begin in `low[start:end]` and which, the last `most` of each, in ascending order."""
     piece = low[start:end] if start or end < len(low) else low
-    there = [stem for stem in stems if stem in piece]
-    if not there:
-        return []
     spots: list[tuple[int, str]] = []
-    for stem in there:
+    for stem in stems.occurring(piece):
         at = piece.rfind(stem)
         count = 0
         while at >= 0 and count < most:

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import snellen.extract
 from snellen.extract import cue_value, cue_words, label_mentions, polarity
@@ -23,7 +25,17 @@ from snellen.extract.mark_patterns import derive_marks, mark_patterns
 from snellen.extract.option_set import Reply, option_set
 from snellen.extract.option_text import NONE_SAID, OptionTexts, plain
 from snellen.extract.rules import cue, structured, weak, whole
-from snellen.extract.word_lists import Gated, LazyPattern, ascii_words, assemble, places, read_lists, word_set, words
+from snellen.extract.word_lists import (
+    Gated,
+    LazyPattern,
+    Stems,
+    ascii_words,
+    assemble,
+    places,
+    read_lists,
+    word_set,
+    words,
+)
 
 COLOURS = ["red", "blue", "green", "yellow"]
 FILES = sorted(
@@ -103,7 +115,29 @@ def test_a_gate_finds_what_its_pattern_finds() -> None:
     assert later is not None
     assert text[later.start() :] == "hold on: c"
     assert cue_words.CORRECTION.search(text, 30, 60) is None
-    assert places("ab ab ab", ("ab", "b", "x"), 0, 8, 2) == [(3, "ab"), (4, "b"), (6, "ab"), (7, "b")]
+    assert places("ab ab ab", Stems(("ab", "b", "x")), 0, 8, 2) == [(3, "ab"), (4, "b"), (6, "ab"), (7, "b")]
+
+
+VOCABULARIES = [
+    *(words(group) for group in ("doubt.stems", "corrections.stems", "refusals.stems", "options.none_said_stems")),
+    *(ascii_words(group) for group in ("doubt.reported_stems", "refusals.stems", "conclusions.undecided_stems")),
+    tuple(cue_words.cue_kinds()),
+]
+
+
+@given(st.data(), st.sampled_from(VOCABULARIES))
+def test_gathered_stems_are_found_as_if_each_were_looked_for(data: st.DataObject, stems: tuple[str, ...]) -> None:
+    pieces = st.one_of(st.sampled_from(stems), st.sampled_from(stems).map(lambda stem: stem[1:]), st.text(max_size=9))
+    text = "".join(data.draw(st.lists(pieces, max_size=30)))
+    assert sorted(Stems(stems).occurring(text)) == sorted(stem for stem in stems if stem in text)
+
+
+def test_gathering_spares_most_tests_of_a_short_text_and_loses_no_stem() -> None:
+    gathered = Stems(cue_words.cue_kinds())
+    by_part = gathered._by_part
+    assert len(by_part) * 3 < len(cue_words.cue_kinds())
+    assert sorted(stem for held in by_part.values() for stem in held) == sorted(cue_words.cue_kinds())
+    assert all(part in stem for part, held in by_part.items() for stem in held)
 
 
 def test_words_come_in_the_order_of_the_file() -> None:

@@ -11,8 +11,8 @@ _SHORT = 120
 """So short a reply is its own point."""
 _TAIL_BYTES = 25
 """A shorter last line without a full stop is a result, a longer one is a sentence that was cut."""
-_STOP = LazyPattern(r"(?<![\n(]\w)(?<!\n\d\d)[.!?;]\s|\n|。")
-"""The end of a sentence; the full stop of `3.` in a list is none."""
+_STOP = LazyPattern(r"[.!?;](?<![\n(]\w.)(?<!\n\d\d.)\s|\n|。")
+"""The end of a sentence; the full stop of `3.` in a list is none. Every end begins with a sign: so it is found fast."""
 _SUPPOSED = LazyPattern(
     r"(?<!\w)(?!(?:<conclusions.subject>)(?!\w))[\w’]+"
     r"(?:'d (?:get|have|obtain)| would (?:be|give|suggest|indicate|imply|mean|yield))(?!\w)[^;\n)]{0,40}\Z"

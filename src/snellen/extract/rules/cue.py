@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from ..cue_value import SENTENCE_END, Cue, announced_value
 from ..cue_words import (
     CONTRAST,
@@ -15,17 +13,20 @@ from ..cue_words import (
     WITHDRAWN,
     ascii_vocabularies,
     cue_kinds,
+    whole_vocabulary,
 )
 from ..extraction import AMBIGUOUS, TRUNCATED, Extraction
 from ..label_mentions import label_mentions, text_mentions
 from ..option_set import OptionSet, Reply
 from ..polarity import Mention, agreed
-from ..word_lists import LazyPattern, places
+from ..word_lists import LazyPattern, Stems, places
 
 _TAIL = 480
 """Answers stand at the end: in a long reply so many characters are searched first, the rest only if they name none."""
 _MOST_CUES = 60
 """Cues of one word that are tried, from the end: a bound on time for replies that loop."""
+_CLAUSE = 64
+"""A clause is at most so long."""
 _SHORTEST_TURN = 5
 """No self-correction fits into fewer characters: `No, B`."""
 _SHORTEST_LOOP = 8
@@ -54,22 +55,19 @@ def cue(options: OptionSet, reply: Reply) -> Extraction | None:
     return None
 
 
-def _vocabularies(low: str, split: int) -> tuple[Collection[str], ...]:
+def _vocabularies(low: str, split: int) -> tuple[Stems, ...]:
     """Which words to look for, in turn: a long plain English reply is not searched for those of other languages."""
     if not low.isascii():
-        return (cue_kinds(),)
+        return whole_vocabulary()
     return ascii_vocabularies()[:1] if split and " the " in low else ascii_vocabularies()
 
 
-def _last_cue(options: OptionSet, reply: Reply, words: Collection[str], begin: int, end: int) -> Extraction | None:
+def _last_cue(options: OptionSet, reply: Reply, words: Stems, begin: int, end: int) -> Extraction | None:
     asked: Extraction | None = None
-    low, kinds = reply.low, cue_kinds()
-    for start, word in reversed(places(low, words, begin, end, _MOST_CUES)):
-        kind, stop = kinds[word], start + len(word)
-        if kind == "option" and _discusses(low, stop):
-            continue
-        verdict = _announced(options, reply, Cue(start, stop, word, kind))
-        if verdict is None or (verdict.reason == TRUNCATED and _loops(low, start, verdict)):
+    kinds = cue_kinds()
+    for start, word in reversed(places(reply.low, words, begin, end, _MOST_CUES)):
+        verdict = _announced(options, reply, Cue(start, start + len(word), word, kinds[word]))
+        if verdict is None:
             continue
         if not _asked(reply, verdict):
             return _weighed(options, reply, verdict)
@@ -97,10 +95,13 @@ def _announced(options: OptionSet, reply: Reply, cue: Cue) -> Extraction | None:
 
     Doubt is dearer to find than a value and most cues announce none, so the value is read first.
     """
-    if _inside_word(reply.low, cue) or _names_thing(options, reply.low, cue):
+    low = reply.low
+    if _discusses(low, cue) or _inside_word(low, cue) or _names_thing(options, low, cue):
         return None
     verdict = announced_value(options, reply, cue)
-    return None if verdict is None or _doubted(reply.low, cue) else verdict
+    if verdict is None or _doubted(low, cue):
+        return None
+    return None if verdict.reason == TRUNCATED and _loops(low, cue.start, verdict) else verdict
 
 
 def _names_thing(options: OptionSet, low: str, cue: Cue) -> bool:
@@ -131,8 +132,11 @@ def _conditional(low: str, verdict: Extraction) -> bool:
     return len(named) > 1 and verdict.letter.lower() in named
 
 
-def _discusses(low: str, end: int) -> bool:
-    """Whether a noun that ends here begins `option A would …`: that speaks of an option, it does not choose one."""
+def _discusses(low: str, cue: Cue) -> bool:
+    """Whether a noun begins `option A would …`: that speaks of an option, it does not choose one."""
+    if cue.kind != "option":
+        return False
+    end = cue.end
     # `option – B` ties the label to the noun, as a copula does.
     return low[end : end + 1] == " " == low[end + 2 : end + 3] and low[end + 1].isalnum()
 
@@ -174,6 +178,9 @@ def _doubted(low: str, cue: Cue) -> bool:
         return False
     if _denied_before(low, cue):
         return True
+    # Most cues have no such words before them: only where some stand is it asked whether in the same clause.
+    if DOUBT_CLAUSE.search(low, max(0, start - _CLAUSE), start) is None:
+        return False
     reported = DOUBT_CLAUSE.search(low, _clause_start(low, start), start)
     return reported is not None and CONTRAST.search(low, reported.end(), start) is None
 
@@ -189,7 +196,7 @@ def _denied_before(low: str, cue: Cue) -> bool:
 
 def _clause_start(low: str, end: int) -> int:
     """Return where the sentence before `end` begins, not further back than a clause is long."""
-    start = max(0, end - 64)
+    start = max(0, end - _CLAUSE)
     for stop in SENTENCE_END.finditer(low, start, end):
         start = stop.end()
     return start

@@ -124,10 +124,10 @@ def _in_brackets(low: str, mention: Mention, last: bool) -> bool:
 
 def _labels_apart(reply: Reply, standing: Sequence[Mention]) -> list[Mention]:
     """Return labels that stand for an option whose text is not named, and are not part of a text (`5 °C`)."""
+    if not reply.labels:
+        return []
     named = {mention.index for mention in standing}
-    apart = [
-        label for label in reply.labels or () if label.stands and label.index not in named and not _together(label)
-    ]
+    apart = [label for label in reply.labels if label.stands and label.index not in named and not _together(label)]
     return [label for label in apart if not any(text.start <= label.start < text.end for text in standing)]
 
 
@@ -284,6 +284,8 @@ def only_named(low: str, chosen: Mention) -> bool:
 
 def after_turn(reply: Reply, standing: list[Mention]) -> list[Mention]:
     """Return those after the last self-correction that any follows, or all."""
+    if not standing:
+        return standing
     for turn in reversed(CORRECTION.matches(reply.low)[-4:]):
         later = [mention for mention in standing if mention.start >= turn.end()]
         if later:

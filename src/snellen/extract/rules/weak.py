@@ -77,16 +77,22 @@ def cut_off(options: OptionSet, reply: Reply) -> Extraction | None:
 
 def affirmed(options: OptionSet, reply: Reply) -> Extraction | None:
     """The last label that the sentence around it affirms (`hence B`, `it's B`, `B fits best`, `only D remains`)."""
-    tail = len(reply.low) - _TAIL
-    chosen = _affirmed(label_mentions(options, reply, tail)) if tail > 0 else None
-    if chosen is None:
-        mentions = label_mentions(options, reply)
-        chosen = _affirmed(mentions) or _singled_out(reply.low, mentions) or _called_last(reply, mentions)
+    chosen = _affirmed_label(options, reply)
     if chosen is None or is_aside(reply.low, chosen) or _spoken_against(options, reply, chosen):
         return None
     if _RIVAL.search(reply.low, chosen.start) or _several_after(options, reply, chosen):
         return Extraction(None, "affirmed", AMBIGUOUS)
     return options.pick(reply, chosen, "affirmed")
+
+
+def _affirmed_label(options: OptionSet, reply: Reply) -> Mention | None:
+    """Return the last label that is affirmed, singled out or called an option: at the end before anywhere else."""
+    tail = len(reply.low) - _TAIL
+    chosen = _affirmed(label_mentions(options, reply, tail)) if tail > 0 else None
+    mentions = () if chosen else label_mentions(options, reply)
+    if not mentions:
+        return chosen
+    return _affirmed(mentions) or _singled_out(reply.low, mentions) or _called_last(reply, mentions)
 
 
 def _outdone_by_text(options: OptionSet, reply: Reply, chosen: Mention) -> bool:
@@ -176,6 +182,8 @@ def _not_meant(low: str, match: re.Match[str]) -> bool:
 def lone_label(options: OptionSet, reply: Reply) -> Extraction | None:
     """Exactly one label stands undenied (after the last self-correction, if any), and no option text contradicts it."""
     standing = after_turn(reply, [mention for mention in label_mentions(options, reply) if mention.stands])
+    if not standing:
+        return None
     standing = [mention for mention in standing if mention.joined or not mention.asked] or standing
     chosen = agreed(standing) or agreed([mention for mention in standing if not led_aside(reply.low, mention)])
     return None if chosen is None or _falls_short(options, reply, chosen) else options.pick(reply, chosen, "lone_label")

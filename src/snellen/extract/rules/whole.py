@@ -74,11 +74,11 @@ def degenerate(options: OptionSet, reply: Reply) -> Extraction | None:
     text = reply.low.strip()
     if len(text) < _LOOPS:
         return None
-    size = max(1, min(32, len(text) // (_LOOPS + 1)))
-    tail = text[-size:]
-    again = text.rfind(tail, max(0, len(text) - 1200), len(text) - 1)
-    period = len(text) - size - again
-    if again < 0 or period * _LOOPS > len(text) + 2:
+    length = len(text)
+    size = 32 if length >= 32 * (_LOOPS + 1) else length // (_LOOPS + 1) or 1
+    again = text.rfind(text[-size:], length - 1200 if length > 1200 else 0, length - 1)
+    period = length - size - again
+    if again < 0 or period * _LOOPS > length + 2:
         return None
     region = text[-(period * _LOOPS - 2) :]
     looping = region[period:] == region[:-period] and any(char.isalpha() for char in region[-period:])
