@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..core.ids import rng
@@ -13,9 +13,10 @@ from ..stats.sequential import ConfidenceSequence
 
 
 class EarlyStop:
-    """Feeds one question mean after another to a confidence sequence, in the order of the plan.
+    """Feeds one question after another to a confidence sequence, or one group of questions, in the order of the plan.
 
     Taking replies in the order they come would let fast questions go first, and fast ones are often easy ones.
+    Questions of one group are alike: taken one by one they would narrow the interval as if each were news.
     """
 
     def __init__(
@@ -29,15 +30,20 @@ class EarlyStop:
         """What the scorer is told."""
         self._trials = trials_per_sample
         self._stop = stop
-        self._open: dict[int, list[float | None]] = {}
+        self._metric = ""
+        self._sizes: list[int] = []
+        """The questions of every group, in the order of the plan."""
+        self._open: dict[int, dict[int, list[float | None]]] = {}
+        """By group, and within it by question: the values of its trials."""
         self._order: dict[int, int] = {}
         self._next = 0
-        self._ready: dict[int, float | None] = {}
+        self._questions = 0
+        self._ready: dict[int, tuple[float | None, int]] = {}
 
     def shuffle(self, items: list[Item], seed: int) -> list[Item]:
         """Put the questions into seeded random order: a confidence sequence needs them exchangeable.
 
-        Questions of one chain, dialogue or document stay together: they are asked as one.
+        Questions of one chain, dialogue or document stay together: they are asked as one, and count as one.
         """
         groups: dict[tuple[bool, str], list[Item]] = {}
         for item in items:
@@ -45,30 +51,44 @@ class EarlyStop:
             groups.setdefault((alone, item.sample.id if alone else item.sample.group or ""), []).append(item)
         order = list(groups.values())
         rng(seed, "until-ci").shuffle(order)
-        items = [item for group in order for item in group]
-        self._order = {item.position: rank for rank, item in enumerate(items)}
-        return items
+        self._sizes = [len(group) for group in order]
+        self._order = {item.position: rank for rank, group in enumerate(order) for item in group}
+        if self._stretch > 1.0:
+            self.sequence = ConfidenceSequence(half_width=self._points / 100 / self._stretch)
+        return [item for group in order for item in group]
+
+    @property
+    def _stretch(self) -> float:
+        """The largest group in mean ones: each counts by its share of the largest, so that questions weigh alike."""
+        return max(self._sizes) * len(self._sizes) / sum(self._sizes) if self._sizes else 1.0
 
     def observe(self, item: Item, request: Request, prediction: Prediction) -> None:
         """Take one finished trial."""
-        values = self._open.setdefault(item.position, [])
-        values.append(self._value(item.sample, request, prediction))
-        if len(values) < self._trials:
+        rank = self._order[item.position]
+        group = self._open.setdefault(rank, {})
+        group.setdefault(item.position, []).append(self._value(item.sample, request, prediction))
+        if sum(map(len, group.values())) < self._trials * self._sizes[rank]:
             return
-        known = [value for value in self._open.pop(item.position) if value is not None]
-        self._ready[self._order[item.position]] = sum(known) / len(known) if known else None
+        means = [_mean(values) for values in self._open.pop(rank).values()]
+        known = [mean for mean in means if mean is not None]
+        of_group = _mean(means)
+        share = self._sizes[rank] / max(self._sizes)
+        self._ready[rank] = (None if of_group is None else of_group * share, len(known))
         while self._next in self._ready and not self.stopped:
-            self._take(self._ready.pop(self._next))
+            self._take(*self._ready.pop(self._next))
 
     def summary(self) -> dict[str, Any]:
         """Return what is recorded with the run."""
-        shown = {"questions": self.sequence.n, "interval": self.sequence.interval}
+        low, high = self.sequence.interval
+        interval = (low * self._stretch, min(1.0, high * self._stretch))
+        shown = {"questions": self._questions, "groups": self.sequence.n, "interval": interval, "metric": self._metric}
         return {"points": self._points, "stopped": self.stopped, **shown}
 
-    def _take(self, value: float | None) -> None:
+    def _take(self, value: float | None, questions: int) -> None:
         self._next += 1
         if value is not None:
             self.sequence.add(value)
+            self._questions += questions
         if self.sequence.is_narrow:
             self.stopped = True
             self._stop()
@@ -76,4 +96,11 @@ class EarlyStop:
     def _value(self, sample: Sample, request: Request, prediction: Prediction) -> float | None:
         if prediction.failure is not None:
             return None
-        return self._scorer(sample, request, prediction, self.options)[0].value
+        score = self._scorer(sample, request, prediction, self.options)[0]
+        self._metric = score.metric
+        return score.value
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

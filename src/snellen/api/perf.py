@@ -101,8 +101,8 @@ def run_perf(settings: PerfSettings) -> PerfReport:
     report = PerfReport(folder, settings.run.model, _task_name(settings), [])
     _refuse_full(folder)
     try:  # from here on Ctrl-C leaves a report, wherever it strikes
-        folder.mkdir(parents=True, exist_ok=True)
-        _measure_levels(settings, folder, report)
+        with _made(folder):
+            _measure_levels(settings, folder, report)
     except KeyboardInterrupt:
         report.interrupted = True
     with _undisturbed():
@@ -116,6 +116,19 @@ def _refuse_full(folder: Path) -> None:
     if left := [path for path in folder.rglob(f"{PARTIAL}*.jsonl") if path.stat().st_size]:
         see = f"`snellen perf summarize {left[0].parent}` sums up what it had measured"
         raise UsageError(f"{folder} holds a load that was killed; it cannot be continued: choose another -o; {see}")
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """Make a folder before anything is asked; what could not begin leaves none behind."""
+    is_new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except SnellenError:
+        if is_new and not any(folder.iterdir()):
+            folder.rmdir()
+        raise
 
 
 @contextmanager
@@ -197,13 +210,13 @@ def run_sweep(settings: PerfSettings, how: SweepSettings) -> tuple[Sweep, Path]:
     points: list[Point] = []
     note = ""
     try:
-        run_to_end(_search(settings, how, points))
+        with _made(folder):
+            run_to_end(_search(settings, how, points))
     except KeyboardInterrupt:
         note = "stopped by hand: the search is not finished"
     unit = "requests/s" if how.by_rate else "concurrent requests"
     sweep = conclude(points, unit, settings.objectives, how.attainment)
     sweep.note = note or sweep.note
-    folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / "sweep.json", lambda file: _write(file, sweep))
     if settings.draw and points:
         (folder / "curve.svg").write_text(to_svg(latency_throughput(sweep)))

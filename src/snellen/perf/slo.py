@@ -9,6 +9,9 @@ from ..core.errors import UsageError, did_you_mean
 from .definitions import DEFINITIONS
 from .timeline import RequestRecord
 
+WHEN_WHOLE = {"ttft": "e2el", "ttftscheduled": "e2elscheduled", "ttfr": "e2el", "ttfe": "e2el"}
+"""What stands for the time of a first event where a reply came in one piece."""
+BETWEEN_TOKENS = ("tpot", "itl")
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0}
 _LATENCIES = [definition for definition in DEFINITIONS if definition.unit == "s" and definition.name != "FailedTime"]
 _BY_NAME = {definition.name.lower(): definition for definition in _LATENCIES}
@@ -37,7 +40,17 @@ def parse_objectives(text: str) -> dict[str, float]:
 
 
 def is_good(record: RequestRecord, objectives: Objectives) -> bool:
-    """Tell whether a request met every objective; a failed one never does, a metric it does not have cannot fail."""
+    """Tell whether a request met every objective; a failed one never does.
+
+    Of a reply that came whole nothing was seen before its end, and nobody knows the time between its tokens.
+    """
     if not record.ok:
         return False
-    return all(value <= bound for name, bound in objectives.items() for value in _BY_NAME[name].values(record))
+    return all(_meets(record, name, bound) for name, bound in objectives.items())
+
+
+def _meets(record: RequestRecord, name: str, bound: float) -> bool:
+    if name in BETWEEN_TOKENS and not record.streamed:
+        return record.output_tokens == 1
+    instead = WHEN_WHOLE.get(name) if not record.streamed else None
+    return all(value <= bound for value in _BY_NAME[instead or name].values(record))

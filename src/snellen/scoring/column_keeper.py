@@ -87,10 +87,16 @@ class FileKeeper:
         self._trials += part.trials
 
     def add_task(self, gathered: GatheredTask, metrics: Sequence[str]) -> None:
-        """Write the tables of a task in the order of the plan; a task of which not every part was seen is left out."""
-        tables = _shown_tables(gathered.tables(), metrics)
-        if any(len(table) != self._trials for table in tables) or not self._trials:
+        """Write the tables of a task in the order of the plan; a task without any trial has none."""
+        if not self._trials:
             return
+        tables = _shown_tables(gathered.tables(), metrics)
+        for table in tables:
+            if len(table) != self._trials:  # judges were heard last, and of trials that were stored meanwhile
+                held = f"{len(table):,} trials under {table.metric!r}, and {self._trials:,} were scored"
+                raise EnvironmentProblem(
+                    f"task {gathered.task.name!r} has {held}: somebody writes to the run; score it when that has ended"
+                )
         first = tables[0]
         about = AboutTask(len(self._tasks), self._blocks, tuple(metrics), tuple(first.tags), first.groups is not None)
         ordered = np.argsort(gathered.places[first.sample], kind="stable").astype(np.int32)

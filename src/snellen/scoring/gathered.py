@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,6 +21,8 @@ TOKENS = ("input_tokens", "output_tokens", "reasoning_tokens")
 ROWS_AT_ONCE = 4_000
 """Rows that are coded together: what a numpy call costs is shared by many."""
 USAGE = (*TOKENS, "requests")
+Stood = tuple[int, int, tuple[str, ...]]
+"""The place of the option that was read, that of the right one, and the marks before all that were shown."""
 
 
 class GatheredPart(NamedTuple):
@@ -31,6 +34,7 @@ class GatheredPart(NamedTuple):
     bill: Bill | None
     facts: list[SampleFacts]
     costs: list[tuple[float, int, int]]
+    stood: Counter[tuple[str, Stood]]
 
 
 class GatheredTask:
@@ -51,6 +55,8 @@ class GatheredTask:
         self._tables: dict[str, ScoreTable] = {}
         self._facts: dict[str, SampleFacts] = {}
         self._costs: list[tuple[float, int, int]] = []
+        self._stood: Counter[tuple[str, Stood]] = Counter()
+        """How often options stood so, by the metric that read them."""
 
     def add(self, batch: Sequence[Scored]) -> None:
         """Take trials with their scores."""
@@ -69,7 +75,9 @@ class GatheredTask:
         """Return all that was gathered as a part of a task; nothing may be added any more."""
         self._encode()
         facts = list(self._facts.values())
-        return GatheredPart(self._builder.packed(), self.usage, self.metrics, self.bill, facts, self._costs)
+        return GatheredPart(
+            self._builder.packed(), self.usage, self.metrics, self.bill, facts, self._costs, self._stood
+        )
 
     def absorb(self, part: GatheredPart) -> None:
         """Take a part, whose samples are in no other; parts come in the order of the plan."""
@@ -82,12 +90,14 @@ class GatheredTask:
             self.bill.include(part.bill)
         self._facts |= {facts.id: facts for facts in part.facts}
         self._costs += part.costs
+        self._stood.update(part.stood)
 
     def _keep_for_pages(self, batch: Sequence[Scored], samples: Iterable[Sample]) -> None:
         for sample in samples:
             facts = SampleFacts(sample.id, sample.question, sample.group, sample.answers, sample.tags)
             self._facts.setdefault(sample.id, facts)
         self._costs += [spent_on(trial.prediction) for trial, _ in batch]
+        self._stood.update(_stood_of(batch))
 
     def _price(self, predictions: Sequence[Prediction]) -> None:
         if self.bill is not None:
@@ -134,6 +144,21 @@ class GatheredTask:
     def costs(self) -> Costs:
         """Return what the trials took, in the order of the columns: that of the plan, in which trials pass."""
         return costs_of(self._costs)
+
+    def stood(self) -> Mapping[Stood, int]:
+        """Return how often options stood so, of the trials scored under the main metric."""
+        return {stood: count for (metric, stood), count in self._stood.items() if metric in self.metrics[:1]}
+
+
+def _stood_of(batch: Iterable[Scored]) -> Iterator[tuple[str, Stood]]:
+    """Yield where the option read and the right one stood, of trials that were shown both and have one right one."""
+    for (sample, request, _, _), scores in batch:
+        shown, answers = request.shown, sample.answers
+        if len(answers) != 1 or answers[0] not in shown:
+            continue
+        for score in scores:
+            if score.value is not None and score.answer in shown:
+                yield score.metric, (shown.index(score.answer), shown.index(answers[0]), request.marks)
 
 
 def _trial_row(trial: Trial) -> TrialRow:

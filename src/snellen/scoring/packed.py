@@ -6,7 +6,7 @@ Parts of a task come one after the other, each with samples that no other has; s
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any, NamedTuple, TypeVar, overload
 
@@ -38,13 +38,17 @@ class CodeBook(dict[Hashable, int]):
         """Return the number of one text."""
         return self.setdefault(key, len(self) - 1)
 
+    def learn(self, keys: Iterable[Hashable]) -> None:
+        """Give numbers to those that have none yet, in their order."""
+        new = [key for key in dict.fromkeys(keys) if key not in self]
+        self.update(zip(new, count(len(self) - 1), strict=False))
+
     def encode(self, column: Sequence[Hashable]) -> Codes:
         """Return the numbers of a column."""
         try:
             return np.fromiter(map(self.__getitem__, column), dtype=np.int32, count=len(column))
         except KeyError:
-            new = [key for key in dict.fromkeys(column) if key not in self]
-            self.update(zip(new, count(len(self) - 1), strict=False))
+            self.learn(column)
             return np.fromiter(map(self.__getitem__, column), dtype=np.int32, count=len(column))
 
     def texts(self) -> list[Any]:

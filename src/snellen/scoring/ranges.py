@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from ..core.errors import DataError
 from ..core.registry import Registry, resolve_target
 from ..core.tasks import Task
-from ..core.types import Score
+from ..core.types import Score, TrialKey
 from ..model.providers.prices import Bill, Prices
 from ..store.database import Row
 from ..store.reader import Rows, RunReader, Trial, row_of_score
@@ -24,6 +25,8 @@ from .gathered import GatheredPart, GatheredTask, Scored
 from .peers.peer_scores import ScoreTrial, score_with_peer
 from .seen import SeenPart, SeenTrials
 
+Recorder = Callable[[Sequence[Scored]], bytes]
+"""Makes the lines of records.jsonl of scored trials."""
 BATCH = 64
 """Trials that are scored and coded together."""
 
@@ -84,25 +87,43 @@ class ScoredRange(NamedTuple):
     seen: SeenPart | None = None
 
 
+class _Pass:
+    """Takes the scored trials of one range as they pass, each once, to all that they are for."""
+
+    def __init__(self, errand: RangeErrand) -> None:
+        self._task = errand.task.name
+        self._record: Recorder | None = resolve_target(errand.recorder) if errand.recorder else None
+        bill = Bill(errand.prices) if errand.prices else None
+        self._gathered = GatheredTask(errand.task, for_pages=errand.for_pages, bill=bill)
+        self._seen = SeenTrials() if errand.for_viewer else None
+        self._rows: list[Row] = []
+        self._lines: list[bytes] = []
+        self._count = 0
+
+    def take(self, scored: Sequence[Scored]) -> None:
+        """Take some trials."""
+        self._gathered.add(scored)
+        self._rows += [row_of_score(self._task, one) for _, scores in scored for one in scores]
+        if self._record is not None:
+            self._lines.append(self._record(scored))
+        if self._seen is not None:
+            self._seen.add([trial for trial, _ in scored])
+        self._count += len(scored)
+
+    def part(self) -> ScoredRange:
+        """Return what all of them make."""
+        told = None if self._seen is None else self._seen.part()
+        return ScoredRange(self._gathered.part(), self._count, _encode_rows(self._rows), b"".join(self._lines), told)
+
+
 def score_range(reader: RunReader, registry: Registry, errand: RangeErrand, rows: Rows) -> ScoredRange:
     """Score the trials of some samples."""
-    task, score = errand.task, joined_scorer(registry, errand.scorers)
-    record: Callable[[Sequence[Scored]], bytes] | None = resolve_target(errand.recorder) if errand.recorder else None
-    bill = Bill(errand.prices) if errand.prices else None
-    gathered = GatheredTask(task, for_pages=errand.for_pages, bill=bill)
-    seen = SeenTrials() if errand.for_viewer else None
-    options, kept, lines, count = {**task.score_options, **errand.options}, list[Row](), list[bytes](), 0
+    task, score, passing = errand.task, joined_scorer(registry, errand.scorers), _Pass(errand)
+    options = {**task.score_options, **errand.options}
     trials = reader.trials_of(task.name, rows)
     while batch := list(islice(trials, BATCH)):
-        scored = [(trial, score_trial(task, score, trial, options)) for trial in batch]
-        gathered.add(scored)
-        kept += [row_of_score(task.name, one) for _, scores in scored for one in scores]
-        lines += [record(scored)] if record is not None else []
-        if seen is not None:
-            seen.add(batch)
-        count += len(batch)
-    told = None if seen is None else seen.part()
-    return ScoredRange(gathered.part(), count, _encode_rows(kept), b"".join(lines), told)
+        passing.take([(trial, score_trial(task, score, trial, options)) for trial in batch])
+    return passing.part()
 
 
 def pack_scores(task: str, scores: Iterable[Score]) -> bytes:
@@ -130,9 +151,22 @@ def joined_scorer(registry: Registry, names: Sequence[str]) -> ScoreTrial:
 def score_trial(task: Task, score: ScoreTrial, trial: Trial, options: Mapping[str, Any]) -> Sequence[Score]:
     """Return the scores of one trial, and those that its protocol's own tool would give; a failed one has no other."""
     sample, request, prediction, _ = trial
+    found: Sequence[Score] = ()
     if task.fallback:
-        return score_with_peer(task.fallback, score, (sample, request, prediction), options)
-    return list(score(sample, request, prediction, options)) if prediction.failure is None else ()
+        found = score_with_peer(task.fallback, score, (sample, request, prediction), options)
+    elif prediction.failure is None:
+        found = list(score(sample, request, prediction, options))
+    for one in found:
+        if one.key != prediction.key:
+            raise DataError(_of_another(task, one, prediction.key))
+    return found
+
+
+def _of_another(task: Task, score: Score, shown: TrialKey) -> str:
+    """Say that a scorer names a trial that it was not shown: such a score would count a trial that nobody asked."""
+    what = f"task {task.name!r}: a scorer was shown sample {shown.sample!r} ({shown.variant}, repeat {shown.repeat})"
+    other = f"{score.key.sample!r} ({score.key.variant}, repeat {score.key.repeat})"
+    return f"{what} and gave {score.metric!r} to {other}: a Score has the key of the prediction it is of"
 
 
 class RangeScorer:

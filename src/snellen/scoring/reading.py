@@ -133,7 +133,7 @@ class TableBuilder:
 
     def name_samples(self, names: Iterable[str]) -> None:
         """Number samples in the order in which they are named here, whichever row of theirs comes first."""
-        self.books["sample"].encode(list(names))
+        self.books["sample"].learn(names)
 
     def add_samples(self, rows: Iterable[SampleRow]) -> None:
         """Take what groups the samples."""
@@ -158,7 +158,8 @@ class TableBuilder:
 
     def _sample_part(self, names: Sequence[str]) -> SamplePart:
         own = self._samples
-        return SamplePart.of(names, [own.group.get(name) for name in names], [own.labels(name) for name in names])
+        groups = list(map(own.group.get, names)) if own.group else [None] * len(names)
+        return SamplePart.of(names, groups, list(map(own.labels, names)) if own.tags else [()] * len(names))
 
     def _pack_named(self) -> None:
         """Put samples that came by name behind those of the parts: their codes are their places."""

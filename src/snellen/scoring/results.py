@@ -40,6 +40,8 @@ def frame_results(
     reader: RunReader, header: RunHeader, tasks: dict[str, Any], usage: dict[str, int], reading: Reading = OWN
 ) -> dict[str, Any]:
     """Return the parts of tasks as results.json frames them: which run, which model, how far it is."""
+    if reading == OWN:
+        _put_stopped_interval(tasks, reader.meta("until_ci"))
     run: dict[str, Any] = {name: getattr(header, name) for name in ("id", "created", "command", "config")}
     return {
         "run": run
@@ -59,6 +61,20 @@ def frame_results(
         "versions": header.versions,
         "status": _status(reader, header),
     }
+
+
+def _put_stopped_interval(tasks: Mapping[str, Any], until_ci: Mapping[str, Any] | None) -> None:
+    """Give the metric that `--until-ci` stopped at the interval that allows for having looked again and again.
+
+    One made for a fixed number of trials would be too narrow. The value has replies that were under way at the stop.
+    """
+    if not until_ci or not until_ci["stopped"]:
+        return
+    for task in tasks.values():
+        estimate = task["metrics"].get(until_ci.get("metric"))
+        if estimate is not None and estimate["value"] is not None:
+            low, high = until_ci["interval"]
+            estimate["ci95"] = [min(low, estimate["value"]), max(high, estimate["value"])]
 
 
 def summarize_task(

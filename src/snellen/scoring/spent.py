@@ -31,14 +31,14 @@ def right_count(tables: Mapping[str, ScoreTable]) -> float | None:
 
 def describe_bill(bill: Bill, right: float | None) -> dict[str, Any]:
     """Return the cost of one task as results.json has it."""
-    worth = bill.worth
+    worth, unpriced = bill.worth, bill.unpriced + bill.spared_unpriced
     return {
         "value": worth,
         "currency": bill.prices.currency,
-        "per_right_answer": worth / right if right and not bill.unpriced else None,
+        "per_right_answer": worth / right if right and not unpriced else None,
         "right_answers": right,
         "replies": bill.replies,
-        "unpriced": bill.unpriced,
+        "unpriced": unpriced,
         "cached_tokens": sum(tokens.cached for tokens in (bill.billed, bill.spared, bill.batched, bill.spared_batched)),
     }
 

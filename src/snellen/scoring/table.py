@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,8 @@ from ..stats.intervals import Floats
 Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 LOWER_IS_BETTER = ("wer", "cer", "edit_distance", "word_error", "error", "acuity_px", "contrast_threshold")
-"""How metrics begin whose best value is the lowest."""
+"""The first words of metrics whose best value is the lowest: `wer_ptb` is one, `certainty` is not."""
+_ERRORS = re.compile(rf"(?:{'|'.join(LOWER_IS_BETTER)})s?(?![a-z])")
 UNKNOWN = -2
 """The code of a text that no trial has; -1 is none."""
 
@@ -40,7 +42,7 @@ class Outcome(IntEnum):
 
 def lower_is_better(metric: str) -> bool:
     """Tell whether the lowest value of a metric is its best."""
-    return metric.startswith(LOWER_IS_BETTER)
+    return _ERRORS.match(metric) is not None
 
 
 def grade(values: Floats, metric: str) -> NDArray[np.int8]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..core.ids import derive_seed
 from .distributions import normal_cdf, t_quantile
-from .intervals import TAIL95, Floats, Interval, mean_interval, ratio_moments
+from .intervals import NO_SPREAD, TAIL95, Floats, Interval, mean_interval, ratio_moments
 
 Matrix = NDArray[np.float64]
 DRAWS = 2_000
@@ -42,13 +42,22 @@ def _distinct_rows(columns: Matrix) -> tuple[Matrix, NDArray[np.int64]]:
 
 
 def percentile_interval(statistics: Floats, clusters: int) -> Interval | None:
-    """Return the 95 % percentile interval, widened for few clusters (Hesterberg 2015, expanded percentiles)."""
+    """Return the 95 % percentile interval, widened for few clusters (Hesterberg 2015, expanded percentiles).
+
+    None where every draw gives the same: clusters that are all alike cannot tell how others would differ.
+    """
     finite = statistics[np.isfinite(statistics)]
-    if not finite.size or clusters < 2:
+    if not finite.size or clusters < 2 or has_no_spread(finite):
         return None
     tail = normal_cdf(-math.sqrt(clusters / (clusters - 1)) * t_quantile(TAIL95, clusters - 1))
     low, high = np.quantile(finite, [tail, 1.0 - tail])
     return float(low), float(high)
+
+
+def has_no_spread(values: Floats) -> bool:
+    """Tell whether values are all the same but for rounding."""
+    low, high = float(values.min()), float(values.max())
+    return high - low <= NO_SPREAD * max(abs(low), abs(high))
 
 
 def bootstrap_interval(

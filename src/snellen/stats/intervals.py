@@ -27,6 +27,10 @@ SHARE_DEGREES = (1.5, 4.0)
 A share has more of them, because p(1-p) is known from p itself and only the design effect is estimated."""
 
 
+NO_SPREAD = 1e-12
+"""Relative to the value: what rounding makes of values that are all the same."""
+
+
 class Moments(NamedTuple):
     """A ratio of cluster totals: its value, the standard error, and what the error itself rests on."""
 
@@ -71,8 +75,45 @@ def ratio_moments(sums: Floats, sizes: Floats) -> Moments:
     spread = float(squares.sum())
     stderr = math.sqrt(sums.size / (sums.size - 1) * spread) / total
     top = float(squares.max())
-    carrying = (spread / top) ** 2 / float(((squares / top) ** 2).sum()) if top > 0.0 else kish
+    carrying = _carrying(squares, spread, top) if top > 0.0 else kish
     return Moments(value, stderr, carrying, kish)
+
+
+def macro_moments(parts: Sequence[tuple[Floats, Integers]]) -> Moments:
+    """Return the mean of the means of groups, each (values, clusters), with the error that the clusters within give.
+
+    The groups are fixed. A group of m clusters shows (m-1)/m of its spread, which is made up for; one of a single
+    cluster shows none, and is taken to be as far off as it lies from the mean of all groups.
+    """
+    value = float(np.mean([values.mean() for values, _ in parts]))
+    residuals, weights = [], []
+    for values, clusters in parts:
+        weight, inside = 1.0 / (len(parts) * values.size), np.unique(clusters).size
+        center, stretch = (values.mean(), math.sqrt(inside / (inside - 1))) if inside > 1 else (value, 1.0)
+        residuals.append((values - center) * (weight * stretch))
+        weights.append(np.full(values.size, weight))
+    clusters = np.concatenate([clusters for _, clusters in parts])
+    squares = cluster_totals(np.concatenate(residuals), clusters)[0] ** 2
+    kish = 1.0 / float((cluster_totals(np.concatenate(weights), clusters)[0] ** 2).sum())
+    if squares.size < 2:
+        return Moments(value, None, 1.0, kish)
+    spread, top = float(squares.sum()), float(squares.max())
+    return Moments(value, math.sqrt(spread), _carrying(squares, spread, top) if top > 0.0 else kish, kish)
+
+
+def _carrying(squares: Floats, spread: float, top: float) -> float:
+    return (spread / top) ** 2 / float(((squares / top) ** 2).sum())
+
+
+def sum_interval(parts: Sequence[tuple[float, float, Interval]]) -> Interval:
+    """Return the 95 % interval of Σ weight · value of independent figures from their own (Zou & Donner 2008).
+
+    Each part is (weight from 0, value, interval). A figure of 0 % or 100 % has an interval though its error is 0.
+    """
+    total = math.fsum(weight * value for weight, value, _ in parts)
+    below = math.sqrt(math.fsum((weight * (value - low)) ** 2 for weight, value, (low, _) in parts))
+    above = math.sqrt(math.fsum((weight * (high - value)) ** 2 for weight, value, (_, high) in parts))
+    return total - below, total + above
 
 
 def share_interval(moments: Moments) -> Interval:
@@ -89,8 +130,11 @@ def _t95(degrees: float) -> float:
 
 
 def mean_interval(moments: Moments) -> Interval | None:
-    """Return the 95 % t interval of a clustered mean of unbounded values; None with a single cluster."""
-    if moments.stderr is None:
+    """Return the 95 % t interval of a clustered mean of unbounded values; None with a single cluster or no spread.
+
+    Values that are all the same say nothing of how far the next may lie: an interval without width would be a claim.
+    """
+    if moments.stderr is None or moments.stderr <= NO_SPREAD * abs(moments.value):
         return None
     half = _t95(moments.degrees()) * moments.stderr
     return moments.value - half, moments.value + half
@@ -136,6 +180,15 @@ def _estimate_trials(values: Floats, n: int, unscored: int, failed: int) -> Esti
     share = float(values.mean())
     stderr = math.sqrt(share * (1.0 - share) / (values.size - 1)) if values.size > 1 else None
     return Estimate(share, stderr, wilson(share, values.size), n, unscored, failed)
+
+
+def unseen_interval(difference: float, clusters: float) -> Interval:
+    """Return the interval of a mean difference, from -1 to 1, that is the same in all clusters seen.
+
+    As many others may differ as Wilson's interval allows for something never seen, and by as much as there is.
+    """
+    _, unseen = wilson(0.0, clusters, _t95(max(1.0, clusters - 1.0)))
+    return difference - unseen * (difference + 1.0), difference + unseen * (1.0 - difference)
 
 
 def mcnemar(only_first: int, only_second: int) -> float:

@@ -78,3 +78,42 @@ def test_failed_and_unread_questions_are_passed_over_not_counted() -> None:
         observe(early, order[2], "1" if repeat else None, repeat)
     assert early.sequence.n == 1
     assert not early.stopped
+
+
+def grouped(sizes: list[int], points: float) -> tuple[EarlyStop, list[Item]]:
+    samples = [
+        Sample(f"{group}-{place}", "t", Form.OPEN, "?", group=f"g{group}")
+        for group, size in enumerate(sizes)
+        for place in range(size)
+    ]
+    early = EarlyStop(points, scorer, 1, lambda: None)
+    return early, early.shuffle([Item(place, sample) for place, sample in enumerate(samples)], 0)
+
+
+def told(early: EarlyStop, item: Item, text: str) -> None:
+    key = TrialKey("t", item.sample.id)
+    early.observe(item, Request(key, ()), Prediction(key, text=text))
+
+
+def test_questions_of_one_group_are_one_piece_of_news() -> None:
+    early, items = grouped([10] * 30, 10.0)
+    for item in items[:40]:  # four documents, all of them easy
+        told(early, item, "1")
+    assert (early.sequence.n, early.stopped) == (4, False)
+    low, _ = early.summary()["interval"]
+    assert low < 0.5, "four documents cannot show more"
+    assert (early.summary()["questions"], early.summary()["groups"]) == (40, 4)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_groups_of_other_sizes_weigh_by_their_questions(seed: int) -> None:
+    """Small groups are right, large ones wrong: the mean over questions is 0.2, that over groups 0.5."""
+    random_ = random.Random(seed)
+    sizes = [random_.choice((2, 8)) for _ in range(3000)]
+    truth = sum(size for size in sizes if size == 2) / sum(sizes)
+    early, items = grouped(sizes, 5.0)
+    for item in items:
+        told(early, item, "1" if sizes[int((item.sample.group or "g0")[1:])] == 2 else "0")
+    low, high = early.summary()["interval"]
+    assert early.stopped and low <= truth <= high
+    assert (high - low) / 2 <= 0.05 + 1e-9

@@ -36,8 +36,15 @@ def test_good_means_every_objective_and_no_failure() -> None:
     assert is_good(RECORD, {"ttft": 0.4, "tpot": 0.3})
     assert not is_good(RECORD, {"ttft": 0.4, "tpot": 0.29})
     assert not is_good(RECORD, {"itl": 0.29})
-    assert is_good(RequestRecord("w", 0.0, 1.0, streamed=False), {"ttft": 0.1, "e2el": 1.0})
     assert not is_good(RequestRecord("f", 0.0, 0.1, failure="server"), {"e2el": 1.0})
+
+
+def test_a_server_that_stops_streaming_does_not_meet_objectives_it_cannot_be_held_to() -> None:
+    whole = RequestRecord("w", 0.0, 1.0, streamed=False, output_tokens=50)
+    assert is_good(whole, {"ttft": 1.0, "e2el": 1.0}) and not is_good(whole, {"ttft": 0.1})
+    assert not is_good(whole, {"tpot": 10.0}) and not is_good(whole, {"itl": 10.0})
+    one_word = RequestRecord("o", 0.0, 1.0, chunks=(0.5,), first_content=0.5, output_tokens=1)
+    assert is_good(one_word, {"ttft": 0.5, "tpot": 0.001})
 
 
 @given(st.text(max_size=20))

@@ -25,8 +25,9 @@ from snellen.core.types import (
 )
 from snellen.report.boards.comparison import verdict
 from snellen.scoring.aggregates.means import mean
-from snellen.scoring.compare.divergence import STAGES, earliest, fingerprint, first_divergence
+from snellen.scoring.compare.divergence import STAGES, fingerprint, first_divergence
 from snellen.scoring.compare.paired import RunSide, compare_all, compare_pair
+from snellen.scoring.compare.stage_marks import StageMarks
 from snellen.scoring.reading import read_tables
 from snellen.stats.intervals import mcnemar
 
@@ -180,14 +181,13 @@ def test_first_divergence(stage: str, sample: Sample, request_: Request, predict
 
 
 def test_divergence_of_a_sample_is_its_earliest() -> None:
-    assert earliest(["score", "same", "prompt"]) == "prompt"
-    assert earliest([]) == "same"
     base = fingerprint(SAMPLE, REQUEST, PREDICTION, [SCORE])
     other = fingerprint(SAMPLE, REQUEST, replace(PREDICTION, text="B"), [replace(SCORE, value=0.0, answer="dog")])
     first, second = side("a", {"s": [1.0], "t": [1.0]}), side("b", {"s": [0.0], "t": [1.0]})
-    marks = {("s", "base", 0): base, ("t", "base", 0): base}
+    marks = {("s", "base", 0): base, ("s", "base", 1): base, ("t", "base", 0): base}
+    marked = marks | {("s", "base", 0): other}
     result = compare_pair(
-        replace(first, fingerprints=marks), replace(second, fingerprints=marks | {("s", "base", 0): other})
+        replace(first, marks=StageMarks(marks.items())), replace(second, marks=StageMarks(marked.items()))
     )
     assert result.divergence == {"reply": 1, "same": 1}
     assert result.worse[0].divergence == "reply"

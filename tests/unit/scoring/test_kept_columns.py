@@ -18,12 +18,14 @@ from hypothesis import strategies as st
 from made_runs import COLOURS, answer, ask, make_header, make_run, make_task, trials
 from snellen.core.builtins import default_registry
 from snellen.core.errors import EnvironmentProblem
-from snellen.core.types import Form, Sample, TrialKey
+from snellen.core.types import Form, Sample, Score, TrialKey
 from snellen.report.finish import finish_run
 from snellen.report.query import OUTCOMES, SORTS, Query, TextSearch, group_values, sift
 from snellen.scoring import column_keeper
 from snellen.scoring.array_file import ArrayFile, ArrayWriter, LaidTexts
+from snellen.scoring.gathered import GatheredTask
 from snellen.scoring.kept_columns import COLUMNS_FILE, KeptColumns
+from snellen.scoring.ranges import RangeErrand, RangeScorer
 from snellen.scoring.stored import columns_of, kept_task, read_columns, read_costs
 from snellen.scoring.table import TrialColumns
 from snellen.store import reader as reader_module
@@ -106,6 +108,20 @@ def test_every_column_is_what_run_db_gives(both: tuple[RunReader, TrialColumns, 
         assert list(one[1]) == list(other[1])
     assert [kept.facts[place] for place in range(len(kept.samples))] == list(made.facts)
     assert len(set(kept.outcome.tolist())) > 3, "a run without every kind of trial would show little"
+
+
+def test_a_task_whose_tables_differ_in_length_is_named_and_not_left_out(tmp_path: Path, folder: Path) -> None:
+    """A judge is heard after the replies were scored, and may speak of trials that were stored in between."""
+    with RunReader(folder) as reader, (tmp_path / "columns.bin").open("wb", buffering=0) as file:
+        task = reader.header().tasks[0]
+        keeper, gathered = column_keeper.FileKeeper(ArrayWriter(file, tmp_path)), GatheredTask(task)
+        errand = RangeErrand(str(folder), task, {}, tuple(task.scorers), for_viewer=True)
+        parts = RangeScorer(default_registry()).score_all(errand, reader.sample_ranges(task.name))
+        for part in keeper.watching(parts):
+            gathered.absorb(part.gathered)
+        gathered.add_scores([Score(TrialKey(task.name, "later"), "accuracy", 1.0)])
+        with pytest.raises(EnvironmentProblem, match="'shapes' has 301 trials under 'accuracy', and 300 were scored"):
+            keeper.add_task(gathered, ["accuracy"])
 
 
 def test_costs_and_what_aggregates_read_are_the_same(both: tuple[RunReader, TrialColumns, TrialColumns]) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from made_runs import make_run, make_task
 from snellen.core.builtins import default_registry
-from snellen.core.errors import EnvironmentProblem, UsageError
+from snellen.core.errors import DataError, EnvironmentProblem, UsageError
 from snellen.core.types import Score, TrialKey
 from snellen.data.chores import Chore, do_here
 from snellen.model.providers.prices import Bill, Prices
@@ -89,6 +89,14 @@ def test_a_lack_of_memory_and_a_scorers_fault_are_one_line(folder: Path, monkeyp
     monkeypatch.setattr(RangeScorer, "score", breaks)
     with pytest.raises(UsageError, match=r"a range cannot be scored: FileNotFoundError: .*words\.txt"):
         finish_run(folder, default_registry(), executor=Near(folder))
+
+
+def test_a_scorer_that_names_another_trial_is_refused(folder: Path) -> None:
+    """Before, such scores became trials that nobody had asked, and n rose above what was planned."""
+    registry = default_registry()
+    registry.add("scorer", "astray", lambda *_: [Score(TrialKey("shapes", "nobody"), "astray", 1.0)])
+    with pytest.raises(DataError, match=r"'shapes': a scorer was shown sample .* and gave 'astray' to 'nobody' \(base"):
+        finish_run(folder, registry, more=("astray",))
 
 
 def test_trials_that_no_range_brought_are_missed(folder: Path) -> None:

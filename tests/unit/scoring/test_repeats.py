@@ -126,3 +126,17 @@ def test_repeats_within_variants() -> None:
     estimates = aggregate(read_tables(rows)["accuracy"])
     assert estimates["answer_entropy"].value == 0.0, "an answer that only follows the wording is not sampling noise"
     assert estimates["pass@3"].value == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("rule", "majority", "flips"), [("whole", 1.0, 4 / 6), ("rule", 0.0, 5 / 6)])
+def test_an_answer_in_words_is_one_vote_however_it_is_spelt(rule: str, majority: float, flips: float) -> None:
+    """Paris and paris. are two votes for one city, Rome and ROME are none for another; options are told apart."""
+    said = ["Paris", "paris.", "Rome", "Rome"]
+    rows: Any = [
+        ("q", "base", r, "exact_match", float(text.lower().startswith("p")), text, rule, None)
+        for r, text in enumerate(said)
+    ]
+    trials: Any = [("q", "base", r, None) for r in range(4)]
+    found = aggregate(read_tables(rows, trials)["exact_match"])
+    assert found["exact_match_majority"].value == majority
+    assert found["flip_rate"].value == pytest.approx(flips)

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from snellen.scoring.aggregates.document_ladder import nulls_as_wrong
+from snellen.scoring.aggregates.instability import variant_range
 from snellen.scoring.aggregates.robustness import aggregate, ladders, read_level
 from snellen.scoring.reading import read_tables
 from snellen.scoring.table import ScoreTable
@@ -75,3 +77,23 @@ def test_families_stand_apart_and_need_a_base() -> None:
     orphan = aggregate(simulate({"perturb=blur:1": 0.5, "perturb=blur:2": 0.5}, 5))
     assert orphan["accuracy_blur_1"].value is None
     assert orphan["accuracy_blur_worst"].value is None
+
+
+def test_more_errors_are_no_gain() -> None:
+    """Word errors of 0.1 that become 0.7: 0.3 of 0.9 is retained, every question lost, the worst is the highest."""
+    rows = [
+        (f"s{n}", variant, 0, value) for n in range(6) for variant, value in (("base", 0.1), ("perturb=blur:2", 0.7))
+    ]
+    scores: Any = [(*row[:3], "wer", row[3], None, "r", None) for row in rows]
+    trials: Any = [(*row[:3], None) for row in rows]
+    table = read_tables(scores, trials)["wer"]
+    found = aggregate(table)
+    assert (found["wer_blur_0"].value, found["wer_blur_2"].value) == (pytest.approx(0.1), pytest.approx(0.7))
+    assert found["retention_blur_2"].value == pytest.approx(0.3 / 0.9)
+    assert found["wer_blur_worst"].value == pytest.approx(0.7)
+    assert (found["lost_blur"].value, found["gained_blur"].value) == (1.0, 0.0)
+    spread = variant_range(table)
+    assert spread["wer_worst_variant"].value == pytest.approx(0.7)
+    assert spread["wer_best_variant"].value == pytest.approx(0.1)
+    unread = read_tables([("s", "base", 0, "wer", None, None, None, "empty")], [("s", "base", 0, None)])["wer"]
+    assert nulls_as_wrong(unread).value.tolist() == [1.0], "a page nobody could read is not read without an error"

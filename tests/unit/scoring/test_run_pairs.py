@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -33,10 +34,16 @@ def test_every_pair_on_the_shared_task(runs: Path) -> None:
     assert len(turned.better) == len(accuracy.worse)
 
 
+def test_a_run_is_not_compared_with_itself(runs: Path) -> None:
+    with pytest.raises(UsageError, match=r"weak and .*weak are one run, which differs in nothing from itself"):
+        compare_runs([runs / "weak", runs / "other" / ".." / "weak"])
+
+
 def test_three_runs_make_three_pairs_of_one_metric(runs: Path) -> None:
-    rows = compare_runs([runs / "weak", runs / "strong", runs / "weak"], metric="accuracy")["shapes"]
+    shutil.copytree(runs / "weak", runs / "again" / "weak")
+    rows = compare_runs([runs / "weak", runs / "strong", runs / "again" / "weak"], metric="accuracy")["shapes"]
     assert len(rows) == 3
-    paths = [str(runs / name) for name in ("weak", "strong")]
+    paths = [str(runs / name) for name in ("weak", "strong", "again/weak")]
     assert {name for row in rows for name in (row.first, row.second)} == set(paths), (
         "folders of one name go by their paths"
     )

@@ -56,7 +56,7 @@ def test_an_unread_reply_earns_chance_and_a_failed_one_nothing() -> None:
         scored({("a1", "base"): 1.0, ("b1", "base"): 0.0, ("c1", "base"): None, ("d1", "base"): "too_long"}), {}
     )
     assert found["compensated"].value == pytest.approx((1 + 0 + 0.25 + 0) / 4)
-    assert found["null_rate"].value == 0.25 and found["compensated"].failed == 1
+    assert found["null_rate"].value == 0.25 and (found["compensated"].n, found["compensated"].failed) == (4, 0)
 
 
 def test_variants_are_paired_by_question_and_clustered_by_document() -> None:

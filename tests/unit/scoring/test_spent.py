@@ -38,6 +38,17 @@ def test_a_share_of_a_part_of_the_bill_is_not_told() -> None:
     assert (sum_costs({"t": {"cost": cost}}, [bill]) or {})["per_right_answer"] is None
 
 
+def test_a_reply_from_the_cache_without_a_count_makes_no_answer_cheap() -> None:
+    bill = bill_of(Usage(10, 5))
+    bill.add(Prediction(KEY, text="x", cached=True))
+    cost = describe_bill(bill, 2.0)
+    assert (cost["value"], cost["replies"], cost["unpriced"], cost["per_right_answer"]) == (20.0, 2, 1, None)
+    assert bill.unpriced == 0, "it was free: a budget is not unsure of it"
+    both = Bill(PRICES)
+    both.include(bill)
+    assert describe_bill(both, 2.0) == cost
+
+
 def test_tasks_add_up() -> None:
     bills = [bill_of(Usage(10, 0)), bill_of(Usage(20, 0))]
     bills[1].add(Prediction(KEY, text="x", usage=Usage(5, 0), cached=True))

@@ -110,7 +110,7 @@ def test_macro_error_by_hand() -> None:
     samples = [(f"s{i}", None, {"topic": "x" if i < 4 else "y"}) for i in range(8)]
     rows = [(f"s{i}", "base", 0, float(i % 2)) for i in range(8)]
     single = macro_over_groups(table_of(rows, samples=samples), "topic")["accuracy_macro_topic"]
-    assert (single.value, single.stderr) == (0.5, pytest.approx(math.sqrt(8 / 7 * 8 * (0.5 / 8) ** 2)))
+    assert (single.value, single.stderr) == (0.5, pytest.approx(math.sqrt(4 / 3 * 8 * (0.5 / 8) ** 2)))
     pairs = [(name, f"doc{int(name[1:]) // 2}", tags) for name, _, tags in samples]
     assert macro_over_groups(table_of(rows, samples=pairs), "topic")["accuracy_macro_topic"].stderr == 0.0, (
         "every document has one of each"
@@ -241,7 +241,7 @@ def test_macro_interval_by_hand() -> None:
     samples = [(f"s{i}", None, {"topic": "x" if i < 4 else "y"}) for i in range(8)]
     table = table_of([(f"s{i}", "base", 0, float(i % 2)) for i in range(8)], samples=samples)
     macro = macro_over_groups(table, "topic")["accuracy_macro_topic"]
-    variance = 8 / 7 * 8 * (0.5 / 8) ** 2
+    variance = 4 / 3 * 8 * (0.5 / 8) ** 2
     assert macro.ci95 == pytest.approx(wilson(0.5, 0.25 / variance, t_quantile(0.975, 1.5 * 7.0)))
     assert macro_over_groups(table.take(table.sample < 0), "topic")["accuracy_macro_topic"].value is None
     single = macro_over_groups(table.take(table.sample < 1), "topic")["accuracy_macro_topic"]

@@ -36,14 +36,18 @@ class VariantDifference(Struct, frozen=True):
 
 
 def compensated(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate]:
-    """Return LongBench's compensated accuracy (a reply without a readable letter earns chance) and the null rate."""
+    """Return LongBench's compensated accuracy and the null rate.
+
+    A reply without a readable letter earns the chance of its own question, a failed one nothing: all are in `n`.
+    """
     table = main_table(scored)
     if table is None:
         return {}
-    values = np.where(table.unscored, chance_of(scored) or _NOTHING_READ, table.value)
-    failed = int(np.count_nonzero(table.failed))
+    chance = {sample.id: 1.0 / len(sample.options) for sample, _ in scored.scores() if sample.options}
+    earned = np.array([chance.get(name, _NOTHING_READ) for name in table.samples] or [_NOTHING_READ])
+    values = np.where(table.unscored, earned[table.sample], table.value)
     estimates = {
-        "compensated": estimate_mean(values, table.cluster, n=len(table) - failed, failed=failed),
+        "compensated": estimate_mean(values, table.cluster, n=len(table)),
         "null_rate": estimate_mean(table.unscored.astype(np.float64), table.cluster, n=len(table)),
     }
     return in_unit("trials", estimates)
@@ -113,8 +117,10 @@ def chance_of(scored: ScoredTask) -> float:
 
 
 def nulls_as_wrong(table: ScoreTable) -> ScoreTable:
-    """Return the table with unreadable replies scored 0: pages that make a model hedge must not look harmless."""
-    return dataclasses.replace(table, outcome=np.where(table.unscored, np.int8(Outcome.WRONG), table.outcome))
+    """Return the table with unreadable replies at their worst: pages that make a model hedge must not look harmless."""
+    values = np.where(table.unscored, table.strict_value, table.value)  # of an error the worst is 1, not 0
+    outcomes = np.where(table.unscored, np.int8(Outcome.WRONG), table.outcome)
+    return dataclasses.replace(table, value=values, outcome=outcomes)
 
 
 def variant_differences(table: ScoreTable) -> list[VariantDifference]:

@@ -28,6 +28,8 @@ class Sums(NamedTuple):
     links: tuple[Codes, ...] = ()
     """Per sample: which group of this figure it is in."""
     is_unknown: bool = False
+    is_share: bool = True
+    """Whether it lies from 0 to 1, whatever the trials say."""
 
     def unknown(self) -> Sums:
         """Return the same without a value: something of it was not asked yet."""
@@ -40,13 +42,14 @@ def _mean(table: ScoreTable, figure: Figure, strict: bool) -> list[Sums]:
     values = (table.strict_value if strict else table.value)[counted]
     columns = np.column_stack([values, np.ones(values.size)])
     counts = (len(table), 0, 0) if strict else table.counts
-    return [Sums(columns, table.sample[counted].astype(np.int64), ratio, counts)]
+    bounded = bool(np.all((values >= 0.0) & (values <= 1.0)))
+    return [Sums(columns, table.sample[counted].astype(np.int64), ratio, counts, is_share=bounded)]
 
 
 def _total(table: ScoreTable, figure: Figure, strict: bool) -> list[Sums]:
     """The sum of the values: what has none adds nothing, so it is strict by nature."""
     (one,) = _mean(table, figure, strict)
-    return [one._replace(statistic=lambda totals: np.asarray(totals[:, 0], dtype=np.float64))]
+    return [one._replace(statistic=lambda totals: np.asarray(totals[:, 0], dtype=np.float64), is_share=False)]
 
 
 def _mean_of_groups(table: ScoreTable, figure: Figure, strict: bool) -> list[Sums]:
@@ -166,7 +169,7 @@ def _gain(table: ScoreTable, figure: Figure, strict: bool) -> list[Sums]:
     columns = np.column_stack([values * (1 - of_before), 1 - of_before, values * of_before, of_before])
     failed = np.unique(table.sample[table.failed & ~np.isin(table.sample, both)]).size
     counts = (both.size, max(0, paired - both.size - failed), failed)
-    return [Sums(columns, table.sample[kept].astype(np.int64), _relative_gain, counts, "questions")]
+    return [Sums(columns, table.sample[kept].astype(np.int64), _relative_gain, counts, "questions", is_share=False)]
 
 
 def _relative_gain(totals: Matrix) -> Floats:

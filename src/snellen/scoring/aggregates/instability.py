@@ -19,7 +19,7 @@ from msgspec import structs
 from ...core.types import Estimate
 from ...stats.bootstrap import bootstrap_interval
 from ...stats.intervals import Floats, estimate_mean
-from ..table import ScoreTable
+from ..table import ScoreTable, lower_is_better
 from .means import question_means, split
 from .repeats import Cells
 from .votes import Ballots, count_ballots, disagreement, entropy
@@ -80,19 +80,20 @@ def aggregate(table: ScoreTable, options: Mapping[str, Any] | None = None) -> di
     return estimates | (variant_range(table) if table.is_varied else {})
 
 
-def _ballots(table: ScoreTable) -> tuple[Cells, Ballots]:
+def _ballots(table: ScoreTable, *, as_written: bool = False) -> tuple[Cells, Ballots]:
     by_question = Cells(replace(table, variant=np.zeros_like(table.variant)), "questions")
-    return by_question, count_ballots(table, by_question.of_trial, by_question.number, none_votes=True)
+    cells = by_question.of_trial, by_question.number
+    return by_question, count_ballots(table, *cells, none_votes=True, as_written=as_written)
 
 
 def answer_entropy(table: ScoreTable) -> Estimate:
     """Return `instability` of another program's file; its interval is that of a share while no entropy exceeds 1."""
-    by_question, ballots = _ballots(table)
+    by_question, ballots = _ballots(table, as_written=True)
     return by_question.estimate(entropy(ballots))
 
 
 def variant_range(table: ScoreTable) -> dict[str, Estimate]:
-    """Return the lowest and highest mean of any one variant, and their difference (`<metric>_range`)."""
+    """Return the worst and the best mean of any one variant, and how far they lie apart (`<metric>_range`)."""
     parts = [_variant_mean(name, part) for name, part in split(table, "variant")]
     means = [part for part in parts if part.value is not None]
     failed = sum(part.unscored == 0 for part in parts if part.value is None)
@@ -103,9 +104,10 @@ def variant_range(table: ScoreTable) -> dict[str, Estimate]:
     lowest = min(means, key=lambda part: part.value or 0.0)
     highest = max(means, key=lambda part: part.value or 0.0)
     spread = (highest.value or 0.0) - (lowest.value or 0.0)
+    worst, best = (highest, lowest) if lower_is_better(table.metric) else (lowest, highest)
     return {
-        f"{table.metric}_worst_variant": lowest,
-        f"{table.metric}_best_variant": highest,
+        f"{table.metric}_worst_variant": worst,
+        f"{table.metric}_best_variant": best,
         f"{table.metric}_range": structs.replace(width, value=spread),
     }
 

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from ...core.errors import UsageError, did_you_mean
 from ...core.types import BASE_VARIANT, Estimate
-from ...stats.intervals import Floats, Moments, cluster_totals, estimate_mean, mean_interval, share_interval
+from ...stats.intervals import Floats, estimate_mean, macro_moments, mean_interval, share_interval
 from ..table import Codes, ScoreTable
 
 REFUSED = ("refus",)
 TRUNCATED = ("trunc",)
 """How reasons and kinds of failure begin that count as refused or truncated."""
-UNANSWERED = ("no_reference", "the sample has no ", "a blank picture has no ")
+UNANSWERED = ("no_reference", "the sample has no ", "a blank picture has no ", "the answer ")
 """How reasons begin that speak of the sample, which has no right answer, and not of the reply."""
 
 
@@ -153,21 +153,17 @@ def headline_of(table: ScoreTable) -> dict[str, Estimate]:
 
 
 def macro_over_groups(table: ScoreTable, key: str) -> dict[str, Estimate]:
-    """Return `<metric>_macro_<key>`: the mean of the groups' means, every group weighing the same.
-
-    The groups are taken as fixed; the error is that of Σ (value - its group's mean) / (groups · size), by cluster.
-    """
+    """Return `<metric>_macro_<key>`: the mean of the groups' means, each weighing the same and taken as fixed."""
     parts = [question_means(part) for _, part in split(table, key)]
-    parts = [(values, clusters) for values, clusters in parts if values.size]
+    return {f"{table.metric}_macro_{key}": macro_estimate(table, [part for part in parts if part[0].size])}
+
+
+def macro_estimate(table: ScoreTable, parts: Sequence[tuple[Floats, Codes]]) -> Estimate:
+    """Return the mean of the means of groups of a table, given as values with their clusters."""
     scored, unscored, failed = table.counts
-    name = f"{table.metric}_macro_{key}"
     if not parts:
-        return {name: Estimate(None, n=scored, unscored=unscored, failed=failed, unit="trials")}
-    residuals = np.concatenate([(values - values.mean()) / (len(parts) * values.size) for values, _ in parts])
-    sums, _ = cluster_totals(residuals, np.concatenate([clusters for _, clusters in parts]))
-    value = float(np.mean([values.mean() for values, _ in parts]))
-    stderr = float(np.sqrt(sums.size / (sums.size - 1) * (sums**2).sum())) if sums.size > 1 else None
-    moments = Moments(value, stderr, max(1.0, sums.size - 1.0), float(sums.size))
+        return Estimate(None, n=scored, unscored=unscored, failed=failed, unit="trials")
+    moments = macro_moments(parts)
     bounded = all(bool(np.all((values >= 0.0) & (values <= 1.0))) for values, _ in parts)
     interval = share_interval(moments) if bounded else mean_interval(moments)
-    return {name: Estimate(value, stderr, interval, scored, unscored, failed, unit="trials")}
+    return Estimate(moments.value, moments.stderr, interval, scored, unscored, failed, unit="trials")

@@ -19,7 +19,7 @@ from ...core.errors import ConfigError, not_among
 from ...core.tasks import Figure, Task
 from ...core.types import Estimate
 from ...stats.bootstrap import DRAWS, Matrix, percentile_interval, resample
-from ...stats.intervals import Floats
+from ...stats.intervals import Floats, wilson
 from ..peers.peer_scores import PEER
 from ..table import Mask, ScoredTask, ScoreTable
 from .figure_sums import RULE_SUMS, Sums
@@ -138,7 +138,22 @@ def _estimate(figure: Figure, parts: Sequence[Part], counted: Estimate, scored: 
     drawn = statistic(resample(totals, DRAWS, "figure", figure.name, suffix))
     finite, clusters = drawn[np.isfinite(drawn)], totals.shape[0]
     stderr = float(np.std(finite, ddof=1)) if finite.size > 1 and clusters > 1 else None
-    return structs.replace(counted, value=value, stderr=stderr, ci95=percentile_interval(drawn, clusters))
+    interval = percentile_interval(drawn, clusters) or _interval_at_the_edge(value, parts)
+    return structs.replace(counted, value=value, stderr=stderr, ci95=interval)
+
+
+def _interval_at_the_edge(value: float, parts: Sequence[Part]) -> tuple[float, float] | None:
+    """Return the interval of shares that are all 0 or all 1, of which no draw can tell any spread: Wilson's.
+
+    Each part counts as often as its rows allow at its weight (Kish). None of a figure that is no mean of shares.
+    """
+    whole = sum(part.scale for part in parts)
+    edge = next((share for share in (0.0, 1.0) if np.isclose(value, share * whole, rtol=1e-12)), None)
+    if edge is None or whole <= 0.0 or not all(part.sums.is_share for part in parts):
+        return None
+    rows = whole**2 / sum(part.scale**2 / np.unique(part.sums.rows).size for part in parts)
+    low, high = wilson(edge, rows)
+    return low * whole, high * whole
 
 
 def _counted(parts: Sequence[Part]) -> Estimate:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from ...core.types import BASE_VARIANT, Estimate
 from ...stats.bootstrap import bootstrap_interval
 from ...stats.intervals import Floats, cluster_totals, estimate_mean
 from ...stats.logistic import fit_curve, threshold_interval
-from ..table import Codes, ScoreTable
+from ..table import Codes, ScoreTable, lower_is_better
 from .means import in_unit
 
 Matrix = NDArray[np.float64]
@@ -102,9 +103,10 @@ def _positive_ratio(totals: Matrix) -> Floats:
     return np.where(totals[:, 1] > 1e-12, totals[:, 0] / np.where(totals[:, 1] > 1e-12, totals[:, 1], 1.0), np.nan)
 
 
-def worst_case(ladder: Ladder) -> Estimate:
-    """Return the mean over questions of the lowest value at any severity, base included."""
-    return estimate_mean(np.nanmin(ladder.values, axis=1) if ladder.values.size else np.empty(0), ladder.clusters)
+def worst_case(ladder: Ladder, *, errors: bool = False) -> Estimate:
+    """Return the mean over questions of the lowest value at any severity, base included; of errors the highest."""
+    worst = np.nanmax if errors else np.nanmin
+    return estimate_mean(worst(ladder.values, axis=1) if ladder.values.size else np.empty(0), ladder.clusters)
 
 
 def flips(ladder: Ladder) -> dict[str, Estimate]:
@@ -152,17 +154,23 @@ def _totals(ladder: Ladder) -> tuple[Matrix, Matrix]:
 def aggregate(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[str, Estimate]:
     """Return for every family `<family>_<severity>`, retention, worst case, flips and critical severity.
 
+    Of errors (`wer`) what is retained, lost and half gone is 1 - min(1, error): more errors are no gain.
     Options: `chance` (default 0), `axis` (default: `perturb` and `tempo`).
     """
     chosen = options or {}
-    chance = float(chosen.get("chance", 0.0))
+    chance, axis, errors = float(chosen.get("chance", 0.0)), str(chosen.get("axis", "")), lower_is_better(table.metric)
     estimates: dict[str, Estimate] = {}
     pairs: dict[str, Estimate] = {}
-    for ladder in ladders(table, str(chosen.get("axis", ""))):
+    for ladder, good in zip(ladders(table, axis), ladders(_as_worth(table) if errors else table, axis), strict=True):
         name = ladder.family
         estimates |= {f"{table.metric}_{name}_{severity:g}": value for severity, value in curve(ladder).items()}
-        estimates |= {f"retention_{name}_{severity:g}": value for severity, value in retention(ladder, chance).items()}
-        estimates[f"{table.metric}_{name}_worst"] = worst_case(ladder)
-        pairs |= in_unit(f"pairs of {name}", {f"{kind}_{name}": value for kind, value in flips(ladder).items()})
-        estimates[f"critical_severity_{name}"] = critical_severity(ladder, chance)
+        estimates |= {f"retention_{name}_{severity:g}": value for severity, value in retention(good, chance).items()}
+        estimates[f"{table.metric}_{name}_worst"] = worst_case(ladder, errors=errors)
+        pairs |= in_unit(f"pairs of {name}", {f"{kind}_{name}": value for kind, value in flips(good).items()})
+        estimates[f"critical_severity_{name}"] = critical_severity(good, chance)
     return in_unit("questions", estimates) | pairs
+
+
+def _as_worth(table: ScoreTable) -> ScoreTable:
+    """Return a table of errors as what is left without them, 1 - min(1, error): what can be retained and lost."""
+    return replace(table, value=np.where(table.scored, 1.0 - np.minimum(table.value, 1.0), 0.0))

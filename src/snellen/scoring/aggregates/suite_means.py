@@ -8,7 +8,7 @@ from typing import Any
 
 from ...data.atlas.suites import Suite, SuiteMember
 from ...data.catalog import Catalog
-from ...stats.intervals import Z95
+from ...stats.intervals import Z95, sum_interval
 
 Tasks = Mapping[str, Mapping[str, Any]]
 
@@ -78,8 +78,21 @@ def _mean(present: list[tuple[SuiteMember, Mapping[str, Any]]]) -> dict[str, Any
     if not weights:
         return {"value": None, "stderr": None, "ci95": None}
     value = sum(member.weight * member.scale * estimate["value"] for member, estimate in present) / weights
-    if any(estimate["stderr"] is None for _, estimate in present):
-        return {"value": value, "stderr": None, "ci95": None}
-    squares = sum((member.weight * member.scale * estimate["stderr"]) ** 2 for member, estimate in present)
-    stderr = math.sqrt(squares) / weights
-    return {"value": value, "stderr": stderr, "ci95": [value - Z95 * stderr, value + Z95 * stderr]}
+    found = [(member.weight * member.scale / weights, estimate) for member, estimate in present]
+    known = all(estimate["stderr"] is not None for _, estimate in found)
+    stderr = math.sqrt(math.fsum((share * one["stderr"]) ** 2 for share, one in found)) if known else None
+    bounded = [(share, one["value"], bounds) for share, one in found if (bounds := _bounds(one)) is not None]
+    return {
+        "value": value,
+        "stderr": stderr,
+        "ci95": list(sum_interval(bounded)) if len(bounded) == len(found) else None,
+    }
+
+
+def _bounds(estimate: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Return a member's interval; of figures that have only an error, the normal one."""
+    if estimate["ci95"] is not None:
+        low, high = estimate["ci95"]
+        return low, high
+    value, stderr = estimate["value"], estimate["stderr"]
+    return (value - Z95 * stderr, value + Z95 * stderr) if stderr else None

@@ -10,9 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...stats.intervals import Floats
+from ..scorers.text_match import fold
 from ..table import ScoreTable
 
 Counts = NDArray[np.int64]
+IN_WORDS = ("whole", "short")
+"""The rules of `exact`: the answer is what the reply says. Other scorers of texts give their metric's name."""
 
 
 @dataclass(frozen=True)
@@ -34,20 +37,41 @@ class Ballots:
         return np.bincount(self.cell, weights=self.count, minlength=self.cells).astype(np.int64)
 
 
-def count_ballots(table: ScoreTable, cell: Counts, cells: int, *, none_votes: bool) -> Ballots:
-    """Count equal answers in every cell; failed trials never vote, trials without an answer only if `none_votes`."""
+def count_ballots(
+    table: ScoreTable, cell: Counts, cells: int, *, none_votes: bool, as_written: bool = False
+) -> Ballots:
+    """Count equal answers in every cell; failed trials never vote, trials without an answer only if `none_votes`.
+
+    `as_written` takes answers for different that differ in case or in a full stop, as another program does.
+    """
     voting = ~table.failed if none_votes else table.scored & (table.answer >= 0)
     rows = np.flatnonzero(voting)
-    order = rows[np.lexsort((rows, table.answer[rows], cell[rows]))]
+    answer = table.answer if as_written else alike_answers(table)
+    order = rows[np.lexsort((rows, answer[rows], cell[rows]))]
     if not order.size:
         empty = np.empty(0, dtype=np.int64)
         return Ballots(empty, cells, empty, empty, np.empty(0))
-    new = np.r_[True, (np.diff(cell[order]) != 0) | (np.diff(table.answer[order]) != 0)]
+    new = np.r_[True, (np.diff(cell[order]) != 0) | (np.diff(answer[order]) != 0)]
     starts = np.flatnonzero(new)
     count = np.diff(np.r_[starts, order.size])
     value = np.add.reduceat(table.value[order], starts) / count
     first = order[starts].astype(np.int64)
     return Ballots(cell[first].astype(np.int64), cells, count.astype(np.int64), first, value)
+
+
+def alike_answers(table: ScoreTable) -> Counts:
+    """Return a code of every trial's answer; of answers in words `Paris`, `paris.` and ` Paris` are one.
+
+    Options are what they are, and answers of different worth are never one: where only the case tells right from
+    wrong it is told.
+    """
+    in_words = np.array([rule in IN_WORDS or rule == table.metric for rule in table.rules] + [False])[table.rule]
+    texts, folded = np.unique([fold(text) for text in table.answers] or [""], return_inverse=True)
+    if texts.size == len(table.answers) or not in_words.any():
+        return table.answer.astype(np.int64)
+    kinds, worth = np.unique(np.round(table.value, 12), return_inverse=True)
+    merged = len(table.answers) + folded.reshape(-1)[table.answer] * kinds.size + worth.reshape(-1)
+    return np.where(in_words & (table.answer >= 0), merged, table.answer)
 
 
 def majority(ballots: Ballots) -> tuple[Floats, Counts]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -66,14 +66,3 @@ def first_divergence(first: Fingerprint, second: Fingerprint) -> str:
 
 Key = tuple[str, str, int]
 """sample, variant, repeat"""
-
-
-def divergences(first: Mapping[Key, Fingerprint], second: Mapping[Key, Fingerprint]) -> dict[Key, str]:
-    """Return the first divergence of every trial that both runs have."""
-    return {key: first_divergence(first[key], second[key]) for key in first if key in second}
-
-
-def earliest(stages: Sequence[str]) -> str:
-    """Return the stage that comes first in the line among those of one sample's trials."""
-    order = {stage: place for place, stage in enumerate((*STAGES, SAME))}
-    return min(stages, key=order.__getitem__, default=SAME)

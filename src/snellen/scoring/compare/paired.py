@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import combinations
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from ...stats.bootstrap import difference_interval, difference_p_value, swap_p_value
-from ...stats.intervals import Floats, cluster_totals, holm, mcnemar
-from ..table import ScoreTable, lower_is_better
-from .divergence import STAGES, Fingerprint, Key, divergences, earliest
+from ...stats.bootstrap import difference_interval, difference_p_value, has_no_spread, swap_p_value
+from ...stats.intervals import Floats, cluster_totals, holm, mcnemar, unseen_interval
+from ..table import Codes, ScoreTable, lower_is_better
+from .stage_marks import ENDS, StageMarks, codes_in
 
 TEST_DRAWS = 10_000
-Means = dict[tuple[str, str], tuple[float, int]]
-"""(sample, variant) -> mean value, number of trials."""
 
 
 class RunSide(Struct, frozen=True):
@@ -25,7 +24,7 @@ class RunSide(Struct, frozen=True):
 
     name: str
     table: ScoreTable
-    fingerprints: Mapping[Key, Fingerprint] = {}
+    marks: StageMarks | None = None
 
 
 class Flip(Struct, frozen=True):
@@ -65,8 +64,25 @@ class Comparison(Struct, frozen=True):
     """How many paired samples part at which stage."""
 
 
+class _Cells(NamedTuple):
+    """Every (sample, variant) of a run in sorted order, by the codes of its table."""
+
+    table: ScoreTable
+    sample: Codes
+    variant: Codes
+    mean: Floats
+    trials: NDArray[np.int64]
+
+    @property
+    def known(self) -> NDArray[np.int64]:
+        """Return the samples that have a trial."""
+        return np.unique(self.sample).astype(np.int64)
+
+
 class _Paired(Struct, frozen=True):
     samples: tuple[str, ...]
+    only: tuple[tuple[str, ...], tuple[str, ...]]
+    """Samples of each run that have no partner in the other."""
     first: Floats
     second: Floats
     clusters: NDArray[np.int32]
@@ -83,12 +99,9 @@ def compare_all(sides: Sequence[RunSide], *, scored_only: bool = False) -> list[
 
 def compare_pair(first: RunSide, second: RunSide, *, scored_only: bool = False) -> Comparison:
     """Compare two runs on the samples (and, within a sample, the variants) that both have."""
-    left, right = _cells(first.table, scored_only), _cells(second.table, scored_only)
-    paired = _pair(first.table, left, right)
-    known_left, known_right = {sample for sample, _ in left}, {sample for sample, _ in right}
-    unpaired = known_left ^ known_right | (known_left & known_right) - set(paired.samples)
+    paired = _pair(_cells(first.table, scored_only), _cells(second.table, scored_only))
     difference, interval, p, test, p_bootstrap = _test(paired)
-    stages = _stages(first, second)
+    stages = first.marks.parting(second.marks) if first.marks and second.marks else {}
     flips, lower = _flips(paired, stages), lower_is_better(first.table.metric)
     return Comparison(
         metric=first.table.metric,
@@ -102,8 +115,8 @@ def compare_pair(first: RunSide, second: RunSide, *, scored_only: bool = False) 
         test=test,
         p_bootstrap=p_bootstrap,
         paired=len(paired.samples),
-        only_first=tuple(sorted(unpaired & known_left)),
-        only_second=tuple(sorted(unpaired & known_right)),
+        only_first=paired.only[0],
+        only_second=paired.only[1],
         not_scored=(int((~first.table.scored).sum()), int((~second.table.scored).sum())),
         better=tuple(flip for flip in flips if (flip.second < flip.first) == lower),
         worse=tuple(flip for flip in flips if (flip.second > flip.first) == lower),
@@ -111,37 +124,53 @@ def compare_pair(first: RunSide, second: RunSide, *, scored_only: bool = False) 
     )
 
 
-def _cells(table: ScoreTable, scored_only: bool) -> Means:
+def _cells(table: ScoreTable, scored_only: bool) -> _Cells:
     """Return the mean value and the number of trials of every (sample, variant)."""
     part = table.take(table.scored) if scored_only else table
     if not len(part):
-        return {}
+        return _Cells(part, part.sample, part.variant, np.empty(0), np.empty(0, np.int64))
     starts = np.flatnonzero(np.r_[True, (np.diff(part.sample) != 0) | (np.diff(part.variant) != 0)])
     sizes = np.diff(np.r_[starts, len(part)])
     means = np.add.reduceat(part.strict_value, starts) / sizes
-    names = zip(part.sample[starts].tolist(), part.variant[starts].tolist(), strict=True)
-    keys = [(part.samples[sample], part.variants[variant]) for sample, variant in names]
-    return dict(zip(keys, zip(means.tolist(), sizes.tolist(), strict=True), strict=True))
+    return _Cells(part, part.sample[starts], part.variant[starts], means, sizes)
 
 
-def _pair(table: ScoreTable, left: Means, right: Means) -> _Paired:
-    common = sorted(left.keys() & right.keys())
-    samples = sorted({sample for sample, _ in common})
-    place = {sample: i for i, sample in enumerate(samples)}
-    rows = np.array([place[sample] for sample, _ in common], dtype=np.int64)
-    first, second = (_sample_means(side, common, rows, len(samples)) for side in (left, right))
-    code = {sample: i for i, sample in enumerate(table.samples)}
-    clusters = table.cluster_of_sample[[code[sample] for sample in samples]]
-    one_trial = all(left[key][1] == right[key][1] == 1 for key in common)
-    apart = np.unique(clusters).size == clusters.size == len(common)
-    return _Paired(
-        tuple(samples), first, second, clusters, one_trial and apart and _is_binary(np.concatenate([first, second]))
-    )
+def _pair(left: _Cells, right: _Cells) -> _Paired:
+    """Lay the cells side by side that both runs have; samples and variants are the same by name."""
+    ours, theirs = _shared_cells(left, right)
+    codes, place = np.unique(left.sample[ours], return_inverse=True)
+    first, second = _sample_means(left.mean[ours], place), _sample_means(right.mean[theirs], place)
+    alone = np.setdiff1d(left.known, codes), np.setdiff1d(right.known, right.sample[theirs])
+    only = _named(left.table, alone[0]), _named(right.table, alone[1])
+    clusters = left.table.cluster_of_sample[codes]
+    one_trial = bool(np.all(left.trials[ours] == 1) and np.all(right.trials[theirs] == 1))
+    apart = np.unique(clusters).size == clusters.size == ours.size
+    single = one_trial and apart and _is_binary(np.concatenate([first, second]))
+    return _Paired(_named(left.table, codes), only, first, second, clusters, single)
 
 
-def _sample_means(side: Means, keys: Sequence[tuple[str, str]], rows: NDArray[np.int64], samples: int) -> Floats:
-    values = np.array([side[key][0] for key in keys], dtype=np.float64)
-    return np.bincount(rows, weights=values, minlength=samples) / np.maximum(np.bincount(rows, minlength=samples), 1)
+def _shared_cells(left: _Cells, right: _Cells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the places of the cells that both have, sorted by the names of sample and variant."""
+    sample = codes_in(_numbered(left.table.samples), right.table.samples)[right.sample]
+    variant = codes_in(_numbered(left.table.variants), right.table.variants)[right.variant]
+    known, width = np.flatnonzero((sample >= 0) & (variant >= 0)), len(left.table.variants)
+    ours = left.sample.astype(np.int64) * width + left.variant
+    theirs = sample[known] * width + variant[known]
+    _, first, second = np.intersect1d(ours, theirs, assume_unique=True, return_indices=True)
+    return first, known[second]
+
+
+def _numbered(book: Sequence[str]) -> dict[Hashable, int]:
+    return {text: code for code, text in enumerate(book)}
+
+
+def _named(table: ScoreTable, codes: NDArray[np.integer[Any]]) -> tuple[str, ...]:
+    return tuple(table.samples[code] for code in codes.tolist())
+
+
+def _sample_means(values: Floats, place: NDArray[np.int64]) -> Floats:
+    """Return the mean over the variants of each sample."""
+    return np.bincount(place, weights=values) / np.maximum(np.bincount(place), 1)
 
 
 def _is_binary(values: Floats) -> bool:
@@ -153,7 +182,7 @@ def _test(paired: _Paired) -> tuple[float | None, tuple[float, float] | None, fl
         return None, None, None, "none: no common samples", None
     change = paired.second - paired.first
     sums, sizes = cluster_totals(change, paired.clusters)
-    interval = difference_interval(sums, sizes, "compare")
+    interval = difference_interval(sums, sizes, "compare") or _interval_of_equals(paired, change, sums.size)
     p_bootstrap = difference_p_value(sums, sizes, "compare")
     if paired.single:
         p, test = mcnemar(int((change < 0).sum()), int((change > 0).sum())), "McNemar exact"
@@ -162,11 +191,12 @@ def _test(paired: _Paired) -> tuple[float | None, tuple[float, float] | None, fl
     return float(change.mean()), interval, p, test, p_bootstrap
 
 
-def _stages(first: RunSide, second: RunSide) -> dict[str, str]:
-    by_sample: dict[str, list[str]] = {}
-    for (sample, _, _), stage in divergences(first.fingerprints, second.fingerprints).items():
-        by_sample.setdefault(sample, []).append(stage)
-    return {sample: earliest(stages) for sample, stages in by_sample.items()}
+def _interval_of_equals(paired: _Paired, change: Floats, clusters: int) -> tuple[float, float] | None:
+    """Return the interval where all questions differ by the same: it has a width, if the metric has bounds."""
+    values = np.concatenate([paired.first, paired.second])
+    if clusters < 2 or not has_no_spread(change) or values.min() < 0.0 or values.max() > 1.0:
+        return None
+    return unseen_interval(float(change.mean()), clusters)
 
 
 def _flips(paired: _Paired, stages: Mapping[str, str]) -> list[Flip]:
@@ -179,7 +209,7 @@ def _flips(paired: _Paired, stages: Mapping[str, str]) -> list[Flip]:
 
 def _count(stages: Mapping[str, str], samples: Sequence[str]) -> dict[str, int]:
     seen = [stages[sample] for sample in samples if sample in stages]
-    return {stage: seen.count(stage) for stage in (*STAGES, "same") if stage in seen}
+    return {stage: seen.count(stage) for stage in ENDS if stage in seen}
 
 
 def _mean(values: Floats) -> float | None:

@@ -15,6 +15,7 @@ from ..stored import live_tables, stored_tables
 from ..table import ScoreTable
 from .divergence import Fingerprint, Key, fingerprint
 from .paired import Comparison, RunSide, compare_all
+from .stage_marks import StageMarks
 
 
 def compare_runs(
@@ -32,6 +33,9 @@ def compare_runs(
     """
     if len(folders) < 2:
         raise UsageError("compare needs at least two run folders: snellen compare runs/A runs/B")
+    places = [Path(folder).resolve() for folder in folders]
+    if twice := [str(folder) for folder, place in zip(folders, places, strict=True) if places.count(place) > 1]:
+        raise UsageError(f"{' and '.join(twice)} are one run, which differs in nothing from itself: name another")
     with ExitStack() as stack:
         readers = [stack.enter_context(RunReader(folder)) for folder in folders]
         names = _names(folders)
@@ -79,15 +83,16 @@ class Side(NamedTuple):
     """One run on one task, by one reading."""
 
     tables: dict[str, ScoreTable]
-    marks: dict[Key, Fingerprint]
+    marks: StageMarks
 
 
 def _side(reader: RunReader, reading: Reading | None, task: str) -> Side:
     if reading is None:
-        return Side(stored_tables(reader, task, tag_keys=()), dict(_fingerprints(reader, task, reader.scores(task))))
+        marks = StageMarks(_fingerprints(reader, task))
+        return Side(stored_tables(reader, task, tag_keys=()), marks)
     card = next(card for card in reader.header().tasks if card.name == task)
     tables, scores = live_tables(reader, card, reading, tag_keys=())
-    return Side(tables, dict(_fingerprints(reader, task, iter(scores))))
+    return Side(tables, StageMarks(_fingerprints(reader, task, iter(scores))))
 
 
 def _compare_task(
@@ -114,12 +119,9 @@ def _common_metrics(
     return [metric] if metric is not None else common
 
 
-def _fingerprints(reader: RunReader, task: str, scores: Iterator[Score]) -> Iterator[tuple[Key, Fingerprint]]:
-    waiting = next(scores, None)
-    for sample, request, prediction, _ in reader.trials(task):
-        own = []
-        while waiting is not None and waiting.key == prediction.key:
-            own.append(waiting)
-            waiting = next(scores, None)
+def _fingerprints(
+    reader: RunReader, task: str, scores: Iterator[Score] | None = None
+) -> Iterator[tuple[Key, Fingerprint]]:
+    for (sample, request, prediction, _), own in reader.with_scores(task, scores):
         key = prediction.key
         yield (key.sample, key.variant, key.repeat), fingerprint(sample, request, prediction, own)

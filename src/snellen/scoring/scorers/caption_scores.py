@@ -17,7 +17,8 @@ from ...stats.intervals import estimate_mean
 from ..aggregates.means import in_unit
 from .caption_metrics import CIDER_SCALE, MAX_ORDER, BleuCounts, Caption, bleu, bleu_counts, cider, rouge_l
 from .meteor import meteor, missing_reason, tokenise_ptb
-from .replies import answer_text
+from .replies import answer_text, why_no_text
+from .word_accuracy import characters_apart
 
 TOKENISERS = ("whitespace", "ptb")
 _DRAWS = 1000
@@ -29,6 +30,11 @@ _LINE_BREAK = re.compile(r"\s*[\r\n]\s*")
 def caption(text: str, references: Sequence[str]) -> Caption:
     """Make a caption of raw texts; line breaks, with the white space around them, become one space."""
     return Caption(_one_line(text), tuple(_one_line(reference) for reference in references))
+
+
+def own_caption(text: str, references: Sequence[str]) -> Caption:
+    """Make a caption of a run: where a script has no spaces, every character is a token, else a sentence is one."""
+    return caption(characters_apart(text), [characters_apart(reference) for reference in references])
 
 
 def _one_line(text: str) -> str:
@@ -108,10 +114,10 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
     """Scorer `caption`: ROUGE-L and BLEU-1..4 of one reply. Corpus BLEU is not their mean: see `corpus_estimates`."""
     text = answer_text(prediction)
     names = (_TEXT_METRIC, *(f"bleu_{order}_sentence" for order in range(1, MAX_ORDER + 1)))
-    if text is None or not sample.answers:
-        reason = "no text reply" if text is None else "the sample has no reference caption"
+    if not text or not sample.answers:
+        reason = "the sample has no reference caption" if text else why_no_text(prediction)
         return [Score(key=prediction.key, metric=name, value=None, reason=reason) for name in names]
-    item = caption(text, sample.answers)
+    item = own_caption(text, sample.answers)
     values = (rouge_l(item), *bleu(bleu_counts(item)))
     return [
         Score(key=prediction.key, metric=name, value=value, answer=text)
@@ -128,9 +134,16 @@ def aggregate(scored: Any, options: Mapping[str, Any]) -> Mapping[str, Estimate]
     ]
     if not pairs:
         return {}
-    codes = {sample.id: code for code, (sample, _) in enumerate(pairs)}
-    captions = [caption(score.answer, sample.answers) for sample, score in pairs]
-    clusters = np.array([codes[sample.id] for sample, _ in pairs])
+    captions = [own_caption(score.answer, sample.answers) for sample, score in pairs]
+    _, clusters = np.unique([sample.group or sample.id for sample, _ in pairs], return_inverse=True)
     estimates, _ = corpus_estimates(captions, clusters, tokeniser=str(options.get("tokenizer", "whitespace")))
+    if len({sample.id for sample, _ in pairs}) == 1:
+        estimates |= _without_cider(estimates, len(pairs))
     # The mean of the single ROUGE-L values is in the table already.
     return {name: estimate for name, estimate in estimates.items() if name != _TEXT_METRIC}
+
+
+def _without_cider(estimates: Mapping[str, Estimate], captions: int) -> dict[str, Estimate]:
+    """Of one sample no word is rarer than another: CIDEr is 0 whatever was said, which is no measurement."""
+    unknown = Estimate(None, unscored=captions, unit="trials")
+    return {name: unknown for name in estimates if name.startswith("cider")}

@@ -9,9 +9,14 @@ from typing import Any
 from ...core.types import Prediction, Request, Sample, Score
 from ...extract.extraction import AMBIGUOUS
 from ...extract.other_kinds import NumberRead, extract_number
+from .replies import figure_text
 from .text_match import NO_REFERENCE
 
 METRIC = "accuracy"
+NO_NUMBER = "the answer is not a number"
+"""Also of one that holds several, as `3 to 5` does: which of them is meant is not guessed."""
+LAST = "last"
+"""The rule by which the last of several numbers is read."""
 SAME = 1e-9
 """Relative difference up to which two numbers are one: what writing them down loses."""
 
@@ -21,16 +26,17 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
     if not sample.answers:
         return [Score(request.key, METRIC, None, None, None, NO_REFERENCE)]
     wanted = [known for answer in sample.answers if (known := extract_number(answer)).value is not None]
+    wanted = [known for known in wanted if known.rule != LAST]
     if not wanted:
-        return [Score(request.key, METRIC, None, None, None, "the answer is not a number")]
+        return [Score(request.key, METRIC, None, None, None, NO_NUMBER)]
     found = extract_number(prediction.text or "", finish=prediction.finish)
     if found.value is None:
         return [Score(request.key, METRIC, None, None, found.rule, found.reason)]
-    if found.rule == "last":  # one of several, with nothing that says it is the answer
+    if found.rule == LAST:  # one of several, with nothing that says it is the answer
         return [Score(request.key, METRIC, None, None, found.rule, AMBIGUOUS)]
     right = any(_is_same(found, known) for known in wanted)
     detail = {"span": found.span} if found.span else {}
-    return [Score(request.key, METRIC, float(right), f"{found.value:g}", found.rule, None, detail)]
+    return [Score(request.key, METRIC, float(right), figure_text(found.value), found.rule, None, detail)]
 
 
 def _is_same(found: NumberRead, known: NumberRead) -> bool:

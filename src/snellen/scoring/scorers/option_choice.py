@@ -16,6 +16,7 @@ from . import option_likelihood
 from .text_match import NO_REFERENCE
 
 METRIC = "accuracy"
+NO_YES_OR_NO = "the answer is neither yes nor no"
 
 
 def score(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
@@ -71,8 +72,9 @@ def score_yesno(
     found = extract_yesno(prediction.text or "", finish=prediction.finish)
     if not sample.answers:
         return [Score(request.key, METRIC, None, found.letter, found.rule, NO_REFERENCE)]
-    if found.letter is None:
-        return [Score(request.key, METRIC, None, None, found.rule, found.reason, {"rules": RULE_SET})]
-    wanted = {extract_yesno(answer).letter for answer in sample.answers}
-    detail: dict[str, Any] = {"rules": RULE_SET, "span": found.span} if found.span else {"rules": RULE_SET}
-    return [Score(request.key, METRIC, 1.0 if found.letter in wanted else 0.0, found.letter, found.rule, None, detail)]
+    wanted = {extract_yesno(answer).letter for answer in sample.answers} - {None}
+    detail: dict[str, Any] = {"rules": RULE_SET} | ({"span": found.span} if found.span else {})
+    if not wanted:
+        return [Score(request.key, METRIC, None, found.letter, found.rule, NO_YES_OR_NO, detail)]
+    value = None if found.letter is None else float(found.letter in wanted)
+    return [Score(request.key, METRIC, value, found.letter, found.rule, found.reason, detail)]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...core.types import Prediction, Request, Sample, Score
+from ...extract.extraction import EMPTY, TRUNCATED
 from ...extract.thinking import answer_start
 
 Measure = Callable[[str, Sequence[str]], float]
@@ -19,12 +20,25 @@ def answer_text(prediction: Prediction) -> str | None:
     return None if start is None else prediction.text[start:].strip()
 
 
+def why_no_text(prediction: Prediction) -> str:
+    """Return why a prediction holds no answer in words: an empty reply is unscored by every metric, never just 0."""
+    if prediction.text is None:
+        return "no text reply"
+    if answer_start(prediction.text) is None:
+        return "truncated inside its thinking block"
+    return TRUNCATED if prediction.finish == "length" else EMPTY
+
+
+def figure_text(value: float) -> str:
+    """Return a number as an answer is kept: with all its digits, so that 1234567 and 1234568 stay two answers."""
+    return f"{value:.15g}"
+
+
 def score_text(metric: str, measure: Measure, sample: Sample, prediction: Prediction) -> Score:
     """Measure the reply against the sample's answers; unscored, with the reason, where text or reference is missing."""
     text = answer_text(prediction)
-    if text is None:
-        reason = "no text reply" if prediction.text is None else "truncated inside its thinking block"
-        return Score(key=prediction.key, metric=metric, value=None, reason=reason)
+    if not text:
+        return Score(key=prediction.key, metric=metric, value=None, reason=why_no_text(prediction))
     if not sample.answers:
         return Score(
             key=prediction.key, metric=metric, value=None, answer=text, reason="the sample has no reference answer"

@@ -13,15 +13,26 @@ from ...core.types import Prediction, Request, Sample, Score
 from ...extract.extraction import EMPTY, TRUNCATED
 from ...extract.other_kinds import extract_short
 from ...extract.thinking import answer_start
+from .word_accuracy import characters_apart
 
 NO_REFERENCE = "no_reference"
 _SPACES = re.compile(r"\s+")
 _EDGES = " \t\n.,:;!?\"'`*_()[]{}。，：；！？“”‘’"
+_BARE_POINT = re.compile(r"(?<![\w.])\.(?=\d)")
+_GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
+_MINUS = "-\u2212"
+_WRITTEN = re.compile(rf"(?:(?<!\w)[{_MINUS}])?(?:(?<![\d.,])\d{{1,3}}(?:,\d{{3}})+(?![\d,])|\d+)?(?:\.\d+)?")
+"""A number with its sign, thousands and decimals; `3-5` are two."""
 
 
 def fold(text: str) -> str:
-    """Return a text as it is compared: NFKC, case folded, runs of space as one, punctuation at the edges dropped."""
-    return _SPACES.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip(_EDGES)
+    """Return a text as it is compared: NFKC, case folded, runs of space as one, punctuation at the edges dropped.
+
+    Numbers stay what they are: `.5` is 0.5 and not 5, `1,200` is 1200. A text of punctuation alone is compared as such.
+    """
+    plain = _SPACES.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
+    whole = _GROUPED.sub(lambda found: found[0].replace(",", ""), _BARE_POINT.sub("0.", plain))
+    return whole.strip(_EDGES) or whole
 
 
 def reply_text(prediction: Prediction) -> str | None:
@@ -71,52 +82,68 @@ def contains(sample: Sample, request: Request, prediction: Prediction, options: 
 def _stands_in(needle: str, haystack: str, *, bounded: bool) -> bool:
     at = haystack.find(needle)
     while at >= 0:
-        if not bounded or (_edge(haystack, at) and _edge(haystack, at + len(needle))):
+        if not bounded or (_begins(haystack, at) and _edge(haystack, at + len(needle))):
             return True
         at = haystack.find(needle, at + 1)
     return False
 
 
+def _begins(text: str, at: int) -> bool:
+    """Whether a word or number begins at position `at`; the -5 of 3-5 does not."""
+    return _edge(text, at) and not (at > 0 and text[at] in _MINUS and text[at - 1].isalnum())
+
+
 def _edge(text: str, at: int) -> bool:
-    """Whether no word runs across position `at`; scripts without spaces have an edge everywhere."""
+    """Whether no word or number runs across position `at`; scripts without spaces have an edge everywhere."""
     if at <= 0 or at >= len(text):
         return True
     before, after = text[at - 1], text[at]
-    return not (before.isalnum() and after.isalnum()) or before >= "\u2e80" or after >= "\u2e80"
+    if before.isalnum() and after.isalnum():
+        return before >= "\u2e80" or after >= "\u2e80"
+    return not _in_number(text, at)
+
+
+def _in_number(text: str, at: int) -> bool:
+    """Whether a number goes on at position `at`: 5 is no part of 2.5, 200 none of 1,200, and 5 is not -5."""
+    return any(found.start() < at < found.end() for found in _WRITTEN.finditer(text, max(0, at - 24), at + 24))
 
 
 def word_error(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
     """Metrics `wer` (word errors per reference word, 0 is best, may exceed 1) and `word_accuracy` (1 − min(1, wer)).
 
     The reference with the fewest errors counts; both texts go through `fold` unless `options["case_sensitive"]`.
+    In scripts without spaces every character is a word: one wrong sign of twenty is no whole sentence.
     """
     text = reply_text(prediction)
-    unscored = _unscored(sample, request, prediction, text, "wer")
+    unscored = _unscored(sample, request, prediction, text, "wer", "word_accuracy")
     if unscored or text is None:
         return unscored
     form = str.strip if options.get("case_sensitive") else fold
-    words = form(text).split()
-    rate, errors, reference = min(
-        _word_error_rate(words, form(reference).split(), reference) for reference in sample.answers
+    words = characters_apart(form(text)).split()
+    rate, errors, length = min(
+        _word_error_rate(words, characters_apart(form(reference)).split()) for reference in sample.answers
     )
-    detail = {"errors": errors, "words": len(form(reference).split())}
+    detail = {"errors": errors, "words": length}
     return [
         Score(request.key, "wer", rate, text, "levenshtein", None, detail),
         Score(request.key, "word_accuracy", 1.0 - min(1.0, rate), text, "levenshtein"),
     ]
 
 
-def _word_error_rate(words: list[str], reference: list[str], text: str) -> tuple[float, int, str]:
+def _word_error_rate(words: list[str], reference: list[str]) -> tuple[float, int, int]:
     errors = Levenshtein.distance(words, reference)
-    return errors / max(1, len(reference)), errors, text
+    return errors / max(1, len(reference)), errors, len(reference)
 
 
-def _unscored(sample: Sample, request: Request, prediction: Prediction, text: str | None, metric: str) -> list[Score]:
-    """Return one unscored Score with its reason where there is nothing to compare."""
+def _unscored(sample: Sample, request: Request, prediction: Prediction, text: str | None, *metrics: str) -> list[Score]:
+    """Return unscored Scores, one a metric, with their reason where there is nothing to compare."""
+    rule = None
     if not sample.answers:
-        return [Score(request.key, metric, None, None, None, NO_REFERENCE)]
-    if text is None:
-        return [Score(request.key, metric, None, None, "thinking", TRUNCATED)]
-    if not text:
-        return [Score(request.key, metric, None, None, None, TRUNCATED if prediction.finish == "length" else EMPTY)]
-    return []
+        reason = NO_REFERENCE
+    elif text is None:
+        rule, reason = "thinking", TRUNCATED
+    elif not text:
+        reason = TRUNCATED if prediction.finish == "length" else EMPTY
+    else:
+        return []
+    return [Score(request.key, metric, None, None, rule, reason) for metric in metrics]

@@ -11,14 +11,17 @@ from typing import Any
 from rapidfuzz.distance import Levenshtein
 
 from ...core.types import Prediction, Request, Sample, Score
-from .replies import score_text, text_scorer
+from .replies import answer_text, score_text, text_scorer
 from .vqa_normalise import normalise_vqa
 
 ANLS_THRESHOLD = 0.5
 RELAXED_TOLERANCE = 0.05
 VOTES_FOR_FULL_SCORE = 3
+FEWEST_PEOPLE = VOTES_FOR_FULL_SCORE + 1
+"""With fewer nobody can have a full score: three must agree besides the one who is left out."""
+TOO_FEW = "the sample has no four answers of people: for alternatives use the scorer any_exact"
 
-_NUMBER = re.compile(r"[-+]?(?:\d+(?:,\d{3})+|\d+)?(?:\.\d+)?(?:[eE][-+]?\d+)?%?")
+_NUMBER = re.compile(r"[-+]?(?:(?:\d+(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?%?")
 
 
 def vqa_accuracy(prediction: str, answers: Sequence[str], *, skip_unanimous: bool = False) -> float:
@@ -77,8 +80,8 @@ def _relaxed_match(prediction: str, answer: str, tolerance: float) -> bool:
 
 def parse_number(text: str) -> float | None:
     """Read a whole text as one number (thousands separators allowed, `50%` is 0.5), or return None."""
-    trimmed = text.strip().rstrip(".").removeprefix("$")
-    if not any(character.isdecimal() for character in trimmed) or not _NUMBER.fullmatch(trimmed):
+    trimmed = text.strip().rstrip(".").replace("\u2212", "-").removeprefix("$")
+    if not _NUMBER.fullmatch(trimmed):
         return None
     number = float(trimmed.rstrip("%").replace(",", ""))
     if not math.isfinite(number):
@@ -87,13 +90,21 @@ def parse_number(text: str) -> float | None:
 
 
 def any_exact(prediction: str, answers: Sequence[str]) -> float:
-    """Return 1 if the prediction equals any answer after VQA normalisation, else 0."""
-    wanted = normalise_vqa(prediction)
-    return float(any(normalise_vqa(answer) == wanted for answer in answers))
+    """Return 1 if the prediction equals any answer after VQA normalisation, else 0.
+
+    Of what is nothing but articles and punctuation nothing is left by it: such texts are compared as they are.
+    """
+    wanted = normalise_vqa(prediction) or _fold(prediction)
+    return float(any((normalise_vqa(answer) or _fold(answer)) == wanted for answer in answers))
 
 
 def score_vqa(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
-    """Scorer `vqa`: official soft accuracy; `vqa_skip_unanimous = true` keeps the official quirk."""
+    """Scorer `vqa`: official soft accuracy; `vqa_skip_unanimous = true` keeps the official quirk.
+
+    Two or three answers are unscored: by the formula even what all of them said would earn a third or two.
+    """
+    if 1 < len(sample.answers) < FEWEST_PEOPLE:
+        return [Score(prediction.key, "vqa_accuracy", None, answer_text(prediction), reason=TOO_FEW)]
     measure = partial(vqa_accuracy, skip_unanimous=bool(options.get("vqa_skip_unanimous", False)))
     return [score_text("vqa_accuracy", measure, sample, prediction)]
 

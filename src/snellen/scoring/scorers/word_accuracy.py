@@ -22,6 +22,11 @@ _POINT_AS_LETTER = "\u02d1"
 """A letter no text uses: it keeps 12.5 one word, so that an answer 5 is not found inside it."""
 
 
+def characters_apart(text: str) -> str:
+    """Return a text in which every character of a script without spaces stands alone, as a word; others stay."""
+    return " ".join(_UNSPACED.sub(r" \1 ", text).split()) if _UNSPACED.search(text) else text
+
+
 def contains_reform(prediction: str | Sequence[str], answer: str | Sequence[str]) -> bool:
     """ReForm-Eval's OCR score: all but ASCII letters, digits and space deleted, then `\\b answer \\b` is searched.
 

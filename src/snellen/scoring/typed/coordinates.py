@@ -105,6 +105,11 @@ def _area(box: Box) -> float:
     return max(0.0, box[2] - box[0]) * max(0.0, box[3] - box[1])
 
 
+def has_area(box: Box) -> bool:
+    """Tell whether a box is one: its right edge right of the left, its lower below the upper."""
+    return box[0] < box[2] and box[1] < box[3]
+
+
 def is_inside(point: Point, box: Box) -> bool:
     """Tell whether a point lies in a box; its edges belong to it."""
     return box[0] <= point[0] <= box[2] and box[1] <= point[1] <= box[3]

@@ -8,8 +8,19 @@ from typing import Any
 from ...core.config import convert
 from ...core.errors import ConfigError
 from ...core.types import Prediction, Request, Sample, Score
+from ..scorers.replies import figure_text
 from ..scorers.text_match import NO_REFERENCE
-from .coordinates import Box, Coordinates, FrameProblem, fractions, is_inside, overlap, picture_size, place_box
+from .coordinates import (
+    Box,
+    Coordinates,
+    FrameProblem,
+    fractions,
+    has_area,
+    is_inside,
+    overlap,
+    picture_size,
+    place_box,
+)
 from .spots import Spotted, read_box, read_point
 
 OVERLAP, HIT, CLICK = "iou", "acc_0.5", "accuracy"
@@ -54,7 +65,11 @@ def score_click(
 def gold_boxes(sample: Sample, prediction: Prediction, told: Coordinates) -> list[Box]:
     """Return the boxes of the answers, each written as its four numbers, in fractions of the picture."""
     size = picture_size(told.gold, sample, prediction)
-    return [place_box(_gold_numbers(answer), told.gold, told.gold_order, size) for answer in sample.answers]
+    boxes = [place_box(_gold_numbers(answer), told.gold, told.gold_order, size) for answer in sample.answers]
+    flat = next((answer for answer, box in zip(sample.answers, boxes, strict=True) if not has_area(box)), None)
+    if flat is not None:
+        raise FrameProblem(f"the answer {flat[:40]!r} is a box without area")
+    return boxes
 
 
 def _gold_numbers(answer: str) -> tuple[float, ...]:
@@ -82,7 +97,7 @@ def _point(found: Spotted, told: Coordinates, size: tuple[int, int] | None) -> t
 
 
 def _words(found: Spotted) -> str:
-    return f"[{', '.join(f'{value:g}' for value in found.values)}]"
+    return f"[{', '.join(map(figure_text, found.values))}]"
 
 
 def _unscored(request: Request, metrics: Sequence[str], reason: str, found: Spotted | None = None) -> list[Score]:

@@ -11,6 +11,7 @@ from ...core.types import OFFERED, Form, Prediction, Request, Sample, Score
 from ...extract.extraction import AMBIGUOUS
 from ...extract.other_kinds import extract_number
 from ..scorers import by_form
+from ..scorers.replies import figure_text
 from ..scorers.text_match import NO_REFERENCE
 from .video_times import read_span_lmms
 
@@ -34,7 +35,9 @@ def score_mra(sample: Sample, request: Request, prediction: Prediction, options:
     if found.rule == "last":
         return [Score(request.key, "accuracy", None, None, found.rule, AMBIGUOUS)]
     value = relative_accuracy(found.value, answer)
-    return [Score(request.key, "accuracy", value, f"{found.value:g}", "relative accuracy", None, {"metric": "mra"})]
+    return [
+        Score(request.key, "accuracy", value, figure_text(found.value), "relative accuracy", None, {"metric": "mra"})
+    ]
 
 
 def relative_accuracy(value: float, answer: float) -> float:
@@ -57,7 +60,7 @@ def score_span(sample: Sample, request: Request, prediction: Prediction, options
         return [Score(request.key, name, None, reason="not exactly two times") for name in names]
     overlap = span_overlap(found, wanted)
     values = [overlap, *(float(overlap >= level) for level in OVERLAPS)]
-    said = f"{found[0]:g} - {found[1]:g}"
+    said = f"{figure_text(found[0])} - {figure_text(found[1])}"
     return [Score(request.key, name, value, said, "two times") for name, value in zip(names, values, strict=True)]
 
 
