@@ -37,11 +37,15 @@ class Ledger:
 
 
 @contextmanager
-def serving(observer: Observer, ledger: Ledger, *, delay_s: float = 0.0) -> Iterator[str]:
-    """Serve an observer on 127.0.0.1 for the block; yields its address."""
+def serving(
+    observer: Observer, ledger: Ledger, *, delay_s: float = 0.0, most_bytes: int = 2**28, refusal: str = ""
+) -> Iterator[str]:
+    """Serve an observer on 127.0.0.1 for the block; yields its address. Larger bodies get a 413 with `refusal`."""
     loop, runners = asyncio.new_event_loop(), list[web.AppRunner]()
 
     async def answer(request: web.Request) -> web.Response:
+        if (request.content_length or 0) > most_bytes:
+            return web.Response(status=413, text=refusal)
         sample = ledger.find(await request.json())
         ledger.running += 1
         ledger.peak = max(ledger.peak, ledger.running)

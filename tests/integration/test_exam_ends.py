@@ -37,6 +37,14 @@ def test_a_budget_is_not_passed_by_rounds_that_leave_together(
     assert result.interrupted and "budget" in result.exam["ended"] and str(observer.asked) in result.exam["ended"]
 
 
+@pytest.mark.parametrize(("budget", "price"), [({"tokens": 1}, None), ({"euro": 0.1}, "1000,1000")])
+def test_a_budget_that_the_first_round_passes_says_so(
+    tmp_path: Path, budget: dict[str, float], price: str | None
+) -> None:
+    result = sit(tmp_path / "run", Observer(), mode="quick", tests=("orientation",), price=price, **budget)
+    assert "was passed" in result.exam["ended"] and "for 8 requests" in result.exam["ended"]
+
+
 class Uncounted(Observer):
     """Its server tells no tokens."""
 

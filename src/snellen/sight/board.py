@@ -76,12 +76,12 @@ class Board:
         draw(paper)
         self.stamp(paper.coverage(), paper.left, paper.top, colour)
 
-    def disc(self, centre: Point, radius: float, colour: Colour) -> None:
-        """Draw a filled disc; its edge covers pixels by how far it reaches into them."""
-        x, y = centre
-        left, top, size = math.floor(x - radius) - 1, math.floor(y - radius) - 1, math.ceil(2 * radius) + 3
+    def disc(self, centre: Point, radius: float, colour: Colour, rim: float = 1.0) -> None:
+        """Draw a filled disc that fades over a rim of so many px; one of 1 px covers pixels by how far it reaches."""
+        (x, y), reach = centre, radius + rim / 2
+        left, top, size = math.floor(x - reach) - 1, math.floor(y - reach) - 1, math.ceil(2 * reach) + 3
         across, down = np.arange(size) + 0.5 + left - x, np.arange(size) + 0.5 + top - y
-        ink = np.clip(radius + 0.5 - np.hypot(across, down[:, None]), 0.0, 1.0)
+        ink = np.clip((reach - np.hypot(across, down[:, None])) / rim, 0.0, 1.0)
         self.stamp(np.asarray(ink, np.float32), left, top, colour)
 
     def polygon(self, points: Sequence[Point], colour: Colour) -> None:

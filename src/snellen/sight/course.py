@@ -19,7 +19,7 @@ from ..stats.threshold_grid import (
     shared_lapses,
 )
 from .exam_trials import BLANK, CONFIRM, EASY, SEARCH, WORDINGS, Outcome, Planned, balanced, generator, wordings_of
-from .plate import Bench, EyeTest
+from .plate import Bench, EyeTest, Reading
 from .procedure import (
     MEASURED,
     OPEN,
@@ -38,6 +38,8 @@ from .procedure import (
 BLANKS = 4
 NOT_CONSISTENT = 0.01
 """Confirming trials that chance takes so far off so rarely do not agree with what went before."""
+MOSTLY = 0.75
+"""This share of replies about a neighbour is a habit; who guesses between two pictures gets half."""
 FULLY_READY = 0.85
 """This share of easy trials right: go on at once; between that and `is_ready` so many more are asked first."""
 
@@ -280,7 +282,15 @@ def easy_words(easy: Sequence[Outcome]) -> str:
         return f"none of {silent} trials got an answer when it is easy"
     right, tried = sum(reading.right for reading in said), sum(reading.glyphs for reading in said)
     unsaid = f", {silent} trials without an answer" if silent else ""
-    return f"{right:.0f} of {tried} right when it is easy{unsaid}"
+    return f"{right:.0f} of {tried} right when it is easy{unsaid}{beside_words(said)}"
+
+
+def beside_words(said: Sequence[Reading]) -> str:
+    """Return a hint where most replies give the line or the picture next to the one asked for; else nothing."""
+    beside = sum(bool(one.detail.get("slip")) or abs(one.detail.get("swap", 0)) == 1 for one in said)
+    if beside < MOSTLY * len(said):
+        return ""
+    return f"; {beside} of {len(said)} replies are of the one beside what was asked for: does it count from 0?"
 
 
 def final_grid(grid: ThresholdGrid) -> ThresholdGrid:

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from ..core.types import Estimate, Prediction, Request, Sample, Score
+from ..core.types import Estimate, Failure, FailureKind, Prediction, Request, Sample, Score
+from ..model.providers.server_errors import without_advice
 from ..scoring.scorers.replies import answer_text
 from .cards import exam_cards, eye_test
 from .course import ThresholdCourse
@@ -17,6 +18,10 @@ from .procedure import MEASURED, rules_for
 
 METRIC = "right_where_asked"
 """The share right at the levels the exam chose; two models are asked at different ones."""
+ADVICE = {
+    FailureKind.PAYLOAD: "such pictures are the test: leave it out with --tests, or let the server take larger ones",
+    FailureKind.TOO_LONG: "leave this test out with --tests, or serve the model with a longer context",
+}
 TRUNCATED = "the reply was cut off before its answer: raise --max-tokens"
 
 
@@ -25,12 +30,35 @@ def read_outcome(
 ) -> tuple[Reading | None, str]:
     """Return what a prediction says, or None and why it counts as failed."""
     if prediction.failure is not None:
-        return None, f"{prediction.failure.kind.value}: {prediction.failure.message}"
+        return None, failure_words(prediction.failure)
     text = answer_text(prediction)
-    reading = None if text is None else test.read(text, truth, detail)
-    if reading is None or (reading.answer is None and prediction.finish == "length"):
+    if text is not None and prediction.finish == "length":
+        text = first_line_whole(text)
+    if text is None:
         return None, TRUNCATED
-    return reading, ""
+    reading = test.read(text, truth, detail)
+    bare = reading.answer is not None and _bare(reading.answer) == _bare(text)
+    return (reading, "") if bare or prediction.finish != "length" else (None, TRUNCATED)
+
+
+def failure_words(failure: Failure) -> str:
+    """Return why a trial failed and what helps in an exam, where other commands may shrink their pictures."""
+    advice = ADVICE.get(failure.kind)
+    told = f"{without_advice(failure.message)} ({advice})" if advice else failure.message
+    return f"{failure.kind.value}: {told}"
+
+
+def first_line_whole(text: str) -> str | None:
+    """Return the first line of a reply that was cut off, or None where the cut may have been in it.
+
+    What a thought names before its end is no answer; an answer that stands alone on the first line is one.
+    """
+    line, end, _ = text.lstrip().partition("\n")
+    return line if end else None
+
+
+def _bare(text: str) -> str:
+    return "".join(char for char in text.casefold() if char.isalnum() or char == "?")
 
 
 def score(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:

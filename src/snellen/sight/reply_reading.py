@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from ..scoring.scorers.chart_rows import Shape, line_glyphs, read_rows
 from .plate import Reading, credit
+from .written_row import STRANGE, written_row
 
 MARKUP = re.compile(r"[*_`#>\"“”‘’$\\{}\[\]()]|</?\w+>")
 CUE = re.compile(r"\b(?:final answer|answer is|answer|so it is|therefore)\b[\s:=-]*", re.IGNORECASE)
+SUM = re.compile(CUE.pattern + r"|\btotal(?: number| count)?(?: of (?:discs|dots|circles))?\s*(?:is|of|are|:|=)|=")
+"""What announces a number: also a sum, but not the `total` that what it is made of may follow."""
 ALSO = {"upper": "top", "lower": "bottom", "centre": "center"}
-NUMBER = re.compile(r"(?<![\w.])-?\d{1,3}(?:,\d{3})+(?![\w.]*\d)|(?<![\w.])-?\d+(?:\.\d+)?")
-WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-"""Numbers that are more often written out than in digits."""
-STRANGE = 0.4
-"""A reply with this share of glyphs from outside the alphabet is talk, not a reading."""
+NUMBER = re.compile(r"(?<![a-z0-9_.])-?\d{1,3}(?:,\d{3})+(?![\w.]*\d)|(?<![a-z0-9_.])-?\d+(?:\.\d+)?")
+"""Not within a name (`x1`); after a sign of a script without spaces it is one."""
+UNITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+         "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")  # fmt: skip
+TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+SPELT = re.compile(
+    rf"\b(?:(?P<ten>{'|'.join(TENS)})(?: (?P<one>{'|'.join(UNITS[1:10])}))?|(?P<unit>{'|'.join(UNITS)}))\b"
+)
+MANY = re.compile(r"\b(?:hundreds?|thousands?|dozens?|score)\b")
+"""Numbers in words that are not read: `two dozen` is no two."""
+ALONE = re.compile(r"\W*(-?\d+(?:\.\d+)?)(?: (?:discs?|disks?|dots?|circles?))?\W*")
+COORDINATE = r"(-?\d+(?:\.\d+)?)"
+PLAIN_PAIR = re.compile(rf"(?<![A-Za-z0-9_.]){COORDINATE}")
+NAMED_PAIR = re.compile(rf"\bx\W{{0,4}}{COORDINATE}[^\d-]{{1,12}}?\by\W{{0,4}}{COORDINATE}", re.IGNORECASE)
+BOX = re.compile(r"\W*" + r"[\s,;()\[\]]+".join([COORDINATE] * 4) + r"\W*")
 
 
 def plain_text(reply: str) -> str:
@@ -29,16 +42,35 @@ def plain_text(reply: str) -> str:
 
 def read_word(reply: str, words: Sequence[str]) -> str | None:
     """Return the one answer a reply gives; None where it names none, or several without saying which is final."""
+    pattern = _pattern(tuple(words))
+    for text in _final_parts(reply, CUE):
+        found = set(pattern.findall(text))
+        if len(found) == 1:
+            return str(found.pop())
+    last = _last_line(reply).strip(" .,:;!?")
+    return last if pattern.fullmatch(last) else None
+
+
+def _final_parts(reply: str, cue: re.Pattern[str]) -> Iterator[str]:
+    """Yield a reply as plain text, and what follows the last word that announces an answer."""
     text = plain_text(reply)
-    found = _pattern(tuple(words)).findall(text)
-    if len(set(found)) == 1:
-        return str(found[0])
-    cues = list(CUE.finditer(text))
+    yield text
+    cues = list(cue.finditer(text))
     if cues:
-        last = _pattern(tuple(words)).findall(text[cues[-1].end() :])
-        if len(set(last)) == 1:
-            return str(last[0])
-    return None
+        yield text[cues[-1].end() :]
+
+
+def answering_parts(reply: str) -> Iterator[str]:
+    """Yield a reply as plain text, what follows the last word that announces an answer, and a last line of one word."""
+    yield from _final_parts(reply, CUE)
+    last = _last_line(reply)
+    if last and " " not in last:
+        yield last
+
+
+def _last_line(reply: str) -> str:
+    lines = [line for line in map(plain_text, reply.splitlines()) if line]
+    return lines[-1] if lines else ""
 
 
 @lru_cache(maxsize=64)
@@ -55,29 +87,58 @@ def read_choice(reply: str, truth: str, words: Sequence[str]) -> Reading:
 
 
 def read_number(reply: str) -> float | None:
-    """Return the one number of a reply, in digits or words; several only where a cue says which."""
-    text = plain_text(reply)
-    for word, value in zip(WORDS, range(len(WORDS)), strict=True):
-        text = re.sub(rf"\b{word}\b", str(value), text)
-    found = set(NUMBER.findall(text))
-    if len(found) > 1:
-        cues = list(CUE.finditer(text))
-        found = set(NUMBER.findall(text[cues[-1].end() :])) if cues else set()
-    return float(found.pop().replace(",", "")) if len(found) == 1 else None
+    """Return the one number of a reply, in digits or words; several only where a cue or the last line says which."""
+    text = in_digits(reply)
+    if text is None:
+        return None
+    for part in _final_parts(text, SUM):
+        found = set(NUMBER.findall(part))
+        if len(found) == 1:
+            return float(found.pop().replace(",", ""))
+    last = ALONE.fullmatch(_last_line(text))
+    return float(last[1]) if last else None
+
+
+def in_digits(reply: str) -> str | None:
+    """Return a reply as plain lines with the numbers below a hundred in digits; None where larger ones are spelt."""
+    lines = [plain_text(line) for line in reply.splitlines()]
+    if any(MANY.search(line) for line in lines):
+        return None
+    return "\n".join(SPELT.sub(_digits, line) for line in lines)
+
+
+def _digits(spelt: re.Match[str]) -> str:
+    if spelt["unit"]:
+        return str(UNITS.index(spelt["unit"]))
+    return str(20 + 10 * TENS.index(spelt["ten"]) + (UNITS.index(spelt["one"]) if spelt["one"] else 0))
 
 
 def read_pair(reply: str) -> tuple[float, float] | None:
-    """Return the last two numbers of a reply as coordinates, where it has two (or a box of four: its centre)."""
-    numbers = [float(number.replace(",", "")) for number in re.findall(r"-?\d+(?:\.\d+)?", reply)]
-    if len(numbers) == 4:
-        return (numbers[0] + numbers[2]) / 2, (numbers[1] + numbers[3]) / 2
-    return (numbers[0], numbers[1]) if len(numbers) == 2 else None
+    """Return the two numbers of a reply as coordinates: named x and y, alone, or a box of four (its centre)."""
+    named = set(NAMED_PAIR.findall(reply))
+    if len(named) == 1:
+        x, y = named.pop()
+        return float(x), float(y)
+    lines = [line for line in reply.splitlines() if line.strip()]
+    for text in (reply, *lines[-1:]):
+        numbers = [float(number) for number in PLAIN_PAIR.findall(text)]
+        if len(numbers) == 2:
+            return numbers[0], numbers[1]
+        if len(numbers) == 4 and _is_box(text):
+            return (numbers[0] + numbers[2]) / 2, (numbers[1] + numbers[3]) / 2
+    return None
+
+
+def _is_box(text: str) -> bool:
+    """Tell whether four numbers stand together; with words between them they may be of anything."""
+    first = PLAIN_PAIR.search(text)
+    return first is not None and BOX.match(text, first.start()) is not None
 
 
 def read_row(reply: str, truth: str, alphabet: str) -> Reading:
     """Read a row of glyphs by place; another length by edit distance with its own chance; talk is no answer."""
     guess = 1.0 / len(alphabet)
-    line = _row_of(reply, len(truth))
+    line = written_row(reply, len(truth), alphabet)
     rows, rule = read_rows([truth], line, Shape(alphabet, guess))
     row = rows[0]
     if not row.written or row.outside > STRANGE * row.written:
@@ -86,10 +147,3 @@ def read_row(reply: str, truth: str, alphabet: str) -> Reading:
     right = min(len(truth), row.right + max(0, unseen) * row.chance)
     detail = {"rule": rule, "by_place": row.by_place, "outside": row.outside, "unseen": max(0, unseen)}
     return Reading(right, len(truth), row.chance, line_glyphs(line)[:60], detail)
-
-
-def _row_of(reply: str, glyphs: int) -> str:
-    """Return the last line of the length that was asked for, or the whole reply."""
-    lines = [line for line in reply.splitlines() if line_glyphs(line)]
-    fitting = [line for line in lines if len(line_glyphs(line)) == glyphs]
-    return fitting[-1] if fitting else reply

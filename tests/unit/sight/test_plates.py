@@ -14,6 +14,7 @@ from snellen.core.errors import ConfigError
 from snellen.sight.board import Board, Ink, encode_png, lay, padded, padded_jpeg
 from snellen.sight.cards import chosen_tests, exam_cards, eye_test
 from snellen.sight.plate import Axis, Bench
+from snellen.sight.plates import row_plates
 from snellen.sight.plates.row_plates import jpeg_quality_of, jpeg_scale_of, random_row, varied_level
 
 BENCHES = (Bench(), Bench(2.5, 4.0, 12.0), Bench(40.0, 52.0, 3.0))
@@ -170,3 +171,39 @@ def test_a_padded_jpeg_is_the_same_picture() -> None:
     assert len(large) == 32768
     opened = PIL.Image.open(io.BytesIO(large))
     assert opened.tobytes() == PIL.Image.open(file).tobytes() and "comment" not in opened.info
+
+
+def grey_and_dark(picture: bytes) -> tuple[float, float]:
+    """Return the pixels of a picture that are neither paper nor ink, and those that are ink."""
+    pixels = np.asarray(PIL.Image.open(io.BytesIO(picture)).convert("L"), np.float64)
+    grey = float(np.sum((pixels > 40) & (pixels < 240)))
+    return grey, float(np.sum(255.0 - pixels))
+
+
+def test_rims_over_ink_do_not_tell_the_letters_of_a_large_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ratio is free of the height: of one and the same row it must vary more than the letters make it vary."""
+    monkeypatch.setattr(row_plates, "random_row", lambda script, glyphs, draw: "CDHKNORS")
+    test = eye_test("resolution-896")
+    drawn = [test.draw(test.card.easiest, "", random.Random(seed), Bench()).pictures[0] for seed in range(24)]
+    ratio = np.log([grey / math.sqrt(dark) for grey, dark in map(grey_and_dark, drawn)])
+    assert np.std(ratio) > 0.1
+
+
+def test_neither_ink_nor_rims_tell_how_many_discs_there_are() -> None:
+    test, found = eye_test("count"), dict[str, list[tuple[float, float]]]()
+    for seed in range(90):
+        stimulus = test.draw(test.card.easiest, "", random.Random(seed), Bench())
+        grey, dark = grey_and_dark(stimulus.pictures[0])
+        found.setdefault(stimulus.truth, []).append((math.log(dark), math.log(grey / math.sqrt(dark))))
+    for column in (0, 1):
+        few, many = (np.array([row[column] for row in found[number]]) for number in ("2", "4"))
+        assert abs(few.mean() - many.mean()) < max(few.std(), many.std())
+
+
+@pytest.mark.parametrize("name", ["acuity", "resolution-1792", "resolution-3584"])
+def test_files_of_a_level_have_one_size(name: str) -> None:
+    test = eye_test(name)
+    assert (
+        len({len(test.draw(test.card.easiest, "", random.Random(seed), Bench()).pictures[0]) for seed in range(12)})
+        == 1
+    )

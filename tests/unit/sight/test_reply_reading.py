@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from snellen.sight.reply_reading import read_choice, read_number, read_pair, read_row, read_word
+from snellen.sight.cards import eye_test
+from snellen.sight.reply_reading import TENS, UNITS, read_choice, read_number, read_pair, read_row, read_word
 
 QUADS = ("top left", "top right", "bottom left", "bottom right")
 RING = ("top", "top right", "right", "bottom right", "bottom", "bottom left", "left", "top left")
@@ -24,6 +27,8 @@ RING = ("top", "top right", "right", "bottom right", "bottom", "bottom left", "l
         ("", RING, None),
         ("top, right", RING, None),
         ("brightness", RING, None),
+        ("The candidates are top and left.\n\n**Right**.", RING, "right"),
+        ("The candidates are top and left.\n\nIt is not right.", RING, None),
     ],
 )
 def test_a_word_is_read(reply: str, words: tuple[str, ...], answer: str | None) -> None:
@@ -39,10 +44,33 @@ def test_no_answer_gets_the_credit_of_chance() -> None:
 
 @pytest.mark.parametrize(
     ("reply", "number"),
-    [("14", 14), ("There are 14 discs.", 14), ("Fourteen? 14", 14), ("seven", 7), ("3 or 4", None), ("1,200", 1200)],
+    [
+        ("14", 14),
+        ("There are 14 discs.", 14),
+        ("Fourteen? 14", 14),
+        ("seven", 7),
+        ("3 or 4", None),
+        ("1,200", 1200),
+        ("Twenty-three", 23),
+        ("There are forty discs", 40),
+        ("two dozen", None),
+        ("one hundred and two", None),
+        ("图中有12个圆", 12),
+        ("4 above, 5 below and 3 beside. Total: 12", 12),
+        ("4 + 5 + 3 = 12", 12),
+        ("There are 12 in total, of which 4 are cut", None),
+        ("2 on the left, 3 on the right.\n\n**5 discs**", 5),
+        ("I see 3 rows.\nThere are 4 in the last.", None),
+    ],
 )
 def test_a_number_is_read(reply: str, number: float | None) -> None:
     assert read_number(reply) == number
+
+
+@given(st.integers(0, 99))
+def test_numbers_are_read_as_they_are_spelt(number: int) -> None:
+    spelt = UNITS[number] if number < 20 else f"{TENS[number // 10 - 2]}-{UNITS[number % 10]}".removesuffix("-zero")
+    assert read_number(f"I count {spelt} of them.") == number
 
 
 def test_a_pair_is_read() -> None:
@@ -52,6 +80,21 @@ def test_a_pair_is_read() -> None:
     assert read_pair("somewhere") is None
 
 
+@pytest.mark.parametrize(
+    ("reply", "pair"),
+    [
+        ("x=512, y=300 (of 1000)", (512, 300)),
+        ('[{"point_2d": [512, 300], "label": "disc"}]', (512, 300)),
+        ('{"bbox_2d": [10, 20, 30, 40]}', (20, 30)),
+        ("It is in the 2 by 2 grid's corner.\n512, 300", (512, 300)),
+        ("512 and 300 on a canvas of 1344 x 1008", None),
+        ("x=512, y=300, or x=10, y=20", None),
+    ],
+)
+def test_a_pair_is_told_from_other_numbers(reply: str, pair: tuple[float, float] | None) -> None:
+    assert read_pair(reply) == pair
+
+
 def test_a_row_is_read_by_place() -> None:
     alphabet = "CDHKNORSVZ"
     assert read_row("CDHKNORS", "CDHKNORS", alphabet).right == 8
@@ -59,6 +102,77 @@ def test_a_row_is_read_by_place() -> None:
     half = read_row("CDHK????", "CDHKNORS", alphabet)
     assert half.right == pytest.approx(4 + 4 * 0.1) and half.detail["unseen"] == 4
     assert read_row("The row is:\nCDHKNORS", "CDHKNORS", alphabet).right == 8
+
+
+SAID = [
+    "The row reads {row}.",
+    "I see {row}",
+    "{row} {row}",
+    "{row}\n{row}",
+    "**Answer:** `{row}`",
+    "```\n{row}\n```",
+    '{{"answer": "{row}"}}',
+    "$\\boxed{{\\text{{{row}}}}}$",
+    "这一行是：{row}",
+    "Row 1: {row}",
+    "It could be C or O first.\n\n{row}",
+    "It says: {row} ({count} characters)",
+]
+WRITTEN = {"letters": "CDHKNORSVZ", "digits": "0123456789", "page": "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"}
+
+
+@pytest.mark.parametrize("sentence", SAID)
+@pytest.mark.parametrize(("script", "length"), [("letters", 8), ("letters", 4), ("digits", 8), ("page", 40)])
+@given(data=st.data())
+@settings(max_examples=15, deadline=None)
+def test_a_row_is_the_same_however_it_is_said(sentence: str, script: str, length: int, data: st.DataObject) -> None:
+    alphabet = WRITTEN[script]
+    truth, said = (data.draw(st.text(alphabet, min_size=length, max_size=length)) for _ in range(2))
+    spoken = read_row(sentence.format(row=said, count=length), truth, alphabet)
+    plain = read_row(said, truth, alphabet)
+    assert (spoken.right, spoken.answer, spoken.guess) == (plain.right, plain.answer, plain.guess)
+
+
+def test_a_row_named_letter_by_letter_is_read() -> None:
+    assert read_row("First C, then D, H, K, N, O, R and S.", "CDHKNORS", "CDHKNORSVZ").right == 8
+    assert read_row("The letters are C D H K N O R Z.", "CDHKNORS", "CDHKNORSVZ").right == 7
+
+
+@pytest.mark.parametrize("reply", ["I don't know.", "None", "Unknown", "Sorry, no", "No answer", "Unclear"])
+@pytest.mark.parametrize("length", [4, 8])
+def test_words_made_of_the_alphabet_are_no_row(reply: str, length: int) -> None:
+    assert read_row(reply, "CDHKNORS"[:length], "CDHKNORSVZ").answer is None
+
+
+def test_two_rows_are_no_answer() -> None:
+    assert read_row("CDHKNORS or CDHKNORZ", "CDHKNORS", "CDHKNORSVZ").answer is None
+
+
+def test_a_row_in_small_letters_is_read() -> None:
+    for reply in ("cdhknors", "c d h k n o r s", "cdhk nors", "cdhknorx"):
+        assert read_row(reply, "CDHKNORS", "CDHKNORSVZ").right >= 7
+
+
+@pytest.mark.parametrize(
+    "reply", ["CDHKNoRs", "CDHK NoRs", "cDHKN oRS", "cd HKNORS", "CDHK NoBs", "C dHK No RX", "CDHKN ors"]
+)
+def test_what_a_reader_of_shapes_makes_of_capitals_is_a_row(reply: str) -> None:
+    assert read_row(reply, "CDHKNORS", "CDHKNORSVZ").right >= 7
+
+
+def test_a_word_is_told_from_what_is_said_of_it() -> None:
+    test = eye_test("words")
+    assert test.read("I think the word shown is HOUSE.", "HOUSE", {}).right == 1
+    assert test.read("house", "HOUSE", {}).right == 1
+    assert test.read("HOUSE or MOUSE", "HOUSE", {}).answer is None
+
+
+def test_one_code_of_several_is_the_one_announced() -> None:
+    test, detail = eye_test("images"), {"codes": ["CDHKN", "ORSVZ"], "picture": 2}
+    listed = "Picture 1: CDHKN, picture 2: ORSVZ."
+    assert test.read(f"{listed} Answer: ORSVZ", "ORSVZ", detail).right == 1
+    assert test.read(f"{listed}\n\nORSVZ", "ORSVZ", detail).right == 1
+    assert test.read(listed.replace(", ", "\n"), "ORSVZ", detail).answer is None
 
 
 def test_talk_about_a_row_is_no_answer() -> None:

@@ -15,6 +15,7 @@ from ...report.pages.exam_figures import verdict_words
 from ...sight.advice import say
 from ...sight.procedure import CEILING
 from ...stats.intervals import holm
+from ...stats.threshold_grid import cell_quantiles
 
 LEVEL = 0.05
 
@@ -29,6 +30,8 @@ def read_exam(folder: Path) -> dict[str, Any]:
 
 def compare_exams(first: Path, second: Path) -> dict[str, Any]:
     """Compare the thresholds that both exams measured, from their posteriors; Holm over all of them."""
+    if first.resolve() == second.resolve():
+        raise UsageError(f"{first} is named twice: an exam differs from itself in nothing, name two")
     one, other = read_exam(first), read_exam(second)
     shared = [name for name in one["tests"] if name in other["tests"]]
     if not shared:
@@ -59,22 +62,41 @@ def _notes(exams: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 def _row(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = {"a": verdict_words(a), "b": verdict_words(b), "ratio": None, "ci95": None, "p": None}
-    row |= {"differs": False, "words": "not compared: one of them has no threshold"}
+    row |= {"differs": False, "words": _why_not_compared(a, b)}
     open_sides = [one.get("bound") is not None for one in (a, b)]
-    if all(open_sides) or not (_is_known(a) and _is_known(b)):
+    if row["words"]:
         return row | {"ratio_bound": None}
     places, mass = _difference(a["posterior"], b["posterior"])
-    total = np.cumsum(mass)
-    low, middle, high = (float(np.interp(part, total, places)) for part in (0.025, 0.5, 0.975))
-    worse = float(np.interp(0.0, places, total))
+    low, middle, high = map(float, cell_quantiles(places, mass, (0.025, 0.5, 0.975)))
+    worse = _mass_below(0.0, places, mass)
     p = 2 * min(worse, 1 - worse)
     row |= {"p": max(p, 1e-6), "ratio_bound": None}
     if any(open_sides):
         better = (b if open_sides[1] else a)["verdict"] == CEILING
         at_least = better == open_sides[1]  # B's ratio is open upwards where B is at ceiling, or A fails
-        return row | _one_sided(places, total, at_least=at_least)
+        return row | _one_sided(places, mass, at_least=at_least)
     ratio, ends = math.exp(middle), [round(math.exp(low), 4), round(math.exp(high), 4)]
     return row | {"ratio": round(ratio, 4), "ci95": ends, "words": ""}
+
+
+def _why_not_compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> str:
+    """Return why two results of a test get no ratio; nothing where they do."""
+    if not any("posterior" in one or one["value"] is None for one in (a, b)):
+        return f"not compared: no threshold; 95 % of A {_span(a)}, of B {_span(b)}"
+    if all(one.get("bound") is not None for one in (a, b)):
+        return "not compared: both are beyond the levels drawn"
+    lacking = " and ".join(side for side, one in (("A", a), ("B", b)) if not _is_known(one))
+    return f"not compared: {lacking} found no threshold" if lacking else ""
+
+
+def _span(result: Mapping[str, Any]) -> str:
+    return " – ".join(map(say, result["ci95"])) if result["ci95"] else "none"
+
+
+def _mass_below(place: float, places: Any, mass: Any) -> float:
+    """Return how much of a distribution on a grid lies below a place, its cells reaching half a step either way."""
+    half = (places[1] - places[0]) / 2
+    return float(np.interp(place, np.r_[places - half, places[-1] + half], np.r_[0.0, np.cumsum(mass)]))
 
 
 def _is_known(result: Mapping[str, Any]) -> bool:
@@ -82,9 +104,9 @@ def _is_known(result: Mapping[str, Any]) -> bool:
     return "posterior" in result and (result["value"] is not None or result.get("bound") is not None)
 
 
-def _one_sided(places: Any, total: Any, *, at_least: bool) -> dict[str, Any]:
+def _one_sided(places: Any, mass: Any, *, at_least: bool) -> dict[str, Any]:
     """Return how many times better B is at least, or at most (95 %), where one threshold is beyond the levels drawn."""
-    bound = round(math.exp(float(np.interp(0.05 if at_least else 0.95, total, places))), 4)
+    bound = round(math.exp(float(cell_quantiles(places, mass, (0.05 if at_least else 0.95,))[0])), 4)
     words = f"at {'least' if at_least else 'most'} {bound:.2f} times better (B)"
     return {"ratio_bound": [bound, None] if at_least else [None, bound], "words": words}
 

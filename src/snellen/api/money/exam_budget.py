@@ -80,14 +80,20 @@ class ExamBudget:
             asked = f"{self.requests:,} asked, the next round has {trials}"
             return f"the budget of {most.requests:,} requests ended: {asked}"
         if most.tokens is not None and not self._fits(self.tokens, most.tokens, task, trials):
-            return self._spent_words(f"{most.tokens:,} tokens", f"{self.tokens:,} used", "tokens")
+            used = f"{self.tokens:,} used"
+            return self._spent_words(f"{most.tokens:,} tokens", used, "tokens", passed=self.tokens > most.tokens)
         if most.euro is not None and not self._fits(self._bill.paid, most.euro, task, trials):
-            return self._spent_words(f"{most.euro:g} in money", f"{money(self._bill.paid)} paid", "money")
+            paid = f"{money(self._bill.paid)} paid"
+            return self._spent_words(f"{most.euro:g} in money", paid, "money", passed=self._bill.paid > most.euro)
         return ""
 
-    def _spent_words(self, limit: str, used: str, unit: str) -> str:
+    def _spent_words(self, limit: str, used: str, unit: str, *, passed: bool) -> str:
         if self._uncounted:
             return NO_COUNT.format(unit=unit)
+        if passed:  # by the first round, whose price nobody knew, or by one that was dearer than all before
+            return (
+                f"the budget of {limit} was passed: {used} for {self.requests:,} requests, of a price not known before"
+            )
         return f"the budget of {limit} ended: {used} for {self.requests:,} requests, the next round might pass it"
 
     def _fits(self, spent: float, limit: float, task: str, trials: int) -> bool:

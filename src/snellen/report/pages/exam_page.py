@@ -72,7 +72,7 @@ def exam_notices(exam: Mapping[str, Any]) -> Html | None:
 def _asked_notes(result: Mapping[str, Any]) -> Iterator[str]:
     """Yield what went otherwise than asked: failures, habits, a re-test that disagrees."""
     if result.get("refused"):
-        yield f"{result['refused']['trials']} trials failed ({result['refused']['why'][:120]})"
+        yield f"{result['refused']['trials']} trials failed ({result['refused']['why']})"
     if result.get("habit"):
         yield f"answers “{result['habit']['answer']}” to {result['habit']['share']:.0%} of blank pictures"
     again = result.get("retest")
@@ -125,7 +125,7 @@ def _row(name: str, result: Mapping[str, Any]) -> Html:
     value = "–" if result["value"] is None else f"{say(result['value'])} {result['unit']}"
     cells = [value, span, safe_words(result)]
     cells += [f"{result[key]:.4g}" for key in ("right", "wrong", "no_answer", "failed")]
-    return row(name, tag("td", result["verdict"]), *numbers(cells), tag("td", result["reason"][:120], class_="small"))
+    return row(name, tag("td", result["verdict"]), *numbers(cells), tag("td", result["reason"], class_="small"))
 
 
 class Map(NamedTuple):

@@ -15,7 +15,7 @@ import PIL.ImageFilter
 import PIL.ImageOps
 
 from ...data.loaders.eyechart_text import ALPHABETS, find_cjk_font, words
-from ..board import Board, Colour, encode_png, lay, padded, padded_jpeg, row_ink
+from ..board import Board, Colour, Ink, encode_png, lay, padded, padded_jpeg, row_ink
 from ..plate import Bench, Card, Reading, Stimulus, fill
 from ..reply_reading import read_row
 
@@ -27,6 +27,11 @@ STEP, STEPS, REACH = 0.02, 14, 0.48
 """Rows of one height show by the sum of their ink which letters they hold: each is drawn in a height of its own. Where
 the height is the level, within so many steps of ln height, those of the grid of levels, on which learning is fast;
 where it is not, within so much."""
+SOFTEST = 0.006
+"""Where letters are large, the rim of a row over the root of its ink tells them at any height: rims are soft by up to
+so much of the height (sigma), a fortieth of what hinders reading."""
+SEEN_SOFT = 0.1
+"""Below this sigma (px of the large ink) nothing changes."""
 ALPHABET_OF_WORDS = 4
 """A row that holds an English word of so many letters is drawn again: it could be read without being seen."""
 
@@ -64,13 +69,21 @@ class RowTest:
         return read_row(reply, truth, str(detail["alphabet"]))
 
     def board(
-        self, text: str, height: float, draw: random.Random, *, ink: float | None = None, gap: float = 0.5
+        self,
+        text: str,
+        height: float,
+        draw: random.Random,
+        *,
+        ink: float | None = None,
+        gap: float = 0.5,
+        soft: bool = False,
     ) -> Board:
         """Return a canvas with the row on it."""
         width, tall = self.card.canvas
         board = Board(width, tall)
         dark = float(draw.randint(0, INK)) if ink is None else ink
         row = row_ink(text, height, gap=gap, script=self.script, font=font_of(self.script))
+        row = softened(row, height, draw) if soft else row
         lay(board, row, draw, grey(dark), (0, 0, width, tall))
         return board
 
@@ -82,7 +95,7 @@ Drawn = tuple[bytes, float, float, str]
 def by_height(test: RowTest, text: str, level: float, draw: random.Random, bench: Bench) -> Drawn:
     """The level is the height of capitals in px, as drawn."""
     actual = varied_level(level, test.card.easiest, draw)
-    return test.board(text, actual, draw).png(test.card.pad_bytes), actual, actual, "image/png"
+    return test.board(text, actual, draw, soft=True).png(test.card.pad_bytes), actual, actual, "image/png"
 
 
 def by_contrast(test: RowTest, text: str, level: float, draw: random.Random, bench: Bench) -> Drawn:
@@ -177,6 +190,15 @@ def varied_level(level: float, easiest: float, draw: random.Random) -> float:
     return level * math.exp(STEP * draw.randint(most - STEPS, most))
 
 
+def softened(ink: Ink, height: float, draw: random.Random) -> Ink:
+    """Return a row whose rims are softer by a chance that has nothing to do with its letters."""
+    sigma = SOFTEST * height * ink.over * draw.random()
+    if sigma < SEEN_SOFT:
+        return ink
+    sheet = PIL.ImageOps.expand(ink.image, math.ceil(3 * sigma))
+    return ink._replace(image=sheet.filter(PIL.ImageFilter.GaussianBlur(sigma)))
+
+
 def grey(value: float) -> Colour:
     """Return a grey."""
     return (float(value), float(value), float(value))
@@ -217,7 +239,7 @@ class WordTest(RowTest):
     def draw(self, level: float, answer: str, draw: random.Random, bench: Bench) -> Stimulus:
         """Draw one word anywhere on the canvas."""
         text, height = draw.choice(self._words), varied_level(level, self.card.easiest, draw)
-        picture = self.board(text, height, draw, gap=0.12).png(self.card.pad_bytes)
+        picture = self.board(text, height, draw, gap=0.12, soft=True).png(self.card.pad_bytes)
         return Stimulus((picture,), text, height, {"height_px": round(height, 3)})
 
     def ask(self, stimulus: Stimulus, wording: int, draw: random.Random) -> str:
@@ -225,8 +247,9 @@ class WordTest(RowTest):
         return self.card.wordings[wording]
 
     def read(self, reply: str, truth: str, detail: Mapping[str, Any]) -> Reading:
-        """Read the one word of five letters; several, or none, are no answer."""
-        found = {word for word in "".join(c if c.isalpha() else " " for c in reply.upper()).split() if len(word) == 5}
+        """Read the one word of five letters, in capitals where other words are not; several, or none, are no answer."""
+        said = [word for word in "".join(c if c.isalpha() else " " for c in reply).split() if len(word) == 5]
+        found = {word for word in said if word.isupper()} or {word.upper() for word in said}
         guess = self.chance(1.0)
         if len(found) != 1:
             return Reading(guess, 1, guess, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import PIL.ImageDraw
 from ...data.loaders.eyechart_draw import font_for
 from ..board import Board, encode_png, lay, padded, row_ink
 from ..plate import Bench, Card, Reading, Stimulus, credit, fill
-from ..reply_reading import read_number, read_pair, read_row
+from ..reply_reading import answering_parts, read_number, read_pair, read_row
 from .choice_plates import ink_of
 from .row_plates import LARGEST, RowTest, random_row, varied
 
@@ -22,6 +22,8 @@ APART = 8.0
 """So far stand discs that are counted, at least."""
 FEW = (2, 3, 4)
 """What is counted at the easiest level: always the same number could be a habit."""
+RIM = 6.0
+"""Rims of counted discs are 1 to so many px wide: the sum of rims over the root of all ink tells a number too."""
 PAGE_ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 LINE = 40
 CELLS = 5
@@ -39,11 +41,14 @@ class Counting:
 
     def draw(self, level: float, answer: str, draw: random.Random, bench: Bench) -> Stimulus:
         """Draw about as many discs as the level says."""
+        usual = max(float(FEW[1]), level)
         number = draw.choice(FEW) if level <= FEW[1] else draw.randint(round(0.9 * level), round(1.1 * level))
         width, height = self.card.canvas
-        board, radius, colour = Board(width, height), draw.uniform(10, 16), ink_of(draw)
+        # more discs are smaller ones: the ink of a level is the same however many there are
+        radius = draw.uniform(10, 16) * math.sqrt(usual / number)
+        board, colour, rim = Board(width, height), ink_of(draw), RIM ** draw.random()
         for spot in _scattered(number, radius, (width, height), draw):
-            board.disc(spot, radius, colour)
+            board.disc(spot, radius, colour, rim)
         return Stimulus((board.png(self.card.pad_bytes),), str(number), float(number), {})
 
     def blank(self, draw: random.Random, bench: Bench) -> Stimulus | None:
@@ -195,7 +200,7 @@ class Held(Page):
     def read(self, reply: str, truth: str, detail: Mapping[str, Any]) -> Reading:
         """Right is the whole code; another picture's code is a swap."""
         guess = 1.0 / len(detail["codes"])
-        told = [code for code in detail["codes"] if code in "".join(reply.upper().split())]
+        told = codes_told(reply, detail["codes"])
         if len(told) > 1:
             return credit(1, guess)
         if told:
@@ -203,6 +208,13 @@ class Held(Page):
             return Reading(float(told[0] == truth), 1, guess, told[0], {"swap": place - int(detail["picture"])})
         row = read_row(reply, truth, "CDHKNORSVZ")
         return credit(1, guess) if row.answer is None else Reading(0.0, 1, guess, row.answer)
+
+
+def codes_told(reply: str, codes: Sequence[str]) -> list[str]:
+    """Return the codes that a reply names: of several, the one that it ends with where it says so."""
+    parts = ["".join(text.upper().split()) for text in answering_parts(reply)]
+    found = [[code for code in codes if code in part] for part in parts]
+    return next((told for told in found if len(told) == 1), found[0])
 
 
 class FieldTest(RowTest):
