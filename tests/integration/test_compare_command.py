@@ -122,15 +122,16 @@ def test_compare_tells_of_unpaired_and_unscored(tmp_path: Path, capsys: pytest.C
 
 
 def test_compare_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    first, other = (
+    first, other, again = (
         make_run(tmp_path / "a", lambda i, _: True),
         make_run(tmp_path / "b", lambda i, _: True, task="other"),
+        make_run(tmp_path / "c", lambda i, _: True),
     )
     cases: list[tuple[list[Any], int, str]] = [
         ([first], 2, "at least two"),
         ([first, other], 2, "share no task"),
-        ([first, first, "--task", "toi"], 2, "did you mean 'toy'"),
-        ([first, first, "--metric", "acuracy"], 2, "did you mean 'accuracy'"),
+        ([first, again, "--task", "toi"], 2, "did you mean 'toy'"),
+        ([first, again, "--metric", "acuracy"], 2, "did you mean 'accuracy'"),
         ([first, tmp_path / "nowhere"], 3, "no run"),
     ]
     for arguments, expected, words in cases:

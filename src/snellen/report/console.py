@@ -30,6 +30,10 @@ class WholeConsole(Console):
         super().print(*objects, **options, crop=False)
         self.width = given
 
+    def on_broken_pipe(self) -> None:
+        """Pass it on: whoever read our output has seen enough, which is no failure (rich would exit with 1)."""
+        raise BrokenPipeError
+
 
 def _fit(table: Table, console: Console) -> int:
     """Fold the widest columns of words until the table fits, and return the width it then needs."""

@@ -35,11 +35,10 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
         finally:
             Path(temporary).unlink(missing_ok=True)
     except OSError as error:
-        if error.filename is not None and Path(error.filename).parent != path.parent:
+        if error.filename is not None and Path(error.filename).absolute().parent != path.absolute().parent:
             raise  # not of this file: something that was done in the block
-        raise EnvironmentProblem(
-            f"cannot write {path}: {error.strerror}; the run itself is safe, repeat with `snellen score {path.parent}`"
-        ) from None
+        again = f", repeat with `snellen score {path.parent}`" if (path.parent / "run.db").exists() else ""
+        raise EnvironmentProblem(f"cannot write {path}: {error.strerror}; the run itself is safe{again}") from None
 
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
@@ -100,13 +99,8 @@ def write_records(folder: Path) -> Path:
 def records(reader: RunReader) -> Iterator[Record]:
     """Yield every stored trial as one flat record; the first scorer's metric is its `value`."""
     for task in reader.header().tasks:
-        scores = _by_trial(reader.scores(task.name))
-        known = next(scores, None)
-        for sample, _, prediction, _ in reader.trials(task.name):
-            of_trial: list[Score] = []
-            if known is not None and known[0].key == prediction.key:
-                of_trial, known = known, next(scores, None)
-            yield record(sample, prediction, of_trial)
+        for trial, scores in reader.with_scores(task.name):
+            yield record(trial.sample, trial.prediction, scores)
 
 
 def record(sample: Sample, prediction: Prediction, scores: Sequence[Score]) -> Record:
@@ -152,19 +146,8 @@ def _outcome(prediction: Prediction, main: Score) -> str:
 
 
 def _used(detail: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in detail.items() if name in USED} if detail else {}
+    return {} if USED.isdisjoint(detail) else {name: value for name, value in detail.items() if name in USED}
 
 
 record_lines = msgspec.json.Encoder().encode_lines
 """Records to the lines that stand in records.jsonl."""
-
-
-def _by_trial(scores: Iterator[Score]) -> Iterator[list[Score]]:
-    gathered: list[Score] = []
-    for score in scores:
-        if gathered and gathered[0].key != score.key:
-            yield gathered
-            gathered = []
-        gathered.append(score)
-    if gathered:
-        yield gathered

@@ -53,7 +53,8 @@ def _changes(database: sqlite3.Connection, task: str, samples: Iterable[Sample])
         if pair and pair[0] != pair[1]:
             yield f"row {sample.id!r}: {describe_difference(*pair)}"
     if asked:
-        yield f"{len(asked)} rows that were asked are gone ({', '.join(map(repr, islice(asked, SHOWN_ROWS)))})"
+        gone = "1 row that was asked is" if len(asked) == 1 else f"{len(asked)} rows that were asked are"
+        yield f"{gone} gone ({', '.join(map(repr, islice(asked, SHOWN_ROWS)))})"
 
 
 def _bare(sample: Sample) -> Sample:

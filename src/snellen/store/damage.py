@@ -16,7 +16,7 @@ from ..core.errors import EnvironmentProblem
 from ..core.tasks import RunHeader
 from ..core.text import plural
 from ..core.types import Failure, FailureKind, Prediction, Request, Sample, TrialKey
-from .database import Row, connect, forget_columns, insert_rows, open_for_writing
+from .database import Row, connect, forget_columns, insert_rows, no_run, open_for_writing
 from .lock import RunLock
 from .problems import BROKEN
 from .reader import RunReader
@@ -37,12 +37,12 @@ _prediction = msgspec.json.Decoder(Prediction).decode
 
 
 def _is_sample(row: Row, strict: bool) -> bool:
-    return is_intact(row[3], *row[:3], strict=strict) and _read(lambda: _sample(row[3]).id == row[1])
+    return is_intact(row[3], "{}\0{}\0{}".format(*row), strict=strict) and _read(lambda: _sample(row[3]).id == row[1])
 
 
 def _is_trial(row: Row, strict: bool) -> bool:
     *key, failed, digest, request, body = row
-    if not (is_intact(request, strict=strict) and is_intact(body, failed, digest, strict=strict)):
+    if not (is_intact(request, strict=strict) and is_intact(body, f"{failed}\0{digest}", strict=strict)):
         return False
     return _read(lambda: bool(_request(request)) and _prediction(body).key == TrialKey(*key))
 
@@ -97,7 +97,7 @@ def fail_unreadable(database: sqlite3.Connection) -> int:
 
 def _lost_bodies(key: TrialKey, digest: str) -> tuple[bytes, bytes]:
     body = msgspec.json.encode(Prediction(key, failure=LOST))
-    return seal(msgspec.json.encode(Request(key, ()))), seal(body, 1, digest)
+    return seal(msgspec.json.encode(Request(key, ()))), seal(body, f"1\0{digest}")
 
 
 class TableHealth(NamedTuple):
@@ -139,7 +139,7 @@ def look_at_run(folder: Path) -> Health:
 def _database_of(folder: Path) -> Path:
     path = folder / "run.db"
     if not path.is_file():
-        raise EnvironmentProblem(f"no run at {folder}: run.db is missing")
+        raise no_run(folder)
     return path
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from importlib.resources import files
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import EnvironmentProblem
-from .problems import reading
+from ..core.errors import EnvironmentProblem, did_you_mean
+from .problems import reading, write_problem
 
 SCHEMA_VERSION = 1
 LOCK_TIMEOUT_S = 30.0
@@ -36,10 +37,20 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def no_run(folder: Path) -> EnvironmentProblem:
+    """Return the error for a folder that holds no run; one that holds runs, or is spelt otherwise, is told so."""
+    below = next((one.parent for one in sorted(folder.glob("*/run.db"))), None)
+    advice = f"; it holds runs: name one, such as {below}" if below else ""
+    if not folder.is_dir():
+        advice = did_you_mean(folder.name, [one.parent.name for one in folder.parent.glob("*/run.db")])
+    return EnvironmentProblem(f"no run at {folder}: run.db is missing{advice}")
+
+
 def open_for_reading(path: Path) -> sqlite3.Connection:
     """Open a run database read-only, also while it is being written."""
     if not path.is_file():
-        raise EnvironmentProblem(f"no run at {path.parent}: run.db is missing")
+        raise no_run(path.parent)
+    undo_half_write(path)
     connection = connect(path, read_only=True)
     try:
         with reading(path):
@@ -49,6 +60,20 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def undo_half_write(path: Path) -> None:
+    """Let SQLite take back what a killed writer left half done without a log, which no reader may: it has to write.
+
+    That is where a log is not safe, and the moment in which a new file gets one.
+    """
+    if not path.with_name(f"{path.name}-journal").exists():
+        return
+    try:
+        with closing(connect(path)) as connection:
+            connection.execute("PRAGMA user_version")
+    except sqlite3.Error as error:
+        raise write_problem(path, error) from None
 
 
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:

@@ -95,7 +95,7 @@ class RunReader:
         with reading(self.folder / "run.db"):
             rows = self.rows("SELECT id, position, body FROM samples WHERE task = ? ORDER BY position", (task,))
             for name, position, body in rows:
-                self._require(is_intact(body, task, name, position, strict=strict), f"sample {name!r}")
+                self._require(is_intact(body, f"{task}\0{name}\0{position}", strict=strict), f"sample {name!r}")
                 yield decode(body)
 
     def trials(self, task: str) -> Iterator[Trial]:
@@ -143,9 +143,9 @@ class RunReader:
             found = self._database.execute(TRIALS, (str(rows.tolist()), task))
             for name, position, body, failed, digest, request, reply, row in found:
                 if known is None or known[0] != name:
-                    self._require(is_intact(body, task, name, position, strict=strict), f"sample {name!r}")
+                    self._require(is_intact(body, f"{task}\0{name}\0{position}", strict=strict), f"sample {name!r}")
                     known = (name, samples(body))
-                whole = is_intact(request, strict=strict) and is_intact(reply, failed, digest, strict=strict)
+                whole = is_intact(request, strict=strict) and is_intact(reply, f"{failed}\0{digest}", strict=strict)
                 prediction = predictions(reply) if whole else None
                 if prediction is None or prediction.key.sample != name:
                     raise self._damaged(f"a trial of sample {name!r}")
@@ -181,6 +181,23 @@ class RunReader:
         for sample, variant, repeat, metric, value, answer, rule, reason, detail in rows:
             key = TrialKey(task, sample, variant, repeat)
             yield Score(key, metric, value, answer, rule, reason, msgspec.json.decode(detail) if detail else {})
+
+    def with_scores(self, task: str, scores: Iterator[Score] | None = None) -> Iterator[tuple[Trial, list[Score]]]:
+        """Yield every stored trial with its scores, stored or given in the order of the plan; none is passed over."""
+        left = iter(scores if scores is not None else self.scores(task))
+        waiting = next(left, None)
+        for trial in self.trials(task):
+            own: list[Score] = []
+            while waiting is not None and waiting.key == trial.prediction.key:
+                own.append(waiting)
+                waiting = next(left, None)
+            yield trial, own
+        if waiting is not None:
+            advice = f"`snellen score {self.folder}` makes them again from the stored replies"
+            raise EnvironmentProblem(
+                f"the scores of task {task!r} in {self.folder} do not fit its trials, from sample "
+                f"{waiting.key.sample!r} on: {advice}"
+            )
 
     def score_rows(self, task: str) -> Iterator[list[Row]]:
         """Yield the rows of a task's scores as they lie in their table, some at a time, and check them on the way.

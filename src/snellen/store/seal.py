@@ -1,7 +1,7 @@
 """Records with a checksum in them: SQLite checks its log, but nothing in a database page tells of a flipped bit.
 
 A sealed record is the JSON it was with one more field, which readers of older versions ignore. The seal also covers
-the columns that stand beside the record and are not in it.
+the columns that stand beside the record and are not in it: `beside`, a text of them with NUL between.
 """
 
 from __future__ import annotations
@@ -11,14 +11,12 @@ from zlib import crc32
 MARK = b',"crc":"'
 SIZE = len(MARK) + 10
 MARK_END = len(MARK) - SIZE
-_COLUMNS = "%s\0" * 64
-"""How columns are written to be summed: cut before the last NUL that is needed."""
 
 
-def seal(record: bytes, *columns: object) -> bytes:
+def seal(record: bytes, beside: str = "") -> bytes:
     """Return an encoded object with the checksum of itself and of the columns beside it."""
     body = record[:-1]
-    return b'%b,"crc":"%08x"}' % (body, _sum(body, columns) if columns else crc32(body))
+    return b'%b,"crc":"%08x"}' % (body, crc32(beside.encode("utf-8", "surrogatepass"), crc32(body)))
 
 
 def is_sealed(record: object) -> bool:
@@ -26,13 +24,13 @@ def is_sealed(record: object) -> bool:
     return _bytes(record)[-SIZE:MARK_END] == MARK
 
 
-def is_intact(record: object, *columns: object, strict: bool = False) -> bool:
+def is_intact(record: object, beside: str = "", *, strict: bool = False) -> bool:
     """Tell whether a record is as it was sealed. One without a seal is of an older version, unless `strict`."""
     content = record if type(record) is bytes else _bytes(record)
     if content[-SIZE:MARK_END] != MARK:
         return not strict and bool(content)
     body = content[:-SIZE]
-    return content[MARK_END:] == b'%08x"}' % (_sum(body, columns) if columns else crc32(body))
+    return content[MARK_END:] == b'%08x"}' % crc32(beside.encode("utf-8", "surrogatepass"), crc32(body))
 
 
 def _bytes(record: object) -> bytes:
@@ -40,7 +38,3 @@ def _bytes(record: object) -> bytes:
     if isinstance(record, bytes):
         return record
     return record.encode("utf-8", "surrogatepass") if isinstance(record, str) else b""
-
-
-def _sum(content: bytes, columns: tuple[object, ...]) -> int:
-    return crc32((_COLUMNS[: 3 * len(columns) - 1] % columns).encode("utf-8", "surrogatepass"), crc32(content))

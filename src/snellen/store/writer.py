@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec.structs import astuple
@@ -48,7 +48,7 @@ WHERE predictions.failed = 1
 PUT_ATTEMPTS = "INSERT INTO attempts (task, sample, variant, repeat, at, kind, status, message, detail) VALUES {rows}"
 
 
-class Entry(NamedTuple):
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """Rows that go in together, and who waits for them."""
 
     sample: Row | None
@@ -125,10 +125,11 @@ class RunWriter:
             if len(self._samples_seen) >= REMEMBERED_SAMPLES:
                 self._samples_seen.clear()  # a row sent twice is ignored; remembering only spares the sending
             self._samples_seen.add((key.task, sample.id))
-            columns = (key.task, sample.id, position)
-            sample_row = (*columns, seal(_encode(sample), *columns))
+            beside = f"{key.task}\0{sample.id}\0{position}"
+            sample_row = (key.task, sample.id, position, seal(_encode(sample), beside))
         failed = int(prediction.failure is not None)
-        row = (*astuple(key), failed, digest, seal(_encode(request)), seal(_encode(prediction), failed, digest))
+        body = seal(_encode(prediction), f"{failed}\0{digest}")
+        row = (*astuple(key), failed, digest, seal(_encode(request)), body)
         committed = asyncio.get_running_loop().create_future()
         self._enqueue(Entry(sample_row, row, None, committed))
         if self._ended is not None:

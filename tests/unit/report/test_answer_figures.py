@@ -9,10 +9,14 @@ import msgspec
 import pytest
 
 from made_runs import make_run, make_task
-from snellen.report.pages.answer_figures import answer_figures
+from snellen.core.builtins import default_registry
+from snellen.report.pages.answer_figures import answer_figures, read_stood
 from snellen.report.pages.figures import LATENCY, figures_of
 from snellen.report.pages.overview import overview_of
+from snellen.scoring.gathered import GatheredTask
+from snellen.scoring.run import score_run
 from snellen.scoring.stored import read_columns
+from snellen.store import reader as store_reader
 from snellen.store.reader import RunReader
 
 
@@ -57,3 +61,22 @@ def test_latency_never_stands_beside_the_headline(tmp_path: Path) -> None:
         one = overview_of(reader, columns, {"tasks": {}})
     assert one.main_figure is None
     assert [figure.name for figure in one.other_figures] == [LATENCY]
+
+
+def test_where_options_stood_is_gathered_while_scoring_as_it_is_read_later(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In many parts, failed and unread replies among them: what the pass over the trials gathers is what run.db says."""
+    monkeypatch.setattr(store_reader, "RANGE_TRIALS", 10)
+    tasks: dict[str, GatheredTask] = {}
+    score_run(run, default_registry(), watch=lambda task, _: tasks.update({task.task.name: task}), for_pages=True)
+    gathered = tasks["shapes"]
+    with RunReader(run) as reader:
+        columns = read_columns(reader, reader.header().tasks[0])
+        read = read_stood(reader, columns)
+        assert gathered.stood() == read
+        assert 0 < sum(read.values()) < len(columns), "some replies failed or were not read"
+        figures = [
+            list(answer_figures(reader, columns, columns.by_sample, stood)) for stood in (None, gathered.stood())
+        ]
+    assert figures[0] == figures[1]

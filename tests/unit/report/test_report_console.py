@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 
 import pytest
 from rich.table import Table
@@ -87,3 +88,13 @@ def test_a_result_in_one_line_and_in_a_notebook() -> None:
     page = results_html(results)
     assert "<table" in page
     assert "m&lt;b&gt;" in page
+
+
+def test_a_reader_who_has_seen_enough_is_no_failure() -> None:
+    """`snellen show RUN | head -1` exited with 1, which says that something was lost."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb", buffering=0) as raw:
+        console = WholeConsole(file=io.TextIOWrapper(raw, write_through=True))
+        with pytest.raises(BrokenPipeError):
+            console.print("x")

@@ -179,6 +179,7 @@ def test_values_that_are_no_numbers_never_get_in(value: float) -> None:
 
 def test_a_file_is_replaced_whole_or_stays_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
+    (tmp_path / "run.db").touch()
     write_atomically(path, lambda file: file.write(b"old") and None)
 
     def fail(file: Any) -> None:
@@ -188,7 +189,18 @@ def test_a_file_is_replaced_whole_or_stays_as_it_was(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentProblem, match=r"No space left.*snellen score"):
         write_atomically(path, fail)
     assert path.read_bytes() == b"old"
-    assert [each.name for each in tmp_path.iterdir()] == ["x.json"]
+    assert {each.name for each in tmp_path.iterdir()} == {"x.json", "run.db"}
     assert path.stat().st_mode & 0o777 == 0o644
     with pytest.raises(EnvironmentProblem, match="cannot write"):
         write_atomically(tmp_path / "none" / "x.json", fail)
+
+
+def test_a_place_that_cannot_be_written_is_told_by_its_own_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a path that was given relative, the temporary file beside it was named, and nothing else."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        EnvironmentProblem, match=r"^cannot write gone/report\.html: No such file or directory; the run"
+    ):
+        write_atomically(Path("gone/report.html"), lambda file: file.write(b""))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from snellen.core.tasks import RunHeader, Task
 from snellen.core.types import Form
 from snellen.report.boards.ranking import Entry, board_sheets, make_board
+from snellen.report.web.board_page import board_page
 
 
 def entry(
@@ -20,6 +21,10 @@ def entry(
     infer: str = "generate",
     reading: str = "snellen",
     variants: tuple[str, ...] = ("base",),
+    data: str = "",
+    waiting: int = 0,
+    stopped: bool = False,
+    lost: int = 3,
     **values: float | None,
 ) -> Entry:
     tasks = {}
@@ -30,14 +35,20 @@ def entry(
             "stderr": 0.0255,
             "ci95": bounds,
             "n": 100,
-            "unscored": 1,
-            "failed": 2,
+            "unscored": 0,
+            "failed": lost,
         }
         tasks[task] = {"metrics": {metric: estimate, f"{metric}_strict": estimate}, "groups": {}}
     asked = {"infer": infer, "variants": variants}
     told = [Task(task, {}, Form.CHOICE, dimension=(dimension or {}).get(task, ""), **asked) for task in values]
-    header = RunHeader("id", {}, {}, "2026", model=f"model/{name}", tasks=told, planned={})
-    return Entry(name, header, {"tasks": tasks, "run": {"reading": {"name": reading}}})
+    config = {"tasks": {task: {"data": data} for task in values}} if data else {}
+    header = RunHeader("id", config, {}, "2026", model=f"model/{name}", tasks=told, planned={})
+    status = {
+        "complete": stopped or not waiting,
+        "planned": dict.fromkeys(values, 1000),
+        "not_yet_asked": dict.fromkeys(values, waiting),
+    }
+    return Entry(name, header, {"tasks": tasks, "run": {"reading": {"name": reading}}, "status": status})
 
 
 def test_best_first_with_average_rank_over_tasks() -> None:
@@ -92,6 +103,13 @@ def test_a_run_without_values_stands_last() -> None:
     board = make_board([entry("none", a=None), entry("some", a=0.1)])
     assert [line.name for line in board.lines] == ["some", "none"]
     assert board.lines[1].average_rank is None
+    assert [row[0] for row in board_sheets(board)[0].rows] == ["1", "–"]
+
+
+def test_a_run_of_which_nothing_was_measured_is_never_first() -> None:
+    board = make_board([entry("none", a=None), entry("void", a=None)])
+    assert [row[0] for row in board_sheets(board)[0].rows] == ["–", "–"]
+    assert "<b>1</b>" not in str(board_page(board, {}))
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
@@ -134,3 +152,43 @@ def test_means_over_other_variants_are_ranked_apart() -> None:
     assert board.tasks[0].startswith("a (9 variants, ")
     ranks = {line.name: line.average_rank for line in board.lines}
     assert ranks == {"clear": 1.0, "blurred": 2.0, "too": 1.0, "many": 1.0}
+
+
+def test_runs_of_other_rows_and_unfinished_ones_are_no_rivals() -> None:
+    board = make_board(
+        [
+            entry("whole", data="1111aaaa", a=0.6),
+            entry("too", data="1111aaaa", a=0.7),
+            entry("few", data="2222bbbb", a=0.99),
+            entry("begun", data="1111aaaa", waiting=990, a=1.0),
+            entry("narrow", data="1111aaaa", waiting=500, stopped=True, a=0.5),
+        ]
+    )
+    ranks = {line.name: line.average_rank for line in board.lines}
+    assert ranks == {"too": 1.0, "whole": 2.0, "narrow": 3.0, "few": 1.0, "begun": 1.0}
+    assert len({line.block for line in board.lines}) == 3
+    assert "a (rows 1111aaaa, unfinished: 10 of 1,000 asked)" in board.tasks
+
+
+def test_what_was_lost_stands_beside_the_value() -> None:
+    rows = board_sheets(make_board([entry("half", a=0.9, lost=50), entry("whole", a=0.9, lost=0)]))
+    cells = {row[2]: row[-1] for row in rows[0].rows}
+    assert cells == {"half": "90.0 (85.0–95.0, 50 of 150 lost)", "whole": "90.0 (85.0–95.0)"}
+    assert "Lost:" in rows[0].note
+
+
+def test_a_board_of_0_or_100_percent_has_intervals_with_a_width() -> None:
+    whole = entry("all", a=1.0, b=1.0)
+    for task in whole.results["tasks"].values():
+        task["metrics"]["accuracy"] |= {"stderr": 0.0, "ci95": [0.72, 1.0]}
+    (line,) = make_board([whole]).lines
+    assert line.mean == 1.0 and line.ci95 is not None
+    assert abs(line.ci95[0] - (1 - (2 * 0.28**2) ** 0.5 / 2)) < 1e-12 and line.ci95[1] == 1.0
+
+
+def test_a_cider_below_1_is_no_percentage() -> None:
+    board = make_board([entry("low", metric="cider", a=0.95), entry("high", metric="cider", a=1.05)])
+    assert [(line.name, line.mean) for line in board.lines] == [("high", None), ("low", None)]
+    assert {row[2]: row[-1].split(" ")[0] for row in board_sheets(board)[0].rows} == {"low": "0.95", "high": "1.05"}
+    mixed = make_board([entry("x", metric="points", a=0.9), entry("y", metric="points", a=1300.0)])
+    assert [(line.name, line.mean) for line in mixed.lines] == [("y", None), ("x", None)]

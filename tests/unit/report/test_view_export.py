@@ -5,17 +5,29 @@ from __future__ import annotations
 import csv
 import io
 import json
+import random
+import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import snellen
 from made_runs import make_run, make_task
 from payloads import PAYLOADS
 from snellen.api.look import outputs as look
-from snellen.core.errors import UsageError
-from snellen.report.exports.seed_files import EXPORTS, _stem, export_run
-from snellen.report.exports.trial_files import COLUMNS, csv_lines, flat_records, frame, jsonl_lines
+from snellen.core.errors import EnvironmentProblem, UsageError
+from snellen.report.exports.seed_files import EXPORTS, _stem, export_run, listed
+from snellen.report.exports.trial_files import (
+    COLUMNS,
+    as_frame,
+    csv_lines,
+    flat_records,
+    frame,
+    jsonl_lines,
+    parquet_bytes,
+)
 from snellen.scoring.outside.predictions import score_predictions
 from snellen.store.reader import RunReader
 
@@ -49,6 +61,72 @@ def test_frame_is_one_row_a_trial(run: Path) -> None:
         sum(row["value"] for row in flat_records(RunReader(run)) if row["value"] is not None)
         / sum(row["value"] is not None for row in flat_records(RunReader(run)))
     )
+
+
+ODD = ([None], [None, 1], [1, 2**62 + 1], [2**64, 3, None], ["a", "é", None], [0.5, None], [True, None], ["x", 1])
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_a_frame_made_of_columns_is_that_of_its_rows(seed: int) -> None:
+    import pandas
+
+    draw = random.Random(seed)
+    names = (*COLUMNS[:-1], "accuracy", "page")
+    pools = {name: draw.choice(ODD) for name in names}
+    rows = [
+        {name: draw.choice(pools[name]) for name in names if name in COLUMNS or draw.random() < 0.7}
+        for _ in range(draw.choice([0, 1, 9]))
+    ]
+    columns = list(dict.fromkeys((*COLUMNS[:-1], *(name for row in rows for name in row))))
+    pandas.testing.assert_frame_equal(as_frame(iter(rows)), pandas.DataFrame(rows, columns=columns))
+
+
+@pytest.mark.parametrize("part", [1, 7, 80])
+def test_parquet_is_the_same_file_however_many_rows_are_held_at_once(
+    run: Path, monkeypatch: pytest.MonkeyPatch, part: int
+) -> None:
+    whole = parquet_bytes(RunReader(run))
+    monkeypatch.setattr("snellen.report.exports.trial_files.PART_ROWS", part)
+    assert parquet_bytes(RunReader(run)) == whole
+
+
+@pytest.mark.parametrize("records", [[], [{}], [{"a": ["x\ny", {"b": []}], "c": None}, {"a": "\u2028"}, 3]])
+def test_a_list_written_record_by_record_is_laid_out_as_a_whole_one(records: list[object]) -> None:
+    whole = msgspec.json.format(msgspec.json.encode(records), indent=2) + b"\n"
+    assert b"".join(listed(iter(records))) == whole
+
+
+def test_scores_that_fit_no_trial_are_refused_and_not_passed_over(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "odd", count=4)
+    with sqlite3.connect(folder / "run.db") as database:
+        sample = database.execute("SELECT sample FROM predictions ORDER BY rowid LIMIT 1").fetchone()[0]
+        database.execute("DELETE FROM predictions WHERE sample = ?", (sample,))
+    with pytest.raises(EnvironmentProblem, match=rf"from sample '{sample}' on: `snellen score"):
+        list(jsonl_lines(RunReader(folder)))
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_an_export_that_is_stopped_leaves_what_was_there(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    (tmp_path / f"trials.{form}").write_text("of before\n")
+
+    def stopped(_: object) -> Iterator[str]:
+        yield "half a table\n"
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"snellen.report.exports.trial_files.{form}_lines", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        export_run(run, form, tmp_path)
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [(f"trials.{form}", "of before\n")]
+
+
+def test_an_export_that_cannot_be_written_is_not_answered_with_scoring(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "trials.csv").mkdir()
+    with pytest.raises(
+        EnvironmentProblem, match=r"cannot write .*trials\.csv: Is a directory; the run itself is safe$"
+    ):
+        export_run(run, "csv", tmp_path)
 
 
 def test_frame_without_pandas_is_a_list(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

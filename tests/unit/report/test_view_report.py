@@ -16,7 +16,7 @@ from made_runs import ask, make_header, make_run, make_samples, make_task, run_a
 from snellen.core.builtins import default_registry
 from snellen.core.types import Prediction, TrialKey
 from snellen.report.files import write_results
-from snellen.report.pages.gallery import Budget, read_trial, thumbnail
+from snellen.report.pages.gallery import Budget, card, read_trial, thumbnail
 from snellen.report.pages.overview import read_results
 from snellen.report.pages.report_page import measured_on, render_report, write_report
 from snellen.scoring.readings import Reading
@@ -71,6 +71,15 @@ def test_pictures_stay_within_their_budget(run: Path) -> None:
     assert sum(len(found) for found in re.findall(r"base64,([^\"]+)", small)) <= 20_000
     assert "base64," not in none
     assert "Left out to keep this file small" in none
+
+
+def test_a_trial_whose_request_says_nothing_has_its_card(run: Path) -> None:
+    with RunReader(run) as reader:
+        trial = next(iter(reader.trials(reader.tasks()[0])))
+        shown = read_trial(reader, trial.prediction.key)
+    assert shown is not None
+    silent = shown._replace(request=msgspec.structs.replace(shown.request, messages=()))
+    assert shown.sample.id in str(card(silent, 0, 1.0, Budget(1_000)))
 
 
 def test_budget_is_exact() -> None:

@@ -27,7 +27,7 @@ from snellen.report.trainings.metric_lines import METRICS, MetricsFile, plain_nu
 from snellen.report.trainings.training_figures import CHARTS, thinned, training_figures
 from snellen.report.trainings.training_folder import OpenTraining
 from snellen.report.trainings.training_page import COUNTS, SAMPLE, training_page
-from snellen.report.trainings.training_record import RECORD, read_training_record
+from snellen.report.trainings.training_record import RECORD, RecordedTraining, read_training_record
 from snellen.report.web.guard import cookie_name
 from snellen.report.web.home import Sought, runs_page
 from snellen.report.web.liveness import QUIET_S
@@ -361,3 +361,12 @@ def test_large_counts_are_written_in_full(tmp_path: Path) -> None:
 def test_a_base_that_a_training_left_has_the_name_of_that_training(tmp_path: Path) -> None:
     recipe = training_record()["recipe"] | {"model": "hf//runs/sft-trained/model"}
     assert "base sft-trained/model" in shown(make_training(tmp_path / "better", recipe=recipe))
+
+
+def test_pages_read_every_field_that_a_training_writes() -> None:
+    """Two structs, as the one who writes keeps a recipe whole and the one who shows reads what it knows."""
+    from snellen.train.tuning import RECORD as WRITTEN
+    from snellen.train.tuning import TrainingRecord
+
+    assert RecordedTraining.__struct_fields__ == TrainingRecord.__struct_fields__
+    assert RECORD == WRITTEN

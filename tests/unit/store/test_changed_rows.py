@@ -55,7 +55,7 @@ class Stored:
     ("now", "said"),
     [
         ([make_sample(0), make_sample(1, "R?")], "row '1': question was 'Q?', now 'R?'"),
-        ([make_sample(1)], "1 rows that were asked are gone ('0')"),
+        ([make_sample(1)], "1 row that was asked is gone ('0')"),
         ([make_sample(n, "R?") for n in range(9)], "; and more"),
     ],
 )

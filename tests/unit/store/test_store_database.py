@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,18 @@ import pytest
 from snellen.core.errors import EnvironmentProblem
 from snellen.store import database
 from snellen.store.lock import RunLock
+
+
+def test_who_names_no_run_is_told_which_there_are(tmp_path: Path) -> None:
+    (tmp_path / "demo").mkdir()
+    database.open_for_writing(tmp_path / "demo" / "run.db").close()
+    for wrong, words in (
+        ("", f"it holds runs: name one, such as {tmp_path / 'demo'}"),
+        ("dmeo", r"run.db is missing \(did you mean 'demo'\?\)"),
+        ("else/where", "run.db is missing$"),
+    ):
+        with pytest.raises(EnvironmentProblem, match=words):
+            database.open_for_reading(tmp_path / wrong / "run.db")
 
 
 def test_every_commit_is_durable_and_the_schema_is_versioned(tmp_path: Path) -> None:
@@ -146,3 +160,17 @@ def test_rows_go_in_by_few_statements_in_order_and_none_are_no_statement(tmp_pat
     assert len(statements) == 2  # of two rows and of one: numbers that come again, so that SQLite prepares them once
     assert connection.execute("SELECT * FROM x ORDER BY rowid").fetchall() == [(1, "{y}"), (2, None), (3, b"z")]
     connection.close()
+
+
+def test_what_a_killed_writer_left_half_done_is_taken_back_before_it_is_read(tmp_path: Path) -> None:
+    """Without a log a reader met "attempt to write a readonly database"."""
+    (tmp_path / "left").mkdir()
+    with closing(database.open_for_writing(tmp_path / "run.db")) as writer:
+        writer.execute("PRAGMA journal_mode=DELETE")
+        writer.execute("PRAGMA cache_size=1")  # pages go to the file before the end
+        writer.execute("BEGIN")
+        writer.executemany("INSERT INTO meta VALUES (?, ?)", [(str(n), "x" * 4000) for n in range(50)])
+        for name in ("run.db", "run.db-journal"):  # what is there when the process is gone
+            shutil.copy(tmp_path / name, tmp_path / "left" / name)
+    with closing(database.open_for_reading(tmp_path / "left" / "run.db")) as reader:
+        assert reader.execute("SELECT COUNT(*) FROM meta").fetchone() == (0,)

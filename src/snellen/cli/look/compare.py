@@ -81,9 +81,18 @@ def show(task: str, comparisons: list[Comparison], flips: int, *, scored_only: b
 
 
 def _row(one: Comparison) -> list[str]:
-    interval = f" \\[{one.ci95[0] * 100:+.1f}, {one.ci95[1] * 100:+.1f}]" if one.ci95 else ""
-    change = _percent(one.difference, sign=True) + interval
-    shares = [_percent(one.first_value), _percent(one.second_value)]
+    from ...report.boards.comparison import figure_as_it_is, reads_in_percent
+
+    if reads_in_percent(one):
+        interval = f" \\[{one.ci95[0] * 100:+.1f}, {one.ci95[1] * 100:+.1f}]" if one.ci95 else ""
+        show = _percent
+    else:
+        interval = " \\[{}, {}] (not in %)".format(
+            *(figure_as_it_is(end, sign=True) for end in one.ci95 or (None, None))
+        )
+        show = figure_as_it_is
+    change = show(one.difference, sign=True) + interval
+    shares = [show(one.first_value), show(one.second_value)]
     return [f"{one.first} → {one.second}", *shares, change, _p_value(one.p), _p_value(one.p_adjusted), str(one.paired)]
 
 

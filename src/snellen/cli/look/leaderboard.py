@@ -18,7 +18,7 @@ from ..options import BOARD_FORM, MACHINE_STDOUT, PATH
 def leaderboard(folders: tuple[Path, ...], reading: str | None, form: str, as_json: bool) -> None:
     """Rank all runs in or below DIR: average rank, means by dimension, intervals, bands.
 
-    Only what can be compared is ranked together: the same tasks, metric, way of asking and reading.
+    Only what can be compared is ranked together: the same questions, metric, way of asking and reading.
 
     \b
     snellen leaderboard runs

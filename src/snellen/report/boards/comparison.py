@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from ...core.text import plural
 from ...scoring.compare.paired import Comparison
 from ...scoring.table import lower_is_better
+from .headline import NO_SHARES
 from .sheet import Sheet
 
 PAIR_COLUMNS = (
@@ -19,10 +20,11 @@ def pair_sheet(task: str, comparisons: Sequence[Comparison]) -> Sheet:
     """Return one line for every pair: difference, interval, test."""
     rows = []
     for one in comparisons:
-        bounds = f"{one.ci95[0] * 100:+.1f} … {one.ci95[1] * 100:+.1f}" if one.ci95 else "–"
-        values = (_percent(one.first_value), _percent(one.second_value), _percent(one.difference, sign=True))
+        show = _percent if reads_in_percent(one) else figure_as_it_is
+        bounds = f"{show(one.ci95[0], sign=True)} … {show(one.ci95[1], sign=True)}" if one.ci95 else "–"
+        values = (show(one.first_value), show(one.second_value), show(one.difference, sign=True))
         counts = (f"{one.paired:,}", f"{len(one.better):,}", f"{len(one.worse):,}")
-        names = (one.metric, one.first, one.second)
+        names = (one.metric if reads_in_percent(one) else f"{one.metric} (not in %)", one.first, one.second)
         rows.append((*names, *values, bounds, p_value(one.p), p_value(one.p_adjusted), *counts, verdict(one)))
     note = (
         "Paired by sample; unscored and failed trials count as 0 unless told otherwise. "
@@ -97,6 +99,17 @@ def sheets_of(results: Mapping[str, Sequence[Comparison]], names: Sequence[str])
 
 def _percent(value: float | None, *, sign: bool = False) -> str:
     return "–" if value is None else f"{value * 100:{'+' if sign else ''}.1f}"
+
+
+def figure_as_it_is(value: float | None, *, sign: bool = False) -> str:
+    """Return a figure that is no share, to three digits."""
+    return "–" if value is None else f"{value:{'+' if sign else ''}.3g}"
+
+
+def reads_in_percent(one: Comparison) -> bool:
+    """Tell whether both values are shares, which people read in percent; pixels, points and CIDEr are none."""
+    known = [value for value in (one.first_value, one.second_value) if value is not None]
+    return all(0.0 <= value <= 1.0 for value in known) and not one.metric.startswith(NO_SHARES)
 
 
 def p_value(value: float | None) -> str:

@@ -12,6 +12,8 @@ from ..side_metrics import is_side_metric
 PREFERRED = ("accuracy", "cider")
 BESIDE = ("_share", "_tokens", "latency_s")
 """How figures end that are no metric of the answers."""
+NO_SHARES = ("cider", "acuity_px", "contrast_threshold")
+"""How metrics begin that are no shares though they may lie from 0 to 1."""
 NO_ESTIMATE: Mapping[str, Any] = {"value": None, "n": 0, "unscored": 0, "failed": 0}
 
 

@@ -13,11 +13,12 @@ from ...core.ids import content_hash
 from ...core.tasks import RunHeader
 from ...core.types import BASE_VARIANT
 from ...scoring.table import lower_is_better
+from ...stats.intervals import Z95, sum_interval
+from .asked_rows import rows_asked
 from .cost_cells import COST_COLUMNS, cost_cells
-from .headline import headline, reading_name
+from .headline import NO_SHARES, headline, reading_name
 from .sheet import Sheet
 
-Z95 = 1.959963984540054
 MOST_NAMED = 3
 """Up to so many variants are told by name."""
 COLUMNS = ("#", "model", "run", "tasks", "average rank", "mean %", "95 % interval")
@@ -42,6 +43,8 @@ class Cell(Struct, frozen=True):
     lost: int
     rank: float | None = None
     """1 is best; runs of equal value share the mean of their ranks."""
+    is_share: bool = True
+    """Whether its column holds shares, which are shown in percent and averaged: one CIDEr below 1 is none."""
 
 
 class Line(Struct, frozen=True):
@@ -54,7 +57,7 @@ class Line(Struct, frozen=True):
     mean: float | None
     ci95: tuple[float, float] | None
     band: int
-    """Runs of one band cannot be told apart from the band's first by a 95 % test."""
+    """Runs of one band cannot be told apart from the band's first by a 95 % test; 0: nothing was measured, no place."""
     tasks: dict[str, Cell]
     """By column of the board: a task, or one of the ways in which it was measured."""
     dimensions: dict[str, float]
@@ -68,7 +71,7 @@ class Board(Struct, frozen=True):
     """The whole leaderboard: blocks of runs that did the same, in each the best first."""
 
     tasks: tuple[str, ...]
-    """The columns: tasks; where runs differ in metric, way of asking or reading, `task (how)`."""
+    """The columns: tasks; where runs differ in questions, metric, way of asking or reading, `task (how)`."""
     dimensions: tuple[str, ...]
     lines: tuple[Line, ...]
 
@@ -98,13 +101,21 @@ def _measured(entries: Sequence[Entry], columns: Sequence[Mapping[str, str]], na
 
 
 def kind_of_figure(entry: Entry, task: str) -> tuple[str, ...]:
-    """Return what must agree before figures are ranked: metric, way of asking, reading, protocol, variants."""
+    """Return what must agree before figures are ranked: metric, way of asking, reading, protocol, variants, rows."""
     result = entry.results["tasks"][task]
     metric, _ = headline(result["metrics"], result.get("headline"))
     card = next((card for card in entry.header.tasks if card.name == task), None)
     way = "likelihood" if card is not None and "likelihood" in card.infer else "generation"
     protocol = result.get("protocol", {}).get("name", "no protocol")
-    return metric or "–", way, reading_name(entry.results), protocol, _asked_as(card.variants if card else ())
+    asked = _asked_as(card.variants if card else ())
+    return (
+        metric or "–",
+        way,
+        reading_name(entry.results),
+        protocol,
+        asked,
+        *rows_asked(entry.header, entry.results, task),
+    )
 
 
 def _asked_as(variants: Sequence[str]) -> str:
@@ -158,7 +169,8 @@ def _rank(cells: dict[str, Cell]) -> dict[str, Cell]:
     sign = 1.0 if any(lower_is_better(cell.metric) for cell in cells.values()) else -1.0
     ordered = sorted(sign * value for value in known.values())
     ranks = {name: ordered.index(sign * value) + (ordered.count(sign * value) + 1) / 2 for name, value in known.items()}
-    return {name: replace(cell, rank=ranks.get(name)) for name, cell in cells.items()}
+    shares = all(map(_looks_like_share, cells.values()))
+    return {name: replace(cell, rank=ranks.get(name), is_share=shares) for name, cell in cells.items()}
 
 
 def _dimensions(entries: Sequence[Entry], columns: Sequence[Mapping[str, str]]) -> dict[str, str]:
@@ -190,7 +202,13 @@ def _line(entry: Entry, board: Mapping[str, Mapping[str, Cell]], dimension_of: M
 
 
 def _is_share(cell: Cell) -> bool:
-    return cell.value is not None and 0.0 <= cell.value <= 1.0 and not lower_is_better(cell.metric)
+    return cell.value is not None and cell.is_share
+
+
+def _looks_like_share(cell: Cell) -> bool:
+    if lower_is_better(cell.metric) or cell.metric.startswith(NO_SHARES):
+        return False
+    return cell.value is None or 0.0 <= cell.value <= 1.0
 
 
 def _mean(cells: Sequence[Cell]) -> tuple[float | None, tuple[float, float] | None]:
@@ -200,15 +218,16 @@ def _mean(cells: Sequence[Cell]) -> tuple[float | None, tuple[float, float] | No
     mean = math.fsum(cell.value or 0.0 for cell in cells) / len(cells)
     if len(cells) == 1:
         return mean, cells[0].ci95
-    if any(cell.stderr is None for cell in cells):
-        return mean, None
-    half = Z95 * math.sqrt(math.fsum((cell.stderr or 0.0) ** 2 for cell in cells)) / len(cells)
-    return mean, (max(0.0, mean - half), min(1.0, mean + half))
+    parts = [(1.0 / len(cells), cell.value or 0.0, cell.ci95) for cell in cells if cell.ci95 is not None]
+    return mean, sum_interval(parts) if len(parts) == len(cells) else None
 
 
 def _with_bands(lines: Sequence[Line]) -> tuple[Line, ...]:
     band, leader, banded = 0, None, []
     for line in lines:
+        if line.average_rank is None:  # they stand last
+            banded.append(replace(line, band=0))
+            continue
         if leader is None or not _alike(leader, line):
             band, leader = band + 1, line
         banded.append(replace(line, band=band))
@@ -245,23 +264,30 @@ def _block_sheet(board: Board, block: int, blocks: int) -> Sheet:
     head = (*COLUMNS, *board.cost_columns, *(f"{name} %" for name in board.dimensions), *tasks)
     before = [0, *(line.band for line in lines)]
     rows = [_row(board, line, tasks, same=line.band == band) for line, band in zip(lines, before, strict=False)]
-    note = (
-        "Runs with the same # cannot be told apart from the first of that # (95 %, unpaired); "
-        "`snellen compare` tests pairs on the same samples."
-    )
     alone = "" if blocks == 1 else f" {block} of {blocks}: {', '.join(tasks) or 'no task'}"
-    apart = (
-        ""
-        if blocks == 1
-        else " Runs of other tasks, metrics, ways of asking, variants or readings have tables of their own."
+    return Sheet(f"Leaderboard{alone}", head, tuple(rows), _note(lines, blocks))
+
+
+def _note(lines: Sequence[Line], blocks: int) -> str:
+    """Say how to read a block."""
+    lost = any(cell.lost for line in lines for cell in line.tasks.values())
+    told = (
+        (True, "Runs with the same # cannot be told apart from the first of that # (95 %, unpaired);"),
+        (True, "`snellen compare` tests pairs on the same samples."),
+        (lost, "Lost: failed or without a readable answer; a value is of the others."),
+        (
+            blocks > 1,
+            "Runs of other tasks, metrics, ways of asking, variants, readings or rows have tables of their own.",
+        ),
     )
-    return Sheet(f"Leaderboard{alone}", head, tuple(rows), note + apart)
+    return " ".join(text for applies, text in told if applies)
 
 
 def _row(board: Board, line: Line, tasks: Sequence[str], *, same: bool) -> tuple[str, ...]:
     """Return one run; `same` says that it cannot be told apart from the first of its band."""
     dimensions = [_percent(line.dimensions.get(name)) for name in board.dimensions]
-    names = (f"{line.band}{'=' if same else ''}", line.model, line.name, str(len(line.tasks)))
+    place = f"{line.band}{'=' if same else ''}" if line.band else "–"
+    names = (place, line.model, line.name, str(len(line.tasks)))
     means = (_plain(line.average_rank), _percent(line.mean), _bounds(line.ci95))
     costs = cost_cells(line.cost) if board.cost_columns else ()
     return (*names, *means, *costs, *dimensions, *(_of_task(line, task) for task in tasks))
@@ -272,7 +298,9 @@ def _of_task(line: Line, task: str) -> str:
     if cell is None or cell.value is None:
         return "–"
     value = _percent(cell.value) if _is_share(cell) else f"{cell.value:.3g}"
-    return value + (f" ({_bounds(cell.ci95)})" if cell.ci95 and _is_share(cell) else "")
+    told = [_bounds(cell.ci95)] if cell.ci95 and _is_share(cell) else []
+    told += [f"{cell.lost:,} of {cell.n + cell.lost:,} lost"] if cell.lost else []
+    return value + (f" ({', '.join(told)})" if told else "")
 
 
 def _percent(value: float | None) -> str:

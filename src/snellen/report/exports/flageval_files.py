@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ...core.message_parts import write_markers
@@ -14,22 +14,24 @@ StoredTrial = tuple[Sample, Request, Prediction, Score | None]
 """A trial as stored, with its score of the metric to export (None: failed or not scored)."""
 
 
-def flageval_records(trials: Iterable[StoredTrial]) -> list[dict[str, Any]]:
-    """Return one record a question (and variant): answers, raw texts and scores of all its inferences.
+def flageval_records(trials: Iterable[StoredTrial]) -> Iterator[dict[str, Any]]:
+    """Yield one record a question (and variant): answers, raw texts and scores of all its inferences.
 
     A failed, unscored or missing inference is null at its own index, so that none ever takes another's place.
     """
-    questions: dict[str, dict[int, StoredTrial]] = {}
+    questions: dict[str, tuple[str, dict[int, Inference]]] = {}
     for trial in trials:
-        key = trial[2].key
+        _, request, prediction, _ = trial
+        key = prediction.key
         name = key.sample if key.variant == BASE_VARIANT else f"{key.sample}?{key.variant}"
-        questions.setdefault(name, {})[key.repeat] = trial
-    return [_record(name, inferences) for name, inferences in questions.items()]
+        known = questions.get(name) or questions.setdefault(name, (_question(request), {}))
+        known[1][key.repeat] = _inference(trial)
+    return (_record(name, *asked) for name, asked in questions.items())
 
 
-def _record(name: str, trials: dict[int, StoredTrial]) -> dict[str, Any]:
-    inferences = [_inference(trials[index]) if index in trials else MISSING for index in range(max(trials) + 1)]
-    return inference_record(name, _question(next(iter(trials.values()))[1]), inferences)
+def _record(name: str, question: str, known: dict[int, Inference]) -> dict[str, Any]:
+    inferences = [known.get(index, MISSING) for index in range(max(known) + 1)]
+    return inference_record(name, question, inferences)
 
 
 def _inference(trial: StoredTrial) -> Inference:

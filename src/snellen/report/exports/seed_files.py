@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import starmap
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,7 +23,7 @@ from .perplexity_list import perplexity_fields
 from .trial_files import FORMATS, write_export
 
 Files = dict[str, Any]
-"""File name -> a JSON value, or a list of lines for `.jsonl`."""
+"""File name -> a JSON value, or what yields the records of a list, or the lines of a `.jsonl`; read once, in turn."""
 FORMULATIONS = {
     Form.CHOICE: "SingleChoice",
     Form.YESNO: "SingleChoice",
@@ -36,14 +38,15 @@ def export_run(folder: Path, form: str, output: Path) -> list[Path]:
     if form in FORMATS:
         return [write_export(folder, form, output / f"trials.{form}")]
     with RunReader(folder) as reader:
-        files = EXPORTS[form](reader)
-    return [_write(output / name, value) for name, value in files.items()]
+        return [_write(output / name, value) for name, value in EXPORTS[form](reader).items()]
 
 
 def _write(path: Path, value: Any) -> Path:
     def write(file: BinaryIO) -> None:
         if path.suffix == ".jsonl":
             file.writelines(msgspec.json.encode(line) + b"\n" for line in value)
+        elif isinstance(value, Iterator):
+            file.writelines(listed(value))
         else:
             file.write(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
 
@@ -51,13 +54,20 @@ def _write(path: Path, value: Any) -> Path:
     return path
 
 
+def listed(records: Iterator[Any]) -> Iterator[bytes]:
+    """Yield the parts of a JSON list, as it would be indented whole; no more than one record is held."""
+    before = b"[\n  "
+    for record in records:
+        # a line break in a text is escaped: each one here is of the layout
+        yield before + msgspec.json.format(msgspec.json.encode(record), indent=2).replace(b"\n", b"\n  ")
+        before = b",\n  "
+    yield b"[]\n" if before.startswith(b"[") else b"\n]\n"
+
+
 def _trials(reader: RunReader, task: Task) -> Iterator[tuple[Sample, Request, Prediction, Score | None]]:
     """Yield every trial with its first score."""
-    scores: dict[Any, Score] = {}
-    for score in reader.scores(task.name):
-        scores.setdefault(score.key, score)
-    for sample, request, prediction, _ in reader.trials(task.name):
-        yield sample, request, prediction, scores.get(prediction.key)
+    for (sample, request, prediction, _), scores in reader.with_scores(task.name):
+        yield sample, request, prediction, scores[0] if scores else None
 
 
 def flageval(reader: RunReader) -> Files:
@@ -72,7 +82,7 @@ def reform(reader: RunReader) -> Files:
     files: Files = {}
     for task in header.tasks:
         name = f"{_stem(task.name)}_{FORMULATIONS.get(task.form, 'Generation')}_{_method(task)}_{model}.json"
-        files[name] = [_reform_record(task, *trial) for trial in _trials(reader, task)]
+        files[name] = starmap(partial(_reform_record, task), _trials(reader, task))
     return files
 
 

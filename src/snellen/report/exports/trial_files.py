@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +16,17 @@ from ...core.text import quoted_line, safe_cell
 from ...core.types import Usage
 from ...scoring.table import lower_is_better
 from ...store.reader import RunReader
-from ..files import Record, record_lines, records
+from ..files import Record, record_lines, records, write_atomically
 
 COLUMNS = (
     *("task", "sample", "variant", "repeat", "outcome", "metric", "value", "answer", "rule", "reason", "text"),
     *("reasoning", "finish", "input_tokens", "output_tokens", "latency_s", "cached", "error_kind", "error_message"),
     *("question", "expected", "group", "tags"),
 )
+REPEATED = frozenset({"task", "variant", "metric", "answer", "rule", "reason", "finish", "error_kind"})
 FORMATS = ("jsonl", "csv", "parquet")
+PART_ROWS = 20_000
+"""Rows that are held as Python's values before they become columns: a million of them are two gigabytes."""
 
 
 def frame_records(reader: RunReader) -> Iterator[dict[str, Any]]:
@@ -77,11 +82,23 @@ def parquet_bytes(reader: RunReader) -> bytes:
         import pyarrow.parquet
     except ImportError:
         raise MissingExtra("parquet", "writing Parquet") from None
-    rows = list(flat_records(reader))
-    table = pyarrow.table({name: _column(pyarrow, [row[name] for row in rows]) for name in COLUMNS})
+    rows, parts = flat_records(reader), list[Any]()
+    while part := list(islice(rows, PART_ROWS)):
+        parts.append(_arrow_table(pyarrow, part))
+    table = pyarrow.concat_tables(_alike(pyarrow, parts or [_arrow_table(pyarrow, [])])).combine_chunks()
     out = io.BytesIO()
     pyarrow.parquet.write_table(table, out)
     return out.getvalue()
+
+
+def _arrow_table(pyarrow: Any, rows: Sequence[Mapping[str, Any]]) -> Any:
+    return pyarrow.table({name: _column(pyarrow, [row[name] for row in rows]) for name in COLUMNS})
+
+
+def _alike(pyarrow: Any, parts: Sequence[Any]) -> list[Any]:
+    """Return tables with the types that all their rows together would have: a part may hold nothing but nulls."""
+    schema = pyarrow.unify_schemas([part.schema for part in parts], promote_options="permissive")
+    return [part.cast(schema, safe=False) for part in parts]  # a huge count was rounded before parts were
 
 
 def _column(pyarrow: Any, values: list[Any]) -> Any:
@@ -93,13 +110,14 @@ def _column(pyarrow: Any, values: list[Any]) -> Any:
 
 
 def write_export(folder: Path, form: str, target: Path) -> Path:
-    """Write all trials of a run to a file in one of FORMATS."""
+    """Write all trials of a run to a file in one of FORMATS, whole or not at all."""
     with RunReader(folder) as reader:
         if form == "parquet":
-            target.write_bytes(parquet_bytes(reader))
+            content = parquet_bytes(reader)
+            write_atomically(target, lambda file: file.write(content))
         else:
-            with target.open("w", encoding="utf-8", errors="replace", newline="") as file:
-                file.writelines(csv_lines(reader) if form == "csv" else jsonl_lines(reader))
+            lines = csv_lines(reader) if form == "csv" else jsonl_lines(reader)
+            write_atomically(target, lambda file: file.writelines(line.encode("utf-8", "replace") for line in lines))
     return target
 
 
@@ -109,7 +127,7 @@ def frame(run: str | Path) -> Any:
     Every metric and every tag is a column of its own; a tag whose name is taken is called `tag_NAME`.
     """
     with RunReader(run) as reader:
-        return as_frame(list(frame_records(reader)))
+        return as_frame(frame_records(reader))
 
 
 def wrong_frame(run: str | Path, task: str | None = None) -> Any:
@@ -124,17 +142,29 @@ def _is_wrong(row: Mapping[str, Any]) -> bool:
     return value is not None and (value > 0.0 if lower_is_better(metric or "") else value < 1.0)
 
 
-def as_frame(rows: list[dict[str, Any]]) -> Any:
+def as_frame(rows: Iterable[dict[str, Any]]) -> Any:
     """Return rows as a pandas data frame, else a polars one, else as they are."""
-    columns = list(dict.fromkeys((*COLUMNS[:-1], *(name for row in rows for name in row))))
     try:
         import pandas
 
-        return pandas.DataFrame(rows, columns=columns)
+        columns = _frame_columns(rows, math.nan)
+        return pandas.DataFrame(columns if columns[COLUMNS[0]] else None, columns=list(columns), copy=False)
     except ImportError:
         pass
     try:
         import polars
     except ImportError:
-        return rows
-    return polars.DataFrame([{name: row.get(name) for name in columns} for row in rows], infer_schema_length=None)
+        return list(rows)
+    return polars.DataFrame(_frame_columns(rows, None), strict=False)
+
+
+def _frame_columns(rows: Iterable[Mapping[str, Any]], missing: float | None) -> dict[str, list[Any]]:
+    """Return rows as columns, in the order in which they are first named; texts that repeat are held once."""
+    columns: dict[str, list[Any]] = {name: [] for name in COLUMNS[:-1]}
+    texts: dict[str, str] = {}
+    for place, row in enumerate(rows):
+        columns |= {name: [missing] * place for name in row if name not in columns}
+        for name, column in columns.items():
+            value = row.get(name, missing)
+            column.append(texts.setdefault(value, value) if name in REPEATED and type(value) is str else value)
+    return columns

@@ -13,6 +13,7 @@ from ...core.markup import Html
 from ...core.types import OFFERED, Form
 from ...core.vega import quantity
 from ...scoring.aggregates.means import headline_of, split
+from ...scoring.gathered import Stood
 from ...scoring.table import Outcome, ScoreTable, TrialColumns
 from ...store.reader import RunReader
 from ..written import percent_metric
@@ -36,12 +37,14 @@ class Answered(NamedTuple):
     series: tuple[str, ...] = ()
 
 
-def answer_figures(reader: RunReader, columns: TrialColumns, table: ScoreTable) -> Iterator[Answered]:
-    """Yield what the answers of a task show, as far as it has enough of them."""
+def answer_figures(
+    reader: RunReader, columns: TrialColumns, table: ScoreTable, stood: Mapping[Stood, int] | None = None
+) -> Iterator[Answered]:
+    """Yield what the answers of a task show, as far as it has enough of them; `stood` is read where it is not given."""
     yield from _by_group(table)
     if columns.task.form in (*OFFERED, Form.YESNO, Form.AUTO):
         yield from _confusion(columns)
-        yield from _positions(reader, columns)
+        yield from _positions(read_stood(reader, columns) if stood is None else stood)
 
 
 def _by_group(table: ScoreTable) -> Iterator[Answered]:
@@ -123,21 +126,28 @@ class _Shown(msgspec.Struct):
     marks: msgspec.Raw = msgspec.Raw(b"[]")
 
 
-def _positions(reader: RunReader, columns: TrialColumns) -> Iterator[Answered]:
+def _positions(stood: Mapping[Stood, int]) -> Iterator[Answered]:
     """Yield where the chosen options stood beside where the right ones did: a habit shows as a difference."""
     chosen: Counter[int] = Counter()
     right: Counter[int] = Counter()
     marks: dict[int, Counter[str]] = defaultdict(Counter)
+    for (read, expected, marked), count in stood.items():
+        chosen[read] += count
+        right[expected] += count
+        for number, mark in enumerate(marked):
+            marks[number][mark] += count
+    yield from _position_figure(chosen, right, marks)
+
+
+def read_stood(reader: RunReader, columns: TrialColumns) -> Mapping[Stood, int]:
+    """Read from run.db what `GatheredTask.stood` has gathered while a task was scored."""
+    counts: Counter[Stood] = Counter()
     decode = msgspec.json.Decoder(tuple[str, ...]).decode
     for (shown_as, marked_as, read, expected), count in Counter(_choices(reader, columns)).items():
         shown = decode(shown_as)
-        if not {read, expected} <= set(shown):
-            continue
-        chosen[shown.index(read)] += count
-        right[shown.index(expected)] += count
-        for number, mark in enumerate(decode(marked_as)):
-            marks[number][mark] += count
-    yield from _position_figure(chosen, right, marks)
+        if read in shown and expected in shown:
+            counts[shown.index(read), shown.index(expected), decode(marked_as)] += count
+    return counts
 
 
 def _choices(reader: RunReader, columns: TrialColumns) -> Iterator[tuple[bytes, bytes, str, str]]:

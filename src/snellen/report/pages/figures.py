@@ -17,6 +17,7 @@ from ...core.vega import quantity
 from ...scoring.aggregates.calibration import reliability
 from ...scoring.aggregates.means import split
 from ...scoring.aggregates.robustness import curve, ladders
+from ...scoring.gathered import GatheredTask
 from ...scoring.scorers.acuity import curve_of
 from ...scoring.stored import read_costs
 from ...scoring.table import Costs, ScoreTable, TrialColumns
@@ -47,16 +48,18 @@ class Figure(Struct, frozen=True):
 
 
 def figures_of(
-    reader: RunReader, columns: TrialColumns, table: ScoreTable | None, costs: Costs | None = None
+    reader: RunReader, columns: TrialColumns, table: ScoreTable | None, gathered: GatheredTask | None = None
 ) -> list[Figure]:
-    """Return every figure the task has data for, the most telling first; `costs` are read where they are not given."""
+    """Return every figure the task has data for, the most telling first; what was `gathered` is not read again."""
     found = [*_acuity(reader, columns), *_examined(reader, columns)]
     if table is not None:
         found += _robustness(table)
         found += _maps(table)
-        found += [Figure(*one) for one in answer_figures(reader, columns, table)]
+        found += [
+            Figure(*one) for one in answer_figures(reader, columns, table, gathered.stood() if gathered else None)
+        ]
     found += _calibration(reader, columns)
-    spent = costs or read_costs(reader, columns)
+    spent = gathered.costs() if gathered else read_costs(reader, columns)
     return [*found, *_by_frames(columns, spent), *_latency(spent)]
 
 

@@ -13,7 +13,7 @@ import pybase64
 
 from ...core.errors import DataError
 from ...core.markup import Html, shorten, tag
-from ...core.types import Image, Prediction, Request, Sample, Score, TrialKey
+from ...core.types import Image, Prediction, Request, Sample, Score, TrialKey, Turn
 from ...data.images.decode import open_image
 from ...scoring.table import Mask, TrialColumns, lower_is_better
 from ...store.reader import RunReader
@@ -143,7 +143,7 @@ def card(shown: Shown, outcome: int, value: float, budget: Budget) -> Html:
 
 def _asked(request: Request, budget: Budget) -> Html | None:
     """Return the last message with its pictures where they stand, if they stand inside its text."""
-    turn = request.messages[-1]
+    turn = request.messages[-1] if request.messages else Turn("user", "")
     if not turn.parts or any(image.frame is not None for image in turn.images):  # frames make a strip
         return None
     small = [_thumbnail(image, f"Picture {number}", budget) for number, image in enumerate(turn.images, 1)]

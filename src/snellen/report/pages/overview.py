@@ -82,7 +82,7 @@ def overview_of(
     table = columns.by_sample if columns.metrics else None
     advice, shares = _spread(table)
     result = results["tasks"].get(task.name) or {"metrics": {}, "groups": {}}
-    figures = figures_of(reader, columns, table, gathered.costs() if gathered else None)
+    figures = figures_of(reader, columns, table, gathered)
     return TaskOverview(task, result, columns, figures, advice, shares)
 
 

@@ -12,7 +12,7 @@ from ..pages import draw
 from ..pages.tables import DRAWN, head, numbers, scrolled
 from .shell import downloads, link, shell
 
-CAPTION = "Best first, among runs of the same tasks, metric, way of asking, variants and reading. Rank 1 is best."
+CAPTION = "Best first, among runs of the same questions, metric, way of asking, variants and reading. Rank 1 is best."
 NOTE = (
     "Runs with the same number cannot be told apart from the first run of that number "
     "(95 %, unpaired, so on the safe side). Choose runs under Runs to test them on the samples they share."
@@ -33,7 +33,7 @@ def _table(board: Board, lines: Sequence[Line], keys: dict[str, str]) -> Html:
     tasks = [task for task in board.tasks if task in lines[0].tasks]
     rows, last = [], 0
     for line in lines:
-        rows.append(_row(line, board, tasks, keys, new=line.band != last))
+        rows.append(_row(line, board, tasks, keys, new=line.band not in (0, last)))
         last = line.band
     names = head(*COLUMNS, *((name, "n") for name in (*board.cost_columns, *board.dimensions, *tasks)))
     label = f"Leaderboard: {', '.join(tasks)}"
@@ -43,6 +43,7 @@ def _table(board: Board, lines: Sequence[Line], keys: dict[str, str]) -> Html:
 def _row(line: Line, board: Board, tasks: Sequence[str], keys: dict[str, str], *, new: bool) -> Html:
     words = "not distinguishable from the first of this number"
     band = tag("b", line.band) if new else tag("span", f"{line.band} =", class_="muted", title=words)
+    band = band if line.band else tag("span", "–", class_="muted", title="nothing was measured")
     name: Child = link(line.name, f"/run/{keys[line.name]}") if line.name in keys else line.name
     dimensions = (
         f"{line.dimensions[name] * 100:.1f} %" if name in line.dimensions else "–" for name in board.dimensions
