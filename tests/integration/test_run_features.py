@@ -140,13 +140,32 @@ def test_until_ci_stops_early_records_it_and_stays_stopped(tmp_path: Path) -> No
     low, high = status["until_ci"]["interval"]
     assert high - low <= 0.08
     assert low <= 1.0 <= high
-    assert first.results["tasks"]["many"]["metrics"]["accuracy"]["n"] < 1500
+    accuracy = first.results["tasks"]["many"]["metrics"]["accuracy"]
+    assert accuracy["n"] < 1500
+    assert accuracy["ci95"] == [low, high], "one interval, and that which allows for having looked"
+    written = json.loads((tmp_path / "r" / "results.json").read_text())
+    assert written["tasks"]["many"]["metrics"]["accuracy"] == accuracy
     again = snellen.run(str(path), "blind/first", **settings)
     assert again.state.done == 0
     other = tmp_path / "other.jsonl"
     other.write_text(path.read_text())
     with pytest.raises(UsageError, match="one task at a time"):
         snellen.run((str(path), str(other)), "blind/first", until_ci=4.0)
+
+
+def test_until_ci_does_not_take_questions_of_one_document_for_many(tmp_path: Path) -> None:
+    """Half of the documents are right throughout: forty questions of the first four show next to nothing."""
+    rows = (
+        {"id": f"{n}", "group": f"d{n // 10}", "question": f"q{n}", "options": ["a", "b"], "answer": "AB"[n // 10 % 2]}
+        for n in range(4000)
+    )
+    path = tmp_path / "documents.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    result = snellen.run(str(path), "blind/first", output_dir=tmp_path / "r", until_ci=10.0)
+    accuracy = result.results["tasks"]["documents"]["metrics"]["accuracy"]
+    assert result.results["status"]["until_ci"]["groups"] > 40
+    assert accuracy["ci95"][0] <= 0.5 <= accuracy["ci95"][1]
+    assert accuracy["ci95"][0] <= accuracy["value"] <= accuracy["ci95"][1]
 
 
 def test_a_run_is_scored_again_with_another_profile_without_asking(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from ..core.config import convert, dotted_names
-from ..core.errors import UsageError, did_you_mean
+from ..core.errors import UsageError, nearest_name
 from ..core.protocols import Model
 from ..core.registry import Registry
 from ..core.secret import names_a_key
@@ -36,10 +38,12 @@ def _create_one(settings: RunSettings, registry: Registry) -> Model:
     known, catalog = registry.names("model"), Catalog(settings.catalogs)
     cards = catalog.names("providers")
     if provider not in (*known, *cards):
-        hint = f"openai/{settings.model}" if settings.base_url else ""
-        tip = f" (did you mean {hint!r}?)" if hint else did_you_mean(provider, [*known, *cards])
+        hint = _meant(settings, provider, name, [*known, *cards])
+        tip = f" (did you mean {hint!r}?)" if hint else ""
         wrong = f"model {settings.model!r}: unknown provider {provider!r}{tip}"
         raise UsageError(f"{wrong}; write provider/name, providers: {', '.join([*known, *cards])}")
+    if settings.base_url and not settings.base_url.startswith(("http://", "https://")):
+        raise UsageError("--base-url begins with neither http:// nor https://: write e.g. http://localhost:8000/v1")
     refuse_keys(settings)
     options = ModelOptions(
         base_url=settings.base_url,
@@ -64,6 +68,15 @@ def _create_one(settings: RunSettings, registry: Registry) -> Model:
         return create_by_card(provider, card, name, options)
     model: Model = registry.get("model", provider)(name, options)
     return model
+
+
+def _meant(settings: RunSettings, provider: str, name: str, known: Sequence[str]) -> str:
+    """Return the model that was probably meant: by a provider spelt right, or as its server calls it."""
+    near = nearest_name(provider, known)
+    whole = f"openai/{settings.model}" if settings.base_url else ""
+    if not name or (whole and provider.startswith(near)):  # `mistralai/…` is a maker, no slip of `mistral/…`
+        return whole or near
+    return f"{near}/{name}" if near else whole
 
 
 def fit_to_card(model: Model, settings: RunSettings) -> Model:

@@ -28,7 +28,7 @@ class Deadlines:
         task = asyncio.current_task()
         if seconds is None or task is None:
             return await work
-        loop = asyncio.get_running_loop()
+        loop = task.get_loop()
         end = self._ends[task] = loop.time() + seconds
         if self._timer is None or end < self._timer.when():
             self._wake_at(end, loop)

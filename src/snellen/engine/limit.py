@@ -56,6 +56,8 @@ class Limiter:
                 if turn.done() and not turn.cancelled():
                     self.release(size_bytes, saturated=False)
                 raise
+        if not self._paused_until:  # no server ever asked for one
+            return
         try:
             await self.wait_for_pause()
         except asyncio.CancelledError:

@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -66,8 +67,11 @@ class Engine:
         self._writer = writer
         self._ledger = ledger
         self._spending = spending
+        self._predict = self._predict_now
         if spending is not None:
             self.state.spending = spending
+            if spending.limit is not None:
+                self._predict = partial(self._predict_affordable, spending)
         self._policy = policy
         self._clock = clock
         self._cache = cache if model.cacheable else None
@@ -204,8 +208,7 @@ class Engine:
                 self._ledger.check_sent(zip(_pictures_of(request), images.sent, strict=True))
             digest = request_digest(self._identity, request, [image.sha256 for image in images.sent])
             cached = self._cache.get(digest, request.key) if self._cache is not None else None
-            predict = self._predict_now if self._spending is None else self._predict_paid
-            prediction = cached or await predict(request, images, digest)
+            prediction = cached or await self._predict(request, images, digest)
         except DataError as error:
             return failed(request, ModelError(FailureKind.DECODE, str(error)), 1), digest
         finally:
@@ -214,18 +217,12 @@ class Engine:
             prediction = msgspec.structs.replace(prediction, images=images.sent)
         return prediction, digest
 
-    async def _predict_paid(self, request: Request, images: RequestImages, digest: str) -> Prediction:
-        spending = self._spending
-        assert spending is not None  # noqa: S101 - who calls has looked
-        if spending.limit is None:  # nothing is held back: what it costs is only counted
-            prediction = await self._predict_now(request, images, digest)
-            spending.count(prediction)
-            return prediction
+    async def _predict_affordable(
+        self, spending: Spending, request: Request, images: RequestImages, digest: str
+    ) -> Prediction:
         await spending.begin()
         try:
-            prediction = await self._predict_now(request, images, digest)
-            spending.count(prediction)  # before the next may leave: what came back counts as spent
-            return prediction
+            return await self._predict_now(request, images, digest)
         finally:
             spending.end()
 
@@ -242,6 +239,8 @@ class Engine:
             self.state.paused_until = self._limiter.paused_until
         if self._cache is not None:
             self._cache.put(digest, self._model.name, prediction)
+        if self._spending is not None:  # before the next may leave: what came back counts as spent
+            self._spending.count(prediction)
         return prediction
 
     def _is_finished(self, key: TrialKey) -> bool:

@@ -20,6 +20,7 @@ from ..scoring.compare.run_pairs import compare_runs
 from ..scoring.stored import stored_tables
 from ..scoring.table import ScoreTable, lower_is_better
 from ..stats.bootstrap import bootstrap_interval
+from ..stats.intervals import unseen_interval
 from ..store.reader import RunReader
 
 Matrix = NDArray[np.float64]
@@ -97,6 +98,8 @@ def _chain_gain(figure: Figure, columns: Matrix, whole: Matrix, task: str) -> Ga
     if first is None or second is None:
         return Gain(task, figure.name, first, second, None, None, len(columns))
     interval = bootstrap_interval(columns, figure.difference, task, figure.name)
+    if interval is None and len(columns) > 1:  # every chain changed alike: no draw can differ, others still may
+        interval = unseen_interval(second - first, len(columns))
     return Gain(task, figure.name, first, second, second - first, interval, len(columns))
 
 

@@ -148,13 +148,22 @@ def read_sample(
 def _keys(reader: RunReader, sample: str, task: str, variant: str | None, repeat: int | None) -> list[TrialKey]:
     query = "SELECT task, variant, repeat FROM predictions WHERE sample = ?"
     rows = reader.rows(f"{query} ORDER BY task, variant <> 'base', variant, repeat", (sample,))
-    keys = [TrialKey(name, sample, kind, number) for name, kind, number in rows if not task or name == task]
-    chosen = [key for key in keys if variant in (None, key.variant) and repeat in (None, key.repeat + 1)]
+    keys = [TrialKey(name, sample, kind, number) for name, kind, number in rows]
+    own = [key for key in keys if not task or key.task == task]
+    chosen = [key for key in own if variant in (None, key.variant) and repeat in (None, key.repeat + 1)]
     if not chosen:
-        known = [row[0] for row in reader.rows("SELECT DISTINCT sample FROM predictions LIMIT 100000")]
-        hint = did_you_mean(sample, known) if not keys else ""
-        raise UsageError(f"{reader.folder} has no such trial of sample {sample!r}{hint}")
+        raise UsageError(f"{reader.folder} has no such trial of sample {sample!r}{_instead(reader, sample, keys)}")
     return chosen
+
+
+def _instead(reader: RunReader, sample: str, keys: Sequence[TrialKey]) -> str:
+    """Return what there is instead of a trial: others of the same sample, or a sample of a name like it."""
+    if not keys:
+        known = [row[0] for row in reader.rows("SELECT DISTINCT sample FROM predictions LIMIT 100000")]
+        return did_you_mean(sample, known)
+    some = [f"task {key.task}, {key.variant}, inference {key.repeat + 1}" for key in keys[:3]]
+    more = f"; and {len(keys) - len(some)} more" if len(keys) > len(some) else ""
+    return f": there is {'; '.join(some)}{more}"
 
 
 def find_runs(folders: Sequence[str | Path]) -> list[Path]:

@@ -171,29 +171,32 @@ class VllmModel:
 
     def _talk(self, talks: Sequence[Talk]) -> list[Any]:
         """Run conversations through the engine: those that continue an answer and those that begin one apart."""
-        from vllm import SamplingParams
-
         results: list[Any] = [None] * len(talks)
-        adapted = {"lora_request": lora_request(self._options.adapter)} if self._options.adapter else {}
         for continued in (False, True):
             places = [place for place, talk in enumerate(talks) if talk.continued is continued]
-            if not places:
-                continue
-            try:
-                outputs = self._engine.chat(
-                    [talks[place].messages for place in places],
-                    [SamplingParams(**talks[place].sampling) for place in places],
-                    add_generation_prompt=not continued,
-                    continue_final_message=continued,
-                    use_tqdm=False,
-                    **adapted,
-                )
-            except (ValueError, TypeError) as error:
-                kind = FailureKind.TOO_LONG if any(words in str(error) for words in TOO_LONG) else FailureKind.REQUEST
-                raise ModelError(kind, f"vLLM refuses the request: {str(error).splitlines()[0]}") from None
+            outputs = self._chat([talks[place] for place in places], continued=continued) if places else []
             for place, output in zip(places, outputs, strict=True):
                 results[place] = output
         return results
+
+    def _chat(self, talks: Sequence[Talk], *, continued: bool) -> list[Any]:
+        """Send conversations of one kind; what the engine refuses is an error of the request."""
+        from vllm import SamplingParams
+
+        adapted = {"lora_request": lora_request(self._options.adapter)} if self._options.adapter else {}
+        try:
+            outputs: list[Any] = self._engine.chat(
+                [talk.messages for talk in talks],
+                [SamplingParams(**talk.sampling) for talk in talks],
+                add_generation_prompt=not continued,
+                continue_final_message=continued,
+                use_tqdm=False,
+                **adapted,
+            )
+        except (ValueError, TypeError) as error:
+            kind = FailureKind.TOO_LONG if any(words in str(error) for words in TOO_LONG) else FailureKind.REQUEST
+            raise ModelError(kind, f"vLLM refuses the request: {str(error).splitlines()[0]}") from None
+        return outputs
 
 
 def read_vllm_options(arguments: Mapping[str, Any]) -> VllmOptions:

@@ -44,17 +44,13 @@ class Prices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def add_to(self, tokens: Tokens, usage: Usage) -> float:
         """Count the tokens of one reply, which must be known, and return what they cost: millions pass here."""
         given, output = usage.input_tokens or 0, usage.output_tokens or 0
-        cached = min(usage.cached_tokens or 0, given)
-        kept = min(usage.written_tokens or 0, given - cached)
+        cached = min(usage.cached_tokens, given) if usage.cached_tokens else 0
+        kept = min(usage.written_tokens, given - cached) if usage.written_tokens else 0
         tokens.input += given
         tokens.cached += cached
         tokens.written += kept
         tokens.output += output
         return self._cost(given, cached, kept, output)
-
-    def share_of(self, prediction: Prediction) -> float | None:
-        """Return the part of the price that a reply cost by the way it was asked for; None where nobody knows."""
-        return self.batch_share if prediction.detail.get("batch") else 1.0
 
     def covers(self, usage: Usage | None) -> bool:
         """Tell whether the tokens of a reply are known and have these prices."""
@@ -85,6 +81,8 @@ class Bill:
         self.batched, self.spared_batched = Tokens(), Tokens()
         """The same of replies that batches brought."""
         self.unpriced = 0
+        self.spared_unpriced = 0
+        """Replies from our own cache whose price nobody knows: free now, and not in `worth`."""
         self.replies = 0
 
     def add(self, prediction: Prediction) -> float | None:
@@ -93,9 +91,11 @@ class Bill:
         if prediction.failure is not None and usage is None:
             return 0.0  # no reply and no count: what a provider may ask for it is on no bill we see
         self.replies += 1
-        share = self.prices.share_of(prediction)
+        # The part of the price that the way of asking leaves; None where nobody knows.
+        share = self.prices.batch_share if prediction.detail.get("batch") else 1.0
         if usage is None or share is None or not self.prices.covers(usage):
             self.unpriced += not prediction.cached
+            self.spared_unpriced += prediction.cached
             return 0.0 if prediction.cached else None
         billed, spared = (self.billed, self.spared) if share == 1.0 else (self.batched, self.spared_batched)
         if prediction.cached:
@@ -106,6 +106,7 @@ class Bill:
     def include(self, other: Bill) -> None:
         """Add what another bill at the same prices has added up."""
         self.unpriced += other.unpriced
+        self.spared_unpriced += other.spared_unpriced
         self.replies += other.replies
         for name in ("billed", "spared", "batched", "spared_batched"):
             own, more = getattr(self, name), getattr(other, name)

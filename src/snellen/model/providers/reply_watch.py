@@ -34,9 +34,16 @@ class ReplyWatch:
         self._counted_pictures = False
 
     def look_at(
-        self, request: Request, usage: Usage | None, limit: int | None, *, model: str | None, host: str | None
+        self,
+        request: Request,
+        usage: Usage | None,
+        limit: int | None,
+        *,
+        shown: int,
+        model: str | None,
+        host: str | None,
     ) -> None:
-        """Note what a reply tells; `limit` is the most tokens that were asked for."""
+        """Note what a reply tells; `limit` is the most tokens that were asked for, `shown` how many pictures."""
         if host:
             self._note_host(host)
         if model != self._seen_model:
@@ -45,8 +52,8 @@ class ReplyWatch:
             return
         if limit is not None and (usage.output_tokens or 0) > limit + SPARE_TOKENS:
             self._note_limit(usage, limit)
-        if not self._counted_pictures:
-            self._note_pictures(request, usage)
+        if shown and not self._counted_pictures:
+            self._note_pictures(request, usage, shown)
 
     def _note_limit(self, usage: Usage, limit: int) -> None:
         what = f"a reply has {usage.output_tokens:,} tokens though {limit:,} were the most allowed"
@@ -68,10 +75,9 @@ class ReplyWatch:
         if self._named and ours not in NO_NAMES_OF_MODELS and not alike:
             self.said.setdefault("model", f"{self._asked!r} was asked, and {answered!r} says it answered")
 
-    def _note_pictures(self, request: Request, usage: Usage) -> None:
+    def _note_pictures(self, request: Request, usage: Usage, shown: int) -> None:
         """Compare what was counted with what the text alone has; once pictures were counted they are believed."""
-        shown = sum([len(turn.images) for turn in request.messages])
-        if not shown or usage.input_tokens is None:
+        if usage.input_tokens is None:
             return
         letters = "".join(turn.text for turn in request.messages)
         wide = 0 if letters.isascii() else sum(letter >= "\u2e80" for letter in letters)

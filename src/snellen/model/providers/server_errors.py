@@ -98,6 +98,12 @@ def classify(error: ServerError, headers: Mapping[str, str], body: bytes, clock:
     return _typed(StopRun if rule.stop else ModelError, rule.kind, message, error, retryable=again, wait_s=wait_s)
 
 
+def without_advice(message: str) -> str:
+    """Return what a server said without what the rules add to it: a command of its own kind advises otherwise."""
+    added = (f" ({rule.fix})" for rule in error_rules() if rule.fix)
+    return next((message.removesuffix(end) for end in added if message.endswith(end)), message)
+
+
 def _typed(
     of: type[ModelError], kind: FailureKind, message: str, error: ServerError, *, retryable: bool, wait_s: float | None
 ) -> ModelError:

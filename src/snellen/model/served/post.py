@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import zlib
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import aiohttp
+import msgspec
 from aiohttp.http import SERVER_SOFTWARE
 
 from ...core.errors import ModelError
@@ -28,7 +29,7 @@ ROUTES = 256
 WINDOW_BITS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 
 
-class HttpResponse(NamedTuple):
+class HttpResponse(msgspec.Struct, frozen=True, gc=False):
     """A whole response."""
 
     status: int
@@ -42,7 +43,7 @@ class Poster:
     def __init__(self) -> None:
         self._pool = Pool(KEEP_ALIVE_S)
         self._routes: dict[tuple[object, ...], tuple[Target, bytes]] = {}
-        self._copies: dict[Target, Copies] = {}
+        self._copies: dict[Target, Copies] = defaultdict(Copies)
         self._distrusted: dict[Target, int] = {}
         """So many questions go over new connections, after a copy came: the next answer tells whether it was one."""
 
@@ -57,7 +58,7 @@ class Poster:
             route = self._routes[key] = target, request_head("POST", target, path, {**SENT_ALWAYS, **headers})
         target, head = route
         connection = self._idle(target) or await self._pool.connect(target, url)
-        answer = _Answer(connection, self._copies.setdefault(target, Copies()))
+        answer = _Answer(connection, self._copies[target])
         connection.send(head, body, answer)
         del body  # an image must not stay in memory for our sake while the model thinks
         try:

@@ -143,10 +143,11 @@ def choice_zero(rows: Any) -> dict[str, Any]:
     """
     rows = rows if isinstance(rows, list) else [rows]
     for position, row in enumerate(rows):
-        index = expect_object(row).get("index")
+        choice = expect_object(row)
+        index = choice.get("index")
         if (position if index is None else index) == 0:
-            refuse_error(row)
-            return expect_object(row)
+            refuse_error(choice)
+            return choice
     return {}
 
 

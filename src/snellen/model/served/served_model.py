@@ -16,7 +16,7 @@ from ...core.protocols import BareImagePolicy, Capability, EncodedImages, ImageP
 from ...core.resends import pay_for_resend
 from ...core.secret import Secret
 from ...core.text import clean_text
-from ...core.types import FailureKind, Prediction, Request, Timing
+from ...core.types import FailureKind, ImageSent, Prediction, Request, Timing
 from ..options import ModelOptions
 from ..providers.constraints import constraint_of, held_answer, with_marks
 from ..providers.listings import read_listing
@@ -115,7 +115,10 @@ class ServedModel:
     async def predict(self, request: Request, images: EncodedImages) -> Prediction:
         """Answer one request, or raise ModelError."""
         try:
-            return await (self._score if request.choices else self._generate)(request, images)
+            if request.choices:
+                return await self._score(request, images)
+            reply, timing = await self._ask(request, images)
+            return self._finished(request, reply, timing, images)
         except ModelError as error:
             raise self.scrubbed(error) from None
 
@@ -187,22 +190,24 @@ class ServedModel:
             raise ModelError(FailureKind.CAPABILITY, message)
         return await self._scorer.predict(request, images)
 
-    async def _generate(self, request: Request, images: EncodedImages) -> Prediction:
-        reply, timing = await self._ask(request, images)
-        return self._finished(request, reply, timing, images)
-
     def _finished(self, request: Request, reply: Reply, timing: Timing | None, images: EncodedImages) -> Prediction:
         if self._hidden:
             scrub_reply(reply, self._hidden)
-        if reply.text and request.params.stop and STOPS & self.quirks.drop:  # the server does not take them: we do it
-            reply.text = cut_at_stop(reply.text, request.params.stop)
-        if reply.text and self._options.constrain:
-            reply.text = held_answer(self._options.constrain, reply.text, request.marks, reply.finish)
+        if reply.text:
+            reply.text = self._as_asked(request, reply.text, reply.finish)
+        sent = tuple([images[image].sent for turn in request.messages for image in turn.images]) if images else ()
         limit = self._limit_of(request)
-        self._watch.look_at(request, reply.usage, limit, model=reply.model, host=reply.host)
+        self._watch.look_at(request, reply.usage, limit, shown=len(sent), model=reply.model, host=reply.host)
         if limit is not None and "limit" in self._watch.said:
             self.quirks.take_back_limit(limit)
-        return _to_prediction(request, reply, timing, images, self.adjusted)
+        return _to_prediction(request, reply, timing, sent, self.adjusted)
+
+    def _as_asked(self, request: Request, text: str, finish: str | None) -> str:
+        """Return a reply's text up to its stop strings, where the server takes none, and held to its options."""
+        if request.params.stop and STOPS & self.quirks.drop:
+            text = cut_at_stop(text, request.params.stop)
+        constrain = self._options.constrain
+        return held_answer(constrain, text, request.marks, finish) if text and constrain else text
 
     def _limit_of(self, request: Request) -> int | None:
         """Return the most tokens a reply may have, room to reason included; None where nothing limits it."""
@@ -380,7 +385,7 @@ def _detail_of(reply: Reply) -> dict[str, Any]:
 
 
 def _to_prediction(
-    request: Request, reply: Reply, timing: Timing | None, images: EncodedImages, adjusted: Sequence[str]
+    request: Request, reply: Reply, timing: Timing | None, sent: tuple[ImageSent, ...], adjusted: Sequence[str]
 ) -> Prediction:
     return Prediction(
         key=request.key,
@@ -389,6 +394,6 @@ def _to_prediction(
         usage=reply.usage,
         timing=timing,
         finish=reply.finish,
-        images=tuple([images[image].sent for turn in request.messages for image in turn.images]),
+        images=sent,
         detail=_detail_of(reply) | ({"adjusted": adjusted} if adjusted else {}),
     )
