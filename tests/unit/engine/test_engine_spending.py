@@ -89,3 +89,12 @@ def test_a_reply_without_tokens_ends_a_limited_run() -> None:
 
     with pytest.raises(EnvironmentProblem, match="without --max-cost continues"):
         asyncio.run(go())
+
+
+def test_a_batch_takes_one_more_only_while_all_that_wait_in_it_fit() -> None:
+    spending = Spending(ONE, 10.0, 2.0)
+    spending.count(reply(3))  # 7 are left, the dearest seen is 3
+    assert spending.affords(1, 1.0)
+    assert not spending.affords(2, 1.0)
+    assert spending.affords(2, 0.5), "a batch at half the price holds more"
+    assert Spending(ONE, None, 2.0).affords(10**6, 1.0)
