@@ -119,22 +119,17 @@ def sit(
     ready = rows.sum(1) >= procedure.READY_SHARE * rules.easy * people.glyphs
     answers = [[row] for row in rows]
     trials = np.full(count, rules.easy)
-    live, asked, levels = everybody, rules.easy, np.linspace(0, grid.levels - 1, fixed or 2).astype(int)
+    live, levels = everybody, np.linspace(0, grid.levels - 1, fixed or 2).astype(int)
     while live.size:
-        if fixed:
-            places = np.stack([draw.permutation(levels) for _ in live])
-        elif asked == rules.easy:
-            places = procedure.first_places(grid, rules.batch, live.size, draw)
-        else:
-            places = procedure.next_places(grid, belief[live], asked, rules, draw)
-        rows, learnt = ask(grid, belief[live], places, people, draw, live)
-        belief[live] = learnt
-        rounds.append((live, places, rows))
-        asked += places.shape[1]
-        for one, row in zip(live, rows, strict=True):
-            answers[one].append(row)
-        trials[live] = asked
-        live = live[~procedure.finished(grid.known(belief[live]), asked, rules)]
+        going = []
+        for asked, who, places in next_round(grid, belief, live, trials, rules, draw, levels if fixed else None):
+            rows, belief[who] = ask(grid, belief[who], places, people, draw, who)
+            rounds.append((who, places, rows))
+            for one, row in zip(who, rows, strict=True):
+                answers[one].append(row)
+            trials[who] = asked + places.shape[1]
+            going.append(who[~procedure.finished(grid.known(belief[who]), asked + places.shape[1], rules)])
+        live = np.sort(np.concatenate(going))
     if rules.confirm:
         places = procedure.confirming_places(grid, grid.known(belief), rules)
         rows, belief = ask(grid, belief, places, people, draw, everybody)
@@ -145,6 +140,24 @@ def sit(
     known = grid.known(belief) if people.glyphs > 1 else known_at_the_end(grid, prior, rounds)
     words = procedure.verdicts(known, flat - log_evidence(belief), procedure.Drawn(0.0, grid.end))
     return Sat(trials, known, words, ready)
+
+
+def next_round(
+    grid: ThresholdGrid, belief: Any, live: Any, trials: Any, rules: procedure.Rules, draw: Any, levels: Any
+) -> list[tuple[int, Any, Any]]:
+    """Return (trials so far, who, places): everybody who was asked as much and is asked as much now goes together."""
+    if levels is not None:
+        return [(int(trials[live[0]]), live, np.stack([draw.permutation(levels) for _ in live]))]
+    if trials[live[0]] == rules.easy:
+        return [(rules.easy, live, procedure.first_places(grid, rules.batch, live.size, draw))]
+    parts = []
+    for asked in np.unique(trials[live]):
+        alike = live[trials[live] == asked]
+        sizes = procedure.round_size(grid.known(belief[alike]), int(asked), rules)
+        for size in np.unique(sizes):
+            who = alike[sizes == size]
+            parts.append((int(asked), who, procedure.next_places(grid, belief[who], int(asked), int(size), rules, draw)))
+    return parts
 
 
 def known_at_the_end(grid: ThresholdGrid, prior: Any, rounds: list[Any]) -> Any:

@@ -31,6 +31,7 @@ from .procedure import (
     first_places,
     is_ready,
     next_places,
+    round_size,
     still_open,
     verdicts,
 )
@@ -132,7 +133,8 @@ class ThresholdCourse:
         if searched and finished(known, asked, self.rules)[0]:
             return self._plan_confirming(known)
         if searched:
-            places = next_places(self.grid, self.belief, asked, self.rules, draw)[0]
+            count = int(round_size(known, asked, self.rules)[0])
+            places = next_places(self.grid, self.belief, asked, count, self.rules, draw)[0]
         else:
             places = first_places(self.grid, self.rules.batch, 1, draw)[0]
         return self._planned(SEARCH, [float(x) for x in self.grid.x_of(places)])
