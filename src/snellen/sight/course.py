@@ -18,7 +18,20 @@ from ..stats.threshold_grid import (
     log_evidence,
     shared_lapses,
 )
-from .exam_trials import BLANK, CONFIRM, EASY, SEARCH, WORDINGS, Outcome, Planned, balanced, generator, wordings_of
+from .exam_trials import (
+    BLANK,
+    CONFIRM,
+    EASY,
+    SEARCH,
+    WORDINGS,
+    Outcome,
+    Planned,
+    balanced,
+    count_glyphs,
+    count_trials,
+    generator,
+    wordings_of,
+)
 from .plate import Bench, EyeTest, Reading
 from .procedure import (
     MEASURED,
@@ -241,7 +254,8 @@ class ThresholdCourse:
             # what was asked in this wording stays; the next round is all in it
             return
         self.ready = False
-        self._end(easy_words(self.easy))
+        every = [outcome for outcome in self.outcomes if outcome.planned.stage == EASY]
+        self._end(easy_words(every, self.grid.glyphs))
 
     def _end(self, reason: str) -> None:
         self.reason = reason
@@ -276,15 +290,15 @@ class ThresholdCourse:
         return compare_with_expected(self.grid, self._before, places, right, generator(self.seed, self.name, "re-test"))
 
 
-def easy_words(easy: Sequence[Outcome]) -> str:
+def easy_words(easy: Sequence[Outcome], glyphs: int) -> str:
     """Return how the easy trials went: right of what was said; the credit of chance is nobody's answer."""
-    said = [outcome.reading for outcome in easy if outcome.reading and outcome.reading.answer is not None]
-    silent = sum(outcome.reading is not None for outcome in easy) - len(said)
+    trials, said = count_trials(easy), [o.reading for o in easy if o.reading and o.reading.answer is not None]
     if not said:
-        return f"none of {silent} trials got an answer when it is easy"
-    right, tried = sum(reading.right for reading in said), sum(reading.glyphs for reading in said)
-    unsaid = f", {silent} trials without an answer" if silent else ""
-    return f"{right:.0f} of {tried} right when it is easy{unsaid}{beside_words(said)}"
+        return f"none of {trials.no_answer} trials got an answer when it is easy"
+    told = count_glyphs(easy, glyphs) if glyphs > 1 else trials
+    rows = f" in {len(said)} rows" if glyphs > 1 else ""
+    unsaid = f", {trials.no_answer} trials without an answer" if trials.no_answer else ""
+    return f"{told.right} of {glyphs * len(said)}{rows} right when it is easy{unsaid}{beside_words(said)}"
 
 
 def beside_words(said: Sequence[Reading]) -> str:
