@@ -155,8 +155,8 @@ def next_round(
         alike = live[trials[live] == asked]
         sizes = procedure.round_size(grid.known(belief[alike]), int(asked), rules)
         for size in np.unique(sizes):
-            who = alike[sizes == size]
-            parts.append((int(asked), who, procedure.next_places(grid, belief[who], int(asked), int(size), rules, draw)))
+            who, turn = alike[sizes == size], range(asked, asked + size)
+            parts.append((int(asked), who, procedure.next_places(grid, belief[who], turn, rules, draw)))
     return parts
 
 

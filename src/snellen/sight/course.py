@@ -38,6 +38,8 @@ from .procedure import (
     OPEN,
     Drawn,
     Rules,
+    Taken,
+    beyond_taken,
     bound_of,
     confirming_places,
     finished,
@@ -47,6 +49,7 @@ from .procedure import (
     round_size,
     still_open,
     verdicts,
+    within_taken,
 )
 
 BLANKS = 4
@@ -143,20 +146,20 @@ class ThresholdCourse:
         asked = sum(outcome.planned.stage != BLANK for outcome in self.outcomes)
         known = self.grid.known(self.belief)
         searched = any(outcome.planned.stage == SEARCH for outcome in self.outcomes)
-        if searched and finished(known, asked, self.rules)[0]:
+        if searched and (finished(known, asked, self.rules)[0] or beyond_taken(self.grid, known, self.taken)):
             return self._plan_confirming(known)
         if searched:
-            count = int(round_size(known, asked, self.rules)[0])
-            places = next_places(self.grid, self.belief, asked, count, self.rules, draw)[0]
+            turn = range(asked, asked + int(round_size(known, asked, self.rules)[0]))
+            places = next_places(self.grid, self.belief, turn, self.rules, draw)[0]
         else:
             places = first_places(self.grid, self.rules.batch, 1, draw)[0]
-        return self._planned(SEARCH, [float(x) for x in self.grid.x_of(places)])
+        return self._planned(SEARCH, [float(x) for x in self.grid.x_of(within_taken(places, self.taken))])
 
     def take(self, outcomes: Sequence[Outcome]) -> None:
-        """Learn from a round; a round that failed whole ends the test."""
+        """Learn from a round; one that failed whole ends the test, unless all of it was harder than what is taken."""
         self.outcomes += outcomes
         self._round += 1
-        if outcomes and all(outcome.reading is None for outcome in outcomes):
+        if outcomes and all(outcome.reading is None for outcome in outcomes) and not self._too_hard(outcomes):
             self._end(f"all {len(outcomes)} trials of a round failed: {outcomes[-1].failure}")
         elif self.ready is None:
             self._judge_readiness()
@@ -166,6 +169,19 @@ class ThresholdCourse:
             self.belief = self.learn(self.grid, [o for o in outcomes if o.reading], self.belief)
             if self._before is not None:
                 self._over = True
+
+    @property
+    def taken(self) -> Taken | None:
+        """Return the limit of a server that answered up to some level and nothing harder; None where none was met."""
+        answered = min((self._place(o) for o in self.outcomes if o.reading is not None), default=-1)
+        beyond = [self._place(o) for o in self.outcomes if o.reading is None and self._place(o) < answered]
+        return Taken(answered, max(beyond)) if beyond else None
+
+    def _too_hard(self, outcomes: Sequence[Outcome]) -> bool:
+        return self.taken is not None and all(self._place(one) <= self.taken.refused for one in outcomes)
+
+    def _place(self, outcome: Outcome) -> int:
+        return self.grid.place_of(self.test.card.axis.x(outcome.planned.level))
 
     @property
     def consistent(self) -> bool:
@@ -222,7 +238,8 @@ class ThresholdCourse:
         if not self.rules.confirm or settled != MEASURED:
             self._over = True
             return []
-        places = confirming_places(self.grid, known, self.rules)[0]
+        hardest = self.taken.answered if self.taken else 0
+        places = np.maximum(confirming_places(self.grid, known, self.rules)[0], hardest)
         return self._planned(CONFIRM, [float(x) for x in self.grid.x_of(places)])
 
     def _planned(self, stage: str, places: Sequence[float], first: int = 0) -> list[Planned]:

@@ -62,9 +62,9 @@ def count_glyphs(outcomes: Sequence[Outcome], glyphs: int) -> Counts:
 
 def counted(outcomes: Sequence[Outcome], glyphs: int) -> dict[str, Any]:
     """Return the counts of exam.json: of trials, and where rows were asked of their glyphs too."""
-    trials = to_builtins(count_trials(outcomes))
+    own: dict[str, Any] = to_builtins(count_trials(outcomes))
     rows = {"glyphs": to_builtins(count_glyphs(outcomes, glyphs))} if glyphs > 1 else {}
-    return {"trials": trials.pop("asked")} | trials | rows
+    return {"trials": own.pop("asked"), **own, **rows}
 
 
 def _judged(outcome: Outcome, glyphs: int) -> tuple[int, int, int]:

@@ -58,4 +58,5 @@ def fixed_head(course: FixedCourse) -> dict[str, Any]:
     failed = [outcome.failure for outcome in course.outcomes if outcome.reading is None]
     refused = {"trials": len(failed), "why": failed[-1]} if failed else None
     head: dict[str, Any] = {"title": card.title, "unit": card.unit, "about": card.about, "verdict": OPEN, "value": None}
-    return head | {"ci95": None, "reason": course.reason, "refused": refused, "levels": []} | counted(course.outcomes, card.glyphs)
+    head |= {"ci95": None, "reason": course.reason, "refused": refused, "levels": []}
+    return head | counted(course.outcomes, card.glyphs)

@@ -19,6 +19,8 @@ READY_SHARE = 0.75
 """This share of easy trials must be right before anything is measured."""
 TOWARDS_END = 0.5
 """A round has this share of the trials that the half width still seems to need: a whole one would ask too many."""
+LIMIT_STEPS = 2
+"""A server's limit is looked for until it is known to so many places."""
 BELOW_FAR = 0.15
 """The trials that confirm are asked at x95 and this much (ln) below it."""
 CEILING, FLOOR, UNEVEN, MEASURED, OPEN = "at ceiling", "not measurable", "uneven", "measured", "not settled"
@@ -29,6 +31,18 @@ class Drawn(NamedTuple):
 
     hardest: float
     easiest: float
+
+
+class Taken(NamedTuple):
+    """Places where a server takes nothing harder: the hardest that was answered, and the easiest beyond that failed."""
+
+    answered: int
+    refused: int
+
+    @property
+    def found(self) -> bool:
+        """Tell whether the limit between the two is known well enough."""
+        return self.answered - self.refused <= LIMIT_STEPS
 
 
 class Rules(NamedTuple):
@@ -75,14 +89,27 @@ def round_size(known: Known, asked: int, rules: Rules) -> NDArray[np.int64]:
     return np.clip(more, 1, max(1, min(rules.batch, rules.most - asked))).astype(np.int64)
 
 
-def next_places(
-    grid: ThresholdGrid, belief: Belief, asked: int, count: int, rules: Rules, draw: np.random.Generator
-) -> Places:
-    """Return the most telling places, each moved by up to half a step between candidates; an easy one when it is due."""
-    easy = -(asked - rules.easy) % rules.easy_every < count
-    chosen = grid.choose(belief, count, easiest_first=easy)
+def next_places(grid: ThresholdGrid, belief: Belief, turn: range, rules: Rules, draw: np.random.Generator) -> Places:
+    """Return the most telling places for the trials numbered so, each moved by up to half a step between candidates."""
+    easy = any((number - rules.easy) % rules.easy_every == 0 for number in turn)
+    chosen = grid.choose(belief, len(turn), easiest_first=easy)
     moved = chosen + draw.integers(-2, 3, chosen.shape)
     return np.where(chosen == grid.levels - 1, chosen, np.clip(moved, 0, grid.levels - 1))
+
+
+def within_taken(places: Places, taken: Taken | None) -> Places:
+    """Return the places of one round, none harder than what the server takes; one of them looks for that limit."""
+    if taken is None or places.min() >= taken.answered:
+        return places
+    kept = np.maximum(places, taken.answered)
+    if not taken.found:
+        kept[places.argmin()] = (taken.answered + taken.refused) // 2
+    return kept
+
+
+def beyond_taken(grid: ThresholdGrid, known: Known, taken: Taken | None) -> bool:
+    """Tell whether the threshold of one observer is surely harder than all that the server takes."""
+    return taken is not None and taken.found and float(known.high[0]) <= float(grid.x_of(np.array(taken.answered)))
 
 
 def confirming_places(grid: ThresholdGrid, known: Known, rules: Rules) -> Places:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..stats.intervals import Floats
 from ..stats.threshold_grid import LAPSES, SLOPES, Known, ThresholdGrid, right_share
-from .advice import bound_words
+from .advice import bound_words, careful
 from .course import NOT_CONSISTENT, Settled, ThresholdCourse
 from .exam_trials import BLANK, CONFIRM, Outcome, counted, generator
 from .fits import fit_ellipse, numerosity
@@ -93,15 +93,21 @@ def _figures(course: ThresholdCourse, settled: Settled, known: Known) -> dict[st
     if settled.verdict in (MEASURED, CEILING):
         figures |= _far_figures(course, settled, known)
     if settled.bound is not None:
-        figures["bound"] = _short(level(settled.bound))
+        axis = course.test.card.axis
+        towards_larger = (axis.sign > 0) == (settled.verdict == CEILING)
+        figures["bound"] = careful(level(settled.bound), course.test.card.unit, up=towards_larger)
         figures["reason"] = _reason_of(course, settled.verdict, figures["bound"])
     return figures
 
 
 def _reason_of(course: ThresholdCourse, verdict: str, bound: float) -> str:
-    """Return what a bound says, and why the test ended before its time, where it did."""
-    told = bound_words(verdict, bound, course.test.card.unit)
-    return f"{told}; {course.reason}" if course.reason else told
+    """Return what a bound says, and why nothing harder was asked, or the test ended before its time, where that is."""
+    told, taken = bound_words(verdict, bound, course.test.card.unit), course.taken
+    why = course.reason
+    if not why and taken is not None and verdict == CEILING:
+        last = [outcome.failure for outcome in course.outcomes if outcome.reading is None][-1]
+        why = f"what was harder failed: {last}"
+    return f"{told}; {why}" if why else told
 
 
 def _far_figures(course: ThresholdCourse, settled: Settled, known: Known) -> dict[str, Any]:
@@ -125,9 +131,7 @@ def _more(course: ThresholdCourse) -> dict[str, Any]:
     read = [(outcome, outcome.reading) for outcome in course.counted if outcome.reading is not None]
     more = _ellipse(read) if course.name == "colour" else {}
     more |= _mirrored(read) if course.name == "orientation" else {}
-    told = [
-        (float(outcome.truth), reading.detail["count"]) for outcome, reading in read if "count" in reading.detail
-    ]
+    told = [(float(outcome.truth), reading.detail["count"]) for outcome, reading in read if "count" in reading.detail]
     if told:
         more["numbers"] = dict(numerosity(told))
     for name in ("slip", "swap"):

@@ -28,7 +28,7 @@ def sit(threshold: float, guess: float, seed: int, lapse: float = 0.02) -> tuple
         places = (
             procedure.first_places(grid, 8, 1, draw)
             if first
-            else procedure.next_places(grid, belief, asked, rules, draw)
+            else procedure.next_places(grid, belief, range(asked, asked + 8), rules, draw)
         )
         asked += 8
     return procedure.verdicts(known, np.array([-9.0]), procedure.Drawn(0.0, 3.4))[0], known.low[0], known.high[0], asked

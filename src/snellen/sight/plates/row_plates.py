@@ -169,6 +169,12 @@ def jpeg_quality_of(scale: float) -> int:
     return min(98, max(1, round(100 - scale / 2 if scale <= 100 else 5000 / scale)))
 
 
+def jpeg_quality_at_least(scale: float) -> int:
+    """Return the lowest quality whose quantiser is scaled by no more than so many percent."""
+    near = jpeg_quality_of(scale)
+    return near if jpeg_scale_of(near) <= scale + 1e-9 else min(98, near + 1)
+
+
 def jpeg_scale_of(quality: float) -> float:
     """Return the scale of the quantiser in percent."""
     return 200.0 - 2.0 * quality if quality >= 50 else 5000.0 / max(1.0, quality)
