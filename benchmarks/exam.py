@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from snellen.sight import procedure
-from snellen.sight.course import final_grid
+from snellen.sight.course import far_sure, final_grid, laws_of
 from snellen.sight.field_lines import field_groups
 from snellen.sight.fits import RESIZED, fit_ellipse, fit_field, fit_frame, fit_hinge
 from snellen.sight.plates.row_plates import STEPS
@@ -29,6 +29,7 @@ from snellen.sight.special import EVEN_SURE, UNEVEN_BELOW
 from snellen.stats.threshold_grid import (
     LATTICE,
     ThresholdGrid,
+    across_laws,
     flat_evidence,
     log_evidence,
     logistic_curve,
@@ -114,7 +115,7 @@ def sit(
     belief = grid.start(count, prior)
     everybody = np.arange(count)
     easy = np.full((count, rules.easy), grid.levels - 1)
-    rows, belief = ask(grid, belief, easy, people, draw, everybody)
+    easy, rows, belief = ask(grid, belief, easy, people, draw, everybody)
     rounds = [(everybody, easy, rows)]
     ready = rows.sum(1) >= procedure.READY_SHARE * rules.easy * people.glyphs
     answers = [[row] for row in rows]
@@ -123,7 +124,7 @@ def sit(
     while live.size:
         going = []
         for asked, who, places in next_round(grid, belief, live, trials, rules, draw, levels if fixed else None):
-            rows, belief[who] = ask(grid, belief[who], places, people, draw, who)
+            places, rows, belief[who] = ask(grid, belief[who], places, people, draw, who)
             rounds.append((who, places, rows))
             for one, row in zip(who, rows, strict=True):
                 answers[one].append(row)
@@ -132,12 +133,13 @@ def sit(
         live = np.sort(np.concatenate(going))
     if rules.confirm:
         places = procedure.confirming_places(grid, grid.known(belief), rules)
-        rows, belief = ask(grid, belief, places, people, draw, everybody)
+        places, rows, belief = ask(grid, belief, places, people, draw, everybody)
         for one, row in zip(everybody, rows, strict=True):
             answers[one].append(row)
         rounds.append((everybody, places, rows))
     flat = np.array([_flat(np.concatenate(one), people) for one in answers])
-    known = grid.known(belief) if people.glyphs > 1 else known_at_the_end(grid, prior, rounds)
+    sure = far_sure(grid, confirmed=rules.confirm > 0)
+    known = known_at_the_end(final_grid(grid) if people.glyphs == 1 else grid, prior, rounds, sure)
     words = procedure.verdicts(known, flat - log_evidence(belief), procedure.Drawn(0.0, grid.end))
     return Sat(trials, known, words, ready)
 
@@ -160,21 +162,29 @@ def next_round(
     return parts
 
 
-def known_at_the_end(grid: ThresholdGrid, prior: Any, rounds: list[Any]) -> Any:
-    """Return what single trials tell on the finer grid after all rounds (who, places, right), as the exam does."""
-    final = final_grid(grid)
-    belief = final.start(len(rounds[0][0]), prior)
+def known_at_the_end(grid: ThresholdGrid, prior: Any, rounds: list[Any], sure: float) -> Any:
+    """Return what all rounds (who, places, right) tell, as the exam does: of rows over several laws."""
+    belief = learnt(grid, prior, rounds)
+    known = grid.known(belief, sure)
+    if grid.glyphs == 1:
+        return known
+    return across_laws(known, [(one, learnt(one, prior, rounds)) for one in laws_of(grid)], sure)
+
+
+def learnt(grid: ThresholdGrid, prior: Any, rounds: list[Any]) -> Any:
+    """Return the belief after all rounds."""
+    belief = grid.start(len(rounds[0][0]), prior)
     for live, places, rows in rounds:
         for number in range(places.shape[1]):
-            belief[live] = final.learn(belief[live], places[:, number], rows[:, number])
-    return final.known(belief)
+            belief[live] = grid.learn(belief[live], places[:, number], rows[:, number])
+    return belief
 
 
 def _flat(right: Any, people: Observers) -> float:
     return float(flat_evidence(right[None], np.full((1, right.size), people.glyphs), people.guess, people.glyphs)[0])
 
 
-def ask(grid: ThresholdGrid, belief: Any, places: Any, people: Observers, draw: Any, live: Any) -> tuple[Any, Any]:
+def ask(grid: ThresholdGrid, belief: Any, places: Any, people: Observers, draw: Any, live: Any) -> tuple[Any, ...]:
     """Ask a round and learn from it; rows are drawn some steps smaller or larger than planned, as the exam does."""
     if people.glyphs > 1:
         most = np.where(places + STEPS // 2 < grid.levels, STEPS // 2, 0)
@@ -182,7 +192,7 @@ def ask(grid: ThresholdGrid, belief: Any, places: Any, people: Observers, draw: 
     rows = people.answer(places * LATTICE, draw, live)
     for number in range(places.shape[1]):
         belief = grid.learn(belief, places[:, number], rows[:, number])
-    return rows, belief
+    return places, rows, belief
 
 
 def far_reach(people: Observers) -> float:
@@ -224,6 +234,7 @@ def coverage(count: int, seed: int = 7, only: str = "") -> dict[str, Any]:
             cells += [{"law": "weibull"}, {"law": "gumbel"}, {"slope": (3.0, 3.0)}, {"slope": (12.0, 12.0)}]
         else:
             cells += [{"row_sd": sd, "lapse": lapse} for sd in (0.8, 1.5) for lapse in (0.02, 0.10)]
+            cells += [{"law": "weibull"}, {"law": "gumbel"}]
         for number, cell in enumerate(cells):
             draw = np.random.default_rng([seed, number])
             people = observers(count, guess, draw, glyphs=glyphs, **cell)

@@ -9,11 +9,15 @@ import numpy as np
 
 from ..stats.intervals import Floats
 from ..stats.threshold_grid import (
+    FAR_SURE,
+    FAR_SURE_CONFIRMED,
     FINE_SLOPES,
+    OTHER_LAWS,
     SLOPES,
     Belief,
     Known,
     ThresholdGrid,
+    across_laws,
     flat_evidence,
     log_evidence,
     shared_lapses,
@@ -201,7 +205,9 @@ class ThresholdCourse:
             return Settled(OPEN if self.ready is not False else "not measurable", None, False, 0.0, 0.0, 1.0)
         fine = final_grid(self.grid)
         belief = self.learn(fine, counted)
-        known = fine.known(belief)
+        known = fine.known(belief, far_sure(fine, confirmed=any(o.planned.stage == CONFIRM for o in counted)))
+        if self.grid.glyphs > 1:
+            known = across_laws(known, [(grid, self.learn(grid, counted)) for grid in laws_of(self.grid)])
         right = np.array([[min(o.reading.right, o.reading.glyphs) for o in counted if o.reading]])
         glyphs = np.full(right.shape, self.grid.glyphs)
         odds = flat_evidence(right, glyphs, self.grid.guess, self.grid.glyphs) - log_evidence(belief)
@@ -330,6 +336,16 @@ def final_grid(grid: ThresholdGrid) -> ThresholdGrid:
     """Return the finer grid that figures are taken from; rows keep their slopes, their tables are six times larger."""
     slopes = FINE_SLOPES if grid.glyphs == 1 else SLOPES
     return grid.refined(1, slopes)
+
+
+def laws_of(grid: ThresholdGrid) -> list[ThresholdGrid]:
+    """Return a grid for every law that readers may have: rows tell laws apart a little, single trials do not."""
+    return [grid, *(grid.under(law) for law in OTHER_LAWS)]
+
+
+def far_sure(grid: ThresholdGrid, *, confirmed: bool) -> float:
+    """Return how probable the bound of where 95 % is right must be, so that it holds in about nine of ten."""
+    return FAR_SURE_CONFIRMED if confirmed and grid.glyphs == 1 else FAR_SURE
 
 
 def _grid(test: EyeTest, low: float, high: float) -> ThresholdGrid:
