@@ -93,6 +93,7 @@ def fit_frame(said: Floats, true: Floats, size: tuple[int, int], draw: np.random
         "thousandths": (width / 1000, height / 1000),
         "pixels": (1.0, 1.0),
         "shares": (float(width), float(height)),
+        "percent": (width / 100, height / 100),
     }
     frames |= {f"{name}, y first": scale for name, scale in frames.items()}
     free = float(np.median(np.hypot(*true.T) / np.maximum(np.hypot(*said.T), 1e-9)))

@@ -7,6 +7,7 @@ import math
 import random
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import PIL.Image
 import PIL.ImageFilter
 import PIL.ImageOps
 
+from ...core.config import read_config_file
 from ...data.loaders.eyechart_text import ALPHABETS, find_cjk_font, words
 from ..board import Board, Colour, Ink, encode_png, lay, padded, padded_jpeg, row_ink
 from ..plate import Bench, Card, Reading, Stimulus, fill
@@ -223,6 +225,14 @@ def random_row(script: str, glyphs: int, draw: random.Random) -> str:
             return text
 
 
+FIVE = 5
+
+
+@lru_cache(maxsize=1)
+def _talk() -> frozenset[str]:
+    return frozenset(read_config_file(str(files("snellen") / "catalog/exam/talk.toml"))["words"])
+
+
 @lru_cache(maxsize=1)
 def _spelt() -> tuple[str, ...]:
     letters = set(ALPHABETS["letters"])
@@ -254,10 +264,18 @@ class WordTest(RowTest):
 
     def read(self, reply: str, truth: str, detail: Mapping[str, Any]) -> Reading:
         """Read the one word of five letters, in capitals where other words are not; several, or none, are no answer."""
-        said = [word for word in "".join(c if c.isalpha() else " " for c in reply).split() if len(word) == 5]
-        found = {word for word in said if word.isupper()} or {word.upper() for word in said}
+        found = self._named(reply)
         guess = self.chance(1.0)
         if len(found) != 1:
             return Reading(guess, 1, guess, None)
         answer = found.pop()
         return Reading(float(answer == truth), 1, guess, answer)
+
+    def _named(self, reply: str) -> set[str]:
+        """Return the words of five letters that may be meant; `I think` is talk, and letters may stand apart."""
+        pieces = "".join(c if c.isalpha() else " " for c in reply).split()
+        if len(pieces) == FIVE and all(len(piece) == 1 for piece in pieces):
+            return {"".join(pieces).upper()}
+        said = [word for word in pieces if len(word) == FIVE]
+        loud = {word for word in said if word.isupper()}
+        return loud or {word.upper() for word in said} - (_talk() - set(self._words))
