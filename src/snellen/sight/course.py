@@ -177,8 +177,11 @@ class ThresholdCourse:
     @property
     def taken(self) -> Taken | None:
         """Return the limit of a server that answered up to some level and nothing harder; None where none was met."""
-        answered = min((self._place(o) for o in self.outcomes if o.reading is not None), default=-1)
-        beyond = [self._place(o) for o in self.outcomes if o.reading is None and self._place(o) < answered]
+        failed = [self._place(outcome) for outcome in self.outcomes if outcome.reading is None]
+        if not failed:
+            return None
+        answered = min((self._place(outcome) for outcome in self.outcomes if outcome.reading is not None), default=-1)
+        beyond = [place for place in failed if place < answered]
         return Taken(answered, max(beyond)) if beyond else None
 
     def _too_hard(self, outcomes: Sequence[Outcome]) -> bool:
@@ -198,15 +201,15 @@ class ThresholdCourse:
         anew.bench, anew._round = self.bench, self._round
         return anew
 
-    def settle(self) -> Settled:
-        """Return what is known now, on a finer grid."""
+    def settle(self, *, laws: bool = True) -> Settled:
+        """Return what is known now, on a finer grid; of rows the level of 95 % goes over several laws, if wanted."""
         counted = self.counted
         if self.ready is not True or not any(outcome.planned.stage == SEARCH for outcome in counted):
             return Settled(OPEN if self.ready is not False else "not measurable", None, False, 0.0, 0.0, 1.0)
         fine = final_grid(self.grid)
         belief = self.learn(fine, counted)
         known = fine.known(belief, far_sure(fine, confirmed=any(o.planned.stage == CONFIRM for o in counted)))
-        if self.grid.glyphs > 1:
+        if laws and self.grid.glyphs > 1:
             known = across_laws(known, [(grid, self.learn(grid, counted)) for grid in laws_of(self.grid)])
         right = np.array([[min(o.reading.right, o.reading.glyphs) for o in counted if o.reading]])
         glyphs = np.full(right.shape, self.grid.glyphs)
@@ -240,7 +243,7 @@ class ThresholdCourse:
         return planned
 
     def _plan_confirming(self, known: Known) -> list[Planned]:
-        settled = self.settle().verdict
+        settled = self.settle(laws=False).verdict
         if not self.rules.confirm or settled != MEASURED:
             self._over = True
             return []

@@ -35,7 +35,7 @@ CORRELATIONS = np.array([0.0, 0.05, 0.15, 0.3, 0.5, 0.7])
 """How far the glyphs of a row fall together; a single trial has none."""
 FAR = math.log(19.0)
 """Slope times the way from the threshold to where 95 % of what can be right is right."""
-FAR_SURE, FAR_SURE_CONFIRMED = 0.9, 0.93
+FAR_SURE, FAR_SURE_CONFIRMED = 0.9, 0.92
 """How probable the bound of that level must be: a little more where trials were asked beside it, since the bound then
 rests on the law of the curve, which nobody knows (decision 180), and less on how few they were."""
 SHARED_TRIALS = 20.0
@@ -45,6 +45,8 @@ TRUST_TRIAL, TRUST_ROW = 0.87, 0.8
 correlations); chosen so that intervals cover in the simulation of `benchmarks/exam.py`."""
 _TIES = 6
 _TINY = 1e-6
+_HOPELESS = 1e-9
+"""Thresholds less probable than this are left out when levels are chosen."""
 _MARGIN_STEPS = round(MARGIN / LATTICE)
 
 Belief = NDArray[np.float64]
@@ -261,7 +263,7 @@ class ThresholdGrid:
 
         Slope, lapse and correlation are integrated out (psi-marginal: Prins 2013, Kontsevich & Tyler 1999).
         """
-        return self._information(self._in_pairs(belief))
+        return _information(self._in_pairs(belief), self._shares)
 
     def _in_pairs(self, belief: Belief) -> Floats:
         """Return the posterior with neighbouring thresholds taken together: enough to choose by, and half the work."""
@@ -270,24 +272,19 @@ class ThresholdGrid:
         paired = mass[:, :whole].reshape(mass.shape[0], -1, PAIR, mass.shape[2]).sum(2)
         return np.asarray(paired / paired.sum((1, 2), keepdims=True))
 
-    def _information(self, mass: Floats) -> tuple[Floats, Floats]:
-        joint = np.matmul(mass.transpose(1, 0, 2), self._shares)  # (threshold, observer, level)
-        each = mass.sum(2).T[:, :, None]
-        right = joint.sum(0)
-        given = (each * _entropy(joint / np.maximum(each, 1e-30))).sum(0)
-        return _entropy(right) - given, right
-
     def choose(self, belief: Belief, count: int, *, easiest_first: bool) -> Places:
         """Return `count` places an observer: the most informative, then believing its expected outcome, the next."""
         mass = self._in_pairs(belief)
+        possible = np.flatnonzero(mass.sum(2).max(0) > _HOPELESS)
+        mass, shares = mass[:, possible], self._shares[possible]
         rows = np.arange(mass.shape[0])
         chosen = np.empty((rows.size, count), np.int64)
-        log_shares = np.log(self._shares), np.log1p(-self._shares)
+        log_shares = np.log(shares), np.log1p(-shares)
         for number in range(count):
             if number == 0 and easiest_first:
                 chosen[:, 0] = self.levels - 1
                 continue
-            worth, right = self._information(mass)
+            worth, right = _information(mass, shares)
             scale = np.maximum(worth.max(1, keepdims=True), 1e-30)
             best = np.round(worth / scale, _TIES).argmax(1)
             chosen[:, number] = self.candidates[best]
@@ -340,6 +337,15 @@ def _far_quantiles(reach: Floats, mass: Floats, sure: float) -> tuple[Floats, Fl
     order = np.argsort(reach)
     far = np.array([_quantiles_of(reach[order], row[order], (0.5, 0.025, 0.975, sure)) for row in mass])
     return far[:, 0], far[:, 1], far[:, 2], far[:, 3]
+
+
+def _information(mass: Floats, shares: Floats) -> tuple[Floats, Floats]:
+    """Return what one glyph at each level would tell of the threshold, and P(right)."""
+    joint = np.matmul(mass.transpose(1, 0, 2), shares)  # (threshold, observer, level)
+    each = mass.sum(2).T[:, :, None]
+    right = joint.sum(0)
+    given = (each * _entropy(joint / np.maximum(each, 1e-30))).sum(0)
+    return _entropy(right) - given, right
 
 
 def _without_usual_slope(mass: Floats, slopes: Floats) -> Floats:
