@@ -26,13 +26,13 @@ from snellen.sight.fits import RESIZED, fit_ellipse, fit_field, fit_frame, fit_h
 from snellen.sight.plates.row_plates import STEPS
 from snellen.sight.sitting import OBLONG_NARROWER
 from snellen.sight.special import EVEN_SURE, UNEVEN_BELOW
+from snellen.stats.curve_laws import logistic_curve
 from snellen.stats.threshold_grid import (
     LATTICE,
     ThresholdGrid,
     across_laws,
     flat_evidence,
     log_evidence,
-    logistic_curve,
     shared_lapses,
 )
 

@@ -7,12 +7,12 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from ..stats.curve_laws import OTHER_LAWS
 from ..stats.intervals import Floats
 from ..stats.threshold_grid import (
     FAR_SURE,
     FAR_SURE_CONFIRMED,
     FINE_SLOPES,
-    OTHER_LAWS,
     SLOPES,
     Belief,
     Known,

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..stats.curve_laws import logistic_curve
 from ..stats.intervals import Floats
-from ..stats.threshold_grid import cell_quantiles, logistic_curve
+from ..stats.threshold_grid import cell_quantiles
 from .field_lines import SPREADS, Evenness, judge_evenness
 
 HUES = ("red", "orange", "yellow", "yellow-green", "green", "blue-green", "blue", "purple")

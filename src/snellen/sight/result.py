@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ..stats.curve_laws import right_share
 from ..stats.intervals import Floats
-from ..stats.threshold_grid import LAPSES, SLOPES, Known, ThresholdGrid, right_share
+from ..stats.threshold_grid import LAPSES, SLOPES, Known, ThresholdGrid
 from .advice import bound_words, careful
 from .course import NOT_CONSISTENT, Settled, ThresholdCourse
 from .exam_trials import BLANK, CONFIRM, Outcome, counted, generator

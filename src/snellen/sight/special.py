@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..stats.threshold_grid import logistic_curve
+from ..stats.curve_laws import logistic_curve
 from .exam_trials import Outcome, count_glyphs, generator
 from .field_lines import Evenness
 from .fits import RESIZED, Frame, fit_field, fit_frame, fit_hinge

@@ -9,13 +9,14 @@ All functions take many observers at once (first axis); one exam is the case of 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .curve_laws import LOGISTIC, Law, right_share
 from .intervals import Floats
 from .psychometric import MARGIN, SLOPE_SPREAD, USUAL_SLOPE
 
@@ -33,8 +34,6 @@ FINE_SLOPES = np.geomspace(1.5, 24.0, 13)
 LAPSES = np.array([0.002, 0.02, 0.05, 0.10, 0.18])
 CORRELATIONS = np.array([0.0, 0.05, 0.15, 0.3, 0.5, 0.7])
 """How far the glyphs of a row fall together; a single trial has none."""
-FAR = math.log(19.0)
-"""Slope times the way from the threshold to where 95 % of what can be right is right."""
 FAR_SURE, FAR_SURE_CONFIRMED = 0.9, 0.92
 """How probable the bound of that level must be: a little more where trials were asked beside it, since the bound then
 rests on the law of the curve, which nobody knows (decision 180), and less on how few they were."""
@@ -74,38 +73,6 @@ class Known(NamedTuple):
     below: Floats
     """The probability that the threshold is harder than the hardest level."""
     above: Floats
-
-
-def logistic_curve(reach: Floats) -> Floats:
-    """Return the logistic function, for any finite reach."""
-    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(reach, -40.0, 40.0))))
-
-
-class Law(NamedTuple):
-    """A curve from 0 to 1 that is one half at 0 and as steep there as the logistic, and where it reaches 95 %."""
-
-    curve: Callable[[Floats], Floats]
-    far: float
-
-
-_LN2 = math.log(2.0)
-LOGISTIC = Law(logistic_curve, FAR)
-OTHER_LAWS = (
-    Law(
-        lambda reach: np.asarray(1.0 - np.exp(-_LN2 * np.exp(np.clip(reach / (2 * _LN2), -40.0, 5.0)))),
-        2 * _LN2 * math.log(math.log(20.0) / _LN2),
-    ),
-    Law(
-        lambda reach: np.asarray(np.exp(-_LN2 * np.exp(-np.clip(reach / (2 * _LN2), -5.0, 40.0)))),
-        -2 * _LN2 * math.log(-math.log(0.95) / _LN2),
-    ),
-)
-"""Weibull, whose upper end is short, and Gumbel, whose upper end is long: what an observer may be like instead."""
-
-
-def right_share(reach: Floats, slope: Floats, guess: float | Floats, lapse: Floats, law: Law = LOGISTIC) -> Floats:
-    """Return P(right) at `reach` = x - threshold: the model of `psychometric`."""
-    return np.asarray(guess + (1.0 - guess - lapse) * law.curve(slope * reach))
 
 
 def _slope_prior(slopes: Floats) -> Floats:

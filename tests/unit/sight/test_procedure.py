@@ -8,7 +8,8 @@ from snellen.sight import procedure
 from snellen.sight.cards import exam_cards
 from snellen.sight.course import final_grid
 from snellen.sight.sitting import rules_of_test
-from snellen.stats.threshold_grid import FAR, LATTICE, SLOPES, ThresholdGrid, logistic_curve
+from snellen.stats.curve_laws import FAR, logistic_curve
+from snellen.stats.threshold_grid import LATTICE, SLOPES, ThresholdGrid
 
 
 def sit(threshold: float, guess: float, seed: int, lapse: float = 0.02) -> tuple[str, float, float, int]:
