@@ -20,18 +20,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from snellen.sight import procedure
-from snellen.sight.course import final_grid
+from snellen.sight.course import far_sure, final_grid, laws_of
 from snellen.sight.field_lines import field_groups
 from snellen.sight.fits import RESIZED, fit_ellipse, fit_field, fit_frame, fit_hinge
 from snellen.sight.plates.row_plates import STEPS
 from snellen.sight.sitting import OBLONG_NARROWER
 from snellen.sight.special import EVEN_SURE, UNEVEN_BELOW
+from snellen.stats.curve_laws import logistic_curve
 from snellen.stats.threshold_grid import (
     LATTICE,
     ThresholdGrid,
+    across_laws,
     flat_evidence,
     log_evidence,
-    logistic_curve,
     shared_lapses,
 )
 
@@ -114,54 +115,76 @@ def sit(
     belief = grid.start(count, prior)
     everybody = np.arange(count)
     easy = np.full((count, rules.easy), grid.levels - 1)
-    rows, belief = ask(grid, belief, easy, people, draw, everybody)
+    easy, rows, belief = ask(grid, belief, easy, people, draw, everybody)
     rounds = [(everybody, easy, rows)]
     ready = rows.sum(1) >= procedure.READY_SHARE * rules.easy * people.glyphs
     answers = [[row] for row in rows]
     trials = np.full(count, rules.easy)
-    live, asked, levels = everybody, rules.easy, np.linspace(0, grid.levels - 1, fixed or 2).astype(int)
+    live, levels = everybody, np.linspace(0, grid.levels - 1, fixed or 2).astype(int)
     while live.size:
-        if fixed:
-            places = np.stack([draw.permutation(levels) for _ in live])
-        elif asked == rules.easy:
-            places = procedure.first_places(grid, rules.batch, live.size, draw)
-        else:
-            places = procedure.next_places(grid, belief[live], asked, rules, draw)
-        rows, learnt = ask(grid, belief[live], places, people, draw, live)
-        belief[live] = learnt
-        rounds.append((live, places, rows))
-        asked += places.shape[1]
-        for one, row in zip(live, rows, strict=True):
-            answers[one].append(row)
-        trials[live] = asked
-        live = live[~procedure.finished(grid.known(belief[live]), asked, rules)]
+        going = []
+        for asked, who, places in next_round(grid, belief, live, trials, rules, draw, levels if fixed else None):
+            places, rows, belief[who] = ask(grid, belief[who], places, people, draw, who)
+            rounds.append((who, places, rows))
+            for one, row in zip(who, rows, strict=True):
+                answers[one].append(row)
+            trials[who] = asked + places.shape[1]
+            going.append(who[~procedure.finished(grid.known(belief[who]), asked + places.shape[1], rules)])
+        live = np.sort(np.concatenate(going))
     if rules.confirm:
         places = procedure.confirming_places(grid, grid.known(belief), rules)
-        rows, belief = ask(grid, belief, places, people, draw, everybody)
+        places, rows, belief = ask(grid, belief, places, people, draw, everybody)
         for one, row in zip(everybody, rows, strict=True):
             answers[one].append(row)
         rounds.append((everybody, places, rows))
     flat = np.array([_flat(np.concatenate(one), people) for one in answers])
-    known = grid.known(belief) if people.glyphs > 1 else known_at_the_end(grid, prior, rounds)
+    sure = far_sure(grid, confirmed=rules.confirm > 0)
+    known = known_at_the_end(final_grid(grid) if people.glyphs == 1 else grid, prior, rounds, sure)
     words = procedure.verdicts(known, flat - log_evidence(belief), procedure.Drawn(0.0, grid.end))
     return Sat(trials, known, words, ready)
 
 
-def known_at_the_end(grid: ThresholdGrid, prior: Any, rounds: list[Any]) -> Any:
-    """Return what single trials tell on the finer grid after all rounds (who, places, right), as the exam does."""
-    final = final_grid(grid)
-    belief = final.start(len(rounds[0][0]), prior)
+def next_round(
+    grid: ThresholdGrid, belief: Any, live: Any, trials: Any, rules: procedure.Rules, draw: Any, levels: Any
+) -> list[tuple[int, Any, Any]]:
+    """Return (trials so far, who, places): everybody who was asked as much and is asked as much now goes together."""
+    if levels is not None:
+        return [(int(trials[live[0]]), live, np.stack([draw.permutation(levels) for _ in live]))]
+    if trials[live[0]] == rules.easy:
+        return [(rules.easy, live, procedure.first_places(grid, rules.batch, live.size, draw))]
+    parts = []
+    for asked in np.unique(trials[live]):
+        alike = live[trials[live] == asked]
+        sizes = procedure.round_size(grid.known(belief[alike]), int(asked), rules)
+        for size in np.unique(sizes):
+            who, turn = alike[sizes == size], range(asked, asked + size)
+            parts.append((int(asked), who, procedure.next_places(grid, belief[who], turn, rules, draw)))
+    return parts
+
+
+def known_at_the_end(grid: ThresholdGrid, prior: Any, rounds: list[Any], sure: float) -> Any:
+    """Return what all rounds (who, places, right) tell, as the exam does: of rows over several laws."""
+    belief = learnt(grid, prior, rounds)
+    known = grid.known(belief, sure)
+    if grid.glyphs == 1:
+        return known
+    return across_laws(known, [(one, learnt(one, prior, rounds)) for one in laws_of(grid)], sure)
+
+
+def learnt(grid: ThresholdGrid, prior: Any, rounds: list[Any]) -> Any:
+    """Return the belief after all rounds."""
+    belief = grid.start(len(rounds[0][0]), prior)
     for live, places, rows in rounds:
         for number in range(places.shape[1]):
-            belief[live] = final.learn(belief[live], places[:, number], rows[:, number])
-    return final.known(belief)
+            belief[live] = grid.learn(belief[live], places[:, number], rows[:, number])
+    return belief
 
 
 def _flat(right: Any, people: Observers) -> float:
     return float(flat_evidence(right[None], np.full((1, right.size), people.glyphs), people.guess, people.glyphs)[0])
 
 
-def ask(grid: ThresholdGrid, belief: Any, places: Any, people: Observers, draw: Any, live: Any) -> tuple[Any, Any]:
+def ask(grid: ThresholdGrid, belief: Any, places: Any, people: Observers, draw: Any, live: Any) -> tuple[Any, ...]:
     """Ask a round and learn from it; rows are drawn some steps smaller or larger than planned, as the exam does."""
     if people.glyphs > 1:
         most = np.where(places + STEPS // 2 < grid.levels, STEPS // 2, 0)
@@ -169,7 +192,7 @@ def ask(grid: ThresholdGrid, belief: Any, places: Any, people: Observers, draw: 
     rows = people.answer(places * LATTICE, draw, live)
     for number in range(places.shape[1]):
         belief = grid.learn(belief, places[:, number], rows[:, number])
-    return rows, belief
+    return places, rows, belief
 
 
 def far_reach(people: Observers) -> float:
@@ -211,6 +234,7 @@ def coverage(count: int, seed: int = 7, only: str = "") -> dict[str, Any]:
             cells += [{"law": "weibull"}, {"law": "gumbel"}, {"slope": (3.0, 3.0)}, {"slope": (12.0, 12.0)}]
         else:
             cells += [{"row_sd": sd, "lapse": lapse} for sd in (0.8, 1.5) for lapse in (0.02, 0.10)]
+            cells += [{"law": "weibull"}, {"law": "gumbel"}]
         for number, cell in enumerate(cells):
             draw = np.random.default_rng([seed, number])
             people = observers(count, guess, draw, glyphs=glyphs, **cell)

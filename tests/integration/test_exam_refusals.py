@@ -80,6 +80,33 @@ def test_a_server_that_shrinks_and_refuses_many_pictures(tmp_path: Path) -> None
     assert images["x95_upper90"] is None or images["x95_upper90"] <= 8
 
 
+class Perfect(Observer):
+    """Reads and tells everything, however hard."""
+
+    def seen(self, test: str, sample: Sample) -> float:
+        return 1.0
+
+
+@pytest.mark.parametrize("most", [3, 8, 20, 50])
+def test_who_holds_all_pictures_apart_is_told_how_many_the_server_takes(most: int, tmp_path: Path) -> None:
+    observer = Perfect(most_pictures=most, lapse=0.0)
+    result = sit(tmp_path / "run", observer, mode="quick", tests=("images",), max_retries=0)
+    images = result.exam["tests"]["images"]
+    assert images["verdict"] == "at ceiling" and images["bound"] == most
+    assert f"better than {most} pictures; what was harder failed: payload" in images["reason"]
+    assert images["failed"] <= 16 and images["right"] == images["trials"] - images["failed"]
+
+
+def test_a_server_that_dies_in_the_middle_ends_the_test(tmp_path: Path) -> None:
+    class Dying(Perfect):
+        def refuses(self, sample: Sample) -> bool:
+            return self.asked > 28
+
+    result = sit(tmp_path / "run", Dying(lapse=0.0), mode="quick", tests=("images",), max_retries=0)
+    images = result.exam["tests"]["images"]
+    assert images["failed"] <= 24 and "all 8 trials of a round failed" in images["reason"]
+
+
 class BlindTo(Observer):
     """Sees everything to the end of every axis, and one test not at all."""
 

@@ -266,7 +266,7 @@ def exam_content(sitting: Sitting, model: str) -> dict[str, Any]:
         "ended": sitting.ended,
         "replanned": sitting.replanned,
         "counts": {
-            name: round(sum(result[name] for result in results.values()), 3)
+            name: sum(result[name] for result in results.values())
             for name in ("trials", "right", "wrong", "no_answer", "failed")
         },
         "prescription": [msgspec.to_builtins(line) for line in lines],

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ..core.config import convert, read_config_file
 from .plate import Axis, fill
-from .plates.row_plates import jpeg_quality_of
+from .plates.row_plates import jpeg_quality_at_least, jpeg_quality_of
 from .procedure import CEILING, FLOOR, MEASURED, OPEN
 from .turns import turn_words
 
@@ -109,7 +109,7 @@ def safe_words(result: Mapping[str, Any]) -> str:
     """Return the level at which 95 % is right, or that even the easiest is not surely."""
     if result.get("x95_upper90") is None:
         return "–"
-    return f"not at {say(result['axis'][1])}" if beyond_easiest(result) else say(result["x95_upper90"])
+    return f"not at {say(result['axis'][1])}" if beyond_easiest(result) else say(careful_safe(result))
 
 
 def _open_ends(results: Mapping[str, Any]) -> list[Line]:
@@ -184,7 +184,7 @@ def words_of(result: Mapping[str, Any]) -> dict[str, Any]:
     if result["value"] is not None:
         words |= {"value": say(result["value"])}
     if result.get("x95_upper90") is not None:
-        words |= _words_of_bound(float(result["x95_upper90"]))
+        words |= _words_of_bound(careful_safe(result), result)
     if result.get("ci95"):
         words |= {"low": say(result["ci95"][0]), "high": say(result["ci95"][1])}
     if "ellipse" in result:
@@ -200,17 +200,18 @@ def words_of(result: Mapping[str, Any]) -> dict[str, Any]:
     return words
 
 
-def _words_of_bound(safe: float) -> dict[str, Any]:
-    up = math.ceil(safe - 1e-9)
+def _words_of_bound(safe: float, result: Mapping[str, Any]) -> dict[str, Any]:
+    exact = float(result["x95_upper90"])
+    up = math.ceil(exact - 1e-9)
     return {
         "safe": say(safe),
         "safe_up": f"{up:,}",
-        "safe_down": f"{math.floor(safe + 1e-9):,}",
-        "safe_percent": say(100 * safe),
+        "safe_down": f"{math.floor(exact + 1e-9):,}",
+        "safe_percent": say(careful(100 * exact, "%", up=True)),
         "dpi": math.ceil(up / (CAP_PT / 72)),
-        "of_255": math.ceil(255 * safe),
-        "stretch": say(0.5 / safe),
-        "quality": jpeg_quality_of(safe),
+        "of_255": math.ceil(255 * exact),
+        "stretch": say(0.5 / exact),
+        "quality": jpeg_quality_at_least(exact),
     }
 
 
@@ -239,6 +240,24 @@ def say(value: float) -> str:
     if abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value:.3g}"
+
+
+WHOLE = ("characters", "discs", "pictures")
+"""What comes in whole numbers."""
+
+
+def careful(value: float, unit: str, *, up: bool) -> float:
+    """Return a bound with the digits of `say`, rounded away from the bolder claim: upwards or downwards."""
+    digits = 0 if unit in WHOLE or abs(value) >= 1000 else 2 - math.floor(math.log10(abs(value)))
+    scale = 10.0**digits
+    near = round(value * scale, 6)
+    return (math.ceil(near) if up else math.floor(near)) / scale
+
+
+def careful_safe(result: Mapping[str, Any]) -> float:
+    """Return the level at which 95 % is right, rounded towards the easier."""
+    hardest, easiest = result["axis"]
+    return careful(result["x95_upper90"], result["unit"], up=easiest > hardest)
 
 
 def rx_line(lines: Sequence[Line]) -> str:

@@ -7,32 +7,53 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from ..stats.curve_laws import OTHER_LAWS
 from ..stats.intervals import Floats
 from ..stats.threshold_grid import (
+    FAR_SURE,
+    FAR_SURE_CONFIRMED,
     FINE_SLOPES,
     SLOPES,
     Belief,
     Known,
     ThresholdGrid,
+    across_laws,
     flat_evidence,
     log_evidence,
     shared_lapses,
 )
-from .exam_trials import BLANK, CONFIRM, EASY, SEARCH, WORDINGS, Outcome, Planned, balanced, generator, wordings_of
+from .exam_trials import (
+    BLANK,
+    CONFIRM,
+    EASY,
+    SEARCH,
+    WORDINGS,
+    Outcome,
+    Planned,
+    balanced,
+    count_glyphs,
+    count_trials,
+    generator,
+    wordings_of,
+)
 from .plate import Bench, EyeTest, Reading
 from .procedure import (
     MEASURED,
     OPEN,
     Drawn,
     Rules,
+    Taken,
+    beyond_taken,
     bound_of,
     confirming_places,
     finished,
     first_places,
     is_ready,
     next_places,
+    round_size,
     still_open,
     verdicts,
+    within_taken,
 )
 
 BLANKS = 4
@@ -129,19 +150,20 @@ class ThresholdCourse:
         asked = sum(outcome.planned.stage != BLANK for outcome in self.outcomes)
         known = self.grid.known(self.belief)
         searched = any(outcome.planned.stage == SEARCH for outcome in self.outcomes)
-        if searched and finished(known, asked, self.rules)[0]:
+        if searched and (finished(known, asked, self.rules)[0] or beyond_taken(self.grid, known, self.taken)):
             return self._plan_confirming(known)
         if searched:
-            places = next_places(self.grid, self.belief, asked, self.rules, draw)[0]
+            turn = range(asked, asked + int(round_size(known, asked, self.rules)[0]))
+            places = next_places(self.grid, self.belief, turn, self.rules, draw)[0]
         else:
             places = first_places(self.grid, self.rules.batch, 1, draw)[0]
-        return self._planned(SEARCH, [float(x) for x in self.grid.x_of(places)])
+        return self._planned(SEARCH, [float(x) for x in self.grid.x_of(within_taken(places, self.taken))])
 
     def take(self, outcomes: Sequence[Outcome]) -> None:
-        """Learn from a round; a round that failed whole ends the test."""
+        """Learn from a round; one that failed whole ends the test, unless all of it was harder than what is taken."""
         self.outcomes += outcomes
         self._round += 1
-        if outcomes and all(outcome.reading is None for outcome in outcomes):
+        if outcomes and all(outcome.reading is None for outcome in outcomes) and not self._too_hard(outcomes):
             self._end(f"all {len(outcomes)} trials of a round failed: {outcomes[-1].failure}")
         elif self.ready is None:
             self._judge_readiness()
@@ -151,6 +173,22 @@ class ThresholdCourse:
             self.belief = self.learn(self.grid, [o for o in outcomes if o.reading], self.belief)
             if self._before is not None:
                 self._over = True
+
+    @property
+    def taken(self) -> Taken | None:
+        """Return the limit of a server that answered up to some level and nothing harder; None where none was met."""
+        failed = [self._place(outcome) for outcome in self.outcomes if outcome.reading is None]
+        if not failed:
+            return None
+        answered = min((self._place(outcome) for outcome in self.outcomes if outcome.reading is not None), default=-1)
+        beyond = [place for place in failed if place < answered]
+        return Taken(answered, max(beyond)) if beyond else None
+
+    def _too_hard(self, outcomes: Sequence[Outcome]) -> bool:
+        return self.taken is not None and all(self._place(one) <= self.taken.refused for one in outcomes)
+
+    def _place(self, outcome: Outcome) -> int:
+        return self.grid.place_of(self.test.card.axis.x(outcome.planned.level))
 
     @property
     def consistent(self) -> bool:
@@ -163,14 +201,16 @@ class ThresholdCourse:
         anew.bench, anew._round = self.bench, self._round
         return anew
 
-    def settle(self) -> Settled:
-        """Return what is known now, on a finer grid."""
+    def settle(self, *, laws: bool = True) -> Settled:
+        """Return what is known now, on a finer grid; of rows the level of 95 % goes over several laws, if wanted."""
         counted = self.counted
         if self.ready is not True or not any(outcome.planned.stage == SEARCH for outcome in counted):
             return Settled(OPEN if self.ready is not False else "not measurable", None, False, 0.0, 0.0, 1.0)
         fine = final_grid(self.grid)
         belief = self.learn(fine, counted)
-        known = fine.known(belief)
+        known = fine.known(belief, far_sure(fine, confirmed=any(o.planned.stage == CONFIRM for o in counted)))
+        if laws and self.grid.glyphs > 1:
+            known = across_laws(known, [(grid, self.learn(grid, counted)) for grid in laws_of(self.grid)])
         right = np.array([[min(o.reading.right, o.reading.glyphs) for o in counted if o.reading]])
         glyphs = np.full(right.shape, self.grid.glyphs)
         odds = flat_evidence(right, glyphs, self.grid.guess, self.grid.glyphs) - log_evidence(belief)
@@ -203,11 +243,12 @@ class ThresholdCourse:
         return planned
 
     def _plan_confirming(self, known: Known) -> list[Planned]:
-        settled = self.settle().verdict
+        settled = self.settle(laws=False).verdict
         if not self.rules.confirm or settled != MEASURED:
             self._over = True
             return []
-        places = confirming_places(self.grid, known, self.rules)[0]
+        hardest = self.taken.answered if self.taken else 0
+        places = np.maximum(confirming_places(self.grid, known, self.rules)[0], hardest)
         return self._planned(CONFIRM, [float(x) for x in self.grid.x_of(places)])
 
     def _planned(self, stage: str, places: Sequence[float], first: int = 0) -> list[Planned]:
@@ -239,7 +280,8 @@ class ThresholdCourse:
             # what was asked in this wording stays; the next round is all in it
             return
         self.ready = False
-        self._end(easy_words(self.easy))
+        every = [outcome for outcome in self.outcomes if outcome.planned.stage == EASY]
+        self._end(easy_words(every, self.grid.glyphs))
 
     def _end(self, reason: str) -> None:
         self.reason = reason
@@ -274,15 +316,15 @@ class ThresholdCourse:
         return compare_with_expected(self.grid, self._before, places, right, generator(self.seed, self.name, "re-test"))
 
 
-def easy_words(easy: Sequence[Outcome]) -> str:
+def easy_words(easy: Sequence[Outcome], glyphs: int) -> str:
     """Return how the easy trials went: right of what was said; the credit of chance is nobody's answer."""
-    said = [outcome.reading for outcome in easy if outcome.reading and outcome.reading.answer is not None]
-    silent = sum(outcome.reading is not None for outcome in easy) - len(said)
+    trials, said = count_trials(easy), [o.reading for o in easy if o.reading and o.reading.answer is not None]
     if not said:
-        return f"none of {silent} trials got an answer when it is easy"
-    right, tried = sum(reading.right for reading in said), sum(reading.glyphs for reading in said)
-    unsaid = f", {silent} trials without an answer" if silent else ""
-    return f"{right:.0f} of {tried} right when it is easy{unsaid}{beside_words(said)}"
+        return f"none of {trials.no_answer} trials got an answer when it is easy"
+    told = count_glyphs(easy, glyphs) if glyphs > 1 else trials
+    rows = f" in {len(said)} rows" if glyphs > 1 else ""
+    unsaid = f", {trials.no_answer} trials without an answer" if trials.no_answer else ""
+    return f"{told.right} of {glyphs * len(said)}{rows} right when it is easy{unsaid}{beside_words(said)}"
 
 
 def beside_words(said: Sequence[Reading]) -> str:
@@ -297,6 +339,16 @@ def final_grid(grid: ThresholdGrid) -> ThresholdGrid:
     """Return the finer grid that figures are taken from; rows keep their slopes, their tables are six times larger."""
     slopes = FINE_SLOPES if grid.glyphs == 1 else SLOPES
     return grid.refined(1, slopes)
+
+
+def laws_of(grid: ThresholdGrid) -> list[ThresholdGrid]:
+    """Return a grid for every law that readers may have: rows tell laws apart a little, single trials do not."""
+    return [grid, *(grid.under(law) for law in OTHER_LAWS)]
+
+
+def far_sure(grid: ThresholdGrid, *, confirmed: bool) -> float:
+    """Return how probable the bound of where 95 % is right must be, so that it holds in about nine of ten."""
+    return FAR_SURE_CONFIRMED if confirmed and grid.glyphs == 1 else FAR_SURE
 
 
 def _grid(test: EyeTest, low: float, high: float) -> ThresholdGrid:

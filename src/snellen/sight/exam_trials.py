@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from ..core.ids import derive_seed, rng
 from .plate import Reading
@@ -42,29 +41,49 @@ class Outcome(NamedTuple):
 
 
 class Counts(Struct, frozen=True):
-    """How the trials of a test went; rows of glyphs count by their glyphs."""
+    """How many of so many asked were right, wrong, without an answer and failed: whole numbers that add up."""
 
-    right: float
-    wrong: float
+    asked: int
+    right: int
+    wrong: int
     no_answer: int
     failed: int
-    trials: int
 
 
-def count_outcomes(outcomes: Sequence[Outcome]) -> Counts:
-    """Count right, wrong, unanswered and failed trials."""
-    kinds: Counter[str] = Counter()
-    right = wrong = 0.0
-    for outcome in outcomes:
-        reading = outcome.reading
-        if reading is None:
-            kinds["failed"] += 1
-        elif reading.answer is None:
-            kinds["none"] += 1
-        else:
-            right += reading.right / reading.glyphs
-            wrong += 1.0 - reading.right / reading.glyphs
-    return Counts(round(right, 3), round(wrong, 3), kinds["none"], kinds["failed"], len(outcomes))
+def count_trials(outcomes: Sequence[Outcome]) -> Counts:
+    """Count trials; a row is right when it was read whole."""
+    return _added([_judged(outcome, 1) for outcome in outcomes], len(outcomes))
+
+
+def count_glyphs(outcomes: Sequence[Outcome], glyphs: int) -> Counts:
+    """Count the glyphs of rows of so many; a `?` is no answer, and the credit of chance is nobody's glyph."""
+    return _added([_judged(outcome, glyphs) for outcome in outcomes], glyphs * len(outcomes))
+
+
+def counted(outcomes: Sequence[Outcome], glyphs: int) -> dict[str, Any]:
+    """Return the counts of exam.json: of trials, and where rows were asked of their glyphs too."""
+    own: dict[str, Any] = to_builtins(count_trials(outcomes))
+    rows = {"glyphs": to_builtins(count_glyphs(outcomes, glyphs))} if glyphs > 1 else {}
+    return {"trials": own.pop("asked"), **own, **rows}
+
+
+def _judged(outcome: Outcome, glyphs: int) -> tuple[int, int, int]:
+    """Return how many of the glyphs of a trial were right, without an answer, and failed."""
+    reading = outcome.reading
+    if reading is None:
+        return 0, 0, glyphs
+    if reading.answer is None:
+        return 0, glyphs, 0
+    if glyphs == 1:
+        return int(reading.right >= reading.glyphs - 1e-9), 0, 0
+    unseen = int(reading.detail.get("unseen", 0))
+    right = round(reading.right - unseen * reading.guess)
+    return max(0, min(glyphs - unseen, right)), unseen, 0
+
+
+def _added(judged: Sequence[tuple[int, int, int]], asked: int) -> Counts:
+    right, silent, failed = (sum(column) for column in zip(*judged, strict=True)) if judged else (0, 0, 0)
+    return Counts(asked, right, asked - right - silent - failed, silent, failed)
 
 
 def last_sitting(outcomes: Sequence[Outcome]) -> list[Outcome]:

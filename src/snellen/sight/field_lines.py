@@ -14,8 +14,10 @@ SIDE = 5
 SPREADS = np.array([0.01, 0.05, 0.1, 0.2, 0.4, 0.8])
 EVEN_SPREAD = 0.1
 """Cells that differ by no more than this (standard deviation of the logarithm) are an even field."""
-COMMON_SD, WITHIN_SD, LINE_SD, LINE_LEAST = 0.1, 0.05, 0.5, 0.15
-"""How far the acuity may be off for all cells, cells of one kind among themselves, and a line from the rest (ln)."""
+COMMON_SD, WITHIN_SD, LINE_SD, LINE_LEAST = 0.35, 0.05, 0.5, 0.15
+"""How far the acuity may be off for all cells, cells of one kind among themselves, and a line from the rest (ln).
+
+All cells may be off by much: the acuity has an interval of its own, and four letters alone are not a row of eight."""
 PRIOR_EVEN, PRIOR_LINE, PRIOR_FEW = 0.5, 0.2, 0.2
 FEW = np.array([0.1, 0.2, 0.35])
 """The share of cells that differ, where it is a few of them that do, anywhere."""

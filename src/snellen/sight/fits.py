@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..stats.curve_laws import logistic_curve
 from ..stats.intervals import Floats
-from ..stats.threshold_grid import cell_quantiles, logistic_curve
+from ..stats.threshold_grid import cell_quantiles
 from .field_lines import SPREADS, Evenness, judge_evenness
 
 HUES = ("red", "orange", "yellow", "yellow-green", "green", "blue-green", "blue", "purple")
@@ -93,6 +94,7 @@ def fit_frame(said: Floats, true: Floats, size: tuple[int, int], draw: np.random
         "thousandths": (width / 1000, height / 1000),
         "pixels": (1.0, 1.0),
         "shares": (float(width), float(height)),
+        "percent": (width / 100, height / 100),
     }
     frames |= {f"{name}, y first": scale for name, scale in frames.items()}
     free = float(np.median(np.hypot(*true.T) / np.maximum(np.hypot(*said.T), 1e-9)))

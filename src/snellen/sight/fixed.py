@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.ids import rng
-from .exam_trials import SEARCH, WORDINGS, Outcome, Planned, count_outcomes, wordings_of
+from .exam_trials import SEARCH, WORDINGS, Outcome, Planned, counted, wordings_of
 from .plate import Bench, EyeTest
 from .procedure import OPEN
 
@@ -54,9 +54,9 @@ class FixedCourse:
 
 def fixed_head(course: FixedCourse) -> dict[str, Any]:
     """Return what exam.json says of every test without a threshold: words, counts, what failed, and no figure yet."""
-    card, counts = course.test.card, count_outcomes(course.outcomes)
-    own = {name: getattr(counts, name) for name in ("trials", "right", "wrong", "no_answer", "failed")}
+    card = course.test.card
     failed = [outcome.failure for outcome in course.outcomes if outcome.reading is None]
     refused = {"trials": len(failed), "why": failed[-1]} if failed else None
     head: dict[str, Any] = {"title": card.title, "unit": card.unit, "about": card.about, "verdict": OPEN, "value": None}
-    return head | {"ci95": None, "reason": course.reason, "refused": refused, "levels": []} | own
+    head |= {"ci95": None, "reason": course.reason, "refused": refused, "levels": []}
+    return head | counted(course.outcomes, card.glyphs)

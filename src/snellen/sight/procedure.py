@@ -17,6 +17,10 @@ FLAT_ODDS = 20.0
 VERDICT_FROM = 24
 READY_SHARE = 0.75
 """This share of easy trials must be right before anything is measured."""
+TOWARDS_END = 0.5
+"""A round has this share of the trials that the half width still seems to need: a whole one would ask too many."""
+LIMIT_STEPS = 2
+"""A server's limit is looked for until it is known to so many places."""
 BELOW_FAR = 0.15
 """The trials that confirm are asked at x95 and this much (ln) below it."""
 CEILING, FLOOR, UNEVEN, MEASURED, OPEN = "at ceiling", "not measurable", "uneven", "measured", "not settled"
@@ -27,6 +31,18 @@ class Drawn(NamedTuple):
 
     hardest: float
     easiest: float
+
+
+class Taken(NamedTuple):
+    """Places where a server takes nothing harder: the hardest that was answered, and the easiest beyond that failed."""
+
+    answered: int
+    refused: int
+
+    @property
+    def found(self) -> bool:
+        """Tell whether the limit between the two is known well enough."""
+        return self.answered - self.refused <= LIMIT_STEPS
 
 
 class Rules(NamedTuple):
@@ -52,7 +68,7 @@ def rules_for(mode: str, *, rows: bool, half_width: float | None = None) -> Rule
     confirm = 0 if mode == "quick" else 8 if rows else 32
     if rows:
         # rows tell eight times as much as a trial: smaller rounds choose better, and 16 rows may be enough
-        return Rules(width, 4, 4, 16, round(128 * length), 8, confirm)
+        return Rules(width, 4, 4, 16, round(128 * length), 16, confirm)
     return Rules(width, 8, 8, 24, round(240 * length), 16, confirm)
 
 
@@ -62,12 +78,38 @@ def first_places(grid: ThresholdGrid, count: int, observers: int, draw: np.rando
     return np.minimum((within * grid.levels).astype(np.int64), grid.levels - 1)
 
 
-def next_places(grid: ThresholdGrid, belief: Belief, asked: int, rules: Rules, draw: np.random.Generator) -> Places:
-    """Return the most telling places, each moved by up to half a step between candidates."""
-    easy = (asked - rules.easy) % rules.easy_every == 0
-    chosen = grid.choose(belief, rules.batch, easiest_first=easy)
+def round_size(known: Known, asked: int, rules: Rules) -> NDArray[np.int64]:
+    """Return how many trials every observer is asked next: near the end half of what the interval still needs.
+
+    A width falls with the root of the trials that tell of it; the easy ones and the first, spread ones hardly do.
+    """
+    width = (known.high - known.low) / 2 / rules.half_width
+    telling = max(asked - rules.easy - rules.batch, rules.batch)
+    more = np.maximum(np.ceil(TOWARDS_END * telling * (width**2 - 1)), rules.least - asked)
+    return np.clip(more, 1, max(1, min(rules.batch, rules.most - asked))).astype(np.int64)
+
+
+def next_places(grid: ThresholdGrid, belief: Belief, turn: range, rules: Rules, draw: np.random.Generator) -> Places:
+    """Return the most telling places for the trials numbered so, each moved by up to half a step between candidates."""
+    easy = any((number - rules.easy) % rules.easy_every == 0 for number in turn)
+    chosen = grid.choose(belief, len(turn), easiest_first=easy)
     moved = chosen + draw.integers(-2, 3, chosen.shape)
     return np.where(chosen == grid.levels - 1, chosen, np.clip(moved, 0, grid.levels - 1))
+
+
+def within_taken(places: Places, taken: Taken | None) -> Places:
+    """Return the places of one round, none harder than what the server takes; one of them looks for that limit."""
+    if taken is None or places.min() >= taken.answered:
+        return places
+    kept = np.maximum(places, taken.answered)
+    if not taken.found:
+        kept[places.argmin()] = (taken.answered + taken.refused) // 2
+    return kept
+
+
+def beyond_taken(grid: ThresholdGrid, known: Known, taken: Taken | None) -> bool:
+    """Tell whether the threshold of one observer is surely harder than all that the server takes."""
+    return taken is not None and taken.found and float(known.high[0]) <= float(grid.x_of(np.array(taken.answered)))
 
 
 def confirming_places(grid: ThresholdGrid, known: Known, rules: Rules) -> Places:

@@ -12,9 +12,16 @@ from .written_row import STRANGE, written_row
 
 MARKUP = re.compile(r"[*_`#>\"“”‘’$\\{}\[\]()]|</?\w+>")
 CUE = re.compile(r"\b(?:final answer|answer is|answer|so it is|therefore)\b[\s:=-]*", re.IGNORECASE)
-SUM = re.compile(CUE.pattern + r"|\btotal(?: number| count)?(?: of (?:discs|dots|circles))?\s*(?:is|of|are|:|=)|=")
+SUM = re.compile(
+    CUE.pattern
+    + r"|\btotal(?: number| count)?(?: of (?:discs|dots|circles))?\s*(?:is|of|are|:|=)|=|\btotal (?=\d+\D*$)"
+    + r"|\bso,? (?:there are |that makes |that is )?(?=\d)"
+)
 """What announces a number: also a sum, but not the `total` that what it is made of may follow."""
 ALSO = {"upper": "top", "lower": "bottom", "centre": "center"}
+AGAIN = re.compile(r"\b(?:wait|actually|correction|second thoughts?|rather|instead|hmm|sorry|but)\b")
+"""Who says this after an answer may take it back."""
+JOINED = re.compile(r"\b(top|bottom)(left|right)\b")
 NUMBER = re.compile(r"(?<![a-z0-9_.])-?\d{1,3}(?:,\d{3})+(?![\w.]*\d)|(?<![a-z0-9_.])-?\d+(?:\.\d+)?")
 """Not within a name (`x1`); after a sign of a script without spaces it is one."""
 UNITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
@@ -26,6 +33,8 @@ SPELT = re.compile(
 MANY = re.compile(r"\b(?:hundreds?|thousands?|dozens?|score)\b")
 """Numbers in words that are not read: `two dozen` is no two."""
 ALONE = re.compile(r"\W*(-?\d+(?:\.\d+)?)(?: (?:discs?|disks?|dots?|circles?))?\W*")
+TWINS = {"0": "O", "O": "0", "I": "1", "L": "1"}
+"""Signs of one shape: a reader that was told its alphabet means the one that is in it."""
 COORDINATE = r"(-?\d+(?:\.\d+)?)"
 PLAIN_PAIR = re.compile(rf"(?<![A-Za-z0-9_.]){COORDINATE}")
 NAMED_PAIR = re.compile(rf"\bx\W{{0,4}}{COORDINATE}[^\d-]{{1,12}}?\by\W{{0,4}}{COORDINATE}", re.IGNORECASE)
@@ -37,6 +46,7 @@ def plain_text(reply: str) -> str:
     text = MARKUP.sub(" ", reply.replace("-", " ")).casefold()
     for word, ours in ALSO.items():
         text = re.sub(rf"\b{word}\b", ours, text)
+    text = JOINED.sub(r"\1 \2", text)
     return re.sub(r"\s+", " ", text).strip()
 
 
@@ -47,8 +57,11 @@ def read_word(reply: str, words: Sequence[str]) -> str | None:
         found = set(pattern.findall(text))
         if len(found) == 1:
             return str(found.pop())
-    last = _last_line(reply).strip(" .,:;!?")
-    return last if pattern.fullmatch(last) else None
+    for line in (_last_line(reply), _first_line(reply)):
+        bare = line.strip(" .,:;!?")
+        if pattern.fullmatch(bare):
+            return bare
+    return None
 
 
 def _final_parts(reply: str, cue: re.Pattern[str]) -> Iterator[str]:
@@ -69,8 +82,17 @@ def answering_parts(reply: str) -> Iterator[str]:
 
 
 def _last_line(reply: str) -> str:
-    lines = [line for line in map(plain_text, reply.splitlines()) if line]
-    return lines[-1] if lines else ""
+    return _lines(reply)[-1]
+
+
+def _first_line(reply: str) -> str:
+    """Return the first line of a reply that does not think again after it."""
+    first, *more = _lines(reply)
+    return "" if any(map(AGAIN.search, more)) else first
+
+
+def _lines(reply: str) -> list[str]:
+    return [line for line in map(plain_text, reply.splitlines()) if line] or [""]
 
 
 @lru_cache(maxsize=64)
@@ -87,7 +109,7 @@ def read_choice(reply: str, truth: str, words: Sequence[str]) -> Reading:
 
 
 def read_number(reply: str) -> float | None:
-    """Return the one number of a reply, in digits or words; several only where a cue or the last line says which."""
+    """Return the one number of a reply, in digits or words; of several the one of a cue, or of a line of its own."""
     text = in_digits(reply)
     if text is None:
         return None
@@ -95,8 +117,8 @@ def read_number(reply: str) -> float | None:
         found = set(NUMBER.findall(part))
         if len(found) == 1:
             return float(found.pop().replace(",", ""))
-    last = ALONE.fullmatch(_last_line(text))
-    return float(last[1]) if last else None
+    alone = ALONE.fullmatch(_last_line(text)) or ALONE.fullmatch(_first_line(text))
+    return float(alone[1]) if alone else None
 
 
 def in_digits(reply: str) -> str | None:
@@ -135,10 +157,19 @@ def _is_box(text: str) -> bool:
     return first is not None and BOX.match(text, first.start()) is not None
 
 
+def _with_twins(line: str, glyphs: int, alphabet: str) -> str:
+    """Return a row of the right length with the signs it can only mean: `0` for O where no zero occurs, and so on."""
+    told = line_glyphs(line)
+    if len(told) != glyphs:
+        return line
+    known = {ord(sign): twin for sign, twin in TWINS.items() if sign not in alphabet and twin in alphabet}
+    return told.translate(known) if known else line
+
+
 def read_row(reply: str, truth: str, alphabet: str) -> Reading:
     """Read a row of glyphs by place; another length by edit distance with its own chance; talk is no answer."""
     guess = 1.0 / len(alphabet)
-    line = written_row(reply, len(truth), alphabet)
+    line = _with_twins(written_row(reply, len(truth), alphabet), len(truth), alphabet)
     rows, rule = read_rows([truth], line, Shape(alphabet, guess))
     row = rows[0]
     if not row.written or row.outside > STRANGE * row.written:

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from ..stats.curve_laws import right_share
 from ..stats.intervals import Floats
-from ..stats.threshold_grid import LAPSES, SLOPES, Known, ThresholdGrid, right_share
-from .advice import bound_words
+from ..stats.threshold_grid import LAPSES, SLOPES, Known, ThresholdGrid
+from .advice import bound_words, careful
 from .course import NOT_CONSISTENT, Settled, ThresholdCourse
-from .exam_trials import BLANK, CONFIRM, Outcome, count_outcomes, generator
+from .exam_trials import BLANK, CONFIRM, Outcome, counted, generator
 from .fits import fit_ellipse, numerosity
 from .plate import Reading
 from .plates.mark_plates import MIRRORED
@@ -30,7 +31,7 @@ def threshold_result(course: ThresholdCourse) -> dict[str, Any]:
     card = course.test.card
     result: dict[str, Any] = {"title": card.title, "unit": card.unit, "about": card.about, "verdict": settled.verdict}
     result |= {"value": None, "ci95": None, "x95": None, "x95_upper90": None, "bound": None, "reason": course.reason}
-    result |= _counts(course.outcomes) | {"rounds": len({o.planned.round for o in course.outcomes})}
+    result |= _counts(course.outcomes, card.glyphs) | {"rounds": len({o.planned.round for o in course.outcomes})}
     result["axis"] = [card.hardest, card.easiest]
     tokens = [outcome.tokens for outcome in course.outcomes if outcome.tokens is not None]
     result["input_tokens"] = float(np.median(tokens)) if tokens else None
@@ -58,7 +59,9 @@ def result_of_both(first: ThresholdCourse, second: ThresholdCourse) -> dict[str,
     """
     both = threshold_result(first), threshold_result(second)
     told = both[1] if both[1]["value"] is not None else both[0]
-    sums = {name: round(both[0][name] + both[1][name], 3) for name in COUNTED}
+    sums = {name: both[0][name] + both[1][name] for name in COUNTED}
+    if "glyphs" in told:
+        sums["glyphs"] = {name: count + both[1]["glyphs"][name] for name, count in both[0]["glyphs"].items()}
     shown = [{name: one.get(name) for name in SITTING} for one in both]
     if told is both[1] and told["retest"] and not _meet(both[0]["ci95"], told["ci95"]):
         told["retest"] = told["retest"] | {"consistent": False}
@@ -91,15 +94,21 @@ def _figures(course: ThresholdCourse, settled: Settled, known: Known) -> dict[st
     if settled.verdict in (MEASURED, CEILING):
         figures |= _far_figures(course, settled, known)
     if settled.bound is not None:
-        figures["bound"] = _short(level(settled.bound))
+        axis = course.test.card.axis
+        towards_larger = (axis.sign > 0) == (settled.verdict == CEILING)
+        figures["bound"] = careful(level(settled.bound), course.test.card.unit, up=towards_larger)
         figures["reason"] = _reason_of(course, settled.verdict, figures["bound"])
     return figures
 
 
 def _reason_of(course: ThresholdCourse, verdict: str, bound: float) -> str:
-    """Return what a bound says, and why the test ended before its time, where it did."""
-    told = bound_words(verdict, bound, course.test.card.unit)
-    return f"{told}; {course.reason}" if course.reason else told
+    """Return what a bound says, and why nothing harder was asked, or the test ended before its time, where that is."""
+    told, taken = bound_words(verdict, bound, course.test.card.unit), course.taken
+    why = course.reason
+    if not why and taken is not None and verdict == CEILING:
+        last = [outcome.failure for outcome in course.outcomes if outcome.reading is None][-1]
+        why = f"what was harder failed: {last}"
+    return f"{told}; {why}" if why else told
 
 
 def _far_figures(course: ThresholdCourse, settled: Settled, known: Known) -> dict[str, Any]:
@@ -120,22 +129,20 @@ Read = tuple[Outcome, Reading]
 
 def _more(course: ThresholdCourse) -> dict[str, Any]:
     """Return what only some tests have: the ellipse of colour, mirrored answers, numbers said, slips and swaps."""
-    counted = [(outcome, outcome.reading) for outcome in course.counted if outcome.reading is not None]
-    more = _ellipse(counted) if course.name == "colour" else {}
-    more |= _mirrored(counted) if course.name == "orientation" else {}
-    told = [
-        (float(outcome.truth), reading.detail["count"]) for outcome, reading in counted if "count" in reading.detail
-    ]
+    read = [(outcome, outcome.reading) for outcome in course.counted if outcome.reading is not None]
+    more = _ellipse(read) if course.name == "colour" else {}
+    more |= _mirrored(read) if course.name == "orientation" else {}
+    told = [(float(outcome.truth), reading.detail["count"]) for outcome, reading in read if "count" in reading.detail]
     if told:
         more["numbers"] = dict(numerosity(told))
     for name in ("slip", "swap"):
-        marks = [bool(reading.detail[name]) for _, reading in counted if name in reading.detail]
+        marks = [bool(reading.detail[name]) for _, reading in read if name in reading.detail]
         more |= {f"{name}s": sum(marks)} if marks else {}
     return more
 
 
-def _ellipse(counted: Sequence[Read]) -> dict[str, Any]:
-    rows = [(outcome.level, float(outcome.detail["hue"]), reading.right) for outcome, reading in counted]
+def _ellipse(read: Sequence[Read]) -> dict[str, Any]:
+    rows = [(outcome.level, float(outcome.detail["hue"]), reading.right) for outcome, reading in read]
     level, hue, right = (np.array(column, np.float64) for column in zip(*rows, strict=True))
     return {"ellipse": {key: _rounded(value) for key, value in fit_ellipse(level, hue, right)._asdict().items()}}
 
@@ -152,8 +159,8 @@ def _by_ellipse(result: dict[str, Any]) -> dict[str, Any]:
     return {"value": ellipse["radius"], "ci95": ellipse["interval"], "over_all_hues": result["value"]}
 
 
-def _mirrored(counted: Sequence[Read]) -> dict[str, Any]:
-    wrong = [(o.truth, reading.answer) for o, reading in counted if reading.answer and not reading.right]
+def _mirrored(read: Sequence[Read]) -> dict[str, Any]:
+    wrong = [(o.truth, reading.answer) for o, reading in read if reading.answer and not reading.right]
     could = [MIRRORED[truth] == answer for truth, answer in wrong if truth in MIRRORED]
     return {"mirrored": {"share": _short(sum(could) / len(could)), "of": len(could)}} if could else {}
 
@@ -167,10 +174,9 @@ def habit_of(outcomes: Sequence[Outcome]) -> dict[str, Any] | None:
     return {"answer": word, "share": _short(count / len(answers))} if count > HABIT * len(answers) else None
 
 
-def _counts(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    counts = count_outcomes([outcome for outcome in outcomes if outcome.planned.stage != BLANK])
+def _counts(outcomes: Sequence[Outcome], glyphs: int) -> dict[str, Any]:
+    own = counted([outcome for outcome in outcomes if outcome.planned.stage != BLANK], glyphs)
     blanks = sum(outcome.planned.stage == BLANK for outcome in outcomes)
-    own = {name: getattr(counts, name) for name in ("trials", "right", "wrong", "no_answer", "failed")}
     return own | {"blanks": blanks, "habit": habit_of(outcomes)}
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..stats.threshold_grid import CORRELATIONS, LAPSES, SLOPES, Belief, Places, ThresholdGrid, right_share
+from ..stats.curve_laws import right_share
+from ..stats.threshold_grid import CORRELATIONS, LAPSES, SLOPES, Belief, Places, ThresholdGrid
 
 DRAWS = 2000
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .exam_trials import Outcome, generator
+from ..stats.curve_laws import logistic_curve
+from .exam_trials import Outcome, count_glyphs, generator
 from .field_lines import Evenness
 from .fits import RESIZED, Frame, fit_field, fit_frame, fit_hinge
 from .fixed import FixedCourse, fixed_head
@@ -22,6 +23,9 @@ LEAST_ANSWERS = 12
 """Fewer answers than this tell no frame and no field."""
 EVEN_SURE, UNEVEN_BELOW = 0.8, 0.4
 """How probable an even field must be to be called even, and below which it is called uneven."""
+FIELD_CHANCE = 0.1
+FIELD_LEAST = 0.25
+"""So much of what the acuity of the canvas promises above chance must be read before places are compared."""
 LINE_SURE = 0.8
 """So probable must one line of a field be before it is named."""
 TOKENS_GROW = 1.3
@@ -79,6 +83,7 @@ def field_result(course: FixedCourse, needed: Mapping[str, Any]) -> dict[str, An
     worst = max(max(row) for row in field.factor)
     figures = {"factor": field.factor, "low": field.low, "high": field.high, "even": round(field.even, 4)}
     line = _line_figures(field.evenness) if verdict == UNEVEN else None
+    figures |= {"anywhere": round(worst, 3)} if line is None else {}
     return result | figures | {"verdict": verdict, "value": round(worst, 3), "marked": marked, "line": line}
 
 
@@ -87,10 +92,23 @@ def _why_no_field(course: FixedCourse, told: Sequence[Outcome], needed: Mapping[
     if len(told) < LEAST_ANSWERS or needed.get("value") is None:
         return {"reason": course.reason or "the acuity of this canvas is not known"}
     answered = sum(o.reading is not None and o.reading.answer is not None for o in told)
-    if answered >= LEAST_ANSWERS:
+    if answered < LEAST_ANSWERS:
+        # Silence is credited with chance, everywhere alike: an even field that nobody saw.
+        return {"verdict": FLOOR, "reason": f"{answered} of {len(told)} replies hold letters"}
+    return _why_too_little(told, needed)
+
+
+def _why_too_little(told: Sequence[Outcome], needed: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the verdict where hardly a letter is read anywhere: guesses differ by place, and tell of no field."""
+    x, _, right, glyphs = (np.array(column, np.float64) for column in zip(*map(_field_row, told), strict=True))
+    curve = logistic_curve(needed["slope"] * (x - math.log(needed["value"])))
+    hoped = (1.0 - FIELD_CHANCE - needed["lapse"]) * float(curve @ glyphs)
+    if float(right.sum()) - FIELD_CHANCE * float(glyphs.sum()) > FIELD_LEAST * hoped:
         return None
-    # Silence is credited with chance, everywhere alike: an even field that nobody saw.
-    return {"verdict": FLOOR, "reason": f"{answered} of {len(told)} replies hold letters"}
+    counts = count_glyphs(told, int(glyphs[0]))
+    expected = round(hoped + FIELD_CHANCE * float(glyphs.sum()))
+    why = f"{counts.right} of {counts.asked} letters right, where the acuity of this canvas lets one expect {expected}"
+    return {"verdict": FLOOR, "reason": why}
 
 
 def _line_figures(found: Evenness) -> dict[str, Any] | None:

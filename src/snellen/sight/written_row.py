@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 
 from ..scoring.scorers.chart_rows import NUMBER, REMARK, UNSEEN, line_glyphs
 
+LISTED = re.compile(r"\s*(\d{1,2})\s*[.:)、]\s*\W*([^\W_]|\?)\W*")
+"""`3. K`"""
 PIECE = re.compile(r"[^\W_]+|\?+")
 STRANGE = 0.4
 """Writing with this share of glyphs from outside the alphabet is talk, not a reading."""
@@ -26,6 +28,9 @@ def written_row(reply: str, glyphs: int, alphabet: str) -> str:
     rows in one sentence are no answer.
     """
     lines = [line for line in reply.splitlines() if line_glyphs(line)]
+    listed = _listed(lines, glyphs)
+    if listed:
+        return listed
     plain = [line for line in lines if not _is_talk(line, glyphs, alphabet)]
     fitting = [line for line in plain if len(line_glyphs(line)) == glyphs]
     if fitting:
@@ -34,7 +39,17 @@ def written_row(reply: str, glyphs: int, alphabet: str) -> str:
     exact = list(filter(None, ({row for row in rows if len(row) == glyphs} for rows in found)))
     if exact:
         return exact[-1].pop() if len(exact[-1]) == 1 else ""
+    broken = "".join(map(line_glyphs, lines))
+    if plain == lines and len(broken) == glyphs:  # a row that was broken over lines
+        return broken
     return reply if plain == lines else _without_exact(plain, found)
+
+
+def _listed(lines: Sequence[str], glyphs: int) -> str:
+    """Return the row of a numbered list of single glyphs, one a line; nothing for anything else."""
+    items = [LISTED.fullmatch(line) for line in lines]
+    told = "".join(item[2] for item in items if item and int(item[1]) <= glyphs)
+    return told if len(told) == glyphs == len([item for item in items if item]) else ""
 
 
 def _without_exact(plain: Sequence[str], found: Sequence[Sequence[str]]) -> str:

@@ -9,12 +9,14 @@ All functions take many observers at once (first axis); one exam is the case of 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .curve_laws import LOGISTIC, Law, right_share
 from .intervals import Floats
 from .psychometric import MARGIN, SLOPE_SPREAD, USUAL_SLOPE
 
@@ -32,8 +34,9 @@ FINE_SLOPES = np.geomspace(1.5, 24.0, 13)
 LAPSES = np.array([0.002, 0.02, 0.05, 0.10, 0.18])
 CORRELATIONS = np.array([0.0, 0.05, 0.15, 0.3, 0.5, 0.7])
 """How far the glyphs of a row fall together; a single trial has none."""
-FAR = math.log(19.0)
-"""Slope times the way from the threshold to where 95 % of what can be right is right."""
+FAR_SURE, FAR_SURE_CONFIRMED = 0.9, 0.92
+"""How probable the bound of that level must be: a little more where trials were asked beside it, since the bound then
+rests on the law of the curve, which nobody knows (decision 180), and less on how few they were."""
 SHARED_TRIALS = 20.0
 """The easy trials of other tests count for at most so many: tests differ."""
 TRUST_TRIAL, TRUST_ROW = 0.87, 0.8
@@ -41,6 +44,8 @@ TRUST_TRIAL, TRUST_ROW = 0.87, 0.8
 correlations); chosen so that intervals cover in the simulation of `benchmarks/exam.py`."""
 _TIES = 6
 _TINY = 1e-6
+_HOPELESS = 1e-9
+"""Thresholds less probable than this are left out when levels are chosen."""
 _MARGIN_STEPS = round(MARGIN / LATTICE)
 
 Belief = NDArray[np.float64]
@@ -61,7 +66,7 @@ class Known(NamedTuple):
     far_high: Floats
     """The ends of the 95 % interval of that."""
     far_bound: Floats
-    """It lies below this with 90 %."""
+    """It lies below this with 90 %, or as surely as was asked for."""
     slope: Floats
     lapse: Floats
     correlation: Floats
@@ -70,30 +75,19 @@ class Known(NamedTuple):
     above: Floats
 
 
-def logistic_curve(reach: Floats) -> Floats:
-    """Return the logistic function, for any finite reach."""
-    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(reach, -40.0, 40.0))))
-
-
-def right_share(reach: Floats, slope: Floats, guess: float | Floats, lapse: Floats) -> Floats:
-    """Return P(right) at `reach` = x - threshold: the model of `psychometric`."""
-    return np.asarray(guess + (1.0 - guess - lapse) * logistic_curve(slope * reach))
-
-
 def _slope_prior(slopes: Floats) -> Floats:
     return np.asarray(-0.5 * ((np.log(slopes) - math.log(USUAL_SLOPE)) / SLOPE_SPREAD) ** 2)
 
 
-@lru_cache(maxsize=64)
-def _tables(
-    guess: float, glyphs: int, first: int, last: int, slopes: tuple[float, ...]
+def _made_tables(  # noqa: PLR0917 - the key of a cache
+    guess: float, glyphs: int, first: int, last: int, slopes: tuple[float, ...], law: Law
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return ln-likelihood tables (hits or misses, offset, slope x lapse, correlation), to be added up.
 
     ln P(k of n) = right[k] + wrong[n - k], without what does not depend on the unknowns.
     """
     offsets = _in_x(np.arange(first, last + 1))
-    share = right_share(offsets[:, None, None], np.array(slopes)[:, None], guess, LAPSES)
+    share = right_share(offsets[:, None, None], np.array(slopes)[:, None], guess, LAPSES, law)
     share = np.clip(share, _TINY, 1.0 - _TINY).reshape(offsets.size, -1, 1)
     correlation = CORRELATIONS if glyphs > 1 else CORRELATIONS[:1]
     own = 1.0 - correlation
@@ -104,6 +98,11 @@ def _tables(
         tables[1, place + 1] = tables[1, place] + np.log((1.0 - share) * own + step)
     trust = np.float32(_trust(glyphs))
     return trust * (tables[0] - _norm(glyphs, correlation)), trust * tables[1]
+
+
+_tables = lru_cache(maxsize=64)(_made_tables)
+_passing_tables = lru_cache(maxsize=2)(_made_tables)
+"""Of other laws, which are needed at the end of a test alone and would fill the memory."""
 
 
 def _trust(glyphs: int) -> float:
@@ -132,8 +131,9 @@ class ThresholdGrid:
         coarse: int = COARSE,
         guesses: Floats | None = None,
         slopes: Floats = SLOPES,
+        law: Law = LOGISTIC,
     ) -> None:
-        self.slopes = slopes
+        self.slopes, self.law = slopes, law
         self.low, self.guess, self.glyphs, self.coarse = low, guess, glyphs, coarse
         self.levels = max(2, round((high - low) / LATTICE) + 1)
         """How many places the axis has; the last is the easiest."""
@@ -159,6 +159,11 @@ class ThresholdGrid:
         """Return the same test with thresholds every `coarse` steps and other slopes."""
         ends = (self.low, self.end, self.guess, self.glyphs)
         return ThresholdGrid(*ends, coarse=coarse, guesses=self._guesses, slopes=slopes)
+
+    def under(self, law: Law) -> ThresholdGrid:
+        """Return the same test of observers of another law: to learn on, not to choose levels by."""
+        ends = (self.low, self.end, self.guess, self.glyphs)
+        return ThresholdGrid(*ends, coarse=self.coarse, guesses=self._guesses, slopes=self.slopes, law=law)
 
     def x_of(self, places: Places) -> Floats:
         """Return x of places."""
@@ -191,7 +196,7 @@ class ThresholdGrid:
 
     def learn_at(self, belief: Belief, x: float, right: float, glyphs: int, guess: float) -> Belief:
         """Return the belief of one observer after a row with a chance or a length of its own, at any x."""
-        share = right_share(x - self.thresholds[:, None, None], self.slopes[:, None], guess, LAPSES)
+        share = right_share(x - self.thresholds[:, None, None], self.slopes[:, None], guess, LAPSES, self.law)
         share = np.clip(share, _TINY, 1.0 - _TINY).reshape(1, self.thresholds.size, -1, 1)
         correlation = CORRELATIONS if self.glyphs > 1 else CORRELATIONS[:1]
         own = 1.0 - correlation
@@ -208,14 +213,15 @@ class ThresholdGrid:
     def _row(self, places: Places, right: Places) -> Belief:
         if self._guesses is not None:
             return self._row_by_level(places, right, self._guesses[places])
-        hits, misses = _tables(self.guess, self.glyphs, self._first, self._last, tuple(self.slopes.tolist()))
+        tables = _tables if self.law is LOGISTIC else _passing_tables
+        hits, misses = tables(self.guess, self.glyphs, self._first, self._last, tuple(self.slopes.tolist()), self.law)
         where = places[:, None] - self._steps[None, :] - self._first
         return np.asarray(hits[right[:, None], where] + misses[self.glyphs - right[:, None], where], np.float64)
 
     def _row_by_level(self, places: Places, right: Places, guesses: Floats) -> Belief:
         reach = _in_x(places[:, None] - self._steps[None, :])
         chance = guesses[:, None, None, None]
-        share = right_share(reach[:, :, None, None], self.slopes[:, None], chance, LAPSES)
+        share = right_share(reach[:, :, None, None], self.slopes[:, None], chance, LAPSES, self.law)
         share = np.clip(share, _TINY, 1.0 - _TINY).reshape(*reach.shape, -1, 1)
         return np.asarray(TRUST_TRIAL * np.where(right[:, None, None, None] > 0, np.log(share), np.log1p(-share)))
 
@@ -224,7 +230,7 @@ class ThresholdGrid:
 
         Slope, lapse and correlation are integrated out (psi-marginal: Prins 2013, Kontsevich & Tyler 1999).
         """
-        return self._information(self._in_pairs(belief))
+        return _information(self._in_pairs(belief), self._shares)
 
     def _in_pairs(self, belief: Belief) -> Floats:
         """Return the posterior with neighbouring thresholds taken together: enough to choose by, and half the work."""
@@ -233,24 +239,19 @@ class ThresholdGrid:
         paired = mass[:, :whole].reshape(mass.shape[0], -1, PAIR, mass.shape[2]).sum(2)
         return np.asarray(paired / paired.sum((1, 2), keepdims=True))
 
-    def _information(self, mass: Floats) -> tuple[Floats, Floats]:
-        joint = np.matmul(mass.transpose(1, 0, 2), self._shares)  # (threshold, observer, level)
-        each = mass.sum(2).T[:, :, None]
-        right = joint.sum(0)
-        given = (each * _entropy(joint / np.maximum(each, 1e-30))).sum(0)
-        return _entropy(right) - given, right
-
     def choose(self, belief: Belief, count: int, *, easiest_first: bool) -> Places:
         """Return `count` places an observer: the most informative, then believing its expected outcome, the next."""
         mass = self._in_pairs(belief)
+        possible = np.flatnonzero(mass.sum(2).max(0) > _HOPELESS)
+        mass, shares = mass[:, possible], self._shares[possible]
         rows = np.arange(mass.shape[0])
         chosen = np.empty((rows.size, count), np.int64)
-        log_shares = np.log(self._shares), np.log1p(-self._shares)
+        log_shares = np.log(shares), np.log1p(-shares)
         for number in range(count):
             if number == 0 and easiest_first:
                 chosen[:, 0] = self.levels - 1
                 continue
-            worth, right = self._information(mass)
+            worth, right = _information(mass, shares)
             scale = np.maximum(worth.max(1, keepdims=True), 1e-30)
             best = np.round(worth / scale, _TIES).argmax(1)
             chosen[:, number] = self.candidates[best]
@@ -260,24 +261,58 @@ class ThresholdGrid:
             mass = mass / mass.sum((1, 2), keepdims=True)
         return chosen
 
-    def known(self, belief: Belief) -> Known:
-        """Return what the posterior says."""
+    def known(self, belief: Belief, far_sure: float = FAR_SURE) -> Known:
+        """Return what the posterior says; `far_sure` is how probable the bound of where 95 % is right must be."""
         share = _shares(belief)
         each = share.sum((2, 3))
         ends = np.array([cell_quantiles(self.thresholds, row, (0.025, 0.5, 0.975)) for row in each])
         slopes = share.reshape(*each.shape, self.slopes.size, -1).sum(3)
-        reach = (self.thresholds[:, None] + FAR / self.slopes).ravel()
-        order = np.argsort(reach)
-        parts = (0.025, 0.5, 0.9, 0.975)
-        alike = _without_usual_slope(slopes, self.slopes)
-        far = np.array([_quantiles_of(reach[order], row.ravel()[order], parts) for row in alike])
+        far = _far_quantiles(*self._far(slopes), far_sure)
         lapse = share.sum((1, 3)).reshape(-1, self.slopes.size, LAPSES.size).sum(1) @ LAPSES
         correlation = share.sum((1, 2)) @ (CORRELATIONS if self.glyphs > 1 else CORRELATIONS[:1])
         slope = np.exp(slopes.sum(1) @ np.log(self.slopes))
         below = each[:, self._steps < 0].sum(1)
         above = each[:, self._steps > self.levels - 1].sum(1)
-        reached = (far[:, 1], far[:, 0], far[:, 3], far[:, 2])
-        return Known(ends[:, 0], ends[:, 1], ends[:, 2], *reached, slope, lapse, correlation, below, above)
+        return Known(ends[:, 0], ends[:, 1], ends[:, 2], *far, slope, lapse, correlation, below, above)
+
+    def far_places(self, belief: Belief) -> tuple[Floats, Floats]:
+        """Return where 95 % may be right, and how probable each place is, a row an observer."""
+        share = _shares(belief)
+        return self._far(share.reshape(*share.shape[:2], self.slopes.size, -1).sum(3))
+
+    def _far(self, slopes: Floats) -> tuple[Floats, Floats]:
+        reach = (self.thresholds[:, None] + self.law.far / self.slopes).ravel()
+        return reach, _without_usual_slope(slopes, self.slopes).reshape(slopes.shape[0], -1)
+
+
+def across_laws(known: Known, beliefs: Sequence[tuple[ThresholdGrid, Belief]], far_sure: float = FAR_SURE) -> Known:
+    """Return what is known with the level of 95 % over several laws, each by its evidence: it hangs on the law."""
+    evidence = np.stack([log_evidence(belief) for _, belief in beliefs], 1)
+    weight = np.exp(evidence - evidence.max(1, keepdims=True))
+    weight /= weight.sum(1, keepdims=True)
+    places = [grid.far_places(belief) for grid, belief in beliefs]
+    reach = np.concatenate([place for place, _ in places])
+    mass = np.concatenate([weight[:, [number]] * mass for number, (_, mass) in enumerate(places)], 1)
+    return known._replace(**dict(zip(_FAR_FIELDS, _far_quantiles(reach, mass, far_sure), strict=True)))
+
+
+_FAR_FIELDS = ("far", "far_low", "far_high", "far_bound")
+
+
+def _far_quantiles(reach: Floats, mass: Floats, sure: float) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return the median, the 95 % interval and the bound of places with their probabilities, a row an observer."""
+    order = np.argsort(reach)
+    far = np.array([_quantiles_of(reach[order], row[order], (0.5, 0.025, 0.975, sure)) for row in mass])
+    return far[:, 0], far[:, 1], far[:, 2], far[:, 3]
+
+
+def _information(mass: Floats, shares: Floats) -> tuple[Floats, Floats]:
+    """Return what one glyph at each level would tell of the threshold, and P(right)."""
+    joint = np.matmul(mass.transpose(1, 0, 2), shares)  # (threshold, observer, level)
+    each = mass.sum(2).T[:, :, None]
+    right = joint.sum(0)
+    given = (each * _entropy(joint / np.maximum(each, 1e-30))).sum(0)
+    return _entropy(right) - given, right
 
 
 def _without_usual_slope(mass: Floats, slopes: Floats) -> Floats:

@@ -30,6 +30,7 @@ def measured(value: float, spread: float = 0.07, **more: Any) -> dict[str, Any]:
         "x95_upper90": 1.9 * value,
         "reason": "",
         "trials": 40,
+        "axis": [2.0, 100.0],
         "right": 30.0,
         "wrong": 10.0,
         "retest": None,

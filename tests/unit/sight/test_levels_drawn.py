@@ -85,7 +85,7 @@ def test_advice_at_ceiling_rests_on_where_95_percent_is_right() -> None:
     assert result["x95_upper90"] > result["bound"]
     sentences = [line.sentence for line in prescribe({"orientation": result}, None)]
     assert len(sentences) == 1
-    assert f"at least {math.ceil(result['x95_upper90'])} px" in sentences[0] or "not settled" in sentences[0]
+    assert f"from {math.ceil(result['x95_upper90'])} px" in sentences[0] or "not settled" in sentences[0]
 
 
 def test_no_limit_is_said_only_where_95_percent_is_right_at_the_hardest_level() -> None:

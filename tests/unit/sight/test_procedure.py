@@ -8,7 +8,8 @@ from snellen.sight import procedure
 from snellen.sight.cards import exam_cards
 from snellen.sight.course import final_grid
 from snellen.sight.sitting import rules_of_test
-from snellen.stats.threshold_grid import FAR, LATTICE, SLOPES, ThresholdGrid, logistic_curve
+from snellen.stats.curve_laws import FAR, logistic_curve
+from snellen.stats.threshold_grid import LATTICE, SLOPES, ThresholdGrid
 
 
 def sit(threshold: float, guess: float, seed: int, lapse: float = 0.02) -> tuple[str, float, float, int]:
@@ -28,7 +29,7 @@ def sit(threshold: float, guess: float, seed: int, lapse: float = 0.02) -> tuple
         places = (
             procedure.first_places(grid, 8, 1, draw)
             if first
-            else procedure.next_places(grid, belief, asked, rules, draw)
+            else procedure.next_places(grid, belief, range(asked, asked + 8), rules, draw)
         )
         asked += 8
     return procedure.verdicts(known, np.array([-9.0]), procedure.Drawn(0.0, 3.4))[0], known.low[0], known.high[0], asked

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from snellen.stats.curve_laws import logistic_curve
 from snellen.stats.psychometric import Rows, fit_threshold
 from snellen.stats.threshold_grid import (
     FINE_SLOPES,
@@ -15,7 +16,6 @@ from snellen.stats.threshold_grid import (
     ThresholdGrid,
     flat_evidence,
     log_evidence,
-    logistic_curve,
     shared_lapses,
 )
 

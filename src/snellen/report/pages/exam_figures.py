@@ -12,7 +12,7 @@ from ...sight.lab import lab_to_rgb
 from .draw import Axis
 
 Result = Mapping[str, Any]
-STRIP_WIDTH, ROW, LABEL, VALUE = 800, 22, 150, 190
+STRIP_WIDTH, ROW, LABEL, VALUE = 800, 22, 150, 235
 SMALL_WIDTH, SMALL_HEIGHT = 236, 150
 BINS = 8
 

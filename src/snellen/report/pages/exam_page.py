@@ -114,7 +114,7 @@ def prescription_box(exam: Mapping[str, Any]) -> Html:
 
 def tests_table(tests: Mapping[str, Any], caption: str = "All tests") -> Html:
     """Return verdicts, thresholds and counts, a row a test."""
-    counted = (("right", "n"), ("wrong", "n"), ("no answer", "n"), ("failed", "n"))
+    counted = (("asked", "n"), ("right", "n"), ("wrong", "n"), ("no answer", "n"), ("failed", "n"))
     columns = head("test", "verdict", ("half at", "n"), ("95 %", "n"), ("95 % right at", "n"), *counted, "remark")
     body = [_row(name, result) for name, result in tests.items()]
     return scrolled(caption, tag("caption", caption), columns, tag("tbody", *body))
@@ -123,9 +123,16 @@ def tests_table(tests: Mapping[str, Any], caption: str = "All tests") -> Html:
 def _row(name: str, result: Mapping[str, Any]) -> Html:
     span = " – ".join(say(end) for end in result["ci95"]) if result["ci95"] else "–"
     value = "–" if result["value"] is None else f"{say(result['value'])} {result['unit']}"
-    cells = [value, span, safe_words(result)]
-    cells += [f"{result[key]:.4g}" for key in ("right", "wrong", "no_answer", "failed")]
+    cells = [value, span, safe_words(result), *_counted(result)]
     return row(name, tag("td", result["verdict"]), *numbers(cells), tag("td", result["reason"], class_="small"))
+
+
+def _counted(result: Mapping[str, Any]) -> list[str]:
+    """Return what was asked and what came of it: of rows their glyphs, so that parts add up to the whole."""
+    own = result.get("glyphs") or {**result, "asked": result["trials"]}
+    rows = f" in {result['trials']:,} rows" if "glyphs" in result else ""
+    # exams of earlier versions counted shares of rows
+    return [f"{own['asked']:,}{rows}", *(f"{own[key]:.6g}" for key in ("right", "wrong", "no_answer", "failed"))]
 
 
 class Map(NamedTuple):

@@ -7,6 +7,7 @@ import math
 import random
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import PIL.Image
 import PIL.ImageFilter
 import PIL.ImageOps
 
+from ...core.config import read_config_file
 from ...data.loaders.eyechart_text import ALPHABETS, find_cjk_font, words
 from ..board import Board, Colour, Ink, encode_png, lay, padded, padded_jpeg, row_ink
 from ..plate import Bench, Card, Reading, Stimulus, fill
@@ -169,6 +171,12 @@ def jpeg_quality_of(scale: float) -> int:
     return min(98, max(1, round(100 - scale / 2 if scale <= 100 else 5000 / scale)))
 
 
+def jpeg_quality_at_least(scale: float) -> int:
+    """Return the lowest quality whose quantiser is scaled by no more than so many percent."""
+    near = jpeg_quality_of(scale)
+    return near if jpeg_scale_of(near) <= scale + 1e-9 else min(98, near + 1)
+
+
 def jpeg_scale_of(quality: float) -> float:
     """Return the scale of the quantiser in percent."""
     return 200.0 - 2.0 * quality if quality >= 50 else 5000.0 / max(1.0, quality)
@@ -217,6 +225,14 @@ def random_row(script: str, glyphs: int, draw: random.Random) -> str:
             return text
 
 
+FIVE = 5
+
+
+@lru_cache(maxsize=1)
+def _talk() -> frozenset[str]:
+    return frozenset(read_config_file(str(files("snellen") / "catalog/exam/talk.toml"))["words"])
+
+
 @lru_cache(maxsize=1)
 def _spelt() -> tuple[str, ...]:
     letters = set(ALPHABETS["letters"])
@@ -248,10 +264,18 @@ class WordTest(RowTest):
 
     def read(self, reply: str, truth: str, detail: Mapping[str, Any]) -> Reading:
         """Read the one word of five letters, in capitals where other words are not; several, or none, are no answer."""
-        said = [word for word in "".join(c if c.isalpha() else " " for c in reply).split() if len(word) == 5]
-        found = {word for word in said if word.isupper()} or {word.upper() for word in said}
+        found = self._named(reply)
         guess = self.chance(1.0)
         if len(found) != 1:
             return Reading(guess, 1, guess, None)
         answer = found.pop()
         return Reading(float(answer == truth), 1, guess, answer)
+
+    def _named(self, reply: str) -> set[str]:
+        """Return the words of five letters that may be meant; `I think` is talk, and letters may stand apart."""
+        pieces = "".join(c if c.isalpha() else " " for c in reply).split()
+        if len(pieces) == FIVE and all(len(piece) == 1 for piece in pieces):
+            return {"".join(pieces).upper()}
+        said = [word for word in pieces if len(word) == FIVE]
+        loud = {word for word in said if word.isupper()}
+        return loud or {word.upper() for word in said} - (_talk() - set(self._words))

@@ -212,7 +212,7 @@ class Held(Page):
 
 def codes_told(reply: str, codes: Sequence[str]) -> list[str]:
     """Return the codes that a reply names: of several, the one that it ends with where it says so."""
-    parts = ["".join(text.upper().split()) for text in answering_parts(reply)]
+    parts = ["".join(text.upper().split()).replace("0", "O") for text in answering_parts(reply)]
     found = [[code for code in codes if code in part] for part in parts]
     return next((told for told in found if len(told) == 1), found[0])
 
