@@ -10,7 +10,7 @@ import msgspec
 from ...core.errors import DataError
 from ...core.tasks import Task
 from ...core.types import Form
-from ..answers import WHOLE, LookedAt, answers_among, find_answer_set, find_keyed, fold
+from ..answers import WHOLE, LookedAt, answers_among, find_answer_set, find_keyed, fold, refuse_flags
 from ..files.rows import Row
 from ..files.written_lists import is_written_list, parse_literal
 from .row_cells import Cells
@@ -21,7 +21,7 @@ from .row_source import TableSource
 ACCEPTED_FIELDS = ("answer", "text", "value")
 ALSO_ACCEPTED = "aliases"
 AS_JSON = "-p dataset.answer_kind=whole takes it as one text of JSON"
-LISTS = ("[", "array(", "np.array(")
+LISTS = ("[", "array(", "np.array(", "('", '("', "{'", '{"')
 
 
 class RowAnswers:
@@ -70,6 +70,8 @@ class RowAnswers:
         return found
 
     def _read(self, answer: Any, seen: LookedAt, keyed: Mapping[str, str], where: str, stated: str) -> tuple[str, ...]:
+        if isinstance(answer, list) and self._kind == "auto":
+            refuse_flags(answer, seen.options, where)
         if seen.options and self._is_set(stated) and not (isinstance(answer, str) and answer in keyed):
             return find_answer_set(answer, seen.options, self._kind, where)
         if not isinstance(answer, list):
@@ -87,8 +89,8 @@ class RowAnswers:
             and (named := marked_answer(answer, seen.options)) is not None
         ):
             return (named,)
-        if isinstance(answer, float) and seen.options and answer.is_integer():
-            answer = int(answer)  # an index in a column that has gaps
+        if keyed and isinstance(answer, float) and answer.is_integer():
+            answer = int(answer)  # in a column that has gaps
         if keyed and (found := find_keyed(answer, keyed, self._kind, where)) is not None:
             return (found,)
         return answers_among(answer, seen, self._kind, where)
@@ -100,10 +102,10 @@ class RowAnswers:
 
 def _parsed(value: Any, where: str) -> Any:
     """Return the list that a text writes; what is not understood of one is refused, any other text is itself."""
-    if not isinstance(value, str) or not value.rstrip().endswith(("]", ")")):
+    if not isinstance(value, str) or not value.rstrip().endswith(("]", ")", "}")):
         return value
     listed = is_written_list(value)
-    parsed = parse_literal(value.strip()) if listed or value.startswith("[") else None
+    parsed = parse_literal(value.strip()) if listed or value.startswith(("[", "(", "{")) else None
     if listed and not isinstance(parsed, list):
         fix = 'write it as ["a", "b"]'
         raise DataError(f"{where}: answer looks like a list and is none: {value.strip()[:60]!r}; {fix}")

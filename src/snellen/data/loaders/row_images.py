@@ -9,7 +9,7 @@ from typing import Any
 from ...core.errors import DataError
 from ...core.types import Image
 from ..files.rows import Row, read_rows
-from ..overlooked import is_file_name, names_picture
+from ..overlooked import is_file_name, names_picture, names_video, says_picture
 from .row_cells import Cells, fill_name
 from .row_map import Places, RowMap
 from .row_pictures import Pictures, is_row_name, looks_like_pictures, picture_values
@@ -49,11 +49,24 @@ class RowImages:
         """Refuse a column that nothing reads and that holds pictures, or names one in a row that shows none."""
         columns = [column for column in columns if row[column] and column not in self._not_pictures]
         for column in columns:
+            if not pictured:
+                self._refuse_said(column, row[column], where)
             alike = looks_like_pictures(column, row[column], self._pictures.root)
             if alike or (not pictured and names_picture(column, row[column])):
                 fix = self._how_to_show(row, column, columns, places)
                 use = f"{fix} shows them, -p dataset.not_pictures=[{column!r}] keeps a tag"
                 raise DataError(f"{where}: column {column!r} looks like pictures and is not used; {use}")
+
+    def _refuse_said(self, column: str, cell: Any, where: str) -> None:
+        """Refuse a cell that says that the row is about a picture, or that names a video, in a row that shows none."""
+        keep = f"-p dataset.not_pictures=[{column!r}] asks without"
+        if says_picture(column, cell):
+            fix = f"-p 'dataset.image=FOLDER/{{COLUMN}}.jpg' says where they lie, {keep}"
+            raise DataError(f"{where}: column {column!r} says {cell!r} and the row shows no picture; {fix}")
+        if names_video(cell):
+            raise DataError(
+                f"{where}: column {column!r} names a video and is not used; --map video={column} shows it, {keep}"
+            )
 
     def _how_to_show(self, row: Row, column: str, columns: Sequence[str], places: Places) -> str:
         if not is_file_name(row[column]):

@@ -16,7 +16,7 @@ from msgspec import Struct
 from ...core.config import convert, read_config_file
 from ...core.errors import UsageError, not_among
 from ..answers import lettered_columns, numbered_options
-from ..overlooked import CONTEXT_COLUMNS, fold_column, near_columns
+from ..overlooked import fold_column, near_columns, option_family, telling_names
 
 PLAIN = "plain"
 FIELDS = (
@@ -104,6 +104,8 @@ class Places(NamedTuple):
     """Those of them that go on with the letters of options after a gap."""
     contexts: tuple[str, ...] = ()
     """Those of them that are called as a text before the question would be."""
+    family: tuple[str, ...] = ()
+    """Those of them that are called as options in columns of their own would be."""
     labelled: bool = True
     """Whether rows of these columns may have a video, a group, a round or tags."""
 
@@ -181,7 +183,9 @@ def find_places(columns: tuple[str, ...], rows: RowMap, *, offered: bool) -> Pla
     unread = _without(tags, {column for field in TAGS_TOO for column in fields[field]})
     lost = tuple(column for column in tags if _goes_on(column, lettered))
     labelled = bool(tags) or any(fields[field] for field in LABELS)
-    return Places(fields, images, lettered, tags, unread, lost, tuple(near_columns(tags, CONTEXT_COLUMNS)), labelled)
+    contexts = tuple(near_columns(tags, telling_names("context")))
+    family = () if fields["options"] or lettered else option_family(tags)
+    return Places(fields, images, lettered, tags, unread, lost, contexts, family, labelled)
 
 
 def _taken(fields: Mapping[str, tuple[str, ...]]) -> set[str]:

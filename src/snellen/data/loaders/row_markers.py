@@ -124,6 +124,7 @@ def settle_markers(question: str, offered: RowOptions, pictures: int, where: str
     """Check the markers of a row that has so many pictures, and number those of its options; most rows have none."""
     if "<" not in question and offered.seen.settled:
         return question, offered
+    foreign_marker("\n".join(offered.texts), pictures, where)
     if not holds_marker("\n".join((question, *offered.texts))):
         return question, offered
     check_markers((question, *offered.texts), pictures, where)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import re
 import string
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 from ...core.errors import DataError
 from ..answers import look_at_options
 from ..files.written_lists import parse_literal
+from ..own_marks import alphabets_of
 from .row_map import is_picture_struct
 
 TEXT_FIELDS = ("text", "value", "content", "answer", "option", "choice")
@@ -26,13 +29,12 @@ class Found(NamedTuple):
     options: tuple[str, ...]
     pattern: str
     """How the first two were marked: `(A) (B)`."""
+    keyed: Mapping[str, str] = {}
+    """The options by their marks, where these are no Latin letters."""
 
 
 OPTION_MARK = re.compile(r"\s*\(?([A-Ja-j])(?:[.:)]|\)\.?)\s+")
 """The letter that an option begins with: `A. `, `(b) `."""
-
-
-FIRST_MARKS = tuple(opening + letter + end for opening in ("", "(") for letter in "Aa" for end in ".:)")
 
 
 def parse_list(text: str, where: str, field: str = "options") -> Any:
@@ -53,8 +55,8 @@ def parse_list(text: str, where: str, field: str = "options") -> Any:
 
 def _split_list(text: str, where: str, field: str) -> list[str]:
     """Return the parts of a text with marks between them: `a|b`, `a;b`, or letters before each."""
-    parts = [part.strip() for part in re.split(r"[|;]", text)]
-    found = options_in_text(text) if len(parts) == 1 else None
+    parts = [part.strip() for part in text.split("|" if "|" in text else ";")]
+    found = options_in_text(text, alphabets_of("")) if len(parts) == 1 else None
     if found is not None and not found.question:
         return [option.rstrip(",") for option in found.options]
     if len(parts) == 1:
@@ -94,10 +96,12 @@ def _odd_options(cell: list[Any], where: str) -> Sequence[Any] | Mapping[Any, An
 
 
 def in_order(options: Any, where: str) -> Mapping[Any, Any]:
-    """Return a mapping of options by the order of its letters or numbers."""
+    """Return a mapping of options by the order of its letters or numbers; by any other names as it is written."""
     if not isinstance(options, Mapping):
         raise DataError(f"{where}: options must be a list or a mapping of letters, not {type(options).__name__}")
     numbered = all(str(key).isdecimal() for key in options)
+    if not numbered and not all(str(key).isascii() for key in options):
+        return options
     return {key: options[key] for key in sorted(options, key=int if numbered else str)}
 
 
@@ -158,50 +162,74 @@ def repeated(options: tuple[str, ...]) -> tuple[int, int] | None:
     return look_at_options(options).twice
 
 
-_LINE = r"(?m)^[ \t]*{0}[ \t]*"
-_INLINE = r"(?:(?<=\s)|^){0}[ \t]*"
+_LINE = r"(?m)^[ \t]*(?:[-*•][ \t]+)?\**{0}\**[ \t]*"
+_INLINE = r"(?:(?<=[\s:：?？])|^)\**{0}\**[ \t]*"
+_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+_WIDE = {ord("Ａ") + place: letter for place, letter in enumerate(string.ascii_uppercase)}
+"""Full-width letters, as letters."""
 _MARKS = {
-    "(A) (B)": r"\(({letter})\)",
-    "A. B.": r"({letter})[.．]",
-    "A) B)": r"({letter})[)）]",
-    "A: B:": r"({letter})[:：]",
-    "A、B、": r"({letter})、",
+    "(A) (B)": (r"\(({letter})\)", "({first})"),
+    "[A] [B]": (r"\[({letter})\]", "[{first}]"),
+    "A. B.": (r"({letter})[.．]", "{first}.", "{first}．"),
+    "A) B)": (r"({letter})[)）]", "{first})", "{first}）"),
+    "A: B:": (r"({letter})[:：]", "{first}:", "{first}："),
+    "A、B、": (r"({letter})、", "{first}、"),
+    "A - B -": (r"({letter})[ \t]+[-–—](?=\s)", "{first} -", "{first} –", "{first} —"),
 }
-_OPENINGS = {
-    "(A) (B)": ("(A)",),
-    "A. B.": ("A.", "A．"),
-    "A) B)": ("A)", "A）"),
-    "A: B:": ("A:", "A："),
-    "A、B、": ("A、",),
-}
-"""What the first mark looks like: a text without it need not be searched."""
-_LETTER = "[A-Z]"
-PATTERNS = [
-    *((f"{name} on lines", re.compile(_LINE.format(mark.format(letter=_LETTER)))) for name, mark in _MARKS.items()),
-    *((name, re.compile(_INLINE.format(mark.format(letter=_LETTER)))) for name, mark in _MARKS.items()),
-]
-"""How options are marked inside a text, by the name that is said: on lines of their own first, then in one line."""
+"""How options are marked, and what the first mark looks like: a text without it need not be searched."""
+_RING, _RINGED = "①②", (r"({letter})", "{first}")
+_BARE, _BEFORE_SPACE = "A B", (r"({letter})(?=[ \t　])", "{first}")
+"""A ring needs nothing after it; letters of other scripts a space, on lines of their own."""
 
 
-def options_in_text(text: str) -> Found | None:
-    """Return the options that stand marked A, B, C … without a gap in a question's text, or None."""
-    for name, pattern in _opened_patterns(text):
-        marks = _last_run(list(pattern.finditer(text)))
+class Marking(NamedTuple):
+    """A way to mark options in one alphabet."""
+
+    name: str
+    openings: tuple[str, ...]
+    pattern: re.Pattern[str]
+    alphabet: str
+
+
+@cache
+def markings(alphabet: str) -> tuple[Marking, ...]:
+    """Return the ways to mark options in one alphabet: on lines of their own first, then in one line."""
+    if alphabet[0] in "①Ⓐ":
+        return (_marking(_RING, r"{0}[ \t]*", _RINGED, alphabet),)
+    bare = () if alphabet.isascii() else (_marking(f"{_BARE} on lines", _LINE, _BEFORE_SPACE, alphabet),)
+    lines = (_marking(f"{name} on lines", _LINE, mark, alphabet) for name, mark in _MARKS.items())
+    return (*lines, *(_marking(name, _INLINE, mark, alphabet) for name, mark in _MARKS.items()), *bare)
+
+
+def _marking(name: str, place: str, mark: Sequence[str], alphabet: str) -> Marking:
+    pattern, *openings = mark
+    called = name if name == _RING else name.translate({ord("A"): alphabet[0], ord("B"): alphabet[1]})
+    first = tuple(opening.format(first=alphabet[0]) for opening in openings)
+    return Marking(called, first, re.compile(place.format(pattern.format(letter=f"[{alphabet}]"))), alphabet)
+
+
+def options_in_text(text: str, alphabets: Sequence[str] = (string.ascii_uppercase,)) -> Found | None:
+    """Return the options that stand marked A, B, C … without a gap in a question's text, or None.
+
+    They may be marked in other alphabets too, where these are given.
+    """
+    text = _BREAK.sub("\n", text) if "<" in text else text
+    searched = text if text.isascii() else text.translate(_WIDE)
+    for marking in chain.from_iterable(map(markings, alphabets)):
+        if not any(opening in searched for opening in marking.openings):
+            continue
+        marks = _last_run(list(marking.pattern.finditer(searched)), marking.alphabet)
         if len(marks) < 2:
             continue
-        ends = _option_ends(text, marks, on_lines=name.endswith("lines"))
+        ends = _option_ends(text, marks, on_lines=marking.name.endswith("lines"))
         texts = tuple(text[mark.end() : end].strip().rstrip(";,") for mark, end in zip(marks, ends, strict=True))
         if all(texts) and repeated(texts) is None:
             rest = text[ends[-1] :].strip()
             before = text[: marks[0].start()].rstrip()
-            return Found(f"{before}\n{rest}" if before and rest else before or rest, texts, name)
+            question = f"{before}\n{rest}" if before and rest else before or rest
+            keyed = {} if marking.alphabet.isascii() else dict(zip(marking.alphabet, texts, strict=False))
+            return Found(question, texts, marking.name, keyed)
     return None
-
-
-def _opened_patterns(text: str) -> Iterator[tuple[str, re.Pattern[str]]]:
-    """Yield the patterns whose first mark stands in the text."""
-    opened = {name for name, openings in _OPENINGS.items() if any(opening in text for opening in openings)}
-    return ((name, pattern) for name, pattern in PATTERNS if name.removesuffix(" on lines") in opened)
 
 
 def _option_ends(text: str, marks: list[re.Match[str]], *, on_lines: bool) -> list[int]:
@@ -211,22 +239,14 @@ def _option_ends(text: str, marks: list[re.Match[str]], *, on_lines: bool) -> li
     return [*(mark.start() for mark in marks[1:]), newline if newline >= 0 else len(text)]
 
 
-def _last_run(marks: list[re.Match[str]]) -> list[re.Match[str]]:
+def _last_run(marks: list[re.Match[str]], alphabet: str) -> list[re.Match[str]]:
     """Return the last run of marks that goes A, B, C … to the last mark of all, or nothing."""
-    starts = [place for place, mark in enumerate(marks) if mark[1] == "A"]
+    starts = [place for place, mark in enumerate(marks) if mark[1] == alphabet[0]]
     if not starts:
         return []
     run = marks[starts[-1] :]
     letters = "".join(mark[1] for mark in run)
-    return run if letters == string.ascii_uppercase[: len(letters)] else []
-
-
-def bears_marks(options: tuple[str, ...]) -> bool:
-    """Tell whether options begin with the letters that a prompt puts before them anyway."""
-    if not options or not options[0].startswith(FIRST_MARKS):
-        return False
-    found = [OPTION_MARK.match(option) for option in options]
-    return [match[1].upper() if match else "" for match in found] == list("ABCDEFGHIJ"[: len(options)])
+    return run if alphabet.startswith(letters) else []
 
 
 def marked_answer(answer: str, options: tuple[str, ...]) -> str | None:

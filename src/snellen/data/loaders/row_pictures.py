@@ -104,9 +104,16 @@ def looks_like_pictures(column: str, cell: Any, root: str) -> bool:
         return _text_is_picture(column, cell, root)
     if isinstance(cell, list):
         return any(looks_like_pictures(column, one, root) for one in cell)
-    return (
-        is_picture_struct(cell) if isinstance(cell, dict) else isinstance(cell, bytes) and cell.startswith(SIGNATURES)
-    )
+    if isinstance(cell, dict):
+        return is_picture_struct(cell) or any(map(_is_embedded, cell.values()))
+    return isinstance(cell, bytes) and cell.startswith(SIGNATURES)
+
+
+def _is_embedded(value: Any) -> bool:
+    """Tell whether a member of an object is a picture itself, and no mere name of one."""
+    if isinstance(value, str):
+        return len(value) >= SHORTEST_BASE64 and (value.startswith("data:image/") or is_base64(value))
+    return is_picture_struct(value) or (isinstance(value, bytes) and value.startswith(SIGNATURES))
 
 
 def _text_is_picture(column: str, text: str, root: str) -> bool:
