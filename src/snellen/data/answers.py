@@ -15,12 +15,15 @@ from msgspec import Struct
 
 from ..core.errors import DataError, not_among
 from ..core.message_parts import holds_marker
-from .own_marks import by_mark
+from .own_marks import by_mark, own_marks
 
 _BEFORE = r"(?:options?|choices?|opt|选项|選項|選択肢)[ _.:/\[-]?"
 LETTER_COLUMN = re.compile(rf"(?:{_BEFORE})?_?([A-Z])\]?", re.IGNORECASE)
 NUMBER_COLUMN = re.compile(rf"{_BEFORE}(\d{{1,2}})\]?", re.IGNORECASE)
 """Also as tools flatten lists and objects: `options.A`, `choices/0`, `choices[0]`."""
+
+
+NUMBER_AT_END = re.compile(r"\d{1,3}\Z")
 
 
 class LookedAt(Struct, frozen=True):
@@ -32,6 +35,8 @@ class LookedAt(Struct, frozen=True):
     """The places of two that are the same but for case and space."""
     settled: bool
     """Whether there are no such two, and no marker of a picture, also of another tool's."""
+    marks: tuple[str, ...]
+    """The marks they begin with, where they have some of their own."""
     read_as: dict[tuple[str, str, str], tuple[str, ...]]
     """What answers were read as so far, by how they are read, the form they state and how they are written."""
 
@@ -102,7 +107,8 @@ def find_keyed(answer: Any, keyed: Mapping[str, str], kind: str, where: str) -> 
         return keyed.get(text)
     if kind not in ("auto", "letter"):
         return None  # a place was told, not a name
-    return _by_number(text, keyed, where) if all(map(str.isdecimal, keyed)) else keyed.get(text)
+    numbered = {match[0]: option for key, option in keyed.items() if (match := NUMBER_AT_END.search(key))}
+    return _by_number(text, numbered, where) if len(numbered) == len(keyed) else keyed.get(text)
 
 
 def _by_number(text: str, keyed: Mapping[str, str], where: str) -> str:
@@ -194,7 +200,7 @@ def _not_found(text: str, seen: LookedAt, kind: str) -> str:
     shown = ", ".join(map(repr, seen.options))
     other = [name for name, read in _SINGLE if name != kind and read(text, seen) is not None]
     if kind in ("auto", WHOLE, "text") and not other:
-        return f"is not among the options ({shown}); write the letter, the text or the place (from 0) of the right one"
+        return f"is not among the options ({shown}); write the letter, the text or the place (from 0) of one"
     fix = f"; is it the {' or the '.join(other)}? -p dataset.answer_kind={'|'.join(other)}" if other else ""
     return f"read as {kind} is not among the options ({shown}){fix}"
 
@@ -217,7 +223,7 @@ def _by_letter(text: str, seen: LookedAt) -> str | None:
 
 
 def _by_mark(text: str, seen: LookedAt) -> str | None:
-    return by_mark(text, seen.options)
+    return by_mark(text, seen.options, seen.marks) if seen.marks else None
 
 
 def _by_index(text: str, seen: LookedAt) -> str | None:
@@ -253,13 +259,16 @@ def fold(text: str) -> str:
 def look_afresh(options: tuple[str, ...]) -> LookedAt:
     """Return what is to be known of options."""
     folded = tuple([fold(option) for option in options])
+    marks = own_marks(options)
     if len(set(folded)) == len(folded):
-        joined = "\n".join(options)
-        return LookedAt(
-            options, folded, None, not holds_marker(joined) and "<img" not in joined and "![" not in joined, {}
-        )
+        return LookedAt(options, folded, None, not _may_show("\n".join(options)), marks, {})
     second = next(place for place, text in enumerate(folded) if text in folded[:place])
-    return LookedAt(options, folded, (folded.index(folded[second]), second), False, {})
+    return LookedAt(options, folded, (folded.index(folded[second]), second), False, marks, {})
+
+
+def _may_show(text: str) -> bool:
+    """Tell whether a text says where a picture stands, also as other tools do."""
+    return "<img" in text or "![" in text or holds_marker(text)
 
 
 look_at_options: Callable[[tuple[str, ...]], LookedAt] = lru_cache(maxsize=64)(look_afresh)

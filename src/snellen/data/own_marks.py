@@ -8,6 +8,7 @@ from functools import cache
 from importlib.resources import files
 
 from ..core.config import read_config_file
+from ..core.errors import DataError
 
 _NAME = r"([^\W_]|\d{2}|[ivxIVX]{2,4})"
 MARK = re.compile(
@@ -62,11 +63,8 @@ def without_mark(option: str) -> str:
     return option[match.end() :].strip() if match else option
 
 
-def by_mark(text: str, options: tuple[str, ...]) -> str | None:
+def by_mark(text: str, options: tuple[str, ...], marks: tuple[str, ...]) -> str | None:
     """Return the option that a text names by the mark it begins with, or by what stands after it."""
-    marks = own_marks(options)
-    if not marks:
-        return None
     bare = text.strip(AROUND).upper() if len(text) <= LONGEST else ""
     if bare in marks:
         return options[marks.index(bare)]
@@ -74,7 +72,9 @@ def by_mark(text: str, options: tuple[str, ...]) -> str | None:
     return next((option for option in options if without_mark(option).casefold() == said), None)
 
 
-def are_in_order(marks: tuple[str, ...]) -> bool:
-    """Tell whether marks are A, B, C …, as the prompt puts them before options anyway, or are no such letters."""
+def refuse_contrary(marks: tuple[str, ...], where: str) -> None:
+    """Refuse options whose own letters contradict those that a prompt puts before them: `B. green`, `A. red`."""
     latin = alphabets()["latin"]
-    return marks == tuple(latin[: len(marks)]) or not set(marks) <= set(latin)
+    if marks and set(marks) <= set(latin) and marks != tuple(latin[: len(marks)]):
+        fix = "-p dataset.strip_marks=true takes them off"
+        raise DataError(f"{where}: its options begin with letters of their own, {', '.join(marks)}; {fix}")

@@ -62,6 +62,16 @@ class RowNotes:
         if said:
             self.add(said, sample.id)
 
+    def marks(self, marks: tuple[str, ...]) -> None:
+        """Say that options begin with letters of their own."""
+        if marks[0] == "A":
+            own = "rows whose options begin with letters of their own"
+            self.add(f"{own} (-p dataset.strip_marks=true takes them off)")
+
+    def several(self, who: str) -> None:
+        """Say that more than one option counts."""
+        self.add("rows with several right options: any one of them counts (--form multiple asks for all)", who)
+
     def place(self, answer: Any, sample: Sample) -> None:
         """Say that an answer was taken for a place counted from 0, where it is a number and no option's text."""
         number = type(answer) is int or isinstance(answer, float) or (isinstance(answer, str) and answer.isdecimal())

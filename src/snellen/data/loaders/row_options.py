@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 import re
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from typing import Any, NamedTuple
 
 from ...core.errors import DataError
-from ..answers import look_at_options
+from ..answers import fold, look_at_options
 from ..files.written_lists import parse_literal
-from ..own_marks import alphabets_of
-from .row_map import is_picture_struct
+from ..own_marks import alphabets_of, without_mark
+from .row_map import Places, is_picture_struct
 
 TEXT_FIELDS = ("text", "value", "content", "answer", "option", "choice")
 NAME_FIELDS = ("label", "key", "letter", "id", "index", "mark")
@@ -45,7 +45,7 @@ def parse_list(text: str, where: str, field: str = "options") -> Any:
     stripped = text.strip()
     if not stripped:
         return None
-    if not stripped.startswith(("[", "{", "array(", "np.array(")):
+    if not stripped.startswith(("[", "{", "array(", "np.array(", "('", '("')):
         return _split_list(text, where, field)
     value = parse_literal(stripped)
     if isinstance(value, list | dict):
@@ -155,6 +155,20 @@ def _of_fields(objects: Sequence[dict[Any, Any]], where: str) -> Mapping[Any, An
 def _unread_options(fields: list[str], where: str) -> DataError:
     shape = f"objects with {', '.join(map(str, fields))}"
     return DataError(f"{where}: options are {shape}; write a list of texts, or of objects with label and text")
+
+
+def refuse_rivals(
+    row: Mapping[str, Any], places: Places, options: tuple[str, ...], is_empty: Callable[[Any], bool], where: str
+) -> None:
+    """Refuse options in two places of a row that are not the same."""
+    first, wanted = places.fields["options"][0], [fold(without_mark(option)) for option in options]
+    for columns in places.rivals:
+        cells = [row[column] for column in columns if not is_empty(row[column])]
+        others = plain_options(cells[0], where) if cells and len(columns) == 1 else cells
+        texts = others.values() if isinstance(others, Mapping) else others
+        if texts and [fold(without_mark(str(text))) for text in texts] != wanted:
+            fix = f"--map options={first} or --map options={','.join(columns)} says which are meant"
+            raise DataError(f"{where}: columns {first!r} and {columns[0]!r} offer different options; {fix}")
 
 
 def repeated(options: tuple[str, ...]) -> tuple[int, int] | None:

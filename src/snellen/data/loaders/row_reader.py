@@ -19,15 +19,15 @@ from ..answers import look_at_options, names_several
 from ..files.rows import Row, read_rows
 from ..images.embedded import ImageStore, Remembered
 from ..overlooked import question_hint, unread_options
-from ..own_marks import alphabets_of, are_in_order, own_marks
+from ..own_marks import alphabets_of, refuse_contrary
 from ..row_notes import RowNotes
-from .row_answers import RowAnswers
+from .row_answers import RowAnswers, yes_or_no
 from .row_cells import Cells, RowNames, round_number, tag_value, token_limit
-from .row_dialogues import DIALOGUES, Doors, list_rounds
+from .row_dialogues import DIALOGUES, Doors, brings_pictures, check_question, list_rounds
 from .row_images import RowImages
 from .row_map import Places, Recognised, RowMap, choose_map, find_places, told
 from .row_markers import AS_TEXTS, NO_OPTIONS, RowOptions, foreign_marker, read_row_options, settle_markers
-from .row_options import in_order, options_in_text, parse_list, plain_options
+from .row_options import in_order, options_in_text, parse_list, plain_options, refuse_rivals
 from .row_pictures import Pictures
 from .row_source import TableSource
 from .row_videos import RowVideos, names_of_videos, told_of_videos
@@ -37,7 +37,6 @@ SEARCHED_ROWS = 1_000
 ReadRows = Callable[[Path, str], Iterator[tuple[int, Row]]]
 YES_NO = frozenset({"yes", "no", "true", "false"})
 """JSON and sheets write the answers of yes/no questions as truth values; the scorer takes "Yes" for "True"."""
-SHORT_YES_NO = {"1": "yes", "0": "no", "y": "yes", "n": "no", "t": "yes", "f": "no"}
 FIRST_ON_LINE = re.compile(r"\n\W{0,4}[AaＡ]\W")
 
 
@@ -132,6 +131,8 @@ class RowReader:
         if offered.images:
             raise DataError(f"{where}: a row of messages cannot have pictures as options yet; {AS_TEXTS}")
         videos = self.videos.of_places(row, places, where)
+        pictured = bool(images or videos) or brings_pictures(messages)
+        check_question(self._first(row, places.fields["question"]), messages, where)
         base = Sample(
             id=self._name(row, places, (messages,), where),
             dataset=self.task.name,
@@ -139,7 +140,7 @@ class RowReader:
             question="",
             images=images,
             options=offered.texts,
-            tags=self._tags(row, places, where, True, self.videos.columns_used(places, videos)),
+            tags=self._tags(row, places, where, pictured, self.videos.columns_used(places, videos)),
             group=self._group(row, places),
             meta=self._meta(row, places, where),
             videos=videos,
@@ -152,26 +153,29 @@ class RowReader:
         images, question, offered, answer, stated = self._asked(row, places, where)
         self._note_foreign(question, len(images), where)
         seen = offered.seen
-        options, meta = seen.options, self._meta(row, places, where) if places.fields["max_tokens"] else {}
+        options, meta = seen.options, self._meta(row, places, where) if places.told else {}
         if seen.twice and self.source.duplicates == "drop":
             self._note("rows with an option twice: left out (--duplicates drop)", where)
             return None
         if seen.twice:
             meta |= self._keep_twice(options, seen.twice, where)
         answers = self.answers.texts(answer, seen, offered.keyed, where, stated)
+        if options and len(places.fields["answer"]) > 1 and answers:
+            self.answers.refuse_other(row, places, answers, seen, where)
         videos = self.videos.of_places(row, places, where) if places.labelled else ()
         told = told_of_videos(row, videos, question, options) if videos else ()
         name, form = self._name(row, places, told, where), self._form(options, answers, stated, where)
-        if form is Form.YESNO and not options:
-            answers = self._yes_or_no(answers)
+        if form is Form.YESNO and not options and answers != (worded := yes_or_no(answers)):
+            self._note("rows whose answer is 1, Y or T, or 0, N or F: taken for yes, or no")
+            answers = worded
         group, tags = self._labels(row, places, images, videos, where) if places.labelled else (None, {})
         # By place: every row of every table is made here, and names cost as much as all the rest.
         sample = Sample(name, self.task.name, form, question, images, options, answers, (), group, tags, meta, videos)
         if self.rows.row_images and images:
             self.pictures.remember(name, images)
-        if options and not offered.keyed and self.source.answer_kind == "auto":
-            self.noted.place(answer, sample)
-        self._note_sample(sample, places, where)
+        if options and (seen.marks or len(answers) != 1 or type(answer) is not str or not answer.isalpha()):
+            self._note_options(sample, seen.marks, answer if not offered.keyed else None, where)
+        self._note_sample(sample, places)
         return sample
 
     def _asked(self, row: Row, places: Places, where: str) -> tuple[tuple[Image, ...], str, RowOptions, Any, str]:
@@ -216,49 +220,44 @@ class RowReader:
         self.answers.refuse_more(row, places, answer, where)
 
     def _meta(self, row: Row, places: Places, where: str) -> dict[str, Any]:
-        """Return what a row says of how it is to be asked: its own limit of tokens."""
+        """Return what a row says of how it is to be asked: its own limit of tokens, its own system prompt."""
         limit = token_limit(self._first(row, places.fields["max_tokens"]), where)
-        if limit is None:
-            return {}
-        self._note("rows with a max_tokens of their own: it is sent instead of the run's")
-        return {"max_tokens": limit}
+        system = self._first(row, places.fields["system"])
+        told = {"max_tokens": limit, "system": str(system) if system else None}
+        for name, value in told.items():
+            if value is not None:
+                self._note(f"rows with a {name} of their own: it is sent instead of the run's")
+        return {name: value for name, value in told.items() if value is not None}
 
-    def _note_sample(self, sample: Sample, places: Places, where: str) -> None:
+    def _note_options(self, sample: Sample, marks: tuple[str, ...], answer: Any, where: str) -> None:
+        """Note what is odd about a choice; refuse options whose own letters contradict the prompt's."""
+        if marks and not self.source.strip_marks:
+            refuse_contrary(marks, where)
+            self.noted.marks(marks)
+        if len(sample.answers) > 1 and sample.form is Form.CHOICE:
+            self.noted.several(sample.id)
+        if self.source.answer_kind == "auto":
+            self.noted.place(answer, sample)
+
+    def _note_sample(self, sample: Sample, places: Places) -> None:
         """Note of a row that its dialogue is not asked as one, or that it has no answer."""
         if sample.group is not None and "round" in sample.tags and self.task.infer not in DIALOGUES:
             self._note("rows with group and round: each asked alone (--infer-method every asks them as dialogues)")
-        if sample.options:
-            marks = () if self.source.strip_marks else own_marks(sample.options)
-            if marks:
-                self._check_marks(marks, where)
-            if len(sample.answers) > 1 and sample.form is Form.CHOICE:
-                several = "rows with several right options: any one of them counts"
-                self._note(f"{several} (--form multiple asks for all)", sample.id)
         if not sample.answers:
             self.noted.unanswered(sample.id, () if places.fields["answer"] else places.tags)
         elif not sample.options:
             self.noted.texts(sample, forced=self.task.form is not Form.AUTO)
-
-    def _check_marks(self, marks: tuple[str, ...], where: str) -> None:
-        """Refuse options whose own letters contradict those that the prompt puts before them, and note others."""
-        if not are_in_order(marks):
-            fix = "-p dataset.strip_marks=true takes them off"
-            raise DataError(f"{where}: its options begin with letters of their own, {', '.join(marks)}; {fix}")
-        if marks[0] == "A":
-            own = "rows whose options begin with letters of their own"
-            self._note(f"{own} (-p dataset.strip_marks=true takes them off)")
 
     def _decided(self, sample: Sample, stated: str, answer: Any, keyed: Mapping[str, str], where: str) -> Sample:
         """Return a round of a dialogue with its answers as texts and its form."""
         if not (sample.options or sample.turns or "round" in sample.tags):
             question, offered = self._from_text(sample.question, answer, stated, where)
             sample = msgspec.structs.replace(sample, question=question, options=offered.texts)
+            keyed = offered.keyed or keyed
         for text, images in ((sample.question, sample.images), *((turn.text, turn.images) for turn in sample.turns)):
             self._note_foreign(text, len(images or sample.images), where)
         if isinstance(answer, str) and "</think>" in answer:
-            raise DataError(
-                f"{where}: the answer holds thinking ({answer[:30]!r}); write what comes after </think> alone"
-            )
+            raise DataError(f"{where}: the answer holds thinking ({answer[:30]!r}); write what follows </think> alone")
         answers = self.answers.texts(answer, look_at_options(sample.options), keyed, where, stated)
         form = self._form(sample.options, answers, stated, where)
         sample = msgspec.structs.replace(sample, answers=answers, form=form)
@@ -279,13 +278,6 @@ class RowReader:
         if stated:
             return Form(stated)
         return Form.YESNO if answers and YES_NO.issuperset(map(str.casefold, answers)) else Form.OPEN
-
-    def _yes_or_no(self, answers: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the answers of a yes/no question, those that are numbers or letters as words."""
-        if not SHORT_YES_NO.keys().isdisjoint(map(str.casefold, answers)):
-            self._note("rows whose answer is 1, Y or T, or 0, N or F: taken for yes, or no")
-            return tuple(SHORT_YES_NO.get(answer.casefold(), answer) for answer in answers)
-        return answers
 
     def _forced_form(self, has_options: bool, where: str) -> Form:
         forced = self.task.form
@@ -371,6 +363,8 @@ class RowReader:
         elif not isinstance(value, list):
             value = {key: text for key, text in in_order(value, where).items() if not self._absent(text)}
         found = read_row_options(value, pictures + 1, door, where)
+        if places.rivals and found.texts and not several:
+            refuse_rivals(row, places, found.texts, self._absent, where)
         if found.images:
             self._note("rows with pictures as options: shown as pictures")
         return found
