@@ -105,7 +105,7 @@ def _is_name(text: str) -> bool:
 
 FOREIGN = re.compile(
     r"data:image/[a-z+.-]{1,20};base64,|<(?:image|img|im)_(?:placeholder|token|patch|context|pad)>"
-    r"|[\[{]{1,2}(?:image|img)(?:[ _-]?\d{1,2})?[\]}]{1,2}|<ImageHere>|<\|image(?:_\d+|_pad)?\|>"
+    r"|(?<![\w\\])[\[{]{1,2}(?:image|img)(?:[ _-]?\d{1,2})?[\]}]{1,2}|<ImageHere>|<\|image(?:_\d+|_pad)?\|>"
     r"|<img>[^<\n]{0,500}</img>|<img\s[^<>\n]{0,500}>|!\[[^\]\n]{0,200}\]\([^)\s]{1,500}\)",
     re.IGNORECASE,
 )

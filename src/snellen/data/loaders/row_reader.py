@@ -14,7 +14,7 @@ from ...core.errors import DataError, did_you_mean
 from ...core.folders import cache_folder
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
-from ...core.types import OFFERED, Form, Image, Sample, Video
+from ...core.types import OFFERED, Form, Image, Sample, Turn, Video
 from ..answers import look_at_options, names_several
 from ..files.rows import Row, read_rows
 from ..images.embedded import ImageStore, Remembered
@@ -254,8 +254,9 @@ class RowReader:
             question, offered = self._from_text(sample.question, answer, stated, where)
             sample = msgspec.structs.replace(sample, question=question, options=offered.texts)
             keyed = offered.keyed or keyed
-        for text, images in ((sample.question, sample.images), *((turn.text, turn.images) for turn in sample.turns)):
-            self._note_foreign(text, len(images or sample.images), where)
+        for turn in (*sample.turns, Turn("user", sample.question)):
+            if turn.role == "user":
+                self._note_foreign(turn.text, len(turn.images or sample.images), where)
         if isinstance(answer, str) and "</think>" in answer:
             raise DataError(f"{where}: the answer holds thinking ({answer[:30]!r}); write what follows </think> alone")
         answers = self.answers.texts(answer, look_at_options(sample.options), keyed, where, stated)
