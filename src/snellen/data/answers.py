@@ -23,6 +23,8 @@ NUMBER_COLUMN = re.compile(rf"{_BEFORE}(\d{{1,2}})\]?", re.IGNORECASE)
 """Also as tools flatten lists and objects: `options.A`, `choices/0`, `choices[0]`."""
 
 
+NAN = "nan"
+"""What pandas writes for an empty cell."""
 NUMBER_AT_END = re.compile(r"\d{1,3}\Z")
 
 
@@ -34,7 +36,7 @@ class LookedAt(Struct, frozen=True):
     twice: tuple[int, int] | None
     """The places of two that are the same but for case and space."""
     settled: bool
-    """Whether there are no such two, and no marker of a picture, also of another tool's."""
+    """Whether there are no such two, no marker of a picture, also of another tool's, and no empty cell."""
     marks: tuple[str, ...]
     """The marks they begin with, where they have some of their own."""
     read_as: dict[tuple[str, str, str], tuple[str, ...]]
@@ -107,6 +109,9 @@ def find_keyed(answer: Any, keyed: Mapping[str, str], kind: str, where: str) -> 
         return keyed.get(text)
     if kind not in ("auto", "letter"):
         return None  # a place was told, not a name
+    if kind == "auto" and "A" in keyed and tuple(keyed) != tuple(string.ascii_uppercase[: len(keyed)]):
+        fix = "write its letter"
+        raise DataError(f"{where}: answer {text} is a place among options with a gap ({', '.join(keyed)}); {fix}")
     numbered = {match[0]: option for key, option in keyed.items() if (match := NUMBER_AT_END.search(key))}
     return _by_number(text, numbered, where) if len(numbered) == len(keyed) else keyed.get(text)
 
@@ -261,7 +266,8 @@ def look_afresh(options: tuple[str, ...]) -> LookedAt:
     folded = tuple([fold(option) for option in options])
     marks = own_marks(options)
     if len(set(folded)) == len(folded):
-        return LookedAt(options, folded, None, not _may_show("\n".join(options)), marks, {})
+        settled = not _may_show("\n".join(options)) and NAN not in folded
+        return LookedAt(options, folded, None, settled, marks, {})
     second = next(place for place, text in enumerate(folded) if text in folded[:place])
     return LookedAt(options, folded, (folded.index(folded[second]), second), False, marks, {})
 

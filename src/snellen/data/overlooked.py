@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from ..core.config import read_config_file
-from ..core.errors import did_you_mean
+from ..core.errors import DataError, did_you_mean
 from .files.written_lists import parse_literal
 
 _WRONG = r"(?:incorrect|wrong|false)[ _-]?(?:answers?|options?)|distractors?"
@@ -21,6 +21,8 @@ _PICTURE = r"(?:image|img|picture|photo|pic)s?"
 PICTURE_NAME_COLUMN = re.compile(
     rf"{_PICTURE}[ _-]?(?:id|ids|name|names|file|filename|file_name|idx|index|key|src)", re.IGNORECASE
 )
+PICTURE_LINK_COLUMN = re.compile(rf"(?:.*[ _-])?{_PICTURE}(?:[ _-]?(?:url|uri|link)s?)?", re.IGNORECASE)
+ADDRESSES = ("http://", "https://")
 PICTURE_FILE = re.compile(r"\S{1,1000}\.(?:png|jpe?g|gif|webp|bmp|tiff?|pdf|svg|avif|heic|jp2)", re.IGNORECASE)
 VIDEO_FILE = re.compile(r"\S{1,1000}\.(?:mp4|webm|mkv|mov|avi|m4v)", re.IGNORECASE)
 FAMILY = re.compile(r"(.*?)[ _.:/\[-]?(\d{1,2}|[a-z])\]?", re.IGNORECASE)
@@ -87,7 +89,10 @@ def names_picture(column: str, cell: Any) -> bool:
         return False
     if _is_named(column, PICTURE_NAME_COLUMN):
         return True
-    return isinstance(cell, str) and "." in cell[-5:] and PICTURE_FILE.fullmatch(cell) is not None
+    if not isinstance(cell, str):
+        return False
+    linked = cell.startswith(ADDRESSES) and _is_named(column, PICTURE_LINK_COLUMN)
+    return linked or ("." in cell[-5:] and PICTURE_FILE.fullmatch(cell) is not None)
 
 
 def says_picture(column: str, cell: Any) -> bool:
@@ -107,7 +112,9 @@ def names_video(cell: Any) -> bool:
 
 def is_file_name(cell: Any) -> bool:
     """Tell whether a cell holds more than a number or a bare name: what a column of pictures may hold as it is."""
-    return not isinstance(cell, str | int) or (isinstance(cell, str) and ("." in cell[-5:] or len(cell) > 64))
+    if not isinstance(cell, str):
+        return not isinstance(cell, int)
+    return "." in cell[-5:] or len(cell) > 64 or cell.startswith(ADDRESSES)
 
 
 def near_columns(columns: Iterable[str], wanted: Iterable[str]) -> list[str]:
@@ -128,6 +135,14 @@ def question_hint(row: Mapping[str, Any]) -> str:
         f" (did you mean {near[0]!r}?)" if near else did_you_mean("question", set(row) - {"question_id", "questionId"})
     )
     return meant or f" (columns: {', '.join(list(row)[:20])}{', …' if len(row) > 20 else ''})"
+
+
+def refuse_list(question: str, where: str) -> None:
+    """Refuse a question that is a list written as text: several questions, or the messages of a dialogue."""
+    parsed = parse_literal(question.strip()) if question.rstrip().endswith("]") else None
+    if isinstance(parsed, list) and any(isinstance(one, str | dict) for one in parsed):
+        fix = "give each a row (group and round make them a dialogue), or write them as `messages`"
+        raise DataError(f"{where}: the question is a list of {len(parsed)}; {fix}")
 
 
 @lru_cache(maxsize=1024)

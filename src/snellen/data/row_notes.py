@@ -17,6 +17,8 @@ UNREAD = {
     Form.NUMBER: "rows whose answer is not one number: asked, and unscored",
 }
 PLAIN_YES_NO = frozenset(("yes", "no", "Yes", "No", "True", "False"))
+NOTHING = frozenset(("nan", "n/a", "na", "#n/a", "null", "-", "?", "tbd"))
+"""What tools and people write where they have no answer."""
 JOINED = ("|", "<OR>", "<AND>")
 """What people write between several answers in one cell."""
 
@@ -68,12 +70,18 @@ class RowNotes:
             own = "rows whose options begin with letters of their own"
             self.add(f"{own} (-p dataset.strip_marks=true takes them off)")
 
+    def nothing(self) -> None:
+        """Say that an option looks like an empty cell."""
+        self.add("rows with an option 'nan': it is offered; leave the cell empty where there is none")
+
     def several(self, who: str) -> None:
         """Say that more than one option counts."""
         self.add("rows with several right options: any one of them counts (--form multiple asks for all)", who)
 
     def place(self, answer: Any, sample: Sample) -> None:
         """Say that an answer was taken for a place counted from 0, where it is a number and no option's text."""
+        if isinstance(answer, list):
+            answer = answer[0] if len(answer) else None
         number = type(answer) is int or isinstance(answer, float) or (isinstance(answer, str) and answer.isdecimal())
         if number and sample.answers and str(answer) not in sample.answers:
             said = "rows with a number as answer: the place of an option, from 0"
@@ -87,7 +95,9 @@ def _compared(answers: tuple[str, ...]) -> str:
         return "rows with a number as answer: compared as texts (--form number reads numbers)"
     if len(first) == 1 and first.isalpha():
         return "rows with a letter as answer and no options found: compared as texts"
-    if any(mark in first for mark in JOINED):
+    if first.casefold() in NOTHING:
+        return f"rows whose answer is {first!r}: compared as a text; leave the cell empty where there is none"
+    if any(mark in first for mark in JOINED) or (first[:1] == "[" and first[-1:] == "]"):
         return "rows whose answer may hold several (|, <OR>): compared as one text; write a list of all that are right"
     return ""
 

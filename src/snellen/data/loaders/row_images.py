@@ -12,7 +12,7 @@ from ..files.rows import Row, read_rows
 from ..overlooked import is_file_name, names_picture, names_video, says_picture
 from .row_cells import Cells, fill_name
 from .row_map import Places, RowMap
-from .row_pictures import Pictures, is_row_name, looks_like_pictures, picture_values
+from .row_pictures import Pictures, are_same, is_row_name, looks_like_pictures, picture_values
 from .row_source import TableSource
 
 
@@ -38,7 +38,9 @@ class RowImages:
         filled = self._picture_cells(row, places.images) if places.images else ()
         if not filled:
             return ()
-        if len(filled) > 1 and not self._rows.same_pictures:
+        if len(filled) > 1 and not (
+            self._rows.same_pictures and all(are_same(filled[0], cells) for cells in filled[1:])
+        ):
             raise self._several(row, places, where)
         values = [value for cell in filled[0] for value in picture_values(cell)]
         if self._rows.row_images and len(values) == 1 and is_row_name(values[0]):
@@ -83,8 +85,9 @@ class RowImages:
         return [cells for group in groups if (cells := self._cells.filled(row, group))]
 
     def _several(self, row: Row, places: Places, where: str) -> DataError:
-        names = [group[0] for group in places.images if self._cells.filled(row, group)]
-        fix = f"say which with --map images={','.join(names)} (all of them) or --map images={names[0]}"
+        groups = [group for group in places.images if self._cells.filled(row, group)]
+        names, every = [group[0] for group in groups], ",".join(name for group in groups for name in group)
+        fix = f"say which with --map images={every} (all of them) or --map images={','.join(groups[0])}"
         return DataError(f"{where} has pictures in columns {' and '.join(names)}; {fix}")
 
     def _of_row(self, name: str, where: str) -> tuple[Image, ...]:

@@ -100,6 +100,10 @@ def in_order(options: Any, where: str) -> Mapping[Any, Any]:
     if not isinstance(options, Mapping):
         raise DataError(f"{where}: options must be a list or a mapping of letters, not {type(options).__name__}")
     numbered = all(str(key).isdecimal() for key in options)
+    short = [len(str(key)) == 1 for key in options]
+    if any(short) and not all(short) and not numbered:
+        odd = next(key for key, is_short in zip(options, short, strict=True) if not is_short)
+        raise DataError(f"{where}: options have a field {odd!r} beside letters; keep it in a column of its own")
     if not numbered and not all(str(key).isascii() for key in options):
         return options
     return {key: options[key] for key in sorted(options, key=int if numbered else str)}

@@ -98,6 +98,22 @@ def is_base64(text: str) -> bool:
     return BASE64.fullmatch(text if len(text) <= LOOKED_AT else text[:LOOKED_AT]) is not None
 
 
+def are_same(cells: Iterable[Any], others: Iterable[Any]) -> bool:
+    """Tell whether other cells may hold the same pictures: the same bytes, the same names, or one named and one held."""
+    known, more = ({_known_by(value) for cell in some for value in picture_values(cell)} for some in (cells, others))
+    return more <= known or not {type(one) for one in known} & {type(one) for one in more}
+
+
+def _known_by(value: Any) -> str | bytes:
+    """Return by what a picture is told from others: what it holds, or the name of its file without the folder."""
+    if isinstance(value, dict):
+        value = value.get("bytes") or value.get("path") or value.get("url") or ""
+    if isinstance(value, bytes):
+        return value
+    text = str(value)
+    return text.encode() if is_base64(text) or text.startswith("data:") else text.replace("\\", "/").rpartition("/")[2]
+
+
 def looks_like_pictures(column: str, cell: Any, root: str) -> bool:
     """Tell whether a cell that nothing reads holds pictures: by its bytes, by a file that is there, or by its name."""
     if isinstance(cell, str):

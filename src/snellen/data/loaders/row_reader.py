@@ -15,10 +15,10 @@ from ...core.folders import cache_folder
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import OFFERED, Form, Image, Sample, Turn, Video
-from ..answers import look_at_options, names_several
+from ..answers import NAN, LookedAt, look_at_options, names_several
 from ..files.rows import Row, read_rows
 from ..images.embedded import ImageStore, Remembered
-from ..overlooked import question_hint, unread_options
+from ..overlooked import question_hint, refuse_list, unread_options
 from ..own_marks import alphabets_of, refuse_contrary
 from ..row_notes import RowNotes
 from .row_answers import RowAnswers, yes_or_no
@@ -173,8 +173,10 @@ class RowReader:
         sample = Sample(name, self.task.name, form, question, images, options, answers, (), group, tags, meta, videos)
         if self.rows.row_images and images:
             self.pictures.remember(name, images)
-        if options and (seen.marks or len(answers) != 1 or type(answer) is not str or not answer.isalpha()):
-            self._note_options(sample, seen.marks, answer if not offered.keyed else None, where)
+        if options and (
+            seen.marks or not seen.settled or len(answers) != 1 or type(answer) is not str or not answer.isalpha()
+        ):
+            self._note_options(sample, seen, answer if not offered.keyed else None, where)
         self._note_sample(sample, places)
         return sample
 
@@ -229,11 +231,13 @@ class RowReader:
                 self._note(f"rows with a {name} of their own: it is sent instead of the run's")
         return {name: value for name, value in told.items() if value is not None}
 
-    def _note_options(self, sample: Sample, marks: tuple[str, ...], answer: Any, where: str) -> None:
+    def _note_options(self, sample: Sample, seen: LookedAt, answer: Any, where: str) -> None:
         """Note what is odd about a choice; refuse options whose own letters contradict the prompt's."""
-        if marks and not self.source.strip_marks:
-            refuse_contrary(marks, where)
-            self.noted.marks(marks)
+        if seen.marks and not self.source.strip_marks:
+            refuse_contrary(seen.marks, where)
+            self.noted.marks(seen.marks)
+        if NAN in seen.folded:
+            self.noted.nothing()
         if len(sample.answers) > 1 and sample.form is Form.CHOICE:
             self.noted.several(sample.id)
         if self.source.answer_kind == "auto":
@@ -310,6 +314,8 @@ class RowReader:
     def _question(self, row: Row, places: Places, pictures: int, where: str) -> str:
         question = self._first(row, places.fields["question"])
         if isinstance(question, str) and question.strip():
+            if question[0] == "[":
+                refuse_list(question, where)
             hint = self._first(row, places.fields["hint"]) if places.fields["hint"] else None
             return question if hint is None else f"{hint}\n{question}"
         if pictures and question is None and places.fields["question"]:
