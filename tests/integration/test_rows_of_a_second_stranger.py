@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import PIL.Image
 import pytest
 
 import snellen
@@ -31,6 +34,22 @@ def asked(tail: str, answer: Any, **more: Any) -> Make:
 
 def said(*turns: str) -> list[Row]:
     return [{"from": ("human", "gpt")[place % 2], "value": turn} for place, turn in enumerate(turns)]
+
+
+def held(shade: int) -> Row:
+    return {"bytes": shaded(shade), "path": "x.png"}
+
+
+def shard(*members: tuple[str, bytes]) -> Make:
+    def make(folder: Path) -> Path:
+        with tarfile.open(folder / "rows.tar", "w") as archive:
+            for name, data in members:
+                member = tarfile.TarInfo(name)
+                member.size = len(data)
+                archive.addfile(member, BytesIO(data))
+        return folder / "rows.tar"
+
+    return make
 
 
 def broken_sheet(*cells: str) -> Make:
@@ -323,6 +342,30 @@ REFUSED: dict[str, tuple[Make, str]] = {
         ),
         "column 'seen' looks like pictures",
     ),
+    "a hub's picture, and numbered ones": (
+        parquet({"question": "What?", "answer": "x", "image": held(10), "image_1": held(20), "image_2": held(30)}),
+        "has pictures in columns image and image_1; say which with --map images=image,image_1,image_2 (all of them)",
+    ),
+    "a hub's picture, and another one": (
+        parquet({"question": "What?", "answer": "x", "image": held(10), "decoded_image": held(20)}),
+        "has pictures in columns decoded_image and image",
+    ),
+    "the address of a picture": (
+        lines({"id": 1, "question": "What?", "answer": "x", "photo": "https://x.org/show?id=7"}),
+        "column 'photo' looks like pictures and is not used; --map images=photo shows them",
+    ),
+    "several questions in one text": (
+        lines(OPEN | {"question": "['Who rows?', 'What is caught?']", "answer": "['Ann', 'nets']"}),
+        "the question is a list of 2; give each a row (group and round make them a dialogue), or write them as `messages`",
+    ),
+    "options with something else among them": (
+        lines(KEYED | {"options": {"A": "red", "B": "green", "note": "x"}}),
+        "options have a field 'note' beside letters; keep it in a column of its own",
+    ),
+    "a place among columns with a gap": (
+        lines({"id": 1, "question": "Which?", "A": "red", "B": "", "C": "blue", "D": "black", "answer": "2"}),
+        "answer 2 is a place among options with a gap (A, C, D); write its letter",
+    ),
     "the number of a picture beside messages": (
         lines({"id": 1, "image_id": "77", "messages": [{"role": "user", "content": "What?"}], "answer": "x"}),
         "column 'image_id' looks like pictures",
@@ -378,6 +421,16 @@ SAID: dict[str, tuple[Make, str]] = {
         "with a number as answer: the place of an option, from 0 (-p dataset.answer_kind=index1 counts from 1)",
     ),
     "a place that is a text": (lines(OFFERED | {"answer": "1"}), "the place of an option, from 0"),
+    "places of several": (lines(OFFERED | {"answer": [0, 2], "form": "multiple"}), "the place of an option, from 0"),
+    "an answer that may be none": (
+        lines(OPEN | {"answer": "nan"}),
+        "whose answer is 'nan': compared as a text; leave the cell empty where there is none",
+    ),
+    "an option that may be none": (
+        lines({"id": 1, "question": "Which?", "A": "red", "B": "green", "C": "nan", "answer": "B"}),
+        "with an option 'nan': it is offered; leave the cell empty where there is none",
+    ),
+    "a list without quotes": (table(OPEN | {"answer": "[net, nets]"}), "may hold several"),
     "several answers in one text": (
         lines(OPEN | {"answer": "-1 <OR> -5"}),
         "may hold several (|, <OR>): compared as one",
@@ -429,6 +482,36 @@ def test_a_system_prompt_beside_messages_is_sent(told: Row, folder: Path) -> Non
     (sample,) = task.dataset
     first, *_ = task.prompter.build(sample).messages
     assert (first.role, first.text) == ("system", "Be terse.")
+
+
+PICTURED: dict[str, tuple[Make, list[int]]] = {
+    "one picture of a hub twice": (
+        parquet({"question": "What?", "answer": "x", "image": held(10), "images": [held(10)]}),
+        [10],
+    ),
+    "a picture of a hub and its name": (
+        parquet({"question": "What?", "answer": "x", "image": "images/1.jpg", "decoded_image": held(20)}),
+        [20],
+    ),
+    "a dozen pictures of a shard": (
+        shard(
+            ("7.json", b'{"question": "What?", "answer": "x"}'),
+            *((f"7.{number}.png", shaded(10 * number)) for number in (0, 1, 10, 11, 2, 3, 4, 5, 6, 7, 8, 9)),
+        ),
+        [10 * number for number in range(12)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PICTURED)
+def test_every_picture_is_shown_once_and_in_order(name: str, folder: Path) -> None:
+    make, shades = PICTURED[name]
+    (sample,) = planned(make(folder), folder).dataset
+    seen = []
+    for image in sample.images:
+        with PIL.Image.open(image.ref) as picture:
+            seen.append(picture.convert("RGB").tobytes()[0])
+    assert seen == shades
 
 
 @pytest.fixture(scope="module")

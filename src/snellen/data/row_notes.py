@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.types import Form, Sample
 from ..extract.other_kinds import extract_number, extract_yesno
-from .answers import is_plain_number
+from .answers import NAN, LookedAt, is_plain_number
 from .overlooked import near_columns, telling_names
 
 UNANSWERED = "rows without an answer: asked, and unscored"
@@ -64,15 +64,13 @@ class RowNotes:
         if said:
             self.add(said, sample.id)
 
-    def marks(self, marks: tuple[str, ...]) -> None:
-        """Say that options begin with letters of their own."""
-        if marks[0] == "A":
+    def options(self, seen: LookedAt) -> None:
+        """Say that options begin with letters of their own, or that one looks like an empty cell."""
+        if seen.marks and seen.marks[0] == "A":
             own = "rows whose options begin with letters of their own"
             self.add(f"{own} (-p dataset.strip_marks=true takes them off)")
-
-    def nothing(self) -> None:
-        """Say that an option looks like an empty cell."""
-        self.add("rows with an option 'nan': it is offered; leave the cell empty where there is none")
+        if NAN in seen.folded:
+            self.add("rows with an option 'nan': it is offered; leave the cell empty where there is none")
 
     def several(self, who: str) -> None:
         """Say that more than one option counts."""

@@ -38,9 +38,8 @@ class RowImages:
         filled = self._picture_cells(row, places.images) if places.images else ()
         if not filled:
             return ()
-        if len(filled) > 1 and not (
-            self._rows.same_pictures and all(are_same(filled[0], cells) for cells in filled[1:])
-        ):
+        same = self._rows.same_pictures and all(are_same(filled[0], cells) for cells in filled[1:])
+        if len(filled) > 1 and not same:
             raise self._several(row, places, where)
         values = [value for cell in filled[0] for value in picture_values(cell)]
         if self._rows.row_images and len(values) == 1 and is_row_name(values[0]):

@@ -99,7 +99,7 @@ def is_base64(text: str) -> bool:
 
 
 def are_same(cells: Iterable[Any], others: Iterable[Any]) -> bool:
-    """Tell whether other cells may hold the same pictures: the same bytes, the same names, or one named and one held."""
+    """Tell whether other cells may hold the same pictures: the same bytes or names, or one named and the other held."""
     known, more = ({_known_by(value) for cell in some for value in picture_values(cell)} for some in (cells, others))
     return more <= known or not {type(one) for one in known} & {type(one) for one in more}
 

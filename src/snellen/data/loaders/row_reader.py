@@ -15,7 +15,7 @@ from ...core.folders import cache_folder
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import OFFERED, Form, Image, Sample, Turn, Video
-from ..answers import NAN, LookedAt, look_at_options, names_several
+from ..answers import LookedAt, look_at_options, names_several
 from ..files.rows import Row, read_rows
 from ..images.embedded import ImageStore, Remembered
 from ..overlooked import question_hint, refuse_list, unread_options
@@ -173,10 +173,8 @@ class RowReader:
         sample = Sample(name, self.task.name, form, question, images, options, answers, (), group, tags, meta, videos)
         if self.rows.row_images and images:
             self.pictures.remember(name, images)
-        if options and (
-            seen.marks or not seen.settled or len(answers) != 1 or type(answer) is not str or not answer.isalpha()
-        ):
-            self._note_options(sample, seen, answer if not offered.keyed else None, where)
+        if options and (type(answer) is not str or not answer.isalpha() or seen.marks or not seen.settled):
+            self._check_choice(sample, seen, None if offered.keyed else answer, where)
         self._note_sample(sample, places)
         return sample
 
@@ -231,13 +229,11 @@ class RowReader:
                 self._note(f"rows with a {name} of their own: it is sent instead of the run's")
         return {name: value for name, value in told.items() if value is not None}
 
-    def _note_options(self, sample: Sample, seen: LookedAt, answer: Any, where: str) -> None:
+    def _check_choice(self, sample: Sample, seen: LookedAt, answer: Any, where: str) -> None:
         """Note what is odd about a choice; refuse options whose own letters contradict the prompt's."""
-        if seen.marks and not self.source.strip_marks:
+        if not self.source.strip_marks:
             refuse_contrary(seen.marks, where)
-            self.noted.marks(seen.marks)
-        if NAN in seen.folded:
-            self.noted.nothing()
+            self.noted.options(seen)
         if len(sample.answers) > 1 and sample.form is Form.CHOICE:
             self.noted.several(sample.id)
         if self.source.answer_kind == "auto":
