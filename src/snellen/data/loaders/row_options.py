@@ -213,7 +213,8 @@ class Marking(NamedTuple):
 def markings(alphabet: str) -> tuple[Marking, ...]:
     """Return the ways to mark options in one alphabet: on lines of their own first, then in one line."""
     if alphabet[0] in "①Ⓐ":
-        return (_marking(_RING, r"{0}[ \t]*", _RINGED, alphabet),)
+        places = ((f"{_RING} on lines", _LINE), (_RING, r"{0}[ \t]*"))
+        return tuple(_marking(name, place, _RINGED, alphabet) for name, place in places)
     bare = () if alphabet.isascii() else (_marking(f"{_BARE} on lines", _LINE, _BEFORE_SPACE, alphabet),)
     lines = (_marking(f"{name} on lines", _LINE, mark, alphabet) for name, mark in _MARKS.items())
     return (*lines, *(_marking(name, _INLINE, mark, alphabet) for name, mark in _MARKS.items()), *bare)
@@ -221,7 +222,7 @@ def markings(alphabet: str) -> tuple[Marking, ...]:
 
 def _marking(name: str, place: str, mark: Sequence[str], alphabet: str) -> Marking:
     pattern, *openings = mark
-    called = name if name == _RING else name.translate({ord("A"): alphabet[0], ord("B"): alphabet[1]})
+    called = name if name.startswith(_RING) else name.translate({ord("A"): alphabet[0], ord("B"): alphabet[1]})
     first = tuple(opening.format(first=alphabet[0]) for opening in openings)
     return Marking(called, first, re.compile(place.format(pattern.format(letter=f"[{alphabet}]"))), alphabet)
 
