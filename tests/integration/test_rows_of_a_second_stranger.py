@@ -5,6 +5,7 @@ from __future__ import annotations
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -166,6 +167,16 @@ RIGHT: dict[str, Asked] = {
     "an answer in a column of its usual names": Asked(
         text("Nr;Frage;Antwort;Bild\n1;Was ist das?;Netze;p10.png\n", "rows.csv"), (), ("Netze",), None, "Was ist das?"
     ),
+    "a day that a table keeps as a moment": Asked(
+        parquet({"question": "When?", "answer": datetime(2024, 3, 1)}), (), ("2024-03-01",), None, "When?"
+    ),
+    "a moment of a table": Asked(
+        parquet({"question": "When?", "answer": datetime(2024, 3, 1, 9, 30)}),
+        (),
+        ("2024-03-01 09:30:00",),
+        None,
+        "When?",
+    ),
     "numbers for yes and no": Asked(
         lines(OPEN | {"answer": "1", "form": "yesno"}), (), ("yes",), None, "What is caught?"
     ),
@@ -275,6 +286,10 @@ REFUSED: dict[str, tuple[Make, str]] = {
     "a list of options, and columns of them": (
         lines(KEYED | {"options": ["A", "B", "C"], "A": "red", "B": "green", "C": "blue"}),
         "columns 'options' and 'A' offer different options",
+    ),
+    "options in another order in the question": (
+        lines(OFFERED | {"question": "Which colour?\nA. green\nB. red\nC. blue", "answer": "B"}),
+        "the question lists the options in another order than their column; take them out of one of both",
     ),
     "two right options": (
         lines(OFFERED | {"answer": "A", "correct_answer": "green"}),
@@ -453,7 +468,7 @@ SAID: dict[str, tuple[Make, str]] = {
     ),
     "a system prompt of its own": (
         lines(ANSWERED | {"system_prompt": "Be terse."}),
-        "with a system of their own: it is sent",
+        "with a system prompt of their own: it is sent",
     ),
     "an answer by its place in a set": (
         parquet({"question": "Which?", "choices": ["x", "y"], "correct_choice_idx": 1}),

@@ -251,6 +251,16 @@ def options_in_text(text: str, alphabets: Sequence[str] = (string.ascii_uppercas
     return None
 
 
+def refuse_other_order(question: str, options: tuple[str, ...], where: str) -> None:
+    """Refuse a question that lists the options of its row in another order: their letters would contradict."""
+    found = options_in_text(question, alphabets_of(""))
+    listed = [fold(option) for option in found.options] if found else []
+    offered = [fold(option) for option in options]
+    if listed != offered and sorted(listed) == sorted(offered):
+        fix = "take them out of one of both"
+        raise DataError(f"{where}: the question lists the options in another order than their column; {fix}")
+
+
 def _option_ends(text: str, marks: list[re.Match[str]], *, on_lines: bool) -> list[int]:
     """Return where each marked option ends: at the next mark, the last one with its line or with the text."""
     # What follows the line of the last option is the question's again.

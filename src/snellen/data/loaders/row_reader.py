@@ -27,7 +27,7 @@ from .row_dialogues import DIALOGUES, Doors, brings_pictures, check_question, li
 from .row_images import RowImages
 from .row_map import Places, Recognised, RowMap, choose_map, find_places, told
 from .row_markers import AS_TEXTS, NO_OPTIONS, RowOptions, foreign_marker, read_row_options, settle_markers
-from .row_options import in_order, options_in_text, parse_list, plain_options, refuse_rivals
+from .row_options import in_order, options_in_text, parse_list, plain_options, refuse_other_order, refuse_rivals
 from .row_pictures import Pictures
 from .row_source import TableSource
 from .row_videos import RowVideos, names_of_videos, told_of_videos
@@ -131,7 +131,7 @@ class RowReader:
         if offered.images:
             raise DataError(f"{where}: a row of messages cannot have pictures as options yet; {AS_TEXTS}")
         videos = self.videos.of_places(row, places, where)
-        pictured = bool(images or videos) or brings_pictures(messages)
+        pictured = bool(images or videos or brings_pictures(messages))
         check_question(self._first(row, places.fields["question"]), messages, where)
         base = Sample(
             id=self._name(row, places, (messages,), where),
@@ -190,6 +190,8 @@ class RowReader:
         if not offered.texts:
             question, offered = self._from_text(question, answer, stated, where)
             self._check_unread(row, places, answer, where, offered.texts)
+        elif "\n" in question and FIRST_ON_LINE.search(question):
+            refuse_other_order(question, offered.texts, where)
         return images, *settle_markers(question, offered, len(images), where), answer, stated
 
     def _labels(
@@ -221,12 +223,11 @@ class RowReader:
 
     def _meta(self, row: Row, places: Places, where: str) -> dict[str, Any]:
         """Return what a row says of how it is to be asked: its own limit of tokens, its own system prompt."""
-        limit = token_limit(self._first(row, places.fields["max_tokens"]), where)
-        system = self._first(row, places.fields["system"])
-        told = {"max_tokens": limit, "system": str(system) if system else None}
-        for name, value in told.items():
-            if value is not None:
-                self._note(f"rows with a {name} of their own: it is sent instead of the run's")
+        limit, system = (self._first(row, places.fields[field]) for field in ("max_tokens", "system"))
+        told = {"max_tokens": token_limit(limit, where), "system": str(system) if system else None}
+        for name, said in (("max_tokens", "max_tokens"), ("system", "system prompt")):
+            if told[name] is not None:
+                self._note(f"rows with a {said} of their own: it is sent instead of the run's")
         return {name: value for name, value in told.items() if value is not None}
 
     def _check_choice(self, sample: Sample, seen: LookedAt, answer: Any, where: str) -> None:
@@ -332,8 +333,7 @@ class RowReader:
             return ()
         text = answer.strip("()[]. ") if isinstance(answer, str) else ""
         told = self.rows.options_in_question or Form.MULTIPLE in (stated, self.task.form)
-        begun = text and "\n" in question and FIRST_ON_LINE.search(question)
-        if told or begun or (len(text) == 1 and not text.isdecimal()):
+        if told or (len(text) == 1 and not text.isdecimal()) or (text and FIRST_ON_LINE.search(question)):
             return alphabets_of(text if len(text) == 1 else "")
         return ()
 
