@@ -163,6 +163,9 @@ RIGHT: dict[str, Asked] = {
         lines(OFFERED | {"choices": ["A. red", "green", "blue"], "answer": "B"})
     ),
     "a tuple in a cell": Asked(table(OPEN | {"answer": "('net', 'nets')"}), (), ("net", "nets"), None, "What is"),
+    "coordinates in two columns": Asked(
+        lines(OPEN | {"answer": "(3, 4)", "ground_truth": "(3, 4)"}), (), ("(3, 4)",), None, "What is"
+    ),
     "a set in a cell": Asked(table(OPEN | {"answer": "{'nets', 'net'}"}), (), ("net", "nets"), None, "What is"),
     "an answer in a column of its usual names": Asked(
         text("Nr;Frage;Antwort;Bild\n1;Was ist das?;Netze;p10.png\n", "rows.csv"), (), ("Netze",), None, "Was ist das?"
@@ -464,7 +467,7 @@ SAID: dict[str, tuple[Make, str]] = {
     "no question beside a picture": (lines(ANSWERED | {"question": ""}), "with an empty question: only their pictures"),
     "what was said before": (
         lines(ANSWERED | {"history": [["Who?", "Ann"]]}),
-        "with a column 'history' that is not asked (a list `messages` can hold what was said before)",
+        "with a column 'history' that is not asked (a list `messages` can hold it)",
     ),
     "a system prompt of its own": (
         lines(ANSWERED | {"system_prompt": "Be terse."}),

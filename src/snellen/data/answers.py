@@ -21,8 +21,6 @@ _BEFORE = r"(?:options?|choices?|opt|选项|選項|選択肢)[ _.:/\[-]?"
 LETTER_COLUMN = re.compile(rf"(?:{_BEFORE})?_?([A-Z])\]?", re.IGNORECASE)
 NUMBER_COLUMN = re.compile(rf"{_BEFORE}(\d{{1,2}})\]?", re.IGNORECASE)
 """Also as tools flatten lists and objects: `options.A`, `choices/0`, `choices[0]`."""
-
-
 NAN = "nan"
 """What pandas writes for an empty cell."""
 NUMBER_AT_END = re.compile(r"\d{1,3}\Z")

@@ -44,9 +44,7 @@ class RowNotes:
         for column in columns:
             if not self._is_empty(row[column]) and row[column] != []:
                 text = isinstance(row[column], str)
-                fix = (
-                    f"--map hint={column} puts it first" if text else "a list `messages` can hold what was said before"
-                )
+                fix = f"--map hint={column} puts it first" if text else "a list `messages` can hold it"
                 self.add(f"rows with a column {column!r} that is not asked ({fix})")
 
     def lost(self, row: dict[str, Any], columns: Iterable[str]) -> None:
@@ -80,8 +78,10 @@ class RowNotes:
         """Say that an answer was taken for a place counted from 0, where it is a number and no option's text."""
         if isinstance(answer, list):
             answer = answer[0] if len(answer) else None
-        number = type(answer) is int or isinstance(answer, float) or (isinstance(answer, str) and answer.isdecimal())
-        if number and sample.answers and str(answer) not in sample.answers:
+        whole = isinstance(answer, float) and answer.is_integer()
+        number = whole or type(answer) is int or (isinstance(answer, str) and answer.isdecimal())
+        place = int(answer) if number and sample.answers and str(answer) not in sample.answers else -1
+        if 0 <= place < len(sample.options) and sample.options[place] in sample.answers:
             said = "rows with a number as answer: the place of an option, from 0"
             self.add(f"{said} (-p dataset.answer_kind=index1 counts from 1)")
 

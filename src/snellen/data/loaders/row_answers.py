@@ -24,8 +24,7 @@ JUDGED = ("correct", "iscorrect", "right", "isright", "valid")
 """Fields that say of an answer whether it is a right one."""
 AS_JSON = "-p dataset.answer_kind=whole takes it as one text of JSON"
 LISTS = ("[", "array(", "np.array(", "('", '("', "{'", '{"')
-
-
+"""How lists, tuples and sets begin that a program wrote into a cell; `(3, 4)` is a text."""
 SHORT_YES_NO = {"1": "yes", "0": "no", "y": "yes", "n": "no", "t": "yes", "f": "no"}
 
 
@@ -122,7 +121,7 @@ def _parsed(value: Any, where: str) -> Any:
     if not isinstance(value, str) or not value.rstrip().endswith(("]", ")", "}")):
         return value
     listed = is_written_list(value)
-    parsed = parse_literal(value.strip()) if listed or value.startswith(("[", "(", "{")) else None
+    parsed = parse_literal(value.strip()) if listed or value.startswith(LISTS) else None
     if listed and not isinstance(parsed, list):
         fix = 'write it as ["a", "b"]'
         raise DataError(f"{where}: answer looks like a list and is none: {value.strip()[:60]!r}; {fix}")

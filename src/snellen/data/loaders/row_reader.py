@@ -37,7 +37,7 @@ SEARCHED_ROWS = 1_000
 ReadRows = Callable[[Path, str], Iterator[tuple[int, Row]]]
 YES_NO = frozenset({"yes", "no", "true", "false"})
 """JSON and sheets write the answers of yes/no questions as truth values; the scorer takes "Yes" for "True"."""
-FIRST_ON_LINE = re.compile(r"\n\W{0,4}[AaＡ]\W")
+FIRST_ON_LINE = re.compile(r"\n\W{0,4}[AaＡ]\W")  # the mark of a first option
 
 
 class RowReader:
