@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
@@ -410,6 +411,18 @@ REFUSED: dict[str, tuple[Make, str]] = {
     ),
     "an option that is an error": (broken_sheet("green"), "rows.xlsx cell D2 holds the error #N/A; mend it"),
     "an answer that is an error": (broken_sheet("A"), "rows.xlsx cell F2 holds the error #N/A; mend it"),
+    "questions inside a picture's record": (
+        whole([{"image": "p10.png", "qas": [{"question": "Who?", "answer": "Ann"}]}]),
+        "has no question: column 'qas' holds some; give each a row of its own, with its picture and its answer",
+    ),
+    "records without names of columns": (
+        whole({"columns": ["question", "answer"], "data": [["Who?", "Ann"]]}),
+        "rows.json record 1 is a list, not an object (each must be an object with named fields)",
+    ),
+    "a shard that is packed": (
+        lambda folder: text(gzip.compress(shard(("7.json", b"{}"))(folder).read_bytes()), "rows.tar")(folder),
+        "rows.tar is not a readable tar archive: truncated header (packed with gzip? unpack it)",
+    ),
     "an empty question": (
         text("id,question,answer\n1,,x\n", "rows.csv"),
         "record 1 has no question: column 'question' is empty; name its column",
@@ -431,6 +444,19 @@ def test_what_would_be_asked_or_scored_wrongly_is_refused_in_one_line(name: str,
     assert told in message
     assert "\n" not in message
     assert message.startswith("rows.")
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lines(ANSWERED | {"image": "https://x.org/a.png"}), "save them as files (addresses are never fetched)"),
+        (text(b"", "rows.jsonl.gz"), "unknown ending '.gz'; unpack it; known: .jsonl"),
+    ],
+)
+def test_a_refusal_says_what_to_do(make: Make, told: str, folder: Path) -> None:
+    with pytest.raises(SnellenError) as refusal:
+        planned(make(folder), folder)
+    assert told in str(refusal.value)
 
 
 SAID: dict[str, tuple[Make, str]] = {

@@ -130,11 +130,22 @@ def question_hint(row: Mapping[str, Any]) -> str:
         cell = row[column]
         empty = cell is None or (isinstance(cell, str) and not cell.strip())
         return f": column {column!r} {'is empty' if empty else f'holds {type(cell).__name__}, not text'}"
+    holder = next((column for column, cell in row.items() if _holds_questions(cell)), None)
+    if holder is not None:
+        return f": column {holder!r} holds some; give each a row of its own, with its picture and its answer"
     near = near_columns(row, telling_names("question"))
     meant = (
         f" (did you mean {near[0]!r}?)" if near else did_you_mean("question", set(row) - {"question_id", "questionId"})
     )
     return meant or f" (columns: {', '.join(list(row)[:20])}{', …' if len(row) > 20 else ''})"
+
+
+def _holds_questions(cell: Any) -> bool:
+    """Tell whether a cell holds questions inside it, one or a list of them, also as text."""
+    if isinstance(cell, str) and cell.startswith(("[{", "{")):
+        cell = parse_literal(cell)
+    one = next(iter(cell), None) if isinstance(cell, list) else cell
+    return isinstance(one, dict) and "question" in one
 
 
 def refuse_list(question: str, where: str) -> None:

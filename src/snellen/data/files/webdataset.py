@@ -45,7 +45,13 @@ def _members(file: Path) -> Iterator[tuple[str, bytes]]:
         with tarfile.open(file, "r|") as archive:
             yield from ((member.name, _content(archive, member, file)) for member in archive if not member.isdir())
     except (tarfile.TarError, OSError, ValueError) as error:
-        raise DataError(f"{file.name} is not a readable tar archive: {error}") from None
+        fix = " (packed with gzip? unpack it)" if _is_gzip(file) else ""
+        raise DataError(f"{file.name} is not a readable tar archive: {error}{fix}") from None
+
+
+def _is_gzip(file: Path) -> bool:
+    with file.open("rb") as stream:
+        return stream.read(2) == b"\x1f\x8b"
 
 
 def _content(archive: tarfile.TarFile, member: tarfile.TarInfo, file: Path) -> bytes:
