@@ -72,9 +72,13 @@ def by_mark(text: str, options: tuple[str, ...], marks: tuple[str, ...]) -> str 
     return next((option for option in options if without_mark(option).casefold() == said), None)
 
 
+def are_letters(marks: tuple[str, ...]) -> bool:
+    """Tell whether marks are letters as a prompt puts them before options."""
+    return bool(marks) and set(marks) <= set(alphabets()["latin"])
+
+
 def refuse_contrary(marks: tuple[str, ...], where: str) -> None:
     """Refuse options whose own letters contradict those that a prompt puts before them: `B. green`, `A. red`."""
-    latin = alphabets()["latin"]
-    if marks and set(marks) <= set(latin) and marks != tuple(latin[: len(marks)]):
+    if are_letters(marks) and marks != tuple(alphabets()["latin"][: len(marks)]):
         fix = "-p dataset.strip_marks=true takes them off"
         raise DataError(f"{where}: its options begin with letters of their own, {', '.join(marks)}; {fix}")

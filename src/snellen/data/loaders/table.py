@@ -13,7 +13,7 @@ from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import Form, Sample
 from ..files.rows import read_rows
-from ..own_marks import own_marks, without_mark
+from ..own_marks import are_letters, own_marks, without_mark
 from .row_dialogues import DIALOGUES, ROUNDS, last_rounds, with_rounds
 from .row_reader import ReadRows, RowReader
 from .row_source import TableSource, resolve
@@ -79,8 +79,8 @@ def _refuse_sets(sample: Sample) -> Sample:
 
 
 def strip_marks(sample: Sample) -> Sample:
-    """Return the sample with options without the marks they begin with, if each begins with one of its own."""
-    bare = {text: without_mark(text) for text in sample.options} if own_marks(sample.options) else {}
+    """Return the sample with options without the letters they begin with, if each begins with one of its own."""
+    bare = {text: without_mark(text) for text in sample.options} if are_letters(own_marks(sample.options)) else {}
     if not bare or len(set(bare.values())) < len(sample.options) or not all(bare.values()):
         return sample
     answers = tuple(bare.get(answer, answer) for answer in sample.answers)
