@@ -194,6 +194,13 @@ RIGHT: dict[str, Asked] = {
     "a formula that speaks of an image": Asked(
         lines({"id": 1, "question": "What is \\\\text{image} of f?", "answer": "R"}), (), ("R",), None, "text{image}"
     ),
+    "lines of code": Asked(
+        lines(OPEN | {"question": "Which is printed?\na: cat\nb: dog\nprint(b)", "answer": "dog"}),
+        (),
+        ("dog",),
+        None,
+        "a: cat\nb: dog\nprint(b)",
+    ),
     "speakers called A and B": Asked(
         lines(OPEN | {"question": "Read.\nA: Hello, Bob.\nB: Hello, Ann.\nWho is A?", "answer": "Ann"}),
         (),
@@ -483,6 +490,10 @@ SAID: dict[str, tuple[Make, str]] = {
     "a letter in a conversation": (
         whole([{"id": 1, "conversations": said("Who?", "Ann", "Which?\nA. x\nB. y", "B")}]),
         "with a letter as answer and no options found: compared as texts",
+    ),
+    "a list without the answer": (
+        asked("\nA. red\nB. green\nC. blue", "The answer is B."),
+        "whose question lists what may be options, without the answer: asked as it is",
     ),
     "neither yes nor no": (
         lines(OPEN | {"answer": "perhaps", "form": "yesno"}),

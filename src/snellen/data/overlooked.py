@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
@@ -49,6 +49,13 @@ def option_family(columns: Iterable[str]) -> tuple[str, ...]:
         if len(places) > 1 and min(places) < 2 and max(places) - min(places) == len(places) - 1:
             return tuple(places[place] for place in sorted(places))
     return ()
+
+
+def refuse_family(family: Sequence[str], where: str) -> None:
+    """Refuse a row with something in several columns of one family: they look like options, and nothing reads them."""
+    if len(family) > 1:
+        use = f"--map options={','.join(family)} offers them, -p dataset.not_options={family} keeps tags"
+        raise DataError(f"{where}: columns {' and '.join(map(repr, family[:2]))} look like options; {use}")
 
 
 def unread_options(columns: Iterable[str], row: Mapping[str, Any], answer: Any) -> str | None:

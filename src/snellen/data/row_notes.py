@@ -39,6 +39,13 @@ class RowNotes:
         near = near_columns(columns, telling_names("answer"))
         self.add(f"{UNANSWERED}; is it {near[0]!r}? --map answer={near[0]}" if near else UNANSWERED, who)
 
+    def sent(self, told: dict[str, Any]) -> dict[str, Any]:
+        """Say what a row itself says of how it is asked, and return it."""
+        for name in told:
+            said = "system prompt" if name == "system" else name
+            self.add(f"rows with a {said} of their own: it is sent instead of the run's")
+        return told
+
     def contexts(self, row: dict[str, Any], columns: Iterable[str]) -> None:
         """Say which texts before the question are not asked."""
         for column in columns:

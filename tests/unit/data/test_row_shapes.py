@@ -184,7 +184,9 @@ def test_what_is_accepted_is_asked_whole(rows: list[dict[str, Any]]) -> None:
 def test_options_in_a_text_are_found_as_they_were_written(
     texts: list[str], form: str, between: str, alphabet: str
 ) -> None:
-    form = "{0} {1}" if alphabet[0] == "①" else form
+    form = (
+        "{0} {1}" if alphabet[0] == "①" else "{0}. {1}" if alphabet == "abcdef" and form[3:5] in (": ", " -") else form
+    )
     written = between.join(form.format(alphabet[place], text) for place, text in enumerate(texts))
     found = options_in_text(f"Which colour?\n{written}", alphabets_of(alphabet[0]))
     assert found is not None

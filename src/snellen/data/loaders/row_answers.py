@@ -20,7 +20,7 @@ from .row_source import TableSource
 
 ACCEPTED_FIELDS = ("answer", "text", "value")
 ALSO_ACCEPTED = "aliases"
-JUDGED = ("correct", "iscorrect", "right", "isright", "valid")
+JUDGED = ("correct", "iscorrect")
 """Fields that say of an answer whether it is a right one."""
 AS_JSON = "-p dataset.answer_kind=whole takes it as one text of JSON"
 LISTS = ("[", "array(", "np.array(", "('", '("', "{'", '{"')

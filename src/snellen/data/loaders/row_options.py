@@ -195,6 +195,8 @@ _MARKS = {
     "A - B -": (r"({letter})[ \t]+[-–—](?=\s)", "{first} -", "{first} –", "{first} —"),
 }
 """How options are marked, and what the first mark looks like: a text without it need not be searched."""
+_AS_IN_CODE = ("A: B:", "A - B -")
+"""What lines of code have after small letters that mark nothing."""
 _RING, _RINGED = "①②", (r"({letter})", "{first}")
 _BARE, _BEFORE_SPACE = "A B", (r"({letter})(?=[ \t　])", "{first}")
 """A ring needs nothing after it; letters of other scripts a space, on lines of their own."""
@@ -216,8 +218,9 @@ def markings(alphabet: str) -> tuple[Marking, ...]:
         places = ((f"{_RING} on lines", _LINE), (_RING, r"{0}[ \t]*"))
         return tuple(_marking(name, place, _RINGED, alphabet) for name, place in places)
     bare = () if alphabet.isascii() else (_marking(f"{_BARE} on lines", _LINE, _BEFORE_SPACE, alphabet),)
-    lines = (_marking(f"{name} on lines", _LINE, mark, alphabet) for name, mark in _MARKS.items())
-    return (*lines, *(_marking(name, _INLINE, mark, alphabet) for name, mark in _MARKS.items()), *bare)
+    ways = {name: mark for name, mark in _MARKS.items() if not (alphabet.islower() and name in _AS_IN_CODE)}
+    lines = (_marking(f"{name} on lines", _LINE, mark, alphabet) for name, mark in ways.items())
+    return (*lines, *(_marking(name, _INLINE, mark, alphabet) for name, mark in ways.items()), *bare)
 
 
 def _marking(name: str, place: str, mark: Sequence[str], alphabet: str) -> Marking:

@@ -18,7 +18,7 @@ from ...core.types import OFFERED, Form, Image, Sample, Turn, Video
 from ..answers import LookedAt, look_at_options, names_several
 from ..files.rows import Row, read_rows
 from ..images.embedded import ImageStore, Remembered
-from ..overlooked import question_hint, refuse_list, unread_options
+from ..overlooked import question_hint, refuse_family, refuse_list, unread_options
 from ..own_marks import alphabets_of, refuse_contrary
 from ..row_notes import RowNotes
 from .row_answers import RowAnswers, yes_or_no
@@ -212,10 +212,9 @@ class RowReader:
         if options:
             return
         columns = [column for column in places.unread if column not in self.source.not_options]
-        family = [column for column in places.family if column in columns and not self._absent(row[column])]
-        if self._is_offered and len(family) > 1:
-            use = f"--map options={','.join(family)} offers them, -p dataset.not_options={family} keeps tags"
-            raise DataError(f"{where}: columns {' and '.join(map(repr, family[:2]))} look like options; {use}")
+        if self._is_offered and places.family:
+            family = [column for column in places.family if column in columns and not self._absent(row[column])]
+            refuse_family(family, where)
         if self._is_offered and (column := unread_options(columns, row, answer)):
             use = f"--map options={column} offers them, -p dataset.not_options=[{column!r}] keeps a tag"
             raise DataError(f"{where}: column {column!r} looks like options and is not used; {use}")
@@ -225,10 +224,7 @@ class RowReader:
         """Return what a row says of how it is to be asked: its own limit of tokens, its own system prompt."""
         limit, system = (self._first(row, places.fields[field]) for field in ("max_tokens", "system"))
         told = {"max_tokens": token_limit(limit, where), "system": str(system) if system else None}
-        for name, said in (("max_tokens", "max_tokens"), ("system", "system prompt")):
-            if told[name] is not None:
-                self._note(f"rows with a {said} of their own: it is sent instead of the run's")
-        return {name: value for name, value in told.items() if value is not None}
+        return self.noted.sent({name: value for name, value in told.items() if value is not None})
 
     def _check_choice(self, sample: Sample, seen: LookedAt, answer: Any, where: str) -> None:
         """Note what is odd about a choice; refuse options whose own letters contradict the prompt's."""
@@ -333,7 +329,8 @@ class RowReader:
             return ()
         text = answer.strip("()[]. ") if isinstance(answer, str) else ""
         told = self.rows.options_in_question or Form.MULTIPLE in (stated, self.task.form)
-        if told or (len(text) == 1 and not text.isdecimal()) or (text and FIRST_ON_LINE.search(question)):
+        worded = text and not text.isdecimal()
+        if told or (worded and (len(text) == 1 or FIRST_ON_LINE.search(question))):
             return alphabets_of(text if len(text) == 1 else "")
         return ()
 
@@ -348,7 +345,8 @@ class RowReader:
         except DataError:
             if names_several(answer, found.options):
                 raise
-            return question, NO_OPTIONS  # what looks like options does not hold the answer: the text stays as it is
+            self._note("rows whose question lists what may be options, without the answer: asked as it is", where)
+            return question, NO_OPTIONS
         self._note(f"rows with options in the text of the question: read where marked {found.pattern}")
         return found.question, offered
 
