@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import csv
 import io
 import json
 import zipfile
@@ -19,11 +18,10 @@ import pytest
 import snellen
 from command_line import run_command
 from knowing_server import Knowing, KnownRow, knowing_server, shaded
+from row_files import Row, lines, parquet, table, text, whole
 from snellen.api.plan import make_plan
 from snellen.api.settings import RunSettings
 from workbooks import write_workbook
-
-Row = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -47,53 +45,6 @@ def large64(shade: int) -> str:
 
 def struct(shade: int) -> Row:
     return {"bytes": shaded(shade), "path": "x.png"}
-
-
-def lines(*rows: Row, name: str = "rows.jsonl") -> Callable[[Path], Path]:
-    def make(folder: Path) -> Path:
-        path = folder / name
-        path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), "utf-8")
-        return path
-
-    return make
-
-
-def whole(value: Any) -> Callable[[Path], Path]:
-    def make(folder: Path) -> Path:
-        path = folder / "rows.json"
-        path.write_text(json.dumps(value), "utf-8")
-        return path
-
-    return make
-
-
-def table(*rows: Row, name: str = "rows.tsv", **options: Any) -> Callable[[Path], Path]:
-    def make(folder: Path) -> Path:
-        path = folder / name
-        with path.open("w", newline="", encoding=options.pop("encoding", "utf-8")) as stream:
-            writer = csv.DictWriter(stream, list(rows[0]), **({"delimiter": "\t"} | options))
-            writer.writeheader()
-            writer.writerows(rows)
-        return path
-
-    return make
-
-
-def parquet(*rows: Row) -> Callable[[Path], Path]:
-    def make(folder: Path) -> Path:
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(rows)), folder / "rows.parquet")
-        return folder / "rows.parquet"
-
-    return make
-
-
-def text(content: str | bytes, name: str) -> Callable[[Path], Path]:
-    def make(folder: Path) -> Path:
-        data = content.encode() if isinstance(content, str) else content
-        (folder / name).write_bytes(data)
-        return folder / name
-
-    return make
 
 
 def messages(*content: Any, **more: Any) -> Callable[[Path], Path]:
@@ -574,7 +525,7 @@ def test_the_plan_says_what_is_not_asked_and_which_column_may_be_the_answer(tmp_
         {"id": 1, "question": "Who?", "context": "Anna paid.", "gt": "Anna"},
         {"id": 2, "question": "Which?", "options": ["A. x", "B. y"], "gt": "A"},
         {"id": 3, "question": "Which <ImageHere>?", "options": ["x", "y"], "answer": ["A", "B"], "image": "p10.png"},
-        {"id": 4, "question": "Which?\n(a) x\n(b) y", "answer": "b"},
+        {"id": 4, "question": "Which of a and b?", "answer": "b"},
         {"id": 5, "question": "Which?", "A": "x", "B": "y", "D": "z", "answer": "A"},
     ]
     (tmp_path / "p10.png").write_bytes(shaded(10))

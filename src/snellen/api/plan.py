@@ -307,7 +307,9 @@ def _plan_task(task: Task, catalog: Catalog, registry: Registry, settings: RunSe
     dataset = replace(dataset, tagged=task.form is Form.AUTO)
     if content.missing_count and not settings.allow_missing_images:
         missing = f"{content.missing_said} missing ({'; '.join(content.missing)})"
-        raise DataError(f"task {task.name!r}: {missing}; add them, or --allow-missing-images")
+        fetched = any("http://" in name or "https://" in name for name in content.missing)
+        fix = "save them as files (addresses are never fetched)" if fetched else "add them"
+        raise DataError(f"task {task.name!r}: {missing}; {fix}, or --allow-missing-images")
     for kind, names in (("scorer", task.scorers), ("aggregate", task.aggregates)):
         for name in names:
             registry.get(kind, name)

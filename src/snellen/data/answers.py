@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import string
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
 from itertools import takewhile
 from types import MappingProxyType
@@ -15,10 +15,15 @@ from msgspec import Struct
 
 from ..core.errors import DataError, not_among
 from ..core.message_parts import holds_marker
+from .own_marks import by_mark, own_marks
 
-_BEFORE = r"(?:options?|choices?|opt|选项|選項|選択肢)[ _-]?"
-LETTER_COLUMN = re.compile(rf"(?:{_BEFORE})?_?([A-Z])", re.IGNORECASE)
-NUMBER_COLUMN = re.compile(rf"{_BEFORE}(\d{{1,2}})", re.IGNORECASE)
+_BEFORE = r"(?:options?|choices?|opt|选项|選項|選択肢)[ _.:/\[-]?"
+LETTER_COLUMN = re.compile(rf"(?:{_BEFORE})?_?([A-Z])\]?", re.IGNORECASE)
+NUMBER_COLUMN = re.compile(rf"{_BEFORE}(\d{{1,2}})\]?", re.IGNORECASE)
+"""Also as tools flatten lists and objects: `options.A`, `choices/0`, `choices[0]`."""
+NAN = "nan"
+"""What pandas writes for an empty cell."""
+NUMBER_AT_END = re.compile(r"\d{1,3}\Z")
 
 
 class LookedAt(Struct, frozen=True):
@@ -29,7 +34,9 @@ class LookedAt(Struct, frozen=True):
     twice: tuple[int, int] | None
     """The places of two that are the same but for case and space."""
     settled: bool
-    """Whether there are no such two, and no marker of a picture."""
+    """Whether there are no such two, no marker of a picture, also of another tool's, and no empty cell."""
+    marks: tuple[str, ...]
+    """The marks they begin with, where they have some of their own."""
     read_as: dict[tuple[str, str, str], tuple[str, ...]]
     """What answers were read as so far, by how they are read, the form they state and how they are written."""
 
@@ -84,6 +91,13 @@ def answers_among(value: Any, seen: LookedAt, kind: str, where: str) -> tuple[st
     return (_find_option(value, seen, kind, where) if seen.options else str(value),)
 
 
+def refuse_flags(answers: Collection[Any], options: tuple[str, ...], where: str) -> None:
+    """Refuse a list of as many 0 and 1 as there are options: one flag each, or the places of two of them?"""
+    if options and len(answers) == len(options) and all(type(one) is int and one in (0, 1) for one in answers):
+        fix = "write the letters of the right ones, or -p dataset.answer_kind=index takes places from 0"
+        raise DataError(f"{where}: answer {list(answers)} can be a flag for each option, or places among them; {fix}")
+
+
 def find_keyed(answer: Any, keyed: Mapping[str, str], kind: str, where: str) -> str | None:
     """Return the option that an answer names by the key its data gives it, or None."""
     text = str(answer).strip()
@@ -93,7 +107,11 @@ def find_keyed(answer: Any, keyed: Mapping[str, str], kind: str, where: str) -> 
         return keyed.get(text)
     if kind not in ("auto", "letter"):
         return None  # a place was told, not a name
-    return _by_number(text, keyed, where) if all(map(str.isdecimal, keyed)) else keyed.get(text)
+    if kind == "auto" and "A" in keyed and tuple(keyed) != tuple(string.ascii_uppercase[: len(keyed)]):
+        fix = "write its letter"
+        raise DataError(f"{where}: answer {text} is a place among options with a gap ({', '.join(keyed)}); {fix}")
+    numbered = {match[0]: option for key, option in keyed.items() if (match := NUMBER_AT_END.search(key))}
+    return _by_number(text, numbered, where) if len(numbered) == len(keyed) else keyed.get(text)
 
 
 def _by_number(text: str, keyed: Mapping[str, str], where: str) -> str:
@@ -142,8 +160,13 @@ def _letters(text: str, options: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(options[place] for place in places) if inside else ()
 
 
+def names_several(value: Any, options: tuple[str, ...]) -> bool:
+    """Tell whether an answer is the letters of several options."""
+    return isinstance(value, str) and bool(_letters(value.strip(), options))
+
+
 def _find_option(value: Any, seen: LookedAt, kind: str, where: str) -> str:
-    text, found = str(value).strip(), None
+    text, found = _written(value, seen, kind, where), None
     for _, read in READINGS[kind]:
         option = read(text, seen)
         if option is None or option == found:
@@ -161,12 +184,26 @@ def _find_option(value: Any, seen: LookedAt, kind: str, where: str) -> str:
     return found
 
 
+def _written(value: Any, seen: LookedAt, kind: str, where: str) -> str:
+    """Return an answer as its cell would be written; a whole float is a place, in a column that has gaps."""
+    text = str(value).strip()
+    if not isinstance(value, float) or not value.is_integer():
+        return text
+    place = str(int(value))
+    if kind != "auto" or fold(text) not in seen.folded:
+        return text if kind == "text" and fold(text) in seen.folded else place
+    if _by_index(place, seen) not in (None, _by_text(text, seen)):
+        ways = f"the text {text!r} or place {place}"
+        raise DataError(f"{where}: answer {value!r} can mean {ways}; set -p dataset.answer_kind=text|index")
+    return text
+
+
 def _not_found(text: str, seen: LookedAt, kind: str) -> str:
     """Say that an answer names no option; where it does when read otherwise than it was told to be, say so."""
     shown = ", ".join(map(repr, seen.options))
     other = [name for name, read in _SINGLE if name != kind and read(text, seen) is not None]
     if kind in ("auto", WHOLE, "text") and not other:
-        return f"is not among the options ({shown})"
+        return f"is not among the options ({shown}); write the letter, the text or the place (from 0) of one"
     fix = f"; is it the {' or the '.join(other)}? -p dataset.answer_kind={'|'.join(other)}" if other else ""
     return f"read as {kind} is not among the options ({shown}){fix}"
 
@@ -188,6 +225,10 @@ def _by_letter(text: str, seen: LookedAt) -> str | None:
     return _at(string.ascii_uppercase.find(letter), seen.options) if len(letter) == 1 else None
 
 
+def _by_mark(text: str, seen: LookedAt) -> str | None:
+    return by_mark(text, seen.options, seen.marks) if seen.marks else None
+
+
 def _by_index(text: str, seen: LookedAt) -> str | None:
     return _at(int(text), seen.options) if text.isdecimal() else None
 
@@ -201,16 +242,16 @@ def _at(index: int, options: tuple[str, ...]) -> str | None:
 
 
 Reading = tuple[str, Callable[[str, LookedAt], str | None]]
-_TEXT, _LETTER, _INDEX = ("text", _by_text), ("letter", _by_letter), ("index", _by_index)
-_SINGLE: tuple[Reading, ...] = (_TEXT, _LETTER, _INDEX, ("index1", _by_index1))
+_TEXT, _LETTER, _INDEX, _MARK = ("text", _by_text), ("letter", _by_letter), ("index", _by_index), ("mark", _by_mark)
+_SINGLE: tuple[Reading, ...] = (_TEXT, _LETTER, _INDEX, ("index1", _by_index1), _MARK)
 WHOLE = "whole"
 """The cell is one answer, also where it is a list: a box, the members of a list that all belong to the answer."""
 READINGS: dict[str, tuple[Reading, ...]] = {
-    "auto": (_TEXT, _LETTER, _INDEX),
+    "auto": (_TEXT, _LETTER, _INDEX, _MARK),
     WHOLE: (_TEXT,),
     **{reading[0]: (reading,) for reading in _SINGLE},
 }
-"""How an answer is read, by the kind that is told; `auto` reads it in three ways, which must agree."""
+"""How an answer is read, by the kind that is told; `auto` reads it in four ways, which must agree."""
 
 
 def fold(text: str) -> str:
@@ -221,10 +262,17 @@ def fold(text: str) -> str:
 def look_afresh(options: tuple[str, ...]) -> LookedAt:
     """Return what is to be known of options."""
     folded = tuple([fold(option) for option in options])
+    marks = own_marks(options)
     if len(set(folded)) == len(folded):
-        return LookedAt(options, folded, None, not holds_marker("\n".join(options)), {})
+        settled = not _may_show("\n".join(options)) and NAN not in folded
+        return LookedAt(options, folded, None, settled, marks, {})
     second = next(place for place, text in enumerate(folded) if text in folded[:place])
-    return LookedAt(options, folded, (folded.index(folded[second]), second), False, {})
+    return LookedAt(options, folded, (folded.index(folded[second]), second), False, marks, {})
+
+
+def _may_show(text: str) -> bool:
+    """Tell whether a text says where a picture stands, also as other tools do."""
+    return "<img" in text or "![" in text or holds_marker(text)
 
 
 look_at_options: Callable[[tuple[str, ...]], LookedAt] = lru_cache(maxsize=64)(look_afresh)

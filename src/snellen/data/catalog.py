@@ -18,7 +18,7 @@ from .atlas.card_sources import tell_sources
 from .atlas.named_protocols import under_protocol
 from .atlas.suites import Suite, read_suite
 from .files.folder_tables import TASK_FILE, find_tables, folder_task_name, list_tables, task_folders
-from .files.rows import READERS, read_rows
+from .files.rows import READERS, read_rows, unknown_ending
 
 DEFAULT_SCORERS: dict[Form, tuple[str, ...]] = {
     Form.CHOICE: ("choice",),
@@ -115,7 +115,7 @@ class Catalog:
         if name not in known and path.is_dir():
             return table_for_folder(path)
         if name not in known and path.is_file():
-            raise UsageError(f"data file {name!r}: unknown ending {path.suffix!r}; known: {', '.join(READERS)}")
+            raise unknown_ending(name)
         if name not in known:
             hint = did_you_mean(name, [*known, *self._find("suites")])
             raise UsageError(f"no task named {name!r}{hint}; see `snellen tasks`, or give a data file")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import tempfile
 import zipfile
@@ -26,6 +27,7 @@ from snellen.core.message_parts import MARKER, holds_marker, without_markers, wr
 from snellen.core.types import Form
 from snellen.data.files.written_lists import parse_literal
 from snellen.data.loaders.row_options import options_in_text, parse_list
+from snellen.data.own_marks import alphabets_of
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), max_size=12)
 WORD = st.sampled_from([
@@ -177,10 +179,16 @@ def test_what_is_accepted_is_asked_whole(rows: list[dict[str, Any]]) -> None:
 
 
 @given(st.lists(st.sampled_from(["red", "dark blue", "It's", "a. b", "7 cm", "green;"]), min_size=2, max_size=6, unique=True),
-       st.sampled_from(["({0}) {1}", "{0}. {1}", "{0}) {1}", "{0}: {1}", "{0}、{1}"]), st.sampled_from(["\n", " "]))  # fmt: skip
-def test_options_in_a_text_are_found_as_they_were_written(texts: list[str], form: str, between: str) -> None:
-    written = between.join(form.format("ABCDEF"[place], text) for place, text in enumerate(texts))
-    found = options_in_text(f"Which colour?\n{written}")
+       st.sampled_from(["({0}) {1}", "[{0}] {1}", "{0}. {1}", "{0}) {1}", "{0}: {1}", "{0}、{1}", "{0} - {1}", "**{0}.** {1}"]),
+       st.sampled_from(["\n", " ", "<br>", "\n- "]), st.sampled_from(["ABCDEF", "abcdef", "АБВГДЕ", "アイウエオカ", "①②③④⑤⑥"]))  # fmt: skip
+def test_options_in_a_text_are_found_as_they_were_written(
+    texts: list[str], form: str, between: str, alphabet: str
+) -> None:
+    form = (
+        "{0} {1}" if alphabet[0] == "①" else "{0}. {1}" if alphabet == "abcdef" and form[3:5] in (": ", " -") else form
+    )
+    written = between.join(form.format(alphabet[place], text) for place, text in enumerate(texts))
+    found = options_in_text(f"Which colour?\n{written}", alphabets_of(alphabet[0]))
     assert found is not None
     assert (found.question, found.options) == ("Which colour?", tuple(text.rstrip(";") for text in texts))
 
@@ -240,6 +248,78 @@ def test_options_of_any_shape_are_all_offered(texts: list[str], shape: str, data
         path.write_text(json.dumps(row), "utf-8")
         (sample,) = snellen.load_dataset(str(path))
     assert (sample.options, sample.answers) == (tuple(texts), (texts[right],))
+
+
+MARKS = {"none": "", "letters": "ABCD", "small": "abcd", "numbers": "1234", "rings": "①②③④", "kana": "アイウエ"}
+
+
+@given(
+    st.lists(st.sampled_from(["red", "dark blue", "It's", "seven"]), min_size=2, max_size=4, unique=True),
+    st.sampled_from(sorted(MARKS)),
+    st.sampled_from(["{0}. {1}", "({0}) {1}", "{0}) {1}", "{0}、{1}"]),
+    st.sampled_from(["mark", "letter", "text", "marked text", "index", "index as text", "float"]),
+    st.data(),
+)
+def test_an_answer_means_what_its_owner_means_or_is_refused(
+    texts: list[str], marks: str, form: str, way: str, data: st.DataObject
+) -> None:
+    order = data.draw(st.permutations(range(len(texts)))) if marks != "none" else []
+    called = [MARKS[marks][place] for place in order]
+    options = [form.format(*pair) for pair in zip(called, texts, strict=True)] if called else texts
+    right = data.draw(st.sampled_from(range(len(texts))))
+    answers = {"letter": "ABCD"[right], "text": texts[right], "index": right, "index as text": str(right)}
+    answers |= {
+        "marked text": options[right],
+        "float": float(right),
+        "mark": called[right] if called else "ABCD"[right],
+    }
+    row = {"question": "Which?", "options": options, "answer": answers[way]}
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "rows.jsonl"
+        path.write_text(json.dumps(row), "utf-8")
+        try:
+            (sample,) = snellen.load_dataset(str(path))
+        except SnellenError as error:
+            assert "answer_kind" in str(error) or "strip_marks" in str(error) or "is not among" in str(error)
+            assert marks != "none", "what bears no marks can always be read"
+            return
+    assert (sample.options, sample.answers) == (tuple(options), (options[right],))
+
+
+def held_picture(shade: int) -> dict[str, Any]:
+    stream = io.BytesIO()
+    PIL.Image.new("L", (2, 2), shade).save(stream, "PNG")
+    return {"bytes": stream.getvalue(), "path": None}
+
+
+HELD = st.sampled_from([0, 60, 120])
+HELD_COLUMNS = ("image", "image_1", "image_2", "image_3", "decoded_image", "page_1", "page_2", "scan")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.dictionaries(st.sampled_from(HELD_COLUMNS), HELD, min_size=1, max_size=4),
+    st.lists(HELD, max_size=2),
+    st.booleans(),
+)
+def test_no_picture_of_a_hub_is_passed_over(single: dict[str, int], several: list[int], nested: bool) -> None:
+    cells: dict[str, Any] = {column: held_picture(shade) for column, shade in single.items()}
+    cells |= {"images": [held_picture(shade) for shade in several]} if several else {}
+    cells |= {"seen": {"first": held_picture(0), "width": 2}} if nested else {}
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "rows.feather"
+        write_arrow(path, [{"question": "Which?", "answer": "x", **cells}])
+        try:
+            (sample,) = snellen.load_dataset(str(path))
+        except SnellenError as error:
+            assert "images=" in str(error)
+            return
+        shown = set()
+        for image in sample.images:
+            with PIL.Image.open(image.ref) as picture:
+                shown.add(picture.getpixel((0, 0)))
+    assert not nested
+    assert shown == {*single.values(), *several}
 
 
 def test_python_lists_are_read_and_never_run(tmp_path: Path) -> None:

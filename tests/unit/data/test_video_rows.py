@@ -73,7 +73,9 @@ def test_options_lose_only_letters_that_are_their_own() -> None:
 
     assert stripped("A. cat", "B. dog", answer="B. dog") == (("cat", "dog"), ("dog",))
     assert stripped("(A) cat", "(B) dog", answer="(A) cat") == (("cat", "dog"), ("cat",))
-    assert stripped("A. cat", "C. dog", answer="A. cat") == (("A. cat", "C. dog"), ("A. cat",))
+    assert stripped("A. cat", "C. dog", answer="C. dog") == (("cat", "dog"), ("dog",))
+    assert stripped("S. aureus", "E. coli", answer="E. coli")[0] == ("S. aureus", "E. coli")
+    assert stripped("1. cat", "2. dog", answer="1. cat")[0] == ("1. cat", "2. dog")
     assert stripped("A. same", "B. same", answer="A. same")[0] == ("A. same", "B. same")
     assert stripped("A cat", "B flat", answer="A cat")[0] == ("A cat", "B flat")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ def read_parquet(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         content = pyarrow.parquet.ParquetFile(file)
         batches = content.iter_batches(batch_size=_rows_at_once(content.metadata, file))
         rows = (row for batch in batches for row in _bounded(batch, file).to_pylist())
-        yield from enumerate(_labelled(rows, content.schema_arrow.metadata), 1)
+        yield from enumerate(_labelled(_dated(rows, content.schema_arrow), content.schema_arrow.metadata), 1)
     except (pyarrow.ArrowException, OSError) as error:
         raise DataError(f"{file.name} is not valid Parquet: {error}") from None
 
@@ -55,7 +56,19 @@ def read_arrow(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 def _rows_of(batches: Iterator[Any], file: Path) -> Iterator[dict[str, Any]]:
     for batch in batches:
         rows = (row for piece in _pieces(batch) for row in _bounded(piece, file).to_pylist())
-        yield from _labelled(rows, batch.schema.metadata)
+        yield from _labelled(_dated(rows, batch.schema), batch.schema.metadata)
+
+
+def _dated(rows: Iterator[dict[str, Any]], schema: Any) -> Iterator[dict[str, Any]]:
+    """Return rows with days and times as texts: a day that a table keeps as its first moment is a day."""
+    columns = [field.name for field in schema if str(field.type).startswith(("timestamp", "date", "time"))]
+    return (row | {column: _moment(row[column]) for column in columns} for row in rows) if columns else rows
+
+
+def _moment(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.date().isoformat() if value.time() == time() else value.isoformat(" ")
+    return value.isoformat() if isinstance(value, date | time) else value
 
 
 def _labelled(rows: Iterator[dict[str, Any]], metadata: Mapping[bytes, bytes] | None) -> Iterator[dict[str, Any]]:

@@ -34,10 +34,17 @@ def read_rows(path: str | Path, sheet: str = "") -> Iterator[NumberedRow]:
         raise DataError(f"data file {str(path)!r} does not exist")
     reader = READERS.get(file.suffix.lower())
     if reader is None:
-        raise UsageError(f"data file {str(path)!r}: unknown ending {file.suffix!r}; known: {', '.join(READERS)}")
+        raise unknown_ending(path)
     if sheet and reader is not read_sheet:
         raise UsageError(f"--sheet {sheet}: {file.name} is no workbook")
     return read_sheet(file, sheet) if sheet else reader(file)
+
+
+def unknown_ending(path: str | Path) -> UsageError:
+    """Return the refusal of a file that nothing reads."""
+    ending = Path(path).suffix
+    fix = "unpack it; " if ending.lower() in PACKED else ""
+    return UsageError(f"data file {str(path)!r}: unknown ending {ending!r}; {fix}known: {', '.join(READERS)}")
 
 
 def _read_jsonl(file: Path) -> Iterator[NumberedRow]:
@@ -111,11 +118,13 @@ def _only_list(value: dict[str, Any], file: Path) -> list[Any] | None:
 
 def _row(value: Any, file: Path, number: int) -> Row:
     if not isinstance(value, dict):
-        fix = " (a whole list? name it .json)" if isinstance(value, list) else ""
+        meant = "each must be an object with named fields" if file.suffix == ".json" else "a whole list? name it .json"
+        fix = f" ({meant})" if isinstance(value, list) else ""
         raise DataError(f"{file.name} record {number} is a {type(value).__name__}, not an object{fix}")
     return value
 
 
+PACKED = (".gz", ".zip", ".bz2", ".xz", ".zst", ".7z", ".tgz")
 READERS: dict[str, Callable[[Path], Iterator[NumberedRow]]] = {
     ".jsonl": _read_jsonl,
     ".ndjson": _read_jsonl,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
@@ -16,6 +17,8 @@ from .picture_zip import BAD_ZIP
 UNPACKED_LIMIT = 512 * 2**20
 """A workbook is a ZIP of XML; one that unpacks to more is no sheet of questions."""
 CHUNK = 2**20
+ERROR_CELL = re.compile(rb'<c\b[^>]*\bt="e"[^>]*>(?:(?!</c>).)*?<v>([^<]{0,20})</v>', re.DOTALL)
+CELL_NAME = re.compile(rb'\br="([A-Z]{1,3}\d{1,7})"')
 
 
 def read_sheet(file: Path, sheet: str = "") -> Iterator[tuple[int, dict[str, Any]]]:
@@ -52,6 +55,8 @@ def _check_size(file: Path) -> None:
             _refuse_drawn(archive.namelist(), file)
             for member in archive.infolist():
                 size += _unpacked_size(archive, member, UNPACKED_LIMIT - size)
+                if size <= UNPACKED_LIMIT and member.filename.startswith("xl/worksheets/"):
+                    _refuse_errors(archive.read(member), file)
     except BAD_ZIP as error:
         raise DataError(f"{file.name} is not a readable workbook: {error}") from None
     if size > UNPACKED_LIMIT:
@@ -64,6 +69,16 @@ def _refuse_drawn(names: list[str], file: Path) -> None:
     if drawn:
         fix = "save them as files and name these in a column, or save the table as CSV if they do not matter"
         raise DataError(f"{file.name} has {plural(drawn, 'picture')} on its sheets and in no cell; {fix}")
+
+
+def _refuse_errors(sheet: bytes, file: Path) -> None:
+    """Refuse a sheet with a cell that could not be reckoned (`#REF!`): it would be read as an empty one."""
+    found = ERROR_CELL.search(sheet) if b't="e"' in sheet else None
+    if found:
+        cell = CELL_NAME.search(found[0])
+        where = cell[1].decode() if cell else "a cell"
+        said = found[1].decode("utf-8", "replace")
+        raise DataError(f"{file.name} cell {where} holds the error {said}; mend it, or write its value")
 
 
 def _unpacked_size(archive: zipfile.ZipFile, member: zipfile.ZipInfo, limit: int) -> int:

@@ -45,7 +45,13 @@ def _members(file: Path) -> Iterator[tuple[str, bytes]]:
         with tarfile.open(file, "r|") as archive:
             yield from ((member.name, _content(archive, member, file)) for member in archive if not member.isdir())
     except (tarfile.TarError, OSError, ValueError) as error:
-        raise DataError(f"{file.name} is not a readable tar archive: {error}") from None
+        fix = " (packed with gzip? unpack it)" if _is_gzip(file) else ""
+        raise DataError(f"{file.name} is not a readable tar archive: {error}{fix}") from None
+
+
+def _is_gzip(file: Path) -> bool:
+    with file.open("rb") as stream:
+        return stream.read(2) == b"\x1f\x8b"
 
 
 def _content(archive: tarfile.TarFile, member: tarfile.TarInfo, file: Path) -> bytes:
@@ -64,7 +70,7 @@ def _content(archive: tarfile.TarFile, member: tarfile.TarInfo, file: Path) -> b
 def _row(key: str, parts: dict[str, bytes], file: Path) -> dict[str, Any]:
     row: dict[str, Any] = {"id": key}
     pictures: list[Any] = []
-    for ending, data in sorted(parts.items()):
+    for ending, data in sorted(parts.items(), key=lambda part: _by_numbers(part[0])):
         kind = ending.rpartition(".")[2]
         if kind == "json":
             row |= _fields(data, f"{file.name}: {key}.{ending}")
@@ -81,6 +87,11 @@ def _row(key: str, parts: dict[str, bytes], file: Path) -> dict[str, Any]:
             raise DataError(f"{file.name}: {key} has pictures and a field {column!r} in its JSON; rename the field")
         row[column] = pictures[0] if len(pictures) == 1 else pictures
     return row
+
+
+def _by_numbers(ending: str) -> list[tuple[int, str]]:
+    """Return by what members of a row are put in order: `2.png` comes before `10.png`."""
+    return [(int(part) if part.isdecimal() else -1, part) for part in ending.split(".")]
 
 
 def _fields(data: bytes, where: str) -> dict[str, Any]:

@@ -43,7 +43,9 @@ def _parse_python(text: str) -> Any:
         value = ast.literal_eval(_with_commas(array[1] if array else text))
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
         return None
-    return list(value) if isinstance(value, tuple | set | frozenset) else value
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=str)  # a set has another order in every process
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _with_commas(text: str) -> str:

@@ -10,7 +10,7 @@ import msgspec
 from ...core.errors import DataError
 from ...core.tasks import Task
 from ...core.types import Form
-from ..answers import WHOLE, LookedAt, answers_among, find_answer_set, find_keyed, fold
+from ..answers import WHOLE, LookedAt, answers_among, find_answer_set, find_keyed, fold, refuse_flags
 from ..files.rows import Row
 from ..files.written_lists import is_written_list, parse_literal
 from .row_cells import Cells
@@ -20,8 +20,12 @@ from .row_source import TableSource
 
 ACCEPTED_FIELDS = ("answer", "text", "value")
 ALSO_ACCEPTED = "aliases"
+JUDGED = ("correct", "iscorrect")
+"""Fields that say of an answer whether it is a right one."""
 AS_JSON = "-p dataset.answer_kind=whole takes it as one text of JSON"
-LISTS = ("[", "array(", "np.array(")
+LISTS = ("[", "array(", "np.array(", "('", '("', "{'", '{"')
+"""How lists, tuples and sets begin that a program wrote into a cell; `(3, 4)` is a text."""
+SHORT_YES_NO = {"1": "yes", "0": "no", "y": "yes", "n": "no", "t": "yes", "f": "no"}
 
 
 class RowAnswers:
@@ -46,15 +50,27 @@ class RowAnswers:
         return plain_answers(parsed, where) if isinstance(parsed, list | dict) else parsed
 
     def refuse_more(self, row: Row, places: Places, answer: Any, where: str) -> None:
-        """Refuse a row without options that has accepted answers, or options, in a second column of answers."""
+        """Refuse a row without options that has other answers, or options, in a second column of answers."""
         first, *others = places.fields["answer"] or ("",)
         for column in others if isinstance(answer, str) and self._kind != WHOLE else ():
             more = plain_answers(_parsed(row[column], where), where)
-            if isinstance(more, list) and {fold(str(one)) for one in more} - {fold(answer)}:
-                fix = f"--map answer={column} accepts all of them, --map options={column} offers them"
-                raise DataError(
-                    f"{where}: columns {first!r} and {column!r} differ; {fix}, --map answer={first} takes one"
-                )
+            listed = isinstance(more, list)
+            if {fold(str(one)) for one in (more if listed else [more] if more else [])} - {fold(answer)}:
+                all_of_them = f"accepts all of them, --map options={column} offers them"
+                fix = f"--map answer={column} {all_of_them if listed else 'takes it'}, --map answer={first} the first"
+                raise DataError(f"{where}: columns {first!r} and {column!r} differ; {fix}")
+
+    def refuse_other(self, row: Row, places: Places, answers: tuple[str, ...], seen: LookedAt, where: str) -> None:
+        """Refuse a row with options that has another right one in a second column of answers."""
+        first, *others = places.fields["answer"]
+        for column in others:
+            try:
+                more = self._read(plain_answers(_parsed(row[column], where), where), seen, {}, where, "")
+            except DataError:
+                continue  # it says something else than which option is right
+            if more and not set(more) & set(answers):
+                fix = f"--map answer={first} or --map answer={column} says which is meant"
+                raise DataError(f"{where}: columns {first!r} and {column!r} name different options; {fix}")
 
     def texts(self, answer: Any, seen: LookedAt, keyed: Mapping[str, str], where: str, stated: str) -> tuple[str, ...]:
         """Return the texts of an answer; for a choice each is one of its options.
@@ -70,6 +86,8 @@ class RowAnswers:
         return found
 
     def _read(self, answer: Any, seen: LookedAt, keyed: Mapping[str, str], where: str, stated: str) -> tuple[str, ...]:
+        if isinstance(answer, list) and self._kind == "auto":
+            refuse_flags(answer, seen.options, where)
         if seen.options and self._is_set(stated) and not (isinstance(answer, str) and answer in keyed):
             return find_answer_set(answer, seen.options, self._kind, where)
         if not isinstance(answer, list):
@@ -87,8 +105,8 @@ class RowAnswers:
             and (named := marked_answer(answer, seen.options)) is not None
         ):
             return (named,)
-        if isinstance(answer, float) and seen.options and answer.is_integer():
-            answer = int(answer)  # an index in a column that has gaps
+        if keyed and isinstance(answer, float) and answer.is_integer():
+            answer = int(answer)  # in a column that has gaps
         if keyed and (found := find_keyed(answer, keyed, self._kind, where)) is not None:
             return (found,)
         return answers_among(answer, seen, self._kind, where)
@@ -100,10 +118,10 @@ class RowAnswers:
 
 def _parsed(value: Any, where: str) -> Any:
     """Return the list that a text writes; what is not understood of one is refused, any other text is itself."""
-    if not isinstance(value, str) or not value.rstrip().endswith(("]", ")")):
+    if not isinstance(value, str) or not value.rstrip().endswith(("]", ")", "}")):
         return value
     listed = is_written_list(value)
-    parsed = parse_literal(value.strip()) if listed or value.startswith("[") else None
+    parsed = parse_literal(value.strip()) if listed or value.startswith(LISTS) else None
     if listed and not isinstance(parsed, list):
         fix = 'write it as ["a", "b"]'
         raise DataError(f"{where}: answer looks like a list and is none: {value.strip()[:60]!r}; {fix}")
@@ -131,6 +149,11 @@ def _flat(values: list[Any], where: str) -> list[Any]:
 
 def _accepted(answer: Mapping[str, Any], where: str) -> Any:
     """Return what one object accepts: its text, and its aliases beside it."""
+    flag = next((name for name in answer if name.lower().replace("_", "") in JUDGED), None)
+    if flag is not None:
+        raise DataError(
+            f"{where}: an answer says by {flag!r} whether it is right; write the right ones alone, as a list"
+        )
     field = next((name for name in ACCEPTED_FIELDS if isinstance(answer.get(name), (str, int, float, list))), None)
     if field is None:
         has = ", ".join(map(str, list(answer)[:8]))
@@ -149,3 +172,8 @@ def _refuse_numbers(answer: Any, where: str) -> None:
     if all(isinstance(one, int | float) and not isinstance(one, bool) for one in answer):
         ways = "-p dataset.answer_kind=text accepts each of them, answer_kind=whole takes them as one answer, as JSON"
         raise DataError(f"{where}: answer is a list of {len(answer)} numbers; {ways}")
+
+
+def yes_or_no(answers: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the answers of a yes/no question, those that are a number or a letter as words."""
+    return tuple([SHORT_YES_NO.get(answer.casefold(), answer) for answer in answers])

@@ -10,7 +10,9 @@ from typing import Any
 import msgspec
 
 from ...core.errors import DataError, not_among
+from ...core.ids import content_hash
 from ..files.rows import Row
+from .row_map import Places
 
 FIELD = re.compile(r"\{(\w+)(?::0(\d{1,2}))?\}")
 
@@ -43,6 +45,43 @@ class Cells:
             return True
         # NaN stands for an empty cell in tables that came through pandas.
         return value in self._words if isinstance(value, str) else isinstance(value, float) and math.isnan(value)
+
+
+class RowNames:
+    """Gives rows their ids: what their column says, or a hash of what they hold."""
+
+    def __init__(self, cells: Cells, *, joined: bool) -> None:
+        self._cells = cells
+        self._joined = joined
+        """Whether the user named several columns that are one id together."""
+        self._hashed: set[str] = set()
+
+    def of_row(self, row: Row, places: Places, more: tuple[Any, ...], where: str) -> str:
+        """Return the id of a row."""
+        columns = places.fields["id"]
+        value = self._cells.first(row, columns)
+        if self._joined and len(columns) > 1:
+            value = "/".join(str(row[column]) for column in columns)
+        if value is None:
+            if any(str(row[column]).isspace() for column in columns):
+                raise DataError(f"{where} has an empty id")
+            return self._hash(row, places, more)
+        text = str(value)
+        if not text.strip():
+            raise DataError(f"{where} has an empty id")
+        return text
+
+    def _hash(self, row: Row, places: Places, more: tuple[Any, ...]) -> str:
+        """Return an id by what a row holds; where that is another's too, its question by whatever name counts."""
+        known = [row.get(name) for name in ("question", "image", "images", "options")]
+        other = [row[name] for group in places.images for name in group if name not in ("image", "images")]
+        parts = [*known, *([other] if other else []), *more]
+        made = content_hash(parts, 12)
+        asked = [row[name] for name in (*places.fields["question"], *places.fields["options"])]
+        if made in self._hashed and "question" not in row:
+            return content_hash([*parts, asked], 12)
+        self._hashed.add(made)
+        return made
 
 
 def token_limit(value: Any, where: str) -> int | None:

@@ -156,6 +156,8 @@ def list_rounds(base: Sample, messages: Sequence[Any], answer: Any, doors: Doors
     spoken = [one for one in said if one.role != "system"]
     _check_turns(spoken, where)
     spoken = _with_videos(base.videos, _with_pictures(base.images, spoken, where), where)
+    if system and base.meta.get("system", system) != system:
+        raise DataError(f"{where} has a system prompt in its messages and another one in a column; leave one out")
     meta = {**base.meta, "system": system} if system else base.meta
     base = replace(base, images=(), videos=(), meta=meta)
     if answer is not None:
@@ -167,6 +169,32 @@ def list_rounds(base: Sample, messages: Sequence[Any], answer: Any, doors: Doors
     if base.options:
         raise DataError(f"{where} has options and no answer: which of its rounds are they of? Add a column `answer`")
     yield from _every_round(base, spoken, where)
+
+
+def check_question(question: Any, messages: Sequence[Any], where: str) -> None:
+    """Refuse a question beside messages that do not ask it."""
+    if isinstance(question, str) and question.strip() not in "\n".join(_walk_texts(messages)):
+        raise DataError(f"{where} has messages and a question that is not in them; leave one of both out")
+
+
+def _walk_texts(messages: Sequence[Any]) -> Iterator[str]:
+    """Yield every text of messages, whatever their dialect."""
+    for one in messages:
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, dict | list):
+            yield from _walk_texts(list(one.values()) if isinstance(one, dict) else one)
+
+
+def brings_pictures(messages: Sequence[Any]) -> bool:
+    """Tell whether messages hold more than texts."""
+    contents = [message.get("content") for message in messages if isinstance(message, dict)]
+    return any(
+        _kind_of(part) not in ("text", "input_text", "str")
+        for content in contents
+        if isinstance(content, list)
+        for part in content
+    )
 
 
 def _every_round(base: Sample, spoken: list[Said], where: str) -> Iterator[Round]:

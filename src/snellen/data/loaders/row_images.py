@@ -9,10 +9,10 @@ from typing import Any
 from ...core.errors import DataError
 from ...core.types import Image
 from ..files.rows import Row, read_rows
-from ..overlooked import is_file_name, names_picture
+from ..overlooked import is_file_name, names_picture, names_video, says_picture
 from .row_cells import Cells, fill_name
 from .row_map import Places, RowMap
-from .row_pictures import Pictures, is_row_name, looks_like_pictures, picture_values
+from .row_pictures import Pictures, are_same, is_row_name, looks_like_pictures, picture_values
 from .row_source import TableSource
 
 
@@ -38,7 +38,8 @@ class RowImages:
         filled = self._picture_cells(row, places.images) if places.images else ()
         if not filled:
             return ()
-        if len(filled) > 1 and not self._rows.same_pictures:
+        same = self._rows.same_pictures and all(are_same(filled[0], cells) for cells in filled[1:])
+        if len(filled) > 1 and not same:
             raise self._several(row, places, where)
         values = [value for cell in filled[0] for value in picture_values(cell)]
         if self._rows.row_images and len(values) == 1 and is_row_name(values[0]):
@@ -49,11 +50,24 @@ class RowImages:
         """Refuse a column that nothing reads and that holds pictures, or names one in a row that shows none."""
         columns = [column for column in columns if row[column] and column not in self._not_pictures]
         for column in columns:
+            if not pictured:
+                self._refuse_said(column, row[column], where)
             alike = looks_like_pictures(column, row[column], self._pictures.root)
             if alike or (not pictured and names_picture(column, row[column])):
                 fix = self._how_to_show(row, column, columns, places)
                 use = f"{fix} shows them, -p dataset.not_pictures=[{column!r}] keeps a tag"
                 raise DataError(f"{where}: column {column!r} looks like pictures and is not used; {use}")
+
+    def _refuse_said(self, column: str, cell: Any, where: str) -> None:
+        """Refuse a cell that says that the row is about a picture, or that names a video, in a row that shows none."""
+        keep = f"-p dataset.not_pictures=[{column!r}] asks without"
+        if says_picture(column, cell):
+            fix = f"-p 'dataset.image=FOLDER/{{COLUMN}}.jpg' says where they lie, {keep}"
+            raise DataError(f"{where}: column {column!r} says {cell!r} and the row shows no picture; {fix}")
+        if names_video(cell):
+            raise DataError(
+                f"{where}: column {column!r} names a video and is not used; --map video={column} shows it, {keep}"
+            )
 
     def _how_to_show(self, row: Row, column: str, columns: Sequence[str], places: Places) -> str:
         if not is_file_name(row[column]):
@@ -70,8 +84,9 @@ class RowImages:
         return [cells for group in groups if (cells := self._cells.filled(row, group))]
 
     def _several(self, row: Row, places: Places, where: str) -> DataError:
-        names = [group[0] for group in places.images if self._cells.filled(row, group)]
-        fix = f"say which with --map images={','.join(names)} (all of them) or --map images={names[0]}"
+        groups = [group for group in places.images if self._cells.filled(row, group)]
+        names, every = [group[0] for group in groups], ",".join(name for group in groups for name in group)
+        fix = f"say which with --map images={every} (all of them) or --map images={','.join(groups[0])}"
         return DataError(f"{where} has pictures in columns {' and '.join(names)}; {fix}")
 
     def _of_row(self, name: str, where: str) -> tuple[Image, ...]:

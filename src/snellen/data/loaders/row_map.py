@@ -16,12 +16,12 @@ from msgspec import Struct
 from ...core.config import convert, read_config_file
 from ...core.errors import UsageError, not_among
 from ..answers import lettered_columns, numbered_options
-from ..overlooked import CONTEXT_COLUMNS, fold_column, near_columns
+from ..overlooked import fold_column, near_columns, option_family, telling_names
 
 PLAIN = "plain"
 FIELDS = (
     *("id", "question", "hint", "options", "answer", "images", "group", "round", "form", "dialogue"),
-    *("max_tokens", "pages", "video", "subtitles", "start", "end", "fps"),
+    *("max_tokens", "system", "pages", "video", "subtitles", "start", "end", "fps"),
 )
 TAGS_TOO = ("images", "pages", "video", "subtitles", "start", "end", "fps")
 """Fields whose columns are not taken for good by their first name: pages mean something only beside a PDF."""
@@ -62,6 +62,8 @@ class RowMap(Struct, frozen=True, forbid_unknown_fields=True):
     dialogue: tuple[str, ...] = ()
     max_tokens: tuple[str, ...] = ()
     """The row's own limit, which wins over the task's."""
+    system: tuple[str, ...] = ()
+    """What the model is told before everything else, instead of the run's own."""
     pages: tuple[str, ...] = ()
     """Which pages of a PDF are shown."""
     video: tuple[str, ...] = ()
@@ -104,6 +106,12 @@ class Places(NamedTuple):
     """Those of them that go on with the letters of options after a gap."""
     contexts: tuple[str, ...] = ()
     """Those of them that are called as a text before the question would be."""
+    rivals: tuple[tuple[str, ...], ...] = ()
+    """Those of them that hold options too, beside a column of options; lettered ones in one tuple."""
+    family: tuple[str, ...] = ()
+    """Those of them that are called as options in columns of their own would be."""
+    told: bool = False
+    """Whether rows of these columns may say how they are to be asked: a limit of tokens, a system prompt."""
     labelled: bool = True
     """Whether rows of these columns may have a video, a group, a round or tags."""
 
@@ -181,7 +189,17 @@ def find_places(columns: tuple[str, ...], rows: RowMap, *, offered: bool) -> Pla
     unread = _without(tags, {column for field in TAGS_TOO for column in fields[field]})
     lost = tuple(column for column in tags if _goes_on(column, lettered))
     labelled = bool(tags) or any(fields[field] for field in LABELS)
-    return Places(fields, images, lettered, tags, unread, lost, tuple(near_columns(tags, CONTEXT_COLUMNS)), labelled)
+    contexts = tuple(near_columns(tags, telling_names("context")))
+    family = () if fields["options"] or lettered else option_family(tags)
+    told = bool(fields["max_tokens"] or fields["system"])
+    rivals = _rivals(fields["options"], columns) if not any("," in name for name in rows.options) else ()
+    return Places(fields, images, lettered, tags, unread, lost, contexts, rivals, family, told, labelled)
+
+
+def _rivals(options: tuple[str, ...], columns: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """Return what may offer other options than the first column of options does."""
+    lettered = tuple(lettered_columns(columns).values()) if options else ()
+    return tuple(filter(None, (*((name,) for name in options[1:]), lettered)))
 
 
 def _taken(fields: Mapping[str, tuple[str, ...]]) -> set[str]:

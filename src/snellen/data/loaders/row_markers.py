@@ -104,14 +104,19 @@ def _is_name(text: str) -> bool:
 
 
 FOREIGN = re.compile(
-    r"<ImageHere>|<\|image(?:_\d+|_pad)?\|>|<img>[^<\n]{0,500}</img>|<img\s[^<>\n]{0,500}>|!\[[^\]\n]{0,200}\]\([^)\s]{1,500}\)"
+    r"data:image/[a-z+.-]{1,20};base64,|<(?:image|img|im)_(?:placeholder|token|patch|context|pad)>"
+    r"|(?<![\w\\])[\[{]{1,2}(?:image|img)(?:[ _-]?\d{1,2})?[\]}]{1,2}|<ImageHere>|<\|image(?:_\d+|_pad)?\|>"
+    r"|<img>[^<\n]{0,500}</img>|<img\s[^<>\n]{0,500}>|!\[[^\]\n]{0,200}\]\([^)\s]{1,500}\)",
+    re.IGNORECASE,
 )
-"""How other tools say where a picture stands."""
+"""How other tools say where a picture stands, or write it into the text."""
 
 
 def foreign_marker(text: str, pictures: int, where: str) -> str | None:
     """Return another tool's marker in a question, which is sent as it is; refuse it in a row without pictures."""
-    found = FOREIGN.search(text) if "<" in text or "![" in text else None
+    if "<" not in text and "[" not in text and "{" not in text and "data:image/" not in text:
+        return None  # nearly every question
+    found = FOREIGN.search(text)
     if found is None:
         return None
     if not pictures:
@@ -124,6 +129,7 @@ def settle_markers(question: str, offered: RowOptions, pictures: int, where: str
     """Check the markers of a row that has so many pictures, and number those of its options; most rows have none."""
     if "<" not in question and offered.seen.settled:
         return question, offered
+    foreign_marker("\n".join(offered.texts), pictures, where)
     if not holds_marker("\n".join((question, *offered.texts))):
         return question, offered
     check_markers((question, *offered.texts), pictures, where)

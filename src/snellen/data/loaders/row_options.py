@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 import re
 import string
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 from ...core.errors import DataError
-from ..answers import look_at_options
+from ..answers import fold, look_at_options
 from ..files.written_lists import parse_literal
-from .row_map import is_picture_struct
+from ..own_marks import alphabets_of, without_mark
+from .row_map import Places, is_picture_struct
 
 TEXT_FIELDS = ("text", "value", "content", "answer", "option", "choice")
 NAME_FIELDS = ("label", "key", "letter", "id", "index", "mark")
@@ -26,13 +29,12 @@ class Found(NamedTuple):
     options: tuple[str, ...]
     pattern: str
     """How the first two were marked: `(A) (B)`."""
+    keyed: Mapping[str, str] = {}
+    """The options by their marks, where these are no Latin letters."""
 
 
 OPTION_MARK = re.compile(r"\s*\(?([A-Ja-j])(?:[.:)]|\)\.?)\s+")
 """The letter that an option begins with: `A. `, `(b) `."""
-
-
-FIRST_MARKS = tuple(opening + letter + end for opening in ("", "(") for letter in "Aa" for end in ".:)")
 
 
 def parse_list(text: str, where: str, field: str = "options") -> Any:
@@ -43,7 +45,7 @@ def parse_list(text: str, where: str, field: str = "options") -> Any:
     stripped = text.strip()
     if not stripped:
         return None
-    if not stripped.startswith(("[", "{", "array(", "np.array(")):
+    if not stripped.startswith(("[", "{", "array(", "np.array(", "('", '("')):
         return _split_list(text, where, field)
     value = parse_literal(stripped)
     if isinstance(value, list | dict):
@@ -53,8 +55,8 @@ def parse_list(text: str, where: str, field: str = "options") -> Any:
 
 def _split_list(text: str, where: str, field: str) -> list[str]:
     """Return the parts of a text with marks between them: `a|b`, `a;b`, or letters before each."""
-    parts = [part.strip() for part in re.split(r"[|;]", text)]
-    found = options_in_text(text) if len(parts) == 1 else None
+    parts = [part.strip() for part in text.split("|" if "|" in text else ";")]
+    found = options_in_text(text, alphabets_of("")) if len(parts) == 1 else None
     if found is not None and not found.question:
         return [option.rstrip(",") for option in found.options]
     if len(parts) == 1:
@@ -94,10 +96,16 @@ def _odd_options(cell: list[Any], where: str) -> Sequence[Any] | Mapping[Any, An
 
 
 def in_order(options: Any, where: str) -> Mapping[Any, Any]:
-    """Return a mapping of options by the order of its letters or numbers."""
+    """Return a mapping of options by the order of its letters or numbers; by any other names as it is written."""
     if not isinstance(options, Mapping):
         raise DataError(f"{where}: options must be a list or a mapping of letters, not {type(options).__name__}")
     numbered = all(str(key).isdecimal() for key in options)
+    short = [len(str(key)) == 1 for key in options]
+    if any(short) and not all(short) and not numbered:
+        odd = next(key for key, is_short in zip(options, short, strict=True) if not is_short)
+        raise DataError(f"{where}: options have a field {odd!r} beside letters; keep it in a column of its own")
+    if not numbered and not all(str(key).isascii() for key in options):
+        return options
     return {key: options[key] for key in sorted(options, key=int if numbered else str)}
 
 
@@ -153,55 +161,107 @@ def _unread_options(fields: list[str], where: str) -> DataError:
     return DataError(f"{where}: options are {shape}; write a list of texts, or of objects with label and text")
 
 
+def refuse_rivals(
+    row: Mapping[str, Any], places: Places, options: tuple[str, ...], is_empty: Callable[[Any], bool], where: str
+) -> None:
+    """Refuse options in two places of a row that are not the same."""
+    first, wanted = places.fields["options"][0], [fold(without_mark(option)) for option in options]
+    for columns in places.rivals:
+        cells = [row[column] for column in columns if not is_empty(row[column])]
+        others = plain_options(cells[0], where) if cells and len(columns) == 1 else cells
+        texts = others.values() if isinstance(others, Mapping) else others
+        if texts and [fold(without_mark(str(text))) for text in texts] != wanted:
+            fix = f"--map options={first} or --map options={','.join(columns)} says which are meant"
+            raise DataError(f"{where}: columns {first!r} and {columns[0]!r} offer different options; {fix}")
+
+
 def repeated(options: tuple[str, ...]) -> tuple[int, int] | None:
     """Return the places of two options that are the same but for case and space, or None."""
     return look_at_options(options).twice
 
 
-_LINE = r"(?m)^[ \t]*{0}[ \t]*"
-_INLINE = r"(?:(?<=\s)|^){0}[ \t]*"
+_LINE = r"(?m)^[ \t]*(?:[-*•][ \t]+)?\**{0}\**[ \t]*"
+_INLINE = r"(?:(?<=[\s:：?？])|^)\**{0}\**[ \t]*"
+_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+_WIDE = {ord("Ａ") + place: letter for place, letter in enumerate(string.ascii_uppercase)}
+"""Full-width letters, as letters."""
 _MARKS = {
-    "(A) (B)": r"\(({letter})\)",
-    "A. B.": r"({letter})[.．]",
-    "A) B)": r"({letter})[)）]",
-    "A: B:": r"({letter})[:：]",
-    "A、B、": r"({letter})、",
+    "(A) (B)": (r"\(({letter})\)", "({first})"),
+    "[A] [B]": (r"\[({letter})\]", "[{first}]"),
+    "A. B.": (r"({letter})[.．]", "{first}.", "{first}．"),
+    "A) B)": (r"({letter})[)）]", "{first})", "{first}）"),
+    "A: B:": (r"({letter})[:：]", "{first}:", "{first}："),
+    "A、B、": (r"({letter})、", "{first}、"),
+    "A - B -": (r"({letter})[ \t]+[-–—](?=\s)", "{first} -", "{first} –", "{first} —"),
 }
-_OPENINGS = {
-    "(A) (B)": ("(A)",),
-    "A. B.": ("A.", "A．"),
-    "A) B)": ("A)", "A）"),
-    "A: B:": ("A:", "A："),
-    "A、B、": ("A、",),
-}
-"""What the first mark looks like: a text without it need not be searched."""
-_LETTER = "[A-Z]"
-PATTERNS = [
-    *((f"{name} on lines", re.compile(_LINE.format(mark.format(letter=_LETTER)))) for name, mark in _MARKS.items()),
-    *((name, re.compile(_INLINE.format(mark.format(letter=_LETTER)))) for name, mark in _MARKS.items()),
-]
-"""How options are marked inside a text, by the name that is said: on lines of their own first, then in one line."""
+"""How options are marked, and what the first mark looks like: a text without it need not be searched."""
+_AS_IN_CODE = ("A: B:", "A - B -")
+"""What lines of code have after small letters that mark nothing."""
+_RING, _RINGED = "①②", (r"({letter})", "{first}")
+_BARE, _BEFORE_SPACE = "A B", (r"({letter})(?=[ \t　])", "{first}")
+"""A ring needs nothing after it; letters of other scripts a space, on lines of their own."""
 
 
-def options_in_text(text: str) -> Found | None:
-    """Return the options that stand marked A, B, C … without a gap in a question's text, or None."""
-    for name, pattern in _opened_patterns(text):
-        marks = _last_run(list(pattern.finditer(text)))
+class Marking(NamedTuple):
+    """A way to mark options in one alphabet."""
+
+    name: str
+    openings: tuple[str, ...]
+    pattern: re.Pattern[str]
+    alphabet: str
+
+
+@cache
+def markings(alphabet: str) -> tuple[Marking, ...]:
+    """Return the ways to mark options in one alphabet: on lines of their own first, then in one line."""
+    if alphabet[0] in "①Ⓐ":
+        places = ((f"{_RING} on lines", _LINE), (_RING, r"{0}[ \t]*"))
+        return tuple(_marking(name, place, _RINGED, alphabet) for name, place in places)
+    bare = () if alphabet.isascii() else (_marking(f"{_BARE} on lines", _LINE, _BEFORE_SPACE, alphabet),)
+    ways = {name: mark for name, mark in _MARKS.items() if not (alphabet.islower() and name in _AS_IN_CODE)}
+    lines = (_marking(f"{name} on lines", _LINE, mark, alphabet) for name, mark in ways.items())
+    return (*lines, *(_marking(name, _INLINE, mark, alphabet) for name, mark in ways.items()), *bare)
+
+
+def _marking(name: str, place: str, mark: Sequence[str], alphabet: str) -> Marking:
+    pattern, *openings = mark
+    called = name if name.startswith(_RING) else name.translate({ord("A"): alphabet[0], ord("B"): alphabet[1]})
+    first = tuple(opening.format(first=alphabet[0]) for opening in openings)
+    return Marking(called, first, re.compile(place.format(pattern.format(letter=f"[{alphabet}]"))), alphabet)
+
+
+def options_in_text(text: str, alphabets: Sequence[str] = (string.ascii_uppercase,)) -> Found | None:
+    """Return the options that stand marked A, B, C … without a gap in a question's text, or None.
+
+    They may be marked in other alphabets too, where these are given.
+    """
+    text = _BREAK.sub("\n", text) if "<" in text else text
+    searched = text if text.isascii() else text.translate(_WIDE)
+    for marking in chain.from_iterable(map(markings, alphabets)):
+        if not any(opening in searched for opening in marking.openings):
+            continue
+        marks = _last_run(list(marking.pattern.finditer(searched)), marking.alphabet)
         if len(marks) < 2:
             continue
-        ends = _option_ends(text, marks, on_lines=name.endswith("lines"))
+        ends = _option_ends(text, marks, on_lines=marking.name.endswith("lines"))
         texts = tuple(text[mark.end() : end].strip().rstrip(";,") for mark, end in zip(marks, ends, strict=True))
         if all(texts) and repeated(texts) is None:
             rest = text[ends[-1] :].strip()
             before = text[: marks[0].start()].rstrip()
-            return Found(f"{before}\n{rest}" if before and rest else before or rest, texts, name)
+            question = f"{before}\n{rest}" if before and rest else before or rest
+            keyed = {} if marking.alphabet.isascii() else dict(zip(marking.alphabet, texts, strict=False))
+            return Found(question, texts, marking.name, keyed)
     return None
 
 
-def _opened_patterns(text: str) -> Iterator[tuple[str, re.Pattern[str]]]:
-    """Yield the patterns whose first mark stands in the text."""
-    opened = {name for name, openings in _OPENINGS.items() if any(opening in text for opening in openings)}
-    return ((name, pattern) for name, pattern in PATTERNS if name.removesuffix(" on lines") in opened)
+def refuse_other_order(question: str, options: tuple[str, ...], where: str) -> None:
+    """Refuse a question that lists the options of its row in another order: their letters would contradict."""
+    found = options_in_text(question, alphabets_of(""))
+    listed = [fold(option) for option in found.options] if found else []
+    offered = [fold(option) for option in options]
+    if listed != offered and sorted(listed) == sorted(offered):
+        fix = "take them out of one of both"
+        raise DataError(f"{where}: the question lists the options in another order than their column; {fix}")
 
 
 def _option_ends(text: str, marks: list[re.Match[str]], *, on_lines: bool) -> list[int]:
@@ -211,22 +271,14 @@ def _option_ends(text: str, marks: list[re.Match[str]], *, on_lines: bool) -> li
     return [*(mark.start() for mark in marks[1:]), newline if newline >= 0 else len(text)]
 
 
-def _last_run(marks: list[re.Match[str]]) -> list[re.Match[str]]:
+def _last_run(marks: list[re.Match[str]], alphabet: str) -> list[re.Match[str]]:
     """Return the last run of marks that goes A, B, C … to the last mark of all, or nothing."""
-    starts = [place for place, mark in enumerate(marks) if mark[1] == "A"]
+    starts = [place for place, mark in enumerate(marks) if mark[1] == alphabet[0]]
     if not starts:
         return []
     run = marks[starts[-1] :]
     letters = "".join(mark[1] for mark in run)
-    return run if letters == string.ascii_uppercase[: len(letters)] else []
-
-
-def bears_marks(options: tuple[str, ...]) -> bool:
-    """Tell whether options begin with the letters that a prompt puts before them anyway."""
-    if not options or not options[0].startswith(FIRST_MARKS):
-        return False
-    found = [OPTION_MARK.match(option) for option in options]
-    return [match[1].upper() if match else "" for match in found] == list("ABCDEFGHIJ"[: len(options)])
+    return run if alphabet.startswith(letters) else []
 
 
 def marked_answer(answer: str, options: tuple[str, ...]) -> str | None:

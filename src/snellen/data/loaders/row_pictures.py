@@ -98,15 +98,38 @@ def is_base64(text: str) -> bool:
     return BASE64.fullmatch(text if len(text) <= LOOKED_AT else text[:LOOKED_AT]) is not None
 
 
+def are_same(cells: Iterable[Any], others: Iterable[Any]) -> bool:
+    """Tell whether other cells may hold the same pictures: the same bytes or names, or one named and the other held."""
+    known, more = ({_known_by(value) for cell in some for value in picture_values(cell)} for some in (cells, others))
+    return more <= known or not {type(one) for one in known} & {type(one) for one in more}
+
+
+def _known_by(value: Any) -> str | bytes:
+    """Return by what a picture is told from others: what it holds, or the name of its file without the folder."""
+    if isinstance(value, dict):
+        value = value.get("bytes") or value.get("path") or value.get("url") or ""
+    if isinstance(value, bytes):
+        return value
+    text = str(value)
+    return text.encode() if is_base64(text) or text.startswith("data:") else text.replace("\\", "/").rpartition("/")[2]
+
+
 def looks_like_pictures(column: str, cell: Any, root: str) -> bool:
     """Tell whether a cell that nothing reads holds pictures: by its bytes, by a file that is there, or by its name."""
     if isinstance(cell, str):
         return _text_is_picture(column, cell, root)
     if isinstance(cell, list):
         return any(looks_like_pictures(column, one, root) for one in cell)
-    return (
-        is_picture_struct(cell) if isinstance(cell, dict) else isinstance(cell, bytes) and cell.startswith(SIGNATURES)
-    )
+    if isinstance(cell, dict):
+        return is_picture_struct(cell) or any(map(_is_embedded, cell.values()))
+    return isinstance(cell, bytes) and cell.startswith(SIGNATURES)
+
+
+def _is_embedded(value: Any) -> bool:
+    """Tell whether a member of an object is a picture itself, and no mere name of one."""
+    if isinstance(value, str):
+        return len(value) >= SHORTEST_BASE64 and (value.startswith("data:image/") or is_base64(value))
+    return is_picture_struct(value) or (isinstance(value, bytes) and value.startswith(SIGNATURES))
 
 
 def _text_is_picture(column: str, text: str, root: str) -> bool:

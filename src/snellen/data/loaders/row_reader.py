@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -12,31 +12,32 @@ import msgspec
 
 from ...core.errors import DataError, did_you_mean
 from ...core.folders import cache_folder
-from ...core.ids import content_hash
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
-from ...core.types import OFFERED, Form, Image, Sample, Video
-from ..answers import is_plain_number, look_at_options
+from ...core.types import OFFERED, Form, Image, Sample, Turn, Video
+from ..answers import LookedAt, look_at_options, names_several
 from ..files.rows import Row, read_rows
 from ..images.embedded import ImageStore, Remembered
-from ..overlooked import ANSWER_COLUMNS, near_columns, question_hint, unread_options
-from .row_answers import RowAnswers
-from .row_cells import Cells, round_number, tag_value, token_limit
-from .row_dialogues import DIALOGUES, Doors, list_rounds
+from ..overlooked import question_hint, refuse_family, refuse_list, unread_options
+from ..own_marks import alphabets_of, refuse_contrary
+from ..row_notes import RowNotes
+from .row_answers import RowAnswers, yes_or_no
+from .row_cells import Cells, RowNames, round_number, tag_value, token_limit
+from .row_dialogues import DIALOGUES, Doors, brings_pictures, check_question, list_rounds
 from .row_images import RowImages
 from .row_map import Places, Recognised, RowMap, choose_map, find_places, told
 from .row_markers import AS_TEXTS, NO_OPTIONS, RowOptions, foreign_marker, read_row_options, settle_markers
-from .row_options import bears_marks, in_order, options_in_text, parse_list, plain_options
+from .row_options import in_order, options_in_text, parse_list, plain_options, refuse_other_order, refuse_rivals
 from .row_pictures import Pictures
 from .row_source import TableSource
 from .row_videos import RowVideos, names_of_videos, told_of_videos
 
 SEARCHED_ROWS = 1_000
 """A column named by the user must be in one of so many first rows."""
-UNANSWERED = "rows without an answer: asked, and unscored"
 ReadRows = Callable[[Path, str], Iterator[tuple[int, Row]]]
 YES_NO = frozenset({"yes", "no", "true", "false"})
 """JSON and sheets write the answers of yes/no questions as truth values; the scorer takes "Yes" for "True"."""
+FIRST_ON_LINE = re.compile(r"\n\W{0,4}[AaＡ]\W")  # the mark of a first option
 
 
 class RowReader:
@@ -56,7 +57,6 @@ class RowReader:
         context.folders.update(dict.fromkeys(map(str, (root, self.path.parent, kept))))
         self.pictures = Pictures(root, kept, source.pdf_dpi, _remembered(files, context))
         self._places: dict[tuple[str, ...], Places] = {}
-        self._hashed: set[str] = set()
         self._is_offered = task.form in (Form.AUTO, *OFFERED)
         self._use(RowMap())
 
@@ -80,6 +80,9 @@ class RowReader:
         self.rows = rows
         self.cells = Cells(rows.absent)
         self._first, self._absent = self.cells.first, self.cells.is_empty
+        self.noted = RowNotes(self.notes, self.cells.is_empty)
+        self._note = self.noted.add
+        self._name = RowNames(self.cells, joined="," in self.source.columns.get("id", "")).of_row
         self.images = RowImages(self.files, rows, self.cells, self.pictures, self.source)
         self._images = self.images.by_template if self.source.image else self.images.of_places
         self.answers = RowAnswers(self.task, self.source, rows, self.cells)
@@ -128,14 +131,16 @@ class RowReader:
         if offered.images:
             raise DataError(f"{where}: a row of messages cannot have pictures as options yet; {AS_TEXTS}")
         videos = self.videos.of_places(row, places, where)
+        pictured = bool(images or videos or brings_pictures(messages))
+        check_question(self._first(row, places.fields["question"]), messages, where)
         base = Sample(
-            id=self._identity(row, places, (messages,), where),
+            id=self._name(row, places, (messages,), where),
             dataset=self.task.name,
             form=Form.OPEN,
             question="",
             images=images,
             options=offered.texts,
-            tags=self._tags(row, places, where, True, self.videos.columns_used(places, videos)),
+            tags=self._tags(row, places, where, pictured, self.videos.columns_used(places, videos)),
             group=self._group(row, places),
             meta=self._meta(row, places, where),
             videos=videos,
@@ -148,21 +153,28 @@ class RowReader:
         images, question, offered, answer, stated = self._asked(row, places, where)
         self._note_foreign(question, len(images), where)
         seen = offered.seen
-        options, meta = seen.options, self._meta(row, places, where) if places.fields["max_tokens"] else {}
+        options, meta = seen.options, self._meta(row, places, where) if places.told else {}
         if seen.twice and self.source.duplicates == "drop":
             self._note("rows with an option twice: left out (--duplicates drop)", where)
             return None
         if seen.twice:
             meta |= self._keep_twice(options, seen.twice, where)
         answers = self.answers.texts(answer, seen, offered.keyed, where, stated)
+        if options and len(places.fields["answer"]) > 1 and answers:
+            self.answers.refuse_other(row, places, answers, seen, where)
         videos = self.videos.of_places(row, places, where) if places.labelled else ()
         told = told_of_videos(row, videos, question, options) if videos else ()
-        name, form = self._identity(row, places, told, where), self._form(options, answers, stated, where)
+        name, form = self._name(row, places, told, where), self._form(options, answers, stated, where)
+        if form is Form.YESNO and not options and answers != (worded := yes_or_no(answers)):
+            self._note("rows whose answer is 1, Y or T, or 0, N or F: taken for yes, or no")
+            answers = worded
         group, tags = self._labels(row, places, images, videos, where) if places.labelled else (None, {})
         # By place: every row of every table is made here, and names cost as much as all the rest.
         sample = Sample(name, self.task.name, form, question, images, options, answers, (), group, tags, meta, videos)
         if self.rows.row_images and images:
             self.pictures.remember(name, images)
+        if options and (type(answer) is not str or not answer.isalpha() or seen.marks or not seen.settled):
+            self._check_choice(sample, seen, None if offered.keyed else answer, where)
         self._note_sample(sample, places)
         return sample
 
@@ -176,8 +188,10 @@ class RowReader:
         answer = self.answers.of_places(row, places, where)
         stated = self._stated(row, places) if places.fields["form"] else ""
         if not offered.texts:
-            question, offered = self._from_text(question, answer, stated)
+            question, offered = self._from_text(question, answer, stated, where)
             self._check_unread(row, places, answer, where, offered.texts)
+        elif "\n" in question and FIRST_ON_LINE.search(question):
+            refuse_other_order(question, offered.texts, where)
         return images, *settle_markers(question, offered, len(images), where), answer, stated
 
     def _labels(
@@ -198,59 +212,58 @@ class RowReader:
         if options:
             return
         columns = [column for column in places.unread if column not in self.source.not_options]
+        if self._is_offered and places.family:
+            family = [column for column in places.family if column in columns and not self._absent(row[column])]
+            refuse_family(family, where)
         if self._is_offered and (column := unread_options(columns, row, answer)):
             use = f"--map options={column} offers them, -p dataset.not_options=[{column!r}] keeps a tag"
             raise DataError(f"{where}: column {column!r} looks like options and is not used; {use}")
         self.answers.refuse_more(row, places, answer, where)
 
     def _meta(self, row: Row, places: Places, where: str) -> dict[str, Any]:
-        """Return what a row says of how it is to be asked: its own limit of tokens."""
-        limit = token_limit(self._first(row, places.fields["max_tokens"]), where)
-        if limit is None:
-            return {}
-        self._note("rows with a max_tokens of their own: it is sent instead of the run's")
-        return {"max_tokens": limit}
+        """Return what a row says of how it is to be asked: its own limit of tokens, its own system prompt."""
+        limit, system = (self._first(row, places.fields[field]) for field in ("max_tokens", "system"))
+        told = {"max_tokens": token_limit(limit, where), "system": str(system) if system else None}
+        return self.noted.sent({name: value for name, value in told.items() if value is not None})
+
+    def _check_choice(self, sample: Sample, seen: LookedAt, answer: Any, where: str) -> None:
+        """Note what is odd about a choice; refuse options whose own letters contradict the prompt's."""
+        if not self.source.strip_marks:
+            refuse_contrary(seen.marks, where)
+            self.noted.options(seen)
+        if len(sample.answers) > 1 and sample.form is Form.CHOICE:
+            self.noted.several(sample.id)
+        if self.source.answer_kind == "auto":
+            self.noted.place(answer, sample)
 
     def _note_sample(self, sample: Sample, places: Places) -> None:
         """Note of a row that its dialogue is not asked as one, or that it has no answer."""
         if sample.group is not None and "round" in sample.tags and self.task.infer not in DIALOGUES:
             self._note("rows with group and round: each asked alone (--infer-method every asks them as dialogues)")
-        if sample.options:
-            self._note_options(sample)
         if not sample.answers:
-            self._note_unanswered(sample.id, places)
-        elif sample.form is Form.OPEN and self.task.form is Form.AUTO:
-            self._note_texts(sample)
-
-    def _note_texts(self, sample: Sample) -> None:
-        if all(map(is_plain_number, sample.answers)):
-            self._note("rows with a number as answer: compared as texts (--form number reads numbers)", sample.id)
-        elif len(sample.answers[0]) == 1 and "a" <= sample.answers[0].casefold() <= "h":
-            self._note("rows with a letter as answer and no options found: compared as texts", sample.id)
-
-    def _note_options(self, sample: Sample) -> None:
-        if not self.source.strip_marks and bears_marks(sample.options):
-            own = "rows whose options begin with letters of their own"
-            self._note(f"{own} (-p dataset.strip_marks=true takes them off)")
-        if len(sample.answers) > 1 and sample.form is Form.CHOICE:
-            several = "rows with several right options: any one of them counts"
-            self._note(f"{several} (--form multiple asks for all)", sample.id)
-
-    def _note_unanswered(self, who: str, places: Places) -> None:
-        """Note that a row has no answer; where no column is one, also which may be."""
-        near = [] if places.fields["answer"] else near_columns(places.tags, ANSWER_COLUMNS)
-        self._note(f"{UNANSWERED}; is it {near[0]!r}? --map answer={near[0]}" if near else UNANSWERED, who)
+            self.noted.unanswered(sample.id, () if places.fields["answer"] else places.tags)
+        elif not sample.options:
+            self.noted.texts(sample, forced=self.task.form is not Form.AUTO)
 
     def _decided(self, sample: Sample, stated: str, answer: Any, keyed: Mapping[str, str], where: str) -> Sample:
         """Return a round of a dialogue with its answers as texts and its form."""
         if not (sample.options or sample.turns or "round" in sample.tags):
-            question, offered = self._from_text(sample.question, answer, stated)
+            question, offered = self._from_text(sample.question, answer, stated, where)
             sample = msgspec.structs.replace(sample, question=question, options=offered.texts)
+            keyed = offered.keyed or keyed
+        for turn in (*sample.turns, Turn("user", sample.question)):
+            if turn.role == "user":
+                self._note_foreign(turn.text, len(turn.images or sample.images), where)
+        if isinstance(answer, str) and "</think>" in answer:
+            raise DataError(f"{where}: the answer holds thinking ({answer[:30]!r}); write what follows </think> alone")
         answers = self.answers.texts(answer, look_at_options(sample.options), keyed, where, stated)
-        if not answers:
-            self._note(UNANSWERED, sample.id)
         form = self._form(sample.options, answers, stated, where)
-        return msgspec.structs.replace(sample, answers=answers, form=form)
+        sample = msgspec.structs.replace(sample, answers=answers, form=form)
+        if not answers:
+            self.noted.unanswered(sample.id, ())
+        elif not sample.options:
+            self.noted.texts(sample, forced=self.task.form is not Form.AUTO)
+        return sample
 
     def _form(self, options: tuple[str, ...], answers: tuple[str, ...], stated: str, where: str) -> Form:
         if self.task.form is not Form.AUTO:
@@ -276,7 +289,12 @@ class RowReader:
 
     def _stated(self, row: Row, places: Places) -> str:
         value = self._first(row, places.fields["form"])
-        return self.rows.forms.get(str(value).strip().casefold(), "") if value is not None else ""
+        if value is None:
+            return ""
+        stated = self.rows.forms.get(str(value).strip().casefold(), "")
+        if not stated and "form" in row:
+            self._note(f"rows whose column 'form' says {str(value)[:20]!r}, which is no form: the row decides")
+        return stated
 
     def _keep_twice(self, options: tuple[str, ...], twice: tuple[int, int], where: str) -> dict[str, Any]:
         first, second = twice
@@ -289,36 +307,55 @@ class RowReader:
     def _question(self, row: Row, places: Places, pictures: int, where: str) -> str:
         question = self._first(row, places.fields["question"])
         if isinstance(question, str) and question.strip():
+            if question[0] == "[":
+                refuse_list(question, where)
             hint = self._first(row, places.fields["hint"]) if places.fields["hint"] else None
             return question if hint is None else f"{hint}\n{question}"
         if pictures and question is None and places.fields["question"]:
             hint = self._first(row, places.fields["hint"]) if places.fields["hint"] else None
+            if hint is None:
+                self._note("rows with an empty question: only their pictures and options are asked", where)
             return "" if hint is None else str(hint)  # the question stands in the picture
-        raise DataError(f"{where} has no question{question_hint(row)}; name its column with --map question=COLUMN")
+        drawn = "; where it stands in the picture, add an empty column `question`" if pictures else ""
+        fix = f"name its column with --map question=COLUMN{drawn}"
+        raise DataError(f"{where} has no question{question_hint(row)}; {fix}")
 
-    def _in_text(self, answer: Any) -> bool:
-        """Tell whether options may stand in the question: the format says so, or the answer is a letter."""
+    def _in_text(self, question: str, answer: Any, stated: str) -> tuple[str, ...]:
+        """Return the alphabets in which options may be marked in a question: none where nothing speaks for options.
+
+        The format says so, the answer is a letter, several are right, or an option seems to begin a line.
+        """
         if not self._is_offered:
-            return False
-        letter = isinstance(answer, str) and answer.strip("(). ").isalpha() and len(answer.strip("(). ")) == 1
-        return letter or self.rows.options_in_question
+            return ()
+        text = answer.strip("()[]. ") if isinstance(answer, str) else ""
+        told = self.rows.options_in_question or Form.MULTIPLE in (stated, self.task.form)
+        worded = text and not text.isdecimal()
+        if told or (worded and (len(text) == 1 or FIRST_ON_LINE.search(question))):
+            return alphabets_of(text if len(text) == 1 else "")
+        return ()
 
-    def _from_text(self, question: str, answer: Any, stated: str) -> tuple[str, RowOptions]:
-        found = options_in_text(question) if self._in_text(answer) else None
+    def _from_text(self, question: str, answer: Any, stated: str, where: str) -> tuple[str, RowOptions]:
+        alphabets = self._in_text(question, answer, stated)
+        found = options_in_text(question, alphabets) if alphabets else None
         if found is None:
             return question, NO_OPTIONS
-        offered = RowOptions(look_at_options(found.options))
+        offered = RowOptions(look_at_options(found.options), found.keyed)
         try:
-            self.answers.texts(answer, offered.seen, {}, "", stated)
+            self.answers.texts(answer, offered.seen, offered.keyed, where, stated)
         except DataError:
-            return question, NO_OPTIONS  # what looks like options does not hold the answer: the text stays as it is
+            if names_several(answer, found.options):
+                raise
+            self._note("rows whose question lists what may be options, without the answer: asked as it is", where)
+            return question, NO_OPTIONS
         self._note(f"rows with options in the text of the question: read where marked {found.pattern}")
         return found.question, offered
 
     def _options(self, row: Row, places: Places, pictures: int, where: str) -> RowOptions:
         """Return the options of a row that has so many pictures beside them."""
         door = None if "options" in self.source.not_pictures else self.pictures
-        value = plain_options(self._first(row, places.fields["options"]), where)
+        columns = places.fields["options"]
+        several = len(columns) > 1 and "," in self.source.columns.get("options", "")
+        value = plain_options([row[name] for name in columns] if several else self._first(row, columns), where)
         if value is None:
             value = {letter: row[column] for letter, column in places.lettered.items() if not self._absent(row[column])}
             if len(value) == 1:
@@ -327,34 +364,11 @@ class RowReader:
         elif not isinstance(value, list):
             value = {key: text for key, text in in_order(value, where).items() if not self._absent(text)}
         found = read_row_options(value, pictures + 1, door, where)
+        if places.rivals and found.texts and not several:
+            refuse_rivals(row, places, found.texts, self._absent, where)
         if found.images:
             self._note("rows with pictures as options: shown as pictures")
         return found
-
-    def _identity(self, row: Row, places: Places, more: tuple[Any, ...], where: str) -> str:
-        value = self._first(row, places.fields["id"])
-        if "," in self.source.columns.get("id", "") and len(places.fields["id"]) > 1:
-            value = "/".join(str(row[column]) for column in places.fields["id"])
-        if value is None:
-            if any(str(row[column]).isspace() for column in places.fields["id"]):
-                raise DataError(f"{where} has an empty id")
-            return self._hash(row, places, more)
-        text = str(value)
-        if not text.strip():
-            raise DataError(f"{where} has an empty id")
-        return text
-
-    def _hash(self, row: Row, places: Places, more: tuple[Any, ...]) -> str:
-        """Return an id by what a row holds; where that is another's too, its question by whatever name counts."""
-        known = [row.get(name) for name in ("question", "image", "images", "options")]
-        other = [row[name] for group in places.images for name in group if name not in ("image", "images")]
-        parts = [*known, *([other] if other else []), *more]
-        made = content_hash(parts, 12)
-        asked = [row[name] for name in (*places.fields["question"], *places.fields["options"])]
-        if made in self._hashed and "question" not in row:
-            return content_hash([*parts, asked], 12)
-        self._hashed.add(made)
-        return made
 
     def _group(self, row: Row, places: Places, *videos: str) -> str | None:
         """Return the group a row names, or its video: questions about one video are not independent."""
@@ -368,19 +382,12 @@ class RowReader:
             return {}
         columns = [column for column in places.tags if column not in shown]
         self.images.refuse_unread(row, columns, places, pictured, where)
-        for column in places.lost:
-            if not self._absent(row[column]):
-                self._note(f"rows with a column {column!r} that is no option: the letters before it have a gap")
-        for column in places.contexts:
-            if not self._absent(row[column]):
-                self._note(f"rows with a column {column!r} that is not asked (--map hint={column} puts it first)")
+        self.noted.lost(row, places.lost)
+        self.noted.contexts(row, places.contexts)
         tags = {column: tag_value(row[column]) for column in columns}
         for column in places.fields["round"][:1]:
             tags["round"] = round_number(row[column], where)
         return tags
-
-    def _note(self, text: str, who: str = "") -> None:
-        self.notes.setdefault(text, Counter())[who] += 1
 
 
 def _remembered(files: Sequence[Path], context: LoadContext) -> Remembered:

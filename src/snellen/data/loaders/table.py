@@ -13,8 +13,8 @@ from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import Form, Sample
 from ..files.rows import read_rows
+from ..own_marks import are_letters, own_marks, without_mark
 from .row_dialogues import DIALOGUES, ROUNDS, last_rounds, with_rounds
-from .row_options import OPTION_MARK
 from .row_reader import ReadRows, RowReader
 from .row_source import TableSource, resolve
 
@@ -79,13 +79,9 @@ def _refuse_sets(sample: Sample) -> Sample:
 
 
 def strip_marks(sample: Sample) -> Sample:
-    """Return the sample with options without the letters they begin with, if each begins with its own."""
-    found = [OPTION_MARK.match(option) for option in sample.options]
-    letters = [match[1].upper() if match else "" for match in found]
-    if not letters or letters != list("ABCDEFGHIJ"[: len(letters)]):
-        return sample
-    bare = {text: text[match.end() :].strip() for text, match in zip(sample.options, found, strict=True) if match}
-    if len(set(bare.values())) < len(sample.options) or not all(bare.values()):
+    """Return the sample with options without the letters they begin with, if each begins with one of its own."""
+    bare = {text: without_mark(text) for text in sample.options} if are_letters(own_marks(sample.options)) else {}
+    if not bare or len(set(bare.values())) < len(sample.options) or not all(bare.values()):
         return sample
     answers = tuple(bare.get(answer, answer) for answer in sample.answers)
     return msgspec.structs.replace(sample, options=tuple(bare.values()), answers=answers)
