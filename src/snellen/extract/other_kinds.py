@@ -11,12 +11,13 @@ from .choice import read
 from .cue_words import REFUSAL
 from .extraction import AMBIGUOUS, EMPTY, REFUSED, TRUNCATED, UNPARSED, Extraction
 from .label_mentions import label_mentions, text_mentions
+from .measures import unit_after
 from .normalise import normalise
-from .numbers import Number, find_numbers
+from .numbers import Number, find_numbers, groups_by_point, regrouped
 from .option_set import OptionSet, Reply, option_set
 from .rules.structured import answer_field
 from .thinking import answer_start
-from .word_lists import LazyPattern
+from .word_lists import LazyPattern, read_lists
 
 _WORD = LazyPattern(
     r"(?<![\w-])(?:(?P<yes><yes_no.yes>)|(?P<no><yes_no.no>))(?![\w'-])"
@@ -28,6 +29,15 @@ _CUE = LazyPattern(r"(?<!\w)(?:<yes_no.cue>)[\s:*,\"'(]*(?:is|would be|:|是)?[\
 _TAIL_MARKER = LazyPattern(
     r"(?:<conclusions.open_cue>)\s?(?:<conclusions.open_copula>|:|=|：)\s{0,3}[:*\s]*", re.IGNORECASE
 )
+_SENTENCE_END = LazyPattern(r"[.!?;](?=\s|\Z)|\n|[。；！？]")
+_EQUALS = LazyPattern(r"[^\n]{0,40}[=≈→⇒][\s*$\\({\[]{0,8}(?:<numbers.approximately>)?[\s$]{0,3}\Z", re.IGNORECASE)
+_LEAD = LazyPattern(r"(?:[^\w\n]|\n{1,3}|_|(?:<numbers.approximately>)(?!\w)|[a-z]\s?=)*", re.IGNORECASE)
+"""What may stand between an announcement and the number it announces."""
+_JOINED = LazyPattern(
+    r"\s?(?:[^\W\d]{1,12}[.,]?|°\s?[cf]?|%)?\s?(?:(?:[-–—~:/+*×÷x,&^]|(?<![a-z])(?:<numbers.joins>)(?![a-z]))\s?(?:[^\W\d]{1,12}\s)?|(?<=\w)\s)[*$]{0,2}",
+    re.IGNORECASE,
+)
+"""What stands between two numbers of a range, a list, a term or a quantity in two units."""
 _FARTHEST = 20_000
 """A number is looked for in so many characters at the end of a reply: a bound on time."""
 _EDGE = 4_000
@@ -47,6 +57,10 @@ class NumberRead(Struct, frozen=True, omit_defaults=True):
     reason: str | None = None
     span: tuple[int, int] | None = None
     percent: bool = False
+    unit: str = ""
+    """As written, where it is one that is known (`km`, `$`); not of a percentage."""
+    other: float | None = None
+    """What it may be too, where it is written so that nobody can tell (`1.234`, `8 below`)."""
 
 
 class ChoicesRead(Struct, frozen=True, omit_defaults=True):
@@ -102,7 +116,10 @@ def _yesno_word(low: str, words: list[re.Match[str]]) -> re.Match[str] | None:
 
 
 def extract_number(response: str, *, finish: str | None = None) -> NumberRead:
-    """Read the number a reply answers with: in the last box or field, after the last cue, the only or the last one."""
+    """Read the number a reply answers with: in the last box or field, after the last cue, the only or the last one.
+
+    Rule `last` says that there are several, and none is marked as the answer.
+    """
     part = _answer_part(response)
     if part is None:
         return NumberRead(None, "thinking", TRUNCATED)
@@ -110,24 +127,63 @@ def extract_number(response: str, *, finish: str | None = None) -> NumberRead:
     body, offset = part[0][cut:], part[1] + cut
     numbers = find_numbers(body)
     if not numbers:
-        return NumberRead(None, "abstain", _why_none(body, finish))
+        return _counted_in_words(body) or NumberRead(None, "abstain", _why_none(body, finish))
     chosen, rule = _answering(body, numbers)
+    if chosen is None:
+        return NumberRead(None, rule, UNPARSED)
     if rule == "last" and finish == "length":
         return NumberRead(None, "cut_off", TRUNCATED)
-    return NumberRead(chosen.value, rule, None, (chosen.start + offset, chosen.end + offset), chosen.percent)
+    value, other = _either(chosen, body)
+    span = (chosen.start + offset, chosen.end + offset)
+    unit = "" if chosen.percent else unit_after(body, chosen.start, chosen.end)
+    return NumberRead(value, rule, None, span, chosen.percent, unit, other)
 
 
-def _answering(body: str, numbers: list[Number]) -> tuple[Number, str]:
-    """Choose among the numbers of a reply, and say by which rule."""
+def _either(number: Number, body: str) -> tuple[float, float | None]:
+    """Return a number and what it may be too; where the reply groups other numbers by points, `12.000` is 12000."""
+    swapped = regrouped(number, body)
+    if swapped is not None and groups_by_point(body):
+        return swapped, None
+    return number.value, swapped if number.other is None else number.other
+
+
+def _counted_in_words(body: str) -> NumberRead | None:
+    """Return the number of a reply that is nothing but a word for zero to ten in one of several languages."""
+    word = body.strip(" \n.!*。").lower()
+    listed = (words for language, words in read_lists("numbers")["counted"].items() if len(language) == 2)
+    found = {words.index(word) for words in listed if word in words}
+    return NumberRead(float(found.pop()), "word") if len(found) == 1 else None
+
+
+def _answering(body: str, numbers: list[Number]) -> tuple[Number | None, str]:
+    """Choose among the numbers of a reply, and say by which rule; none where a field says something else."""
     field = answer_field(body)
-    inside = [number for number in numbers if field and field[0] <= number.start and number.end <= field[1]]
-    if len(inside) == 1:
-        return inside[0], "structured"
+    if field:
+        inside = [number for number in numbers if field[0] <= number.start and number.end <= field[1]]
+        if not inside and any(sign.isalnum() for sign in body[field[0] : field[1]]):
+            return None, "structured"
+        if inside:
+            return _stated(body, inside, field[0], "structured")
     after = max((match.end() for match in _TAIL_MARKER.finditer(body)), default=-1)
-    cued = next((number for number in numbers if number.start >= after >= 0), None)
-    if cued:
-        return cued, "cue"
-    return numbers[-1], "only" if len(numbers) == 1 else "last"
+    told = [number for number in numbers if number.start >= after >= 0]
+    if told:
+        end = _SENTENCE_END.search(body, told[0].end)
+        sentence = [number for number in told if end is None or number.start < end.start()]
+        return _stated(body, sentence, after, "cue")
+    if len({number.value for number in numbers}) == 1:
+        return numbers[-1], "only"
+    return numbers[-1], "last"
+
+
+def _stated(body: str, numbers: list[Number], start: int, rule: str) -> tuple[Number, str]:
+    """Choose in one statement: the result of an equation, else the first number unless others belong to it."""
+    first, last = numbers[0], numbers[-1]
+    if len({number.value for number in numbers}) == 1:
+        return first, rule
+    if _EQUALS.search(body, numbers[-2].end, last.start):
+        return last, rule
+    alone = _LEAD.fullmatch(body, start, first.start) and not _JOINED.fullmatch(body, first.end, numbers[1].start)
+    return (first, rule) if alone else (last, "last")
 
 
 def _why_none(body: str, finish: str | None) -> str:

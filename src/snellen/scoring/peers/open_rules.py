@@ -8,6 +8,8 @@ from ...core.types import Sample
 from ...extract.numbers import parse_number
 from ...extract.other_kinds import extract_number, extract_short
 from ..outside.mmmu_open import judge_open
+from ..scorers.joined_answers import is_joined
+from ..scorers.text_match import meets
 from ..scorers.vqa import anls, relaxed_accuracy, vqa_accuracy
 from ..scorers.vqa_normalise import normalise_vqa
 from ..typed.document_answer import FORMAT_TAG, document_answer
@@ -68,7 +70,11 @@ def _mra(reply: str, sample: Sample) -> float | None:
     return None if given is None or not golds else max(mean_relative_accuracy(given, gold) for gold in golds)
 
 
-def _exact(reply: str, sample: Sample) -> float:
+def _exact(reply: str, sample: Sample) -> float | None:
+    """Equal to an answer in VQA normal form; of joined answers (MM-Vet's `a <AND> b`) what they ask for."""
+    if is_joined(sample.answers):
+        met = meets(reply, sample.answers)
+        return None if met is None else float(met)
     wanted = normalise_vqa(reply)
     return float(any(wanted == normalise_vqa(answer) for answer in sample.answers))
 

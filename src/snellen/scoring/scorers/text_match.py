@@ -13,6 +13,7 @@ from ...core.types import Prediction, Request, Sample, Score
 from ...extract.extraction import EMPTY, TRUNCATED
 from ...extract.other_kinds import extract_short
 from ...extract.thinking import answer_start
+from .joined_answers import BOTH_WAYS, is_joined, is_met
 from .word_accuracy import characters_apart
 
 NO_REFERENCE = "no_reference"
@@ -45,12 +46,15 @@ def reply_text(prediction: Prediction) -> str | None:
 def exact(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
     """Metric `exact_match`: 1.0 if the short answer equals any of `sample.answers`.
 
+    An answer that joins texts (`a <AND> b`) is met where they stand in the reply.
     Compared after `fold`; `options["case_sensitive"]` compares as written. A cue such as `The answer is …` is stripped.
     """
     text = reply_text(prediction)
     unscored = _unscored(sample, request, prediction, text, "exact_match")
     if unscored or text is None:
         return unscored
+    if is_joined(sample.answers):
+        return [_joined(sample, request, text, "exact_match")]
     form = str.strip if options.get("case_sensitive") else fold
     answer = extract_short(text)
     wanted = {form(reference) for reference in sample.answers}
@@ -72,11 +76,27 @@ def contains(sample: Sample, request: Request, prediction: Prediction, options: 
     unscored = _unscored(sample, request, prediction, text, metric)
     if unscored or text is None:
         return unscored
+    if is_joined(sample.answers):
+        return [_joined(sample, request, text, metric)]
     sensitive = bool(options.get("case_sensitive"))
     haystack = text if sensitive else fold(text)
     needles = [reference if sensitive else fold(reference) for reference in sample.answers]
     hit = next((needle for needle in needles if needle and _stands_in(needle, haystack, bounded=bounded)), None)
     return [Score(request.key, metric, 0.0 if hit is None else 1.0, hit, metric)]
+
+
+def meets(text: str, answers: Sequence[str]) -> bool | None:
+    """Tell whether a reply holds the texts that joined answers ask for, as whole words; None where nobody can tell."""
+    said = fold(text)
+    verdicts = {is_met(answer, lambda part: _stands_in(fold(part), said, bounded=True)) for answer in answers}
+    return True if True in verdicts else None if None in verdicts else False
+
+
+def _joined(sample: Sample, request: Request, text: str, metric: str) -> Score:
+    met = meets(text, sample.answers)
+    if met is None:
+        return Score(request.key, metric, None, text, "joined", BOTH_WAYS)
+    return Score(request.key, metric, float(met), text, "joined")
 
 
 def _stands_in(needle: str, haystack: str, *, bounded: bool) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from ...core.errors import ConfigError, not_among
 from ...core.types import OFFERED, Form, Prediction, Request, Sample, Score
 from ...extract.extraction import AMBIGUOUS
+from ...extract.measures import in_unit
 from ...extract.other_kinds import extract_number
 from ..scorers import by_form
 from ..scorers.replies import figure_text
@@ -26,15 +27,16 @@ THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | 
 
 def score_mra(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
     """Score a choice by accuracy, and a number by the share of tolerances its relative error keeps."""
-    answer = extract_number(sample.answers[0]).value if sample.answers else None
-    if sample.form in OFFERED or sample.form is Form.YESNO or answer is None:
+    known = extract_number(sample.answers[0]) if sample.answers else None
+    if sample.form in OFFERED or sample.form is Form.YESNO or known is None or known.value is None:
         return by_form.score(sample, request, prediction, options)
     found = extract_number(prediction.text or "", finish=prediction.finish)
     if found.value is None:
         return [Score(request.key, "accuracy", None, None, found.rule, found.reason)]
     if found.rule == "last":
         return [Score(request.key, "accuracy", None, None, found.rule, AMBIGUOUS)]
-    value = relative_accuracy(found.value, answer)
+    said = in_unit(found.value, found.unit, known.unit)
+    value = max((relative_accuracy(one, known.value) for one in said), default=0.0)
     return [
         Score(request.key, "accuracy", value, figure_text(found.value), "relative accuracy", None, {"metric": "mra"})
     ]

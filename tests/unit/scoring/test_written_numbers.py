@@ -1,0 +1,220 @@
+"""Numbers as people of many languages write them, with units or without: each reply has a truth told by hand first.
+
+A reply that is right in one of two readings is unscored (`ambiguous`), never wrong and never right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
+from snellen.extract.measures import in_unit, meanings, same_quantity
+from snellen.extract.other_kinds import extract_number
+from snellen.scoring.peers.open_rules import OPEN_RULES
+from snellen.scoring.scorers.joined_answers import is_met
+from snellen.scoring.scorers.number_match import score as score_number
+from snellen.scoring.scorers.text_match import contains, exact
+from snellen.scoring.scorers.vqa import score_any_exact
+from snellen.scoring.videos.video_scores import score_mra
+
+KEY = TrialKey("t", "1")
+
+
+def verdict(scorer: Callable[..., Any], answer: str, reply: str, form: Form = Form.NUMBER) -> float | str | None:
+    """Return the value of a reply, or why there is none."""
+    sample = Sample("1", "t", form, "?", answers=(answer,))
+    score = scorer(sample, Request(KEY, ()), Prediction(KEY, text=reply), {})[0]
+    return score.reason if score.value is None else score.value
+
+
+WRITTEN = [
+    ("1234567", "1.234.567", 1.0),
+    ("1234567", "12,34,567", 1.0),
+    ("1234", "1.234", "ambiguous"),
+    ("1.234", "1.234", 1.0),
+    ("1.234", "1,234", "ambiguous"),
+    ("1234", "1,234", 1.0),
+    ("12000", "In total 12.000, of 1.234.567", "ambiguous"),
+    ("5", "5 km", 1.0),
+    ("20", "20 °F", 1.0),
+    ("5000000", "5m", "ambiguous"),
+    ("5000000", "5M", 1.0),
+    ("8", "There are 8 below.", "ambiguous"),
+    ("-8", "It dropped to 8 below", 1.0),
+    ("8", "It dropped to 8 below", "ambiguous"),
+    ("-8", "8 degrees below zero", 1.0),
+    ("-8", "8 degrees below freezing", "ambiguous"),
+    ("-8", "8 °C below freezing", 1.0),
+    ("-5", "–5", 1.0),
+    ("5", "The count - 5", 1.0),
+    ("5", "- 5 apples", "ambiguous"),
+    ("-5", "- 5", 1.0),
+    ("-5", "x = - 5", 1.0),
+    ("5", "5 (five)", 1.0),
+    ("50%", "0.5", 1.0),
+    ("50 %", "50", 1.0),
+    ("0.5", "50%", 1.0),
+    ("5", "1.2.5", "unparsed"),
+    ("30000", "3万", 1.0),
+    ("3", "3万", 0.0),
+    ("5", "5千克", 1.0),
+    ("5", "5 mil personas", "unparsed"),
+    ("3", "tres", 1.0),
+    ("4.5", "4½", 1.0),
+    ("3", "three", 1.0),
+    ("1,5", "1.5", 1.0),
+    ("3.14", "3,14", 1.0),
+    ("0.5", "0,5", 1.0),
+    ("0.5", "½", 1.0),
+    ("12", "12.0", 1.0),
+    ("1000", "1e3", 1.0),
+    ("0.001", "1/1000", 1.0),
+    ("-3", "negative three", 1.0),
+    ("-3", "minus 3", 1.0),
+]
+
+UNITS = [
+    ("5 km", "5 m", 0.0),
+    ("5 km", "5000 m", 1.0),
+    ("5 km", "5", 1.0),
+    ("5 km", "5 kilometers", 1.0),
+    ("5 km", "5 apples", 1.0),
+    ("5 kg", "5 N", 0.0),
+    ("5 km", "3.1 miles", "ambiguous"),
+    ("5 km", "3 miles", 0.0),
+    ("20 °C", "68 °F", 1.0),
+    ("20 °C", "20 degrees", 1.0),
+    ("20 °C", "20 °F", 0.0),
+    ("$5", "5 €", 0.0),
+    ("$5", "5 dollars", 1.0),
+    ("$0.50", "50 cents", 1.0),
+    ("$5", "$5$", 1.0),
+    ("5 km", "$5$ km", 1.0),
+    ("5 min", "5 m", 1.0),
+    ("5 m", "5m", 1.0),
+    ("5 m", "5 m", 1.0),
+    ("$5 million", "$5m", 1.0),
+    ("-8 °C", "8 degrees below freezing", 1.0),
+    ("-8 °F", "8 degrees below freezing", "ambiguous"),
+    ("24 °F", "8 degrees below freezing", "ambiguous"),
+    ("5 千克", "5 kg", 1.0),
+    ("1e5", "10^5", 1.0),
+    ("6 ft", "6'", 1.0),
+    ("90 min", "1.5 h", 1.0),
+    ("90 min", "1.5 hours", 1.0),
+    ("2 years", "24 months", 1.0),
+    ("5 pm", "5 am", 0.0),
+    ("60 mph", "60 km/h", 0.0),
+    ("60 mph", "60 miles per hour", 1.0),
+    ("36 km/h", "10 m/s", 1.0),
+    ("5 L", "5000 cm³", 1.0),
+    ("5 square meters", "5 m²", 1.0),
+    ("5 m", "5 m²", 0.0),
+    ("3 apples", "3 pears", 1.0),
+    ("5 and/or", "5 m", 1.0),
+    ("5 thousandths", "5", 1.0),
+    ("2.5 kg", "2,5 kg", 1.0),
+    ("2.5 kg", "2500 g", 1.0),
+    ("2.500 kg", "2500 g", 1.0),
+]
+
+CHOSEN = [
+    ("1234567", "The answer is 12,34,567.", 1.0),
+    ("12000", "Answer: 12.000. Population 1.234.567", 1.0),
+    ("17", "The answer is 12 + 5 = 17.", 1.0),
+    ("12", "The answer is 12 + 5 = 17.", 0.0),
+    ("5", "The answer is 5, because 3 + 2 = 5", 1.0),
+    ("3", "The answer is 3 to 5", "ambiguous"),
+    ("10", "The answer is 10:30", "ambiguous"),
+    ("1.5", "The answer is 1 1/2", 1.0),
+    ("5", "The answer is 5 (3 red and 2 blue).", 1.0),
+    ("3", "The answer is 3 red and 2 blue", "ambiguous"),
+    ("2020", "Answer: In 2020 there were 500", "ambiguous"),
+    ("5", "Answer: 5 ft 3 in", "ambiguous"),
+    ("5", "The answer is 5 out of 10.", 1.0),
+    ("3", "\\boxed{3, 4}", "ambiguous"),
+    ("7", "\\boxed{3+4=7}", 1.0),
+    ("5", "\\boxed{\\text{cannot say}} we had 5", "unparsed"),
+    ("5", "**Answer:** 5", 1.0),
+    ("5", "Final answer:\n\n**5**", 1.0),
+    ("5", "Answer: about 5", 1.0),
+    ("5", "Answer - 5", 1.0),
+]
+
+
+@pytest.mark.parametrize(("answer", "reply", "truth"), WRITTEN)
+def test_a_number_is_what_it_says_however_it_is_written(answer: str, reply: str, truth: float | str) -> None:
+    assert verdict(score_number, answer, reply) == truth
+
+
+@pytest.mark.parametrize(("answer", "reply", "truth"), UNITS)
+def test_a_number_with_another_unit_is_converted_or_differs(answer: str, reply: str, truth: float | str) -> None:
+    assert verdict(score_number, answer, reply) == truth
+
+
+@pytest.mark.parametrize(("answer", "reply", "truth"), CHOSEN)
+def test_of_several_numbers_the_one_that_is_the_answer_is_read(answer: str, reply: str, truth: float | str) -> None:
+    assert verdict(score_number, answer, reply) == truth
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("１，２３４", 1234.0),
+        ("١٬٢٣٤٬٥٦٧", 1234567.0),
+        ("١٢٫٥", 12.5),
+        ("१२३४", 1234.0),
+        ("1'234'567", 1234567.0),
+        ("1\u202f234\u202f567,5", 1234567.5),
+        ("1.234.567,89", 1234567.89),
+        ("1,234,567.89", 1234567.89),
+        ("₹1,00,000.50", 100000.5),
+        ("答案是3", 3.0),
+        ("一共有3万人。", 30000.0),
+        ("1,5 Mio. Menschen", 1.5e6),
+        ("192.168.1.10", None),
+        ("03.05.2021", None),
+    ],
+)
+def test_numbers_of_many_languages(text: str, value: float | None) -> None:
+    assert extract_number(text).value == value
+
+
+def test_units_convert_by_what_they_measure() -> None:
+    assert same_quantity((36.0, "km/h"), (10.0, "m/s")) and same_quantity((212.0, "°F"), (100.0, "°C"))
+    assert in_unit(5.0, "kg", "m") == [] and in_unit(5.0, "", "m") == [5.0]
+    assert {unit for unit, _, _ in meanings("pounds")} == {"g", "GBP"} and meanings("and/or") == ()
+
+
+def test_relative_accuracy_converts_units_too() -> None:
+    assert verdict(score_mra, "2 m", "200 cm") == 1.0
+    assert verdict(score_mra, "2 m", "2 kg") == 0.0
+    assert verdict(score_mra, "2", "2 m") == 1.0
+
+
+JOINED = [
+    ("red <AND> blue", "It is blue and red.", 1.0),
+    ("red <AND> blue", "It is blue.", 0.0),
+    ("red <AND> blue", "red <AND> blue", 1.0),
+    ("7 <OR> seven", "I count seven.", 1.0),
+    ("7 <OR> seven", "I count 17.", 0.0),
+    ("x=-1 <AND> x=-5", "The roots are x=-1 and x=-5", 1.0),
+    ("a cat <OR> a dog <AND> a hat", "a dog with a hat", 1.0),
+]
+
+
+@pytest.mark.parametrize(("answer", "reply", "truth"), JOINED)
+def test_an_answer_of_several_texts_is_asked_as_its_owners_mean_it(answer: str, reply: str, truth: float) -> None:
+    for scorer in (exact, contains):
+        assert verdict(scorer, answer, reply, Form.OPEN) == truth
+    sample = Sample("1", "t", Form.OPEN, "?", answers=(answer,))
+    assert OPEN_RULES["exact"](reply, sample) == truth
+
+
+def test_where_nobody_says_which_joint_binds_nothing_is_guessed() -> None:
+    assert is_met("cat <OR> dog <AND> hat", {"cat"}.__contains__) is None
+    assert "which of them binds" in str(verdict(exact, "cat <OR> dog <AND> hat", "a cat", Form.OPEN))
+    assert "<AND>" in str(verdict(score_any_exact, "red <AND> blue", "red", Form.OPEN))
