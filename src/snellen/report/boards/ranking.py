@@ -14,9 +14,10 @@ from ...core.tasks import RunHeader
 from ...core.types import BASE_VARIANT
 from ...scoring.table import lower_is_better
 from ...stats.intervals import Z95, sum_interval
+from ..written import is_no_share
 from .asked_rows import rows_asked
 from .cost_cells import COST_COLUMNS, cost_cells
-from .headline import NO_SHARES, headline, reading_name
+from .headline import headline, reading_name
 from .sheet import Sheet
 
 MOST_NAMED = 3
@@ -206,7 +207,7 @@ def _is_share(cell: Cell) -> bool:
 
 
 def _looks_like_share(cell: Cell) -> bool:
-    if lower_is_better(cell.metric) or cell.metric.startswith(NO_SHARES):
+    if lower_is_better(cell.metric) or is_no_share(cell.metric):
         return False
     return cell.value is None or 0.0 <= cell.value <= 1.0
 
