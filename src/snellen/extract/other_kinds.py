@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from .choice import read
-from .cue_words import REFUSAL
+from .cue_words import CORRECTION, REFUSAL
 from .extraction import AMBIGUOUS, EMPTY, REFUSED, TRUNCATED, UNPARSED, Extraction
 from .label_mentions import label_mentions, text_mentions
 from .measures import unit_after
@@ -23,7 +23,10 @@ _WORD = LazyPattern(
     r"(?<![\w-])(?:(?P<yes><yes_no.yes>)|(?P<no><yes_no.no>))(?![\w'-])"
     r"|(?P<hyes>^(?:<yes_no.yes_glued>))|(?P<hno>^(?:<yes_no.no_glued>))"
 )
-_NOT_YES = LazyPattern(r"(?<!\w)not\s+(?:true|correct|right)(?!\w)")
+_NOT_YES = LazyPattern(r"(?:(?<!\w)not|n't)\s+(?:true|correct|right)(?!\w)")
+_DENIED = LazyPattern(r"(?:(?<!\w)(?:not|never|cannot|neither|nor)|n't)(?:\s[a-z]{1,8}){0,2}\s[\"'*]{0,3}\Z")
+"""Before a word that is not said but denied: `I would not say yes`."""
+_AFTER_TURN = 24
 _IDIOM = LazyPattern(r"\s+(?:<yes_no.idiom>)\b")
 _CUE = LazyPattern(r"(?<!\w)(?:<yes_no.cue>)[\s:*,\"'(]*(?:is|would be|:|是)?[\s:*\"'(]*\Z")
 _TAIL_MARKER = LazyPattern(
@@ -84,9 +87,9 @@ def extract_yesno(response: str, *, finish: str | None = None) -> Extraction:
     body, offset = part
     low = body.lower()
     words = [match for match in _edge_words(low) if not _IDIOM.match(low, match.end())]
-    chosen = _yesno_word(low, words)
+    chosen = _within_field(body, words) or _turned(low, words, _yesno_word(low, words))
     if chosen is not None:
-        yes = chosen.lastgroup in {"yes", "hyes"} and not _NOT_YES.match(low, max(0, chosen.start() - 4))
+        yes = chosen.lastgroup in {"yes", "hyes"} and not _is_not_so(low, chosen)
         return Extraction("yes" if yes else "no", "yes_no", None, (chosen.start() + offset, chosen.end() + offset))
     reason = _why_none(body, finish)
     return Extraction(None, "abstain", AMBIGUOUS if words and reason == UNPARSED else reason)
@@ -97,6 +100,22 @@ def _edge_words(low: str) -> list[re.Match[str]]:
     if len(low) <= 2 * _EDGE:
         return list(_WORD.finditer(low))
     return [*_WORD.finditer(low, 0, _EDGE), *_WORD.finditer(low, len(low) - _EDGE)]
+
+
+def _within_field(body: str, words: list[re.Match[str]]) -> re.Match[str] | None:
+    """Return the word in the last box, tag or field, if that says one thing alone."""
+    field = answer_field(body) if words and not body.isalpha() else None
+    inside = [word for word in words if field and field[0] <= word.start() and word.end() <= field[1]]
+    return inside[0] if len(inside) == 1 else None
+
+
+def _turned(low: str, words: list[re.Match[str]], chosen: re.Match[str] | None) -> re.Match[str] | None:
+    """Return the word that a speaker turns to after the chosen one (`Yes. Wait, no.`), else the chosen one."""
+    if chosen is None or chosen is words[-1]:
+        return chosen
+    ends = [turn.end() for turn in CORRECTION.matches(low, chosen.end())]
+    later = [word for word in words if any(0 <= word.start() - end <= _AFTER_TURN for end in ends)]
+    return later[-1] if later else chosen
 
 
 def _yesno_word(low: str, words: list[re.Match[str]]) -> re.Match[str] | None:
@@ -112,7 +131,12 @@ def _yesno_word(low: str, words: list[re.Match[str]]) -> re.Match[str] | None:
         return None if re.match(r"\s*(?:and|or|/)\s*(?:yes|no)\b", rest) else words[0]
     last = words[-1]
     ends = not low[last.end() :].strip(" \n*_`\"').!")
-    return last if ends and len(kinds) == 1 else None
+    denied = _DENIED.search(low, max(0, last.start() - 30), last.start()) and not _is_not_so(low, last)
+    return last if ends and len(kinds) == 1 and not denied else None
+
+
+def _is_not_so(low: str, word: re.Match[str]) -> bool:
+    return _NOT_YES.match(low, max(0, word.start() - 4)) is not None
 
 
 def extract_number(response: str, *, finish: str | None = None) -> NumberRead:

@@ -218,3 +218,17 @@ def test_where_nobody_says_which_joint_binds_nothing_is_guessed() -> None:
     assert is_met("cat <OR> dog <AND> hat", {"cat"}.__contains__) is None
     assert "which of them binds" in str(verdict(exact, "cat <OR> dog <AND> hat", "a cat", Form.OPEN))
     assert "<AND>" in str(verdict(score_any_exact, "red <AND> blue", "red", Form.OPEN))
+
+
+@pytest.mark.parametrize(
+    ("answer", "reply", "truth"),
+    [
+        ("Paris", "The answer is Paris. It is the capital of France.", 1.0),
+        ("Paris", "The answer is Parma. Paris is larger.", 0.0),
+        ("St. Louis", "The answer is St. Louis.", 1.0),
+        ("12", "Answer: 12; the rest are hidden", 1.0),
+        ("东京", "答案是东京。它是首都。", 1.0),
+    ],
+)
+def test_what_follows_an_announced_answer_is_no_part_of_it(answer: str, reply: str, truth: float) -> None:
+    assert verdict(exact, answer, reply, Form.OPEN) == truth

@@ -18,6 +18,7 @@ from .word_accuracy import characters_apart
 
 NO_REFERENCE = "no_reference"
 _SPACES = re.compile(r"\s+")
+_SENTENCE_END = re.compile(r"[.!?;](?=\s)|[。！？；]")
 _EDGES = " \t\n.,:;!?\"'`*_()[]{}。，：；！？“”‘’"
 _BARE_POINT = re.compile(r"(?<![\w.])\.(?=\d)")
 _GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
@@ -58,10 +59,12 @@ def exact(sample: Sample, request: Request, prediction: Prediction, options: Map
     form = str.strip if options.get("case_sensitive") else fold
     answer = extract_short(text)
     wanted = {form(reference) for reference in sample.answers}
-    rule = "whole" if form(text) in wanted else "short"
-    return [
-        Score(request.key, "exact_match", 1.0 if form(text) in wanted or form(answer) in wanted else 0.0, answer, rule)
-    ]
+    if form(text) in wanted:
+        return [Score(request.key, "exact_match", 1.0, answer, "whole")]
+    # `The answer is Paris. It is the capital of France.`: what follows the first sentence is no part of the answer.
+    first = _SENTENCE_END.split(answer, maxsplit=1)[0]
+    short = first if form(answer) not in wanted and form(first) in wanted else answer
+    return [Score(request.key, "exact_match", float(form(short) in wanted), short, "short")]
 
 
 def contains(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:

@@ -22,6 +22,10 @@ OVERLAPS = (0.3, 0.5, 0.7)
 OWN_TIMES = "snellen"
 CLOCK = re.compile(r"\b(?:(\d{1,2}):)?(\d{1,2}):(\d{2}(?:\.\d+)?)\b")
 NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?")
+NO_SECONDS = re.compile(
+    r"(?<![a-z])(?:min(?:ute)?s?|m|h|hours?|hrs?|frames?|ms|milliseconds?|percent)(?![a-z])|%|分|帧", re.IGNORECASE
+)
+"""Numbers beside one of these are no seconds: which of them are converted is not guessed."""
 THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 
 
@@ -73,9 +77,9 @@ def _span_reader(name: str) -> Callable[[str], tuple[float, float] | None]:
 
 
 def read_span(text: str) -> tuple[float, float] | None:
-    """Return the two times a text names, as seconds or as a clock; None unless it names exactly two, in order."""
+    """Return the two times a text names, in seconds or as a clock; None unless it names exactly two, in order."""
     seconds = [int(h or 0) * 3600 + int(m) * 60 + float(s) for h, m, s in CLOCK.findall(text)]
-    if not seconds:
+    if not seconds and not NO_SECONDS.search(text):
         seconds = [float(number) for number in NUMBER.findall(text)]
     return (seconds[0], seconds[1]) if len(seconds) == 2 and seconds[0] <= seconds[1] else None
 
