@@ -52,6 +52,10 @@ _COPULA = LazyPattern(
 )
 
 
+LAST = "last"
+"""The rule by which the last of several numbers is read, with nothing that says it is the answer."""
+
+
 class NumberRead(Struct, frozen=True, omit_defaults=True):
     """A number read from a reply, or None with a reason; a percentage keeps its figure (`5 %` is 5.0, percent true)."""
 
@@ -155,7 +159,7 @@ def extract_number(response: str, *, finish: str | None = None) -> NumberRead:
     chosen, rule = _answering(body, numbers)
     if chosen is None:
         return NumberRead(None, rule, UNPARSED)
-    if rule == "last" and finish == "length":
+    if rule == LAST and finish == "length":
         return NumberRead(None, "cut_off", TRUNCATED)
     value, other = _either(chosen, body)
     span = (chosen.start + offset, chosen.end + offset)
@@ -196,7 +200,7 @@ def _answering(body: str, numbers: list[Number]) -> tuple[Number | None, str]:
         return _stated(body, sentence, after, "cue")
     if len({number.value for number in numbers}) == 1:
         return numbers[-1], "only"
-    return numbers[-1], "last"
+    return numbers[-1], LAST
 
 
 def _stated(body: str, numbers: list[Number], start: int, rule: str) -> tuple[Number, str]:
@@ -207,7 +211,7 @@ def _stated(body: str, numbers: list[Number], start: int, rule: str) -> tuple[Nu
     if _EQUALS.search(body, numbers[-2].end, last.start):
         return last, rule
     alone = _LEAD.fullmatch(body, start, first.start) and not _JOINED.fullmatch(body, first.end, numbers[1].start)
-    return (first, rule) if alone else (last, "last")
+    return (first, rule) if alone else (last, LAST)
 
 
 def _why_none(body: str, finish: str | None) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 NO_SHARES = (
     *("acuity_px", "contrast_threshold", "critical_severity", "threshold", "points"),
-    *("cider", "answer_entropy", "round_correlation", "round_slope"),
+    *("cider", "answer_entropy", "round_correlation", "round_slope", "compression:", "difference:"),
 )
 """How metrics begin that have a unit or a scale of their own, though they may lie from 0 to 1."""
 
@@ -18,7 +18,7 @@ def number(value: float) -> str:
 
 
 def is_no_share(name: str) -> bool:
-    """Tell whether a metric is no share whatever its value: pixels, CIDEr, entropies in nats, slopes, variances."""
+    """Tell whether a metric is no share whatever its value: pixels, CIDEr, nats, slopes, ratios, variances."""
     return name.startswith(NO_SHARES) or name == "instability" or "_variance_" in name
 
 

@@ -89,7 +89,10 @@ def test_one_round_has_no_slope() -> None:
     ("metric", "shown"),
     [
         *((name, "0.400") for name in ("answer_entropy", "instability", "cider", "cider_ptb", "round_correlation")),
-        *((name, "0.400") for name in ("round_slope", "threshold", "threshold_fps", "accuracy_variance_question")),
+        *(
+            (name, "0.400")
+            for name in ("round_slope", "threshold", "threshold_fps", "accuracy_variance_question", "difference:b-a")
+        ),
         *((name, "40.0 %") for name in ("accuracy", "instability_flip_rate", "wer", "accuracy_run_std", "ece")),
     ],
 )

@@ -18,7 +18,9 @@ from snellen.scoring.scorers.joined_answers import is_met
 from snellen.scoring.scorers.number_match import score as score_number
 from snellen.scoring.scorers.text_match import contains, exact
 from snellen.scoring.scorers.vqa import score_any_exact
-from snellen.scoring.videos.video_scores import score_mra
+from snellen.scoring.typed.coordinates import FrameProblem, fractions
+from snellen.scoring.typed.short_answers import score_json_answer, score_label_set
+from snellen.scoring.videos.video_scores import read_span, score_mra
 
 KEY = TrialKey("t", "1")
 
@@ -232,3 +234,42 @@ def test_where_nobody_says_which_joint_binds_nothing_is_guessed() -> None:
 )
 def test_what_follows_an_announced_answer_is_no_part_of_it(answer: str, reply: str, truth: float) -> None:
     assert verdict(exact, answer, reply, Form.OPEN) == truth
+
+
+def test_an_answer_that_cannot_be_compared_makes_no_reply_wrong() -> None:
+    kinds = {"answer_type": "float"}
+    for scorer, answer, reply in (
+        (score_json_answer, "sqrt(3)", '{"short answer": "1.732"}'),
+        (score_label_set, "none of them", "A, C"),
+        (score_mra, "3 to 5", "4"),
+    ):
+        sample = Sample("1", "t", Form.NUMBER, "?", answers=(answer,), tags=kinds)
+        (score,) = scorer(sample, Request(KEY, ()), Prediction(KEY, text=reply), {})
+        assert score.value is None and (score.reason or "").startswith("the answer ")
+
+
+def test_of_several_numbers_none_is_taken_for_the_value_of_a_benchmark() -> None:
+    sample = Sample("1", "t", Form.OPEN, "?", answers=("2020",), tags={"answer_type": "integer"})
+    for rule in ("typed", "mra"):
+        assert OPEN_RULES[rule]("There were 500 in 2020", sample) is None
+        assert OPEN_RULES[rule]("The answer is 2020.", sample) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "span"),
+    [
+        ("from 24.5s to 30.2s", (24.5, 30.2)),
+        ("1:02 - 1:10", (62.0, 70.0)),
+        ("starts at 7.0, ends at 15.5 in the film", (7.0, 15.5)),
+        *((text, None) for text in ("5 minutes to 10 minutes", "frames 5 to 10", "20% to 50%", "2 m to 3 m")),
+    ],
+)
+def test_minutes_frames_and_per_cent_are_no_seconds(text: str, span: tuple[float, float] | None) -> None:
+    assert read_span(text) == span
+
+
+@pytest.mark.parametrize("frame", ["0-100", "0-1000", "pixels"])
+def test_the_whole_picture_in_fractions_is_no_corner_of_it(frame: str) -> None:
+    with pytest.raises(FrameProblem, match="fractions"):
+        fractions((0.0, 0.0, 1.0, 1.0), frame, (640, 480))
+    assert fractions((0.0, 0.0), frame, (640, 480)) == [0.0, 0.0]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from ...core.types import Sample
 from ...extract.numbers import parse_number
-from ...extract.other_kinds import extract_number, extract_short
+from ...extract.other_kinds import LAST, extract_number, extract_short
 from ..outside.mmmu_open import judge_open
 from ..scorers.joined_answers import is_joined
 from ..scorers.text_match import meets
@@ -65,7 +65,8 @@ def mean_relative_accuracy(given: float, wanted: float) -> float:
 
 
 def _mra(reply: str, sample: Sample) -> float | None:
-    given = extract_number(reply).value
+    found = extract_number(reply)
+    given = None if found.rule == LAST else found.value
     golds = [number.value for answer in sample.answers if (number := parse_number(answer)) is not None]
     return None if given is None or not golds else max(mean_relative_accuracy(given, gold) for gold in golds)
 

@@ -10,15 +10,13 @@ from ...core.types import Prediction, Request, Sample, Score
 from ...extract.extraction import AMBIGUOUS
 from ...extract.measures import same_quantity
 from ...extract.numbers import counts_from_freezing
-from ...extract.other_kinds import NumberRead, extract_number
+from ...extract.other_kinds import LAST, NumberRead, extract_number
 from .replies import figure_text
 from .text_match import NO_REFERENCE
 
 METRIC = "accuracy"
 NO_NUMBER = "the answer is not a number"
 """Also of one that holds several, as `3 to 5` does: which of them is meant is not guessed."""
-LAST = "last"
-"""The rule by which the last of several numbers is read."""
 CELSIUS = "°C"
 SAME = 1e-9
 """Relative difference up to which two numbers are one: what writing them down loses."""

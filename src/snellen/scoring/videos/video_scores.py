@@ -10,7 +10,7 @@ from ...core.errors import ConfigError, not_among
 from ...core.types import OFFERED, Form, Prediction, Request, Sample, Score
 from ...extract.extraction import AMBIGUOUS
 from ...extract.measures import in_unit
-from ...extract.other_kinds import extract_number
+from ...extract.other_kinds import LAST, extract_number
 from ..scorers import by_form
 from ..scorers.replies import figure_text
 from ..scorers.text_match import NO_REFERENCE
@@ -32,12 +32,18 @@ THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | 
 def score_mra(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
     """Score a choice by accuracy, and a number by the share of tolerances its relative error keeps."""
     known = extract_number(sample.answers[0]) if sample.answers else None
-    if sample.form in OFFERED or sample.form is Form.YESNO or known is None or known.value is None:
+    if (
+        sample.form in OFFERED
+        or sample.form is Form.YESNO
+        or known is None
+        or known.value is None
+        or known.rule == LAST
+    ):
         return by_form.score(sample, request, prediction, options)
     found = extract_number(prediction.text or "", finish=prediction.finish)
     if found.value is None:
         return [Score(request.key, "accuracy", None, None, found.rule, found.reason)]
-    if found.rule == "last":
+    if found.rule == LAST:
         return [Score(request.key, "accuracy", None, None, found.rule, AMBIGUOUS)]
     said = in_unit(found.value, found.unit, known.unit)
     value = max((relative_accuracy(one, known.value) for one in said), default=0.0)
