@@ -60,9 +60,9 @@ def _value_in(reply: str, kind: str) -> str | None:
         return text
     if _number(text) is not None:
         return text
-    found = extract_number(text)
+    number = extract_number(text)
     # One of several numbers, with nothing that says it is the answer, is nobody's value.
-    return None if found.value is None or found.rule == LAST else str(found.value)
+    return None if number.value is None or number.rule == LAST else str(number.value)
 
 
 def _gold(answer: str, sample: Sample) -> str | None:
