@@ -30,17 +30,22 @@ _AFTER_TURN = 24
 _IDIOM = LazyPattern(r"\s+(?:<yes_no.idiom>)\b")
 _CUE = LazyPattern(r"(?<!\w)(?:<yes_no.cue>)[\s:*,\"'(]*(?:is|would be|:|是)?[\s:*\"'(]*\Z")
 _TAIL_MARKER = LazyPattern(
-    r"(?:<conclusions.open_cue>)\s?(?:<conclusions.open_copula>|:|=|：)\s{0,3}[:*\s]*", re.IGNORECASE
+    r"(?:<conclusions.open_cue>)\s?(?:(?:<conclusions.open_copula>)(?![a-z'])|:|=|：)\s{0,3}[:*\s]*", re.IGNORECASE
 )
 _SENTENCE_END = LazyPattern(r"[.!?;](?=\s|\Z)|\n|[。；！？]")
 _EQUALS = LazyPattern(r"[^\n]{0,40}[=≈→⇒][\s*$\\({\[]{0,8}(?:<numbers.approximately>)?[\s$]{0,3}\Z", re.IGNORECASE)
 _LEAD = LazyPattern(r"(?:[^\w\n]|\n{1,3}|_|(?:<numbers.approximately>)(?!\w)|[a-z]\s?=)*", re.IGNORECASE)
 """What may stand between an announcement and the number it announces."""
 _JOINED = LazyPattern(
-    r"\s?(?:[^\W\d]{1,12}[.,]?|°\s?[cf]?|%)?\s?(?:(?:[-–—~:/+*×÷x,&^]|(?<![a-z])(?:<numbers.joins>)(?![a-z]))\s?(?:[^\W\d]{1,12}\s)?|(?<=\w)\s)[*$]{0,2}",
+    r"\s?(?:[^\W\d]{1,12}[.,]?|°\s?[cf]?|%)?\s?"
+    r"(?:[-–—~:/+*×÷x,&^]|(?<![a-z])(?:<numbers.joins>)(?![a-z]))\s?(?:[^\W\d]{1,12}\s)?[*$]{0,2}",
     re.IGNORECASE,
 )
-"""What stands between two numbers of a range, a list, a term or a quantity in two units."""
+"""What stands between two numbers of a range, a list or a term."""
+_NOT_IT = LazyPattern(
+    r"(?:(?<!\w)(?:not|never|rather than|instead of)|n't)\s(?:exactly\s|just\s|a\s)?[*$]{0,2}\Z", re.IGNORECASE
+)
+"""Before a number that is denied: `5, not 6`."""
 _FARTHEST = 20_000
 """A number is looked for in so many characters at the end of a reply: a bound on time."""
 _EDGE = 4_000
@@ -153,10 +158,10 @@ def extract_number(response: str, *, finish: str | None = None) -> NumberRead:
         return NumberRead(None, "thinking", TRUNCATED)
     cut = max(0, len(part[0]) - _FARTHEST)
     body, offset = part[0][cut:], part[1] + cut
-    numbers = find_numbers(body)
+    numbers = [one for one in find_numbers(body) if not _NOT_IT.search(body, max(0, one.start - 24), one.start)]
     if not numbers:
         return _counted_in_words(body) or NumberRead(None, "abstain", _why_none(body, finish))
-    chosen, rule = _answering(body, numbers)
+    chosen, rule = _corrected(body, numbers, *_answering(body, numbers))
     if chosen is None:
         return NumberRead(None, rule, UNPARSED)
     if rule == LAST and finish == "length":
@@ -203,6 +208,15 @@ def _answering(body: str, numbers: list[Number]) -> tuple[Number | None, str]:
     return numbers[-1], LAST
 
 
+def _corrected(body: str, numbers: list[Number], chosen: Number | None, rule: str) -> tuple[Number | None, str]:
+    """Return the number that a speaker turns to after the chosen one (`5. Wait, it's 6`), else the chosen one."""
+    if chosen is None or chosen is numbers[-1]:
+        return chosen, rule
+    ends = [turn.end() for turn in CORRECTION.matches(body.lower(), chosen.end)]
+    later = [number for number in numbers if any(0 <= number.start - end <= _AFTER_TURN for end in ends)]
+    return (later[-1], "self_correction") if later else (chosen, rule)
+
+
 def _stated(body: str, numbers: list[Number], start: int, rule: str) -> tuple[Number, str]:
     """Choose in one statement: the result of an equation, else the first number unless others belong to it."""
     first, last = numbers[0], numbers[-1]
@@ -210,8 +224,13 @@ def _stated(body: str, numbers: list[Number], start: int, rule: str) -> tuple[Nu
         return first, rule
     if _EQUALS.search(body, numbers[-2].end, last.start):
         return last, rule
-    alone = _LEAD.fullmatch(body, start, first.start) and not _JOINED.fullmatch(body, first.end, numbers[1].start)
-    return (first, rule) if alone else (last, LAST)
+    goes_on = _JOINED.fullmatch(body, first.end, numbers[1].start) or _in_two_units(body, first, numbers[1])
+    return (first, rule) if _LEAD.fullmatch(body, start, first.start) and not goes_on else (last, LAST)
+
+
+def _in_two_units(body: str, first: Number, second: Number) -> bool:
+    """Whether two numbers are one quantity, as those of `5 ft 3 in` are, or stand at each other (`4 + 5`)."""
+    return body[first.end : second.start].strip() in {"", unit_after(body, first.start, first.end)}
 
 
 def _why_none(body: str, finish: str | None) -> str:

@@ -12,7 +12,7 @@ import pytest
 
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.extract.measures import in_unit, meanings, same_quantity
-from snellen.extract.other_kinds import extract_number
+from snellen.extract.other_kinds import LAST, extract_number
 from snellen.scoring.peers.open_rules import OPEN_RULES
 from snellen.scoring.scorers.joined_answers import is_met
 from snellen.scoring.scorers.number_match import score as score_number
@@ -273,3 +273,98 @@ def test_the_whole_picture_in_fractions_is_no_corner_of_it(frame: str) -> None:
     with pytest.raises(FrameProblem, match="fractions"):
         fractions((0.0, 0.0, 1.0, 1.0), frame, (640, 480))
     assert fractions((0.0, 0.0), frame, (640, 480)) == [0.0, 0.0]
+
+
+REPLIES = [
+    ("The answer is: **42** km.", 42.0),
+    ("Answer: $42", 42.0),
+    ("The final answer is $\\boxed{42}$.", 42.0),
+    ("The answer is \\(\\boxed{3.5 \\text{ m/s}}\\)", 3.5),
+    ("**Final Answer:** 7 apples\n\nExplanation: 3 + 4 = 7.", 7.0),
+    ("Answer: 7 (out of 10)", 7.0),
+    ("Answer: 7/10", 0.7),
+    ("The answer is 5 because 2 and 3 make 5", 5.0),
+    ("Answer: approximately 3.5 meters", 3.5),
+    ("Answer: the number is 12", 12.0),
+    ("The answer is x = 5.", 5.0),
+    ("The answer is therefore 12.", 12.0),
+    ("The answer is 1,234 people in 2020.", 1234.0),
+    ("Answer: 12 of them in row 3", 12.0),
+    ("The answer is 2 hours and 30 minutes", None),
+    ("The answer is 25%.", 25.0),
+    ("The answer is 10^3", 1000.0),
+    ("Answer: -5", -5.0),
+    ("Answer: - 5", -5.0),
+    ("Answer: −3.2", -3.2),
+    ("The answer is 5 - 3 = 2", 2.0),
+    ("The answer is 3 × 4", None),
+    ("The answer is (3, 4)", None),
+    ("The answer is 3:2", None),
+    ("The answer is 2021-05-03", None),
+    ("The answer is #4", 4.0),
+    ("The answer is no. 4", 4.0),
+    ("Step 1: count. Step 2: add. The answer is 9.", 9.0),
+    ("1. 5 red\n2. 3 blue\nTotal: 8", None),
+    ("Total: 8", 8.0),
+    ('{"count": 3, "answer": 8}', 8.0),
+    ('{"answer": "8 cats"}', 8.0),
+    ("<answer>8</answer>", 8.0),
+    ("<answer>eight</answer>", 8.0),
+    ("I count eight (8).", 8.0),
+    ("Answer: about 1.5 million", 1500000.0),
+    ("Answer: 5 or so", 5.0),
+    ("The answer is 5, not 6.", 5.0),
+    ("The answer is not 5 but 6.", 6.0),
+    ("The answer isn't 5. It is 6.", 6.0),
+    ("Answer: 5\nAnswer: 6", 6.0),
+    ("The answer is 5. Wait, actually it's 6.", 6.0),
+    ("There are 5. No, 6.", None),
+    ("Answer: between 5 and 6", None),
+    ("Answer: 5 to 6 people", None),
+    ("Answer: 5–6", None),
+    ("Answer: at least 5", 5.0),
+    ("The answer is 5 km/h.", 5.0),
+    ("Answer: 12:30", None),
+    ("Answer: 12.30", 12.3),
+    ("Answer: 3.000.000 €", 3000000.0),
+    ("Réponse : 5", 5.0),
+    ("La respuesta es 1.234,5", 1234.5),
+    ("答案：5个", 5.0),
+    ("Antwort: 3,5", 3.5),
+    ("Ответ: 12 345", 12345.0),
+    ("The answer is option 3", 3.0),
+    ("Answer: Figure 2 shows 5", None),
+    ("Answer:\n\n| a | b |\n| 3 | 4 |", None),
+    ("Answer: 4 + 5", None),
+    ("The answer is one.", 1.0),
+    ("The answer is that one dog and two cats are there", None),
+    ("No one is there; the answer is 0", 0.0),
+    ("Answer: Only one of the 3 dogs", 1.0),
+    ("The answer is 5°C", 5.0),
+    ("Answer: 1e3", 1000.0),
+    ("Answer: 2 x 10^3", 2000.0),
+    ("Answer: 2×10⁻³", 0.002),
+    ("Answer: 12 in.", 12.0),
+    ("Answer: 5'7\"", None),
+    ("Answer: $1.2M", 1200000.0),
+    ("Answer: 100,000", 100000.0),
+    ("Answer: 1,00,000", 100000.0),
+    ("Answer: 5,6", 5.6),
+    ("Answer: 5, 6", None),
+    ("Answer: 12 (twelve)", 12.0),
+    ("Answer: 1/2 cup", 0.5),
+    ("Answer: 50 percent", 50.0),
+    ("The answer is around 40-50.", None),
+    ("answer 3", 3.0),
+    ("The answer is not 5.", None),
+    ("It isn't 5.", None),
+    ("It is not 5, it is 7.", 7.0),
+    ("The answer is 5. Note that 6 is wrong.", 5.0),
+]
+"""A reply and the number that it answers with; None where it answers with none, or nobody can tell with which."""
+
+
+@pytest.mark.parametrize(("reply", "number"), REPLIES)
+def test_the_number_that_a_reply_answers_with(reply: str, number: float | None) -> None:
+    found = extract_number(reply)
+    assert (None if found.rule == LAST else found.value) == (None if number is None else pytest.approx(number))
