@@ -491,7 +491,7 @@ def _rounds(run: Drawn) -> Want:
     across = sum((one - fmean(x)) ** 2 for one in x) if x else 0.0
     along = sum((one - fmean(x)) * (two - fmean(y)) for one, two in points) if x else 0.0
     up = sum((one - fmean(y)) ** 2 for one in y) if x else 0.0
-    slope = along / across if across else (0.0 if x else None)
+    slope = along / across if across else None  # one round has none, not even 0
     flat = not across or up <= 1e-24 * len(y)
     want["round_slope"] = {"value": slope, **counts(run.trials)}
     want["round_correlation"] = {"value": None if flat else along / math.sqrt(across * up), **counts(run.trials)}
