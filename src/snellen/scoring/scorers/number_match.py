@@ -37,9 +37,17 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
         return [Score(request.key, METRIC, None, None, found.rule, AMBIGUOUS)]
     verdicts = {is_same(found, known) for known in wanted}
     detail = {"span": found.span} if found.span else {}
+    said = _said(found, wanted)
     if None in verdicts and True not in verdicts:  # right if it is read in one of two ways
-        return [Score(request.key, METRIC, None, figure_text(found.value), found.rule, AMBIGUOUS, detail)]
-    return [Score(request.key, METRIC, float(True in verdicts), figure_text(found.value), found.rule, None, detail)]
+        return [Score(request.key, METRIC, None, said, found.rule, AMBIGUOUS, detail)]
+    return [Score(request.key, METRIC, float(True in verdicts), said, found.rule, None, detail)]
+
+
+def _said(found: NumberRead, wanted: Sequence[NumberRead]) -> str:
+    """Return a number as an answer is kept, with its unit where the right answer has another: votes tell them apart."""
+    units = {known.unit for known in wanted if known.unit}
+    number = figure_text(found.value or 0.0)
+    return f"{number} {found.unit}" if found.unit and units and found.unit not in units else number
 
 
 def _on_no_scale(text: str, found: NumberRead, wanted: Sequence[NumberRead]) -> bool:
@@ -55,6 +63,8 @@ def is_same(found: NumberRead, known: NumberRead) -> bool | None:
     `50 %` is 50 where the other is a plain 50, and 0.5 where it is that.
     """
     first, second = found.value or 0.0, known.value or 0.0
+    if (found.percent and known.unit) or (known.percent and found.unit):
+        return False
     same = same_quantity((first, found.unit), (second, known.unit))
     if same is False and found.percent != known.percent:
         same = math.isclose(*((first / 100, second) if found.percent else (first, second / 100)), rel_tol=SAME)
