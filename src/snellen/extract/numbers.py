@@ -19,8 +19,8 @@ _SCALE_WORDS = {
 _NUMBER = LazyPattern(
     r"(?<![^\W\u2e80-\ud7af])(?<!\.)(?P<sign>[-+−–]\s?)?(?P<money>[$€£¥₹₩]\s?)?(?P<sign2>[-−])?"
     # Groups of three after points (1.234.567, 1.234,5), in pairs as in India (12,34,567), or after another sign.
-    r"(?P<digits>[1-9]\d{0,2}(?:\.\d{3}){2,}+(?![\d.]*\d)|[1-9]\d{0,2}(?:\.\d{3})++(?=,(?:\d{1,2}(?!\d)|\d{4}))"
-    r"|\d{1,2}(?:,\d{2}(?=,))++,\d{3}(?![\d,])|\d{1,3}(?:[,'_ ]\d{3})++(?!\d)"
+    r"(?P<digits>[1-9]\d{0,2}(?:\.\d{3}){2,8}+(?![\d]|\.\d)|[1-9]\d{0,2}(?:\.\d{3}){1,8}+(?=,(?:\d{1,2}(?!\d)|\d{4}))"
+    r"|\d{1,2}(?:,\d{2}(?=,)){1,8}+,\d{3}(?![\d,])|\d{1,3}(?:[,'_ ]\d{3})++(?!\d)"
     r"|\d+(?:(?<=\d),(?=\d{3}(?!\d))\d{3})*|(?=\.\d))"
     r"(?P<part>\.\d+|,\d{1,2}(?!\d)|,\d{4,})?(?P<more>(?:\.\d+)++|'\d{1,2}[\"”])?"
     r"(?P<power>e[-+]?\d{1,3}|\s?(?:\\times|\*|x|×)\s?10\s?(?:\^|\*\*)\s?\{?[-+−]?\d{1,3}\}?|\s?[x×]\s?10[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3})?"
@@ -33,9 +33,10 @@ _NUMBER = LazyPattern(
     r"(?P<percent>\s?(?:%|percent|per cent))?",
     re.IGNORECASE,
 )
-_GROUPS_BY_POINT = re.compile(r"(?<![\d.])[1-9]\d{0,2}(?:(?:\.\d{3}){2,}(?![\d.]*\d)|(?:\.\d{3})+,\d)")
+_GROUPS_BY_POINT = re.compile(r"(?<![\d.])[1-9]\d{0,2}(?:(?:\.\d{3}){2,8}+(?![\d.]*\d)|(?:\.\d{3}){1,8}+,\d)")
 _TWO_WAYS = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")
 """`1.234` is a decimal to some and a thousand to others, and so is `1,234`."""
+_NEAR = 8
 _SIGN_BEFORE = "=(<>≈:,+*/×[{|"
 """After one of these a dash with a space behind it is a minus; after a word it is a dash."""
 _BELOW_ZERO = LazyPattern(r"\s?(?:°\s?[cf]?|[^\W\d_]{1,12})?(?:\s[^\W\d_]{1,12})?\s(?:<numbers.below_zero>)(?!\w)")
@@ -196,6 +197,9 @@ def _from_words(match: re.Match[str]) -> Number:
 
 def _from_digits(match: re.Match[str]) -> Number:
     """Return a number in figures; one that cannot be (`1.2.3`, `5/0`) has the value nan."""
+    written = match.group()
+    if written.isdecimal():  # most are nothing else
+        return Number(float(written[:300]), False, *match.span())
     value = _figures(match) * _power(match["power"])
     if match["raised"]:
         value = _raise(value, match["raised"])
@@ -243,11 +247,12 @@ def _is_minus(match: re.Match[str]) -> bool | None:
     """Tell whether a dash before a number is its sign: not after a word and a space; None where it may be a bullet."""
     if not match["sign"][1:]:
         return True
-    line = match.string.rfind("\n", 0, match.start()) + 1
-    before = match.string[line : match.start()].rstrip()
+    near = match.string[max(0, match.start() - _NEAR) : match.start()]
+    before = near.rpartition("\n")[2].rstrip()
     if before:
         return before[-1] in _SIGN_BEFORE
-    return True if not match.string.replace(match.group(), "", 1).strip() else None
+    alone = len(match.string) - len(match.group()) <= _NEAR and match.string.strip() == match.group().strip()
+    return True if alone else None
 
 
 def _raise(value: float, written: str) -> float:
