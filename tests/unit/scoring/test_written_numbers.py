@@ -372,6 +372,8 @@ def test_the_number_that_a_reply_answers_with(reply: str, number: float | None) 
 
 def test_votes_tell_kilometres_from_metres_and_per_cent_is_no_length() -> None:
     sample = Sample("1", "t", Form.NUMBER, "?", answers=("5 km",))
-    said = [score_number(sample, Request(KEY, ()), Prediction(KEY, text=text), {})[0] for text in ("5 km", "5", "5 m")]
+    said = [
+        score_number(sample, Request(KEY, ()), Prediction(KEY, text=text), {})[0] for text in ("5000 m", "5", "5 m")
+    ]
     assert [(one.value, one.answer) for one in said] == [(1.0, "5"), (1.0, "5"), (0.0, "5 m")]
     assert verdict(score_number, "5 %", "5 km") == 0.0

@@ -44,10 +44,15 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
 
 
 def _said(found: NumberRead, wanted: Sequence[NumberRead]) -> str:
-    """Return a number as an answer is kept, with its unit where the right answer has another: votes tell them apart."""
+    """Return a number as an answer is kept. Where the right answer has another unit, votes must tell them apart:
+
+    it is kept in the answer's unit if it is the same quantity, else with its own.
+    """
     units = {known.unit for known in wanted if known.unit}
-    number = figure_text(found.value or 0.0)
-    return f"{number} {found.unit}" if found.unit and units and found.unit not in units else number
+    if not found.unit or not units or found.unit in units:
+        return figure_text(found.value or 0.0)
+    same = next((known for known in wanted if is_same(found, known)), None)
+    return f"{figure_text(found.value or 0.0)} {found.unit}" if same is None else figure_text(same.value or 0.0)
 
 
 def _on_no_scale(text: str, found: NumberRead, wanted: Sequence[NumberRead]) -> bool:
