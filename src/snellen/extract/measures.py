@@ -177,7 +177,9 @@ def in_unit(value: float, unit: str, wanted: str) -> list[float]:
 def same_quantity(first: tuple[float, str], second: tuple[float, str]) -> bool | None:
     """Tell whether two numbers with their units are one quantity; None where one of them may be rounded."""
     said = in_unit(*first, second[1])
-    if any(math.isclose(one, second[0], rel_tol=1e-9, abs_tol=1e-9 if len(said) > 1 else 1e-300) for one in said):
+    counted_from = max((zero for _, _, zero in meanings(first[1])), default=0.0)
+    exactly = 1e-12 * counted_from or 1e-300  # 32 °F are 0 °C but for what adding loses
+    if any(math.isclose(one, second[0], rel_tol=1e-9, abs_tol=exactly) for one in said):
         return True
     apart = first[1] and second[1] and first[1] != second[1]
     return None if apart and any(math.isclose(one, second[0], rel_tol=NEAR) for one in said) else False

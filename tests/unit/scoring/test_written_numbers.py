@@ -186,6 +186,7 @@ def test_numbers_of_many_languages(text: str, value: float | None) -> None:
 
 
 def test_units_convert_by_what_they_measure() -> None:
+    assert same_quantity((32.0, "°F"), (0.0, "°C")) and same_quantity((6.0, "nm"), (5e-9, "m")) is False
     assert same_quantity((36.0, "km/h"), (10.0, "m/s")) and same_quantity((212.0, "°F"), (100.0, "°C"))
     assert in_unit(5.0, "kg", "m") == [] and in_unit(5.0, "", "m") == [5.0]
     assert {unit for unit, _, _ in meanings("pounds")} == {"g", "GBP"} and meanings("and/or") == ()
