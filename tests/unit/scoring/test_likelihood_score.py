@@ -41,6 +41,13 @@ def test_prompt_mean_is_the_mean_of_the_whole_text():
     assert choose([-2.0, -2.0]).likeliest == (0, 1)
 
 
+def test_the_mean_of_the_whole_text_has_no_prior_and_does_not_leave_one_out_in_silence():
+    with pytest.raises(UsageError, match="no prior to take off"):
+        option_values(
+            request(reduction="prompt-mean"), prediction([-3.0], priors=[-1.0], tokens=[1], prompt_logprobs=[-1.0])
+        )
+
+
 def test_priors_are_taken_off_before_the_length():
     reply = prediction([-3.0, -4.0], priors=[-1.0, -3.5], tokens=[1, 2])
     assert option_values(request(), reply) == [-2.0, -0.5]

@@ -116,6 +116,10 @@ def _reduce(prediction: Prediction, place: int, reduction: str) -> float:
     if reduction == "per-byte":
         return value / max(1, int(_counts(prediction, "bytes")[place]))
     if reduction == "prompt-mean":
+        if priors:
+            raise UsageError(
+                "this run is calibrated: prompt-mean has no prior to take off; choose sum, mean or per-byte"
+            )
         prompt = _counts(prediction, "prompt_logprobs")
         prompt = prompt[place] if isinstance(prompt[0], list) else prompt  # a prompt of its own for each candidate
         return float(sum(prompt) + total) / (len(prompt) + int(_counts(prediction, "tokens")[place]))
