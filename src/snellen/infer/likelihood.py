@@ -67,7 +67,7 @@ def read_likelihood_options(task: Task, table: Mapping[str, Any]) -> LikelihoodO
             raise ConfigError(f"task {task.name!r}: {name} {not_among(value, known, ' is unknown')}")
     if options.reduction == "prompt-mean" and options.calibration != "none":
         raise ConfigError(
-            f"task {task.name!r}: the mean of the whole text (prompt-mean) has no prior to take off; leave out calibration"
+            f"task {task.name!r}: prompt-mean, of the whole text, has no prior to take off: leave out calibration"
         )
     if task.form not in (Form.CHOICE, Form.YESNO, Form.AUTO):  # what is decided by the records is checked after them
         raise ConfigError(
