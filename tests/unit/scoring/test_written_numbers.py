@@ -20,6 +20,7 @@ from snellen.scoring.scorers.text_match import contains, exact
 from snellen.scoring.scorers.vqa import score_any_exact
 from snellen.scoring.typed.coordinates import FrameProblem, fractions
 from snellen.scoring.typed.short_answers import score_json_answer, score_label_set
+from snellen.scoring.typed.spots import read_box
 from snellen.scoring.videos.video_scores import read_span, score_mra
 
 KEY = TrialKey("t", "1")
@@ -378,3 +379,8 @@ def test_votes_tell_kilometres_from_metres_and_per_cent_is_no_length() -> None:
     ]
     assert [(one.value, one.answer) for one in said] == [(1.0, "5"), (1.0, "5"), (0.0, "5 m")]
     assert verdict(score_number, "5 %", "5 km") == 0.0
+
+
+def test_per_cent_is_no_pixel() -> None:
+    assert read_box("10 20 30 40").values == (10.0, 20.0, 30.0, 40.0)
+    assert read_box("10%, 10%, 30%, 50%").reason == "no box found"
