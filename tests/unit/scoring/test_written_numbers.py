@@ -230,6 +230,7 @@ def test_where_nobody_says_which_joint_binds_nothing_is_guessed() -> None:
         ("Paris", "The answer is Paris. It is the capital of France.", 1.0),
         ("Paris", "The answer is Parma. Paris is larger.", 0.0),
         ("St. Louis", "The answer is St. Louis.", 1.0),
+        ("Paris", "The answer is Paris. Wait, it is Lyon.", 0.0),
         ("12", "Answer: 12; the rest are hidden", 1.0),
         ("东京", "答案是东京。它是首都。", 1.0),
     ],

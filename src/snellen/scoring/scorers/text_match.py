@@ -10,6 +10,7 @@ from typing import Any
 from rapidfuzz.distance import Levenshtein
 
 from ...core.types import Prediction, Request, Sample, Score
+from ...extract.cue_words import CORRECTION
 from ...extract.extraction import EMPTY, TRUNCATED
 from ...extract.other_kinds import extract_short
 from ...extract.thinking import answer_start
@@ -63,7 +64,8 @@ def exact(sample: Sample, request: Request, prediction: Prediction, options: Map
         return [Score(request.key, "exact_match", 1.0, answer, "whole")]
     # `The answer is Paris. It is the capital of France.`: what follows the first sentence is no part of the answer.
     first = _SENTENCE_END.split(answer, maxsplit=1)[0]
-    short = first if form(answer) not in wanted and form(first) in wanted else answer
+    taken_back = CORRECTION.search(answer.lower(), len(first)) is not None
+    short = first if form(answer) not in wanted and form(first) in wanted and not taken_back else answer
     return [Score(request.key, "exact_match", float(form(short) in wanted), short, "short")]
 
 
