@@ -284,9 +284,10 @@ def recount(run: Drawn) -> Want:
         want[name] = {"value": mean(int(trial in chosen) for trial in stored), **everything}
     for key in group_keys(run):
         if key != "variant":
-            groups = by(scored, lambda t, key=key: str(t.tags.get(key, "(none)")))
-            means = [mean_of_means(found, lambda t: t.value) for found in groups.values()]
-            want[f"accuracy_macro_{key}"] = {"value": mean(Fraction(one) for one in means if one is not None)}
+            label = lambda t, key=key: str(t.tags.get(key, "(none)"))  # noqa: E731
+            means = [mean_of_means(found, lambda t: t.value) for found in by(scored, label).values()]
+            known = means if len(means) == len(by(stored, label)) else []  # a group without a score: no mean of others
+            want[f"accuracy_macro_{key}"] = {"value": mean(Fraction(one) for one in known if one is not None)}
             want[f"accuracy_macro_{key}"] |= counts(trials)
     if repeated:
         want |= _repeats(run)

@@ -13,7 +13,7 @@ from snellen.data.catalog import with_defaults
 from snellen.report.boards.headline import dimension_means
 from snellen.report.written import percent_metric, written
 from snellen.scoring.aggregates.instability import rounds
-from snellen.scoring.aggregates.means import mean
+from snellen.scoring.aggregates.means import macro_over_groups, mean
 from snellen.scoring.aggregates.repeats import aggregate as repeats
 from snellen.scoring.compare.paired import RunSide, compare_pair
 from snellen.scoring.reading import read_tables
@@ -114,3 +114,16 @@ def test_points_and_cider_are_not_averaged_with_shares() -> None:
 def test_captions_are_compared_as_captions() -> None:
     task = with_defaults(Task("t", {"loader": "table"}, Form.CAPTION))
     assert (task.scorers, task.aggregates) == (("caption",), ("caption",))
+
+
+def test_a_group_of_which_nothing_is_known_leaves_no_mean_of_the_others() -> None:
+    tags = [{"topic": "x"}, {"topic": "y"}]
+    assert macro_over_groups(table_of("accuracy", [[1.0], [0.0]], tags), "topic")["accuracy_macro_topic"].value == 0.5
+    lost = [
+        ("s00", "base", 0, "accuracy", 1.0, "1", "r", None),
+        ("s01", "base", 0, "accuracy", None, None, "r", "unparsed"),
+    ]
+    trials = [("s00", "base", 0, None), ("s01", "base", 0, None)]
+    half = read_tables(lost, trials, [("s00", None, tags[0]), ("s01", None, tags[1])])["accuracy"]
+    found = macro_over_groups(half, "topic")["accuracy_macro_topic"]
+    assert (found.value, found.ci95, found.n, found.unscored) == (None, None, 1, 1)

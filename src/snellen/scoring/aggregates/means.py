@@ -162,9 +162,13 @@ def _not_below_nothing(table: ScoreTable, estimate: Estimate) -> Estimate:
 
 
 def macro_over_groups(table: ScoreTable, key: str) -> dict[str, Estimate]:
-    """Return `<metric>_macro_<key>`: the mean of the groups' means, each weighing the same and taken as fixed."""
+    """Return `<metric>_macro_<key>`: the mean of the groups' means, each weighing the same and taken as fixed.
+
+    None where a group has no scored trial: that of the others would be another mean.
+    """
     parts = [question_means(part) for _, part in split(table, key)]
-    return {f"{table.metric}_macro_{key}": macro_estimate(table, [part for part in parts if part[0].size])}
+    known = parts if all(values.size for values, _ in parts) else []
+    return {f"{table.metric}_macro_{key}": macro_estimate(table, known)}
 
 
 def macro_estimate(table: ScoreTable, parts: Sequence[tuple[Floats, Codes]]) -> Estimate:
