@@ -33,6 +33,11 @@ _NUMBER = LazyPattern(
     r"(?P<percent>\s?(?:%|percent|per cent))?",
     re.IGNORECASE,
 )
+_SCALED = LazyPattern(
+    r"\s?(?:(?:<numbers.thousands>|<numbers.lakhs>|<numbers.millions>|<numbers.crores>|<numbers.billions>)(?!\w)"
+    r"|<numbers.ten_thousand_glued>|<numbers.hundred_million_glued>|<numbers.million_glued>|<numbers.ten_million_glued>"
+    r"|<numbers.thousand_glued>|<numbers.trillion_glued>)"
+)
 _GROUPS_BY_POINT = re.compile(r"(?<![\d.])[1-9]\d{0,2}(?:(?:\.\d{3}){2,8}+(?![\d.]*\d)|(?:\.\d{3}){1,8}+,\d)")
 _TWO_WAYS = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")
 """`1.234` is a decimal to some and a thousand to others, and so is `1,234`."""
@@ -117,6 +122,11 @@ def find_numbers(text: str) -> list[Number]:
 def speaks_of_sign(low: str) -> bool:
     """Tell whether a text may say in words that a number is less than nothing; cheap, and no proof."""
     return any(stem in low for stem in words("numbers.sign_stems"))
+
+
+def is_scaled(low: str, end: int) -> bool:
+    """Tell whether the digits that end here are so many thousands or millions in another language (`3万`)."""
+    return low[end - 1 : end].isdigit() and _SCALED.match(low, end) is not None
 
 
 def is_below_zero(low: str, start: int, end: int) -> bool:

@@ -14,6 +14,7 @@ from .numbers import (
     counts_from_freezing,
     find_numbers,
     is_below_zero,
+    is_scaled,
     parse_number,
     speaks_of_sign,
     word_values,
@@ -229,6 +230,8 @@ class OptionTexts:
         """Leave out numbers that words make other numbers (`50%` for 50, `8 °C below zero` for 8 °C)."""
         if found and ("%" in low or "percent" in low):
             found = [mention for mention in found if not self._is_share(low, mention)]
+        if found and self.counted:
+            found = [mention for mention in found if not is_scaled(low, mention.end)]
         if found and self.counted and speaks_of_sign(low):
             found = [mention for mention in found if not is_below_zero(low, mention.start, mention.end)]
         return found

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
+from snellen.extract.choice import extract_choice
 from snellen.extract.measures import in_unit, meanings, same_quantity
 from snellen.extract.other_kinds import LAST, extract_number
 from snellen.scoring.peers.open_rules import OPEN_RULES
@@ -385,3 +386,20 @@ def test_votes_tell_kilometres_from_metres_and_per_cent_is_no_length() -> None:
 def test_per_cent_is_no_pixel() -> None:
     assert read_box("10 20 30 40").values == (10.0, 20.0, 30.0, 40.0)
     assert read_box("10%, 10%, 30%, 50%").reason == "no box found"
+
+
+@pytest.mark.parametrize(
+    ("reply", "options", "letter"),
+    [
+        ("共有3万人。", ["3", "30000", "300"], "B"),
+        ("Es kostet 3 Tausend Euro.", ["3", "3000"], "B"),
+        ("Es sind 1.234.567 Einwohner.", ["1234567", "1234", "1.2"], "A"),
+        ("It is 12,34,567 rupees", ["1234567", "567"], "A"),
+        ("There are 3 of them.", ["3", "3000"], "A"),
+        ("Version 1.2.3", ["1.2", "3"], None),
+    ],
+)
+def test_options_that_are_numbers_are_found_as_they_are_written(
+    reply: str, options: list[str], letter: str | None
+) -> None:
+    assert extract_choice(reply, options).letter == letter
