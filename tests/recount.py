@@ -284,9 +284,10 @@ def recount(run: Drawn) -> Want:
         want[name] = {"value": mean(int(trial in chosen) for trial in stored), **everything}
     for key in group_keys(run):
         if key != "variant":
-            groups = by(scored, lambda t, key=key: str(t.tags.get(key, "(none)")))
-            means = [mean_of_means(found, lambda t: t.value) for found in groups.values()]
-            want[f"accuracy_macro_{key}"] = {"value": mean(Fraction(one) for one in means if one is not None)}
+            label = lambda t, key=key: str(t.tags.get(key, "(none)"))  # noqa: E731
+            means = [mean_of_means(found, lambda t: t.value) for found in by(scored, label).values()]
+            known = means if len(means) == len(by(stored, label)) else []  # a group without a score: no mean of others
+            want[f"accuracy_macro_{key}"] = {"value": mean(Fraction(one) for one in known if one is not None)}
             want[f"accuracy_macro_{key}"] |= counts(trials)
     if repeated:
         want |= _repeats(run)
@@ -491,7 +492,7 @@ def _rounds(run: Drawn) -> Want:
     across = sum((one - fmean(x)) ** 2 for one in x) if x else 0.0
     along = sum((one - fmean(x)) * (two - fmean(y)) for one, two in points) if x else 0.0
     up = sum((one - fmean(y)) ** 2 for one in y) if x else 0.0
-    slope = along / across if across else (0.0 if x else None)
+    slope = along / across if across else None  # one round has none, not even 0
     flat = not across or up <= 1e-24 * len(y)
     want["round_slope"] = {"value": slope, **counts(run.trials)}
     want["round_correlation"] = {"value": None if flat else along / math.sqrt(across * up), **counts(run.trials)}

@@ -28,7 +28,7 @@ DEFAULT_SCORERS: dict[Form, tuple[str, ...]] = {
     Form.OPEN: ("exact", "contains"),
     Form.OCR: ("wer",),
     Form.KIE: ("exact", "contains"),
-    Form.CAPTION: ("contains",),
+    Form.CAPTION: ("caption",),
     Form.AUTO: ("by_form",),
 }
 
@@ -168,5 +168,6 @@ def with_defaults(task: Task) -> Task:
     if not isinstance(task.dataset.get("loader"), str):
         raise ConfigError(f"task {task.name!r} names no loader: add dataset.loader")
     scorers = task.scorers or DEFAULT_SCORERS[task.form]
-    aggregates = task.aggregates or (("calibration",) if task.infer == "likelihood" else ())
+    own = ("calibration",) if task.infer == "likelihood" else ("caption",) if scorers == ("caption",) else ()
+    aggregates = task.aggregates or own
     return msgspec.structs.replace(task, scorers=scorers, aggregates=aggregates)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Final, NamedTuple
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Any, Final, NamedTuple
 
 from .normalise import normalise
 from .numbers import Number, find_numbers
@@ -16,38 +18,19 @@ _UNIT: Final = re.compile(
     r"|(?:[a-zA-ZµμΩÅ]{1,12}(?:[²³]|\^\{?[23]\}?)?)(?:[/·][a-zA-ZµμΩ]{1,4}(?:[²³]|\^\{?[23]\}?)?"
     r"|\sper\s[a-z]{3,6})?(?![a-zA-Z²³^⁻/·]|\s(?:squared|cubed|per)\b|\s[a-zA-Z]{1,2}[²³^⁻]))"
 )
-_PREFIXES: Final = {
-    **{"": 0, "k": 3, "M": 6, "G": 9, "T": 12, "h": 2, "d": -1, "c": -2, "m": -3, "µ": -6, "μ": -6, "n": -9, "p": -12}
-}
-_BASES: Final = ("m", "g", "s", "A", "V", "W", "J", "N", "Pa", "Hz", "Ω", "C", "F", "L", "T", "eV", "mol", "H", "cal")
-_WORD_PREFIXES: Final = {"": 0, "kilo": 3, "mega": 6, "giga": 9, "centi": -2, "milli": -3, "micro": -6, "nano": -9}
-_WORD_BASES: Final = {
-    **{"meter": "m", "metre": "m", "gram": "g", "second": "s", "liter": "L", "litre": "L", "watt": "W", "volt": "V"},
-    **{"amp": "A", "ampere": "A", "newton": "N", "joule": "J", "pascal": "Pa", "ohm": "Ω", "mole": "mol"},
-}
-_TIMES: Final = {"h": 3600.0, "hr": 3600.0, "hour": 3600.0, "min": 60.0, "minute": 60.0, "sec": 1.0, "day": 86400.0}
-_LENGTHS: Final = {"m": 0, "km": 3, "dm": -1, "cm": -2, "mm": -3, "µm": -6, "μm": -6, "nm": -9}
-_UNITS: Final[dict[str, tuple[str, float]]] = {
-    **{f"{prefix}{base}": (base, 10.0**power) for prefix, power in _PREFIXES.items() for base in _BASES},
-    **{f"{name}{s}": ("s", factor) for name, factor in _TIMES.items() for s in ("", "s")},
-    **{
-        f"{prefix}{word}{s}": (base, 10.0**power)
-        for prefix, power in _WORD_PREFIXES.items()
-        for word, base in _WORD_BASES.items()
-        for s in ("", "s")
-    },
-    **{f"{name}²": ("m²", 10.0 ** (2 * power)) for name, power in _LENGTHS.items()},
-    # A litre is a cubic decimetre: volumes are compared in litres.
-    **{f"{name}³": ("L", 10.0 ** (3 * power + 3)) for name, power in _LENGTHS.items()},
-    **{"l": ("L", 1.0), "ml": ("L", 1e-3), "cl": ("L", 1e-2), "dl": ("L", 0.1), "µl": ("L", 1e-6), "cc": ("L", 1e-3)},
-    **{"bar": ("Pa", 1e5), "mbar": ("Pa", 100.0), "Wh": ("J", 3600.0), "kWh": ("J", 3.6e6), "Å": ("m", 1e-10)},
-    **{"Nm": ("N·m", 1.0), "kNm": ("N·m", 1000.0), "N·m": ("N·m", 1.0), "kN·m": ("N·m", 1000.0)},
-    **{"s²": ("s²", 1.0), "K": ("K", 1.0), "ha": ("m²", 1e4)},
-    **dict.fromkeys(("°", "度", "degree", "degrees"), ("°", 1.0)),
-}
-_DERIVED: Final = {"N/m²": "Pa", "J/s": "W"}
 _LONGEST_REST = 12
 """What may stand in an option beside its quantity: a sign of money, a unit nobody listed."""
+
+
+_WITH_UNIT: Final = re.compile(
+    r"\s{0,3}[*_$]{0,2}[ \t]{0,9}((?:°|degrees?)\s?(?:[CFcf](?![\w])|[Cc]elsius|[Ff]ahrenheit)|[℃℉€£¥₹₩¢$元円]"
+    r"|[\u4e00-\u9fff]{1,3}|[\u0400-\u04ff]{1,2}(?!\w))"
+)
+"""Units that only answers with one are compared by: temperatures with their scale, money, other scripts."""
+_INCHES: Final = re.compile(r"\s{0,3}in(?=\.?\W*(?:\Z|\n))")
+_MONEY: Final = "$€£¥₹₩"
+NEAR = 0.02
+"""Two quantities in different units that differ by less may be one that was rounded."""
 
 
 class Measure(NamedTuple):
@@ -116,17 +99,104 @@ def _same(one: float, other: float) -> bool:
     return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-300)
 
 
+@cache
+def _unit_data() -> dict[str, Any]:
+    return tomllib.loads((files("snellen") / "catalog" / "reading" / "units.toml").read_text("utf-8"))
+
+
+@cache
+def _units() -> dict[str, tuple[str, float]]:
+    """Return what is known of units, by how they are written: the base unit, and how much of it one is."""
+    data = _unit_data()
+    decimal = data["decimal"]
+    return {
+        **{f"{p}{base}": (base, 10.0**power) for p, power in decimal["prefixes"].items() for base in decimal["bases"]},
+        **{f"{name}{s}": ("s", factor) for name, factor in data["times"].items() for s in ("", "s")},
+        **{
+            f"{prefix}{word}{s}": (base, 10.0**power)
+            for prefix, power in decimal["word_prefixes"].items()
+            for word, base in decimal["words"].items()
+            for s in ("", "s")
+        },
+        **{f"{name}²": ("m²", 10.0 ** (2 * power)) for name, power in decimal["lengths"].items()},
+        **{f"{name}³": ("L", 10.0 ** (3 * power + 3)) for name, power in decimal["lengths"].items()},
+        **{name: (unit, factor) for name, (unit, factor) in data["others"].items()},
+    }
+
+
+def unit_after(body: str, start: int, end: int) -> str:
+    """Return the unit of the number at this place as it is written, money before it too; nothing for other words."""
+    sign = next((one for one in body[start:end] if one in _MONEY), "")
+    special = _WITH_UNIT.match(body, end)
+    known = sign or ("" if special is None else _special(special.group(1)))
+    if known and not (known == "$" and body.count("$") > 1):  # two of them may be LaTeX
+        return known
+    if _INCHES.match(body, end):
+        return "inch"
+    plain = _UNIT.match(body, end)
+    return plain.group(1) if plain is not None and meanings(plain.group(1)) else ""
+
+
+def _special(written: str) -> str:
+    """Return a temperature's unit or a sign by its name in the catalog; of ideographs the longest that is one."""
+    if written[0] in "°dD":
+        return {"c": "°C", "f": "°F"}[written.lower().lstrip("°degrs ")[0]]
+    return next((written[:n] for n in range(len(written), 0, -1) if written[:n] in _unit_data()["told_apart"]), "")
+
+
+@lru_cache(maxsize=2048)
+def meanings(written: str) -> tuple[tuple[str, float, float], ...]:
+    """Return what a unit can mean: base unit, how much of it one is, and from which zero it counts; () for none."""
+    data, name = _unit_data(), written.replace(" per ", "/")
+    told = data["told_apart"].get(name) or (len(name) > 1 and data["told_apart"].get(name.lower()))
+    if told:
+        return tuple((unit, factor, zero[0] if zero else 0.0) for unit, factor, *zero in told)
+    above, slash, below = name.partition("/")
+    if slash:
+        quotients = [(f"{a[0]}/{b[0]}", a[1] / b[1]) for a in meanings(above) for b in meanings(below)]
+        return tuple((data["derived"].get(unit, unit), factor, 0.0) for unit, factor in quotients)
+    base = base_unit(name)
+    return () if base is None else ((*base, 0.0),)
+
+
+def in_unit(value: float, unit: str, wanted: str) -> list[float]:
+    """Return a number in another unit, once for every meaning that both have; as it is where either has no unit.
+
+    Units that measure different things give nothing.
+    """
+    if not unit or not wanted or unit == wanted:
+        return [value]
+    return [
+        (value * factor + zero - other_zero) / other_factor
+        for base, factor, zero in meanings(unit)
+        for other_base, other_factor, other_zero in meanings(wanted)
+        if base == other_base
+    ]
+
+
+def same_quantity(first: tuple[float, str], second: tuple[float, str]) -> bool | None:
+    """Tell whether two numbers with their units are one quantity; None where one of them may be rounded."""
+    said = in_unit(*first, second[1])
+    counted_from = max((zero for _, _, zero in meanings(first[1])), default=0.0)
+    exactly = 1e-12 * counted_from or 1e-300  # 32 °F are 0 °C but for what adding loses
+    if any(math.isclose(one, second[0], rel_tol=1e-9, abs_tol=exactly) for one in said):
+        return True
+    apart = first[1] and second[1] and first[1] != second[1]
+    return None if apart and any(math.isclose(one, second[0], rel_tol=NEAR) for one in said) else False
+
+
 @lru_cache(maxsize=2048)
 def base_unit(written: str) -> tuple[str, float] | None:
     """Return the base unit of a unit and how much of it one is; None for a word that is no unit."""
     name = re.sub(r"\sper\s", "/", written)
     name = re.sub(r"\^\{?([23])\}?", lambda match: "²³"[int(match.group(1)) - 2], name)
-    if name in _UNITS:
-        return _UNITS[name]
+    units = _units()
+    if name in units:
+        return units[name]
     above, slash, below = name.partition("/")
     if not slash:
         return (name, 1.0) if "·" in name else None
-    if above not in _UNITS or below not in _UNITS:
+    if above not in units or below not in units:
         return name, 1.0
-    unit = f"{_UNITS[above][0]}/{_UNITS[below][0]}"
-    return _DERIVED.get(unit, unit), _UNITS[above][1] / _UNITS[below][1]
+    unit = f"{units[above][0]}/{units[below][0]}"
+    return _unit_data()["derived"].get(unit, unit), units[above][1] / units[below][1]

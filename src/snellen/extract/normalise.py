@@ -16,12 +16,13 @@ _RANGES = (
 _LINE_ENDS = dict.fromkeys((0x0B, 0x0C, 0x0D, 0x85, 0x2028, 0x2029), "\n")
 _QUOTES = {0x2019: "'", 0x2018: "'", 0x201C: '"', 0x201D: '"'}
 _DIGITS = {base + i: str(i) for base in (0x660, 0x6F0) for i in range(10)}
-"""Figures of Arabic and Persian."""
+"""Figures of Arabic and Persian; U+066B and U+066C are their decimal and thousands signs."""
 _SINGLES = {
     **_DIGITS,
     **dict.fromkeys((0xA0, 0xAD, 0xFEFF, 0xFE0F), " "),
     0x130: "I",
     **_QUOTES,
+    **{0x66B: ".", 0x66C: ","},
     0x2260: "≠",
     0x2212: "-",
 }

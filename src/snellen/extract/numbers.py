@@ -8,18 +8,42 @@ import unicodedata
 from functools import cache
 from typing import NamedTuple
 
-from .word_lists import START, LazyPattern, words
+from .word_lists import START, LazyPattern, assemble, words
 
+_SCALE_WORDS = {
+    **{"thousands": 1e3, "lakhs": 1e5, "millions": 1e6, "crores": 1e7, "billions": 1e9, "unsure": math.nan},
+    **{"trillion_glued": 1e12, "hundred_million_glued": 1e8, "ten_million_glued": 1e7, "million_glued": 1e6},
+    **{"ten_thousand_glued": 1e4, "thousand_glued": 1e3},
+}
+"""Groups of words by what they multiply with; nan where that cannot be known."""
 _NUMBER = LazyPattern(
-    r"(?<![\w.])(?P<sign>[-+−]\s?)?(?:[$€£¥₹₩]\s?)?(?P<sign2>[-−])?"
-    r"(?P<digits>\d{1,3}(?:[,' ]\d{3})++(?!\d)|\d+(?:(?<=\d),(?=\d{3}(?!\d))\d{3})*|(?=\.\d))"
-    r"(?P<part>\.\d+|,\d{1,2}(?!\d)|,\d{4,})?"
+    r"(?<![^\W\u2e80-\ud7af])(?<!\.)(?P<sign>[-+−–]\s?)?(?P<money>[$€£¥₹₩]\s?)?(?P<sign2>[-−])?"
+    # Groups of three after points (1.234.567, 1.234,5), in pairs as in India (12,34,567), or after another sign.
+    r"(?P<digits>[1-9]\d{0,2}(?:\.\d{3}){2,8}+(?![\d]|\.\d)|[1-9]\d{0,2}(?:\.\d{3}){1,8}+(?=,(?:\d{1,2}(?!\d)|\d{4}))"
+    r"|\d{1,2}(?:,\d{2}(?=,)){1,8}+,\d{3}(?![\d,])|\d{1,3}(?:[,'_ ]\d{3})++(?!\d)"
+    r"|\d+(?:(?<=\d),(?=\d{3}(?!\d))\d{3})*|(?=\.\d))"
+    r"(?P<part>\.\d+|,\d{1,2}(?!\d)|,\d{4,})?(?P<more>(?:\.\d+)++|'\d{1,2}[\"”])?"
     r"(?P<power>e[-+]?\d{1,3}|\s?(?:\\times|\*|x|×)\s?10\s?(?:\^|\*\*)\s?\{?[-+−]?\d{1,3}\}?|\s?[x×]\s?10[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3})?"
-    r"(?:\s?/\s?(?P<below>\d+(?:\.\d+)?)(?![\d/]))?"
-    r"(?P<scale>\s?(?:<numbers.scales>|bn)|[kmb](?![\w/]))?"
+    r"(?P<raised>\s?(?:\^|\*\*)\s?\{?[-+−]?\d{1,3}\}?|[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3})?"
+    r"(?:\s?/\s?(?P<below>\d+(?:\.\d+)?)(?![\d/])|\s?(?P<vulgar>[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])|\s(?P<over>\d{1,3})/(?P<under>\d{1,3})(?![\d/.]))?"
+    r"(?P<scale>\s?(?:(?:<numbers.scales>|bn)(?!\w?th)"
+    r"|(?P<word><numbers.thousands>|<numbers.lakhs>|<numbers.millions>|<numbers.crores>|<numbers.billions>|<numbers.unsure>)(?!\w)"
+    r"|(?P<glued><numbers.trillion_glued>|<numbers.hundred_million_glued>|<numbers.ten_million_glued>|<numbers.million_glued>"
+    r"|<numbers.ten_thousand_glued>|<numbers.thousand_glued>))|[kmb](?![\w/]))?"
     r"(?P<percent>\s?(?:%|percent|per cent))?",
     re.IGNORECASE,
 )
+_SCALED = LazyPattern(
+    r"\s?(?:(?:<numbers.thousands>|<numbers.lakhs>|<numbers.millions>|<numbers.crores>|<numbers.billions>)(?!\w)"
+    r"|<numbers.ten_thousand_glued>|<numbers.hundred_million_glued>|<numbers.million_glued>|<numbers.ten_million_glued>"
+    r"|<numbers.thousand_glued>|<numbers.trillion_glued>)"
+)
+_GROUPS_BY_POINT = re.compile(r"(?<![\d.])[1-9]\d{0,2}(?:(?:\.\d{3}){2,8}+(?![\d.]*\d)|(?:\.\d{3}){1,8}+,\d)")
+_TWO_WAYS = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")
+"""`1.234` is a decimal to some and a thousand to others, and so is `1,234`."""
+_NEAR = 8
+_SIGN_BEFORE = "=(<>≈:,+*/×[{|"
+"""After one of these a dash with a space behind it is a minus; after a word it is a dash."""
 _BELOW_ZERO = LazyPattern(r"\s?(?:°\s?[cf]?|[^\W\d_]{1,12})?(?:\s[^\W\d_]{1,12})?\s(?:<numbers.below_zero>)(?!\w)")
 _BELOW = LazyPattern(r"\s?(?:°\s?[cf]?|degrees?)?\sbelow(?=\s*(?:[.,;!)]|\Z))")
 """`8 below`, and nothing that it would be below of."""
@@ -41,6 +65,8 @@ class Number(NamedTuple):
     percent: bool
     start: int
     end: int
+    other: float | None = None
+    """What it may be too, where its writing has two meanings (`8 below`, `5m`)."""
 
 
 @cache
@@ -68,6 +94,15 @@ def _spelt() -> re.Pattern[str]:
     )
 
 
+@cache
+def _scale_of(written: str) -> float:
+    """Return what a word of another language after a number multiplies it by; nan where that cannot be known."""
+    for group, value in _SCALE_WORDS.items():
+        if re.fullmatch(assemble(f"<numbers.{group}>"), written, re.IGNORECASE):
+            return value
+    return math.nan
+
+
 def find_numbers(text: str) -> list[Number]:
     """Return all numbers of `text` in order of appearance, digits and words alike."""
     numbers = [_from_digits(match) for match in _NUMBER.finditer(text)]
@@ -76,7 +111,9 @@ def find_numbers(text: str) -> list[Number]:
     numbers += [_from_words(match) for match in _spelt().finditer(text) if match.end() not in ends]
     if not text.isascii():
         numbers += [
-            Number(unicodedata.numeric(match.group()), False, *match.span()) for match in _VULGAR.finditer(text)
+            Number(unicodedata.numeric(match.group()), False, *match.span())
+            for match in _VULGAR.finditer(text)
+            if match.end() not in ends
         ]
     numbers = sorted((number for number in numbers if math.isfinite(number.value)), key=lambda number: number.start)
     return _with_signs(text.lower(), numbers) if numbers and speaks_of_sign(text.lower()) else numbers
@@ -85,6 +122,11 @@ def find_numbers(text: str) -> list[Number]:
 def speaks_of_sign(low: str) -> bool:
     """Tell whether a text may say in words that a number is less than nothing; cheap, and no proof."""
     return any(stem in low for stem in words("numbers.sign_stems"))
+
+
+def is_scaled(low: str, end: int) -> bool:
+    """Tell whether the digits that end here are so many thousands or millions in another language (`3万`)."""
+    return low[end - 1 : end].isdigit() and _SCALED.match(low, end) is not None
 
 
 def is_below_zero(low: str, start: int, end: int) -> bool:
@@ -105,10 +147,38 @@ def counts_from_freezing(low: str) -> bool:
 
 
 def _with_signs(low: str, numbers: list[Number]) -> list[Number]:
-    return [
-        one._replace(value=-one.value) if one.value > 0 and is_below_zero(low, one.start, one.end) else one
-        for one in numbers
-    ]
+    """Return numbers with the signs that words give them; the zero that one is below is no number of its own."""
+    signed: list[Number] = []
+    told = 0
+    for one in numbers:
+        if one.start < told:
+            continue
+        if one.value > 0 and is_below_zero(low, one.start, one.end):
+            below = _BELOW_ZERO.match(low, one.end, one.end + 60)
+            told = below.end() if below else told
+            signed.append(one._replace(value=-one.value, other=one.value if _is_only_below(low, one) else None))
+        else:
+            signed.append(one)
+    return signed
+
+
+def _is_only_below(low: str, number: Number) -> bool:
+    """Whether a number is followed by a bare `below`: of what is counted by degrees it is a sign, of others a place."""
+    return _BELOW.match(low, number.end) is not None and "°" not in low and "degree" not in low
+
+
+def groups_by_point(text: str) -> bool:
+    """Tell whether a text plainly groups its thousands by points (`1.234.567`, `1.234,5`): its `12.000` is 12000."""
+    return "." in text and _GROUPS_BY_POINT.search(text) is not None
+
+
+def regrouped(number: Number, text: str) -> float | None:
+    """Return what `1.234` is to those who group by points, and `1,234` to those whose decimals follow a comma."""
+    written = text[number.start : number.end]
+    found = _TWO_WAYS.search(written) if "." in written or "," in written else None
+    if found is None or sum(one.isdigit() for one in written) != sum(one.isdigit() for one in found[0]):
+        return None
+    return number.value * 1000 if "." in found[0] else number.value / 1000
 
 
 def parse_number(text: str) -> Number | None:
@@ -136,15 +206,71 @@ def _from_words(match: re.Match[str]) -> Number:
 
 
 def _from_digits(match: re.Match[str]) -> Number:
-    whole = re.sub(r"\D", "", match.group("digits"))
-    part = (match.group("part") or "").replace(",", ".")
-    value = float(f"{whole[:300] or 0}{part[:300]}") * _power(match.group("power"))
-    below = float(match.group("below") or 1)
-    value = value / below if below else value
-    scale = (match.group("scale") or "").strip().lower()
-    value *= _SHORT_SCALES.get(scale) or float(_scales().get(scale, 1))
-    negative = bool((match.group("sign") or "").strip() in {"-", "−"} or match.group("sign2"))
-    return Number(-value if negative else value, match.group("percent") is not None, match.start(), match.end())
+    """Return a number in figures; one that cannot be (`1.2.3`, `5/0`) has the value nan."""
+    written = match.group()
+    if written.isdecimal():  # most are nothing else
+        return Number(float(written[:300]), False, *match.span())
+    value = _figures(match) * _power(match["power"])
+    if match["raised"]:
+        value = _raise(value, match["raised"])
+    value = _with_fraction(value, match)
+    money, start, end = match["money"], match.start(), match.end()
+    scale, other = (match["scale"] or "").strip(), None
+    if scale == "m" and not money and not match["percent"]:  # metres or minutes, rarely millions
+        end, other = match.start("scale"), value * 1e6
+    elif scale:
+        by_word = _scale_of(match["word"] or match["glued"]) if match["word"] or match["glued"] else 0.0
+        value *= by_word or _SHORT_SCALES.get(scale.lower()) or float(_scales().get(scale.lower(), 1))
+    if match["sign2"] or (match["sign"] or "")[:1] in {"-", "−", "–"}:
+        minus = True if match["sign2"] else _is_minus(match)
+        other = value if minus is None else other and -other
+        value = value if minus is False else -value
+    return Number(value, match["percent"] is not None, start, end, other)
+
+
+def _figures(match: re.Match[str]) -> float:
+    """Return the digits of a number with what follows its point."""
+    if match["more"]:
+        return math.nan
+    part = (match["part"] or "").replace(",", ".")
+    return float(f"{re.sub(r'[^0-9]', '', _plain_digits(match['digits']))[:300] or 0}{part[:300]}")
+
+
+def _plain_digits(text: str) -> str:
+    return text if text.isascii() else "".join(str(unicodedata.digit(one, one)) for one in text)
+
+
+def _with_fraction(value: float, match: re.Match[str]) -> float:
+    """Return a number over another (`3/4`), or with a fraction behind it (`1 1/2`, `1½`)."""
+    if match["below"]:
+        below = float(match["below"])
+        return value / below if below else math.nan
+    if match["vulgar"]:
+        return value + unicodedata.numeric(match["vulgar"])
+    if match["over"]:
+        over, under = int(match["over"]), int(match["under"])
+        return value + over / under if over < under else math.nan
+    return value
+
+
+def _is_minus(match: re.Match[str]) -> bool | None:
+    """Tell whether a dash before a number is its sign: not after a word and a space; None where it may be a bullet."""
+    if not match["sign"][1:]:
+        return True
+    near = match.string[max(0, match.start() - _NEAR) : match.start()]
+    before = near.rpartition("\n")[2].rstrip()
+    if before:
+        return before[-1] in _SIGN_BEFORE
+    alone = len(match.string) - len(match.group()) <= _NEAR and match.string.strip() == match.group().strip()
+    return True if alone else None
+
+
+def _raise(value: float, written: str) -> float:
+    exponent = re.search(r"[-+−⁻⁺]?[\d⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3}", written)
+    try:
+        return value ** float(exponent.group().translate(_RAISED)) if exponent else math.nan
+    except (OverflowError, ZeroDivisionError):
+        return math.nan
 
 
 def _power(text: str | None) -> float:

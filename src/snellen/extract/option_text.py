@@ -9,7 +9,16 @@ from functools import cache, cached_property
 from .cue_words import UNDECIDABLE
 from .measures import Measure, option_measures
 from .notations import Written, option_notation
-from .numbers import counts_from_freezing, find_numbers, is_below_zero, parse_number, speaks_of_sign, word_values
+from .numbers import (
+    Number,
+    counts_from_freezing,
+    find_numbers,
+    is_below_zero,
+    is_scaled,
+    parse_number,
+    speaks_of_sign,
+    word_values,
+)
 from .own_text import find_folded, key_of
 from .polarity import Mention
 from .word_lists import WORD_AFTER, WORD_BEFORE, Gated, LazyPattern, word_set, words
@@ -221,6 +230,8 @@ class OptionTexts:
         """Leave out numbers that words make other numbers (`50%` for 50, `8 °C below zero` for 8 °C)."""
         if found and ("%" in low or "percent" in low):
             found = [mention for mention in found if not self._is_share(low, mention)]
+        if found and self.counted:
+            found = [mention for mention in found if not is_scaled(low, mention.end)]
         if found and self.counted and speaks_of_sign(low):
             found = [mention for mention in found if not is_below_zero(low, mention.start, mention.end)]
         return found
@@ -264,9 +275,14 @@ class OptionTexts:
         return [
             Mention(index, number.start, number.end)
             for number in find_numbers(low)
-            if (index := self.values.get(number.value)) is not None
+            if (index := self._offered(number)) is not None
             and not (number.percent and number.value / 100 in self.values)
         ]
+
+    def _offered(self, number: Number) -> int | None:
+        """Return the option that a number equals, also in its second meaning (`5m` where `$5 million` is offered)."""
+        index = self.values.get(number.value)
+        return self.values.get(number.other) if index is None and number.other is not None else index
 
     def ordinals(self, low: str, last: int) -> Iterator[Mention]:
         """Yield ordinals (`the second option`, `option 2`) as mentions; `last` is the highest index."""

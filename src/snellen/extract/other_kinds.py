@@ -8,26 +8,44 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from .choice import read
-from .cue_words import REFUSAL
+from .cue_words import CORRECTION, REFUSAL
 from .extraction import AMBIGUOUS, EMPTY, REFUSED, TRUNCATED, UNPARSED, Extraction
 from .label_mentions import label_mentions, text_mentions
+from .measures import unit_after
 from .normalise import normalise
-from .numbers import Number, find_numbers
+from .numbers import Number, find_numbers, groups_by_point, regrouped
 from .option_set import OptionSet, Reply, option_set
 from .rules.structured import answer_field
 from .thinking import answer_start
-from .word_lists import LazyPattern
+from .word_lists import LazyPattern, read_lists
 
 _WORD = LazyPattern(
     r"(?<![\w-])(?:(?P<yes><yes_no.yes>)|(?P<no><yes_no.no>))(?![\w'-])"
     r"|(?P<hyes>^(?:<yes_no.yes_glued>))|(?P<hno>^(?:<yes_no.no_glued>))"
 )
-_NOT_YES = LazyPattern(r"(?<!\w)not\s+(?:true|correct|right)(?!\w)")
+_NOT_YES = LazyPattern(r"(?:(?<!\w)not|n't)\s+(?:true|correct|right)(?!\w)")
+_DENIED = LazyPattern(r"(?:(?<!\w)(?:not|never|cannot|neither|nor)|n't)(?:\s[a-z]{1,8}){0,2}\s[\"'*]{0,3}\Z")
+"""Before a word that is not said but denied: `I would not say yes`."""
+_AFTER_TURN = 24
 _IDIOM = LazyPattern(r"\s+(?:<yes_no.idiom>)\b")
 _CUE = LazyPattern(r"(?<!\w)(?:<yes_no.cue>)[\s:*,\"'(]*(?:is|would be|:|是)?[\s:*\"'(]*\Z")
 _TAIL_MARKER = LazyPattern(
-    r"(?:<conclusions.open_cue>)\s?(?:<conclusions.open_copula>|:|=|：)\s{0,3}[:*\s]*", re.IGNORECASE
+    r"(?:<conclusions.open_cue>)\s?(?:(?:<conclusions.open_copula>)(?![a-z'])|:|=|：)\s{0,3}[:*\s]*", re.IGNORECASE
 )
+_SENTENCE_END = LazyPattern(r"[.!?;](?=\s|\Z)|\n|[。；！？]")
+_EQUALS = LazyPattern(r"[^\n]{0,40}[=≈→⇒][\s*$\\({\[]{0,8}(?:<numbers.approximately>)?[\s$]{0,3}\Z", re.IGNORECASE)
+_LEAD = LazyPattern(r"(?:[^\w\n]|\n{1,3}|_|(?:<numbers.approximately>)(?!\w)|[a-z]\s?=)*", re.IGNORECASE)
+"""What may stand between an announcement and the number it announces."""
+_JOINED = LazyPattern(
+    r"\s?(?:[^\W\d]{1,12}[.,]?|°\s?[cf]?|%)?\s?"
+    r"(?:[-–—~:/+*×÷x,&^]|(?<![a-z])(?:<numbers.joins>)(?![a-z]))\s?(?:[^\W\d]{1,12}\s)?[*$]{0,2}",
+    re.IGNORECASE,
+)
+"""What stands between two numbers of a range, a list or a term."""
+_NOT_IT = LazyPattern(
+    r"(?:(?<!\w)(?:not|never|rather than|instead of)|n't)\s(?:exactly\s|just\s|a\s)?[*$]{0,2}\Z", re.IGNORECASE
+)
+"""Before a number that is denied: `5, not 6`."""
 _FARTHEST = 20_000
 """A number is looked for in so many characters at the end of a reply: a bound on time."""
 _EDGE = 4_000
@@ -39,6 +57,10 @@ _COPULA = LazyPattern(
 )
 
 
+LAST = "last"
+"""The rule by which the last of several numbers is read, with nothing that says it is the answer."""
+
+
 class NumberRead(Struct, frozen=True, omit_defaults=True):
     """A number read from a reply, or None with a reason; a percentage keeps its figure (`5 %` is 5.0, percent true)."""
 
@@ -47,6 +69,10 @@ class NumberRead(Struct, frozen=True, omit_defaults=True):
     reason: str | None = None
     span: tuple[int, int] | None = None
     percent: bool = False
+    unit: str = ""
+    """As written, where it is one that is known (`km`, `$`); not of a percentage."""
+    other: float | None = None
+    """What it may be too, where it is written so that nobody can tell (`1.234`, `8 below`)."""
 
 
 class ChoicesRead(Struct, frozen=True, omit_defaults=True):
@@ -70,9 +96,9 @@ def extract_yesno(response: str, *, finish: str | None = None) -> Extraction:
     body, offset = part
     low = body.lower()
     words = [match for match in _edge_words(low) if not _IDIOM.match(low, match.end())]
-    chosen = _yesno_word(low, words)
+    chosen = _within_field(body, words) or _turned(low, words, _yesno_word(low, words))
     if chosen is not None:
-        yes = chosen.lastgroup in {"yes", "hyes"} and not _NOT_YES.match(low, max(0, chosen.start() - 4))
+        yes = chosen.lastgroup in {"yes", "hyes"} and not _is_not_so(low, chosen)
         return Extraction("yes" if yes else "no", "yes_no", None, (chosen.start() + offset, chosen.end() + offset))
     reason = _why_none(body, finish)
     return Extraction(None, "abstain", AMBIGUOUS if words and reason == UNPARSED else reason)
@@ -83,6 +109,22 @@ def _edge_words(low: str) -> list[re.Match[str]]:
     if len(low) <= 2 * _EDGE:
         return list(_WORD.finditer(low))
     return [*_WORD.finditer(low, 0, _EDGE), *_WORD.finditer(low, len(low) - _EDGE)]
+
+
+def _within_field(body: str, words: list[re.Match[str]]) -> re.Match[str] | None:
+    """Return the word in the last box, tag or field, if that says one thing alone."""
+    field = answer_field(body) if words and not body.isalpha() else None
+    inside = [word for word in words if field and field[0] <= word.start() and word.end() <= field[1]]
+    return inside[0] if len(inside) == 1 else None
+
+
+def _turned(low: str, words: list[re.Match[str]], chosen: re.Match[str] | None) -> re.Match[str] | None:
+    """Return the word that a speaker turns to after the chosen one (`Yes. Wait, no.`), else the chosen one."""
+    if chosen is None or chosen is words[-1]:
+        return chosen
+    ends = [turn.end() for turn in CORRECTION.matches(low, chosen.end())]
+    later = [word for word in words if any(0 <= word.start() - end <= _AFTER_TURN for end in ends)]
+    return later[-1] if later else chosen
 
 
 def _yesno_word(low: str, words: list[re.Match[str]]) -> re.Match[str] | None:
@@ -98,36 +140,97 @@ def _yesno_word(low: str, words: list[re.Match[str]]) -> re.Match[str] | None:
         return None if re.match(r"\s*(?:and|or|/)\s*(?:yes|no)\b", rest) else words[0]
     last = words[-1]
     ends = not low[last.end() :].strip(" \n*_`\"').!")
-    return last if ends and len(kinds) == 1 else None
+    denied = _DENIED.search(low, max(0, last.start() - 30), last.start()) and not _is_not_so(low, last)
+    return last if ends and len(kinds) == 1 and not denied else None
+
+
+def _is_not_so(low: str, word: re.Match[str]) -> bool:
+    return _NOT_YES.match(low, max(0, word.start() - 4)) is not None
 
 
 def extract_number(response: str, *, finish: str | None = None) -> NumberRead:
-    """Read the number a reply answers with: in the last box or field, after the last cue, the only or the last one."""
+    """Read the number a reply answers with: in the last box or field, after the last cue, the only or the last one.
+
+    Rule `last` says that there are several, and none is marked as the answer.
+    """
     part = _answer_part(response)
     if part is None:
         return NumberRead(None, "thinking", TRUNCATED)
     cut = max(0, len(part[0]) - _FARTHEST)
     body, offset = part[0][cut:], part[1] + cut
-    numbers = find_numbers(body)
+    numbers = [one for one in find_numbers(body) if not _NOT_IT.search(body, max(0, one.start - 24), one.start)]
     if not numbers:
-        return NumberRead(None, "abstain", _why_none(body, finish))
-    chosen, rule = _answering(body, numbers)
-    if rule == "last" and finish == "length":
+        return _counted_in_words(body) or NumberRead(None, "abstain", _why_none(body, finish))
+    chosen, rule = _corrected(body, numbers, *_answering(body, numbers))
+    if chosen is None:
+        return NumberRead(None, rule, UNPARSED)
+    if rule == LAST and finish == "length":
         return NumberRead(None, "cut_off", TRUNCATED)
-    return NumberRead(chosen.value, rule, None, (chosen.start + offset, chosen.end + offset), chosen.percent)
+    value, other = _either(chosen, body)
+    span = (chosen.start + offset, chosen.end + offset)
+    unit = "" if chosen.percent else unit_after(body, chosen.start, chosen.end)
+    return NumberRead(value, rule, None, span, chosen.percent, unit, other)
 
 
-def _answering(body: str, numbers: list[Number]) -> tuple[Number, str]:
-    """Choose among the numbers of a reply, and say by which rule."""
+def _either(number: Number, body: str) -> tuple[float, float | None]:
+    """Return a number and what it may be too; where the reply groups other numbers by points, `12.000` is 12000."""
+    swapped = regrouped(number, body)
+    if swapped is not None and groups_by_point(body):
+        return swapped, None
+    return number.value, swapped if number.other is None else number.other
+
+
+def _counted_in_words(body: str) -> NumberRead | None:
+    """Return the number of a reply that is nothing but a word for zero to ten in one of several languages."""
+    word = body.strip(" \n.!*。").lower()
+    listed = (words for language, words in read_lists("numbers")["counted"].items() if len(language) == 2)
+    found = {words.index(word) for words in listed if word in words}
+    return NumberRead(float(found.pop()), "word") if len(found) == 1 else None
+
+
+def _answering(body: str, numbers: list[Number]) -> tuple[Number | None, str]:
+    """Choose among the numbers of a reply, and say by which rule; none where a field says something else."""
     field = answer_field(body)
-    inside = [number for number in numbers if field and field[0] <= number.start and number.end <= field[1]]
-    if len(inside) == 1:
-        return inside[0], "structured"
+    if field:
+        inside = [number for number in numbers if field[0] <= number.start and number.end <= field[1]]
+        if not inside and any(sign.isalnum() for sign in body[field[0] : field[1]]):
+            return None, "structured"
+        if inside:
+            return _stated(body, inside, field[0], "structured")
     after = max((match.end() for match in _TAIL_MARKER.finditer(body)), default=-1)
-    cued = next((number for number in numbers if number.start >= after >= 0), None)
-    if cued:
-        return cued, "cue"
-    return numbers[-1], "only" if len(numbers) == 1 else "last"
+    told = [number for number in numbers if number.start >= after >= 0]
+    if told:
+        end = _SENTENCE_END.search(body, told[0].end)
+        sentence = [number for number in told if end is None or number.start < end.start()]
+        return _stated(body, sentence, after, "cue")
+    if len({number.value for number in numbers}) == 1:
+        return numbers[-1], "only"
+    return numbers[-1], LAST
+
+
+def _corrected(body: str, numbers: list[Number], chosen: Number | None, rule: str) -> tuple[Number | None, str]:
+    """Return the number that a speaker turns to after the chosen one (`5. Wait, it's 6`), else the chosen one."""
+    if chosen is None or chosen is numbers[-1]:
+        return chosen, rule
+    ends = [turn.end() for turn in CORRECTION.matches(body.lower(), chosen.end)]
+    later = [number for number in numbers if any(0 <= number.start - end <= _AFTER_TURN for end in ends)]
+    return (later[-1], "self_correction") if later else (chosen, rule)
+
+
+def _stated(body: str, numbers: list[Number], start: int, rule: str) -> tuple[Number, str]:
+    """Choose in one statement: the result of an equation, else the first number unless others belong to it."""
+    first, last = numbers[0], numbers[-1]
+    if len({number.value for number in numbers}) == 1:
+        return first, rule
+    if _EQUALS.search(body, numbers[-2].end, last.start):
+        return last, rule
+    goes_on = _JOINED.fullmatch(body, first.end, numbers[1].start) or _in_two_units(body, first, numbers[1])
+    return (first, rule) if _LEAD.fullmatch(body, start, first.start) and not goes_on else (last, LAST)
+
+
+def _in_two_units(body: str, first: Number, second: Number) -> bool:
+    """Whether two numbers are one quantity, as those of `5 ft 3 in` are, or stand at each other (`4 + 5`)."""
+    return body[first.end : second.start].strip() in {"", unit_after(body, first.start, first.end)}
 
 
 def _why_none(body: str, finish: str | None) -> str:

@@ -65,6 +65,10 @@ def read_likelihood_options(task: Task, table: Mapping[str, Any]) -> LikelihoodO
         value = getattr(options, name)
         if value not in known:
             raise ConfigError(f"task {task.name!r}: {name} {not_among(value, known, ' is unknown')}")
+    if options.reduction == "prompt-mean" and options.calibration != "none":
+        raise ConfigError(
+            f"task {task.name!r}: prompt-mean, of the whole text, has no prior to take off: leave out calibration"
+        )
     if task.form not in (Form.CHOICE, Form.YESNO, Form.AUTO):  # what is decided by the records is checked after them
         raise ConfigError(
             f"task {task.name!r} is of form {task.form.value!r}: likelihood needs candidates (choice or yesno)"

@@ -50,12 +50,30 @@ def output_tokens(record: RequestRecord) -> int | None:
     return len(record.chunks) if record.ok and record.streamed and record.chunks else None
 
 
-def time_per_token(record: RequestRecord) -> Value:
-    """Return (last text - first text) / (output tokens - 1), or None with fewer than two tokens."""
-    start, tokens = first_token(record), output_tokens(record)
-    if start is None or tokens is None or tokens < 2 or len(record.chunks) < 2:
+def hidden_tokens(record: RequestRecord) -> int:
+    """Return the tokens of reasoning that a server counts and does not show: they came before the first event.
+
+    Where there are more events than other tokens, the reasoning was among them.
+    """
+    reasoning = record.reasoning_tokens or 0
+    if not reasoning or record.first_reasoning is not None:
+        return 0
+    return reasoning if len(record.chunks) <= (output_tokens(record) or 0) - reasoning else 0
+
+
+def _prefill(record: RequestRecord) -> Value:
+    if hidden_tokens(record):  # the time to the first text is mostly reasoning
         return None
-    return (record.end - start) / (tokens - 1)
+    return _ratio(record.input_tokens, _elapsed(record.sent, first_token(record)))
+
+
+def time_per_token(record: RequestRecord) -> Value:
+    """Return (last text - first text) / (tokens that came as events - 1), or None with fewer than two of them."""
+    start, tokens = first_token(record), output_tokens(record)
+    shown = 0 if tokens is None else tokens - hidden_tokens(record)
+    if start is None or shown < 2 or len(record.chunks) < 2:
+        return None
+    return (record.end - start) / (shown - 1)
 
 
 def _gaps(record: RequestRecord) -> Sequence[float]:
@@ -100,7 +118,7 @@ _VALUE: dict[str, Callable[[RequestRecord], Value]] = {
     "VisualTokens": _tokens("visual_tokens"),
     "CachedTokens": _tokens("cached_tokens"),
     "OutputTokenThroughput": lambda record: _ratio(output_tokens(record), _latency(record)),
-    "PrefillTokenThroughput": lambda record: _ratio(record.input_tokens, _elapsed(record.sent, first_token(record))),
+    "PrefillTokenThroughput": _prefill,
     "DecodeTokenThroughput": lambda record: _ratio(1, time_per_token(record)),
 }
 

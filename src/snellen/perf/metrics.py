@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import DataError, UsageError
+from ..core.text import plural
 from .definitions import COMMON, DEFINITIONS, output_tokens
 from .slo import Objectives, is_good
 from .steady import Window, concurrency_steps, steady_window, whole_run
@@ -157,6 +158,7 @@ def notes(timeline: Timeline) -> list[str]:
     guessed = sum(record.counted_by != "server" or record.output_tokens is None for record in done)
     whole = sum(not record.streamed for record in done) if timeline.stream else 0
     unknown = sum(record.input_tokens is None for record in done)
+    thin = [name for name in STATS if (tail := _PERCENTILE.match(name)) and len(done) * (100 - float(tail[1])) < 99.9]
     limited, killed = timeline.watch.get("limited"), timeline.load.get("killed")
     counted = "their output tokens are counted by event or by word, not by the server"
     remarks = (
@@ -167,6 +169,7 @@ def notes(timeline: Timeline) -> list[str]:
         (whole, f"{whole} replies came whole though a stream was asked for: they have no TTFT, TPOT or ITL"),
         (not timeline.every_event, "only first and last event are known: no ITL"),
         (timeline.load.get("duration_s"), "send moments are unknown: concurrency and steady state mean nothing here"),
+        (done and thin, f"{' and '.join(thin)} of {plural(len(done), 'reply')} say hardly more than the slowest one"),
         (limited, f"the load generator was the bottleneck: {limited}"),
     )
     return [text for applies, text in remarks if applies]

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-UNITS = ("acuity_px", "contrast_threshold", "critical_severity", "points")
-"""How metrics begin that have a unit of their own."""
+NO_SHARES = (
+    *("acuity_px", "contrast_threshold", "critical_severity", "threshold", "points"),
+    *("cider", "answer_entropy", "round_correlation", "round_slope", "compression:", "difference:"),
+)
+"""How metrics begin that have a unit or a scale of their own, though they may lie from 0 to 1."""
 
 
 def number(value: float) -> str:
@@ -14,11 +17,15 @@ def number(value: float) -> str:
     return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
 
 
+def is_no_share(name: str) -> bool:
+    """Tell whether a metric is no share whatever its value: pixels, CIDEr, nats, slopes, ratios, variances."""
+    return name.startswith(NO_SHARES) or name == "instability" or "_variance_" in name
+
+
 def percent_metric(name: str, estimate: Mapping[str, Any]) -> bool:
     """Tell whether a metric is a share that people read in percent."""
     bounds = [estimate.get("value"), *(estimate.get("ci95") or ())]
-    other = name.startswith(UNITS) or name == "instability" or "_variance_" in name
-    return not other and all(value is None or 0.0 <= value <= 1.0 for value in bounds)
+    return not is_no_share(name) and all(value is None or 0.0 <= value <= 1.0 for value in bounds)
 
 
 def written(name: str, estimate: Mapping[str, Any]) -> str:

@@ -18,6 +18,8 @@ from .intervals import NO_SPREAD, TAIL95, Floats, Interval, mean_interval, ratio
 
 Matrix = NDArray[np.float64]
 DRAWS = 2_000
+FEW_CLUSTERS = 10
+ANYWHERE = (-math.inf, math.inf)
 _CELLS_AT_ONCE = 4_000_000
 _MAX_DISTINCT = 20_000
 """With more distinct cluster totals than this, the normal law is closer than 2,000 draws can tell."""
@@ -41,17 +43,23 @@ def _distinct_rows(columns: Matrix) -> tuple[Matrix, NDArray[np.int64]]:
     return distinct, counts.astype(np.int64)
 
 
-def percentile_interval(statistics: Floats, clusters: int) -> Interval | None:
+def percentile_interval(statistics: Floats, clusters: int, limits: Interval = ANYWHERE) -> Interval | None:
     """Return the 95 % percentile interval, widened for few clusters (Hesterberg 2015, expanded percentiles).
 
-    None where every draw gives the same: clusters that are all alike cannot tell how others would differ.
+    No draw lies beyond what was seen: of fewer than ten clusters the t interval of the draws' spread counts where it is
+    wider, within the `limits` that the statistic has. None where every draw gives the same: clusters that are all alike
+    cannot tell how others would differ.
     """
     finite = statistics[np.isfinite(statistics)]
     if not finite.size or clusters < 2 or has_no_spread(finite):
         return None
     tail = normal_cdf(-math.sqrt(clusters / (clusters - 1)) * t_quantile(TAIL95, clusters - 1))
-    low, high = np.quantile(finite, [tail, 1.0 - tail])
-    return float(low), float(high)
+    low, high = np.quantile(finite, [tail, 1.0 - tail]).tolist()
+    if clusters < FEW_CLUSTERS:
+        spread = math.sqrt(clusters / (clusters - 1)) * float(np.std(finite))
+        half, center = t_quantile(TAIL95, clusters - 1) * spread, float(np.mean(finite))
+        low, high = min(low, center - half), max(high, center + half)
+    return max(limits[0], low), min(limits[1], high)
 
 
 def has_no_spread(values: Floats) -> bool:
@@ -61,12 +69,16 @@ def has_no_spread(values: Floats) -> bool:
 
 
 def bootstrap_interval(
-    columns: Matrix, statistic: Callable[[Matrix], Floats], *purpose: str | int, draws: int = DRAWS
+    columns: Matrix,
+    statistic: Callable[[Matrix], Floats],
+    *purpose: str | int,
+    draws: int = DRAWS,
+    limits: Interval = ANYWHERE,
 ) -> Interval | None:
     """Return the interval of `statistic`, a function of column totals (rows of its argument are draws)."""
     if not columns.shape[0]:
         return None
-    return percentile_interval(statistic(resample(columns, draws, *purpose)), columns.shape[0])
+    return percentile_interval(statistic(resample(columns, draws, *purpose)), columns.shape[0], limits)
 
 
 def ratio(totals: Matrix) -> Floats:
@@ -75,14 +87,16 @@ def ratio(totals: Matrix) -> Floats:
         return np.asarray(totals[:, 0] / totals[:, 1], dtype=np.float64)
 
 
-def difference_interval(differences: Floats, sizes: Floats, *purpose: str | int, draws: int = DRAWS) -> Interval | None:
+def difference_interval(
+    differences: Floats, sizes: Floats, *purpose: str | int, draws: int = DRAWS, limits: Interval = ANYWHERE
+) -> Interval | None:
     """Return the 95 % interval of the mean paired difference, clusters drawn together."""
     if differences.size < 2:
         return None
     columns = np.column_stack([differences, sizes])
     if np.unique(columns, axis=0).shape[0] > _MAX_DISTINCT:
         return mean_interval(ratio_moments(differences, sizes))
-    return bootstrap_interval(columns, ratio, *purpose, draws=draws)
+    return bootstrap_interval(columns, ratio, *purpose, draws=draws, limits=limits)
 
 
 def difference_p_value(differences: Floats, sizes: Floats, *purpose: str | int, draws: int = DRAWS) -> float:

@@ -191,6 +191,16 @@ def unseen_interval(difference: float, clusters: float) -> Interval:
     return difference - unseen * (difference + 1.0), difference + unseen * (1.0 - difference)
 
 
+def paired_share_interval(gained: int, lost: int, pairs: int) -> Interval:
+    """Return the 95 % interval of the difference of two shares of the same single 0/1 trials (Bonett & Price 2012).
+
+    One pair is added to either side: what changed once in one direction may change in the other.
+    """
+    up, down = (gained + 1.0) / (pairs + 2.0), (lost + 1.0) / (pairs + 2.0)
+    half = Z95 * math.sqrt((up + down - (up - down) ** 2) / (pairs + 2.0))
+    return max(-1.0, up - down - half), min(1.0, up - down + half)
+
+
 def mcnemar(only_first: int, only_second: int) -> float:
     """Return the exact two-sided p-value that the two discordant counts come from a fair coin."""
     total = only_first + only_second

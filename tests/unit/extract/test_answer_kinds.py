@@ -36,6 +36,16 @@ COLOURS = {"A": "red", "B": "blue", "C": "green", "D": "yellow"}
         ("Not true.", "no"),
         ("I would say no", "no"),
         ("No, wait. The answer is yes", "yes"),
+        ("Yes... wait, no.", "no"),
+        ("The answer is no. Actually, yes, there is one.", "yes"),
+        ("The answer is not yes.", None),
+        ("I would not say yes.", None),
+        ("I wouldn't say no", None),
+        ("That is not false.", None),
+        ("That isn't true.", "no"),
+        ("\\boxed{\\text{No}}", "no"),
+        ("Is it there? <answer>yes</answer>", "yes"),
+        ("Yes.\n\nThere is no dog; wait, there is.", "yes"),
     ],
 )
 def test_yesno(text: str, answer: str | None) -> None:

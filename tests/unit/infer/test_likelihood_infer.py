@@ -131,6 +131,7 @@ def test_only_prompt_mean_asks_for_the_prompts_own_probabilities():
         ({"infer_options": {"reduction": "meen"}}, "did you mean 'mean'"),
         ({"infer_options": {"candidates": "letter"}}, "did you mean 'letters'"),
         ({"infer_options": {"kalibration": "none"}}, "did you mean 'calibration'"),
+        ({"infer_options": {"reduction": "prompt-mean", "calibration": "unconditional"}}, "has no prior to take off"),
         ({"form": Form.OCR}, "likelihood needs candidates"),
     ],
 )

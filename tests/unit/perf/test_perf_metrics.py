@@ -133,3 +133,23 @@ def test_tokens_that_no_reply_counted_are_unknown_and_not_0() -> None:
     assert "2 of 2 replies came without a count of input tokens" in " ".join(summary["notes"])
     one_told = summarize(Timeline(requests=(silent[0], request("c"))))["common"]
     assert one_told["Total Input Tokens"] == 100 and one_told["Input Token Throughput"] > 0
+
+
+def test_reasoning_that_is_counted_and_not_shown_makes_no_fast_token() -> None:
+    """1,004 tokens, of which 1,000 were thought in silence for 9 s; the other four came in 0.3 s."""
+    events = {"first_reasoning": None, "first_content": 19.0, "chunks": (19.0, 19.1, 19.2, 19.3), "done": 19.3}
+    hidden = request(**events, output_tokens=1004, reasoning_tokens=1000)
+    assert value("TPOT", hidden) == [pytest.approx(0.1)], "and not 0.3 s over 1,003 tokens"
+    assert value("DecodeTokenThroughput", hidden) == [pytest.approx(10.0)]
+    assert value("PrefillTokenThroughput", hidden) == [], "the time to its first text is no prefill"
+    assert value("OutputTokenThroughput", hidden) == [pytest.approx(1004 / 9.3)]
+    inside = request(**events, output_tokens=4, reasoning_tokens=2)
+    assert value("TPOT", inside) == [pytest.approx(0.1)], "more events than other tokens: the reasoning was among them"
+
+
+def test_the_tail_of_few_replies_is_called_what_it_is() -> None:
+    few = summarize(Timeline(tuple(request(str(i)) for i in range(10))))["notes"]
+    assert "P95 and P99 and P99.9 of 10 replies say hardly more than the slowest one" in few
+    assert not any(
+        "slowest" in note for note in summarize(Timeline(tuple(request(str(i)) for i in range(1000))))["notes"]
+    )

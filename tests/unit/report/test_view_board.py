@@ -192,3 +192,11 @@ def test_a_cider_below_1_is_no_percentage() -> None:
     assert {row[2]: row[-1].split(" ")[0] for row in board_sheets(board)[0].rows} == {"low": "0.95", "high": "1.05"}
     mixed = make_board([entry("x", metric="points", a=0.9), entry("y", metric="points", a=1300.0)])
     assert [(line.name, line.mean) for line in mixed.lines] == [("y", None), ("x", None)]
+
+
+def test_a_task_without_a_value_gives_no_mean_of_the_others_and_no_better_place() -> None:
+    board = make_board([entry("lost", a=0.9, b=None), entry("full", a=0.9, b=0.5)])
+    assert [line.name for line in board.lines] == ["full", "lost"]
+    assert [line.mean for line in board.lines] == [(0.9 + 0.5) / 2, None], "0.9 of one task is no mean of two"
+    assert [line.average_rank for line in board.lines] == [1.25, 1.75]
+    assert [line.band for line in board.lines] == [1, 2]

@@ -39,7 +39,7 @@ CASES: Cases = [
     ),
     ("mm-mt-bench", {}, "Twelve", {"verdict": 9}, {"mm_mt_bench": 9.0}),
     ("simplevqa", {}, "I do not know", {"verdict": "NOT_ATTEMPTED"}, {"simplevqa": 0.0}),
-    ("logicvista", {}, "The first one.", {"answer": "A"}, {"logicvista_extracted": 0.0}),
+    ("logicvista", {}, "The first one.", {"answer": "A"}, {"logicvista_extracted": None}),  # the answer 12 is no label
     ("charxiv-reasoning", {"inst_category": 3}, "12", {"verdict": "RIGHT"}, {"charxiv_reasoning": 1.0}),
     ("charxiv-descriptive", {"qid": 19}, "13", {"verdict": "WRONG"}, {"charxiv_descriptive": 0.0}),
 ]

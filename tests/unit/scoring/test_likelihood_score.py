@@ -41,6 +41,13 @@ def test_prompt_mean_is_the_mean_of_the_whole_text():
     assert choose([-2.0, -2.0]).likeliest == (0, 1)
 
 
+def test_the_mean_of_the_whole_text_has_no_prior_and_does_not_leave_one_out_in_silence():
+    with pytest.raises(UsageError, match="no prior to take off"):
+        option_values(
+            request(reduction="prompt-mean"), prediction([-3.0], priors=[-1.0], tokens=[1], prompt_logprobs=[-1.0])
+        )
+
+
 def test_priors_are_taken_off_before_the_length():
     reply = prediction([-3.0, -4.0], priors=[-1.0, -3.5], tokens=[1, 2])
     assert option_values(request(), reply) == [-2.0, -0.5]
@@ -55,10 +62,17 @@ def test_aliases_join_by_probability_under_sum_and_by_the_best_otherwise():
     )
 
 
+@pytest.mark.parametrize("values", [[-1.0, -1.0, -1.0], [-2.0, -1.0, -1.0]])
+def test_a_tie_of_right_and_wrong_is_no_choice(values: list[float]) -> None:
+    """In data that list the right option first, equal values for all would be 100 %."""
+    (scored,) = score(SAMPLE, request(), prediction(values), {})
+    assert (scored.value, scored.answer, scored.reason) == (None, None, "tie")
+
+
 def test_ties_go_to_the_first_in_the_samples_own_order_however_shuffled():
     shuffled = replace(request(), shown=("cc", "bb", "a"), choices=("cc", "bb", "a"))
-    (scored,) = score(SAMPLE, shuffled, prediction([-1.0, -1.0, -2.0]), {})
-    assert (scored.answer, scored.detail["ties"]) == ("bb", 2)
+    (scored,) = score(SAMPLE, shuffled, prediction([-1.0, -2.0, -1.0]), {})
+    assert (scored.value, scored.answer, scored.detail["ties"]) == (0.0, "a", 2)
     assert choose([-1.0, -2.0]).likeliest == (0,)
 
 

@@ -8,6 +8,8 @@ from snellen.core.builtins import default_registry
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.scoring.scorers import key_values as kie
 from snellen.scoring.scorers import word_accuracy as ocr
+from snellen.scoring.scorers.vqa import relaxed_accuracy
+from snellen.scoring.scorers.word_accuracy import contains_words
 
 KEY = TrialKey("t", "s")
 
@@ -115,3 +117,24 @@ def test_f1_without_fields_or_json_is_unscored() -> None:
     (no_json,) = score(with_fields, Request(KEY, ()), Prediction(key=KEY, text="five"), {})
     assert (no_fields.value, no_json.value) == (None, None)
     assert "JSON" in no_json.reason
+
+
+@pytest.mark.parametrize(
+    ("answer", "reply", "found"),
+    [
+        ("5", "The value is -5", 0.0),
+        ("-5", "The value is -5", 1.0),
+        ("-5", "The value is 5", 0.0),
+        ("50", "Total 12,50", 0.0),
+        ("12.50", "Total 12,50", 1.0),
+        ("2", "1,2,3", 1.0),
+        ("19", "COVID-19", 1.0),
+        ("5", "pages 3-5", 1.0),
+    ],
+)
+def test_signs_and_decimals_belong_to_their_number(answer: str, reply: str, found: float) -> None:
+    assert contains_words(reply, [answer]) == found
+
+
+def test_a_space_before_the_percent_sign_changes_nothing() -> None:
+    assert relaxed_accuracy("50 %", ["50%"]) == 1.0 == relaxed_accuracy("0.51", ["50 %"])

@@ -204,3 +204,14 @@ def test_rounds_and_likelihoods_of_sets_are_refused_by_name(tmp_path: Path) -> N
         snellen.run(str(path), "blind/first", infer_method="every")
     with pytest.raises(UsageError, match="multiple"):
         snellen.run(str(path), "blind/first", infer_method="likelihood")
+
+
+@pytest.mark.parametrize("reply", ["A-C", "A – C", r"\boxed{A} and \boxed{C}", r"\boxed{A, C} or \boxed{B}"])
+def test_half_a_set_and_a_range_are_not_read(reply: str) -> None:
+    found = read_mark_set(reply, "ABCD", ["red", "blue", "green", "yellow"])
+    assert (found.marks, found.reason is None) == ((), False)
+
+
+def test_neighbours_joined_by_a_dash_are_both_ways_the_same() -> None:
+    assert read_mark_set("A-B", "ABCD", ["red", "blue", "green", "yellow"]).marks == ("A", "B")
+    assert read_mark_set(r"\boxed{A, C}", "ABCD", ["red", "blue", "green", "yellow"]).marks == ("A", "C")

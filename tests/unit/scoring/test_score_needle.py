@@ -50,7 +50,10 @@ def test_separators_dashes_width_and_case_do_not_hide_an_answer(reply: str, answ
 
 def test_thinking_is_not_an_answer() -> None:
     assert scores("<think>perhaps 4711?</think> I do not know", ("4711",))["accuracy"] == 0.0
-    assert scores("<think>is it 4711", ("4711",))["accuracy"] == 0.0
+    for nothing in ("<think>is it 4711", "  "):
+        sample = Sample("s", "t", Form.OPEN, "q", answers=("4711",))
+        (one,) = score(sample, Request(KEY, (Turn("user", "q"),)), Prediction(KEY, text=nothing), {})
+        assert (one.value, one.reason) == (None, "empty"), "unscored, as by every metric"
     assert scores("<think>hm</think> 4711", ("4711",)) | {"cer": 0.0} == scores("4711", ("4711",))
 
 
@@ -88,3 +91,15 @@ def test_exact_anls_and_character_errors() -> None:
 def test_case_matters_only_where_asked() -> None:
     assert scores("Iron", ("iron",))["contains"] == 1.0
     assert scores("Iron", ("iron",), case=True)["contains"] == 0.0
+
+
+def test_a_number_is_not_part_of_another_nor_found_where_none_is_asked_for() -> None:
+    assert [
+        scores(reply, ("42",))["accuracy"] for reply in ("It is 42.7", "3.42", "1042", "42.", "**42**", "_42_")
+    ] == [
+        *(0.0, 0.0, 0.0),
+        *(1.0, 1.0, 1.0),
+    ]
+    sample = Sample("s", "t", Form.OPEN, "q", meta={"match": "all"})
+    (one,) = score(sample, Request(KEY, (Turn("user", "q"),)), Prediction(KEY, text="anything"), {})
+    assert (one.value, one.reason) == (None, "no_reference"), "all of nothing was right"

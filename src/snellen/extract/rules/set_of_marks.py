@@ -21,6 +21,9 @@ CUE = re.compile(
     re.IGNORECASE,
 )
 """What announces the answers."""
+MOST_BOXES = 26
+RANGE = re.compile(r"(?<![^\W_])([A-Za-z])[ \t]?[-–—~][ \t]?([A-Za-z])(?![^\W_])")
+"""`A-C` may be two options or three."""
 LONGEST = 2_000
 """Characters of a part that is looked at; a list of options is not longer."""
 BETWEEN = re.compile(
@@ -72,7 +75,7 @@ def _parts(text: str, start: int) -> Iterator[tuple[str, int, int]]:
     end = len(text.rstrip())
     if end - start <= LONGEST:
         yield "whole", start, end
-    boxed = list(BOXED.finditer(text, start))[-1:]
+    boxed = list(BOXED.finditer(text, start))[-MOST_BOXES:]  # each may hold one of the marks
     yield from (("boxed", match.start(1), match.end(1)) for match in boxed)
     cues = list(CUE.finditer(text, start))[-1:]
     yield from (("cue", match.end(), _line_end(text, match.end())) for match in cues)
@@ -94,6 +97,8 @@ def _only_marks(part: str, marks: Sequence[str], shown: Sequence[str]) -> frozen
     texts = {option.casefold(): mark for mark, option in zip(marks, shown, strict=True) if option.strip()}
     folded = {mark.casefold(): mark for mark in marks}
     found: set[str] = set()
+    if any(abs(ord(match[1].lower()) - ord(match[2].lower())) > 1 for match in RANGE.finditer(part)):
+        return frozenset()
     place = _skip(BETWEEN, part, 0)
     while place < len(part):
         names, after = _named(part, place, folded, texts)

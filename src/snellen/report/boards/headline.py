@@ -8,12 +8,11 @@ from typing import Any
 
 from ...scoring.table import lower_is_better
 from ..side_metrics import is_side_metric
+from ..written import percent_metric
 
 PREFERRED = ("accuracy", "cider")
 BESIDE = ("_share", "_tokens", "latency_s")
 """How figures end that are no metric of the answers."""
-NO_SHARES = ("cider", "acuity_px", "contrast_threshold")
-"""How metrics begin that are no shares though they may lie from 0 to 1."""
 NO_ESTIMATE: Mapping[str, Any] = {"value": None, "n": 0, "unscored": 0, "failed": 0}
 
 
@@ -51,11 +50,14 @@ def dimension_means(
 ) -> dict[str, tuple[float, int]]:
     """Return dimension -> (mean of its tasks' headlines, number of tasks); every task weighs the same.
 
-    Tasks whose headline is better when lower (pixels, error rates) are left out: they have no place in a mean.
+    Tasks whose headline is better when lower (pixels, error rates) or no share (CIDEr, points) are left out: they have
+    no place in a mean.
     """
     values: dict[str, list[float]] = {}
     for task, result in tasks.items():
         name, estimate = headline(result["metrics"], result.get("headline"))
-        if name is not None and estimate["value"] is not None and dimensions.get(task) and not lower_is_better(name):
+        if name is None or estimate["value"] is None or not dimensions.get(task):
+            continue
+        if percent_metric(name, {"value": estimate["value"]}) and not lower_is_better(name):
             values.setdefault(dimensions[task], []).append(estimate["value"])
     return {dimension: (fmean(of_tasks), len(of_tasks)) for dimension, of_tasks in values.items()}

@@ -14,9 +14,10 @@ from ...core.tasks import RunHeader
 from ...core.types import BASE_VARIANT
 from ...scoring.table import lower_is_better
 from ...stats.intervals import Z95, sum_interval
+from ..written import is_no_share
 from .asked_rows import rows_asked
 from .cost_cells import COST_COLUMNS, cost_cells
-from .headline import NO_SHARES, headline, reading_name
+from .headline import headline, reading_name
 from .sheet import Sheet
 
 MOST_NAMED = 3
@@ -170,7 +171,8 @@ def _rank(cells: dict[str, Cell]) -> dict[str, Cell]:
     ordered = sorted(sign * value for value in known.values())
     ranks = {name: ordered.index(sign * value) + (ordered.count(sign * value) + 1) / 2 for name, value in known.items()}
     shares = all(map(_looks_like_share, cells.values()))
-    return {name: replace(cell, rank=ranks.get(name), is_share=shares) for name, cell in cells.items()}
+    last = (len(known) + 1 + len(cells)) / 2 if known else None  # who has no value shares the places behind the others
+    return {name: replace(cell, rank=ranks.get(name, last), is_share=shares) for name, cell in cells.items()}
 
 
 def _dimensions(entries: Sequence[Entry], columns: Sequence[Mapping[str, str]]) -> dict[str, str]:
@@ -189,13 +191,15 @@ def _place(line: Line) -> tuple[float, float, str]:
 
 def _line(entry: Entry, board: Mapping[str, Mapping[str, Cell]], dimension_of: Mapping[str, str]) -> Line:
     cells = {task: found[entry.name] for task, found in board.items() if entry.name in found}
-    ranks = [cell.rank for cell in cells.values() if cell.rank is not None]
-    shares = {task: cell for task, cell in cells.items() if _is_share(cell)}
+    measured = any(cell.value is not None for cell in cells.values())
+    ranks = [cell.rank for cell in cells.values() if cell.rank is not None and measured]
+    shares = {task: cell for task, cell in cells.items() if cell.is_share}
     mean, bounds = _mean(list(shares.values()))
-    grouped: dict[str, list[float]] = {}
+    grouped: dict[str, list[Cell]] = {}
     for task, cell in shares.items():
-        grouped.setdefault(dimension_of.get(task, "other"), []).append(cell.value or 0.0)
-    dimensions = {name: math.fsum(values) / len(values) for name, values in grouped.items()}
+        grouped.setdefault(dimension_of.get(task, "other"), []).append(cell)
+    means = {name: _mean(of_dimension)[0] for name, of_dimension in grouped.items()}
+    dimensions = {name: value for name, value in means.items() if value is not None}
     average = math.fsum(ranks) / len(ranks) if ranks else None
     cost = entry.results.get("cost")
     return Line(entry.name, entry.header.model, entry.header.id, average, mean, bounds, 0, cells, dimensions, cost)
@@ -206,14 +210,17 @@ def _is_share(cell: Cell) -> bool:
 
 
 def _looks_like_share(cell: Cell) -> bool:
-    if lower_is_better(cell.metric) or cell.metric.startswith(NO_SHARES):
+    if lower_is_better(cell.metric) or is_no_share(cell.metric):
         return False
     return cell.value is None or 0.0 <= cell.value <= 1.0
 
 
 def _mean(cells: Sequence[Cell]) -> tuple[float | None, tuple[float, float] | None]:
-    """Return the mean over tasks and its interval, the tasks taken as fixed and independent."""
-    if not cells:
+    """Return the mean over tasks and its interval, the tasks taken as fixed and independent.
+
+    None where one of them has no value: a mean of the others would be that of an easier board.
+    """
+    if not cells or any(cell.value is None for cell in cells):
         return None, None
     mean = math.fsum(cell.value or 0.0 for cell in cells) / len(cells)
     if len(cells) == 1:

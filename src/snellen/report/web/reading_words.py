@@ -93,11 +93,13 @@ def _as_stored(shown: Shown, score: Score) -> Extraction | None:
 
 def _values_in_words(score: Score) -> str:
     values = sorted(score.detail.get("values") or (), reverse=True)
-    if score.answer is None or len(values) < 2:
-        return "No option has a likelihood above zero, so none was chosen." if score.answer is None else ""
     if score.detail.get("ties", 1) > 1:
         tied = f"{score.detail['ties']} options are equally likely ({values[0]:.4f})"
+        if score.answer is None:
+            return f"{tied}, right and wrong ones: none was chosen."
         return f"{tied}; the one that stands first in the sample is taken."
+    if score.answer is None or len(values) < 2:
+        return "No option has a likelihood above zero, so none was chosen." if score.answer is None else ""
     _, _, reduction = (score.rule or LIKELIHOOD).partition(":")
     return (
         f"The likeliest option is taken: {values[0]:.4f} against {values[1]:.4f} of the next (by {reduction or 'sum'})."

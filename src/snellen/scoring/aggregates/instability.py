@@ -17,7 +17,7 @@ import numpy as np
 from msgspec import structs
 
 from ...core.types import Estimate
-from ...stats.bootstrap import bootstrap_interval
+from ...stats.bootstrap import ANYWHERE, bootstrap_interval
 from ...stats.intervals import Floats, estimate_mean
 from ..table import ScoreTable, lower_is_better
 from .means import question_means, split
@@ -131,6 +131,8 @@ def rounds(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[
     }
     parts = [(number, part) for number, _, part in known]
     trend = round_trend((number, part.value[part.scored].tolist()) for number, part in parts)
+    if sum(part.scored.any() for _, part in parts) < 2:  # one round has no slope, not even 0
+        trend = Trend(None, None)
     intervals = _trend_intervals(parts)
     n, unscored, failed = (sum(part.counts[place] for _, part in parts) for place in range(3))
     for name, value, interval in zip(("round_correlation", "round_slope"), trend, intervals, strict=True):
@@ -186,7 +188,11 @@ def _trend_intervals(
             )
     x = np.array([number for number, _ in seen])
     matrix = np.column_stack(columns).astype(np.float64)
-    return tuple(bootstrap_interval(matrix, lambda totals, i=i: _drawn_trend(totals, x)[i], "rounds") for i in (0, 1))  # type: ignore[return-value,misc]
+    correlation, slope = (
+        bootstrap_interval(matrix, lambda totals, i=i: _drawn_trend(totals, x)[i], "rounds", limits=limits)  # type: ignore[misc]
+        for i, limits in enumerate(((-1.0, 1.0), ANYWHERE))
+    )
+    return correlation, slope
 
 
 def _drawn_trend(totals: Any, x: Floats) -> tuple[Floats, Floats]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...core.errors import UsageError, did_you_mean
 from ...core.types import BASE_VARIANT, Estimate
 from ...stats.intervals import Floats, estimate_mean, macro_moments, mean_interval, share_interval
-from ..table import Codes, ScoreTable
+from ..table import Codes, ScoreTable, lower_is_better
 
 REFUSED = ("refus",)
 TRUNCATED = ("trunc",)
@@ -56,7 +56,8 @@ def mean_of_trials(table: ScoreTable) -> Estimate:
     """Return the mean where each trial weighs the same."""
     scored, unscored, failed = table.counts
     values, clusters = table.value[table.scored], table.cluster[table.scored]
-    return structs.replace(estimate_mean(values, clusters, n=scored, unscored=unscored, failed=failed), unit="trials")
+    estimate = estimate_mean(values, clusters, n=scored, unscored=unscored, failed=failed)
+    return _not_below_nothing(table, structs.replace(estimate, unit="trials"))
 
 
 def mean_of_questions(table: ScoreTable) -> Estimate:
@@ -149,13 +150,25 @@ def headline_of(table: ScoreTable) -> dict[str, Estimate]:
         table.metric: estimate_mean(*question_means(table), n=scored, unscored=unscored, failed=failed),
         f"{table.metric}_strict": estimate_mean(*question_means(table, strict=True), n=len(table)),
     }
-    return in_unit("trials", estimates)
+    return {name: _not_below_nothing(table, one) for name, one in in_unit("trials", estimates).items()}
+
+
+def _not_below_nothing(table: ScoreTable, estimate: Estimate) -> Estimate:
+    """Return an estimate whose interval begins at 0 where the metric counts errors: nobody makes fewer than none."""
+    bounds = estimate.ci95
+    if bounds is None or bounds[0] >= 0.0 or not lower_is_better(table.metric):
+        return estimate
+    return structs.replace(estimate, ci95=(0.0, bounds[1]))
 
 
 def macro_over_groups(table: ScoreTable, key: str) -> dict[str, Estimate]:
-    """Return `<metric>_macro_<key>`: the mean of the groups' means, each weighing the same and taken as fixed."""
+    """Return `<metric>_macro_<key>`: the mean of the groups' means, each weighing the same and taken as fixed.
+
+    None where a group has no scored trial: that of the others would be another mean.
+    """
     parts = [question_means(part) for _, part in split(table, key)]
-    return {f"{table.metric}_macro_{key}": macro_estimate(table, [part for part in parts if part[0].size])}
+    known = parts if all(values.size for values, _ in parts) else []
+    return {f"{table.metric}_macro_{key}": macro_estimate(table, known)}
 
 
 def macro_estimate(table: ScoreTable, parts: Sequence[tuple[Floats, Codes]]) -> Estimate:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ...core.errors import ConfigError, not_among
 from ...core.tasks import Figure, Task
 from ...core.types import Estimate
-from ...stats.bootstrap import DRAWS, Matrix, percentile_interval, resample
+from ...stats.bootstrap import ANYWHERE, DRAWS, Matrix, percentile_interval, resample
 from ...stats.intervals import Floats, wilson
 from ..peers.peer_scores import PEER
 from ..table import Mask, ScoredTask, ScoreTable
@@ -138,8 +138,15 @@ def _estimate(figure: Figure, parts: Sequence[Part], counted: Estimate, scored: 
     drawn = statistic(resample(totals, DRAWS, "figure", figure.name, suffix))
     finite, clusters = drawn[np.isfinite(drawn)], totals.shape[0]
     stderr = float(np.std(finite, ddof=1)) if finite.size > 1 and clusters > 1 else None
-    interval = percentile_interval(drawn, clusters) or _interval_at_the_edge(value, parts)
+    interval = percentile_interval(drawn, clusters, _limits(parts)) or _interval_at_the_edge(value, parts)
     return structs.replace(counted, value=value, stderr=stderr, ci95=interval)
+
+
+def _limits(parts: Sequence[Part]) -> tuple[float, float]:
+    """Return between which numbers a figure can lie: one of shares is at most their weights together."""
+    if all(part.sums.is_share and part.scale >= 0.0 for part in parts):
+        return 0.0, sum(part.scale for part in parts)
+    return ANYWHERE
 
 
 def _interval_at_the_edge(value: float, parts: Sequence[Part]) -> tuple[float, float] | None:

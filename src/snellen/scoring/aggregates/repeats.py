@@ -52,7 +52,11 @@ class Cells:
         means = np.add.reduceat(kept, starts) / np.diff(np.r_[starts, samples.size])
         clusters = self._cluster_of_sample[samples[starts]]
         counts = {"n": int(kept.size), "unscored": unscored, "failed": failed}
-        return structs.replace(estimate_mean(means, clusters, **counts, is_share=is_share), unit=self._unit)
+        estimate = estimate_mean(means, clusters, **counts, is_share=is_share)
+        bounds = estimate.ci95
+        if bounds is not None and bounds[0] < 0.0 <= kept.min():  # no entropy is less than nothing
+            bounds = (0.0, bounds[1])
+        return structs.replace(estimate, ci95=bounds, unit=self._unit)
 
 
 def pass_at_k(right: Counts, trials: Counts, k: int) -> Floats:

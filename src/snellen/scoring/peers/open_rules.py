@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 
 from ...core.types import Sample
 from ...extract.numbers import parse_number
-from ...extract.other_kinds import extract_number, extract_short
+from ...extract.other_kinds import LAST, extract_number, extract_short
 from ..outside.mmmu_open import judge_open
+from ..scorers.joined_answers import is_joined
+from ..scorers.text_match import meets
 from ..scorers.vqa import anls, relaxed_accuracy, vqa_accuracy
 from ..scorers.vqa_normalise import normalise_vqa
 from ..typed.document_answer import FORMAT_TAG, document_answer
@@ -63,12 +65,17 @@ def mean_relative_accuracy(given: float, wanted: float) -> float:
 
 
 def _mra(reply: str, sample: Sample) -> float | None:
-    given = extract_number(reply).value
+    found = extract_number(reply)
+    given = None if found.rule == LAST else found.value
     golds = [number.value for answer in sample.answers if (number := parse_number(answer)) is not None]
     return None if given is None or not golds else max(mean_relative_accuracy(given, gold) for gold in golds)
 
 
-def _exact(reply: str, sample: Sample) -> float:
+def _exact(reply: str, sample: Sample) -> float | None:
+    """Equal to an answer in VQA normal form; of joined answers (MM-Vet's `a <AND> b`) what they ask for."""
+    if is_joined(sample.answers):
+        met = meets(reply, sample.answers)
+        return None if met is None else float(met)
     wanted = normalise_vqa(reply)
     return float(any(wanted == normalise_vqa(answer) for answer in sample.answers))
 

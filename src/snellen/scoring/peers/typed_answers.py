@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from ...core.types import Sample
-from ...extract.other_kinds import extract_number
+from ...extract.other_kinds import LAST, extract_number
 
 _LIST = re.compile(r"\[[^\[\]]*\]")
 
@@ -60,8 +60,9 @@ def _value_in(reply: str, kind: str) -> str | None:
         return text
     if _number(text) is not None:
         return text
-    number = extract_number(text).value
-    return None if number is None else str(number)
+    number = extract_number(text)
+    # One of several numbers, with nothing that says it is the answer, is nobody's value.
+    return None if number.value is None or number.rule == LAST else str(number.value)
 
 
 def _gold(answer: str, sample: Sample) -> str | None:

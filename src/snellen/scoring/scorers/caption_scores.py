@@ -80,7 +80,7 @@ def _bleu_estimates(counts: Sequence[BleuCounts], clusters: NDArray[Any]) -> dic
     np.add.at(totals, codes, rows)
     values = bleu(_counts_of(rows.sum(axis=0)))
     drawn = np.array([bleu(_counts_of(row)) for row in resample(totals, _DRAWS, "bleu")])
-    intervals = [percentile_interval(drawn[:, order], len(totals)) for order in range(MAX_ORDER)]
+    intervals = [percentile_interval(drawn[:, order], len(totals), (0.0, 1.0)) for order in range(MAX_ORDER)]
     return {
         f"bleu_{order + 1}": Estimate(value, ci95=interval, n=len(counts))
         for order, (value, interval) in enumerate(zip(values, intervals, strict=True))

@@ -11,6 +11,8 @@ from typing import Any
 from rapidfuzz.distance import Levenshtein
 
 from ...core.types import Prediction, Request, Sample, Score
+from ...extract.extraction import EMPTY, TRUNCATED
+from .text_match import NO_REFERENCE
 
 METRIC = "accuracy"
 """Word-boundary containment: the headline. For several answers all must be there. Other rungs are in the detail."""
@@ -29,9 +31,12 @@ _NOISE = re.compile(r"[^\w\s]|_")
 def score(
     sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any], *, sensitive: bool = False
 ) -> Sequence[Score]:
-    """Score one reply on every rung."""
+    """Score one reply on every rung; one without a word is unscored, as by every metric."""
     text = visible(prediction.text or "")
     match = str(sample.meta.get("match", "any"))
+    if not text or not (sample.answers or match == "abstain"):
+        reason = NO_REFERENCE if text else TRUNCATED if prediction.finish == "length" else EMPTY
+        return [Score(request.key, METRIC, None, None, None, reason)]
     abstained = is_abstention(text)
     listed = _listed(text, sample)
     found = [word_contains(text, answer) for answer in sample.answers]
@@ -86,6 +91,9 @@ def normalise(text: str) -> str:
 def word_contains(text: str, answer: str) -> bool:
     """Tell whether the answer stands in the text as whole words: 42 is not in 1042, iron not in environment."""
     wanted = normalise(answer)
+    if wanted.isdecimal():  # 42 is not in 42.7 either, which would fall into 42 and 7
+        plain = _SEPARATED.sub("", unicodedata.normalize("NFKC", text))
+        return re.search(rf"(?<![^\W_])(?<!\d\.){wanted}(?![^\W_]|\.\d)", plain) is not None
     return bool(wanted) and re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", normalise(text)) is not None
 
 

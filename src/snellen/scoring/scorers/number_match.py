@@ -8,15 +8,16 @@ from typing import Any
 
 from ...core.types import Prediction, Request, Sample, Score
 from ...extract.extraction import AMBIGUOUS
-from ...extract.other_kinds import NumberRead, extract_number
+from ...extract.measures import same_quantity
+from ...extract.numbers import counts_from_freezing
+from ...extract.other_kinds import LAST, NumberRead, extract_number
 from .replies import figure_text
 from .text_match import NO_REFERENCE
 
 METRIC = "accuracy"
 NO_NUMBER = "the answer is not a number"
 """Also of one that holds several, as `3 to 5` does: which of them is meant is not guessed."""
-LAST = "last"
-"""The rule by which the last of several numbers is read."""
+CELSIUS = "°C"
 SAME = 1e-9
 """Relative difference up to which two numbers are one: what writing them down loses."""
 
@@ -32,18 +33,46 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
     found = extract_number(prediction.text or "", finish=prediction.finish)
     if found.value is None:
         return [Score(request.key, METRIC, None, None, found.rule, found.reason)]
-    if found.rule == LAST:  # one of several, with nothing that says it is the answer
+    if found.rule == LAST or _on_no_scale(prediction.text or "", found, wanted):
         return [Score(request.key, METRIC, None, None, found.rule, AMBIGUOUS)]
-    right = any(_is_same(found, known) for known in wanted)
+    verdicts = {is_same(found, known) for known in wanted}
     detail = {"span": found.span} if found.span else {}
-    return [Score(request.key, METRIC, float(right), figure_text(found.value), found.rule, None, detail)]
+    said = _said(found, wanted)
+    if None in verdicts and True not in verdicts:  # right if it is read in one of two ways
+        return [Score(request.key, METRIC, None, said, found.rule, AMBIGUOUS, detail)]
+    return [Score(request.key, METRIC, float(True in verdicts), said, found.rule, None, detail)]
 
 
-def _is_same(found: NumberRead, known: NumberRead) -> bool:
-    """Tell whether two numbers are one; `50 %` is 50 where the other is a plain 50, and 0.5 where it is that."""
-    first, second = found.value or 0.0, known.value or 0.0
-    if math.isclose(first, second, rel_tol=SAME):
-        return True
-    if found.percent == known.percent:
+def _said(found: NumberRead, wanted: Sequence[NumberRead]) -> str:
+    """Return a number as an answer is kept. Where the right answer has another unit, votes must tell them apart:
+
+    it is kept in the answer's unit if it is the same quantity, else with its own.
+    """
+    units = {known.unit for known in wanted if known.unit}
+    if not found.unit or not units or found.unit in units:
+        return figure_text(found.value or 0.0)
+    same = next((known for known in wanted if is_same(found, known)), None)
+    return f"{figure_text(found.value or 0.0)} {found.unit}" if same is None else figure_text(same.value or 0.0)
+
+
+def _on_no_scale(text: str, found: NumberRead, wanted: Sequence[NumberRead]) -> bool:
+    """Tell whether a temperature is told by its distance from freezing, and not known to be in degrees Celsius."""
+    if not counts_from_freezing(text.lower()):
         return False
-    return math.isclose(*((first / 100, second) if found.percent else (first, second / 100)), rel_tol=SAME)
+    return {found.unit, *(known.unit for known in wanted)} - {"", "degree", "degrees", "°"} != {CELSIUS}
+
+
+def is_same(found: NumberRead, known: NumberRead) -> bool | None:
+    """Tell whether two numbers are one, by their units where both have one; None where it hangs on how one is read.
+
+    `50 %` is 50 where the other is a plain 50, and 0.5 where it is that.
+    """
+    first, second = found.value or 0.0, known.value or 0.0
+    if (found.percent and known.unit) or (known.percent and found.unit):
+        return False
+    same = same_quantity((first, found.unit), (second, known.unit))
+    if same is False and found.percent != known.percent:
+        same = math.isclose(*((first / 100, second) if found.percent else (first, second / 100)), rel_tol=SAME)
+    if same is False and found.other is not None:
+        return None if same_quantity((found.other, found.unit), (second, known.unit)) else False
+    return same

@@ -20,7 +20,7 @@ from ..aggregates.calibration import softmax
 METRIC = "accuracy"
 INDEX_ONLY = "plugin-index"
 """The route of models that name the likeliest candidate and nothing else: no confidence can be had of them."""
-NO_LIKELIHOOD = "no_likelihood"
+NO_LIKELIHOOD, TIE = "no_likelihood", "tie"
 MINUS_INFINITY = -1e30
 IMPOSSIBLE = -1e29
 """Log-likelihoods at or below this stand for minus infinity, which JSON cannot hold."""
@@ -65,7 +65,8 @@ def choose(values: Sequence[float]) -> Choice:
 def score(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
     """Score a trial answered by likelihood: is the likeliest option right? `options["reduction"]` overrides the task's.
 
-    Of equally likely options the first in the sample's own order is taken, so that no shuffling moves the answer.
+    Of equally likely options the first in the sample's own order is taken, so that no shuffling moves the answer. Where
+    some of them are right and some are wrong, nothing was chosen: the place of the answer in the data would decide.
     """
     reduction = (options or {}).get("reduction") or request.likelihood.reduction
     rule = "likelihood" if reduction == "sum" else f"likelihood:{reduction}"
@@ -84,6 +85,8 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
         detail["confidence"] = float(softmax(values)[best])
     if not sample.answers:
         return [Score(prediction.key, METRIC, None, names[best], rule, "the sample has no answer", detail)]
+    if len({is_right(sample, names[place]) for place in choice.likeliest}) > 1:
+        return [Score(prediction.key, METRIC, None, None, rule, TIE, detail)]
     return [Score(prediction.key, METRIC, float(is_right(sample, names[best])), names[best], rule, detail=detail)]
 
 
@@ -113,6 +116,10 @@ def _reduce(prediction: Prediction, place: int, reduction: str) -> float:
     if reduction == "per-byte":
         return value / max(1, int(_counts(prediction, "bytes")[place]))
     if reduction == "prompt-mean":
+        if priors:
+            raise UsageError(
+                "this run is calibrated: prompt-mean has no prior to take off; choose sum, mean or per-byte"
+            )
         prompt = _counts(prediction, "prompt_logprobs")
         prompt = prompt[place] if isinstance(prompt[0], list) else prompt  # a prompt of its own for each candidate
         return float(sum(prompt) + total) / (len(prompt) + int(_counts(prediction, "tokens")[place]))

@@ -8,6 +8,7 @@ from typing import Any
 from ...core.types import Prediction, Request, Sample, Score
 from ...extract.extraction import EMPTY, TRUNCATED
 from ...extract.thinking import answer_start
+from .joined_answers import JOINED, is_joined
 
 Measure = Callable[[str, Sequence[str]], float]
 
@@ -43,6 +44,8 @@ def score_text(metric: str, measure: Measure, sample: Sample, prediction: Predic
         return Score(
             key=prediction.key, metric=metric, value=None, answer=text, reason="the sample has no reference answer"
         )
+    if is_joined(sample.answers):
+        return Score(key=prediction.key, metric=metric, value=None, answer=text, reason=JOINED)
     return Score(
         key=prediction.key, metric=metric, value=float(measure(text, sample.answers)), answer=text, rule=metric
     )

@@ -10,13 +10,16 @@ from typing import Any
 from rapidfuzz.distance import Levenshtein
 
 from ...core.types import Prediction, Request, Sample, Score
+from ...extract.cue_words import CORRECTION
 from ...extract.extraction import EMPTY, TRUNCATED
 from ...extract.other_kinds import extract_short
 from ...extract.thinking import answer_start
+from .joined_answers import BOTH_WAYS, is_joined, is_met
 from .word_accuracy import characters_apart
 
 NO_REFERENCE = "no_reference"
 _SPACES = re.compile(r"\s+")
+_SENTENCE_END = re.compile(r"[.!?;](?=\s)|[。！？；]")
 _EDGES = " \t\n.,:;!?\"'`*_()[]{}。，：；！？“”‘’"
 _BARE_POINT = re.compile(r"(?<![\w.])\.(?=\d)")
 _GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
@@ -45,19 +48,25 @@ def reply_text(prediction: Prediction) -> str | None:
 def exact(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
     """Metric `exact_match`: 1.0 if the short answer equals any of `sample.answers`.
 
+    An answer that joins texts (`a <AND> b`) is met where they stand in the reply.
     Compared after `fold`; `options["case_sensitive"]` compares as written. A cue such as `The answer is …` is stripped.
     """
     text = reply_text(prediction)
     unscored = _unscored(sample, request, prediction, text, "exact_match")
     if unscored or text is None:
         return unscored
+    if is_joined(sample.answers):
+        return [_joined(sample, request, text, "exact_match")]
     form = str.strip if options.get("case_sensitive") else fold
     answer = extract_short(text)
     wanted = {form(reference) for reference in sample.answers}
-    rule = "whole" if form(text) in wanted else "short"
-    return [
-        Score(request.key, "exact_match", 1.0 if form(text) in wanted or form(answer) in wanted else 0.0, answer, rule)
-    ]
+    if form(text) in wanted:
+        return [Score(request.key, "exact_match", 1.0, answer, "whole")]
+    # `The answer is Paris. It is the capital of France.`: what follows the first sentence is no part of the answer.
+    first = _SENTENCE_END.split(answer, maxsplit=1)[0]
+    taken_back = CORRECTION.search(answer.lower(), len(first)) is not None
+    short = first if form(answer) not in wanted and form(first) in wanted and not taken_back else answer
+    return [Score(request.key, "exact_match", float(form(short) in wanted), short, "short")]
 
 
 def contains(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
@@ -72,11 +81,27 @@ def contains(sample: Sample, request: Request, prediction: Prediction, options: 
     unscored = _unscored(sample, request, prediction, text, metric)
     if unscored or text is None:
         return unscored
+    if is_joined(sample.answers):
+        return [_joined(sample, request, text, metric)]
     sensitive = bool(options.get("case_sensitive"))
     haystack = text if sensitive else fold(text)
     needles = [reference if sensitive else fold(reference) for reference in sample.answers]
     hit = next((needle for needle in needles if needle and _stands_in(needle, haystack, bounded=bounded)), None)
     return [Score(request.key, metric, 0.0 if hit is None else 1.0, hit, metric)]
+
+
+def meets(text: str, answers: Sequence[str]) -> bool | None:
+    """Tell whether a reply holds the texts that joined answers ask for, as whole words; None where nobody can tell."""
+    said = fold(text)
+    verdicts = {is_met(answer, lambda part: _stands_in(fold(part), said, bounded=True)) for answer in answers}
+    return True if True in verdicts else None if None in verdicts else False
+
+
+def _joined(sample: Sample, request: Request, text: str, metric: str) -> Score:
+    met = meets(text, sample.answers)
+    if met is None:
+        return Score(request.key, metric, None, text, "joined", BOTH_WAYS)
+    return Score(request.key, metric, float(met), text, "joined")
 
 
 def _stands_in(needle: str, haystack: str, *, bounded: bool) -> bool:

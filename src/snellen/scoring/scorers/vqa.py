@@ -80,7 +80,7 @@ def _relaxed_match(prediction: str, answer: str, tolerance: float) -> bool:
 
 def parse_number(text: str) -> float | None:
     """Read a whole text as one number (thousands separators allowed, `50%` is 0.5), or return None."""
-    trimmed = text.strip().rstrip(".").replace("\u2212", "-").removeprefix("$")
+    trimmed = text.strip().rstrip(".").replace("\u2212", "-").removeprefix("$").replace(" %", "%")
     if not _NUMBER.fullmatch(trimmed):
         return None
     number = float(trimmed.rstrip("%").replace(",", ""))

@@ -16,10 +16,11 @@ _NOT_ASCII_WORD = re.compile(r"[^a-zA-Z0-9\s]")
 # Scripts written without spaces: there every character is taken as a word of its own.
 _UNSPACED = re.compile("([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff])")
 _SEPARATOR_CATEGORIES = frozenset("PSZC")
-_DECIMAL_POINT = re.compile(r"(?<=\d)\.(?=\d)")
+_DECIMAL_POINT = re.compile(r"(?<=\d)\.(?=\d)|(?<=\d)(?<!,\d)(?<!,\d\d),(?=\d{1,2}(?![\d,]))")
+_MINUS = re.compile(r"(?<![^\W_])[-\u2212](?=\d)")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-_POINT_AS_LETTER = "\u02d1"
-"""A letter no text uses: it keeps 12.5 one word, so that an answer 5 is not found inside it."""
+_POINT_AS_LETTER, _MINUS_AS_LETTER = "\u02d1", "\u02d0"
+"""Letters no text uses: they keep 12.5, 12,5 and -5 one word, so that an answer 5 is not found inside it."""
 
 
 def characters_apart(text: str) -> str:
@@ -44,14 +45,16 @@ def strip_reform(text: str | Sequence[str]) -> str:
 def words(text: str) -> list[str]:
     """Split any script into comparable words: NFKC, accents kept, case folded, punctuation and symbols as separators.
 
-    Numbers keep their decimal point and lose their thousands separators.
+    Numbers keep their sign and their decimal point, a comma too, and lose their thousands separators.
     """
     folded = unicodedata.normalize("NFKC", text).casefold()
     numbers = _DECIMAL_POINT.sub(_POINT_AS_LETTER, _THOUSANDS.sub("", folded))
+    if "-" in numbers or "\u2212" in numbers:
+        numbers = _MINUS.sub(_MINUS_AS_LETTER, numbers)
     spaced = "".join(
         " " if unicodedata.category(character)[0] in _SEPARATOR_CATEGORIES else character for character in numbers
     )
-    return _UNSPACED.sub(r" \1 ", spaced).replace(_POINT_AS_LETTER, ".").split()
+    return _UNSPACED.sub(r" \1 ", spaced).replace(_POINT_AS_LETTER, ".").replace(_MINUS_AS_LETTER, "-").split()
 
 
 def contains_words(prediction: str, answers: Sequence[str]) -> float:

@@ -64,8 +64,11 @@ def fractions(
 
 
 def _refuse_fractions(values: Sequence[float], frame: str) -> None:
-    """Refuse what was plainly written in fractions where hundreds are meant: it would be a box in a corner."""
-    if frame != "0-1" and all(0.0 <= value <= 1.0 for value in values) and any(value % 1 for value in values):
+    """Refuse what was plainly written in fractions where hundreds are meant: it would be a box in a corner.
+
+    The whole picture is `[0, 0, 1, 1]` then, which is no smaller mistake for being in whole numbers.
+    """
+    if frame != "0-1" and all(0.0 <= value <= 1.0 for value in values) and any(values):
         raise FrameProblem(f"coordinates are fractions of the picture, not in the frame {frame}")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from ...core.text import json_objects
 from ...core.types import Prediction, Request, Sample, Score
 from ...extract.other_kinds import extract_short
+from ..scorers.number_match import NO_NUMBER
 from ..scorers.replies import answer_text, score_text, text_scorer
 from ..scorers.text_match import NO_REFERENCE, fold
 from ..scorers.vqa import parse_number
@@ -79,10 +80,12 @@ def score_json_answer(
         return [Score(request.key, METRIC, None, None, None, reason)]
     field = _json_field(text)
     said = extract_short(text) if field is None else field
-    value = _typed_match(said, sample.answers, str(sample.tags.get(KIND_TAG) or ""))
+    kind = str(sample.tags.get(KIND_TAG) or "")
+    value = _typed_match(said, sample.answers, kind)
     rule = "short" if field is None else "json"
     if value is None:
-        return [Score(request.key, METRIC, None, said, rule, "unparsed")]
+        known = kind != "float" or any(_value(answer) is not None for answer in sample.answers)
+        return [Score(request.key, METRIC, None, said, rule, "unparsed" if known else NO_NUMBER)]
     return [Score(request.key, METRIC, value, said, rule)]
 
 
@@ -100,8 +103,10 @@ def score_label_set(
     said = next((found for one in (text, extract_short(text)) if (found := labels_in(one))), None)
     if said is None:
         return [Score(request.key, METRIC, None, None, None, "unparsed")]
-    right = any(said == labels_in(answer) for answer in sample.answers)
-    return [Score(request.key, METRIC, float(right), said, "labels")]
+    known = [labels for answer in sample.answers if (labels := labels_in(answer))]
+    if not known:
+        return [Score(request.key, METRIC, None, said, "labels", "the answer names no labels")]
+    return [Score(request.key, METRIC, float(said in known), said, "labels")]
 
 
 def labels_in(text: str) -> str | None:
@@ -123,7 +128,11 @@ def _typed_match(said: str, answers: Sequence[str], kind: str) -> float | None:
     if kind == "float":
         number = _value(said)
         known = [wanted for answer in answers if (wanted := _value(answer)) is not None]
-        return None if number is None else float(any(abs(number - wanted) <= NEAR + 1e-12 for wanted in known))
+        return (
+            None
+            if number is None or not known
+            else float(any(abs(number - wanted) <= NEAR + 1e-12 for wanted in known))
+        )
     if kind == "multiple choice":
         letters = set(_LETTER.findall(said.upper() if len(said) == 1 else said))
         return float(letters.pop() in answers) if len(letters) == 1 else None

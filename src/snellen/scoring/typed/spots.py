@@ -19,7 +19,8 @@ _TAGGED = re.compile(rf"<point>\s*({NUMBER}){_GAP}({NUMBER})\s*</point>")
 _NAMED = re.compile(
     rf"""\bx1?["']?\s*[=:]\s*["']?({NUMBER})["']?[\s,;]+["']?y1?["']?\s*[=:]\s*["']?({NUMBER})""", re.IGNORECASE
 )
-_BARE = re.compile(rf"(?<![\w.]){NUMBER}(?![\w.]*\w)")
+_BARE = re.compile(rf"(?<![\w.]){NUMBER}(?![\w.]*\w|\s?%)")
+"""Per cent is a frame of its own, which nobody declared."""
 
 
 class Spotted(NamedTuple):

@@ -9,7 +9,8 @@ from typing import Any
 from ...core.errors import ConfigError, not_among
 from ...core.types import OFFERED, Form, Prediction, Request, Sample, Score
 from ...extract.extraction import AMBIGUOUS
-from ...extract.other_kinds import extract_number
+from ...extract.measures import in_unit
+from ...extract.other_kinds import LAST, extract_number
 from ..scorers import by_form
 from ..scorers.replies import figure_text
 from ..scorers.text_match import NO_REFERENCE
@@ -21,20 +22,31 @@ OVERLAPS = (0.3, 0.5, 0.7)
 OWN_TIMES = "snellen"
 CLOCK = re.compile(r"\b(?:(\d{1,2}):)?(\d{1,2}):(\d{2}(?:\.\d+)?)\b")
 NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?")
+NO_SECONDS = re.compile(
+    r"(?<![a-z])(?:min(?:ute)?s?|m|h|hours?|hrs?|frames?|ms|milliseconds?|percent)(?![a-z])|%|分|帧", re.IGNORECASE
+)
+"""Numbers beside one of these are no seconds: which of them are converted is not guessed."""
 THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 
 
 def score_mra(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
     """Score a choice by accuracy, and a number by the share of tolerances its relative error keeps."""
-    answer = extract_number(sample.answers[0]).value if sample.answers else None
-    if sample.form in OFFERED or sample.form is Form.YESNO or answer is None:
+    known = extract_number(sample.answers[0]) if sample.answers else None
+    if (
+        sample.form in OFFERED
+        or sample.form is Form.YESNO
+        or known is None
+        or known.value is None
+        or known.rule == LAST
+    ):
         return by_form.score(sample, request, prediction, options)
     found = extract_number(prediction.text or "", finish=prediction.finish)
     if found.value is None:
         return [Score(request.key, "accuracy", None, None, found.rule, found.reason)]
-    if found.rule == "last":
+    if found.rule == LAST:
         return [Score(request.key, "accuracy", None, None, found.rule, AMBIGUOUS)]
-    value = relative_accuracy(found.value, answer)
+    said = in_unit(found.value, found.unit, known.unit)
+    value = max((relative_accuracy(one, known.value) for one in said), default=0.0)
     return [
         Score(request.key, "accuracy", value, figure_text(found.value), "relative accuracy", None, {"metric": "mra"})
     ]
@@ -71,9 +83,9 @@ def _span_reader(name: str) -> Callable[[str], tuple[float, float] | None]:
 
 
 def read_span(text: str) -> tuple[float, float] | None:
-    """Return the two times a text names, as seconds or as a clock; None unless it names exactly two, in order."""
+    """Return the two times a text names, in seconds or as a clock; None unless it names exactly two, in order."""
     seconds = [int(h or 0) * 3600 + int(m) * 60 + float(s) for h, m, s in CLOCK.findall(text)]
-    if not seconds:
+    if not seconds and not NO_SECONDS.search(text):
         seconds = [float(number) for number in NUMBER.findall(text)]
     return (seconds[0], seconds[1]) if len(seconds) == 2 and seconds[0] <= seconds[1] else None
 
