@@ -70,8 +70,8 @@ class MarkPatterns:
         )
         self.joined = re.compile(
             assemble(r"[)\]}\"'*_`.\s]{0,6},?\s?(?P<join><polarity.cue_joins>|[,/&|、+→]|->)\s?")
-            + r"(?:also |maybe |perhaps |possibly |even |option |choice )*+"
-            rf"(?:(?P<second>{upper})|[(\[\"'*]{{1,3}}(?P<wrapped>{either})){WORD_AFTER}"
+            + assemble(r"(?:also |maybe |perhaps |possibly |even |(?:<polarity.join_filler>)\s)*+")
+            + rf"(?:(?P<second>{upper})|[(\[\"'*]{{1,3}}(?P<wrapped>{either})){WORD_AFTER}"
         )
         self.whole = dict(pair for mark in marks for pair in _whole_replies(mark))
 

@@ -15,22 +15,15 @@ from .normalise import normalise
 from .numbers import Number, find_numbers
 from .option_set import OptionSet, Reply, option_set
 from .rules.structured import answer_field
+from .rules.yes_or_no import read_yes_or_no
 from .thinking import answer_start
 from .word_lists import LazyPattern
 
-_WORD = LazyPattern(
-    r"(?<![\w-])(?:(?P<yes><yes_no.yes>)|(?P<no><yes_no.no>))(?![\w'-])"
-    r"|(?P<hyes>^(?:<yes_no.yes_glued>))|(?P<hno>^(?:<yes_no.no_glued>))"
-)
-_NOT_YES = LazyPattern(r"(?<!\w)not\s+(?:true|correct|right)(?!\w)")
-_IDIOM = LazyPattern(r"\s+(?:<yes_no.idiom>)\b")
-_CUE = LazyPattern(r"(?<!\w)(?:<yes_no.cue>)[\s:*,\"'(]*(?:is|would be|:|是)?[\s:*\"'(]*\Z")
 _TAIL_MARKER = LazyPattern(
     r"(?:<conclusions.open_cue>)\s?(?:<conclusions.open_copula>|:|=|：)\s{0,3}[:*\s]*", re.IGNORECASE
 )
 _FARTHEST = 20_000
 """A number is looked for in so many characters at the end of a reply: a bound on time."""
-_EDGE = 4_000
 _GLUED = LazyPattern(r"(?<![A-Za-z])[A-Z]{2,26}(?![A-Za-z])")
 _COPULA = LazyPattern(
     r"(?:it is|it's|this is|that is|they are|there (?:is|are)|it says|it reads"
@@ -68,37 +61,11 @@ def extract_yesno(response: str, *, finish: str | None = None) -> Extraction:
     if part is None:
         return Extraction(None, "thinking", TRUNCATED)
     body, offset = part
-    low = body.lower()
-    words = [match for match in _edge_words(low) if not _IDIOM.match(low, match.end())]
-    chosen = _yesno_word(low, words)
-    if chosen is not None:
-        yes = chosen.lastgroup in {"yes", "hyes"} and not _NOT_YES.match(low, max(0, chosen.start() - 4))
-        return Extraction("yes" if yes else "no", "yes_no", None, (chosen.start() + offset, chosen.end() + offset))
+    said, any_word = read_yes_or_no(body.lower())
+    if said is not None:
+        return Extraction("yes" if said.yes else "no", "yes_no", None, (said.start + offset, said.end + offset))
     reason = _why_none(body, finish)
-    return Extraction(None, "abstain", AMBIGUOUS if words and reason == UNPARSED else reason)
-
-
-def _edge_words(low: str) -> list[re.Match[str]]:
-    """Return yes and no words; of a very long reply only those near its beginning and end."""
-    if len(low) <= 2 * _EDGE:
-        return list(_WORD.finditer(low))
-    return [*_WORD.finditer(low, 0, _EDGE), *_WORD.finditer(low, len(low) - _EDGE)]
-
-
-def _yesno_word(low: str, words: list[re.Match[str]]) -> re.Match[str] | None:
-    """The word after the last answer cue, else the one that opens the reply, else one that ends it unopposed."""
-    cued = [match for match in words if _CUE.search(low, max(0, match.start() - 40), match.start())]
-    if cued:
-        return cued[-1]
-    if not words:
-        return None
-    kinds = {match.lastgroup for match in words}
-    if not low[: words[0].start()].strip(" \n*_`\"'(.<>-#"):
-        rest = low[words[0].end() : words[0].end() + 12]
-        return None if re.match(r"\s*(?:and|or|/)\s*(?:yes|no)\b", rest) else words[0]
-    last = words[-1]
-    ends = not low[last.end() :].strip(" \n*_`\"').!")
-    return last if ends and len(kinds) == 1 else None
+    return Extraction(None, "abstain", AMBIGUOUS if any_word and reason == UNPARSED else reason)
 
 
 def extract_number(response: str, *, finish: str | None = None) -> NumberRead:

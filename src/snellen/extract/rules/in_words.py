@@ -48,6 +48,7 @@ _REASON_FIRST = LazyPattern(rf"\A[\s*_]*(?:<conclusions.reason_first>){END}.{{3,
 _ALGEBRA = re.compile(r"[a-z)]\s?[-+*/^\\√·×⊕]|[-+*/^\\√·×⊕]\s?[a-z(]")
 _SPELT = re.compile(r"[^\W\d_]{3}")
 _LONG_WORD, _TELLING_WORD = 3, 7
+_OPTION_NOUNS = ("option", "choice", "answer")
 _ROMAN = {"ii": "2", "iii": "3", "iv": "4", "vi": "6", "vii": "7", "viii": "8", "ix": "9"}
 Said = Sequence[tuple[str, int]]
 """The words of a sentence without their endings, each with the place where it ends."""
@@ -103,9 +104,18 @@ def _by_letter(options: OptionSet, reply: Reply) -> Mention | None:
         return None
     longest = "|".join(re.escape(text) for text in sorted(texts, key=len, reverse=True))
     found = list(re.finditer(rf"(?<![\w'’=+])(?:{longest})(?![\w'’=+(])(?!\s?[=+<>])", reply.body))[-_MOST:]
-    mentions = [Mention(texts.index(match.group()), match.start(), match.end()) for match in found]
+    mentions = [
+        Mention(texts.index(match.group()), match.start(), match.end())
+        for match in found
+        if not _is_called_option(options, reply.low, match)
+    ]
     judge(reply.low, mentions)
     return meant_text(reply.low, [mention for mention in mentions if mention.stands], ())
+
+
+def _is_called_option(options: OptionSet, low: str, match: re.Match[str]) -> bool:
+    """Whether a capital that is also a mark is called an option (`Option E` where the letter E is option A)."""
+    return match.group().lower() in options.by_mark and low[: match.start()].rstrip(" (").endswith(_OPTION_NOUNS)
 
 
 def _by_root(options: OptionSet, reply: Reply) -> Mention | None:

@@ -9,7 +9,7 @@ from ..extraction import Extraction
 from ..option_set import OptionSet, Reply
 from ..polarity import Mention, agreed
 from ..word_lists import END, START, LazyPattern
-from .aside import is_aside, is_left_behind, is_operand, is_outweighed, is_proof
+from .aside import is_aside, is_left_behind, is_operand, is_outweighed, is_passed_over, is_proof
 from .opening import EARLIER, FULL_STOPS, HEADS, TURNED, alone_first, is_plain, stated_first
 
 _TAIL = 160
@@ -62,7 +62,7 @@ def picked_by_text(options: OptionSet, reply: Reply, mentions: list[Mention], ru
     chosen = meant_text(reply.low, after_turn(reply, standing), _labels_apart(reply, standing))
     if chosen is None or is_aside(reply.low, chosen) or is_left_behind(reply, chosen):
         return None
-    if is_operand(reply.low, chosen) or is_outweighed(options, reply, chosen):
+    if is_operand(reply.low, chosen) or is_outweighed(options, reply, chosen) or is_passed_over(reply.low, chosen):
         return None
     return options.pick(reply, chosen, rule)
 
