@@ -132,6 +132,8 @@ def find_labels(options: OptionSet, reply: Reply, start: int) -> list[Mention]:
     if options.letters:
         _add_capitals(options, reply, start, labels)
         labels = _without_quantities(options, reply, labels)
+    elif options.bare_circles:
+        labels |= {match.start(1): match for match in options.mention.finditer(reply.body, start)}
     # Small letters are words in prose; in a short reply without any other label one may be the answer.
     if not labels and len(reply.body) <= 80:
         lower = options.lower.finditer(reply.low, start)

@@ -221,7 +221,9 @@ def corrected(options: OptionSet, reply: Reply, verdict: Extraction) -> Extracti
     chosen = agreed(sure or later) or _last_said(options, reply, sure, turn.end())
     if chosen is not None:
         return options.pick(reply, chosen, "self_correction")
-    withdrawn = not later and WITHDRAWN.search(reply.low, turn.start())
+    others = {options.marks[mention.index] for mention in sure}
+    several = len(others) > 1 and verdict.letter not in others
+    withdrawn = several or (not later and WITHDRAWN.search(reply.low, turn.start()))
     return Extraction(None, "self_correction", AMBIGUOUS) if withdrawn else verdict
 
 

@@ -36,17 +36,18 @@ _CONCLUDES = LazyPattern(
 )
 SUPERLATIVE = LazyPattern(
     r"[)\]\"'*_`]*\s(?:is|was|has|had|shows|showed|reaches|yields|gives|must be)\s(?:clearly |by far )?the\s"
-    r"(?:most|least|only|best|odd one|exception|\w{2,12}est)(?!\w)"
+    r"(?:most|least|only|best|odd one|exception|\w{2,12}est|<conclusions.compares>)(?!\w)"
 )
 _EXTREME = LazyPattern(
     r"(?<!\w)(?:maximum|minimum|peak|most|least|best|worst|(?!(?:rest|test|west|east|latest|interest|honest|forest|request|suggest)\b)[a-z]{2,10}est)(?!\w)"
     r"[^.\n;]{0,60}\Z"
 )
 OR_BEFORE = LazyPattern(r"(?<!\w)(?:<conclusions.or>)\s(?:option |choice )?[(\[\"'*]*\Z")
+_DOING = LazyPattern(r"[a-z]{2,12}ing\s")
 _LIKENED = LazyPattern(r"(?<!\w)(?:<conclusions.likened>)(?!\w)")
 _IDENTIFIES = LazyPattern(
     r"(?<!\w)(?:<conclusions.identifies>)(?:'s| is| was| must be| shows| depicts)"
-    r"(?: clearly| actually| definitely| indeed)? (?:an? |the )?\Z"
+    r"(?: clearly| actually| definitely| indeed)? (?:an? |the )?[*_\"'“]*\Z"
 )
 _TICKS = frozenset("✓✔✅☑")
 _TICKED = LazyPattern(r"(?:\A|(?<=\n))[^\n]{1,300}[✓✔✅☑][\s*_|]*(?=\n|\Z)")
@@ -274,7 +275,12 @@ _SETTLES = (
 
 
 def only_named(low: str, chosen: Mention) -> bool:
-    """Whether it is one of several (`or B`), or the first option that the reply goes through (`Each option. A: …`)."""
+    """Whether it is one of several (`or B`), or the first option that the reply goes through (`Each option. A: …`).
+
+    What somebody does beside something else is not: `is sitting there and reading a book`.
+    """
+    if _DOING.match(low, chosen.start, chosen.end) and low.endswith("and ", 0, chosen.start):
+        return False
     if OR_BEFORE.search(low, max(0, chosen.start - 12), chosen.start) or low.startswith(
         "either ", max(0, chosen.start - 7)
     ):

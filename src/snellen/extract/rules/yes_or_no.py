@@ -13,6 +13,7 @@ _WORD = LazyPattern(
     r"|(?P<hyes>^(?:<yes_no.yes_glued>))|(?P<hno>^(?:<yes_no.no_glued>))"
 )
 _DENIED = LazyPattern(r"(?<!\w)not\s\Z|n't\s\Z")
+_NOT_IT = LazyPattern(r"(?:(?<!\w)not|n't)\s\W{0,3}(?:[a-z][\s).:]{1,2})?\Z")
 _IDIOM = LazyPattern(r"\s+(?:<yes_no.idiom>)\b|\.\s?\d|[*_\"')]*\?|\s(?:if|unless)\s")
 """After a word that answers nothing: `no doubt`, `No. 5`, `Yes?`, `yes if …`."""
 _PAIR = LazyPattern(
@@ -77,12 +78,19 @@ def _words(low: str, begin: int = 0) -> list[YesOrNo]:
     return [
         YesOrNo(_says_yes(low, match.lastgroup in {"yes", "hyes"}, match.start()), *match.span())
         for match in found
-        if not _IDIOM.match(low, match.end()) and not any(first <= match.start() < last for first, last in pairs)
+        if not _IDIOM.match(low, match.end())
+        and not any(first <= match.start() < last for first, last in pairs)
+        and not _is_taken_back(low, match.group(), match.start())
     ]
 
 
 def _says_yes(low: str, yes: bool, start: int) -> bool:
     return yes and _DENIED.search(low, max(0, start - 5), start) is None
+
+
+def _is_taken_back(low: str, word: str, start: int) -> bool:
+    """Whether it reads `not (B) no`, `It's not a yes`; `not true` judges."""
+    return word not in word_set("yes_no.judges") and _NOT_IT.search(low, max(0, start - 12), start) is not None
 
 
 def _among(low: str, words: list[YesOrNo], begin: int) -> YesOrNo | None:
