@@ -32,6 +32,7 @@ _OPERATORS = frozenset("/×·^+−")
 _UNFINISHED = frozenset(",、，-–—+=×/(_")
 _OPERATOR = LazyPattern(r"\\(?:cdot|times|frac|sqrt|left|div|pm|sum|int|approx|to)\Z")
 _BRIEF = 48
+_CONCLUDING = ("so ", "so, ", "hence", "thus", "therefore")
 _CONCLUDED = LazyPattern(
     r"[\s*_]*(?:so|hence|thus|therefore),?\s(?:it's |it is |it must be )?(?:an? |the )?[*_\"']*"
     r"[a-z][\w-]*(?:\s\w+){0,2}[*_\"'.!]*"
@@ -105,9 +106,12 @@ def _breaks_off(end: str, mention: Mention) -> bool:
 
 def is_passed_over(low: str, mention: Mention) -> bool:
     """Tell whether the reply ends with a short conclusion that is not the option named before (`… Hence nitrogen.`)."""
+    brief = low[-_BRIEF:]
+    if not any(word in brief for word in _CONCLUDING):
+        return False
     end = low.rstrip()
     at = _tail(end)
-    return mention.end <= at and len(end) - at <= _BRIEF and _CONCLUDED.fullmatch(end, at) is not None
+    return mention.end <= at and _CONCLUDED.fullmatch(end, at) is not None
 
 
 def is_outweighed(options: OptionSet, reply: Reply, mention: Mention) -> bool:

@@ -51,6 +51,9 @@ def _closing_sentence(options: OptionSet, reply: Reply) -> Extraction | None:
 
 def _ends_with_label(options: OptionSet, reply: Reply) -> Mention | None:
     """Return the label that is the last sentence, or stands after a colon at the end of one that concludes."""
+    # Most replies end with a word: no pattern is tried there.
+    if not reply.body[-8:].rstrip(" .!*_)]\n")[-1:].isupper():
+        return None
     last = _LAST_LABEL.search(reply.body, max(0, len(reply.body) - 24))
     if last is None or last.group(2).lower() not in options.by_mark:
         return None

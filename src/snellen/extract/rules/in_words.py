@@ -110,10 +110,12 @@ def _by_case(options: OptionSet, reply: Reply) -> Mention | None:
 def _by_letter(options: OptionSet, reply: Reply) -> Mention | None:
     """Return the option that is meant where options are capitals other than the marks (`P`, `Q`, `R`)."""
     texts = options.texts.written
-    if not texts or any(not 0 < len(text) <= _SHORTEST or not text.isupper() for text in texts):
+    letters = [text for text in texts if 0 < len(text) <= _SHORTEST and text.isupper()]
+    # One option may say something else (`All of them`).
+    if len(letters) < max(len(texts) - 1, min(3, len(texts))):
         return None
-    longest = "|".join(re.escape(text) for text in sorted(texts, key=len, reverse=True))
-    found = list(re.finditer(rf"(?<![\w'’=+])(?:{longest})(?![\w'’=+(])(?!\s?[=+<>])", reply.body))[-_MOST:]
+    longest = "|".join(re.escape(text) for text in sorted(letters, key=len, reverse=True))
+    found = list(re.finditer(rf"(?<![\w'’=+])(?<![=+<>≈]\s)(?:{longest})(?![\w'’=+(])(?!\s?[=+<>])", reply.body))[-_MOST:]
     mentions = [
         Mention(texts.index(match.group()), match.start(), match.end())
         for match in found

@@ -279,7 +279,7 @@ def only_named(low: str, chosen: Mention) -> bool:
 
     What somebody does beside something else is not: `is sitting there and reading a book`.
     """
-    if _DOING.match(low, chosen.start, chosen.end) and low.endswith("and ", 0, chosen.start):
+    if low.endswith("and ", 0, chosen.start) and _DOING.match(low, chosen.start, chosen.end):
         return False
     if OR_BEFORE.search(low, max(0, chosen.start - 12), chosen.start) or low.startswith(
         "either ", max(0, chosen.start - 7)

@@ -30,7 +30,7 @@ _FARTHEST = 4000
 
 def statement_sets(options: OptionSet, reply: Reply) -> Extraction | None:
     """The reply judges each of the statements that the options count, or says which alone hold: one option says so."""
-    sets = _sets(tuple(options.texts.plain))
+    sets = _sets(options)
     if not sets or UNDECIDED.search(reply.low) or CORRECTION.search(reply.low):
         return None
     found = list(_JUDGED.finditer(reply.low, max(0, len(reply.low) - _FARTHEST)))
@@ -43,8 +43,9 @@ def statement_sets(options: OptionSet, reply: Reply) -> Extraction | None:
 
 
 @lru_cache(maxsize=1024)
-def _sets(texts: tuple[str, ...]) -> Sequence[frozenset[str]]:
+def _sets(options: OptionSet) -> Sequence[frozenset[str]]:
     """Return the statements that each text names; nothing unless each names other ones, and one names several."""
+    texts = options.texts.plain
     if not all(map(_SET.fullmatch, texts)):
         return ()
     sets = [frozenset(_COUNTED.findall(text)) for text in texts]
