@@ -115,7 +115,9 @@ def _by_letter(options: OptionSet, reply: Reply) -> Mention | None:
     if len(letters) < max(len(texts) - 1, min(3, len(texts))):
         return None
     longest = "|".join(re.escape(text) for text in sorted(letters, key=len, reverse=True))
-    found = list(re.finditer(rf"(?<![\w'’=+])(?<![=+<>≈]\s)(?:{longest})(?![\w'’=+(])(?!\s?[=+<>])", reply.body))[-_MOST:]
+    found = list(re.finditer(rf"(?<![\w'’=+])(?<![=+<>≈]\s)(?:{longest})(?![\w'’=+(])(?!\s?[=+<>])", reply.body))[
+        -_MOST:
+    ]
     mentions = [
         Mention(texts.index(match.group()), match.start(), match.end())
         for match in found

@@ -27,6 +27,9 @@ _MYSELF = LazyPattern(rf"{START}(?:<refusals.myself>)\s(?:\w{{1,10}}\s){{0,2}}\Z
 _RIGHT_ONLY_IF = LazyPattern(rf"[)\]\"'”*_`]*\s{ONLY_IF}")
 _IF_SO = LazyPattern(r"(?:\A|[.;!?\n]\s?)if (?!i\s)[^.;!?\n]{1,48},[^.;!?\n]{0,24}\Z")
 """Before a label that is right under a condition only; `If I had to choose, B` chooses."""
+_COUNTED_THING = LazyPattern(
+    r"(?<!\w)(?:<options.ordinal>)\s(?!(?:<options.ordinal_noun>|<options.numbered_noun>)(?!\w))([a-z]{3,16})(?!\w)"
+)
 _STILL = LazyPattern(rf"{START}(?:<refusals.still>)")
 _CALLED = LazyPattern(r"[(,→:*]\s?\**(?:option|choice)\s[(*]*\Z")
 _RIVAL = LazyPattern(
@@ -246,9 +249,17 @@ def _in_their_units(options: OptionSet, reply: Reply, mentions: list[Mention]) -
 def ordinal(options: OptionSet, reply: Reply) -> Extraction | None:
     """Exactly one option is named by its place (`the second option`, `option 2`, `第二个选项`) and not denied."""
     mentions = list(options.texts.ordinals(reply.low, len(options.marks) - 1))[-40:]
+    mentions = [mention for mention in mentions if not _counts_things(reply.low, mention)]
     judge(reply.low, mentions)
     chosen = agreed([mention for mention in mentions if mention.stands])
     return options.pick(reply, chosen, "ordinal") if chosen and not is_left_behind(reply, chosen) else None
+
+
+def _counts_things(low: str, mention: Mention) -> bool:
+    """Whether `the first one` is one of other things that are counted (`The second line is twice the first one`)."""
+    if not low.endswith(" one", mention.start, mention.end):
+        return False
+    return any(match.group(1) != "one" for match in _COUNTED_THING.finditer(low, 0, mention.start))
 
 
 def abstain(options: OptionSet, reply: Reply) -> Extraction:
