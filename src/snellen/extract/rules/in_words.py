@@ -29,12 +29,14 @@ _TURNS = LazyPattern(rf"{START}(?:<options.takes_back>){END}|n't|\?")
 _ENDING = re.compile(
     r"(?<=[^\W\d_]{3})(?:i[sz]ations?|[ai]tions?|at(?:e|es|ed|ing)|ings?|is[mt]s?|istic|etic|esis|asm|astic"
     r"|i?ness|an(?:ts?|cy)|en(?:ts?|cy)|ic|ia|ie[sd]|e[sd]?|s|(?<=[^aeiou])y"
-    r"|[dt][ıiuü]r|[oa]s?|ый|ая|ое|ые|ий|ого|ой|ую|ом|ами?|ах|ям|ями|ях|ов|ев|ей|ем|а|у|е|ы|и|ю|я|ь"
+    r"|[oa]s?|ый|ая|ое|ые|ий|ого|ой|ую|ом|ами?|ах|ям|ями|ях|ов|ев|ей|ем|а|у|е|ы|и|ю|я|ь"
     r"|[аеёи]?(?:ет|ёт|ит|ут|ют|ат|ят|ется|ётся|ится|утся|ются|аться|ать|ить))\Z"
 )
 """How words are inflected: verbs, nouns of doing, movements and their followers; foreign adjectives."""
 _DOUBLED = re.compile(r"([b-df-hj-np-tv-z])\1\Z")
 """`referred` is `refer`, `swimming` is `swim`."""
+_IS_IT = re.compile(r"(?<=[^\W\d_]{3})[dt][ıiuü]r\Z")
+"""What is said of a thing in Turkish: `armuttur`, it is a pear."""
 _GLUED_ENDING = re.compile("(?:する|します|した|している|である|です|だ|하다|한다|합니다|된다|다)\\Z")
 _MOST, _SHORTEST = 40, 2
 _ALIKE = (
@@ -115,9 +117,8 @@ def _by_letter(options: OptionSet, reply: Reply) -> Mention | None:
     if len(letters) < max(len(texts) - 1, min(3, len(texts))):
         return None
     longest = "|".join(re.escape(text) for text in sorted(letters, key=len, reverse=True))
-    found = list(re.finditer(rf"(?<![\w'’=+])(?<![=+<>≈]\s)(?:{longest})(?![\w'’=+(])(?!\s?[=+<>])", reply.body))[
-        -_MOST:
-    ]
+    alone = rf"(?<![\w'’=+])(?<![=+<>≈]\s)(?:{longest})(?![\w'’=+(])(?!\s?[=+<>])"
+    found = list(re.finditer(alone, reply.body))[-_MOST:]
     mentions = [
         Mention(texts.index(match.group()), match.start(), match.end())
         for match in found
@@ -319,6 +320,7 @@ def _content(text: str) -> list[str]:
 def _stem(word: str) -> str:
     """Return a word without its ending, so that `reducing` is `reduce`; at least three letters stay."""
     word = _synonyms().get(word, word)
+    word = _IS_IT.sub("", word)
     root = _ENDING.sub("", word.replace("oe", "e").replace("ae", "e").replace("ё", "е"), 1)
     return _ROMAN.get(word) or _DOUBLED.sub(r"\1", root)
 

@@ -81,9 +81,18 @@ def affirmed(options: OptionSet, reply: Reply) -> Extraction | None:
     chosen = _affirmed_label(options, reply)
     if chosen is None or is_aside(reply.low, chosen) or _spoken_against(options, reply, chosen):
         return None
+    if options.named_letters and _is_part_of_text(options, reply, chosen):
+        return None
     if _RIVAL.search(reply.low, chosen.start) or _several_after(options, reply, chosen):
         return Extraction(None, "affirmed", AMBIGUOUS)
     return options.pick(reply, chosen, "affirmed")
+
+
+def _is_part_of_text(options: OptionSet, reply: Reply, chosen: Mention) -> bool:
+    """Whether a label stands within the text of another option (`hence all A are B`): that is what is said."""
+    return any(
+        text.start <= chosen.start < text.end and text.index != chosen.index for text in text_mentions(options, reply)
+    )
 
 
 def _affirmed_label(options: OptionSet, reply: Reply) -> Mention | None:

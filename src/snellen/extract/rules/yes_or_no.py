@@ -11,7 +11,7 @@ from .structured import answer_field
 _WORD = LazyPattern(
     r"(?<![\w-])(?:(?P<yes><yes_no.yes>)|(?P<no><yes_no.no>))(?![\w'-])"
     r"|(?P<hyes>^(?:<yes_no.yes_glued>))|(?P<hno>^(?:<yes_no.no_glued>))"
-    r"|(?<=答案[是为：:])\s?(?:(?P<cyes>是的?|对|有|正确)|(?P<cno>否|不是|不对|没有|错误?))(?=[\s。，,.!！*]|\Z)"
+    r"|(?<=答案[是为：:])[\s\"'“]?(?:(?P<cyes>是的?|对|有|正确)|(?P<cno>否|不是|不对|没有|错误?))(?=[\s。，,.!！*\"'”]|\Z)"
 )
 _DENIED = LazyPattern(r"(?<!\w)not\s\Z|n't\s\Z")
 _NOT_IT = LazyPattern(r"(?:(?<!\w)not|n't)\s\W{0,3}(?:[a-z][\s).:]{1,2})?\Z")
