@@ -12,8 +12,9 @@ from .cue_words import REFUSAL
 from .extraction import AMBIGUOUS, EMPTY, REFUSED, TRUNCATED, UNPARSED, Extraction
 from .label_mentions import label_mentions, text_mentions
 from .normalise import normalise
-from .numbers import Number, find_numbers
+from .numbers import find_numbers
 from .option_set import OptionSet, Reply, option_set
+from .rules.answer_number import LAST, answering
 from .rules.structured import answer_field
 from .rules.yes_or_no import read_yes_or_no
 from .thinking import answer_start
@@ -22,6 +23,10 @@ from .word_lists import LazyPattern
 _TAIL_MARKER = LazyPattern(
     r"(?:<conclusions.open_cue>)\s?(?:<conclusions.open_copula>|:|=|：)\s{0,3}[:*\s]*", re.IGNORECASE
 )
+_SIGN = r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]"
+_BESIDE_FIGURES = re.compile(rf"(?<!第){_SIGN}(?<!第)(?=\d)|(?<=\d){_SIGN}")
+_MAKES_ANOTHER = re.compile("\\d\\s?[十百千万萬亿億兆点點分倍半만억천백]")
+"""Signs that make another number of the figures before them."""
 _FARTHEST = 20_000
 """A number is looked for in so many characters at the end of a reply: a bound on time."""
 _GLUED = LazyPattern(r"(?<![A-Za-z])[A-Z]{2,26}(?![A-Za-z])")
@@ -75,26 +80,18 @@ def extract_number(response: str, *, finish: str | None = None) -> NumberRead:
         return NumberRead(None, "thinking", TRUNCATED)
     cut = max(0, len(part[0]) - _FARTHEST)
     body, offset = part[0][cut:], part[1] + cut
-    numbers = find_numbers(body)
+    numbers = find_numbers(_apart(body))
     if not numbers:
         return NumberRead(None, "abstain", _why_none(body, finish))
-    chosen, rule = _answering(body, numbers)
-    if rule == "last" and finish == "length":
+    chosen, rule = answering(body, numbers)
+    if rule == LAST and finish == "length":
         return NumberRead(None, "cut_off", TRUNCATED)
     return NumberRead(chosen.value, rule, None, (chosen.start + offset, chosen.end + offset), chosen.percent)
 
 
-def _answering(body: str, numbers: list[Number]) -> tuple[Number, str]:
-    """Choose among the numbers of a reply, and say by which rule."""
-    field = answer_field(body)
-    inside = [number for number in numbers if field and field[0] <= number.start and number.end <= field[1]]
-    if len(inside) == 1:
-        return inside[0], "structured"
-    after = max((match.end() for match in _TAIL_MARKER.finditer(body)), default=-1)
-    cued = next((number for number in numbers if number.start >= after >= 0), None)
-    if cued:
-        return cued, "cue"
-    return numbers[-1], "only" if len(numbers) == 1 else "last"
+def _apart(body: str) -> str:
+    """Return a text with the signs blank that are written at figures (`答案是3个`), unless they make another number."""
+    return body if body.isascii() or _MAKES_ANOTHER.search(body) else _BESIDE_FIGURES.sub(" ", body)
 
 
 def _why_none(body: str, finish: str | None) -> str:

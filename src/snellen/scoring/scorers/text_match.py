@@ -20,6 +20,7 @@ _SPACES = re.compile(r"\s+")
 _EDGES = " \t\n.,:;!?\"'`*_()[]{}。，：；！？“”‘’"
 _BARE_POINT = re.compile(r"(?<![\w.])\.(?=\d)")
 _GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
+_REASON = re.compile(r"(?<=\w\w)\.\s+(?=[A-Z])|,?\s(?:because|since)\s|,\sas\s")
 _MINUS = "-\u2212"
 _WRITTEN = re.compile(rf"(?:(?<!\w)[{_MINUS}])?(?:(?<![\d.,])\d{{1,3}}(?:,\d{{3}})+(?![\d,])|\d+)?(?:\.\d+)?")
 """A number with its sign, thousands and decimals; `3-5` are two."""
@@ -45,7 +46,8 @@ def reply_text(prediction: Prediction) -> str | None:
 def exact(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
     """Metric `exact_match`: 1.0 if the short answer equals any of `sample.answers`.
 
-    Compared after `fold`; `options["case_sensitive"]` compares as written. A cue such as `The answer is …` is stripped.
+    Compared after `fold`; `options["case_sensitive"]` compares as written. A cue such as `The answer is …` is stripped,
+    and what follows an announced answer as a reason.
     """
     text = reply_text(prediction)
     unscored = _unscored(sample, request, prediction, text, "exact_match")
@@ -54,10 +56,15 @@ def exact(sample: Sample, request: Request, prediction: Prediction, options: Map
     form = str.strip if options.get("case_sensitive") else fold
     answer = extract_short(text)
     wanted = {form(reference) for reference in sample.answers}
-    rule = "whole" if form(text) in wanted else "short"
-    return [
-        Score(request.key, "exact_match", 1.0 if form(text) in wanted or form(answer) in wanted else 0.0, answer, rule)
-    ]
+    if form(text) in wanted:
+        return [Score(request.key, "exact_match", 1.0, answer, "whole")]
+    right = form(answer) in wanted or (form(answer) != form(text) and form(_without_reason(answer)) in wanted)
+    return [Score(request.key, "exact_match", float(right), answer, "short")]
+
+
+def _without_reason(answer: str) -> str:
+    """Return an announced answer without the sentence or the reason after it (`Paris. It lies on the Seine`)."""
+    return _REASON.split(answer, maxsplit=1)[0]
 
 
 def contains(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
