@@ -82,7 +82,11 @@ def _stranger(options: OptionSet, text: str) -> Extraction | None:
     """A bare capital that was not offered is an answer, but no valid one."""
     core = text.strip(" .()[]*`\"'")
     foreign = len(core) == 1 and core.isalpha() and core.isupper() and core.isascii()
-    return Extraction(None, "whole", NOT_OFFERED) if foreign and core.lower() not in options.by_mark else None
+    if not foreign or core.lower() in options.by_mark:
+        return None
+    # `I` may be what an option is called by (`Quadrant I`).
+    named = any(own.endswith(" " + core.lower()) for own in options.texts.plain)
+    return None if named else Extraction(None, "whole", NOT_OFFERED)
 
 
 def degenerate(options: OptionSet, reply: Reply) -> Extraction | None:
