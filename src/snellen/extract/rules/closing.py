@@ -27,12 +27,11 @@ _THINGS = LazyPattern(r"(?<!\w)(?:<options.ordinal>|last|next)(?!\w)|\d|第|(?<!
 
 def closing(options: OptionSet, reply: Reply) -> Extraction | None:
     """The last sentence names one option: as a conclusion, or as the only one left after others were gone through."""
-    if reply.cut:
-        return None
-    label = _ends_with_label(options, reply)
-    if label is not None:
+    # Most replies end with a word: there no label is looked for.
+    label = _ends_with_label(options, reply) if reply.body[-8:].rstrip(" .!*_)]\n")[-1:].isupper() else None
+    if label is not None and not reply.cut:
         return options.pick(reply, label, "closing")
-    return _closing_sentence(options, reply) if len(reply.low) >= _SHORTEST else None
+    return None if len(reply.low) < _SHORTEST or reply.cut else _closing_sentence(options, reply)
 
 
 def _closing_sentence(options: OptionSet, reply: Reply) -> Extraction | None:
@@ -51,9 +50,6 @@ def _closing_sentence(options: OptionSet, reply: Reply) -> Extraction | None:
 
 def _ends_with_label(options: OptionSet, reply: Reply) -> Mention | None:
     """Return the label that is the last sentence, or stands after a colon at the end of one that concludes."""
-    # Most replies end with a word: no pattern is tried there.
-    if not reply.body[-8:].rstrip(" .!*_)]\n")[-1:].isupper():
-        return None
     last = _LAST_LABEL.search(reply.body, max(0, len(reply.body) - 24))
     if last is None or last.group(2).lower() not in options.by_mark:
         return None

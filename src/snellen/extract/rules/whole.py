@@ -19,7 +19,6 @@ _ALNUM = LazyPattern(r"[^\W_]")
 _NAME = LazyPattern(r"[A-Z]\. [A-Z][a-z]+ [a-z]")
 _REASON = LazyPattern(r"[)*_\s]*\s(?:<verdicts.reason>)(?!\w)")
 _REMARK = re.compile(r"[*_(\[]*([A-Z])[*_)\]]*\s?\(([^()\n]{3,60})\)[.*_]*")
-_REMARKED = frozenset(").*")
 _OPEN = LazyPattern(rf"{START}(?:<options.takes_back>|<polarity.bad>|maybe|possibly|perhaps){END}|n't|[?❌✗✘×]")
 _REPEATS = re.compile(r"[\s,]+")
 _LOOPS = 8
@@ -48,7 +47,7 @@ def whole(options: OptionSet, reply: Reply) -> Extraction | None:
     index = options.bare(text)
     if index is None:
         index = _repeated(options, text)
-    if index is None and text[-1:] in _REMARKED:
+    if index is None and ")" in text[-3:]:
         index = _with_remark(options, reply, text)
     if index is None:
         return _stranger(options, text)
