@@ -58,10 +58,11 @@ def label_mentions(options: OptionSet, reply: Reply, start: int = 0) -> list[Men
         return reply.labels
     mentions = find_labels(options, reply, max(start, len(reply.low) - _FARTHEST))[-_MOST_MENTIONS:]
     judge(reply.low, mentions)
+    lettered = "letter" in reply.low or "label" in reply.low
     for mention in mentions:
         mention.denied &= not _ends_own_text(options, reply.low, mention)
         mention.listed |= _EXAMINED.search(reply.low, max(0, mention.start - 56), mention.start) is not None
-        mention.listed |= _in_range(options, reply.low, mention) or _in_figure(reply.low, mention)
+        mention.listed |= _in_range(options, reply.low, mention) or (lettered and _in_figure(reply.low, mention))
     _ticked(reply.low, [mention for mention in mentions if mention.listed])
     if start == 0:
         reply.labels = mentions

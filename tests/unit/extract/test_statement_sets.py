@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from snellen.extract.choice import extract_choice
@@ -47,3 +49,14 @@ def test_counted_in_figures(reply: str, letter: str) -> None:
 def test_a_set_that_no_option_names_is_none_of_them() -> None:
     found = extract_choice("I is true, II is false and III is true.", ROMAN)
     assert (found.letter, found.reason) == (None, "not_offered")
+
+
+@pytest.mark.parametrize("piece", ["1,", "I, ", "only I and ", "II is true. "])
+def test_long_lists_take_no_longer_than_other_text(piece: str) -> None:
+    """Of three tries the best, in processor time, so that a busy machine does not count."""
+    text, best = piece * (20_000 // len(piece)), float("inf")
+    for _ in range(3):
+        begun = time.process_time()
+        extract_choice(text, ROMAN)
+        best = min(best, time.process_time() - begun)
+    assert best < 0.2

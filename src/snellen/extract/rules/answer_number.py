@@ -24,6 +24,7 @@ _GOES_ON = LazyPattern(
     re.IGNORECASE,
 )
 """After a number that is not the whole answer: `5 or 6`, `5-7`, `5?`, `one half`."""
+_MOST = 60
 _MULTIPLIES = frozenset("十百千万萬亿億兆만억천백")
 _STOP = re.compile(r"[.!?;](?=\s|\Z)|\n(?=\s*\S)|[。；！？]")
 _EQUALS = re.compile(r"[\d)%]\s?\}?\s?[=≈]\s?[*_$\\{(]*\Z")
@@ -38,7 +39,7 @@ def answering(body: str, numbers: Sequence[Number]) -> tuple[Number, str]:
     inside = [number for number in numbers if field and field[0] <= number.start and number.end <= field[1]]
     if len(inside) == 1:
         return inside[0], "structured"
-    told = [one for one in numbers if not _REFERENCE.search(body, max(0, one.start - 16), one.start)] or numbers
+    told = _without_references(body, numbers) if len(numbers) <= _MOST else numbers
     after = max((match.end() for match in _TAIL_MARKER.finditer(body)), default=-1)
     cued = [number for number in told if number.start >= after >= 0]
     if cued:
@@ -46,6 +47,10 @@ def answering(body: str, numbers: Sequence[Number]) -> tuple[Number, str]:
     if len(told) == 1:
         return told[0], LAST if body[told[0].end : told[0].end + 1] in _MULTIPLIES else "only"
     return told[-1], "result" if _is_result(body, told[-1]) and not body[told[-1].end :].strip(" .!*_$\n}\\]") else LAST
+
+
+def _without_references(body: str, numbers: Sequence[Number]) -> Sequence[Number]:
+    return [one for one in numbers if not _REFERENCE.search(body, max(0, one.start - 16), one.start)] or numbers
 
 
 def _is_result(body: str, number: Number) -> bool:

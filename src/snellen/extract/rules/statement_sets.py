@@ -15,7 +15,7 @@ from ..word_lists import END, START, LazyPattern
 _COUNTED = re.compile(r"iv|v|i{1,3}|[1-5]|[①-⑤]")
 _SET = re.compile(r"(?:iv|v|i{1,3}|[1-5]|[①-⑤]|and|only|both|statements?|just|&|和|[\s,、.])+")
 _NAME = r"(?:iv|v|i{1,3}|[1-5]|[①-⑤])"
-_LISTED = rf"{_NAME}(?:(?:\s?[,&]\s?(?:and\s)?|\sand\s){_NAME})*"
+_LISTED = rf"{_NAME}(?:(?:\s?[,&]\s?(?:and\s)?|\sand\s){_NAME}){{0,4}}+"
 _JUDGED = LazyPattern(
     rf"{START}(?P<named>{_LISTED})[*_)]*"
     r"(?:\s(?:is|are|was|were|must be|seems?)\s(?:both\s|all\s)?(?:<verdicts.surely>)*|\s?[:–—(-]\s?)[*_]*"
