@@ -16,6 +16,7 @@ from .rules import (
     item_verdicts,
     labelled,
     notated,
+    statement_sets,
     statements,
     structured,
     valued,
@@ -58,6 +59,7 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("closing", closing.closing),
     ("notated", notated.notated),
     ("statement_pairs", statements.statement_pairs),
+    ("statement_sets", statement_sets.statement_sets),
     ("lone_label", weak.lone_label),
     # A result with which the working ends outweighs the figures on the way to it.
     ("final_value", valued.final_value),
@@ -115,7 +117,7 @@ def read(options: OptionSet, response: str, finish: str | None = None) -> Extrac
     if start is None:
         return Extraction(None, "thinking", TRUNCATED)
     body = response[start:] if start else response
-    body = normalise(body, lookalikes=options.lookalikes, circles=options.texts.circled)
+    body = normalise(body, lookalikes=options.lookalikes, circles=options.circles)
     reply = Reply(without_courtesy(body) if len(body) >= SHORTEST_COURTEOUS else body, start, finish)
     for rule in _FUNCTIONS:
         verdict = rule(options, reply)

@@ -174,9 +174,13 @@ def _unlisted_value(options: OptionSet, reply: Reply, cue: Cue, slot: Slot) -> E
 
 
 def _strange_value(options: OptionSet, reply: Reply, slot: Slot) -> Extraction | None:
-    """A capital that was not offered is an answer, but no valid one."""
+    """A capital that was not offered is an answer, but no valid one, unless it is the text of an option."""
     if not (slot.bound and options.letters and _STRANGER.match(reply.body, slot.at)):
         return None
+    # Options may be capitals other than the marks: `The answer is R` where R is the text of C.
+    index = options.texts.by_text.get(reply.low[slot.at])
+    if index is not None and options.texts.written[index] == reply.body[slot.at]:
+        return options.pick_at(reply, index, "cue_text", slot.at, slot.at + 1)
     return Extraction(None, "cue", NOT_OFFERED, reply.span(slot.at, slot.at + 1))
 
 

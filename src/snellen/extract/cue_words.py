@@ -6,6 +6,7 @@ windows. All are matched against lower-cased text; the words stand in catalog/wo
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from .word_lists import END, START, Gated, LazyPattern, Stems, words
@@ -68,6 +69,11 @@ UNDECIDED = Gated(r"(?<!\w)(?:<conclusions.undecided>)(?!\w)", "conclusions.unde
 """Said of the options just named: none of them is chosen."""
 GOES_THROUGH = LazyPattern(r"(?:<labels.introduces>)[^.!?\n:]{0,80}[.:][\s*_(]*(?:[a-z][.:)]\s?)?\Z")
 """Before the first of the options that a reply goes through."""
+
+ANNOUNCES = LazyPattern(
+    r"(?:<conclusions.open_cue>)\s?(?:(?:<conclusions.open_copula>)(?![a-z'])|:|=|：)\s{0,3}[:*\s]*", re.IGNORECASE
+)
+"""Before a number or a short text that a reply answers with."""
 
 REFUSAL = Gated(
     rf"{START}(?:<refusals.unable>)\s(?:\w{{1,12}}\s){{0,3}}?(?:<refusals.telling>)\w{{0,4}}"

@@ -47,6 +47,8 @@ _RANGE_BACK = LazyPattern(
     r"[)\]\"'*_`]*(?P<sign>[-–—~～]|\s(?:[-–—]|<labels.range>)\s|<labels.range>)[(\[\"'*_`]*\Z"
 )
 """The other end of a range of labels, after one of them and before it."""
+_LETTERED = ("letter ", "label ", 'letter "', "letter '", "letter **", "letter (")
+_POINTS = LazyPattern(r"[)\"'*_]*\s(?:in (?:the|this) |on (?:the|this) )?(?:<labels.figure>)(?!\w)")
 _TICK = LazyPattern(r"[✓✔✅☑]|[(\[:|→–—-]\s?(?:correct|right|yes|true)(?:\s(?:answer|option|choice))?[)\].!|*_\s]*\Z")
 
 
@@ -56,10 +58,11 @@ def label_mentions(options: OptionSet, reply: Reply, start: int = 0) -> list[Men
         return reply.labels
     mentions = find_labels(options, reply, max(start, len(reply.low) - _FARTHEST))[-_MOST_MENTIONS:]
     judge(reply.low, mentions)
+    lettered = "letter" in reply.low or "label" in reply.low
     for mention in mentions:
         mention.denied &= not _ends_own_text(options, reply.low, mention)
         mention.listed |= _EXAMINED.search(reply.low, max(0, mention.start - 56), mention.start) is not None
-        mention.listed |= _in_range(options, reply.low, mention)
+        mention.listed |= _in_range(options, reply.low, mention) or (lettered and _in_figure(reply.low, mention))
     _ticked(reply.low, [mention for mention in mentions if mention.listed])
     if start == 0:
         reply.labels = mentions
@@ -79,6 +82,13 @@ def _in_range(options: OptionSet, low: str, mention: Mention) -> bool:
         return False
     back = _RANGE_BACK.search(low, max(0, mention.start - 20), mention.start)
     return back is not None and _is_range(options, low, back.start(1), low[mention.start], back.group("sign"))
+
+
+def _in_figure(low: str, mention: Mention) -> bool:
+    """Whether it is a letter of the figure (`the letter C points to a vein`), which names a place and no option."""
+    if not low.endswith(_LETTERED, 0, mention.start):
+        return False
+    return _POINTS.match(low, mention.end) is not None
 
 
 @cache
@@ -132,6 +142,8 @@ def find_labels(options: OptionSet, reply: Reply, start: int) -> list[Mention]:
     if options.letters:
         _add_capitals(options, reply, start, labels)
         labels = _without_quantities(options, reply, labels)
+    elif options.bare_circles:
+        labels |= {match.start(1): match for match in options.mention.finditer(reply.body, start)}
     # Small letters are words in prose; in a short reply without any other label one may be the answer.
     if not labels and len(reply.body) <= 80:
         lower = options.lower.finditer(reply.low, start)

@@ -16,6 +16,7 @@ _NOT_BEFORE = r"(?<![0-9a-zA-Z_\u00aa-\u024f\u0370-\u06ff\u0900-\u0dff\u1e00-\u1
 _BULLET = r"[\s*_#>•|-]{0,6}(?:[Oo]ption |[Cc]hoice |选项)?[(*]{0,3}"
 _COLON = r"(?:\s\([^()\n]{1,40}\))?[*_]{0,2}\s?[.):|]"
 """How an item of a list of options begins: `- **A.**`, `Option A:`, `| A |`."""
+_CIRCLES = frozenset(map(chr, range(0x2460, 0x2474)))
 # The commonest replies of all, verbatim, under the rule that would read them: a look-up instead of twenty rules.
 _SHAPES = {
     "whole": (
@@ -37,6 +38,7 @@ class MarkPatterns:
         self.by_mark = {mark.lower(): i for i, mark in enumerate(marks)}
         self.label_set = {mark.upper() for mark in marks}
         self.letters = "".join(marks).isalpha() and max(map(len, marks), default=0) == 1
+        self.circled = bool(marks) and all(mark in _CIRCLES for mark in marks)
         self.lookalikes = "".join(marks).isascii()
         upper = _alternatives(map(str.upper, marks))
         either = _alternatives([*marks, *map(str.upper, marks), *map(str.lower, marks)])
@@ -70,8 +72,8 @@ class MarkPatterns:
         )
         self.joined = re.compile(
             assemble(r"[)\]}\"'*_`.\s]{0,6},?\s?(?P<join><polarity.cue_joins>|[,/&|、+→]|->)\s?")
-            + r"(?:also |maybe |perhaps |possibly |even |option |choice )*+"
-            rf"(?:(?P<second>{upper})|[(\[\"'*]{{1,3}}(?P<wrapped>{either})){WORD_AFTER}"
+            + assemble(r"(?:also |maybe |perhaps |possibly |even |(?:<polarity.join_filler>)\s)*+")
+            + rf"(?:(?P<second>{upper})|[(\[\"'*]{{1,3}}(?P<wrapped>{either})){WORD_AFTER}"
         )
         self.whole = dict(pair for mark in marks for pair in _whole_replies(mark))
 

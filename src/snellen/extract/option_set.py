@@ -16,12 +16,15 @@ from .polarity import ONLY_IF, Mention
 from .word_lists import LazyPattern, word_set
 
 _DECORATION = " \t\n\r*_`\"'.,:;!?()[]{}<>$#-–—…。，：；、「」『』【】《》«»‹›（）“”\\|=→"
+_SHORTHAND = frozenset(("none", "neither", "neither of them", "both", "both of them"))
+"""What is said for an option that says it at length: `None of the above`, `Both A and B`."""
 _CROSSED = frozenset("❌✗✘×🚫")
 _SEPARATES = frozenset(".):-–—")
 _GAP = frozenset(" *_")
 _FULL_STOPS = frozenset(".!?。")
 _LETTER = re.compile(r"(?<![A-Za-z.])[A-Z](?![A-Za-z.'])(?! [a-z]{3})|(?<=[a-z] )[A-Z](?![A-Za-z.'])")
 _RIGHT_ONLY_IF = re.compile(rf"\s{ONLY_IF}")
+_HAS_CIRCLE = re.compile("[①-⑳]")
 _CALLED_BY = re.compile(r"(?<!\w)([^\W\d_]{3,20})[\s-]([a-z])(?!\w)")
 _UNFINISHED = LazyPattern(
     r"(?<!\w)(?:<conclusions.leads_on>"
@@ -86,6 +89,9 @@ class OptionSet:
         self.next_item = shared.next_item
         self.nouns = word_set("cues.mark_noun")
         self.texts = OptionTexts(texts)
+        # Marks in circles stand for nothing else, unless the texts count statements in circles.
+        self.bare_circles = shared.circled and not any(map(_HAS_CIRCLE.search, texts))
+        self.circles = self.texts.circled or shared.circled
         self.self_named = tuple(self.texts.plain) == tuple(self.by_mark)
         self.like_labels = any(text[:1] in self.by_mark and not text[1:2].isalnum() for text in self.texts.plain)
         self.named_letters = frozenset() if self.self_named else _letters_of(texts)
@@ -109,8 +115,8 @@ class OptionSet:
         index = self.by_mark.get(core, self.texts.by_text.get(core))
         if index is not None or not core or len(text) >= 400:
             return index
-        if core == "none":
-            return self.texts.none
+        if core in _SHORTHAND:
+            return self.texts.both if core.startswith("both") else self.texts.none
         # The pattern of marked lines is dear: it is tried only where the line begins like one.
         index = self._marked(text.strip()) if self._begins_marked(core) else None
         if index is None and len(core) < self.texts.longest:

@@ -136,6 +136,7 @@ class OptionTexts:
         self.by_loose = {_loose(text): i for text, i in self.by_text.items()}
         self.longest = max(map(len, self.plain), default=0) + 8
         self.none = _only_one(self.plain, NONE_TEXT.match)
+        self.both = _only_one(self.plain, lambda text: text.startswith("both "))
         self.everything = _only_one(self.plain, ALL_TEXT.match)
         self.undecidable = _only_one(self.plain, UNDECIDABLE.search)
         rest = {text for i, text in enumerate(self.plain) if i != self.undecidable}

@@ -66,7 +66,7 @@ REFUTED = LazyPattern(
 _QUESTION = LazyPattern(r"[)\]}\"'*_`\s]*+\?")
 _JOIN = LazyPattern(
     r"[)\]}\"'*_`\s]*+(?:\([^()\n]{1,40}\)\s?)?(?:\.?\s*(?:,\s*)?(?:<polarity.joins>|[,/&|、+>→⇒]|->|=>))?\s*"
-    r"(?:even |maybe |possibly |perhaps |also )?(?:option |choice |a |an |the )*+[(\[{\"'*_`\s]*"
+    r"(?:even |maybe |possibly |perhaps |also )?(?:(?=[^\W\d_][\s\w])(?:<polarity.join_filler>)\s)*+[(\[{\"'*_`\s]*"
 )
 _PAIR_LEAD = LazyPattern(rf"(?:{START}|(?<=[\u2e80-\uffff]))(?:<polarity.pair_lead>)\s?[^.;,\n]{{0,16}}\Z")
 _PAIR_JOIN = LazyPattern(

@@ -46,6 +46,7 @@ EXAMPLES = {
     "closing": "Red is warm. Green and yellow are on the left. What the whole sky shows must be some kind of blue.",
     "notated": "So the order is 2, 1, 3.",
     "statement_pairs": "Both statements are false.",
+    "statement_sets": "Statement I is true, statement II is false.",
     "lone_label": "Probably B",
     "final_value": "The weights give 0.6 × 0.091 + 0.4 × 0.0435 = 0.072",
     "option_text": "The sky is blue",
@@ -67,6 +68,7 @@ OPTIONS = {
     "true_false": ["True", "False"],
     "notated": ["1-2-3", "2-1-3"],
     "statement_pairs": ["Statement 1 is true, statement 2 is true", "Statement 1 is false, statement 2 is false"],
+    "statement_sets": ["I only", "II only", "I and II"],
     "in_words": ["Claude Monet", "Paul Gauguin"],
 }
 

@@ -337,7 +337,7 @@ REPLIES = [
     ("Antwort: 3,5", 3.5),
     ("Ответ: 12 345", 12345.0),
     ("The answer is option 3", 3.0),
-    ("Answer: Figure 2 shows 5", None),
+    ("Answer: Figure 2 shows 5", 5.0),
     ("Answer:\n\n| a | b |\n| 3 | 4 |", None),
     ("Answer: 4 + 5", None),
     ("The answer is one.", 1.0),

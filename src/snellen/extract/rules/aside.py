@@ -31,6 +31,11 @@ _ITEM = LazyPattern(r"\s*(?:[-*•>|#]|\(?\w{1,2}[.):]\s)")
 _OPERATORS = frozenset("/×·^+−")
 _UNFINISHED = frozenset(",、，-–—+=×/(_")
 _OPERATOR = LazyPattern(r"\\(?:cdot|times|frac|sqrt|left|div|pm|sum|int|approx|to)\Z")
+_BRIEF = 48
+_CONCLUDED = LazyPattern(
+    r"[\s*_]*(?:so|hence|thus|therefore),?\s(?:it's |it is |it must be )?(?:an? |the )?[*_\"']*"
+    r"[a-z][\w-]*(?:\s\w+){0,2}[*_\"'.!]*"
+)
 _PROVED = LazyPattern(
     r"[\s*_>-]*(?:<conclusions.proof>)(?!\w)[^;\n]{0,80}(?<!\w)(?:<conclusions.comes_down>)(?!\w)[^;\n]{0,40}\Z"
 )
@@ -62,7 +67,15 @@ def is_operand(low: str, mention: Mention) -> bool:
         low[max(0, mention.start - 2) : mention.start].rstrip()[-1:],
         low[mention.end : mention.end + 2].lstrip()[:1],
     )
-    return not _OPERATORS.isdisjoint(beside)
+    return not _OPERATORS.isdisjoint(beside) or ("\\" in low and _in_fraction(low, mention))
+
+
+def _in_fraction(low: str, mention: Mention) -> bool:
+    """Whether it is the whole upper or lower part of a fraction in LaTeX (`\\frac{ML^2}{12}`)."""
+    if "}" in low[mention.start : mention.end]:
+        return False
+    before = low[max(0, mention.start - 8) : mention.start].rstrip(" $({")
+    return before.endswith(("frac", "}")) and low[mention.end : mention.end + 3].lstrip(" $)")[:1] == "}"
 
 
 def is_left_behind(reply: Reply, mention: Mention) -> bool:
@@ -88,6 +101,17 @@ def _breaks_off(end: str, mention: Mention) -> bool:
     if opened > mention.end and "\\]" not in end[opened:]:
         return True
     return _OPERATOR.search(end, len(end) - 8) is not None
+
+
+def is_passed_over(low: str, mention: Mention) -> bool:
+    """Tell whether the reply ends with a short conclusion that is not the option named before (`… Hence nitrogen.`)."""
+    brief = low[-_BRIEF:]
+    # One after the other, since this is asked of most replies that name an option by its text.
+    if "so" not in brief and "hence" not in brief and "thus" not in brief and "therefore" not in brief:
+        return False
+    end = low.rstrip()
+    at = _tail(end)
+    return mention.end <= at and _CONCLUDED.fullmatch(end, at) is not None
 
 
 def is_outweighed(options: OptionSet, reply: Reply, mention: Mention) -> bool:

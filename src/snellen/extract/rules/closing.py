@@ -16,6 +16,7 @@ from .settle import led_aside, only_named
 _SHORTEST, _LONGEST = 60, 320
 """A shorter reply is its own point; a longer last sentence says too much."""
 _TWO = 2
+_LAST_LABEL = LazyPattern(r"(?<=[a-z]{3})[)\"'*_]*([.!:])\s+[*_(\[]*([A-Z])[*_)\]]*[.!]?[*_]*\s*\Z")
 _STOP = LazyPattern(r"(?<!i\.e)(?<!e\.g)(?<!vs)(?<!fig)(?<!\n\w)(?<!\n\d\d)[.!?](?=[\s*_\"'])|\n|[。।]")
 TAKES_BACK = LazyPattern(rf"{START}(?:<options.takes_back>|while|whereas|other|others){END}|n't|\?")
 CLOSING_WORDS = LazyPattern(rf"{START}(?:<conclusions.closes>){END}|<conclusions.closes_glued>|[∴⇒]")
@@ -26,8 +27,15 @@ _THINGS = LazyPattern(r"(?<!\w)(?:<options.ordinal>|last|next)(?!\w)|\d|第|(?<!
 
 def closing(options: OptionSet, reply: Reply) -> Extraction | None:
     """The last sentence names one option: as a conclusion, or as the only one left after others were gone through."""
-    if len(reply.low) < _SHORTEST or reply.cut:
-        return None
+    # Most replies end with a word: there no label is looked for.
+    label = _ends_with_label(options, reply) if reply.body[-8:].rstrip(" .!*_)]\n")[-1:].isupper() else None
+    if label is not None and not reply.cut:
+        return options.pick(reply, label, "closing")
+    return None if len(reply.low) < _SHORTEST or reply.cut else _closing_sentence(options, reply)
+
+
+def _closing_sentence(options: OptionSet, reply: Reply) -> Extraction | None:
+    """Read the last sentence of a reply that is long enough to have come to something."""
     start = closing_start(reply.low)
     if _two_in_the_end(options, reply, start):
         return Extraction(None, "closing", AMBIGUOUS)
@@ -38,6 +46,19 @@ def closing(options: OptionSet, reply: Reply) -> Extraction | None:
     if CLOSING_WORDS.search(before) or _left_for_last(options, reply, chosen, start):
         return options.pick(reply, chosen, "closing")
     return None
+
+
+def _ends_with_label(options: OptionSet, reply: Reply) -> Mention | None:
+    """Return the label that is the last sentence, or stands after a colon at the end of one that concludes."""
+    last = _LAST_LABEL.search(reply.body, max(0, len(reply.body) - 24))
+    if last is None or last.group(2).lower() not in options.by_mark:
+        return None
+    low, at = reply.low, last.start()
+    if last.group(1) == ":" and not CLOSING_WORDS.search(low, closing_start(low[:at]), at):
+        return None
+    labels = label_mentions(options, reply)
+    chosen = labels[-1] if labels else None
+    return chosen if chosen is not None and chosen.start == last.start(2) and chosen.alone else None
 
 
 def closing_start(low: str) -> int:

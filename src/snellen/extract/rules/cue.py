@@ -217,11 +217,20 @@ def corrected(options: OptionSet, reply: Reply, verdict: Extraction) -> Extracti
     if turn is None:
         return _settled(options, reply, verdict, end)
     later = _named_after(options, reply, turn.end())
-    chosen = agreed([mention for mention in later if mention.affirmed] or later)
+    sure = [mention for mention in later if mention.affirmed]
+    chosen = agreed(sure or later) or _last_said(options, reply, sure, turn.end())
     if chosen is not None:
         return options.pick(reply, chosen, "self_correction")
-    withdrawn = not later and WITHDRAWN.search(reply.low, turn.start())
+    others = {options.marks[mention.index] for mention in sure}
+    several = len(others) > 1 and verdict.letter not in others
+    withdrawn = several or (not later and WITHDRAWN.search(reply.low, turn.start()))
     return Extraction(None, "self_correction", AMBIGUOUS) if withdrawn else verdict
+
+
+def _last_said(options: OptionSet, reply: Reply, sure: list[Mention], start: int) -> Mention | None:
+    """Of several options that are affirmed after a turn, return the one of the last label (`… So it is A, not D.`)."""
+    chosen = agreed([label for label in label_mentions(options, reply, start) if label.sure]) if sure else None
+    return chosen if chosen is not None and chosen.start >= max(mention.start for mention in sure) else None
 
 
 def _named_after(options: OptionSet, reply: Reply, start: int) -> list[Mention]:

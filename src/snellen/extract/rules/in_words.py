@@ -12,10 +12,14 @@ from ..label_mentions import label_mentions, text_mentions
 from ..option_set import OptionSet, Reply, compile_options
 from ..polarity import Mention, agreed, judge
 from ..word_lists import END, START, LazyPattern, word_set, words
-from . import cue, weak
+from . import cue, weak, whole
 from .settle import meant_text
 
-_NAME = re.compile(r"(?:[A-Z][\w'’.-]+ )(?:(?:[A-Z][\w'’.-]*|van|von|de|da|del|der|di|la|le) ){0,3}([A-Z][\w'’-]{3,})")
+_CAPITAL = "[A-ZÀ-ÖØ-ÞĀĆČĎĐĘĚĞĪŁŃŇŌŐŘŚŞŠŢŤŮŰŹŻŽА-ЯЁ]"
+_NAME = re.compile(
+    rf"(?:{_CAPITAL}[\w'’.-]+ )(?:(?:{_CAPITAL}[\w'’.-]*|van|von|de|da|del|der|di|la|le) ){{0,3}}"
+    rf"({_CAPITAL}[\w'’-]{{2,}})"
+)
 """A name of several words as options write it; its last word is what replies call it by."""
 _LETTER = r"(?:[^\W_]|[\u064b-\u0652\u0900-\u0963\u0970-\u0dff\u0e31-\u0e4e])"
 """A letter, or a sign for a vowel that other scripts set at one: without these their words fall into pieces."""
@@ -31,9 +35,14 @@ _ENDING = re.compile(
 """How words are inflected: verbs, nouns of doing, movements and their followers; foreign adjectives."""
 _DOUBLED = re.compile(r"([b-df-hj-np-tv-z])\1\Z")
 """`referred` is `refer`, `swimming` is `swim`."""
+_IS_IT = re.compile(r"(?<=[^\W\d_]{3})[dt][ıiuü]r\Z")
+"""What is said of a thing in Turkish: `armuttur`, it is a pear."""
 _GLUED_ENDING = re.compile("(?:する|します|した|している|である|です|だ|하다|한다|합니다|된다|다)\\Z")
 _MOST, _SHORTEST = 40, 2
-_ALIKE = ("options.more", "options.less", "options.bigger", "options.smaller", "options.same", "options.stays")
+_ALIKE = (
+    *("options.more", "options.less", "options.bigger", "options.smaller", "options.same", "options.stays"),
+    *("options.chart", "options.how_many"),
+)
 _MANY = 4
 """Of so many words of an option one may be another word."""
 _CONCLUSION = LazyPattern(
@@ -48,6 +57,7 @@ _REASON_FIRST = LazyPattern(rf"\A[\s*_]*(?:<conclusions.reason_first>){END}.{{3,
 _ALGEBRA = re.compile(r"[a-z)]\s?[-+*/^\\√·×⊕]|[-+*/^\\√·×⊕]\s?[a-z(]")
 _SPELT = re.compile(r"[^\W\d_]{3}")
 _LONG_WORD, _TELLING_WORD = 3, 7
+_OPTION_NOUNS = ("option", "choice", "answer")
 _ROMAN = {"ii": "2", "iii": "3", "iv": "4", "vi": "6", "vii": "7", "viii": "8", "ix": "9"}
 Said = Sequence[tuple[str, int]]
 """The words of a sentence without their endings, each with the place where it ends."""
@@ -64,6 +74,9 @@ def in_words(options: OptionSet, reply: Reply) -> Extraction | None:
         return _concluded_in_words(options, reply)
     if UNDECIDED.search(reply.low):
         return None
+    names = _own_names(options.marks, tuple(options.texts.written))
+    if names:
+        return _by_own_name(options, reply, names)
     chosen = next(filter(None, (find(options, reply) for find in _FINDERS)), None)
     return options.pick(reply, chosen, "in_words") if chosen else _by_right_side(options, reply)
 
@@ -99,13 +112,25 @@ def _by_case(options: OptionSet, reply: Reply) -> Mention | None:
 def _by_letter(options: OptionSet, reply: Reply) -> Mention | None:
     """Return the option that is meant where options are capitals other than the marks (`P`, `Q`, `R`)."""
     texts = options.texts.written
-    if not texts or any(not 0 < len(text) <= _SHORTEST or not text.isupper() for text in texts):
+    letters = [text for text in texts if 0 < len(text) <= _SHORTEST and text.isupper()]
+    # One option may say something else (`All of them`).
+    if len(letters) < max(len(texts) - 1, min(3, len(texts))):
         return None
-    longest = "|".join(re.escape(text) for text in sorted(texts, key=len, reverse=True))
-    found = list(re.finditer(rf"(?<![\w'’=+])(?:{longest})(?![\w'’=+(])(?!\s?[=+<>])", reply.body))[-_MOST:]
-    mentions = [Mention(texts.index(match.group()), match.start(), match.end()) for match in found]
+    longest = "|".join(re.escape(text) for text in sorted(letters, key=len, reverse=True))
+    alone = rf"(?<![\w'’=+])(?<![=+<>≈]\s)(?:{longest})(?![\w'’=+(])(?!\s?[=+<>])"
+    found = list(re.finditer(alone, reply.body))[-_MOST:]
+    mentions = [
+        Mention(texts.index(match.group()), match.start(), match.end())
+        for match in found
+        if not _is_called_option(options, reply.low, match)
+    ]
     judge(reply.low, mentions)
     return meant_text(reply.low, [mention for mention in mentions if mention.stands], ())
+
+
+def _is_called_option(options: OptionSet, low: str, match: re.Match[str]) -> bool:
+    """Whether a capital that is also a mark is called an option (`Option E` where the letter E is option A)."""
+    return match.group().lower() in options.by_mark and low[: match.start()].rstrip(" (").endswith(_OPTION_NOUNS)
 
 
 def _by_root(options: OptionSet, reply: Reply) -> Mention | None:
@@ -127,6 +152,7 @@ def _by_name(options: OptionSet, reply: Reply) -> Mention | None:
             Mention(index, match.start(), match.end())
             for name, index in names.items()
             for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", reply.body)
+            if name.lower() not in word_set("options.also_names")
         ),
         key=lambda mention: mention.start,
     )[-_MOST:]
@@ -142,6 +168,40 @@ def _by_right_side(options: OptionSet, reply: Reply) -> Extraction | None:
     inner, again = compile_options(options.marks, values), Reply(reply.body, reply.offset, reply.finish)
     verdict = cue.cue(inner, again) or weak.option_text(inner, again) or weak.by_value(inner, again)
     return Extraction(verdict.letter, "in_words", None, verdict.span) if verdict and verdict.letter else None
+
+
+def _by_own_name(options: OptionSet, reply: Reply, names: tuple[str, ...]) -> Extraction | None:
+    """Where all options are names of one kind (`Lake Huron`, `Lake Erie`), read which is called without its kind."""
+    inner, again = compile_options(options.marks, names), Reply(reply.body, reply.offset, reply.finish)
+    letter = _by_letter(inner, again)
+    verdict = whole.whole(inner, again) or cue.cue(inner, again) or weak.option_text(inner, again)
+    found = inner.pick(again, letter, "in_words") if letter and verdict is None else verdict
+    if found is None or found.letter is None or found.span is None:
+        return None
+    # `superior` is no lake.
+    named = reply.body[found.span[0] - reply.offset]
+    return Extraction(found.letter, "in_words", None, found.span) if named.isupper() else None
+
+
+@lru_cache(maxsize=1024)
+def _own_names(marks: tuple[str, ...], texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what stands after the word with which all texts begin, if that is a name each time; else nothing.
+
+    An option such as `None of these` stays as it is. A name that is the mark of another option tells nothing.
+    """
+    pairs = [text.partition(" ") for text in texts]
+    kinds = [kind for kind, _, name in pairs if _is_own_name(name)]
+    kind = max(set(kinds), key=kinds.count, default="")
+    if len(kind) < _LONG_WORD or kinds.count(kind) < max(3, len(texts) - 1):
+        return ()
+    names = tuple(name if first == kind else text for text, (first, _, name) in zip(texts, pairs, strict=True))
+    crossed = any(name in marks and name != mark for name, mark in zip(names, marks, strict=True))
+    return () if crossed or len(set(names)) < len(names) else names
+
+
+def _is_own_name(name: str) -> bool:
+    """Whether a word is written as a name: one word with a capital (`Huron`, `B12`, `X`)."""
+    return name[:1].isupper() and " " not in name and name.isalnum()
 
 
 @lru_cache(maxsize=1024)
@@ -260,6 +320,7 @@ def _content(text: str) -> list[str]:
 def _stem(word: str) -> str:
     """Return a word without its ending, so that `reducing` is `reduce`; at least three letters stay."""
     word = _synonyms().get(word, word)
+    word = _IS_IT.sub("", word)
     root = _ENDING.sub("", word.replace("oe", "e").replace("ae", "e").replace("ё", "е"), 1)
     return _ROMAN.get(word) or _DOUBLED.sub(r"\1", root)
 

@@ -13,7 +13,7 @@ from .closing import CLOSING_WORDS, TAKES_BACK, closing_start
 
 _LONGEST = 320
 _LEADS_TO = LazyPattern(
-    rf"(?:[:=→⇒]|{START}(?:<cues.copula>|<conclusions.reads_as>){END}|<cues.copula_glued>)[\s*_$\\(\"'“]*"
+    rf"(?:[:=→⇒]|(?:(?<=it)|(?<=that))'s|{START}(?:<cues.copula>|<conclusions.reads_as>){END}|<cues.copula_glued>)[\s*_$\\(\"'“]*"
     r"(?:(?:about|exactly|just|simply|a|the) )*[*_$]*\Z"
 )
 

@@ -97,11 +97,12 @@ def _answers_first(low: str, first: Mention, others: list[Mention]) -> bool:
     `The rash looks like psoriasis. Eczema would …, tinea has …` answers first and then goes through the others.
     """
     stop, lead = _SENTENCE.search(low, first.end), low[: first.start].strip(" *_\"'#>-\n")
-    if stop is None or _OPENED_BY.search(lead):
+    if (stop is None and not low.startswith(";", first.end)) or _OPENED_BY.search(lead):
         return False
     dashed = _DASHED.match(low, first.end) is not None
     if len(lead.encode()) > _MARK:
-        said = stop.start() - first.end <= _FEW or low.startswith((",", ":"), first.end) or dashed
+        ends = stop is not None and stop.start() - first.end <= _FEW
+        said = ends or low.startswith((",", ":", ";"), first.end) or dashed
     else:
         said = dashed and not _is_listed(low, first, others)
     return said and all(_heads_clause(low, mention, first.end) for mention in others)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from ..cue_words import CORRECTION, GOES_THROUGH, UNDECIDED
 from ..extraction import Extraction
 from ..option_set import OptionSet, Reply
 from ..polarity import Mention, agreed
 from ..word_lists import END, START, LazyPattern
-from .aside import is_aside, is_left_behind, is_operand, is_outweighed, is_proof
+from .aside import is_aside, is_left_behind, is_operand, is_outweighed, is_passed_over, is_proof
 from .opening import EARLIER, FULL_STOPS, HEADS, TURNED, alone_first, is_plain, stated_first
 
 _TAIL = 160
@@ -43,10 +44,27 @@ _EXTREME = LazyPattern(
     r"[^.\n;]{0,60}\Z"
 )
 OR_BEFORE = LazyPattern(r"(?<!\w)(?:<conclusions.or>)\s(?:option |choice )?[(\[\"'*]*\Z")
+_DOING = LazyPattern(r"[a-z]{2,12}ing\s")
+_MORE = LazyPattern(
+    r"[)\]\"'*_`]*\s(?:is|was|are|has|had|costs|runs|moves|weighs|goes)\s(?:clearly |much |therefore |thus |the )*"
+    r"(?:<conclusions.compares>)(?!\w)"
+)
+_ENDS_SO = LazyPattern(r"[)\]\"'*_`]*\s[a-z]+(?:\s[a-z]+){1,3}[*_]*[.!]?\s*\Z")
+_SENTENCE_LED = LazyPattern(
+    r"(?:\A|[.!?\n]\s?|(?<!\w)(?:so|hence|thus|therefore),?\s|,\s)[\s*_\"'“]*"
+    r"(?:the |so |hence,? |thus,? |therefore,? )*[*_\"'“]*\Z"
+)
+_NAMES_THING = LazyPattern(r"[)\"'*_]*(?:\s?[:=]\s?[-+$€£]?\d|\swith\s\d|\s?[点點])")
+"""After a capital that names a thing and no option: its figure (`A: +3`, `B with 8`), or what it is."""
+_COMPARED_WITH = LazyPattern(r"(?<!\w)(?:<conclusions.compared_with>)\s(?:the |an? )?[*_\"'“]*\Z")
+_THAN = LazyPattern(r"(?<!\w)(?:<conclusions.compares>)(?: \w{3,12})? than (?:the |an? |those of |that of )*\Z")
+_ROW = LazyPattern(r"(?:\s?\([^()\n]{1,40}\))?\s?,?\s?(?:and |or )?(?:than )?(?:the |an? )?")
+_TWO = 2
+_CLAUSE_ENDS = LazyPattern(r"[.;!?](?=\s)|\n|(?<!\w)(?:but|however|not)(?!\w)")
 _LIKENED = LazyPattern(r"(?<!\w)(?:<conclusions.likened>)(?!\w)")
 _IDENTIFIES = LazyPattern(
     r"(?<!\w)(?:<conclusions.identifies>)(?:'s| is| was| must be| shows| depicts)"
-    r"(?: clearly| actually| definitely| indeed)? (?:an? |the )?\Z"
+    r"(?: clearly| actually| definitely| indeed)? (?:an? |the )?[*_\"'“]*\Z"
 )
 _TICKS = frozenset("✓✔✅☑")
 _TICKED = LazyPattern(r"(?:\A|(?<=\n))[^\n]{1,300}[✓✔✅☑][\s*_|]*(?=\n|\Z)")
@@ -62,7 +80,7 @@ def picked_by_text(options: OptionSet, reply: Reply, mentions: list[Mention], ru
     chosen = meant_text(reply.low, after_turn(reply, standing), _labels_apart(reply, standing))
     if chosen is None or is_aside(reply.low, chosen) or is_left_behind(reply, chosen):
         return None
-    if is_operand(reply.low, chosen) or is_outweighed(options, reply, chosen):
+    if is_operand(reply.low, chosen) or is_outweighed(options, reply, chosen) or is_passed_over(reply.low, chosen):
         return None
     return options.pick(reply, chosen, rule)
 
@@ -81,15 +99,17 @@ def _ends_open(low: str, last: Sequence[Mention]) -> bool:
     return _EITHER.search(low, max(0, last[0].start - 32), last[0].start) is not None
 
 
-def _only_things(labels: Sequence[Mention]) -> bool:
-    """Whether several capitals of which nothing is said name things: these do not outweigh what is stated last."""
-    return len({label.index for label in labels}) > 1 and not any(label.affirmed for label in labels)
+def _only_things(low: str, labels: Sequence[Mention]) -> bool:
+    """Whether capitals of which nothing is said name things: these do not outweigh what is stated last."""
+    if any(label.affirmed for label in labels):
+        return False
+    return len({label.index for label in labels}) > 1 or all(_NAMES_THING.match(low, label.end) for label in labels)
 
 
 def meant_text(low: str, pool: list[Mention], apart: Sequence[Mention]) -> Mention | None:
     """Return the option that all texts name, or the one of several that is settled on; labels `apart` contradict."""
     if apart:
-        return _stated_last(low, pool) if _only_things(apart) else None
+        return _stated_last(low, pool) if _only_things(low, apart) else None
     chosen = agreed(pool) or agreed(_to_the_point(low, pool))
     if chosen:
         return chosen if _is_meant(low, chosen) else None
@@ -205,6 +225,34 @@ def _closes_reply(low: str, end: int) -> bool:
     return rest != "" and set(rest) <= FULL_STOPS
 
 
+def _compared(low: str, pool: list[Mention]) -> Mention | None:
+    """Return the only option that is called more or less, as the last thing said or against the others.
+
+    `… Car B is faster.`, `Plan A has the higher price: 18 against 12 for plan B.`
+    """
+    said = [mention for mention in pool if _MORE.match(low, mention.end)]
+    chosen = said[0] if len(said) == 1 and is_plain(said[0]) else None
+    if chosen is None or not _SENTENCE_LED.search(low, max(0, chosen.start - 32), chosen.start):
+        return None
+    if chosen is pool[-1]:
+        return chosen if _ENDS_SO.match(low, chosen.end) else None
+    return chosen if chosen is pool[0] and all(_is_comparand(low, mention) for mention in pool[1:]) else None
+
+
+def _is_comparand(low: str, mention: Mention) -> bool:
+    return _COMPARED_WITH.search(low, max(0, mention.start - 24), mention.start) is not None
+
+
+def _beats_all(low: str, pool: list[Mention]) -> Mention | None:
+    """Return the first option if it is compared with others in a row (`X has six, more than Y (5) and Z (4)`)."""
+    first, others = (pool[0], pool[1:]) if pool else (None, [])
+    if first is None or len({mention.index for mention in others} - {first.index}) < _TWO:
+        return None
+    led = _THAN.search(low, first.end, others[0].start) and not _CLAUSE_ENDS.search(low, first.end, others[0].start)
+    row = all(_ROW.fullmatch(low, one.end, other.start) for one, other in pairwise(others))
+    return first if led and row else None
+
+
 def _told_apart(low: str, pool: list[Mention]) -> Mention | None:
     """Return the count that a reply begins with and then tells apart (`There are 3 dogs: one here, two there`)."""
     first = pool[0] if pool else None
@@ -268,13 +316,19 @@ _SETTLES = (
         _concluded,
         _contrasted,
     ),
+    *(_compared, _beats_all),
     *(_identified, stated_first, _superlative, _predicated),
 )
 """Ways to tell which of several option texts is meant, in turn."""
 
 
 def only_named(low: str, chosen: Mention) -> bool:
-    """Whether it is one of several (`or B`), or the first option that the reply goes through (`Each option. A: …`)."""
+    """Whether it is one of several (`or B`), or the first option that the reply goes through (`Each option. A: …`).
+
+    What somebody does beside something else is not: `is sitting there and reading a book`.
+    """
+    if low.endswith("and ", 0, chosen.start) and _DOING.match(low, chosen.start, chosen.end):
+        return False
     if OR_BEFORE.search(low, max(0, chosen.start - 12), chosen.start) or low.startswith(
         "either ", max(0, chosen.start - 7)
     ):

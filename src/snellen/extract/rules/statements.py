@@ -28,7 +28,7 @@ Pair = tuple[bool, bool]
 
 def statement_pairs(options: OptionSet, reply: Reply) -> Extraction | None:
     """The reply says of two statements whether they hold, together or one by one, and one option says the same."""
-    pairs = _pairs(tuple(options.texts.plain))
+    pairs = _pairs(options)
     if not pairs or UNDECIDED.search(reply.low) or CORRECTION.search(reply.low):
         return None
     begin = max(0, len(reply.low) - _FARTHEST)
@@ -41,8 +41,9 @@ def statement_pairs(options: OptionSet, reply: Reply) -> Extraction | None:
 
 
 @lru_cache(maxsize=1024)
-def _pairs(texts: tuple[str, ...]) -> Sequence[Pair]:
+def _pairs(options: OptionSet) -> Sequence[Pair]:
     """Return what each text says of two statements; nothing unless each says something else of both."""
+    texts = options.texts.plain
     found = [_VERDICT.findall(text) for text in texts]
     if any(len(verdicts) != 2 for verdicts in found) or not all(
         re.search(r"statement|assertion|\bi\b|1", t) for t in texts

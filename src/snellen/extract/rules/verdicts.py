@@ -13,6 +13,7 @@ _JUDGED = LazyPattern(
     rf"{START}(?:<verdicts.claim>)\s(?:is|are|was|seems|must be)\s(?:<verdicts.surely>)*"
     rf"(?P<not>not\s|n't\s)?(?:<verdicts.surely>)*(?:(?P<good><verdicts.holds>)|(?P<bad><verdicts.fails>)){END}"
 )
+_NOT_TRUE = LazyPattern(r"\W*(?:(?:it|that|this)(?:'s| is) )?not true\W*")
 _ALL_SAID = LazyPattern(rf"{START}(?:<verdicts.all_said>){END}|<verdicts.all_said_glued>")
 _OPEN = LazyPattern(rf"{START}(?:whether|if|unless)\s(?:the |this |that )?\Z")
 _DENIES = LazyPattern(rf"{START}(?:not|never|n't|if|whether|do not)\s(?:\w{{1,12}}\s)?\Z|n't\s\Z")
@@ -62,6 +63,8 @@ def true_false(options: OptionSet, reply: Reply) -> Extraction | None:
     places = options.texts.by_text
     if len(options.marks) > 3 or not {"true", "false"} <= places.keys():
         return None
+    if _NOT_TRUE.fullmatch(reply.low):
+        return options.pick_at(reply, places["false"], "true_false", 0, len(reply.low))
     last = next(reversed(list(_JUDGED.finditer(reply.low, max(0, len(reply.low) - 2000)))), None)
     if (
         last is None

@@ -12,9 +12,10 @@ from ..measures import find_measures, fitting_option
 from ..option_set import OptionSet, Reply
 from ..option_text import NONE_SAID
 from ..polarity import DENIED_BEFORE, ONLY_IF, Mention, agreed, judge
-from ..word_lists import START, LazyPattern, word_set
+from ..word_lists import START, LazyPattern
 from .aside import is_aside, is_left_behind
 from .settle import OR_BEFORE, SUPERLATIVE, after_turn, led_aside, only_named, picked_by_text
+from .yes_or_no import YesOrNo, read_yes_or_no
 
 _TAIL = 160
 """The last sentence or two: what is affirmed there outweighs what was affirmed on the way."""
@@ -24,17 +25,17 @@ _EDGE = 320
 """A long reply declines at its edges; `cannot tell` in the midst of reasoning is no refusal."""
 _MYSELF = LazyPattern(rf"{START}(?:<refusals.myself>)\s(?:\w{{1,10}}\s){{0,2}}\Z|我[^，。,.]{{0,6}}\Z")
 _RIGHT_ONLY_IF = LazyPattern(rf"[)\]\"'”*_`]*\s{ONLY_IF}")
+_IF_SO = LazyPattern(r"(?:\A|[.;!?\n]\s?)if (?!i\s)[^.;!?\n]{1,48},[^.;!?\n]{0,24}\Z")
+"""Before a label that is right under a condition only; `If I had to choose, B` chooses."""
+_COUNTED_THING = LazyPattern(
+    r"(?<!\w)(?:<options.ordinal>)\s(?!(?:<options.ordinal_noun>|<options.numbered_noun>)(?!\w))([a-z]{3,16})(?!\w)"
+)
 _STILL = LazyPattern(rf"{START}(?:<refusals.still>)")
 _CALLED = LazyPattern(r"[(,→:*]\s?\**(?:option|choice)\s[(*]*\Z")
 _RIVAL = LazyPattern(
     r"(?<!\w)(?:is|are|seems?|be)\s(?:also|just as|equally)\s(?:<conclusions.as_good>)(?!\w)"
     r"|(?<!\w)(?:is (?:<conclusions.as_good>)|holds|applies|fits)\s(?:too|as well)(?!\w)"
 )
-_YES = LazyPattern(
-    r"\W*(?:(?:<yes_no.opening_adverb>)\W{1,3})?(<yes_no.opening_yes>|<yes_no.opening_no>)(?!\w)"
-    r"(?!\s+(?:doubt|question|problem|and no|or no))"
-)
-_SAID_YES = LazyPattern(r"(?<!\w)(?:<yes_no.said>)\W{1,4}(yes|no)(?=\W*\Z|[.,;!\n])|[,;:—–.]\s?(yes|no)\W*\Z")
 _LACKS = LazyPattern(
     r"\W*there (?:(?:is|are|was|were) (?:no(?!\s(?:doubt|question|problem))|not)|isn't|aren't|wasn't)(?!\w)"
 )
@@ -80,9 +81,18 @@ def affirmed(options: OptionSet, reply: Reply) -> Extraction | None:
     chosen = _affirmed_label(options, reply)
     if chosen is None or is_aside(reply.low, chosen) or _spoken_against(options, reply, chosen):
         return None
+    if options.named_letters and _is_part_of_text(options, reply, chosen):
+        return None
     if _RIVAL.search(reply.low, chosen.start) or _several_after(options, reply, chosen):
         return Extraction(None, "affirmed", AMBIGUOUS)
     return options.pick(reply, chosen, "affirmed")
+
+
+def _is_part_of_text(options: OptionSet, reply: Reply, chosen: Mention) -> bool:
+    """Whether a label stands within the text of another option (`hence all A are B`): that is what is said."""
+    return any(
+        text.start <= chosen.start < text.end and text.index != chosen.index for text in text_mentions(options, reply)
+    )
 
 
 def _affirmed_label(options: OptionSet, reply: Reply) -> Mention | None:
@@ -147,14 +157,18 @@ def _spoken_against(options: OptionSet, reply: Reply, chosen: Mention) -> bool:
 
 
 def yes_no(options: OptionSet, reply: Reply) -> Extraction | None:
-    """Options are yes and no, and the reply opens with one of them."""
+    """Options are yes and no, and the reply says one of them, or that there is none."""
     if not options.texts.yesno:
         return None
-    match = _YES.match(reply.low) or _SAID_YES.search(reply.low) or _LACKS.match(reply.low)
-    if match is None:
-        return None
-    index = options.texts.by_text.get("yes" if match[match.lastindex or 0] in word_set("yes_no.opening_yes") else "no")
-    return options.pick_at(reply, index, "yes_no", *match.span(match.lastindex or 0)) if index is not None else None
+    said = read_yes_or_no(reply.low)[0] or _lacking(reply.low)
+    index = options.texts.by_text.get("yes" if said.yes else "no") if said else None
+    return options.pick_at(reply, index, "yes_no", said.start, said.end) if said and index is not None else None
+
+
+def _lacking(low: str) -> YesOrNo | None:
+    """Return the no of a reply that opens with saying that there is none."""
+    match = _LACKS.match(low)
+    return YesOrNo(False, *match.span()) if match else None
 
 
 def none_of_above(options: OptionSet, reply: Reply) -> Extraction | None:
@@ -193,7 +207,7 @@ def _falls_short(options: OptionSet, reply: Reply, chosen: Mention) -> bool:
     """Whether a label is only named, contradicted by a text, beside the point, or left behind by a cut reply."""
     if only_named(reply.low, chosen) or _tells_otherwise(options, reply, chosen.index):
         return True
-    if _outdone_by_text(options, reply, chosen):
+    if _outdone_by_text(options, reply, chosen) or (chosen.tentative and _IF_SO.search(reply.low, 0, chosen.start)):
         return True
     return is_aside(reply.low, chosen) or is_left_behind(reply, chosen)
 
@@ -244,9 +258,17 @@ def _in_their_units(options: OptionSet, reply: Reply, mentions: list[Mention]) -
 def ordinal(options: OptionSet, reply: Reply) -> Extraction | None:
     """Exactly one option is named by its place (`the second option`, `option 2`, `第二个选项`) and not denied."""
     mentions = list(options.texts.ordinals(reply.low, len(options.marks) - 1))[-40:]
+    mentions = [mention for mention in mentions if not _counts_things(reply.low, mention)]
     judge(reply.low, mentions)
     chosen = agreed([mention for mention in mentions if mention.stands])
     return options.pick(reply, chosen, "ordinal") if chosen and not is_left_behind(reply, chosen) else None
+
+
+def _counts_things(low: str, mention: Mention) -> bool:
+    """Whether `the first one` is one of other things that are counted (`The second line is twice the first one`)."""
+    if not low.endswith(" one", mention.start, mention.end):
+        return False
+    return any(match.group(1) != "one" for match in _COUNTED_THING.finditer(low, 0, mention.start))
 
 
 def abstain(options: OptionSet, reply: Reply) -> Extraction:

@@ -10,7 +10,7 @@ from ..label_mentions import find_labels, speaks_of_options, text_mentions
 from ..option_set import OptionSet, Reply
 from ..option_text import plain
 from ..polarity import judge
-from ..word_lists import LazyPattern
+from ..word_lists import END, START, LazyPattern
 from .cue import corrected
 
 _FAILED_CALL = LazyPattern(r"\s*(?:<machine.error>)")
@@ -18,6 +18,8 @@ _HEAD = LazyPattern(r"\s*+([^.!;:\n—]{1,80})[.!;:—]")
 _ALNUM = LazyPattern(r"[^\W_]")
 _NAME = LazyPattern(r"[A-Z]\. [A-Z][a-z]+ [a-z]")
 _REASON = LazyPattern(r"[)*_\s]*\s(?:<verdicts.reason>)(?!\w)")
+_REMARK = re.compile(r"[*_(\[]*([A-Z])[*_)\]]*\s?\(([^()\n]{3,60})\)[.*_]*")
+_OPEN = LazyPattern(rf"{START}(?:<options.takes_back>|<polarity.bad>|maybe|possibly|perhaps){END}|n't|[?❌✗✘×]")
 _REPEATS = re.compile(r"[\s,]+")
 _LOOPS = 8
 _REASONED = 2
@@ -45,6 +47,8 @@ def whole(options: OptionSet, reply: Reply) -> Extraction | None:
     index = options.bare(text)
     if index is None:
         index = _repeated(options, text)
+    if index is None and ")" in text[-3:]:
+        index = _with_remark(options, reply, text)
     if index is None:
         return _stranger(options, text)
     start = len(reply.body) - len(reply.body.lstrip())
@@ -62,11 +66,26 @@ def _repeated(options: OptionSet, text: str) -> int | None:
     return options.bare(parts.pop()) if len(parts) == 1 else None
 
 
+def _with_remark(options: OptionSet, reply: Reply, text: str) -> int | None:
+    """Return the option of a mark and a remark in brackets that denies nothing and names no other (`C (my guess)`)."""
+    match = _REMARK.fullmatch(text)
+    index = options.by_mark.get(match.group(1).lower()) if match else None
+    if match is None or index is None or _OPEN.search(match.group(2).lower()):
+        return None
+    remark = match.group(2)
+    others = {mention.index for mention in text_mentions(options, reply)} - {index}
+    return None if others or options.bare(remark) is not None or options.mention.search(remark) else index
+
+
 def _stranger(options: OptionSet, text: str) -> Extraction | None:
     """A bare capital that was not offered is an answer, but no valid one."""
     core = text.strip(" .()[]*`\"'")
     foreign = len(core) == 1 and core.isalpha() and core.isupper() and core.isascii()
-    return Extraction(None, "whole", NOT_OFFERED) if foreign and core.lower() not in options.by_mark else None
+    if not foreign or core.lower() in options.by_mark:
+        return None
+    # `I` may be what an option is called by (`Quadrant I`).
+    named = any(own.endswith(" " + core.lower()) for own in options.texts.plain)
+    return None if named else Extraction(None, "whole", NOT_OFFERED)
 
 
 def degenerate(options: OptionSet, reply: Reply) -> Extraction | None:

@@ -19,7 +19,8 @@ from .word_accuracy import characters_apart
 
 NO_REFERENCE = "no_reference"
 _SPACES = re.compile(r"\s+")
-_SENTENCE_END = re.compile(r"[.!?;](?=\s)|[。！？；]")
+_ANSWER_END = re.compile(r"[.!?;](?=\s)|[。！？；]|,?\s(?:because|since)\s|,\sas\s")
+"""Where an answer ends and a reason, or another sentence, begins."""
 _EDGES = " \t\n.,:;!?\"'`*_()[]{}。，：；！？“”‘’"
 _BARE_POINT = re.compile(r"(?<![\w.])\.(?=\d)")
 _GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
@@ -63,7 +64,7 @@ def exact(sample: Sample, request: Request, prediction: Prediction, options: Map
     if form(text) in wanted:
         return [Score(request.key, "exact_match", 1.0, answer, "whole")]
     # `The answer is Paris. It is the capital of France.`: what follows the first sentence is no part of the answer.
-    first = _SENTENCE_END.split(answer, maxsplit=1)[0]
+    first = _ANSWER_END.split(answer, maxsplit=1)[0]
     taken_back = CORRECTION.search(answer.lower(), len(first)) is not None
     short = first if form(answer) not in wanted and form(first) in wanted and not taken_back else answer
     return [Score(request.key, "exact_match", float(form(short) in wanted), short, "short")]
