@@ -13,7 +13,8 @@ import pytest
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.extract.choice import extract_choice
 from snellen.extract.measures import in_unit, meanings, same_quantity
-from snellen.extract.other_kinds import LAST, extract_number
+from snellen.extract.other_kinds import extract_number
+from snellen.extract.rules.answer_number import LAST
 from snellen.scoring.peers.open_rules import OPEN_RULES
 from snellen.scoring.scorers.joined_answers import is_met
 from snellen.scoring.scorers.number_match import score as score_number

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 
 from ...core.types import Sample
 from ...extract.numbers import parse_number
-from ...extract.other_kinds import LAST, extract_number, extract_short
+from ...extract.other_kinds import extract_number, extract_short
+from ...extract.rules.answer_number import LAST
 from ..outside.mmmu_open import judge_open
 from ..scorers.joined_answers import is_joined
 from ..scorers.text_match import meets

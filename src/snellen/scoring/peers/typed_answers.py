@@ -7,7 +7,8 @@ import re
 from typing import Any
 
 from ...core.types import Sample
-from ...extract.other_kinds import LAST, extract_number
+from ...extract.other_kinds import extract_number
+from ...extract.rules.answer_number import LAST
 
 _LIST = re.compile(r"\[[^\[\]]*\]")
 

@@ -10,7 +10,8 @@ from ...core.types import Prediction, Request, Sample, Score
 from ...extract.extraction import AMBIGUOUS
 from ...extract.measures import same_quantity
 from ...extract.numbers import counts_from_freezing
-from ...extract.other_kinds import LAST, NumberRead, extract_number
+from ...extract.other_kinds import NumberRead, extract_number
+from ...extract.rules.answer_number import LAST
 from .replies import figure_text
 from .text_match import NO_REFERENCE
 

@@ -10,7 +10,8 @@ from ...core.errors import ConfigError, not_among
 from ...core.types import OFFERED, Form, Prediction, Request, Sample, Score
 from ...extract.extraction import AMBIGUOUS
 from ...extract.measures import in_unit
-from ...extract.other_kinds import LAST, extract_number
+from ...extract.other_kinds import extract_number
+from ...extract.rules.answer_number import LAST
 from ..scorers import by_form
 from ..scorers.replies import figure_text
 from ..scorers.text_match import NO_REFERENCE
