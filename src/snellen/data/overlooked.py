@@ -91,10 +91,8 @@ def names_picture(column: str, cell: Any) -> bool:
     if isinstance(cell, dict):
         return any(names_picture(str(key), value) for key, value in cell.items() if isinstance(value, str))
     if isinstance(cell, list):
-        return any(isinstance(one, dict) and names_picture(column, one) for one in cell)
-    if isinstance(cell, bool) or not isinstance(cell, str | int):
-        return False
-    if _is_named(column, PICTURE_NAME_COLUMN):
+        return any(names_picture(column, one) for one in cell if isinstance(one, dict))
+    if type(cell) in (str, int) and _is_named(column, PICTURE_NAME_COLUMN):
         return True
     if not isinstance(cell, str):
         return False

@@ -214,18 +214,28 @@ def _from_digits(match: re.Match[str]) -> Number:
     if match["raised"]:
         value = _raise(value, match["raised"])
     value = _with_fraction(value, match)
-    money, start, end = match["money"], match.start(), match.end()
-    scale, other = (match["scale"] or "").strip(), None
-    if scale == "m" and not money and not match["percent"]:  # metres or minutes, rarely millions
+    scale, end, other = (match["scale"] or "").strip(), match.end(), None
+    if scale == "m" and not match["money"] and not match["percent"]:  # metres or minutes, rarely millions
         end, other = match.start("scale"), value * 1e6
     elif scale:
-        by_word = _scale_of(match["word"] or match["glued"]) if match["word"] or match["glued"] else 0.0
-        value *= by_word or _SHORT_SCALES.get(scale.lower()) or float(_scales().get(scale.lower(), 1))
+        value *= _scaled_by(scale, match["word"] or match["glued"])
     if match["sign2"] or (match["sign"] or "")[:1] in {"-", "−", "–"}:
-        minus = True if match["sign2"] else _is_minus(match)
-        other = value if minus is None else other and -other
-        value = value if minus is False else -value
-    return Number(value, match["percent"] is not None, start, end, other)
+        value, other = _signed(match, value, other)
+    return Number(value, match["percent"] is not None, match.start(), end, other)
+
+
+def _scaled_by(scale: str, word: str | None) -> float:
+    """Return how many times as much a number is by what follows it (`3 Mio.`, `3k`)."""
+    by_word = _scale_of(word) if word else 0.0
+    return by_word or _SHORT_SCALES.get(scale.lower()) or float(_scales().get(scale.lower(), 1))
+
+
+def _signed(match: re.Match[str], value: float, other: float | None) -> tuple[float, float | None]:
+    """Return a number behind a dash, and what it may be too where the dash may be a bullet."""
+    minus = True if match["sign2"] else _is_minus(match)
+    if minus is False:
+        return value, other and -other
+    return -value, value if minus is None else other and -other
 
 
 def _figures(match: re.Match[str]) -> float:

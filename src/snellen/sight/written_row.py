@@ -39,10 +39,10 @@ def written_row(reply: str, glyphs: int, alphabet: str) -> str:
     exact = list(filter(None, ({row for row in rows if len(row) == glyphs} for rows in found)))
     if exact:
         return exact[-1].pop() if len(exact[-1]) == 1 else ""
+    if plain != lines:
+        return _without_exact(plain, found)
     broken = "".join(map(line_glyphs, lines))
-    if plain == lines and len(broken) == glyphs:  # a row that was broken over lines
-        return broken
-    return reply if plain == lines else _without_exact(plain, found)
+    return broken if len(broken) == glyphs else reply  # a row that was broken over lines
 
 
 def _listed(lines: Sequence[str], glyphs: int) -> str:

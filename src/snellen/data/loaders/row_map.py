@@ -186,13 +186,13 @@ def find_places(columns: tuple[str, ...], rows: RowMap, *, offered: bool) -> Pla
     used = {*_taken(fields), *rows.heavy, *lettered.values(), *rows.inside}
     images = _pictures_by_name(columns, rows)
     tags = _without(columns, used)
-    unread = _without(tags, {column for field in TAGS_TOO for column in fields[field]})
+    unread = _without(tags, set(chain.from_iterable(fields[field] for field in TAGS_TOO)))
     lost = tuple(column for column in tags if _goes_on(column, lettered))
-    labelled = bool(tags) or any(fields[field] for field in LABELS)
+    labelled = bool(tags) or any(map(fields.get, LABELS))
     contexts = tuple(near_columns(tags, telling_names("context")))
     family = () if fields["options"] or lettered else option_family(tags)
-    told = bool(fields["max_tokens"] or fields["system"])
-    rivals = _rivals(fields["options"], columns) if not any("," in name for name in rows.options) else ()
+    told = any(map(fields.get, ("max_tokens", "system")))
+    rivals = () if "," in "".join(rows.options) else _rivals(fields["options"], columns)
     return Places(fields, images, lettered, tags, unread, lost, contexts, rivals, family, told, labelled)
 
 

@@ -99,14 +99,13 @@ def in_order(options: Any, where: str) -> Mapping[Any, Any]:
     """Return a mapping of options by the order of its letters or numbers; by any other names as it is written."""
     if not isinstance(options, Mapping):
         raise DataError(f"{where}: options must be a list or a mapping of letters, not {type(options).__name__}")
-    numbered = all(str(key).isdecimal() for key in options)
-    short = [len(str(key)) == 1 for key in options]
-    if any(short) and not all(short) and not numbered:
-        odd = next(key for key, is_short in zip(options, short, strict=True) if not is_short)
-        raise DataError(f"{where}: options have a field {odd!r} beside letters; keep it in a column of its own")
-    if not numbered and not all(str(key).isascii() for key in options):
-        return options
-    return {key: options[key] for key in sorted(options, key=int if numbered else str)}
+    names = list(map(str, options))
+    if all(map(str.isdecimal, names)):
+        return {key: options[key] for key in sorted(options, key=int)}
+    long = [name for name in names if len(name) > 1]
+    if 0 < len(long) < len(names):
+        raise DataError(f"{where}: options have a field {long[0]!r} beside letters; keep it in a column of its own")
+    return {key: options[key] for key in sorted(options, key=str)} if all(map(str.isascii, names)) else options
 
 
 def _without_gaps(cells: Sequence[Any], where: str) -> list[Any]:
@@ -159,6 +158,17 @@ def _of_fields(objects: Sequence[dict[Any, Any]], where: str) -> Mapping[Any, An
 def _unread_options(fields: list[str], where: str) -> DataError:
     shape = f"objects with {', '.join(map(str, fields))}"
     return DataError(f"{where}: options are {shape}; write a list of texts, or of objects with label and text")
+
+
+def lettered_options(
+    row: Mapping[str, Any], lettered: Mapping[str, str], is_empty: Callable[[Any], bool], where: str
+) -> dict[str, Any]:
+    """Return the options that stand in columns of their own, by their letters."""
+    found = {letter: row[column] for letter, column in lettered.items() if not is_empty(row[column])}
+    if len(found) == 1:
+        (letter, text), *_ = found.items()
+        raise DataError(f"{where} has one option alone ({letter}: {text!r}); a choice needs two")
+    return found
 
 
 def refuse_rivals(
@@ -246,9 +256,7 @@ def options_in_text(text: str, alphabets: Sequence[str] = (string.ascii_uppercas
         ends = _option_ends(text, marks, on_lines=marking.name.endswith("lines"))
         texts = tuple(text[mark.end() : end].strip().rstrip(";,") for mark, end in zip(marks, ends, strict=True))
         if all(texts) and repeated(texts) is None:
-            rest = text[ends[-1] :].strip()
-            before = text[: marks[0].start()].rstrip()
-            question = f"{before}\n{rest}" if before and rest else before or rest
+            question = "\n".join(filter(None, (text[: marks[0].start()].rstrip(), text[ends[-1] :].strip())))
             keyed = {} if marking.alphabet.isascii() else dict(zip(marking.alphabet, texts, strict=False))
             return Found(question, texts, marking.name, keyed)
     return None

@@ -37,6 +37,14 @@ LONGEST_NAMES = 4000
 PICTURE_COLUMN = re.compile(r"(?:decoded_)?(?:image|img|picture|photo|page)s?(?:_?(?:path|file|url)s?)?_?\d*", re.I)
 
 
+def remembered(files: Iterable[Path], memory: dict[Any, Any]) -> Remembered:
+    """Return what was found out about the embedded pictures of these files, as long as they are the same."""
+    stats = [(str(file), file.stat()) for file in files if file.is_file()]
+    key = ("pictures", *((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats))
+    found: Remembered = memory.setdefault(key, Remembered())
+    return found
+
+
 def picture_values(cell: Any) -> list[Any]:
     """Return the pictures of a cell: its list, the list it writes as text, or itself."""
     if isinstance(cell, str):

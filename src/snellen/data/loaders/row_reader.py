@@ -15,20 +15,20 @@ from ...core.folders import cache_folder
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import OFFERED, Form, Image, Sample, Turn, Video
-from ..answers import LookedAt, look_at_options, names_several
+from ..answers import look_at_options, names_several
 from ..files.rows import Row, read_rows
-from ..images.embedded import ImageStore, Remembered
+from ..images.embedded import ImageStore
 from ..overlooked import question_hint, refuse_family, refuse_list, unread_options
 from ..own_marks import alphabets_of, refuse_contrary
 from ..row_notes import RowNotes
+from . import row_options
 from .row_answers import RowAnswers, yes_or_no
 from .row_cells import Cells, RowNames, round_number, tag_value, token_limit
 from .row_dialogues import DIALOGUES, Doors, brings_pictures, check_question, list_rounds
 from .row_images import RowImages
 from .row_map import Places, Recognised, RowMap, choose_map, find_places, told
 from .row_markers import AS_TEXTS, NO_OPTIONS, RowOptions, foreign_marker, read_row_options, settle_markers
-from .row_options import in_order, options_in_text, parse_list, plain_options, refuse_other_order, refuse_rivals
-from .row_pictures import Pictures
+from .row_pictures import Pictures, remembered
 from .row_source import TableSource
 from .row_videos import RowVideos, names_of_videos, told_of_videos
 
@@ -55,7 +55,7 @@ class RowReader:
         root = self._root = source.picture_root(self.path, context.root)
         kept = self._kept = (context.workdir or cache_folder() / "generated") / "rows"
         context.folders.update(dict.fromkeys(map(str, (root, self.path.parent, kept))))
-        self.pictures = Pictures(root, kept, source.pdf_dpi, _remembered(files, context))
+        self.pictures = Pictures(root, kept, source.pdf_dpi, remembered(files, context.memory))
         self._places: dict[tuple[str, ...], Places] = {}
         self._is_offered = task.form in (Form.AUTO, *OFFERED)
         self._use(RowMap())
@@ -120,7 +120,7 @@ class RowReader:
         if places.fields["dialogue"]:
             dialogue = self._first(row, places.fields["dialogue"])
             if isinstance(dialogue, str):
-                dialogue = parse_list(dialogue, where, "messages")
+                dialogue = row_options.parse_list(dialogue, where, "messages")
             if isinstance(dialogue, list):
                 return self._dialogue(row, places, dialogue, where)
         return self._sample(row, places, where) or ()
@@ -159,24 +159,32 @@ class RowReader:
             return None
         if seen.twice:
             meta |= self._keep_twice(options, seen.twice, where)
-        answers = self.answers.texts(answer, seen, offered.keyed, where, stated)
-        if options and len(places.fields["answer"]) > 1 and answers:
-            self.answers.refuse_other(row, places, answers, seen, where)
+        answers, form = self._answered(row, places, offered, answer, stated=stated, where=where)
         videos = self.videos.of_places(row, places, where) if places.labelled else ()
-        told = told_of_videos(row, videos, question, options) if videos else ()
-        name, form = self._name(row, places, told, where), self._form(options, answers, stated, where)
-        if form is Form.YESNO and not options and answers != (worded := yes_or_no(answers)):
-            self._note("rows whose answer is 1, Y or T, or 0, N or F: taken for yes, or no")
-            answers = worded
+        name = self._name(row, places, told_of_videos(row, videos, question, options) if videos else (), where)
         group, tags = self._labels(row, places, images, videos, where) if places.labelled else (None, {})
         # By place: every row of every table is made here, and names cost as much as all the rest.
         sample = Sample(name, self.task.name, form, question, images, options, answers, (), group, tags, meta, videos)
         if self.rows.row_images and images:
             self.pictures.remember(name, images)
-        if options and (type(answer) is not str or not answer.isalpha() or seen.marks or not seen.settled):
-            self._check_choice(sample, seen, None if offered.keyed else answer, where)
+        if options:
+            self._check_choice(sample, offered, answer, where)
         self._note_sample(sample, places)
         return sample
+
+    def _answered(
+        self, row: Row, places: Places, offered: RowOptions, answer: Any, *, stated: str, where: str
+    ) -> tuple[tuple[str, ...], Form]:
+        """Return the answers of a row as texts, and the form they make of it."""
+        answers = self.answers.texts(answer, offered.seen, offered.keyed, where, stated)
+        options = offered.seen.options
+        if options and len(places.fields["answer"]) > 1 and answers:
+            self.answers.refuse_other(row, places, answers, offered.seen, where)
+        form = self._form(options, answers, stated, where)
+        if form is Form.YESNO and not options and answers != (worded := yes_or_no(answers)):
+            self._note("rows whose answer is 1, Y or T, or 0, N or F: taken for yes, or no")
+            answers = worded
+        return answers, form
 
     def _asked(self, row: Row, places: Places, where: str) -> tuple[tuple[Image, ...], str, RowOptions, Any, str]:
         """Return pictures, question and options of a row, its answer as it is written, and the form it states."""
@@ -191,7 +199,7 @@ class RowReader:
             question, offered = self._from_text(question, answer, stated, where)
             self._check_unread(row, places, answer, where, offered.texts)
         elif "\n" in question and FIRST_ON_LINE.search(question):
-            refuse_other_order(question, offered.texts, where)
+            row_options.refuse_other_order(question, offered.texts, where)
         return images, *settle_markers(question, offered, len(images), where), answer, stated
 
     def _labels(
@@ -226,15 +234,18 @@ class RowReader:
         told = {"max_tokens": token_limit(limit, where), "system": str(system) if system else None}
         return self.noted.sent({name: value for name, value in told.items() if value is not None})
 
-    def _check_choice(self, sample: Sample, seen: LookedAt, answer: Any, where: str) -> None:
+    def _check_choice(self, sample: Sample, offered: RowOptions, answer: Any, where: str) -> None:
         """Note what is odd about a choice; refuse options whose own letters contradict the prompt's."""
+        seen = offered.seen
+        if type(answer) is str and answer.isalpha() and seen.settled and not seen.marks:  # most rows
+            return
         if not self.source.strip_marks:
             refuse_contrary(seen.marks, where)
             self.noted.options(seen)
         if len(sample.answers) > 1 and sample.form is Form.CHOICE:
             self.noted.several(sample.id)
         if self.source.answer_kind == "auto":
-            self.noted.place(answer, sample)
+            self.noted.place(None if offered.keyed else answer, sample)
 
     def _note_sample(self, sample: Sample, places: Places) -> None:
         """Note of a row that its dialogue is not asked as one, or that it has no answer."""
@@ -306,16 +317,15 @@ class RowReader:
 
     def _question(self, row: Row, places: Places, pictures: int, where: str) -> str:
         question = self._first(row, places.fields["question"])
+        hint = self._first(row, places.fields["hint"]) if places.fields["hint"] else None
         if isinstance(question, str) and question.strip():
             if question[0] == "[":
                 refuse_list(question, where)
-            hint = self._first(row, places.fields["hint"]) if places.fields["hint"] else None
             return question if hint is None else f"{hint}\n{question}"
         if pictures and question is None and places.fields["question"]:
-            hint = self._first(row, places.fields["hint"]) if places.fields["hint"] else None
             if hint is None:
                 self._note("rows with an empty question: only their pictures and options are asked", where)
-            return "" if hint is None else str(hint)  # the question stands in the picture
+            return str(hint or "")  # the question stands in the picture
         drawn = "; where it stands in the picture, add an empty column `question`" if pictures else ""
         fix = f"name its column with --map question=COLUMN{drawn}"
         raise DataError(f"{where} has no question{question_hint(row)}; {fix}")
@@ -336,7 +346,7 @@ class RowReader:
 
     def _from_text(self, question: str, answer: Any, stated: str, where: str) -> tuple[str, RowOptions]:
         alphabets = self._in_text(question, answer, stated)
-        found = options_in_text(question, alphabets) if alphabets else None
+        found = row_options.options_in_text(question, alphabets) if alphabets else None
         if found is None:
             return question, NO_OPTIONS
         offered = RowOptions(look_at_options(found.options), found.keyed)
@@ -355,17 +365,16 @@ class RowReader:
         door = None if "options" in self.source.not_pictures else self.pictures
         columns = places.fields["options"]
         several = len(columns) > 1 and "," in self.source.columns.get("options", "")
-        value = plain_options([row[name] for name in columns] if several else self._first(row, columns), where)
+        value = row_options.plain_options(
+            [row[name] for name in columns] if several else self._first(row, columns), where
+        )
         if value is None:
-            value = {letter: row[column] for letter, column in places.lettered.items() if not self._absent(row[column])}
-            if len(value) == 1:
-                only = next(iter(value.items()))
-                raise DataError(f"{where} has one option alone ({only[0]}: {only[1]!r}); a choice needs two")
+            value = row_options.lettered_options(row, places.lettered, self._absent, where)
         elif not isinstance(value, list):
-            value = {key: text for key, text in in_order(value, where).items() if not self._absent(text)}
+            value = {key: text for key, text in row_options.in_order(value, where).items() if not self._absent(text)}
         found = read_row_options(value, pictures + 1, door, where)
         if places.rivals and found.texts and not several:
-            refuse_rivals(row, places, found.texts, self._absent, where)
+            row_options.refuse_rivals(row, places, found.texts, self._absent, where)
         if found.images:
             self._note("rows with pictures as options: shown as pictures")
         return found
@@ -388,11 +397,3 @@ class RowReader:
         for column in places.fields["round"][:1]:
             tags["round"] = round_number(row[column], where)
         return tags
-
-
-def _remembered(files: Sequence[Path], context: LoadContext) -> Remembered:
-    """Return what was found out about the embedded pictures of these files, as long as they are the same."""
-    stats = [(str(file), file.stat()) for file in files if file.is_file()]
-    key = ("pictures", *((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats))
-    found: Remembered = context.memory.setdefault(key, Remembered())
-    return found

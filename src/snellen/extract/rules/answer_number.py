@@ -58,24 +58,35 @@ def answering(body: str, numbers: list[Number]) -> tuple[Number | None, str]:
 
 
 def _committed(body: str, numbers: list[Number]) -> tuple[Number | None, str]:
-    field = answer_field(body)
-    if field:
-        inside = [number for number in numbers if field[0] <= number.start and number.end <= field[1]]
-        if not inside and any(sign.isalnum() for sign in body[field[0] : field[1]]):
-            return None, "structured"
-        if inside:
-            return _stated(body, inside, field[0], "structured")
-    after = max((match.end() for match in ANNOUNCES.finditer(body)), default=-1)
-    told = [number for number in numbers if number.start >= after >= 0]
-    if told:
-        end = _SENTENCE_END.search(body, told[0].end)
-        sentence = [number for number in told if end is None or number.start < end.start()]
-        return _stated(body, sentence, after, "cue")
+    told = _in_field(body, numbers) or _announced(body, numbers)
+    if told is not None:
+        return told
     if len({number.value for number in numbers}) == 1:
         return numbers[-1], "only"
     last = numbers[-1]
     ends = not body[last.end :].strip(_CLOSES) and _RESULT.search(body, max(0, last.start - 8), last.start)
     return last, "result" if ends else LAST
+
+
+def _in_field(body: str, numbers: list[Number]) -> tuple[Number | None, str] | None:
+    """Choose in the last box, tag or field, if there is one that says something."""
+    field = answer_field(body)
+    if field is None:
+        return None
+    inside = [number for number in numbers if field[0] <= number.start and number.end <= field[1]]
+    if inside:
+        return _stated(body, inside, field[0], "structured")
+    return (None, "structured") if any(map(str.isalnum, body[field[0] : field[1]])) else None
+
+
+def _announced(body: str, numbers: list[Number]) -> tuple[Number, str] | None:
+    """Choose in the sentence after the last cue, if there is one."""
+    after = max((match.end() for match in ANNOUNCES.finditer(body)), default=-1)
+    told = [number for number in numbers if number.start >= after >= 0]
+    if not told:
+        return None
+    end = _SENTENCE_END.search(body, told[0].end)
+    return _stated(body, [one for one in told if end is None or one.start < end.start()], after, "cue")
 
 
 def _stated(body: str, numbers: list[Number], start: int, rule: str) -> tuple[Number, str]:

@@ -221,9 +221,11 @@ def corrected(options: OptionSet, reply: Reply, verdict: Extraction) -> Extracti
     chosen = agreed(sure or later) or _last_said(options, reply, sure, turn.end())
     if chosen is not None:
         return options.pick(reply, chosen, "self_correction")
-    others = {options.marks[mention.index] for mention in sure}
-    several = len(others) > 1 and verdict.letter not in others
-    withdrawn = several or (not later and WITHDRAWN.search(reply.low, turn.start()))
+    if later:
+        others = {options.marks[mention.index] for mention in sure}
+        withdrawn = len(others) > 1 and verdict.letter not in others
+    else:
+        withdrawn = WITHDRAWN.search(reply.low, turn.start()) is not None
     return Extraction(None, "self_correction", AMBIGUOUS) if withdrawn else verdict
 
 

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import compress
 from typing import Any
 
 from rapidfuzz.distance import Levenshtein
@@ -37,32 +38,21 @@ def score(
     if not text or not (sample.answers or match == "abstain"):
         reason = NO_REFERENCE if text else TRUNCATED if prediction.finish == "length" else EMPTY
         return [Score(request.key, METRIC, None, None, None, reason)]
-    abstained = is_abstention(text)
-    listed = _listed(text, sample)
+    abstained, listed = is_abstention(text), _listed(text, sample)
     found = [word_contains(text, answer) for answer in sample.answers]
-    rungs: dict[str, float] = {
-        "contains": _contains(text, sample.answers, match, sensitive),
-        "exact": max(map(partial(_exact, text), sample.answers), default=0.0),
+    ladder = {
+        "contains": float(_contains(text, sample.answers, match, sensitive)),
+        "exact": float(max(map(partial(_exact, text), sample.answers), default=0.0)),
         "anls": max(map(partial(anls, text), sample.answers), default=0.0),
         "cer": min(map(partial(error_rate, text), sample.answers), default=1.0),
         "recall": float(abstained) if match == "abstain" else sum(found) / max(1, len(found)),
-        "listing": len(listed) >= 2 or (match == "abstain" and bool(listed)),
-        "abstained": abstained,
+        "listing": float(len(listed) >= (1 if match == "abstain" else 2)),
+        "abstained": float(abstained),
     }
     rule = "abstention" if match == "abstain" else "word boundary"
-    answer = next((answer for answer, hit in zip(sample.answers, found, strict=True) if hit), None)
+    answer = next(compress(sample.answers, found), None)
     value = float(_accurate(match, found, abstained=abstained and not listed))
-    return [
-        Score(
-            request.key,
-            METRIC,
-            value,
-            answer,
-            rule,
-            None,
-            {"ladder": {name: float(rung) for name, rung in rungs.items()}},
-        )
-    ]
+    return [Score(request.key, METRIC, value, answer, rule, None, {"ladder": ladder})]
 
 
 def _accurate(match: str, found: Sequence[bool], *, abstained: bool) -> bool:

@@ -27,21 +27,27 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
     """Score a number: 1.0 if it is one of `sample.answers`; unscored where none was read or nothing is known of it."""
     if not sample.answers:
         return [Score(request.key, METRIC, None, None, None, NO_REFERENCE)]
-    wanted = [known for answer in sample.answers if (known := extract_number(answer)).value is not None]
-    wanted = [known for known in wanted if known.rule != LAST]
+    told = map(extract_number, sample.answers)
+    wanted = [known for known in told if known.value is not None and known.rule != LAST]
     if not wanted:
         return [Score(request.key, METRIC, None, None, None, NO_NUMBER)]
-    found = extract_number(prediction.text or "", finish=prediction.finish)
+    text = prediction.text or ""
+    found = extract_number(text, finish=prediction.finish)
     if found.value is None:
         return [Score(request.key, METRIC, None, None, found.rule, found.reason)]
-    if found.rule == LAST or _on_no_scale(prediction.text or "", found, wanted):
+    if found.rule == LAST or _on_no_scale(text, found, wanted):
         return [Score(request.key, METRIC, None, None, found.rule, AMBIGUOUS)]
-    verdicts = {is_same(found, known) for known in wanted}
     detail = {"span": found.span} if found.span else {}
-    said = _said(found, wanted)
-    if None in verdicts and True not in verdicts:  # right if it is read in one of two ways
+    said, right = _said(found, wanted), _is_one_of(found, wanted)
+    if right is None:
         return [Score(request.key, METRIC, None, said, found.rule, AMBIGUOUS, detail)]
-    return [Score(request.key, METRIC, float(True in verdicts), said, found.rule, None, detail)]
+    return [Score(request.key, METRIC, float(right), said, found.rule, None, detail)]
+
+
+def _is_one_of(found: NumberRead, wanted: Sequence[NumberRead]) -> bool | None:
+    """Tell whether a number is one of those wanted; None where it is only if it is read in one of two ways."""
+    verdicts = {is_same(found, known) for known in wanted}
+    return True if True in verdicts else None if None in verdicts else False
 
 
 def _said(found: NumberRead, wanted: Sequence[NumberRead]) -> str:
@@ -68,12 +74,16 @@ def is_same(found: NumberRead, known: NumberRead) -> bool | None:
 
     `50 %` is 50 where the other is a plain 50, and 0.5 where it is that.
     """
-    first, second = found.value or 0.0, known.value or 0.0
     if (found.percent and known.unit) or (known.percent and found.unit):
         return False
-    same = same_quantity((first, found.unit), (second, known.unit))
+    wanted = (known.value or 0.0, known.unit)
+    same = same_quantity((found.value or 0.0, found.unit), wanted)
     if same is False and found.percent != known.percent:
-        same = math.isclose(*((first / 100, second) if found.percent else (first, second / 100)), rel_tol=SAME)
+        same = math.isclose(_as_share(found), _as_share(known), rel_tol=SAME)
     if same is False and found.other is not None:
-        return None if same_quantity((found.other, found.unit), (second, known.unit)) else False
+        return None if same_quantity((found.other, found.unit), wanted) else False
     return same
+
+
+def _as_share(number: NumberRead) -> float:
+    return (number.value or 0.0) / (100 if number.percent else 1)
