@@ -41,9 +41,11 @@ _AFTER_TURN = 24
 def candidates(body: str, numbers: list[Number]) -> list[Number]:
     """Return the numbers of a reply that may be its answer: not those that are denied or only say which thing."""
     said = [one for one in numbers if not _NOT_IT.search(body, max(0, one.start - 24), one.start)]
-    if len(said) > _MOST:
-        return said
-    return [one for one in said if not _REFERENCE.search(body, max(0, one.start - 16), one.start)] or said
+    return said if len(said) > _MOST else [one for one in said if not _refers(body, one)] or said
+
+
+def _refers(body: str, number: Number) -> bool:
+    return _REFERENCE.search(body, max(0, number.start - 16), number.start) is not None
 
 
 def answering(body: str, numbers: list[Number]) -> tuple[Number | None, str]:
@@ -61,9 +63,10 @@ def _committed(body: str, numbers: list[Number]) -> tuple[Number | None, str]:
     told = _in_field(body, numbers) or _announced(body, numbers)
     if told is not None:
         return told
-    if len({number.value for number in numbers}) == 1:
-        return numbers[-1], "only"
     last = numbers[-1]
+    if len({number.value for number in numbers}) == 1:
+        # `Step 3` may be the answer, `Figure 3 shows …` is none.
+        return last, LAST if _refers(body, last) and any(map(str.isalpha, body[last.end :])) else "only"
     ends = not body[last.end :].strip(_CLOSES) and _RESULT.search(body, max(0, last.start - 8), last.start)
     return last, "result" if ends else LAST
 
