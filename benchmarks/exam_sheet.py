@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import io
 import random
+from itertools import chain
 from pathlib import Path
 
 import PIL.Image
@@ -18,7 +19,8 @@ import PIL.ImageDraw
 import PIL.ImageFont
 
 from snellen.core.errors import EnvironmentProblem
-from snellen.data.loaders.eyechart_text import find_cjk_font
+from snellen.data.loaders.eyechart_draw import has_glyphs
+from snellen.data.loaders.eyechart_text import FONT_FOLDERS, find_cjk_font
 from snellen.sight.cards import exam_cards, eye_test
 from snellen.sight.plate import Bench, Stimulus
 
@@ -29,9 +31,12 @@ PIL.Image.MAX_IMAGE_PIXELS = 64 * 2**20
 
 def label_font(words: str) -> PIL.ImageFont.FreeTypeFont | PIL.ImageFont.ImageFont:
     """Return a font that has every letter of a label: the built-in one draws boxes for Greek and Chinese letters."""
-    if any(ord(letter) >= GREEK for letter in words):
-        return PIL.ImageFont.truetype(find_cjk_font(), SIZE)
-    return PIL.ImageFont.load_default(SIZE)
+    if all(ord(letter) < GREEK for letter in words):
+        return PIL.ImageFont.load_default(SIZE)
+    # Fonts of Chinese characters may lack Greek: any that is installed will do.
+    installed = (str(path) for folder in FONT_FOLDERS for path in sorted(Path(folder).expanduser().rglob("*.tt[fc]")))
+    found = next((file for file in chain([find_cjk_font()], installed) if has_glyphs(file, words)), find_cjk_font())
+    return PIL.ImageFont.truetype(found, SIZE)
 
 
 def stimuli_of(name: str) -> list[Stimulus]:

@@ -22,6 +22,7 @@ ITEMS, WORKERS = 120, 4
 
 
 @pytest.mark.crash
+@pytest.mark.slow  # of `make crash`; in `make test` the workshop stops a drafting and goes on
 def test_killed_drafting_goes_on(mock_server: Callable[..., Any], tmp_path: Path) -> None:
     sources, log = write_sources(tmp_path, ITEMS), tmp_path / "seen.jsonl"
     server = mock_server("--drafter", "good", "--ttft-ms", 25, "--log", log)
