@@ -16,6 +16,12 @@ _SCALE_WORDS = {
     **{"ten_thousand_glued": 1e4, "thousand_glued": 1e3},
 }
 """Groups of words by what they multiply with; nan where that cannot be known."""
+_APART = "<numbers.thousands>|<numbers.lakhs>|<numbers.millions>|<numbers.crores>|<numbers.billions>|<numbers.unsure>"
+_GLUED = (
+    "<numbers.trillion_glued>|<numbers.hundred_million_glued>|<numbers.ten_million_glued>|<numbers.million_glued>"
+    "|<numbers.ten_thousand_glued>|<numbers.thousand_glued>"
+)
+"""Words of scales by whether they are written at their number; the longer ones first."""
 _NUMBER = LazyPattern(
     r"(?<![^\W\u2e80-\ud7af])(?<!\.)(?P<sign>[-+−–]\s?)?(?P<money>[$€£¥₹₩]\s?)?(?P<sign2>[-−])?"
     # Groups of three after points (1.234.567, 1.234,5), in pairs as in India (12,34,567), or after another sign.
@@ -27,17 +33,11 @@ _NUMBER = LazyPattern(
     r"(?P<raised>\s?(?:\^|\*\*)\s?\{?[-+−]?\d{1,3}\}?|[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3})?"
     r"(?:\s?/\s?(?P<below>\d+(?:\.\d+)?)(?![\d/])|\s?(?P<vulgar>[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])|\s(?P<over>\d{1,3})/(?P<under>\d{1,3})(?![\d/.]))?"
     r"(?P<scale>\s?(?:(?:<numbers.scales>|bn)(?!\w?th)"
-    r"|(?P<word><numbers.thousands>|<numbers.lakhs>|<numbers.millions>|<numbers.crores>|<numbers.billions>|<numbers.unsure>)(?!\w)"
-    r"|(?P<glued><numbers.trillion_glued>|<numbers.hundred_million_glued>|<numbers.ten_million_glued>|<numbers.million_glued>"
-    r"|<numbers.ten_thousand_glued>|<numbers.thousand_glued>))|[kmb](?![\w/]))?"
+    rf"|(?P<word>{_APART})(?!\w)|(?P<glued>{_GLUED}))|[kmb](?![\w/]))?"
     r"(?P<percent>\s?(?:%|percent|per cent))?",
     re.IGNORECASE,
 )
-_SCALED = LazyPattern(
-    r"\s?(?:(?:<numbers.thousands>|<numbers.lakhs>|<numbers.millions>|<numbers.crores>|<numbers.billions>)(?!\w)"
-    r"|<numbers.ten_thousand_glued>|<numbers.hundred_million_glued>|<numbers.million_glued>|<numbers.ten_million_glued>"
-    r"|<numbers.thousand_glued>|<numbers.trillion_glued>)"
-)
+_SCALED = LazyPattern(rf"\s?(?:(?:{_APART})(?!\w)|{_GLUED})")
 _GROUPS_BY_POINT = re.compile(r"(?<![\d.])[1-9]\d{0,2}(?:(?:\.\d{3}){2,8}+(?![\d.]*\d)|(?:\.\d{3}){1,8}+,\d)")
 _TWO_WAYS = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")
 """`1.234` is a decimal to some and a thousand to others, and so is `1,234`."""
@@ -234,7 +234,7 @@ def _signed(match: re.Match[str], value: float, other: float | None) -> tuple[fl
     """Return a number behind a dash, and what it may be too where the dash may be a bullet."""
     minus = True if match["sign2"] else _is_minus(match)
     if minus is False:
-        return value, other and -other
+        return value, other
     return -value, value if minus is None else other and -other
 
 

@@ -327,7 +327,7 @@ REPLIES = [
     ("Answer: between 5 and 6", None),
     ("Answer: 5 to 6 people", None),
     ("Answer: 5–6", None),
-    ("Answer: at least 5", 5.0),
+    ("Answer: at least 5", None),
     ("The answer is 5 km/h.", 5.0),
     ("Answer: 12:30", None),
     ("Answer: 12.30", 12.3),

@@ -30,6 +30,9 @@ _REFERENCE = LazyPattern(r"(?<!\w)(?:<numbers.reference>)\s?(?:no\.?\s|#)?[(\[]?
 """Before a number that only says which figure, step or question is meant."""
 _PART = LazyPattern(r"[\s*_$\"'-]{0,4}(?:<numbers.parts>)(?!\w)", re.IGNORECASE)
 """After a number that is a part of another one: `one half`, `2 dozen`."""
+_BOUND = LazyPattern(r"(?<!\w)(?:<numbers.bounds>)\s[*$]{0,2}\Z", re.IGNORECASE)
+_OPEN = LazyPattern(r"\+(?!\s?\d)|[*_$]{0,2}\s(?:<numbers.open_end>)(?!\w)", re.IGNORECASE)
+"""Before and after a number that only bounds the one that is meant: `more than 7`, `7 or more`."""
 _RESULT = LazyPattern(r"[\d)%]\s?\}?\s?[=≈]\s?[*_$\\{(]*\Z")
 """Before the result of a sum with which a reply ends."""
 _CLOSES = " .!*_$\n}\\]"
@@ -56,7 +59,14 @@ def answering(body: str, numbers: list[Number]) -> tuple[Number | None, str]:
         ends = [turn.end() for turn in CORRECTION.matches(body.lower(), chosen.end)]
         later = [number for number in numbers if any(0 <= number.start - end <= _AFTER_TURN for end in ends)]
         chosen, rule = (later[-1], "self_correction") if later else (chosen, rule)
-    return chosen, LAST if chosen is not None and _PART.match(body, chosen.end) else rule
+    return chosen, LAST if chosen is not None and _is_another(body, chosen) else rule
+
+
+def _is_another(body: str, number: Number) -> bool:
+    """Whether a number is only a part or a bound of the one that is meant."""
+    if _PART.match(body, number.end) or _OPEN.match(body, number.end):
+        return True
+    return _BOUND.search(body, max(0, number.start - 24), number.start) is not None
 
 
 def _committed(body: str, numbers: list[Number]) -> tuple[Number | None, str]:
