@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ...core.text import plural
 from ...scoring.compare.paired import Comparison
 from ...scoring.table import lower_is_better
-from ..written import is_no_share
+from ..written import percent_metric
 from .sheet import Sheet
 
 PAIR_COLUMNS = (
@@ -108,8 +108,7 @@ def figure_as_it_is(value: float | None, *, sign: bool = False) -> str:
 
 def reads_in_percent(one: Comparison) -> bool:
     """Tell whether both values are shares, which people read in percent; pixels, points and CIDEr are none."""
-    known = [value for value in (one.first_value, one.second_value) if value is not None]
-    return all(0.0 <= value <= 1.0 for value in known) and not is_no_share(one.metric)
+    return all(percent_metric(one.metric, {"value": value}) for value in (one.first_value, one.second_value))
 
 
 def p_value(value: float | None) -> str:
