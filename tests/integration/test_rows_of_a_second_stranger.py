@@ -484,9 +484,9 @@ SAID: dict[str, tuple[Make, str]] = {
     "a list without quotes": (table(OPEN | {"answer": "[net, nets]"}), "may hold several"),
     "several answers in one text": (
         lines(OPEN | {"answer": "-1 <OR> -5"}),
-        "may hold several (|, <OR>): compared as one",
+        "joins texts by <AND> or <OR>: right where",
     ),
-    "several answers with a stroke": (lines(OPEN | {"answers": "net||nets"}), "may hold several (|, <OR>)"),
+    "several answers with a stroke": (lines(OPEN | {"answers": "net||nets"}), "may hold several (|)"),
     "a letter in a conversation": (
         whole([{"id": 1, "conversations": said("Who?", "Ann", "Which?\nA. x\nB. y", "B")}]),
         "with a letter as answer and no options found: compared as texts",

@@ -19,8 +19,8 @@ UNREAD = {
 PLAIN_YES_NO = frozenset(("yes", "no", "Yes", "No", "True", "False"))
 NOTHING = frozenset(("nan", "n/a", "na", "#n/a", "null", "-", "?", "tbd"))
 """What tools and people write where they have no answer."""
-JOINED = ("|", "<OR>", "<AND>")
-"""What people write between several answers in one cell."""
+JOINTS = ("<AND>", "<OR>")
+"""What MM-Vet writes between texts that are all needed, or of which one is enough."""
 
 
 class RowNotes:
@@ -102,8 +102,10 @@ def _compared(answers: tuple[str, ...]) -> str:
         return "rows with a letter as answer and no options found: compared as texts"
     if first.casefold() in NOTHING:
         return f"rows whose answer is {first!r}: compared as a text; leave the cell empty where there is none"
-    if any(mark in first for mark in JOINED) or (first[:1] == "[" and first[-1:] == "]"):
-        return "rows whose answer may hold several (|, <OR>): compared as one text; write a list of all that are right"
+    if any(joint in first for joint in JOINTS):
+        return "rows whose answer joins texts by <AND> or <OR>: right where the reply holds all of them, or one"
+    if "|" in first or (first[:1] == "[" and first[-1:] == "]"):
+        return "rows whose answer may hold several (|): compared as one text; write a list of all that are right"
     return ""
 
 
