@@ -28,8 +28,10 @@ PUT = "INSERT OR REPLACE INTO responses VALUES {rows}"
 GROUP_ROWS = 256
 KNOWN_KEYS = 4_000_000
 """A cache of more replies is asked for every key; to read all of them first would take too long."""
-FILTER_BITS = 2**25
+FILTER_BITS = 2**20
 """Of the keys only a bit each is kept: a miss costs no query, and a long run does not grow with every trial."""
+BITS_PER_KEY = 8
+"""Of what is stored at the beginning; where there are fewer a bit stands for several, which costs a query."""
 _parts_of = attrgetter("parts")
 SEALED = 1
 """Version of a cache in which every reply has a checksum."""
@@ -93,7 +95,7 @@ class ResponseCache:
         """Return the cached reply as that of trial `key`, marked as cached."""
         if not self.reads:
             return None
-        if self._known is not None and not self._known[(place := _place(digest)) >> 3] >> (place & 7) & 1:
+        if self._known is not None and not self._known.may_hold(digest):
             return None
         try:
             row = self._database.execute("SELECT body FROM responses WHERE key = ?", (digest,)).fetchone()
@@ -129,15 +131,16 @@ class ResponseCache:
             self.not_kept, self.why_not_kept = self.not_kept + len(rows), str(error)
             return
         if self._known is not None:
-            _mark(self._known, (row[0] for row in rows))
+            self._known.mark(row[0] for row in rows)
 
-    def _load_known(self) -> bytearray | None:
+    def _load_known(self) -> _Known | None:
         """Return a bit for every key, so that a miss costs no query; None when there are too many to read."""
         bounded = "SELECT COUNT(*) FROM (SELECT 1 FROM responses LIMIT ?)"
-        if self._database.execute(bounded, (KNOWN_KEYS + 1,)).fetchone()[0] > KNOWN_KEYS:
+        count = self._database.execute(bounded, (KNOWN_KEYS + 1,)).fetchone()[0]
+        if count > KNOWN_KEYS:
             return None
-        known = bytearray(FILTER_BITS // 8)
-        _mark(known, (key for (key,) in self._database.execute("SELECT key FROM responses")))
+        known = _Known(max(FILTER_BITS, BITS_PER_KEY * count))
+        known.mark(key for (key,) in self._database.execute("SELECT key FROM responses"))
         return known
 
     def info(self) -> dict[str, Any]:
@@ -161,11 +164,20 @@ class ResponseCache:
         self._database.close()
 
 
-def _place(digest: str) -> int:
-    return hash(digest) % FILTER_BITS  # of this process alone, as the filter is
+class _Known:
+    """Which keys there may be: a bit for each, found by a hash of this process alone."""
 
+    __slots__ = ("_bits", "_size")
 
-def _mark(known: bytearray, digests: Iterable[str]) -> None:
-    for digest in digests:
-        place = _place(digest)
-        known[place >> 3] |= 1 << (place & 7)
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._bits = bytearray(-(-size // 8))
+
+    def may_hold(self, digest: str) -> bool:
+        place = hash(digest) % self._size
+        return bool(self._bits[place >> 3] >> (place & 7) & 1)
+
+    def mark(self, digests: Iterable[str]) -> None:
+        for digest in digests:
+            place = hash(digest) % self._size
+            self._bits[place >> 3] |= 1 << (place & 7)

@@ -32,8 +32,9 @@ TRIALS = (
     "SELECT s.id, s.position, s.body, p.failed, p.digest, p.request, p.body, p.rowid "
     "FROM json_each(?) j CROSS JOIN samples s ON s.rowid = j.value "
     "CROSS JOIN predictions p ON p.task = s.task AND p.sample = s.id "
-    "WHERE s.task = ? ORDER BY s.position, p.variant, p.repeat"
+    "WHERE s.task = ? ORDER BY j.key, p.variant, p.repeat"
 )
+"""Samples come in the order in which their rows are given: to sort them by a column would carry whole records."""
 
 
 class Trial(NamedTuple):
@@ -135,7 +136,7 @@ class RunReader:
                 yield from batch
 
     def trials_of(self, task: str, rows: Rows) -> Iterator[Trial]:
-        """Yield the stored trials of some samples of a task, given by their rows, in the order of the plan."""
+        """Yield the stored trials of some samples of a task, given by their rows, in that order."""
         samples, requests = msgspec.json.Decoder(Sample).decode, msgspec.json.Decoder(Request).decode
         predictions, strict = msgspec.json.Decoder(Prediction).decode, self._strict()
         known: tuple[str, Sample] | None = None

@@ -16,7 +16,7 @@ MARK_END = len(MARK) - SIZE
 def seal(record: bytes, beside: str = "") -> bytes:
     """Return an encoded object with the checksum of itself and of the columns beside it."""
     body = record[:-1]
-    return b'%b,"crc":"%08x"}' % (body, crc32(beside.encode("utf-8", "surrogatepass"), crc32(body)))
+    return body + _ending(body, beside)
 
 
 def is_sealed(record: object) -> bool:
@@ -27,10 +27,16 @@ def is_sealed(record: object) -> bool:
 def is_intact(record: object, beside: str = "", *, strict: bool = False) -> bool:
     """Tell whether a record is as it was sealed. One without a seal is of an older version, unless `strict`."""
     content = record if type(record) is bytes else _bytes(record)
-    if content[-SIZE:MARK_END] != MARK:
-        return not strict and bool(content)
-    body = content[:-SIZE]
-    return content[MARK_END:] == b'%08x"}' % crc32(beside.encode("utf-8", "surrogatepass"), crc32(body))
+    if content[-SIZE:] == _ending(content[:-SIZE], beside):
+        return True
+    return not strict and bool(content) and not is_sealed(content)
+
+
+def _ending(body: bytes, beside: str) -> bytes:
+    total = crc32(body)
+    if beside:
+        total = crc32(beside.encode("utf-8", "surrogatepass"), total)
+    return b',"crc":"%08x"}' % total
 
 
 def _bytes(record: object) -> bytes:

@@ -132,6 +132,23 @@ def test_without_a_list_of_keys_it_still_answers(tmp_path: Path, monkeypatch: py
     large.close()
 
 
+def test_keys_that_share_their_bits_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FILTER_BITS", 1)
+    cache = ResponseCache(tmp_path / "c.db")
+    assert cache.get("0", KEY) is None
+    for number in range(20):
+        cache.put(str(number), "m", Prediction(KEY, text=str(number)))
+    cache.flush()
+    found = [cache.get(str(number), KEY) for number in range(21)]
+    assert [one and one.text for one in found] == [*map(str, range(20)), None]
+    cache.close()
+    again = ResponseCache(tmp_path / "c.db")
+    assert again._known is not None and again._known._size == 8 * 20
+    found = [again.get(str(number), KEY) for number in range(21)]
+    assert [one and one.text for one in found] == [*map(str, range(20)), None]
+    again.close()
+
+
 def test_pruning_forgets_what_is_old_even_while_someone_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1_000_000.0
     cache = ResponseCache(tmp_path / "c.db")

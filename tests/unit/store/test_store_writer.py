@@ -175,3 +175,41 @@ def test_cache_keeps_successes_by_content_and_repeat(tmp_path: Path) -> None:
     assert cache.info()["replies"] == 1
     assert cache.prune(-10.0, __import__("time").time()) == 1
     cache.close()
+
+
+def test_rows_that_came_together_are_waited_for_and_written_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("snellen.store.writer.PATIENCE_S", 3600.0)
+    groups: list[int] = []
+    commit = RunWriter._commit
+    monkeypatch.setattr(RunWriter, "_commit", lambda self, group: (groups.append(len(group)), commit(self, group)))
+    writer = RunWriter(tmp_path, header(a=1))
+    asyncio.run(asyncio.wait_for(put(writer, trial(99)), 60))  # alone the first time: nobody is waited for
+    writer._company = 3  # as if three had come together
+    for start in (0, 10, 20):
+        asyncio.run(asyncio.wait_for(put(writer, *map(trial, range(start, start + 3))), 60))
+    writer.close()
+    assert groups == [1, 3, 3, 3]
+
+
+def test_a_row_that_stays_alone_is_written_all_the_same(tmp_path: Path) -> None:
+    writer = RunWriter(tmp_path, header(a=1))
+    asyncio.run(writer.put_all([trial(number)[:4] for number in range(9)], "d"))
+    writer._company = 9
+    asyncio.run(asyncio.wait_for(put(writer, trial(9)), 60))
+    assert len(writer.finished_keys("t")) == 10
+    writer.close()
+
+
+def test_closing_waits_for_no_company(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("snellen.store.writer.PATIENCE_S", 3600.0)
+    writer = RunWriter(tmp_path, header(a=1))
+    writer._company = 5
+
+    async def leave() -> None:
+        writer._enqueue_trial(*trial(1))
+
+    asyncio.run(leave())
+    writer.close()
+    assert [each.sample.id for each in RunReader(tmp_path).trials("t")] == ["s1"]
