@@ -15,6 +15,7 @@ import snellen.model.served.http_client as http
 import snellen.model.served.post as post
 from snellen.core.errors import ModelError
 from snellen.core.types import FailureKind
+from snellen.model.served.connection import READ_BYTES
 from snellen.model.served.http_client import PIECE, AiohttpClient
 from snellen.model.served.post import HttpResponse, unpack
 
@@ -192,6 +193,21 @@ def test_every_member_of_a_gzip_is_read_and_what_follows_is_never_left_out_in_si
     assert unpack(one + two, "gzip") == b'{"a": 1}'
     with pytest.raises(ModelError, match="larger than"):
         unpack(one + two + gzip.compress(b" "), "gzip")
+
+
+def test_large_answers_at_once_are_not_mixed_though_all_are_read_into_one_place() -> None:
+    size = 5 * READ_BYTES + 7
+    bodies = [bytes([letter]) * size for letter in b"abcdefgh"]
+    found: list[bytes] = []
+
+    async def client(mine: AiohttpClient, url: str) -> None:
+        answers = await asyncio.gather(*(mine.send(url, (b"{}",), HEADERS, None) for _ in bodies))
+        found.extend(answer.body for answer in answers)
+
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size
+    wire = played(Wire([head + body for body in bodies]), client)
+    assert wire.connections > len(bodies)
+    assert sorted(found) == bodies
 
 
 def test_a_closed_connection_is_not_used_again() -> None:

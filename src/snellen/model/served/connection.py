@@ -27,6 +27,8 @@ NEXT_ADDRESS_S = 0.25
 """After so long a host's next address is tried as well: one that does not answer must not cost a time-out."""
 JOIN_LIMIT = 2**20
 """Up to this size head and body leave in one write: a copy costs less than a second packet; more is not copied."""
+READ_BYTES = 2**16
+"""So much is read at once, into one place for all: asyncio makes 256 KB of new memory for every read, 10 µs of it."""
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -76,11 +78,15 @@ def request_head(method: str, target: Target, path: str, headers: Mapping[str, s
     return "\r\n".join(lines).encode()
 
 
-class Connection(asyncio.Protocol):
-    """One keep-alive connection with at most one response on the way; `rest` gets it when it can be used again."""
+class Connection(asyncio.BufferedProtocol):
+    """One keep-alive connection with at most one response on the way; `rest` gets it when it can be used again.
 
-    def __init__(self, rest: Callable[[Connection], None]) -> None:
+    What arrives is read into `room`, which connections of one event loop share: it is taken out before the next read.
+    """
+
+    def __init__(self, rest: Callable[[Connection], None], room: memoryview) -> None:
         self._rest = rest
+        self._room = room
         self._transport: asyncio.Transport | None = None
         self._sink: Sink | None = None
         self._response: Response | None = None
@@ -116,9 +122,14 @@ class Connection(asyncio.Protocol):
         for part in parts if size > JOIN_LIMIT else (b"".join(parts),):
             transport.write(part)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return where to read to."""
+        return self._room
+
+    def buffer_updated(self, nbytes: int) -> None:
         """Stamp the bytes, then read them."""
         self._moment = perf_counter()
+        data = bytes(self._room[:nbytes])
         if self._response is None:  # nobody asked: a proxy's "408 Request Timeout" must not answer the next question
             self.abort()
             return
@@ -175,6 +186,7 @@ class Pool:
         self._now = now
         self._resting: dict[Target, list[tuple[Connection, float]]] = defaultdict(list)
         self._ssl: ssl.SSLContext | None = None
+        self._room = memoryview(bytearray(READ_BYTES))
 
     def idle(self, target: Target) -> Connection | None:
         """Return a connection at rest, if there is one; what rested too long may be about to be closed over there."""
@@ -192,7 +204,7 @@ class Pool:
             self._ssl = ssl.create_default_context()
             self._ssl.set_alpn_protocols(["http/1.1"])
         opening = asyncio.get_running_loop().create_connection(
-            lambda: Connection(partial(self._keep, target)),
+            lambda: Connection(partial(self._keep, target), self._room),
             target.host,
             target.port,
             ssl=self._ssl if target.secure else None,
