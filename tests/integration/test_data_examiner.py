@@ -19,7 +19,7 @@ from snellen.data.images import encode as encode_module
 from snellen.data.images import examiner as examiner_module
 from snellen.data.images.encode import EncodedImage, ImageDoor
 from snellen.data.images.examiner import Examiner
-from snellen.data.images.frames import Facts, PngFrame, read_facts, write_facts
+from snellen.data.images.frames import Facts, PngFrame, png_size, read_facts, write_facts
 
 T = TypeVar("T")
 POLICY = ImagePolicy()
@@ -173,3 +173,23 @@ def test_a_door_may_be_used_in_another_loop(tmp_path: Path, monkeypatch: pytest.
         one.run(start())
         assert other.run(again()).sent.width == 10
         one.run(close())
+
+
+def test_the_first_bytes_of_a_png_tell_its_size_and_nothing_else_does(tmp_path: Path) -> None:
+    images = pictures(tmp_path)
+    sizes = {Path(image.ref).name: png_size(image.ref) for image in images}
+    assert sizes == {f"{n}.png": (8 + n, 5) for n in range(12) if n % 3 != 2} | {
+        f"{n}.jpg": None for n in range(12) if n % 3 == 2
+    }
+    whole = Path(images[0].ref).read_bytes()
+    for name, content in {
+        "short": whole[:20],
+        "flat": whole[:16] + bytes(8),
+        "vast": whole[:16] + b"\xff" * 8,
+        "other": whole[:12] + b"IDAT" + whole[16:],
+    }.items():
+        (tmp_path / name).write_bytes(content)
+        assert png_size(str(tmp_path / name)) is None, name
+    os.mkfifo(tmp_path / "pipe")
+    assert [png_size(str(tmp_path / name)) for name in ("pipe", "missing", "")] == [None, None, None]
+    assert png_size("a\0b") is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -33,11 +34,14 @@ DEFAULT_SCORERS: dict[Form, tuple[str, ...]] = {
 }
 
 
+SHIPPED = Path(str(files("snellen") / "catalog"))
+
+
 class Catalog:
     """Finds tasks, suites and prompts as TOML in the package and in further folders; a name in two is an error."""
 
     def __init__(self, folders: Sequence[str | Path] = ()) -> None:
-        self._roots = [Path(str(files("snellen") / "catalog")), *map(Path, folders)]
+        self._roots = [SHIPPED, *map(Path, folders)]
         for root in self._roots[1:]:
             if not root.is_dir():
                 raise UsageError(f"catalog {str(root)!r} is not a folder")
@@ -96,9 +100,8 @@ class Catalog:
     def cards(self, kind: str, mentioning: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield all cards of one kind, or only those in which a text stands: the others are not parsed."""
         for name, place in sorted(self._find(kind).items()):
-            path = Path(place)
-            if mentioning.encode() in path.read_bytes():
-                yield name, read_config_file(path)
+            if mentioning.encode() in _content(place):
+                yield name, read_config_file(Path(place))
 
     def task_table(self, name: str) -> dict[str, Any]:
         """Return a task's table as its card or file has it, all protocols and sources included."""
@@ -125,15 +128,30 @@ class Catalog:
         """Return where each card of a kind lies."""
         found: dict[str, str] = {}
         for root in self._roots:
-            for name, path in sorted(_list_cards(str(root / kind))):
+            for name, path in _shipped_cards(kind) if root is SHIPPED else sorted(_list_cards(str(root / kind))):
                 if name in found:
                     raise ConfigError(f"{kind} card {name!r} is in {found[name]} and in {path}: rename one")
                 found[name] = path
         return found
 
 
+@cache
+def _shipped_cards(kind: str) -> list[tuple[str, str]]:
+    """Return the package's own cards of a kind: they stay as they are, and every command asks for them often."""
+    return sorted(_list_cards(str(SHIPPED / kind)))
+
+
+@cache
+def _shipped_content(place: str) -> bytes:
+    return Path(place).read_bytes()
+
+
+def _content(place: str) -> bytes:
+    return _shipped_content(place) if place.startswith(str(SHIPPED)) else Path(place).read_bytes()
+
+
 def _list_cards(folder: str, within: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the name and path of every TOML file of a folder and those below it; every command passes here often."""
+    """Yield the name and path of every TOML file of a folder and those below it."""
     if not os.path.isdir(folder):  # noqa: PTH112
         return
     with os.scandir(folder) as entries:

@@ -205,8 +205,8 @@ def content_bytes(sample: Sample) -> bytes:
     """Return all of a sample but where its pictures lie."""
     if not (sample.images or sample.turns or sample.videos or sample.meta):  # it names no file
         return _encode(sample)
-    images = (image.ref if image.ref.startswith("data:") else _name(image.ref) for image in all_pictures(sample))
-    return b"".join((_encode(without_places(sample)), *(name.encode() for name in images)))
+    names = [image.ref if image.ref.startswith("data:") else _name(image.ref) for image in all_pictures(sample)]
+    return _encode(without_places(sample)) + "".join(names).encode()
 
 
 def fingerprint_of(samples: Iterable[Sample]) -> str:

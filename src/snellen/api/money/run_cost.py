@@ -17,6 +17,7 @@ from ...core.protocols import Capability, ImagePolicy, Inferencer, Model
 from ...core.types import Form, Image, Request, Sample, Usage
 from ...data.images.decode import Header, read_header, read_stamped
 from ...data.images.encode import open_picture, prepare, target_size, with_margin
+from ...data.images.frames import png_size
 from ...data.video.unfold import REELS, sized
 from ...engine.request_videos import has_videos, unfold_videos_now
 from ...infer.generate import GENERATE
@@ -285,7 +286,13 @@ def size_as_sent(image: Image, policy: ImagePolicy) -> tuple[int, int] | None:
         if any(edit.startswith(RESIZING) for edit in image.edits):
             sent = prepare(open_picture(image, None), image, policy).sent
             return sent.width, sent.height
-        header = read_header(read_stamped(image)[0], image.ref)
+        header = _header_of(image)
     except DataError:
         return None
     return with_margin(target_size(header, policy), policy)
+
+
+def _header_of(image: Image) -> Header:
+    """Return a picture's header; a PNG's is taken at its word, which is near enough here: it is checked when sent."""
+    size = png_size(image.ref) if image.frame is None and ":" not in image.ref[:6] else None
+    return Header("image/png", *size, "RGB", True) if size else read_header(read_stamped(image)[0], image.ref)

@@ -106,7 +106,9 @@ class ImageDoor:
         is_file = ":" not in image.ref[:6]
         opened = open_picture(image, await self._examination.examine(image.ref) if is_file else None)
         if len(opened.data) <= INLINE_BYTES and is_sendable(opened, policy, image):
-            return prepare(opened, image, policy)
+            encoded = encode_as_it_is(opened, policy)
+            if encoded is not None:
+                return encoded
         return await asyncio.to_thread(prepare, opened, image, policy)
 
 
@@ -188,15 +190,11 @@ def with_margin(size: tuple[int, int], policy: ImagePolicy) -> tuple[int, int]:
 
 def prepare(opened: OpenedPicture, image: Image, policy: ImagePolicy) -> EncodedImage:
     """Encode a picture: its own bytes where they can be sent, else decoded, edited, resized and compressed again."""
-    data, header, sha256 = opened
-    as_it_is: bytes | None = data if is_sendable(opened, policy, image) else None
-    if as_it_is is not None and policy.strips_metadata:
-        as_it_is, sha256 = _stripped(data, header.mime), None
-    if as_it_is is not None:
-        data = as_it_is
-        sent = ImageSent(sha256 or sha256_hex(data), header.mime, header.width, header.height, len(data))
-        return EncodedImage(pybase64.b64encode(data), sent)
-    picture = apply_edits(decode(data, image.ref), image.edits)
+    encoded = encode_as_it_is(opened, policy) if is_sendable(opened, policy, image) else None
+    if encoded is not None:
+        return encoded
+    header = opened.header
+    picture = apply_edits(decode(opened.data, image.ref), image.edits)
     original = picture.size
     picture = _sized(picture, target_size(Header(header.mime, *original, picture.mode, True), policy), policy)
     out, mime = _compress(picture, header.mime, policy, image.ref)
@@ -204,6 +202,18 @@ def prepare(opened: OpenedPicture, image: Image, policy: ImagePolicy) -> Encoded
         out = _stripped(out, mime) or out
     sent = ImageSent(sha256_hex(out), mime, *picture.size, len(out), original if picture.size != original else None)
     return EncodedImage(pybase64.b64encode(out), sent)
+
+
+def encode_as_it_is(opened: OpenedPicture, policy: ImagePolicy) -> EncodedImage | None:
+    """Encode a picture's own bytes, without its metadata where the policy strips them; None where that cannot be."""
+    data, header, sha256 = opened
+    if policy.strips_metadata:
+        stripped = _stripped(data, header.mime)
+        if stripped is None:
+            return None
+        data, sha256 = stripped, None
+    sent = ImageSent(sha256 or sha256_hex(data), header.mime, header.width, header.height, len(data))
+    return EncodedImage(pybase64.b64encode(data), sent)
 
 
 def _stripped(data: bytes, mime: str) -> bytes | None:

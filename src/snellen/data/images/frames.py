@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 MAX_FILE_BYTES = 64 * 2**20
 MAX_PIXELS = 80_000_000
+ANSWERED_TOGETHER = 4
+"""So many facts leave in one piece: whoever waits is woken once for all of them."""
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 PNG_MODES = {0: "L", 2: "RGB", 3: "P", 4: "LA", 6: "RGBA"}
 
@@ -71,6 +73,22 @@ def read_png(data: bytes) -> PngFrame:
     return PngFrame(width, height, mode, mode not in ("?", "I;16") and not kinds & {b"acTL", b"eXIf"})
 
 
+def png_size(path: str) -> tuple[int, int] | None:
+    """Return width and height as a PNG file's first bytes say, unchecked; None for whatever is none."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            head = os.read(handle, 24) if stat.S_ISREG(os.fstat(handle).st_mode) else b""
+        finally:
+            os.close(handle)
+    except (OSError, ValueError):
+        return None
+    if len(head) < 24 or not head.startswith(PNG_SIGNATURE) or head[12:16] != b"IHDR":
+        return None
+    width, height = struct.unpack(">II", head[16:])
+    return (width, height) if 0 < width * height <= MAX_PIXELS else None
+
+
 def check_pixels(width: int, height: int) -> None:
     """Refuse what is too large before a pixel of it is decoded."""
     if width * height > MAX_PIXELS:
@@ -118,10 +136,10 @@ def answer_paths(source: int, target: int) -> None:
     rest = b""
     while chunk := os.read(source, 2**16):
         *paths, rest = (rest + chunk).split(b"\0")
-        for path in paths:
-            line = write_facts(path)
-            while line:
-                line = line[os.write(target, line) :]
+        for start in range(0, len(paths), ANSWERED_TOGETHER):
+            lines = b"".join(map(write_facts, paths[start : start + ANSWERED_TOGETHER]))
+            while lines:
+                lines = lines[os.write(target, lines) :]
 
 
 if __name__ == "__main__":
