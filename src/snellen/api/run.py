@@ -145,10 +145,11 @@ def reading_of(settings: RunSettings) -> Reading:
 
 def _planned_reading(plan: Plan, settings: RunSettings) -> Reading:
     """Return the same; a convention where nothing has chains is refused before anything is asked."""
-    firsts = [sample for planned in plan.tasks for sample in islice(planned.dataset, 1)]
-    if settings.convention and not any("role" in sample.tags and "step" in sample.tags for sample in firsts):
-        names = ", ".join(planned.task.name for planned in plan.tasks)
-        raise UsageError(f"--convention is about chains (Cf, Cb), and these tasks have none: {names}")
+    if settings.convention:
+        firsts = [sample for planned in plan.tasks for sample in islice(planned.dataset, 1)]
+        if not any("role" in sample.tags and "step" in sample.tags for sample in firsts):
+            names = ", ".join(planned.task.name for planned in plan.tasks)
+            raise UsageError(f"--convention is about chains (Cf, Cb), and these tasks have none: {names}")
     return reading_of(settings)
 
 

@@ -17,6 +17,8 @@ from ..model.providers.prices import money
 from .terminal import plain
 
 REFRESH_S = 0.25
+LOOK_S = 1.0
+"""A figure of the replies so far is made so often: what is over before needs none."""
 LINE_EVERY_S = 10.0
 ERROR_SHOWN = 70
 TREND_AFTER = 5
@@ -61,9 +63,9 @@ class Progressbar:
         with Progress(*columns, console=self._console, transient=True, refresh_per_second=4) as bar:
             task = bar.add_task("", total=state.planned)
             poll = asyncio.get_running_loop().create_task(
-                _poll(lambda: bar.update(task, completed=state.done + state.resumed))
+                _poll(lambda: bar.update(task, completed=state.done + state.resumed), REFRESH_S)
             )
-            looking = asyncio.get_running_loop().create_task(_poll(lambda: _look(state)))
+            looking = asyncio.get_running_loop().create_task(_poll(lambda: _look(state), LOOK_S))
             looking.add_done_callback(_let_go)
             state.is_drawn = True
             try:
@@ -84,7 +86,7 @@ class Progressbar:
                 told[0] = state.paused_until + LONG_REST_S
                 self._console.print(plain(f"waits {left:.0f} s as the server asked: {state.last_error[:ERROR_SHOWN]}"))
 
-        poll = asyncio.get_running_loop().create_task(_poll(line))
+        poll = asyncio.get_running_loop().create_task(_poll(line, REFRESH_S))
         try:
             yield
         finally:
@@ -100,16 +102,16 @@ class Progressbar:
                 last[0] = self._clock()
                 self._console.print(plain(progress_line(state, self._clock() - started, last[0])))
 
-        poll = asyncio.get_running_loop().create_task(_poll(line))
+        poll = asyncio.get_running_loop().create_task(_poll(line, REFRESH_S))
         try:
             yield
         finally:
             poll.cancel()
 
 
-async def _poll(show: Callable[[], None]) -> None:
+async def _poll(show: Callable[[], None], every_s: float) -> None:
     while True:
-        await asyncio.sleep(REFRESH_S)
+        await asyncio.sleep(every_s)
         show()
 
 

@@ -164,7 +164,7 @@ class Failing:
 
 
 def test_a_terminal_draws_it_and_a_scorer_that_fails_harms_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("snellen.report.progress.REFRESH_S", 0.01)
+    monkeypatch.setattr("snellen.report.progress.LOOK_S", 0.01)
     out, state, onlooker = io.StringIO(), RunState(planned=9), Failing()
     state.onlooker = onlooker
 

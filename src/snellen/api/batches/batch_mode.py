@@ -8,8 +8,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from msgspec.structs import fields
-
 from ...core.clock import SystemClock
 from ...core.errors import UsageError
 from ...core.protocols import Capability, Inferencer, Model
@@ -60,10 +58,10 @@ ONLY_BATCHES = {"batch_leave": "--batch-leave", "batch_rest": "--batch-rest", "b
 
 def _refuse_idle(settings: RunSettings) -> None:
     """Refuse settings of batches where none are made: who leaves --batch out would pay twice without being told."""
-    usual = {field.name: field.default for field in fields(RunSettings) if field.name in ONLY_BATCHES}
-    for name, value in usual.items():
-        if getattr(settings, name) != value:
-            raise UsageError(f"{ONLY_BATCHES[name]} says nothing without --batch: add --batch, or leave it out")
+    usual = RunSettings(tasks=settings.tasks, model=settings.model)
+    for name, flag in ONLY_BATCHES.items():
+        if getattr(settings, name) != getattr(usual, name):
+            raise UsageError(f"{flag} says nothing without --batch: add --batch, or leave it out")
 
 
 @dataclass(frozen=True, slots=True)
