@@ -63,11 +63,11 @@ def test_a_cache_that_cannot_be_used_is_never_to_be_deleted(tmp_path: Path) -> N
 def test_what_is_kept_of_the_keys_does_not_grow_with_a_long_run(tmp_path: Path) -> None:
     cache = ResponseCache(tmp_path / "c.db")
     assert cache._known is not None
-    before = len(cache._known)
+    before = len(cache._known._bits)
     for number in range(2_000):
         cache.put(str(number), "m", Prediction(TrialKey("t", "s"), text=str(number)))
     cache.flush()
-    assert len(cache._known) == before
+    assert len(cache._known._bits) == before
     found = cache.get("1999", TrialKey("t", "s"))
     assert found is not None and found.text == "1999"
     queries: list[str] = []
