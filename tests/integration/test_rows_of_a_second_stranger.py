@@ -75,6 +75,26 @@ def broken_sheet(*cells: str) -> Make:
     return make
 
 
+def percent_sheet(code: str) -> Make:
+    """A workbook whose answer is a fraction that is shown in percent, by a format of Excel's or by one with a code."""
+
+    def make(folder: Path) -> Path:
+        book = write_workbook(folder / "rows.xlsx", s=[["id", "question", "answer"], [1, "How much?", 0.455]])
+        with zipfile.ZipFile(book) as archive:
+            parts = {name: archive.read(name) for name in archive.namelist()}
+        number, codes = (code, "") if code.isdecimal() else ("164", f'<numFmt numFmtId="164" formatCode="{code}"/>')
+        formats = f'<cellXfs count="2"><xf numFmtId="0" fontId="0"/><xf fontId="0" numFmtId="{number}"/></cellXfs>'
+        main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+        styles = f'<styleSheet xmlns="{main}"><numFmts count="1">{codes}</numFmts>{formats}</styleSheet>'
+        sheet = parts["xl/worksheets/s1.xml"].replace(b"<c><v>0.455</v></c>", b'<c r="C2" t="n" s="1"><v>0.455</v></c>')
+        with zipfile.ZipFile(book, "w") as archive:
+            for name, data in (parts | {"xl/worksheets/s1.xml": sheet, "xl/styles.xml": styles.encode()}).items():
+                archive.writestr(name, data)
+        return book
+
+    return make
+
+
 class Asked(NamedTuple):
     """A file, what its only row offers, which answers are right, and what the owner had to say beside it."""
 
@@ -87,6 +107,12 @@ class Asked(NamedTuple):
 
 MARKED = ("1. red", "2. green", "3. blue")
 RIGHT: dict[str, Asked] = {
+    "options in the question as in their column": Asked(
+        lines(OFFERED | {"question": "Which colour?\nA. red\nB. green\nC. blue", "answer": "B"})
+    ),
+    "options in one line of the question as in their column": Asked(
+        lines(OFFERED | {"question": "Which colour? (A) red (B) green (C) blue", "answer": "green"})
+    ),
     "small letters in the question": Asked(asked("\n(a) red\n(b) green\n(c) blue", "(b)")),
     "small letters in one line": Asked(asked(" a. red b. green c. blue", "b")),
     "rings in the question": Asked(asked(" ①red②green③blue", "②")),
@@ -298,6 +324,27 @@ REFUSED: dict[str, tuple[Make, str]] = {
         lines(KEYED | {"options": ["A", "B", "C"], "A": "red", "B": "green", "C": "blue"}),
         "columns 'options' and 'A' offer different options",
     ),
+    "a cell in percent": (percent_sheet("9"), "cell C2 is shown in percent and holds 0.455; save the table as CSV"),
+    "a cell in percent by a format of one's own": (percent_sheet("0.0%"), "cell C2 is shown in percent"),
+    "a key twice in a row": (
+        text('{"question": "What?", "answer": "x", "answer": "y"}\n', "rows.jsonl"),
+        "line 1 has the key 'answer' twice in one object; the last one would count",
+    ),
+    "a key twice among options, behind a byte order mark": (
+        text('\ufeff{"question": "What?", "options": {"A": "x", "B": "y", "A": "z"}, "answer": "A"}\n', "rows.jsonl"),
+        "line 1 has the key 'A' twice in one object",
+    ),
+    "a key twice in a list of rows": (
+        text(
+            '[{"question": "What?", "answer": "x"}, {"question": "Who?", "question": "Why?", "answer": "y"}]',
+            "rows.json",
+        ),
+        "rows.json has the key 'question' twice in one object",
+    ),
+    "options in another order in one line of the question": (
+        lines(OFFERED | {"question": "Which colour? (A) green (B) red (C) blue", "answer": "B"}),
+        "the question lists the options in another order than their column",
+    ),
     "options in another order in the question": (
         lines(OFFERED | {"question": "Which colour?\nA. green\nB. red\nC. blue", "answer": "B"}),
         "the question lists the options in another order than their column; take them out of one of both",
@@ -467,6 +514,10 @@ def test_a_refusal_says_what_to_do(make: Make, told: str, folder: Path) -> None:
 
 
 SAID: dict[str, tuple[Make, str]] = {
+    "options that are listed twice": (
+        lines(OFFERED | {"question": "Which colour?\nA. red\nB. green\nC. blue", "answer": "B"}),
+        "1 row whose question lists its options as their column does: shown once",
+    ),
     "a place": (
         lines(OFFERED | {"answer": 1}),
         "with a number as answer: the place of an option, from 0 (-p dataset.answer_kind=index1 counts from 1)",
@@ -522,6 +573,11 @@ SAID: dict[str, tuple[Make, str]] = {
         for column in ("document", "story", "caption", "table", "premise", "instruction", "few_shot", "system")
     },
 }
+
+
+def test_a_number_of_another_format_is_read_as_it_is(folder: Path) -> None:
+    (sample,) = planned(percent_sheet("0.00")(folder), folder).dataset
+    assert sample.answers == ("0.455",)
 
 
 @pytest.mark.parametrize("name", SAID)

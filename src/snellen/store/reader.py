@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -255,6 +256,8 @@ def write_score_rows(folder: Path, task: str, scores: Iterable[Row]) -> None:
             total = sum_of_scores(batch, total)
         database.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (f"scores/{task}", str(total)))
         database.execute("COMMIT")
+        with suppress(sqlite3.OperationalError):  # a full disk: the log beside run.db is complete and readable
+            database.execute("PRAGMA wal_checkpoint(PASSIVE)")  # whoever takes run.db alone has the scores too
     except sqlite3.IntegrityError as error:
         reason = f"two scorers give the same metric to the same trial ({error}): drop one of them"
         raise UsageError(f"task {task!r}: {reason}") from None

@@ -126,6 +126,19 @@ def test_scores_are_replaced_whole(tmp_path: Path) -> None:
     assert list(RunReader(tmp_path).scores("t")) == [Score(key, "accuracy", 0.0, "B", "cue")]
 
 
+def test_run_db_alone_has_the_scores(tmp_path: Path) -> None:
+    folder, copy = tmp_path / "run", tmp_path / "copy"
+    writer = RunWriter(folder, header(a=1))
+    asyncio.run(put(writer, trial(1)))
+    writer.close()
+    with RunReader(folder) as reader:  # as while a run is scored, or looked at
+        assert len(list(reader.trials("t"))) == 1
+        write_scores(folder, "t", [Score(TrialKey("t", "s1"), "exact", 1.0)])
+        copy.mkdir()
+        (copy / "run.db").write_bytes((folder / "run.db").read_bytes())
+    assert [score.value for score in RunReader(copy).scores("t")] == [1.0]
+
+
 def test_foreign_and_newer_files_are_explained(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentProblem, match=r"run\.db is missing"):
         RunReader(tmp_path)

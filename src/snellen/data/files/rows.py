@@ -13,6 +13,7 @@ import msgspec
 from ...core.errors import DataError, UsageError
 from .arrow_tables import read_arrow, read_parquet
 from .delimited import read_delimited
+from .repeated_keys import KEY_END, refuse_twice
 from .sheets import read_sheet
 from .text_files import SAVE_AS, open_lines
 from .webdataset import read_webdataset
@@ -56,7 +57,11 @@ def _read_jsonl(file: Path) -> Iterator[NumberedRow]:
             except NOT_JSON:
                 yield from _read_odd_line(line, file, number)
             else:
-                yield number, row if type(row) is dict else _row(row, file, number)
+                if type(row) is not dict:
+                    row = _row(row, file, number)
+                if line.count(KEY_END) != len(row):  # a plain row ends as many keys as it has
+                    refuse_twice(line, f"{file.name} line {number}")
+                yield number, row
 
 
 def _read_odd_line(line: bytes, file: Path, number: int) -> Iterator[NumberedRow]:
@@ -70,6 +75,7 @@ def _read_odd_line(line: bytes, file: Path, number: int) -> Iterator[NumberedRow
         hint = " (one object over several lines? name it .json)" if number == 1 and text[:1] in b"{[" else ""
         hint = f" (UTF-16 without its mark? {SAVE_AS})" if b"\0" in text[:4] else hint
         raise DataError(f"{file.name} line {number} is not valid JSON: {error}{hint}") from None
+    refuse_twice(text, f"{file.name} line {number}")
     yield number, _row(row, file, number)
 
 
@@ -89,9 +95,11 @@ def _decode_odd(data: bytes) -> Any:
 def _read_json(file: Path) -> Iterator[NumberedRow]:
     try:
         with open_lines(file) as lines:
-            value = _decode_odd(b"".join(lines).removeprefix(b"\xef\xbb\xbf"))
+            text = b"".join(lines).removeprefix(b"\xef\xbb\xbf")
+            value = _decode_odd(text)
     except NOT_JSON as error:
         raise DataError(f"{file.name} is not valid JSON: {error} (one object a line? name it .jsonl)") from None
+    refuse_twice(text, file.name)
     if isinstance(value, dict):
         value = value["data"] if isinstance(value.get("data"), list) else _keyed(value) or _only_list(value, file)
     if not isinstance(value, list):

@@ -18,6 +18,12 @@ UNPACKED_LIMIT = 512 * 2**20
 """A workbook is a ZIP of XML; one that unpacks to more is no sheet of questions."""
 CHUNK = 2**20
 ERROR_CELL = re.compile(rb'<c\b[^>]*\bt="e"[^>]*>(?:(?!</c>).)*?<v>([^<]{0,20})</v>', re.DOTALL)
+PERCENT = frozenset({b"9", b"10"})
+"""Excel's own formats that show a fraction in percent; others have a % in their code."""
+NUMBER_FORMAT = re.compile(rb'\bnumFmtId="(\d+)"')
+STYLED_NUMBER = re.compile(
+    rb'<c\b(?=[^>]*\bs="(\d+)")(?![^>]*\bt="(?!n"))[^>]*>(?:(?!</c>).)*?<v>([^<]{1,30})</v>', re.DOTALL
+)
 CELL_NAME = re.compile(rb'\br="([A-Z]{1,3}\d{1,7})"')
 
 
@@ -53,10 +59,16 @@ def _check_size(file: Path) -> None:
         with zipfile.ZipFile(file) as archive:
             size = 0
             _refuse_drawn(archive.namelist(), file)
+            percent: set[bytes] = set()
             for member in archive.infolist():
                 size += _unpacked_size(archive, member, UNPACKED_LIMIT - size)
-                if size <= UNPACKED_LIMIT and member.filename.startswith("xl/worksheets/"):
-                    _refuse_errors(archive.read(member), file)
+                if size <= UNPACKED_LIMIT and member.filename == "xl/styles.xml":
+                    percent = _percent_styles(archive.read(member))
+            for member in archive.infolist() if size <= UNPACKED_LIMIT else ():
+                if member.filename.startswith("xl/worksheets/"):
+                    sheet = archive.read(member)
+                    _refuse_errors(sheet, file)
+                    _refuse_percent(sheet, percent, file)
     except BAD_ZIP as error:
         raise DataError(f"{file.name} is not a readable workbook: {error}") from None
     if size > UNPACKED_LIMIT:
@@ -79,6 +91,25 @@ def _refuse_errors(sheet: bytes, file: Path) -> None:
         where = cell[1].decode() if cell else "a cell"
         said = found[1].decode("utf-8", "replace")
         raise DataError(f"{file.name} cell {where} holds the error {said}; mend it, or write its value")
+
+
+def _percent_styles(styles: bytes) -> set[bytes]:
+    """Return the numbers of the cell styles that show a fraction in percent."""
+    codes = re.findall(rb"<numFmt\b[^>]*%[^>]*>", styles)
+    shown = PERCENT.union(*(NUMBER_FORMAT.findall(code) for code in codes))
+    block = re.search(rb"<cellXfs\b.*?</cellXfs>", styles, re.DOTALL)
+    formats = [NUMBER_FORMAT.search(one) for one in re.findall(rb"<xf\b[^>]*>", block[0])] if block else []
+    return {b"%d" % number for number, found in enumerate(formats) if found and found[1] in shown}
+
+
+def _refuse_percent(sheet: bytes, styles: set[bytes], file: Path) -> None:
+    """Refuse a number that is shown in percent: it is stored as a fraction, which whoever looks at it does not see."""
+    found = next((cell for cell in STYLED_NUMBER.finditer(sheet) if cell[1] in styles), None) if styles else None
+    if found:
+        cell = CELL_NAME.search(found[0])
+        where, stored = cell[1].decode() if cell else "a cell", found[2].decode("utf-8", "replace")
+        fix = "save the table as CSV, which has it as shown, or format the cell as a number"
+        raise DataError(f"{file.name} cell {where} is shown in percent and holds {stored}; {fix}")
 
 
 def _unpacked_size(archive: zipfile.ZipFile, member: zipfile.ZipInfo, limit: int) -> int:

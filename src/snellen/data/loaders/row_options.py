@@ -262,14 +262,23 @@ def options_in_text(text: str, alphabets: Sequence[str] = (string.ascii_uppercas
     return None
 
 
-def refuse_other_order(question: str, options: tuple[str, ...], where: str) -> None:
-    """Refuse a question that lists the options of its row in another order: their letters would contradict."""
+def listed_once(question: str, options: tuple[str, ...], where: str, note: Callable[[str], None]) -> str:
+    """Return a question without the options of its row, where it lists them as their column does: they are shown once.
+
+    In another order their letters would contradict, so that is refused.
+    """
     found = options_in_text(question, alphabets_of(""))
     listed = [fold(option) for option in found.options] if found else []
     offered = [fold(option) for option in options]
-    if listed != offered and sorted(listed) == sorted(offered):
+    if found is None or sorted(listed) != sorted(offered):
+        return question
+    if listed != offered:
         fix = "take them out of one of both"
         raise DataError(f"{where}: the question lists the options in another order than their column; {fix}")
+    if not found.question:
+        return question
+    note("rows whose question lists its options as their column does: shown once")
+    return found.question
 
 
 def _option_ends(text: str, marks: list[re.Match[str]], *, on_lines: bool) -> list[int]:

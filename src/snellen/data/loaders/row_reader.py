@@ -198,8 +198,8 @@ class RowReader:
         if not offered.texts:
             question, offered = self._from_text(question, answer, stated, where)
             self._check_unread(row, places, answer, where, offered.texts)
-        elif "\n" in question and FIRST_ON_LINE.search(question):
-            row_options.refuse_other_order(question, offered.texts, where)
+        elif "(A)" in question or ("\n" in question and FIRST_ON_LINE.search(question)):
+            question = row_options.listed_once(question, offered.texts, where, self._note)
         return images, *settle_markers(question, offered, len(images), where), answer, stated
 
     def _labels(

@@ -211,7 +211,8 @@ class Pool:
             happy_eyeballs_delay=None if _is_address(target.host) else NEXT_ADDRESS_S,
         )
         try:
-            _, connection = await asyncio.wait_for(opening, CONNECT_TIMEOUT_S)
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):  # no task of its own, as `wait_for` would make
+                _, connection = await opening
         except (OSError, TimeoutError) as error:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             message = f"cannot connect to {name or f'{target.host}:{target.port}'}: {reason}"
