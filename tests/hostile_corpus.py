@@ -279,9 +279,9 @@ def hostile_replies() -> list[str]:
 def replies(path: Path, questions: Path) -> None:
     """Write questions and what a hostile model answered to each."""
     texts = hostile_replies()
-    asked = (
-        {"id": str(n), "question": text[:300], "options": [text[:300], "b"], "answer": "B"}
-        for n, text in enumerate(texts)
-    )
+    shown = [
+        text[:300].replace("<img", "<i mg") for text in texts
+    ]  # a row that shows a picture and has none is refused
+    asked = ({"id": str(n), "question": text, "options": [text, "b"], "answer": "B"} for n, text in enumerate(shown))
     questions.write_text("\n".join(map(json.dumps, asked)))
     path.write_text("\n".join(json.dumps({"id": str(n), "prediction": text}) for n, text in enumerate(texts)))

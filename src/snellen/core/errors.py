@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
+from itertools import islice
 from typing import Any
 
 
@@ -123,6 +124,8 @@ class StopRun(ModelError):
     """A call failed in a way that dooms every other call: the run stops at once."""
 
 
+MOST_KNOWN = 2_000
+"""So many names are compared with a wrong one: a table may have a hundred thousand columns."""
 SHORT, ALIKE_SHORT, ALIKE = 4, 0.6, 0.7
 """How alike a name must be to be guessed: a wrong guess is worse than none, and two letters of four may be swapped."""
 
@@ -137,7 +140,7 @@ def nearest_name(name: str, known: Iterable[str]) -> str:
     """Return the known name that was probably meant, or the empty string."""
     import difflib  # only a mistake needs it
 
-    folded = {one.casefold(): one for one in known}
+    folded = {one.casefold(): one for one in islice(known, MOST_KNOWN)}
     wanted = name.casefold()
     near = difflib.get_close_matches(wanted, folded, n=1, cutoff=ALIKE_SHORT if len(name) <= SHORT else ALIKE)
     near = near or [one for one in folded if len(wanted) >= 3 and one.startswith(wanted)][:1]

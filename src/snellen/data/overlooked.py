@@ -17,6 +17,7 @@ _WRONG = r"(?:incorrect|wrong|false)[ _-]?(?:answers?|options?)|distractors?"
 _OPTIONS = rf"(?:options?|choices?|candidates?|alternatives?|endings|{_WRONG}|选项|選項|選択肢)"
 OPTION_COLUMN = re.compile(rf"(?:.*[ _-])?{_OPTIONS}(?:[ _-]?list)?", re.IGNORECASE)
 BETWEEN = re.compile(r"[|;\n]")
+BETWEEN_WORDS = re.compile(r"[ -]+")
 _PICTURE = r"(?:image|img|picture|photo|pic)s?"
 PICTURE_NAME_COLUMN = re.compile(
     rf"{_PICTURE}[ _-]?(?:id|ids|name|names|file|filename|file_name|idx|index|key|src)", re.IGNORECASE
@@ -164,7 +165,8 @@ def refuse_list(question: str, where: str) -> None:
 @lru_cache(maxsize=1024)
 def fold_column(name: str) -> str:
     """Return a column's name without what people write differently: case, space, hyphens."""
-    return re.sub(r"[ -]+", "_", name.strip().casefold())
+    folded = name.strip().casefold()
+    return BETWEEN_WORDS.sub("_", folded) if " " in folded or "-" in folded else folded
 
 
 @lru_cache(maxsize=1024)

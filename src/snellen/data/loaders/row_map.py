@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import chain
 from pathlib import Path
@@ -136,8 +136,9 @@ def choose_map(preset: str, row: Mapping[str, Any]) -> Recognised:
         if preset not in known:
             raise UsageError(f"--preset {not_among(preset, sorted(known), ' is unknown')}")
         return Recognised(known[preset], preset, "of --preset")
+    has = {*row, *map(fold_column, row)}
     for name in RECOGNISED:
-        reason = _why(known[name], row)
+        reason = _why(known[name], row, has)
         if reason:
             return Recognised(known[name], name, reason)
     return Recognised(known[PLAIN], PLAIN, "")
@@ -147,9 +148,9 @@ RECOGNISED = ("messages", "sharegpt", "longbench", "flageval", "vlmevalkit", "lm
 """The order in which presets are tried: those with the most telling columns first."""
 
 
-def _why(rows: RowMap, row: Mapping[str, Any]) -> str:
-    has = {*row, *map(fold_column, row)}
-    columns = next((columns for columns in rows.when if has.issuperset(columns)), None)
+def _why(rows: RowMap, row: Mapping[str, Any], has: Collection[str]) -> str:
+    """Say which columns tell that a row is of this kind; `has` are their names, folded ones too."""
+    columns = next((columns for columns in rows.when if all(name in has for name in columns)), None)
     if columns:
         return f"it has {_and(columns)}"
     struct = next((name for name, value in row.items() if is_picture_struct(value)), None) if rows.structs else None
@@ -234,8 +235,17 @@ def _columns_of(name: str, columns: tuple[str, ...], folded: bool) -> list[str]:
         return [name]
     if "," in name:  # several columns of the user's own
         return [part.strip() for part in name.split(",") if part.strip() in columns]
-    near = [column for column in columns if fold_column(column) == fold_column(name)] if folded else []
+    near = _folded(columns).get(fold_column(name), []) if folded else []
     return near if len(near) == 1 else []
+
+
+@lru_cache(maxsize=8)
+def _folded(columns: tuple[str, ...]) -> dict[str, list[str]]:
+    """Return columns by their folded names: made once, as a row may have a hundred thousand."""
+    found: dict[str, list[str]] = {}
+    for column in columns:
+        found.setdefault(fold_column(column), []).append(column)
+    return found
 
 
 def _numbered(pattern: str, columns: tuple[str, ...]) -> list[str]:
