@@ -35,7 +35,7 @@ GROUP_ROWS = 64
 """At most so many rows a commit: while one half of 128 workers waits for its commit, the other half is served."""
 PATIENCE_S = 0.005
 """So long a commit waits for as many rows as the last one had: replies that came together once do so again, and a
-commit of 40 rows costs as much CPU as two thirds of one of 128. A row that comes alone is written at once."""
+commit of 40 rows takes more than half the CPU of one of 128. A row that comes alone is written at once."""
 
 REMEMBERED_SAMPLES = 1_000
 """Variants and repeats of a sample are asked near each other; to remember more would only fill memory."""
