@@ -123,7 +123,7 @@ def strip_time(line: str) -> dict[str, object]:
 def test_a_run_killed_a_few_times_equals_the_whole_one(
     data: Path, mock_server: Callable[..., Any], tmp_path: Path
 ) -> None:
-    check_killed_run(data, mock_server, tmp_path, kills=8, itl_ms=150)
+    check_killed_run(data, mock_server, tmp_path, kills=4, itl_ms=150)
 
 
 @pytest.mark.crash

@@ -20,6 +20,7 @@ from snellen.api.money.run_cost import estimate_run
 from snellen.api.plan import make_plan
 from snellen.core.secret import Secret
 from snellen.core.types import Prediction, Usage
+from snellen.engine.policy import Policy
 from snellen.mock.answers import AnswerBook, Entry
 from snellen.mock.faults import parse_fault
 from snellen.mock.readers import parse_reader
@@ -174,7 +175,8 @@ def test_too_long_filtered_and_cut_while_reasoning_are_typed(model: str, rows: P
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_rate_limit_is_waited_for(model: str, rows: Path, tmp_path: Path) -> None:
+def test_a_rate_limit_is_waited_for(model: str, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Policy, "backoff_of", lambda policy, attempt: 0.01)  # seconds of it are tested elsewhere
     faults = (parse_fault("429:retry_after=0.05@first1"),)
     found = run(rows, model, options(model, faults=faults), tmp_path / "run")
     assert [prediction.text for prediction in found] == ["B"] * ROWS
