@@ -75,7 +75,7 @@ def broken_sheet(*cells: str) -> Make:
     return make
 
 
-def percent_sheet(code: str) -> Make:
+def percent_sheet(code: str, styled: int = 1) -> Make:
     """A workbook whose answer is a fraction that is shown in percent, by a format of Excel's or by one with a code."""
 
     def make(folder: Path) -> Path:
@@ -86,7 +86,10 @@ def percent_sheet(code: str) -> Make:
         formats = f'<cellXfs count="2"><xf numFmtId="0" fontId="0"/><xf fontId="0" numFmtId="{number}"/></cellXfs>'
         main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
         styles = f'<styleSheet xmlns="{main}"><numFmts count="1">{codes}</numFmts>{formats}</styleSheet>'
-        sheet = parts["xl/worksheets/s1.xml"].replace(b"<c><v>0.455</v></c>", b'<c r="C2" t="n" s="1"><v>0.455</v></c>')
+        number_cell = b'<c r="C2" t="n" s="%d"><v>0.455</v></c>' % styled
+        empty_cell = b'<c r="D1" s="1"/></row>'  # people format whole columns
+        sheet = parts["xl/worksheets/s1.xml"].replace(b"<c><v>0.455</v></c>", number_cell)
+        sheet = sheet.replace(b"</row>", empty_cell, 1)
         with zipfile.ZipFile(book, "w") as archive:
             for name, data in (parts | {"xl/worksheets/s1.xml": sheet, "xl/styles.xml": styles.encode()}).items():
                 archive.writestr(name, data)
@@ -334,6 +337,10 @@ REFUSED: dict[str, tuple[Make, str]] = {
         text('\ufeff{"question": "What?", "options": {"A": "x", "B": "y", "A": "z"}, "answer": "A"}\n', "rows.jsonl"),
         "line 1 has the key 'A' twice in one object",
     ),
+    "a key twice beside one that stands apart from its colon": (
+        text('{"question" : "What?", "answer": "x", "answer": "y"}\n', "rows.jsonl"),
+        "line 1 has the key 'answer' twice in one object",
+    ),
     "a key twice in a list of rows": (
         text(
             '[{"question": "What?", "answer": "x"}, {"question": "Who?", "question": "Why?", "answer": "y"}]',
@@ -577,6 +584,11 @@ SAID: dict[str, tuple[Make, str]] = {
 
 def test_a_number_of_another_format_is_read_as_it_is(folder: Path) -> None:
     (sample,) = planned(percent_sheet("0.00")(folder), folder).dataset
+    assert sample.answers == ("0.455",)
+
+
+def test_an_empty_cell_in_percent_lends_the_next_one_nothing(folder: Path) -> None:
+    (sample,) = planned(percent_sheet("9", styled=0)(folder), folder).dataset
     assert sample.answers == ("0.455",)
 
 

@@ -95,3 +95,14 @@ def json_objects(text: str) -> Iterator[Any]:
         else:
             yield value
         at = text.find("{", end)
+
+
+LETTERS_PER_TOKEN = 3.5
+MESSAGE_TOKENS = 3
+"""What a chat template puts around each message; a dialogue has many."""
+
+
+def text_tokens(text: str, letters_per_token: float | None = None) -> float:
+    """Return about how many tokens a text has: one a Chinese, Japanese or Korean character, else by its length."""
+    wide = 0 if text.isascii() else sum(1 for letter in text if letter >= "\u2e80")
+    return wide + (len(text) - wide) / (letters_per_token or LETTERS_PER_TOKEN)

@@ -14,6 +14,7 @@ import msgspec
 from ...core.builtins import INFERENCERS
 from ...core.errors import DataError, SnellenError
 from ...core.protocols import Capability, ImagePolicy, Inferencer, Model
+from ...core.text import MESSAGE_TOKENS, text_tokens
 from ...core.types import Form, Image, Request, Sample, Usage
 from ...data.images.decode import Header, read_header, read_stamped
 from ...data.images.encode import open_picture, prepare, target_size, with_margin
@@ -34,9 +35,6 @@ VIDEOS_LOOKED_AT = 8
 """Of samples with videos fewer are looked at: each has to be read through to know its frames."""
 REMEMBERED = 500
 """Stored replies of a run that is continued, of which the tokens of the next are taken."""
-LETTERS_PER_TOKEN = 3.5
-MESSAGE_TOKENS = 3
-"""What a chat template puts around each message; a dialogue has many."""
 ANSWER_TOKENS = {Form.CHOICE: 8, Form.MULTIPLE: 10, Form.YESNO: 4, Form.NUMBER: 6}
 """A short answer in tokens; of other forms `LONG_ANSWER`."""
 LONG_ANSWER = 40
@@ -267,12 +265,6 @@ def _some_requests(planned: PlannedTask, model: Model) -> Iterator[tuple[Sample,
 def _specimens(planned: PlannedTask) -> Sequence[Sample]:
     specimens = planned.survey.specimens
     return specimens[:: max(1, len(specimens) // VIDEOS_LOOKED_AT)] if planned.survey.videos else specimens
-
-
-def text_tokens(text: str, letters_per_token: float | None = None) -> float:
-    """Return about how many tokens a text has: one a Chinese, Japanese or Korean character, else by its length."""
-    wide = 0 if text.isascii() else sum(1 for letter in text if letter >= "\u2e80")
-    return wide + (len(text) - wide) / (letters_per_token or LETTERS_PER_TOKEN)
 
 
 def size_as_sent(image: Image, policy: ImagePolicy) -> tuple[int, int] | None:

@@ -13,7 +13,7 @@ import msgspec
 from ...core.errors import DataError, UsageError
 from .arrow_tables import read_arrow, read_parquet
 from .delimited import read_delimited
-from .repeated_keys import KEY_END, refuse_twice
+from .repeated_keys import is_plain, refuse_twice
 from .sheets import read_sheet
 from .text_files import SAVE_AS, open_lines
 from .webdataset import read_webdataset
@@ -59,7 +59,7 @@ def _read_jsonl(file: Path) -> Iterator[NumberedRow]:
             else:
                 if type(row) is not dict:
                     row = _row(row, file, number)
-                if line.count(KEY_END) != len(row):  # a plain row ends as many keys as it has
+                if not is_plain(line, len(row)):
                     refuse_twice(line, f"{file.name} line {number}")
                 yield number, row
 

@@ -22,7 +22,7 @@ PERCENT = frozenset({b"9", b"10"})
 """Excel's own formats that show a fraction in percent; others have a % in their code."""
 NUMBER_FORMAT = re.compile(rb'\bnumFmtId="(\d+)"')
 STYLED_NUMBER = re.compile(
-    rb'<c\b(?=[^>]*\bs="(\d+)")(?![^>]*\bt="(?!n"))[^>]*>(?:(?!</c>).)*?<v>([^<]{1,30})</v>', re.DOTALL
+    rb'<c\b(?=[^>]*\bs="(\d+)")(?![^>]*\bt="(?!n"))[^>]*(?<!/)>(?:(?!</c>).)*?<v>([^<]{1,30})</v>', re.DOTALL
 )
 CELL_NAME = re.compile(rb'\br="([A-Z]{1,3}\d{1,7})"')
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
+from ...core.text import MESSAGE_TOKENS, text_tokens
 from ...core.types import Request, Usage
 
-LETTERS_PER_TOKEN = 3.5
 TEXT_OFF_BY = 1.3
 """By so much the tokens of a text may be more than its length says."""
 MOST_TEXT_TOKENS = 100
@@ -79,7 +79,7 @@ class ReplyWatch:
         """Compare what was counted with what the text alone has; once pictures were counted they are believed."""
         if usage.input_tokens is None:
             return
-        text = sum([_text_tokens(turn.text) for turn in request.messages])
+        text = sum([text_tokens(turn.text) + MESSAGE_TOKENS for turn in request.messages])
         if usage.visual_tokens or usage.input_tokens > TEXT_OFF_BY * text:
             self._counted_pictures = True
             self.said.pop("pictures", None)
@@ -87,12 +87,6 @@ class ReplyWatch:
             counted = f"{usage.input_tokens:,} input tokens for about {text:,.0f} of text and {shown} pictures"
             doubt = "are the pictures looked at? `snellen serve-check ADDRESS` asks with and without one"
             self.said.setdefault("pictures", f"the server counted {counted}: {doubt}")
-
-
-def _text_tokens(text: str) -> float:
-    """Return about how many tokens a message has: one a Chinese, Japanese or Korean character, and some around it."""
-    wide = 0 if text.isascii() else sum(letter >= "\u2e80" for letter in text)
-    return wide + (len(text) - wide) / LETTERS_PER_TOKEN + 3
 
 
 def family_of(model: str) -> str:
