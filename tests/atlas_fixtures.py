@@ -215,14 +215,19 @@ def _mathvista() -> Fixture:
         ("free_form", "integer", None, "14", None),
         ("multi_choice", "text", ["yes", "no"], "no", None),
     ]
+
+    def query(at: int, choices: list[str] | None) -> str:
+        listed = "".join(f"\n({letter}) {text}" for letter, text in zip("AB", choices or (), strict=False))
+        return f"Hint: …\nQuestion: Question {at}?" + (f"\nChoices:{listed}" if choices else "")
+
     hub = [
-        {"pid": str(at), "question": f"Question {at}?", "query": f"Hint: …\nQuestion: Question {at}?", "choices": choices,
+        {"pid": str(at), "question": f"Question {at}?", "query": query(at, choices), "choices": choices,
          "question_type": kind, "answer_type": answers, "answer": answer, "precision": precision,
          "metadata": {"task": "geometry", "source": "made"}, "picture": "decoded_image", "file": "testmini"}
         for at, (kind, answers, choices, answer, precision) in enumerate(texts)
     ]  # fmt: skip
     tsv = [
-        {"question": f"Hint: …\nQuestion: Question {at}?", "question_type": kind, "answer_type": answers, "answer": answer,
+        {"question": query(at, choices), "question_type": kind, "answer_type": answers, "answer": answer,
          "choices": "" if choices is None else str(choices), "answer_option": "", "precision": precision or ""}
         for at, (kind, answers, choices, answer, precision) in enumerate(texts)
     ]  # fmt: skip

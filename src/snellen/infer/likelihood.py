@@ -86,7 +86,8 @@ def without_options(prompter: RequestBuilder, options: LikelihoodOptions) -> Req
 def prompt_without_options(prompt: Prompt) -> Prompt:
     """Return the prompt to ask for option texts: no options in it, no forced beginning, and no plea for a letter."""
     bare = replace(prompt, template=OPTIONS.sub("", prompt.template), prefix="")
-    return replace(bare, instructions=prompt.likelihood) if prompt.likelihood else bare
+    wordings = prompt.likelihood or prompt.hidden or prompt.instructions or ("",)
+    return replace(bare, instructions=prompt.likelihood or prompt.instructions, hidden=wordings)
 
 
 def with_likelihood_wording(prompt: Prompt, catalog: Catalog) -> Prompt:

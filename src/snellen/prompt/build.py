@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -12,17 +12,17 @@ import msgspec
 
 from ..core.errors import ConfigError, not_among
 from ..core.ids import derive_seed, rng
-from ..core.message_parts import holds_marker, without_markers
+from ..core.message_parts import without_markers
 from ..core.tasks import Prompt, Task
 from ..core.types import BASE_VARIANT, OFFERED, Image, Request, Sample, TrialKey, Turn
 from ..core.variants import parse_variant
 from ..data.degrade.calibrations import CALIBRATION
+from ..data.loaders.row_options import split_listed
 from ..data.video.showings import VIDEO_AXES
 from . import meta
 from .document import choose_pages, with_context
 from .history import example_turns, history_turns, shot_turns, show_options
 from .marks import draw_style, make_marks
-from .mould import Mould, is_plain, make_mould
 from .place import STYLE_TAG, Placement, number_options, place_parts
 from .sampling_params import params_of_trial
 from .styles import Speech, chat, load_style
@@ -51,10 +51,6 @@ class Prompter:
     prompt: Prompt
     seed: int
     retriever: Retriever | None = None
-    _moulds: dict[tuple[str, int, bool], Mould | None] = field(
-        init=False, repr=False, compare=False, default_factory=dict
-    )
-    """By variant, number of options and whether the sample is a choice: what plain trials share, from the second on."""
 
     def with_prompt(self, prompt: Prompt) -> Prompter:
         """Return a Prompter of the same task, seed and examples with another prompt."""
@@ -64,19 +60,8 @@ class Prompter:
         self, sample: Sample, variant: str = BASE_VARIANT, repeat: int = 0, replies: Sequence[str] | None = None
     ) -> Request:
         """Return the Request of one trial; `replies` are the model's own answers to earlier rounds of a dialogue."""
-        # Dialogues, and what only a loader understands, are told sample by sample.
-        plain = not sample.meta and not sample.turns and not sample.videos and bool(sample.question)
-        shape = (variant, len(sample.options), sample.form in OFFERED)
-        mould = self._moulds.get(shape) if plain else None
-        if mould is not None:
-            marks, prefix = mould.marks, mould.prefix
-            shown = self._order(sample, _axes(variant), variant, repeat) if marks else ()
-            messages = mould.cast(sample.question, shown, sample.images)
-        if mould is None or self._places(sample, messages):
-            speech, marks, shown = self.speak(sample, variant, repeat, replies)
-            messages, prefix = self._messages(speech), self._prefix_left(speech)
-            if plain:
-                self._keep_mould(shape, sample)
+        speech, marks, shown = self.speak(sample, variant, repeat, replies)
+        messages, prefix = self._messages(speech), self._prefix_left(speech)
         key = TrialKey(self.task.name, sample.id, variant, repeat)
         params = params_of_trial(self.task.params, sample, repeat)
         return Request(key, messages, params, marks=marks, shown=shown, prefix=prefix)
@@ -96,12 +81,17 @@ class Prompter:
         hidden = self._hides_options(sample)
         instruction, question = self._wording(sample, axes, hidden)
         question, numbered = number_options(question, sample) if prompt.place_pictures else (question, {})
-        options = show_options(prompt, marks, [numbered.get(text, text) for text in shown]) if not hidden else ""
+        offered = [numbered.get(text, text) for text in shown]
+        options = show_options(prompt, marks, offered) if not hidden else ""
+        if options:
+            question = _without_list(question, sample.options)
         tail = self._tail(sample, hidden)
         instruction, question = (instruction + tail, question) if instruction else ("", question + tail)
         fields = {"question": question, "options": options, "choices": options, "instruction": instruction}
         history = self._before(sample, variant, style, hidden, replies, placement=placement)
         text = render(prompt.template, fields).rstrip(" ")
+        if shown and not (hidden and prompt.hidden) and not shows_in_order(text, offered):
+            raise self._options_missing(sample, offered, text)
         query, images = self._show(text, sample, axes, placement, opening=not history)
         query = projector.show(query, sample.videos)
         speech = Speech(
@@ -130,26 +120,19 @@ class Prompter:
             return text, images
         return placement.put_before(text, images), ()  # where examples have pictures, each question stands by its own
 
-    def _keep_mould(self, shape: tuple[str, int, bool], sample: Sample) -> None:
-        if shape not in self._moulds:
-            self._moulds[shape] = self._make_mould(sample, shape[0])
-
-    def _make_mould(self, sample: Sample, variant: str) -> Mould | None:
-        """Return what the plain trials of this variant share with the sample's, or None where there are none."""
-        axes = _axes(variant)
-        if self.retriever is not None or not is_plain(self.prompt, axes):
-            return None
-        hidden = self._hides_options(sample)
-        instruction, _ = self._wording(sample, axes, hidden)
-        count = len(sample.options) if sample.form in OFFERED else 0
-        return make_mould(self.prompt, axes.get("marks", self.prompt.marks), count, instruction, hidden)
-
-    def _places(self, sample: Sample, messages: tuple[Turn, ...]) -> bool:
-        """Tell whether the text has places for the sample's pictures: a mould has none."""
-        return bool(sample.images) and self.prompt.place_pictures and holds_marker(messages[-1].text)
-
     def _hides_options(self, sample: Sample) -> bool:
         return bool(sample.options) and not names_field(self.prompt.template, "options", "choices")
+
+    def _options_missing(self, sample: Sample, offered: Sequence[str], text: str) -> ConfigError:
+        """Return why a prompt may not be sent: it shows fewer options than the sample has, or another order."""
+        lost = [option for option in offered if not shows_in_order(text, [option])]
+        if lost:
+            what = f"does not show {len(lost)} of {len(offered)} options ({lost[0]!r})"
+            fix = "put {options} into its template, or give it `hidden` wordings if they are hidden on purpose"
+        else:
+            what = "shows the options in the order of the question, not of the trial"
+            fix = "put {options} into its template, or leave shuffled options out"
+        return ConfigError(f"task {self.task.name!r}, sample {sample.id!r}: the prompt {what}; {fix}")
 
     def _messages(self, speech: Speech) -> tuple[Turn, ...]:
         if self.prompt.style == "chat":
@@ -265,6 +248,34 @@ def _with_placed_history(speech: Speech) -> Speech:
     placement.pictures.extend(speech.placed)
     turns = [Turn(turn.role, placement.put_before(turn.text, turn.images)) for turn in speech.history]
     return msgspec.structs.replace(speech, history=tuple(turns), placed=tuple(placement.pictures))
+
+
+def shows_in_order(text: str, options: Sequence[str]) -> bool:
+    """Tell whether a text ends in these options, one after the other, each in a place of its own.
+
+    Looked for from the end, since an option's words may stand in the question too. Exactly first: nearly every prompt
+    has them so; else as people would see them, whatever spaces and capitals lie between.
+    """
+    return _in_order(text, options) or _in_order(_seen(text), list(map(_seen, options)))
+
+
+def _in_order(text: str, options: Sequence[str]) -> bool:
+    end = len(text)
+    for option in reversed(options):
+        end = text.rfind(option, 0, end)
+        if end < 0:
+            return False
+    return True
+
+
+def _seen(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _without_list(question: str, options: tuple[str, ...]) -> str:
+    """Return a question without the list of its own options, which the prompt shows: once is enough."""
+    found = split_listed(question, options)
+    return found.question if found is not None and found.question else question
 
 
 @lru_cache(maxsize=4096)

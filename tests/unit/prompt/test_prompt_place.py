@@ -37,7 +37,7 @@ def say(turn: Turn) -> str:
 
 def build(sample: Sample, variant: str = "base", task: Task = TASK, **prompt: Any) -> list[str]:
     prompter = Prompter(task, Prompt(**prompt), 0)
-    first, second = prompter.build(sample, variant), prompter.build(sample, variant)  # the second is cast from a mould
+    first, second = prompter.build(sample, variant), prompter.build(sample, variant)
     assert first == second
     return [say(turn) for turn in first.messages]
 

@@ -76,7 +76,8 @@ def _prompt(catalog: Catalog, task: Task) -> Prompt:
 
 def _prompt_text(prompt: Prompt) -> str:
     """Return a prompt with its slots open, as people read it."""
-    instruction = prompt.instructions[0] if prompt.instructions else ""
+    wordings = prompt.instructions or prompt.hidden
+    instruction = wordings[0] if wordings else ""
     options = "\n".join(prompt.option_format.format(mark=mark, text="…") for mark in "AB")
     text = prompt.template.replace("{instruction}", instruction).replace("{options}", options)
     return text.strip("\n")

@@ -137,7 +137,9 @@ def _trials(task: Task, context: LoadContext, catalog: Catalog) -> Iterator[Tria
             raise DataError(f"{same}: give every row an id of its own in a column id, or remove one")
         reply, asked = _take_reply(sample, task)
         if asked.form not in prompters:
-            prompters[asked.form] = Prompter(task, catalog.prompt(task, asked.form), 0)
+            prompt = catalog.prompt(task, asked.form)
+            # The question was put elsewhere: nothing is sent here, so no option can be missing in it.
+            prompters[asked.form] = Prompter(task, msgspec.structs.replace(prompt, hidden=prompt.hidden or ("",)), 0)
         request = prompters[asked.form].build(asked)
         failure = _failure(reply)
         text = None if failure else reply

@@ -262,23 +262,25 @@ def options_in_text(text: str, alphabets: Sequence[str] = (string.ascii_uppercas
     return None
 
 
-def listed_once(question: str, options: tuple[str, ...], where: str, note: Callable[[str], None]) -> str:
-    """Return a question without the options of its row, where it lists them as their column does: they are shown once.
+FIRST_ON_LINE = re.compile(r"\n\W{0,4}[AaＡ]\W")
+"""The mark of a first option on a line of its own."""
 
-    In another order their letters would contradict, so that is refused.
-    """
+
+def split_listed(question: str, options: tuple[str, ...]) -> Found | None:
+    """Return a question without the list of its own options, and that list as it stands there; None without one."""
+    if "(A)" not in question and not ("\n" in question and FIRST_ON_LINE.search(question)):
+        return None
     found = options_in_text(question, alphabets_of(""))
-    listed = [fold(option) for option in found.options] if found else []
-    offered = [fold(option) for option in options]
-    if found is None or sorted(listed) != sorted(offered):
-        return question
-    if listed != offered:
+    if found is None or sorted(map(fold, found.options)) != sorted(map(fold, options)):
+        return None
+    return found
+
+
+def refuse_other_order(found: Found, options: tuple[str, ...], where: str) -> None:
+    """Refuse a question that lists the options of its row in another order: their letters would contradict."""
+    if list(map(fold, found.options)) != list(map(fold, options)):
         fix = "take them out of one of both"
         raise DataError(f"{where}: the question lists the options in another order than their column; {fix}")
-    if not found.question:
-        return question
-    note("rows whose question lists its options as their column does: shown once")
-    return found.question
 
 
 def _option_ends(text: str, marks: list[re.Match[str]], *, on_lines: bool) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -37,7 +36,6 @@ SEARCHED_ROWS = 1_000
 ReadRows = Callable[[Path, str], Iterator[tuple[int, Row]]]
 YES_NO = frozenset({"yes", "no", "true", "false"})
 """JSON and sheets write the answers of yes/no questions as truth values; the scorer takes "Yes" for "True"."""
-FIRST_ON_LINE = re.compile(r"\n\W{0,4}[AaＡ]\W")  # the mark of a first option
 
 
 class RowReader:
@@ -198,8 +196,10 @@ class RowReader:
         if not offered.texts:
             question, offered = self._from_text(question, answer, stated, where)
             self._check_unread(row, places, answer, where, offered.texts)
-        elif "(A)" in question or ("\n" in question and FIRST_ON_LINE.search(question)):
-            question = row_options.listed_once(question, offered.texts, where, self._note)
+        elif (found := row_options.split_listed(question, offered.texts)) is not None:
+            # The question stays as the row has it: whether the list is shown by it or by the prompt is the prompt's.
+            row_options.refuse_other_order(found, offered.texts, where)
+            self._note("rows whose question lists its options as their column does: shown once")
         return images, *settle_markers(question, offered, len(images), where), answer, stated
 
     def _labels(
@@ -340,7 +340,7 @@ class RowReader:
         text = answer.strip("()[]. ") if isinstance(answer, str) else ""
         told = self.rows.options_in_question or Form.MULTIPLE in (stated, self.task.form)
         worded = text and not text.isdecimal()
-        if told or (worded and (len(text) == 1 or FIRST_ON_LINE.search(question))):
+        if told or (worded and (len(text) == 1 or row_options.FIRST_ON_LINE.search(question))):
             return alphabets_of(text if len(text) == 1 else "")
         return ()
 
