@@ -7,11 +7,12 @@ TEST_EXTRAS := dev,docs,ocr,parquet,xlsx,inspect,caption,view,browser,plots,pdf,
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 ENGINES := build/engines
+OUTSIDE := ../shared/data
 GATED := core stats scoring store engine prompt infer
 COVERED := 92
 FIGURES := SNELLEN_FIGURES=docs/reliability.md
 
-.PHONY: demo demo-video exam test check coverage mutants bench crash fault soak hostile recount engines ray pages train-demo train-test docs lock release clean help
+.PHONY: outside demo demo-video exam test check coverage mutants bench crash fault soak hostile recount engines ray pages train-demo train-test docs lock release clean help
 
 help:
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -65,6 +66,9 @@ coverage: .coverage ## branch coverage of each gated room, as the last `make tes
 		printf '%-8s ' $$room; \
 		$(BIN)/coverage report --include="src/snellen/$$room/*" --format=total --precision=1 --fail-under=$(COVERED) || status=1; \
 	done; exit $$status
+
+outside: $(VENV)/test.stamp ## files and replies that benchmark authors published, from $(OUTSIDE): loaded, asked, scored, one table
+	$(BIN)/python tools/outside.py $(OUTSIDE)
 
 mutants: $(VENV)/test.stamp ## 400 small faults in stats, scoring, store and engine: how many do the tests find? (goes on where it was stopped)
 	$(BIN)/python tests/mutants.py

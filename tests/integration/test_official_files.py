@@ -77,7 +77,7 @@ def test_one_half_alone_is_refused_in_a_folder_and_noted_as_a_file(tmp_path: Pat
 
 def test_a_column_in_another_file_is_joined_and_never_left_out(tmp_path: Path) -> None:
     folder = write_shape(tmp_path, "mathvista", "official", FIXTURES["mathvista"])
-    assert read("mathvista", folder)[0].question == "Hint: …\nQuestion: Question 0?"
+    assert read("mathvista", folder)[0].question == "Hint: …\nQuestion: Question 0?\nChoices:\n(A) 3/11\n(B) 8/11"
     queries = json.loads((folder / "query.json").read_text())
     (folder / "query.json").write_text(json.dumps({key: value for key, value in queries.items() if key != "2"}))
     with pytest.raises(DataError, match=r"record 3: query.json says nothing of '2'"):

@@ -18,6 +18,7 @@ from ...core.tasks import Task
 from ...core.types import Sample
 from ..files.folder_tables import find_tables, list_tables
 from ..files.rows import Row, read_rows
+from ..loaders.authors_files import named_reader
 from ..loaders.row_source import TableSource, data_home, resolve
 from ..loaders.table import load_rows
 from .card_sources import CardSource, choose_source, names_file, read_card_sources
@@ -57,8 +58,10 @@ def load(task: Task, context: LoadContext) -> Iterator[Sample]:
     kept = (context.workdir or cache_folder() / "generated") / "rows"
     drawn = None if task.dataset.get("any_shape") else kept
 
+    reader = named_reader(source.reader, f"task {task.name!r}")
+
     def read(file: Path, sheet: str) -> Iterator[tuple[int, Row]]:
-        rows = source_rows(shape.source, file, sheet, drawn, context.notes)
+        rows = source_rows(shape.source, file, sheet, drawn, context.notes, read=reader)
         return changed_rows(changes, sides.rows(keeper.rows(rows), file))
 
     samples = load_rows(task, source, shape.files, context, read)

@@ -12,6 +12,10 @@ from ..loaders.row_options import options_in_text
 
 _MARK = re.compile(r"\s*[(\[]?([A-Za-z])[)\].:：、]\s*")
 _SMALL_MARK = re.compile(r"\(([a-z])\)")
+_MARKED = re.compile(r"(?:^|(?<=;))\s*([A-J])[.．)]\s*")
+"""An option of a text that holds nothing else: each may stand on a line of its own."""
+_CLOSE_MARK = re.compile(r";(?=[B-J][.．)])")
+"""Where an option follows another without a space: `A. 3;B. 4`."""
 
 
 def fields_of(value: Any, name: str) -> Any:
@@ -32,8 +36,8 @@ def unmarked(value: Any) -> Any:
     parsed = parse_literal(value) if isinstance(value, str) and value.lstrip().startswith("[") else value
     if isinstance(parsed, list):
         return _without_marks(parsed)
-    text = _SMALL_MARK.sub(lambda found: f"({found[1].upper()})", str(value))
-    found = options_in_text(text)
+    text = _SMALL_MARK.sub(lambda found: f"({found[1].upper()})", _CLOSE_MARK.sub("; ", str(value)))
+    found = options_in_text(text) or options_in_text(_MARKED.sub(r"\n\1. ", text))
     return list(found.options) if found else None
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from ...core.errors import DataError
 from ..files.rows import NOT_JSON, Row, read_rows
+from ..loaders.authors_files import ReadFile
 from .card_sources import CardSource
 from .diagram_archive import DiagramArchive, Notes
 from .template_rows import templated_rows
@@ -38,13 +39,19 @@ def _check_list(source: CardSource, folder: Path) -> None:
 
 
 def source_rows(
-    source: CardSource, file: Path, sheet: str = "", drawn: Path | None = None, notes: Notes | None = None
+    source: CardSource,
+    file: Path,
+    sheet: str = "",
+    drawn: Path | None = None,
+    notes: Notes | None = None,
+    *,
+    read: ReadFile = read_rows,
 ) -> Iterator[tuple[int, Row]]:
     """Return the rows of one file of a source; of AI2's archive, those of the pictures that it lists."""
     if source.templates:
-        return templated_rows(source.templates, read_rows(file, sheet), file)
+        return templated_rows(source.templates, read(file, sheet), file)
     if not source.letters:
-        return read_rows(file, sheet)
+        return read(file, sheet)
     return DiagramArchive(file, source.letters, drawn, {} if notes is None else notes).rows()
 
 

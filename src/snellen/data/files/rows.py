@@ -93,11 +93,15 @@ def _decode_odd(data: bytes) -> Any:
 
 
 def _read_json(file: Path) -> Iterator[NumberedRow]:
+    text = b""
     try:
         with open_lines(file) as lines:
             text = b"".join(lines).removeprefix(b"\xef\xbb\xbf")
             value = _decode_odd(text)
     except NOT_JSON as error:
+        if _has_lines(text):  # authors name such files .json too
+            yield from _read_jsonl(file)
+            return
         raise DataError(f"{file.name} is not valid JSON: {error} (one object a line? name it .jsonl)") from None
     refuse_twice(text, file.name)
     if isinstance(value, dict):
@@ -106,6 +110,15 @@ def _read_json(file: Path) -> Iterator[NumberedRow]:
         raise DataError(f'{file.name} must hold a list of records, {{"data": […]}}, or an object of records by id')
     for number, row in enumerate(value, 1):
         yield number, _row(row, file, number)
+
+
+def _has_lines(text: bytes) -> bool:
+    """Tell whether a text is one object a line: the first line is one, and there are others."""
+    first, _, rest = text.strip().partition(b"\n")
+    try:
+        return bool(rest) and isinstance(_decode_odd(first), dict)
+    except NOT_JSON:
+        return False
 
 
 def _keyed(value: dict[str, Any]) -> list[Row] | None:

@@ -39,13 +39,18 @@ class RowAnswers:
         self._how = f"{self._kind} {self._form}"
         """All that beside the row itself decides how an answer is read."""
 
-    def of_places(self, row: Row, places: Places, where: str) -> Any:
-        """Return the answer of a row as one value or a flat list; None where it has none."""
+    def of_places(self, row: Row, places: Places, where: str, options: tuple[str, ...] = ()) -> Any:
+        """Return the answer of a row as one value or a flat list; None where it has none.
+
+        A text that is one of the `options` is that option, even if it looks like a list (`[0, 2]`).
+        """
         value = self._first(row, places.fields["answer"])
         if self._kind == WHOLE:
             return value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode()
         if isinstance(value, str) and not value.lstrip().startswith(LISTS):
             return None if value in self._unanswered else value
+        if isinstance(value, str) and value.strip() in options:
+            return value.strip()
         parsed = _parsed(value, where)
         return plain_answers(parsed, where) if isinstance(parsed, list | dict) else parsed
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -50,11 +51,11 @@ class Cells:
 class RowNames:
     """Gives rows their ids: what their column says, or a hash of what they hold."""
 
-    def __init__(self, cells: Cells, *, joined: bool) -> None:
-        self._cells = cells
+    def __init__(self, cells: Cells, note: Callable[[str, str], None], *, joined: bool) -> None:
+        self._cells, self._note = cells, note
         self._joined = joined
         """Whether the user named several columns that are one id together."""
-        self._hashed: set[str] = set()
+        self._hashed: Counter[str] = Counter()
 
     def of_row(self, row: Row, places: Places, more: tuple[Any, ...], where: str) -> str:
         """Return the id of a row."""
@@ -65,23 +66,29 @@ class RowNames:
         if value is None:
             if any(str(row[column]).isspace() for column in columns):
                 raise DataError(f"{where} has an empty id")
-            return self._hash(row, places, more)
+            return self._hash(row, places, more, where)
         text = str(value)
         if not text.strip():
             raise DataError(f"{where} has an empty id")
         return text
 
-    def _hash(self, row: Row, places: Places, more: tuple[Any, ...]) -> str:
-        """Return an id by what a row holds; where that is another's too, its question by whatever name counts."""
+    def _hash(self, row: Row, places: Places, more: tuple[Any, ...], where: str) -> str:
+        """Return an id by what a row holds; where that is another's too, its question by whatever name counts.
+
+        A row that is another's twin in all of this is a question of its own, as authors count theirs.
+        """
         known = [row.get(name) for name in ("question", "image", "images", "options")]
         other = [row[name] for group in places.images for name in group if name not in ("image", "images")]
         parts = [*known, *([other] if other else []), *more]
         made = content_hash(parts, 12)
-        asked = [row[name] for name in (*places.fields["question"], *places.fields["options"])]
         if made in self._hashed and "question" not in row:
-            return content_hash([*parts, asked], 12)
-        self._hashed.add(made)
-        return made
+            asked = [row[name] for name in (*places.fields["question"], *places.fields["options"])]
+            made = content_hash([*parts, asked], 12)
+        self._hashed[made] += 1
+        if self._hashed[made] == 1:
+            return made
+        self._note("rows without an id that are the same as another row: each is asked", where)
+        return f"{made}-{self._hashed[made]}"
 
 
 def token_limit(value: Any, where: str) -> int | None:

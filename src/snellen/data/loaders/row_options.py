@@ -255,7 +255,8 @@ def options_in_text(text: str, alphabets: Sequence[str] = (string.ascii_uppercas
             continue
         ends = _option_ends(text, marks, on_lines=marking.name.endswith("lines"))
         texts = tuple(text[mark.end() : end].strip().rstrip(";,") for mark, end in zip(marks, ends, strict=True))
-        if all(texts) and repeated(texts) is None:
+        # On lines of their own they are options even if one stands there twice: such a row is refused or kept by name.
+        if all(texts) and (marking.name.endswith("lines") or repeated(texts) is None):
             question = "\n".join(filter(None, (text[: marks[0].start()].rstrip(), text[ends[-1] :].strip())))
             keyed = {} if marking.alphabet.isascii() else dict(zip(marking.alphabet, texts, strict=False))
             return Found(question, texts, marking.name, keyed)

@@ -68,11 +68,22 @@ class RowReader:
                 rows = chain(head, rows)
             name = file.name
             for number, row in rows:
-                found = self._read(row, f"{name} record {number}")
+                where = f"{name} record {number}"
+                found = self._read(row, where) if self.source.bad_rows == "refuse" else self._read_or_leave(row, where)
                 if isinstance(found, Sample):
                     yield found
                 else:
                     yield from found
+
+    def _read_or_leave(self, row: Row, where: str) -> Sample | Iterable[Sample]:
+        """Return what a row holds; one that cannot be asked is left out, with its reason in the notes."""
+        try:
+            found = self._read(row, where)
+            return found if isinstance(found, Sample) else list(found)
+        except DataError as error:
+            reason = str(error).removeprefix(where).lstrip(": ").partition(";")[0]
+            self._note(f"rows left out that cannot be asked ({reason})", where)
+            return ()
 
     def _use(self, rows: RowMap) -> None:
         self.rows = rows
@@ -80,7 +91,7 @@ class RowReader:
         self._first, self._absent = self.cells.first, self.cells.is_empty
         self.noted = RowNotes(self.notes, self.cells.is_empty)
         self._note = self.noted.add
-        self._name = RowNames(self.cells, joined="," in self.source.columns.get("id", "")).of_row
+        self._name = RowNames(self.cells, self._note, joined="," in self.source.columns.get("id", "")).of_row
         self.images = RowImages(self.files, rows, self.cells, self.pictures, self.source)
         self._images = self.images.by_template if self.source.image else self.images.of_places
         self.answers = RowAnswers(self.task, self.source, rows, self.cells)
@@ -191,7 +202,7 @@ class RowReader:
         offered = self._options(row, places, len(images), where) if may_offer else NO_OPTIONS
         images = (*images, *offered.images) if offered.images else images
         question = self._question(row, places, len(images), where)
-        answer = self.answers.of_places(row, places, where)
+        answer = self.answers.of_places(row, places, where, offered.texts)
         stated = self._stated(row, places) if places.fields["form"] else ""
         if not offered.texts:
             question, offered = self._from_text(question, answer, stated, where)
@@ -200,6 +211,8 @@ class RowReader:
             # The question stays as the row has it: whether the list is shown by it or by the prompt is the prompt's.
             row_options.refuse_other_order(found, offered.texts, where)
             self._note("rows whose question lists its options as their column does: shown once")
+        if self.source.one_picture:
+            return images, question, offered, answer, stated
         return images, *settle_markers(question, offered, len(images), where), answer, stated
 
     def _labels(
@@ -239,7 +252,7 @@ class RowReader:
         seen = offered.seen
         if type(answer) is str and answer.isalpha() and seen.settled and not seen.marks:  # most rows
             return
-        if not self.source.strip_marks:
+        if not self.source.strip_marks and not self.source.keep_marks:
             refuse_contrary(seen.marks, where)
             self.noted.options(seen)
         if len(sample.answers) > 1 and sample.form is Form.CHOICE:

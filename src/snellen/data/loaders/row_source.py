@@ -22,10 +22,15 @@ class TableSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The folder, or the ZIP archive, that the names of pictures are looked for in."""
     answer_kind: str = "auto"
     capitalise: bool = False
+    reader: str = ""
+    """The function that makes rows of a file whose records are none yet (`authors_files.READERS`)."""
     preset: str = ""
     """The row map (catalog/rows); empty: recognised by the columns."""
     duplicates: str = "error"
     """What to do with a row that has an option twice: refuse the file, keep the row, or drop it."""
+    bad_rows: str = "refuse"
+    """What to do with a row that cannot be asked (no question, an answer that is no option): refuse the file, or leave
+    the row out and say so."""
     not_pictures: tuple[str, ...] = ()
     """Columns that look like pictures and are tags all the same."""
     not_options: tuple[str, ...] = ()
@@ -40,8 +45,12 @@ class TableSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pdf_dpi: int = 144
     """How fine the pages of a PDF are drawn."""
 
+    one_picture: bool = False
+    """Whether a row's one picture shows all that its text numbers (`<image3>`): such markers are words."""
     strip_marks: bool = False
     """Whether options that begin with their own letters (`A. a cat`) lose them: the prompt writes its own."""
+    keep_marks: bool = False
+    """Whether options whose own letters contradict the prompt's are asked all the same, as a benchmark's authors do."""
     image: str = ""
     """Where a row's picture lies, by its columns (`val2014/COCO_val2014_{image_id:012}.jpg`); empty: cells say so."""
     video: str = ""

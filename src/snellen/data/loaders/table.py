@@ -12,13 +12,14 @@ from ...core.errors import DataError, UsageError, not_among
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import Form, Sample
-from ..files.rows import read_rows
 from ..own_marks import are_letters, own_marks, without_mark
+from .authors_files import named_reader
 from .row_dialogues import DIALOGUES, ROUNDS, last_rounds, with_rounds
 from .row_reader import ReadRows, RowReader
 from .row_source import TableSource, resolve
 
 DUPLICATES = ("error", "keep", "drop")
+BAD_ROWS = ("refuse", "leave")
 
 
 def load(task: Task, context: LoadContext) -> Iterator[Sample]:
@@ -47,11 +48,11 @@ def _rooted(source: TableSource, name: str, table: Path, context: LoadContext) -
 
 
 def load_rows(
-    task: Task, source: TableSource, files: list[Path], context: LoadContext, read: ReadRows = read_rows
+    task: Task, source: TableSource, files: list[Path], context: LoadContext, read: ReadRows | None = None
 ) -> Iterator[Sample]:
-    """Yield the samples of files whose rows `read` reads."""
+    """Yield the samples of files whose rows `read` reads, or else the reader that the source names."""
     _check(source)
-    reader = RowReader(task, source, files, context, read)
+    reader = RowReader(task, source, files, context, read or named_reader(source.reader, f"task {task.name!r}"))
     samples = reader.samples()
     if task.infer in DIALOGUES:
         samples = map(_refuse_sets, samples)
@@ -66,6 +67,8 @@ def load_rows(
 def _check(source: TableSource) -> None:
     if source.duplicates not in DUPLICATES:
         raise UsageError(f"--duplicates {not_among(source.duplicates, DUPLICATES, ' is unknown')}")
+    if source.bad_rows not in BAD_ROWS:
+        raise UsageError(f"dataset.bad_rows {not_among(source.bad_rows, BAD_ROWS, ' is unknown')}")
     if source.rounds not in ROUNDS:
         raise UsageError(f"dataset.rounds {not_among(source.rounds, ROUNDS, ' is unknown')}")
 

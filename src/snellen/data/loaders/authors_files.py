@@ -1,0 +1,102 @@
+"""Files of benchmark authors whose rows are not rows yet, read by a function that a card names (`reader = "amber"`).
+
+A card is data; what a table cannot say (questions nested by video, answers in a second file) is a function here, tested
+beside the others, and never a language in the card.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ...core.errors import DataError, not_among
+from ..files.rows import NumberedRow, read_rows
+
+CAPTION = re.compile(r"(?m)^((?:Option|Sentence|Caption|Description|Statement) \w{1,2}: .*)$")
+"""A caption that TempCompass offers, with its name."""
+ReadFile = Callable[[Path, str], Iterator[NumberedRow]]
+"""Reads the rows of a file, of a workbook those of one sheet."""
+HUB_FILE = re.compile(r"^https?://[^/]+/datasets/[^/]+/[^/]+/resolve/[^/]+/")
+"""What a hub's address of a file begins with; the rest is its place in the dataset."""
+
+
+def read_amber(file: Path, sheet: str) -> Iterator[NumberedRow]:
+    """Yield AMBER's questions with what its annotations say of them: `truth` and `type`."""
+    if file.suffix != ".json":
+        yield from read_rows(file, sheet)
+        return
+    places = (file.parent / "annotations.json", file.parent.parent / "annotations.json")
+    beside = next((place for place in places if place.is_file()), None)
+    if beside is None:
+        raise DataError(f"{file.name} has questions alone: lay annotations.json of AMBER's `data` folder beside it")
+    known = {str(row["id"]): row for _, row in read_rows(beside)}
+    for number, row in read_rows(file, sheet):
+        told = known.get(str(row.get("id")))
+        if told is None:
+            raise DataError(f"{file.name} record {number}: {beside.name} says nothing of {row.get('id')!r}")
+        yield number, {**told, **row}
+
+
+def read_cmmmu(file: Path, sheet: str) -> Iterator[NumberedRow]:
+    """Yield CMMMU's rows as its hub's table has them: a list of pictures becomes numbered columns."""
+    for number, row in read_rows(file, sheet):
+        pictures = row.get("img_list")
+        if not isinstance(pictures, list):
+            yield number, row
+            continue
+        kept = {name: value for name, value in row.items() if name != "img_list"}
+        for place, name in enumerate(pictures, 1):
+            kept[f"image_{place}"] = kept[f"image_{place}_filename"] = name
+        yield number, kept
+
+
+def read_mmvu(file: Path, sheet: str) -> Iterator[NumberedRow]:
+    """Yield MMVU's rows with the places of their videos below `videos` in place of the hub's addresses."""
+    for number, row in read_rows(file, sheet):
+        video = row.get("video")
+        place = HUB_FILE.sub("", video).removeprefix("videos/") if isinstance(video, str) else video
+        yield number, {**row, "video": place}
+
+
+def read_tempcompass(file: Path, sheet: str) -> Iterator[NumberedRow]:
+    """Yield TempCompass's questions, which its authors keep by video and by dimension, as rows of their own."""
+    count = 0
+    for number, row in read_rows(file, sheet):
+        dimensions = {name: asked for name, asked in row.items() if _are_questions(asked)}
+        if not dimensions:
+            yield number, {**row, **_captions(str(row.get("question") or ""))}
+            continue
+        video = str(row.get("id"))
+        for dimension, asked in dimensions.items():
+            for place, one in enumerate(asked):
+                count += 1
+                own = {"id": f"{video}/{dimension}/{place}", "video_id": video, "dim": dimension}
+                yield count, {**own, **one, **_captions(one["question"])}
+
+
+def _captions(question: str) -> dict[str, list[str]]:
+    """Return the captions between which a question asks, as options that keep their names (`Sentence A: …`)."""
+    named = CAPTION.findall(question)
+    return {"options": named} if len(named) > 1 else {}
+
+
+def _are_questions(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, dict) and "question" in one for one in value)
+
+
+READERS: dict[str, ReadFile] = {
+    "": read_rows,
+    "amber": read_amber,
+    "cmmmu": read_cmmmu,
+    "mmvu": read_mmvu,
+    "tempcompass": read_tempcompass,
+}
+
+
+def named_reader(name: str, where: str) -> ReadFile:
+    """Return the reader of a name; the empty one reads rows as they are."""
+    if name not in READERS:
+        raise DataError(f"{where}: dataset.reader {not_among(name, [one for one in READERS if one], ' is unknown')}")
+    return READERS[name]
