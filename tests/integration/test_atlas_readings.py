@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import snellen
@@ -18,6 +21,7 @@ from snellen.scoring.peers.other_protocol import read_in
 from snellen.scoring.readings import Reading
 from snellen.scoring.stored import live_tables
 from snellen.store.reader import RunReader
+from snellen.store.seal import seal
 
 TABLES = sorted(card for card, fixture in FIXTURES.items() if "tsv" in fixture.shapes and card != "mmmu")
 """Cards with a TSV; of MMMU's a row is left out, so that replies would not stand beside their rows."""
@@ -68,7 +72,24 @@ def test_tables_made_on_the_fly_read_as_the_protocol_says(tmp_path: Path) -> Non
         assert sorted(tables["accuracy"].value.tolist()) == [0.0, 1.0, 1.0]
         tables, _ = live_tables(reader, task, Reading(protocol="official"))
         assert tables["accuracy"].value.tolist() == [1.0, 1.0, 1.0]
-        assert read_in(task, "") is task
+        assert read_in(task, "", reader.header()) is task
+
+
+def test_a_run_of_an_earlier_version_is_read_by_the_installed_card_and_says_so(tmp_path: Path) -> None:
+    run_card(tmp_path, "blink", "hub", "official")
+    folder = tmp_path / "run"
+    assert not snellen.score(folder, protocol="lmms-eval")["tasks"]["blink"]["notes"]
+    with RunReader(folder) as reader:
+        header = msgspec.to_builtins(reader.header())
+    del header["protocols"]  # as 0.2 wrote it
+    with closing(sqlite3.connect(folder / "run.db")) as database, database:
+        database.execute(
+            "UPDATE meta SET value = ? WHERE key = 'header'", (seal(msgspec.json.encode(header)).decode(),)
+        )
+    found = snellen.score(folder, protocol="lmms-eval")["tasks"]["blink"]
+    assert found["metrics"]["mean_of_tasks"]["value"] == 0.75
+    assert [note for note in found["notes"] if "installed card blink" in note]
+    assert not snellen.score(folder)["tasks"]["blink"]["notes"], "its own reading is in the run"
 
 
 def test_an_early_stop_reads_as_the_protocol_says_and_refuses_groups(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import msgspec
 
 from ..core.ids import content_hash
 from ..core.message_parts import holds_marker
-from ..core.tasks import PlannedCounts, Prompt, RunHeader, Task
+from ..core.tasks import PlannedCounts, Prompt, ProtocolReading, RunHeader, Task
 from ..data.dataset import Survey
 from ..data.degrade.calibrations import calibrated_variant
 from ..prompt.build import Prompter
@@ -49,6 +49,7 @@ def make_header(
     tasks: Sequence[Task] = (),
     planned: Mapping[str, int] | None = None,
     counted: Mapping[str, PlannedCounts] | None = None,
+    protocols: Mapping[str, dict[str, ProtocolReading]] | None = None,
 ) -> RunHeader:
     """Return the header of a run; its id is the hash of `config` and of the model, wherever that is served."""
     identity = {key: value for key, value in model.identity().items() if key != "base_url"}
@@ -64,6 +65,7 @@ def make_header(
         tasks=list(tasks),
         planned=dict(planned or {}),
         counted=dict(counted or {}),
+        protocols=None if protocols is None else dict(protocols),
     )
 
 

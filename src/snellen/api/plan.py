@@ -20,7 +20,7 @@ from ..core.ids import content_hash
 from ..core.jobs import Item, Job
 from ..core.protocols import Capability, Inferencer, LoadContext, Model
 from ..core.registry import Registry, foreign_code
-from ..core.tasks import PlannedCounts, Prompt, RunHeader, Task
+from ..core.tasks import PlannedCounts, Prompt, ProtocolReading, RunHeader, Task
 from ..core.types import Form, Sample
 from ..core.variants import parse_variant
 from ..data.catalog import DEFAULT_SCORERS, Catalog, with_defaults
@@ -127,6 +127,7 @@ def make_plan(settings: RunSettings) -> Plan:
         raise UsageError("name at least one task (see `snellen tasks`) or data file")
     tasks = [_resolve(catalog, name, settings) for name in names]
     check_names(tasks, names)
+    protocols = {task.name: catalog.protocols(name) for task, name in zip(tasks, names, strict=True)}
     for task in tasks:
         check_trials(task)
         check_capabilities(model, task, registry)
@@ -135,7 +136,7 @@ def make_plan(settings: RunSettings) -> Plan:
     planned = [_plan_task(task, catalog, registry, settings, folder) for task in tasks]
     check_images(model, planned)
     check_outside(model, planned, allowed=settings.allow_outside)
-    return Plan(planned, model, registry, _header(planned, model, settings), folder, settings.seed, fresh)
+    return Plan(planned, model, registry, _header(planned, model, settings, protocols), folder, settings.seed, fresh)
 
 
 def registry_for(settings: RunSettings) -> Registry:
@@ -229,7 +230,9 @@ def where_pictures_go(model: Model) -> str:
     return str(model.identity().get("base_url") or "")
 
 
-def _header(planned: list[PlannedTask], model: Model, settings: RunSettings) -> RunHeader:
+def _header(
+    planned: list[PlannedTask], model: Model, settings: RunSettings, protocols: dict[str, dict[str, ProtocolReading]]
+) -> RunHeader:
     tasks = {entry.task.name: identity_of(entry.task, entry.prompter, entry.survey) for entry in planned}
     return make_header(
         model,
@@ -239,6 +242,7 @@ def _header(planned: list[PlannedTask], model: Model, settings: RunSettings) -> 
         tasks=[entry.task for entry in planned],
         planned={entry.task.name: entry.trials for entry in planned},
         counted={entry.task.name: entry.counted for entry in planned if entry.announced is None},
+        protocols=protocols,
     )
 
 

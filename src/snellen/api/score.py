@@ -99,9 +99,10 @@ def wants_page(folder: Path) -> bool:
 def in_protocol(folder: Path, reading: Reading, protocol: str) -> Reading:
     """Return a reading in another protocol of a run's cards; a task that has it not is refused, by name."""
     with RunReader(folder) as reader:
-        own = {task.protocol for task in reader.header().tasks}
-        for task in reader.header().tasks:
-            read_in(task, protocol)
+        header = reader.header()
+        own = {task.protocol for task in header.tasks}
+        for task in header.tasks:
+            read_in(task, protocol, header)
     return reading if own == {protocol} else msgspec.structs.replace(reading, protocol=protocol)
 
 

@@ -16,9 +16,8 @@ from ..api.plan_words import describe_leaving, describe_params, describe_rows, d
 from ..api.run import RunResult, RunState
 from ..core.text import plural
 from ..report.boards.cost_cells import cost_lines
-from ..report.boards.headline import dimension_means
 from ..report.boards.published import comparison_table
-from ..report.boards.summary_lines import summary_table
+from ..report.boards.summary_lines import dimension_means, summary_table
 from ..report.console import WholeConsole
 from ..report.curves import plot_run
 from ..report.progress import Progressbar

@@ -140,6 +140,16 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True):
     """What its scorers and aggregates are told."""
 
 
+class ProtocolReading(Struct, frozen=True, omit_defaults=True):
+    """How one protocol of a card reads and counts replies: the fields of a task that a run can be scored by again."""
+
+    scorers: tuple[str, ...] = ()
+    score_options: dict[str, Any] = {}
+    fallback: str = ""
+    figures: tuple[Figure, ...] = ()
+    headline: str = ""
+
+
 MOST_GROUPS = 40
 """A tag with more values than this is an identifier, not a group."""
 
@@ -168,3 +178,5 @@ class RunHeader(Struct, frozen=True):
     """Trials by task; what the counts of every report add up to."""
     counted: dict[str, PlannedCounts] = {}
     """What the trials consist of, by task; runs of 0.1 do not say."""
+    protocols: dict[str, dict[str, ProtocolReading]] | None = None
+    """Of each task the protocols of its card, by name, as they were when it was asked; None: written before 0.3."""

@@ -13,10 +13,10 @@ import msgspec
 
 from ..core.config import convert, read_config_file, set_by_path
 from ..core.errors import ConfigError, UsageError, did_you_mean
-from ..core.tasks import Prompt, Task
+from ..core.tasks import Prompt, ProtocolReading, Task
 from ..core.types import Form
 from .atlas.card_sources import tell_sources
-from .atlas.named_protocols import under_protocol
+from .atlas.named_protocols import protocols_of, under_protocol
 from .atlas.suites import Suite, read_suite
 from .files.folder_tables import TASK_FILE, find_tables, folder_task_name, list_tables, task_folders
 from .files.rows import READERS, read_rows, unknown_ending
@@ -59,11 +59,20 @@ class Catalog:
         if isinstance(dataset, dict) and dataset.get("loader") == "card":
             tell_sources(dataset, overrides)
         if isinstance(dataset, dict) and dataset.get("loader") == "table":
-            table.setdefault("form", Form.AUTO.value)  # rows say for themselves what they are
             place = str(dataset.get("path") or "")
             if place and Path(place).is_dir() and not dataset.get("table_tag"):  # a choice not made is refused here
                 find_tables(Path(place), str(dataset.get("config", "")), str(dataset.get("split", "")))
-        return with_defaults(convert(table, Task, f"task {name!r}"))
+        return _task_of(table, name)
+
+    def protocols(self, name: str) -> dict[str, ProtocolReading]:
+        """Return how each protocol of a task reads and counts replies; none where it has none."""
+        table = self.task_table(name)
+        tasks = {protocol: _task_of(under_protocol(table, name, protocol), name) for protocol in protocols_of(table)}
+        fields = ProtocolReading.__struct_fields__
+        return {
+            protocol: ProtocolReading(**{field: getattr(task, field) for field in fields})
+            for protocol, task in tasks.items()
+        }
 
     def expand(self, name: str, *, open_folders: bool = False) -> list[str]:
         """Return the task names of a suite, if told the folders of a folder of tasks, or the name itself."""
@@ -179,6 +188,14 @@ def table_for_folder(folder: Path) -> dict[str, Any]:
     snapshot = whole.parent.name == "snapshots"  # a hub's cache: datasets--owner--name/snapshots/revision
     name = whole.parent.parent.name.removeprefix("datasets--").replace("--", "-") if snapshot else whole.name
     return {"name": name, "dataset": {"loader": "table", "path": str(whole)}}
+
+
+def _task_of(table: dict[str, Any], name: str) -> Task:
+    """Return the task of a table, checked and with its defaults; rows of a table say for themselves what they are."""
+    dataset = table.get("dataset")
+    if isinstance(dataset, dict) and dataset.get("loader") == "table":
+        table.setdefault("form", Form.AUTO.value)
+    return with_defaults(convert(table, Task, f"task {name!r}"))
 
 
 def with_defaults(task: Task) -> Task:

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..core.markup import join, tag
 from ..core.text import plural
+from ..scoring.headline import headline
 from ..scoring.table import Outcome, grade
-from .boards.headline import headline
 from .pages.gallery import Budget, Shown, card
 from .pages.parts import metric_table
 from .written import written, written_interval
@@ -19,7 +19,7 @@ from .written import written, written_interval
 def headline_words(results: Mapping[str, Any]) -> Iterator[str]:
     """Yield for each task its headline metric with interval and number of trials."""
     for task, result in results["tasks"].items():
-        name, estimate = headline(result["metrics"], result.get("headline"))
+        name, estimate = headline(result)
         if name is None:
             yield f"{task}: nothing measured"
             continue

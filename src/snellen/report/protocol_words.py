@@ -6,6 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 
+def reading_name(results: Mapping[str, Any]) -> str:
+    """Return by which reading results were made; those of 0.1 name the profile only."""
+    run = results.get("run", {})
+    name: str = run.get("reading", {}).get("name") or run.get("profile") or "snellen"
+    return name
+
+
 def protocol_lines(result: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line on the protocol of a task, and one on what its own tool would print."""
     protocol = result.get("protocol")

@@ -18,12 +18,11 @@ from ..core.tasks import Task
 from ..core.types import Prediction, Request, Sample
 from ..scoring.aggregates.means import headline_of
 from ..scoring.gathered import GatheredTask, Scored
-from ..scoring.peers.other_protocol import read_in
+from ..scoring.headline import main_metric
 from ..scoring.peers.peer_scores import ScoreTrial
 from ..scoring.ranges import joined_scorer, score_trial
 from ..scoring.readings import Reading
 from ..store.reader import Trial
-from .boards.headline import NO_ESTIMATE, headline_metric
 from .written import written, written_interval
 
 SHARE = 0.015
@@ -91,7 +90,7 @@ class SoFar:
 class _TaskSoFar:
     def __init__(self, task: Task, registry: Registry, reading: Reading) -> None:
         self.replies = self.read = 0
-        self._task, self._registry, self._reading = read_in(task, reading.protocol), registry, reading
+        self._task, self._registry, self._reading = task, registry, reading
         self._options = {**self._task.score_options, **reading.options()}
         self._gathered = GatheredTask(self._task)
         self._fresh: list[Scored] = []
@@ -128,6 +127,4 @@ def _is_told(task: Task) -> bool:
 
 def _chosen(task: Task, metrics: Sequence[str]) -> str | None:
     """Return the metric of the trials that the task's results will be headed with; None where it is none of these."""
-    if task.headline:
-        return task.headline if task.headline in metrics else None
-    return headline_metric({name: NO_ESTIMATE for metric in metrics for name in (metric, f"{metric}_strict")})
+    return None if task.headline and task.headline not in metrics else main_metric(metrics, task.headline)

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..core.text import show_text
-from .side_metrics import MACRO, SIDE_METRICS, is_side_metric
+from ..scoring.headline import MACRO, SIDE_METRICS, is_side_metric
 from .written import written, written_interval
 
 BLIND = "_blind"

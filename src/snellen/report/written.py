@@ -5,21 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-NO_SHARES = (
-    *("acuity_px", "contrast_threshold", "critical_severity", "threshold", "points"),
-    *("cider", "answer_entropy", "round_correlation", "round_slope", "compression:", "difference:"),
-)
-"""How metrics begin that have a unit or a scale of their own, though they may lie from 0 to 1."""
+from ..scoring.headline import is_no_share
 
 
 def number(value: float) -> str:
     """Return a number with as many digits as one can use."""
     return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
-
-
-def is_no_share(name: str) -> bool:
-    """Tell whether a metric is no share whatever its value: pixels, CIDEr, nats, slopes, ratios, variances."""
-    return name.startswith(NO_SHARES) or name == "instability" or "_variance_" in name
 
 
 def percent_metric(name: str, estimate: Mapping[str, Any]) -> bool:

@@ -20,6 +20,7 @@ from .aggregates.suite_means import suite_figures
 from .aggregates.variance import advise, split_variance
 from .counts import TaskCounts
 from .gathered import USAGE
+from .headline import right_answers
 from .peers.peer_words import headline_note, stated_protocol
 from .readings import OWN, Reading
 from .summary import summarize
@@ -89,7 +90,7 @@ def summarize_task(
         result["metrics"] |= msgspec.to_builtins(counts.settle_all(estimates))
     stated = stated_protocol(scored.task, result["metrics"])
     notes = [*headline_note(scored.task, stated), *figures_left_out(scored), *notes_on(scored.tables)]
-    return result | {"notes": notes} | stated
+    return result | {"notes": notes, "right_answers": right_answers(scored, stated["headline"])} | stated
 
 
 def notes_on(tables: Mapping[str, ScoreTable]) -> list[str]:

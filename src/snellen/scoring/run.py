@@ -18,12 +18,12 @@ from .column_keeper import column_keeper
 from .gathered import GatheredTask
 from .judging.accounts import add_judges
 from .judging.stored_votes import stored_verdicts
-from .peers.other_protocol import read_in
+from .peers.other_protocol import card_note, read_in
 from .range_chore import Executor, score_elsewhere
 from .ranges import BATCH, RangeErrand, RangeScorer, ScoredRange, pack_scores, read_rows_of_scores
 from .readings import OWN, Reading
 from .results import chance_of, results_of, summarize_task
-from .spent import describe_bill, right_count, stored_prices, sum_costs
+from .spent import describe_bill, stored_prices, sum_costs
 from .stored import metrics_of
 from .table import ScoredTask
 
@@ -59,7 +59,7 @@ def score_run(
 
         def score_task(task: Task) -> tuple[dict[str, Any], dict[str, int]]:
             """Score one task, and store its scores as they come."""
-            task = read_in(task, reading.protocol)
+            from_card, task = card_note(task, reading.protocol, header), read_in(task, reading.protocol, header)
             gathered = GatheredTask(task, for_pages=for_pages, bill=Bill(prices) if prices else None)
             options = {"chance": chance_of(reader, task), **task.score_options, **reading.options()}
             scorers = (*(reading.scorers or task.scorers), *more)
@@ -75,8 +75,9 @@ def score_run(
             columns.add_task(gathered, metrics_of(reader, task.name))
             result = summarize_task(pairs, registry, options, header)
             result = add_judges(result, reader, task, gathered.tables(), header)
+            result["notes"] = [*from_card, *result["notes"]]
             if gathered.bill is not None:
-                result["cost"] = describe_bill(gathered.bill, right_count(gathered.tables()))
+                result["cost"] = describe_bill(gathered.bill, result["right_answers"])
                 bills.append(gathered.bill)
             return result, gathered.usage
 

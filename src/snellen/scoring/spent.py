@@ -9,24 +9,15 @@ import msgspec
 
 from ..model.providers.prices import Bill, Prices
 from ..store.reader import RunReader
-from .table import ScoreTable
 
 PRICES = "prices"
 """Where run.db keeps the prices."""
-RIGHT = "accuracy"
-"""The metric whose sum is the number of right answers."""
 
 
 def stored_prices(reader: RunReader) -> Prices | None:
     """Return the prices a run was last asked at, if they were known."""
     kept = reader.meta(PRICES)
     return None if kept is None else msgspec.convert(kept, Prices)
-
-
-def right_count(tables: Mapping[str, ScoreTable]) -> float | None:
-    """Return how many answers of a task are right; None where none can be right or wrong."""
-    table = tables.get(RIGHT)
-    return None if table is None or not len(table) else float(table.value[table.scored].sum())
 
 
 def describe_bill(bill: Bill, right: float | None) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def live_tables(
     reader: RunReader, task: Task, reading: Reading, *, tag_keys: Sequence[str] | None = None
 ) -> tuple[dict[str, ScoreTable], list[Score]]:
     """Return the tables of a task by another reading, and the scores they are made of; computed, not stored."""
-    task = read_in(task, reading.protocol)
+    task = read_in(task, reading.protocol, reader.header())
     options = {"chance": chance_of(reader, task), **reading.options()}
     trials = scored_trials(reader, task, default_registry(), options, reading.scorers or task.scorers)
     scores = [score for _, found in trials for score in found]

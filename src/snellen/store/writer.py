@@ -196,9 +196,9 @@ class RunWriter:
             raise RunMismatch(f"{self.folder} holds another configuration: {difference}; {advice}")
 
     def _keep_reading(self, stored: RunHeader, header: RunHeader) -> None:
-        """Take over how replies are read (scorers, groups): that may differ from the first command, replies do not."""
-        if stored.tasks != header.tasks:
-            self._put_header(msgspec.structs.replace(stored, tasks=header.tasks))
+        """Take over how replies are read (scorers, protocols): it may differ from the first command; replies do not."""
+        if (stored.tasks, stored.protocols) != (header.tasks, header.protocols):
+            self._put_header(msgspec.structs.replace(stored, tasks=header.tasks, protocols=header.protocols))
 
     def _put_header(self, header: RunHeader, *, sealed: bool | None = None) -> None:
         """Write the header; its seal says that every record of the run has one, so an old run never gets it."""

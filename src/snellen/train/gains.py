@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..core.errors import UsageError
 from ..scoring.aggregates.chain_tables import chains_from_table
 from ..scoring.compare.run_pairs import compare_runs
+from ..scoring.headline import main_metric
 from ..scoring.stored import stored_tables
 from ..scoring.table import ScoreTable, lower_is_better
 from ..stats.bootstrap import bootstrap_interval
@@ -108,7 +109,7 @@ def _finite(value: float) -> float | None:
 
 
 def find_gains(before: Path, after: Path) -> list[Gain]:
-    """Return all gains of two run folders: of chains their figures, of other tasks their first metric."""
+    """Return all gains of two run folders: of chains their figures, of other tasks the metric they stand for."""
     gains: list[Gain] = []
     with ExitStack() as stack:
         readers = [stack.enter_context(RunReader(folder)) for folder in (before, after)]
@@ -117,7 +118,7 @@ def find_gains(before: Path, after: Path) -> list[Gain]:
             if "cure" in task.aggregates and _has_chains(tables[0][CHAINED]):
                 gains += chain_gains(tables[0][CHAINED], tables[1][CHAINED], task.name)
             else:
-                gains.append(_plain_gain(before, after, task.name, next(iter(tables[0]))))
+                gains.append(_plain_gain(before, after, task.name, main_metric(tables[0], task.headline) or ""))
     return gains
 
 

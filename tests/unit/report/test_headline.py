@@ -12,10 +12,11 @@ from made_runs import make_run
 from snellen.api.look.outputs import leaderboard
 from snellen.api.look.view import make_viewer
 from snellen.core.builtins import default_registry
-from snellen.report.boards.headline import dimension_means, headline_metric
+from snellen.report.boards.summary_lines import dimension_means
 from snellen.report.files import write_results
 from snellen.report.finish import finish_run
 from snellen.report.pages.report_page import render_report
+from snellen.scoring.headline import headline, headline_metric
 
 
 def task(**values: float | None) -> dict[str, Any]:
@@ -38,6 +39,7 @@ def task(**values: float | None) -> dict[str, Any]:
 )
 def test_the_metric_a_task_stands_for(metrics: dict[str, Any], name: str | None) -> None:
     shuffled = dict(reversed(metrics["metrics"].items()))
+    assert headline(metrics)[0] == name
     assert headline_metric(metrics["metrics"]) == headline_metric(shuffled) == name, "files sort their keys"
 
 
@@ -48,6 +50,7 @@ def test_page_terminal_and_leaderboard_agree(tmp_path: Path, chart: bool) -> Non
     metrics = results["tasks"]["shapes"]["metrics"]
     if chart:  # two metrics compete: one is first by name, one is what an eye chart is for
         metrics |= {"acuity_px": metrics["accuracy"] | {"value": 3.5, "ci95": [3.0, 4.0]}}
+        results["tasks"]["shapes"]["headline"] = "acuity_px"
         write_results(folder, results)
     wanted = "acuity_px" if chart else "accuracy"
     with_file, _ = leaderboard([tmp_path])

@@ -195,4 +195,7 @@ def test_one_sentence_says_why_the_numbers_differ() -> None:
     assert "prints 50.00 where ours is 100.00" in stated(1.0, 0.5, unscored=4)
     assert "prints 50.00 too, though it counts otherwise" in stated(0.5, 0.5, unscored=4)
     assert "prints 0.00 where ours is nothing" in stated(None, 0.0, unscored=4)
-    assert stated_protocol(Task("t", {"loader": "table"}), {}) == {}
+    assert stated_protocol(Task("t", {"loader": "table"}), {}) == {"headline": ""}
+    bare = Task("t", {"loader": "card"}, protocol="own")
+    both = {name: {"value": 0.5, "ci95": None, "n": 4, "unscored": 0, "failed": 0} for name in ("acc_0.5", "accuracy")}
+    assert stated_protocol(bare, both)["headline"] == "accuracy", "as tables choose it, not the first by name"

@@ -14,11 +14,11 @@ from ...core.errors import UsageError
 from ...core.garbage import rare_collections
 from ...core.tasks import Task
 from ...data.foreign.peer_cards import PeerCard, PeerRules, peer_card
-from ...report.boards.headline import headline
 from ...report.files import atomic_file, write_atomically
 from ...report.opinion_words import opinion_sentence
 from ...report.pages.opinion_page import Shown, render_opinion
 from ...report.pages.overview import read_results
+from ...scoring.headline import headline
 from ...scoring.peers.disagreement import Opinion, opinion_on
 from ...scoring.peers.fallbacks import peer_reader
 from ...scoring.peers.opinion_tally import GROUPED, OpinionTally
@@ -102,8 +102,9 @@ def _summary(
     reader: RunReader, about: Mapping[str, Any], known: tuple[PeerCard, PeerRules], tally: OpinionTally
 ) -> dict[str, Any]:
     card, rules = known
-    metrics = read_results(reader, reader.header())["tasks"][about["task"]]["metrics"]
-    name, ours = (tally.metric, metrics[tally.metric]) if tally.metric in metrics else headline(metrics)
+    result = read_results(reader, reader.header())["tasks"][about["task"]]
+    metrics = result["metrics"]
+    name, ours = (tally.metric, metrics[tally.metric]) if tally.metric in metrics else headline(result)
     counted = tally.described()
     grouped = counted.pop("ours_of_groups")
     summary: dict[str, Any] = {

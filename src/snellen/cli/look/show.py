@@ -50,8 +50,8 @@ def show(*, run: Path, sample: str | None, reading: str | None, no_image: bool, 
 
 def _show_run(run: Path, reading: str | None, as_json: bool) -> None:
     from ...api.look.outputs import results_of
-    from ...report.boards.headline import reading_name
     from ...report.console import WholeConsole
+    from ...report.protocol_words import reading_name
     from ...report.terminal import group_tables, plain, results_table
 
     results = results_of(run, reading)

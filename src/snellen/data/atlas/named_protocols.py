@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -12,6 +12,7 @@ from ...core.config import convert
 from ...core.errors import UsageError, did_you_mean
 from ...core.tasks import Task
 
+Protocol = TypeVar("Protocol")
 FIRST = "official"
 """The protocol of a card that names no other as its own."""
 ABOUT, PROTOCOLS = "about", "protocols"
@@ -73,16 +74,22 @@ def under_protocol(table: Mapping[str, Any], name: str, wanted: str | None) -> d
     """Return the table of the task under a protocol, the card's own one where none is wanted."""
     known = protocols_of(table)
     task = {key: value for key, value in table.items() if key not in (ABOUT, PROTOCOLS)}
-    if not known:
-        if wanted:
-            raise UsageError(f"task {name!r} has no protocols, so --protocol {wanted} says nothing: leave it out")
+    if not known and not wanted:
         return task
     chosen = wanted or str(table.get("protocol") or FIRST)
-    if chosen not in known:
+    protocol = protocol_named(chosen, known, name)
+    _check(protocol, name, chosen)
+    return _overlay(task, protocol) | {"protocol": chosen}
+
+
+def protocol_named(protocol: str, known: Mapping[str, Protocol], task: str) -> Protocol:
+    """Return one of the protocols of a task; refuse a name that it does not have."""
+    if not known:
+        raise UsageError(f"task {task!r} has no protocols, so --protocol {protocol} says nothing: leave it out")
+    if protocol not in known:
         has = f"it has: {', '.join(known)}"
-        raise UsageError(f"task {name!r} has no protocol {chosen!r}{did_you_mean(chosen, known)}; {has}")
-    _check(known[chosen], name, chosen)
-    return _overlay(task, known[chosen]) | {"protocol": chosen}
+        raise UsageError(f"task {task!r} has no protocol {protocol!r}{did_you_mean(protocol, known)}; {has}")
+    return known[protocol]
 
 
 def _check(protocol: Mapping[str, Any], name: str, chosen: str) -> None:

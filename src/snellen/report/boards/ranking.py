@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from ...core.ids import content_hash
 from ...core.tasks import RunHeader
 from ...core.types import BASE_VARIANT
+from ...scoring.headline import headline, is_no_share
 from ...scoring.table import lower_is_better
 from ...stats.intervals import Z95, sum_interval
-from ..written import is_no_share
+from ..protocol_words import reading_name
 from .asked_rows import rows_asked
 from .cost_cells import COST_COLUMNS, cost_cells
-from .headline import headline, reading_name
 from .sheet import Sheet
 
 MOST_NAMED = 3
@@ -104,7 +104,7 @@ def _measured(entries: Sequence[Entry], columns: Sequence[Mapping[str, str]], na
 def kind_of_figure(entry: Entry, task: str) -> tuple[str, ...]:
     """Return what must agree before figures are ranked: metric, way of asking, reading, protocol, variants, rows."""
     result = entry.results["tasks"][task]
-    metric, _ = headline(result["metrics"], result.get("headline"))
+    metric, _ = headline(result)
     card = next((card for card in entry.header.tasks if card.name == task), None)
     way = "likelihood" if card is not None and "likelihood" in card.infer else "generation"
     protocol = result.get("protocol", {}).get("name", "no protocol")
@@ -158,7 +158,7 @@ def _in_blocks(lines: Sequence[Line]) -> tuple[Line, ...]:
 
 
 def _cell(entry: Entry, task: str) -> Cell:
-    name, estimate = headline(entry.results["tasks"][task]["metrics"], entry.results["tasks"][task].get("headline"))
+    name, estimate = headline(entry.results["tasks"][task])
     bounds = estimate.get("ci95")
     lost = estimate.get("unscored", 0) + estimate.get("failed", 0)
     interval = (bounds[0], bounds[1]) if bounds else None

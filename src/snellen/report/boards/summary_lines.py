@@ -1,15 +1,17 @@
-"""Results of several tasks to one line each: what a terminal shows at the end of a suite."""
+"""Results of several tasks to one line each, and to means of dimensions: what a terminal shows at the end."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from statistics import fmean
 from typing import Any
 
 from rich.table import Table
 
+from ...scoring.headline import headline
+from ...scoring.table import lower_is_better
 from ..terminal import count_text, plain
-from ..written import written, written_interval
-from .headline import headline
+from ..written import percent_metric, written, written_interval
 
 
 def summary_table(results: Mapping[str, Any]) -> Table:
@@ -20,8 +22,26 @@ def summary_table(results: Mapping[str, Any]) -> Table:
     for name in ("value", "95 % interval", "n", "lost"):
         table.add_column(name, justify="right", no_wrap=True)
     for task, result in results["tasks"].items():
-        metric, estimate = headline(result["metrics"], result.get("headline"))
+        metric, estimate = headline(result)
         lost = (estimate["unscored"] or 0) + (estimate["failed"] or 0)
         cells = (written(metric or "", estimate), written_interval(metric or "", estimate), count_text(estimate["n"]))
         table.add_row(plain(task), plain(metric or "–"), *cells, count_text(lost))
     return table
+
+
+def dimension_means(
+    tasks: Mapping[str, Mapping[str, Any]], dimensions: Mapping[str, str]
+) -> dict[str, tuple[float, int]]:
+    """Return dimension -> (mean of its tasks' headlines, number of tasks); every task weighs the same.
+
+    Tasks whose headline is better when lower (pixels, error rates) or no share (CIDEr, points) are left out: they have
+    no place in a mean.
+    """
+    values: dict[str, list[float]] = {}
+    for task, result in tasks.items():
+        name, estimate = headline(result)
+        if name is None or estimate["value"] is None or not dimensions.get(task):
+            continue
+        if percent_metric(name, {"value": estimate["value"]}) and not lower_is_better(name):
+            values.setdefault(dimensions[task], []).append(estimate["value"])
+    return {dimension: (fmean(of_tasks), len(of_tasks)) for dimension, of_tasks in values.items()}

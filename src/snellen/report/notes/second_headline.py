@@ -9,9 +9,9 @@ import numpy as np
 
 from ...core.markup import Html, tag
 from ...core.text import plural
+from ...scoring.headline import headline
 from ...scoring.summary import summarize
 from ...scoring.table import TrialColumns
-from ..boards.headline import headline
 from ..written import written, written_interval
 
 
@@ -28,7 +28,7 @@ def second_headline(result: Mapping[str, Any], columns: TrialColumns, left_out: 
     marked = [name for name in columns.samples if name in left_out]
     if not marked:
         return None
-    name, first = headline(result["metrics"], result.get("headline"))
+    name, first = headline(result)
     told = f"{plural(len(marked), 'sample')} marked as having a wrong gold answer"
     again = without_samples(columns, marked).get(name or "")
     if name is None or again is None or again["value"] is None:

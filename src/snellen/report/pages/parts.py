@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...core.markup import Html, join, shorten, tag
+from ...scoring.headline import MACRO, SIDE_METRICS
 from ...scoring.table import Outcome
-from ..side_metrics import MACRO, SIDE_METRICS
 from ..terminal import AT_TIMES, count_text, told_counts
 from ..written import percent_metric, written, written_interval, written_share
 from . import draw

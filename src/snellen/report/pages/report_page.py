@@ -18,18 +18,18 @@ from ...core.tasks import RunHeader, Task
 from ...core.text import plural
 from ...scoring.compare.paired import Comparison
 from ...scoring.gathered import GatheredTask
+from ...scoring.headline import headline
 from ...scoring.stored import read_columns
 from ...scoring.table import Outcome, TrialColumns
 from ...store.reader import RunReader
 from ..boards.comparison import pair_sheet
 from ..boards.cost_cells import cost_lines
-from ..boards.headline import headline, reading_name
 from ..boards.sheet import sheet_table
 from ..files import write_atomically
 from ..notes.ledger import Note, read_notes, wrong_gold
 from ..notes.mark_parts import notes_table
 from ..notes.second_headline import second_headline
-from ..protocol_words import protocol_lines
+from ..protocol_words import protocol_lines, reading_name
 from ..written import percent_metric, written, written_interval
 from . import draw
 from .gallery import Budget, gallery, pick_mask, read_trial
@@ -163,7 +163,7 @@ def task_sections(
 
 
 def _headline_columns(reader: RunReader, one: TaskOverview) -> TrialColumns:
-    name = headline(one.result["metrics"], one.result.get("headline"))[0]
+    name = headline(one.result)[0]
     other = name is not None and name != one.columns.metric and name in one.columns.metrics
     return read_columns(reader, one.task, name) if other else one.columns
 
@@ -191,7 +191,7 @@ def summary_table(tasks: Sequence[TaskOverview]) -> Html:
     """Return every task with its headline, to be seen before all the rest."""
     rows = []
     for one in tasks:
-        name, estimate = headline(one.result["metrics"], one.result.get("headline"))
+        name, estimate = headline(one.result)
         metric = name or "–"
         share = name is not None and percent_metric(metric, estimate)
         drawn = draw.interval(estimate["value"], estimate.get("ci95"), 0.0, 1.0) if share else ""
@@ -207,7 +207,7 @@ def summary_table(tasks: Sequence[TaskOverview]) -> Html:
 
 def hero(one: TaskOverview, links: Html | None = None) -> Html:
     """Return the number to remember, in figures and in words, beside the most telling figure."""
-    name, estimate = headline(one.result["metrics"], one.result.get("headline"))
+    name, estimate = headline(one.result)
     counts = Counter(one.columns.outcome.tolist())
     number, _, unit = written(name or "", estimate).partition(" ")
     unit = unit or ("px" if name == "acuity_px" else "")

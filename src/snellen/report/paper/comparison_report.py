@@ -10,10 +10,10 @@ from ...core.markup import Child, Html, shorten, tag
 from ...core.text import plural
 from ...core.types import TrialKey
 from ...scoring.compare.paired import Comparison
+from ...scoring.headline import headline
 from ...scoring.table import lower_is_better
 from ...store.reader import RunReader
 from ..boards.comparison import divergence_sheet, flips, pair_sheet
-from ..boards.headline import headline
 from ..boards.sheet import sheet_table
 from ..files import write_atomically
 from ..pages import draw
@@ -68,7 +68,7 @@ def _summary(sides: Sequence[Side], results: Mapping[str, Sequence[Comparison]])
         header = side.reader.header()
         known = read_results(side.reader, header)["tasks"]
         for task in results:
-            name, estimate = headline(known[task]["metrics"], known[task].get("headline"))
+            name, estimate = headline(known[task])
             metric = name or "–"
             share = name is not None and percent_metric(metric, estimate)
             drawn = draw.interval(estimate["value"], estimate.get("ci95"), 0.0, 1.0) if share else ""

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..boards.headline import headline
+from ...scoring.headline import SIDE_METRICS, headline
 from ..boards.sheet import Sheet, render
 from ..files import write_atomically
-from ..side_metrics import SIDE_METRICS
 from ..terminal import AT_TIMES, count_text, told_counts
 from ..written import written, written_interval
 
@@ -38,7 +37,7 @@ def run_sheets(results: Mapping[str, Any]) -> list[Sheet]:
 def _summary(results: Mapping[str, Any]) -> Sheet:
     rows = []
     for task, result in results["tasks"].items():
-        name, estimate = headline(result["metrics"], result.get("headline"))
+        name, estimate = headline(result)
         metric = name or "–"
         lost = (estimate["unscored"] or 0) + (estimate["failed"] or 0)
         shown = (written(metric, estimate), written_interval(metric, estimate), f"{estimate['n']:,}", f"{lost:,}")

@@ -13,9 +13,9 @@ from ...core.errors import UsageError
 from ...core.markup import Child, Html, shorten, tag
 from ...core.text import plural
 from ...scoring.table import Outcome, TrialColumns, lower_is_better
-from ..boards.headline import reading_name
 from ..pages.parts import outcome_tag
 from ..pages.tables import head, scrolled
+from ..protocol_words import reading_name
 from ..web.shelf import OpenRun, run_titles
 from ..web.shell import address, link, pager, shell
 

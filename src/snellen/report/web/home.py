@@ -12,7 +12,7 @@ from starlette.datastructures import QueryParams
 from ...core.errors import SnellenError
 from ...core.markup import Child, Html, tag
 from ...core.text import plural
-from ..boards.headline import headline
+from ...scoring.headline import headline
 from ..notes.ledger import Note, read_notes
 from ..pages import draw
 from ..pages.tables import DRAWN
@@ -216,7 +216,7 @@ def _head_cell(name: str, sought: Sought) -> Html:
 def _run_rows(one: Found) -> Iterator[Html]:
     run, header = one.run, one.run.header()
     for number, (task, result) in enumerate(run.results()["tasks"].items()):
-        name, estimate = headline(result["metrics"], result.get("headline"))
+        name, estimate = headline(result)
         metric, value = name or "–", estimate["value"]
         drawn = draw.interval(value, estimate.get("ci95"), 0.0, 1.0) if 0 <= (value or 0) <= 1 else ""
         box = tag("input", type="checkbox", name="run", value=run.key, aria_label=f"Compare {run.name}")

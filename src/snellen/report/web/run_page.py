@@ -8,8 +8,8 @@ from ...core.errors import SnellenError
 from ...core.markup import Child, Html, tag
 from ...core.text import plural
 from ...core.types import TrialKey
+from ...scoring.headline import headline
 from ...scoring.readings import stored_readings
-from ..boards.headline import headline, reading_name
 from ..notes.label_page import label_links
 from ..notes.ledger import Note, wrong_gold
 from ..notes.mark_parts import notes_table
@@ -17,6 +17,7 @@ from ..notes.second_headline import second_headline
 from ..pages.overview import TaskOverview
 from ..pages.parts import derived_table, figure_card, metric_table
 from ..pages.report_page import groups_section, hero, spread_section
+from ..protocol_words import reading_name
 from ..trials.asked import asked_parts
 from ..trials.exam_parts import exam_parts
 from .again_page import profile_choice
@@ -118,7 +119,7 @@ def _second_headline(run: OpenRun, one: TaskOverview) -> Html | None:
     marked = wrong_gold(run.notes(), one.task.name)
     if not marked:
         return None
-    name = headline(one.result["metrics"], one.result.get("headline"))[0] or ""
+    name = headline(one.result)[0] or ""
     return second_headline(one.result, run.columns(one.task.name, name), marked)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from ...data.atlas.suites import Suite, SuiteMember
 from ...data.catalog import Catalog
 from ...stats.intervals import Z95, sum_interval
+from ..headline import headline
 
 Tasks = Mapping[str, Mapping[str, Any]]
 
@@ -62,15 +63,15 @@ def _estimate(member: SuiteMember, tasks: Tasks) -> Mapping[str, Any] | None:
     result = tasks.get(member.task)
     if result is None:
         return None
-    estimate = result["metrics"].get(member.metric or result.get("headline", "accuracy"))
+    estimate = result["metrics"].get(member.metric) if member.metric else headline(result)[1]
     return estimate if estimate is not None and estimate["value"] is not None else None
 
 
 def _why_lacking(member: SuiteMember, tasks: Tasks) -> str:
     if member.task not in tasks:
         return f"{member.task}: not measured"
-    metric = member.metric or tasks[member.task].get("headline", "accuracy")
-    return f"{member.task}: has no {metric}"
+    metric = member.metric or headline(tasks[member.task])[0]
+    return f"{member.task}: has no {metric or 'figure'}"
 
 
 def _mean(present: list[tuple[SuiteMember, Mapping[str, Any]]]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from ...core.tasks import RunHeader, Task
 from ...core.types import Score
 from ...store.reader import RunReader, Trial
 from ..gathered import GatheredTask, Scored
+from ..headline import headline
 from ..peers.peer_scores import PEER
 from ..ranges import score_trial
 from ..results import summarize_task
@@ -104,10 +105,11 @@ def printed_value(reader: RunReader, task: Task, samples: set[str], registry: Re
         scored: list[Scored] = [(trial, score_trial(task, score, trial, task.score_options)) for trial in batch]
         gathered.add(scored)
     table = ScoredTask(task, gathered.tables(), lambda: iter(()))
-    metrics = summarize_task(table, registry, dict(task.score_options), RunHeader("", {}, {}, ""))["metrics"]
+    result = summarize_task(table, registry, dict(task.score_options), RunHeader("", {}, {}, ""))
     ending = PEER if task.fallback else "_strict"
-    estimate = metrics.get(f"{task.headline}{ending}") or metrics.get(task.headline)
-    value: float | None = estimate["value"] if estimate else None
+    name, own = headline(result)
+    estimate = result["metrics"].get(f"{name}{ending}") or own
+    value: float | None = estimate["value"]
     return value
 
 

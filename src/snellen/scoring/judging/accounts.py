@@ -18,6 +18,7 @@ from ...stats.prediction_powered import FEWEST_LABELS, prediction_powered_mean
 from ...store.reader import RunReader
 from ..aggregates.quoted_figures import figures as quoted_figures
 from ..counts import TaskCounts
+from ..headline import main_metric
 from ..peers.peer_scores import PEER
 from ..table import ScoredTask, ScoreTable
 from .judge_card import PAIR, Judge
@@ -91,9 +92,9 @@ def judged_figures(judge: Judge, task: Task, tables: Tables, planned: int | None
 
 
 def _rule_metric(judge: Judge, tables: Tables, headline: str) -> str:
-    """Return the metric of the rule-based reader: as the judge says, else the task's headline, else the first."""
+    """Return the metric of the rule-based reader: as the judge says, else the headline of those without a judge."""
     known = [name for name in tables if not _is_of(judge, name) and not name.endswith(PEER)]
-    return judge.rule or (headline if headline in known else next(iter(known), ""))
+    return judge.rule or main_metric(known, headline) or ""
 
 
 def agreement_with_rule(judge: Judge, tables: Tables, headline: str = "") -> dict[str, Any] | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core.tasks import Task
+from ..headline import headline_metric
 from .peer_scores import FALLBACK_WORDS, PEER
 
 WITHOUT_JUDGE = "_without_judge"
@@ -13,10 +14,10 @@ WITHOUT_JUDGE = "_without_judge"
 
 
 def stated_protocol(task: Task, metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a task's results say of its protocol: its name, what it is quoted by, its tool's number and why."""
-    headline = task.headline if task.headline in metrics else next(iter(metrics), "")
+    """Return what a task stands for and, of its protocol, the name, its tool's number and why that differs."""
+    headline = headline_metric(metrics, task.headline) or ""
     if not task.protocol:
-        return {"headline": headline} if task.headline else {}
+        return {"headline": headline}
     peer = peer_beside(task, metrics, headline) if headline else None
     protocol = {"name": task.protocol, "fallback": task.fallback, "peer": peer}
     needed = judge_needed(task, headline)
@@ -36,7 +37,7 @@ def judge_needed(task: Task, headline: str) -> dict[str, str] | None:
 
 def headline_note(task: Task, stated: Mapping[str, Any]) -> list[str]:
     """Say that what the benchmark is quoted by could not be computed, and what stands in its place."""
-    if not stated or stated["headline"] == task.headline:
+    if not task.headline or stated["headline"] == task.headline:
         return []
     return [f"the benchmark is quoted by {task.headline}, which could not be computed: this is {stated['headline']}"]
 
