@@ -13,7 +13,7 @@ from ..core.registry import Registry
 from ..core.secret import names_a_key
 from ..data.catalog import Catalog
 from ..model.options import ModelOptions
-from ..model.providers.model_card import find_model_card
+from ..model.providers.model_card import FoundCard, find_model_card
 from ..model.served.served_model import ServedModel
 from .settings import RunSettings
 
@@ -79,13 +79,19 @@ def _meant(settings: RunSettings, provider: str, name: str, known: Sequence[str]
     return f"{near}/{name}" if near else whole
 
 
+def find_card(model: Model, settings: RunSettings) -> FoundCard:
+    """Return what is known of a model where it is served."""
+    address = model.identity().get("base_url")
+    return find_model_card(settings.model, address if isinstance(address, str) else None, settings.catalogs)
+
+
 def fit_to_card(model: Model, settings: RunSettings) -> Model:
     """Let the model's card make its picture policy narrower: what it would refuse is made smaller, and recorded."""
     if not isinstance(model, ServedModel):
         return _untold(model, settings)
     if settings.image_policy is not None:
         return model
-    card = find_model_card(settings.model, str(model.identity()["base_url"]), settings.catalogs).card
+    card = find_card(model, settings).card
     policy = model.image_policy
     for name in ("max_side", "max_bytes"):
         limit, known = getattr(card, name, None), getattr(policy, name)

@@ -14,14 +14,11 @@ from typing import Any
 import msgspec
 
 from ..core.builtins import default_registry
-from ..core.config import convert
 from ..core.errors import SnellenError, UsageError
 from ..core.event_loop import run_to_end
 from ..core.ids import content_hash
 from ..core.types import Prediction, Request
-from ..data.catalog import Catalog
-from ..model.providers.model_card import same_place
-from ..model.providers.prices import Prices
+from ..model.providers.prices import Bill, Prices
 from ..model.served.served_model import ServedModel
 from ..perf.charts import latency_throughput, pictures, to_svg
 from ..perf.load.generator import Item
@@ -32,21 +29,22 @@ from ..perf.load.synthetic import Synthetic, make_dialogues
 from ..perf.load.workload import Asked, capture, compose, join_turns, prepare_items, salt_dialogues, with_replies
 from ..perf.metrics import summarize
 from ..perf.slo import Objectives
-from ..perf.stored import right_answers, to_prediction, value_for_money
+from ..perf.stored import to_prediction, value_for_money
 from ..perf.sweep import Point, Sweep, conclude, judge, search, sweep_table
 from ..perf.timeline import Timeline, write_timeline
 from ..report.files import write_atomically
 from ..report.pages.perf_page import render_page
+from ..scoring.spent import PRICES
 from ..store.cache import request_digest
 from ..store.writer import RunWriter
-from .chosen_model import create_model
+from .chosen_model import create_model, find_card
 from .plan import Plan, make_plan
 from .run import finish, note_reading, reading_of
 from .settings import RunSettings
 
 __all__ = [
-    "SYNTHETIC", "LoadPlan", "PerfReport", "PerfSettings", "Prices", "Sweep", "SweepSettings", "Synthetic",
-    "describe_level", "draw", "level_name", "prices_of", "run_perf", "run_sweep", "sweep_table",
+    "SYNTHETIC", "LoadPlan", "PerfReport", "PerfSettings", "Sweep", "SweepSettings", "Synthetic",
+    "describe_level", "draw", "level_name", "run_perf", "run_sweep", "sweep_table",
 ]  # fmt: skip
 
 
@@ -64,7 +62,6 @@ class PerfSettings(msgspec.Struct, frozen=True, kw_only=True):
     think_s: float = 0.0
     prefix_cache: str = "as-is"
     objectives: dict[str, float] = {}
-    prices: Prices | None = None
     draw: bool = True
 
 
@@ -88,6 +85,7 @@ class _Load(msgspec.Struct):
     trials: dict[str, Asked]
     plan: Plan | None
     stream: bool
+    prices: Prices | None
 
     async def put_on(self, level: LoadPlan, folder: Path | None = None) -> Measured:
         """Load the servers as the level says; with a folder what is measured is kept there meanwhile."""
@@ -254,6 +252,7 @@ async def _prepare(settings: PerfSettings) -> _Load:
     run = settings.run
     models = [_served(msgspec.structs.replace(run, base_url=url)) for url in settings.base_urls or (run.base_url,)]
     stream = run.stream is not False
+    prices = find_card(models[0], run).prices(run.price)
     plan: Plan | None = None
     captured: list[list[Asked]] = []
     if settings.synthetic is not None:
@@ -272,7 +271,7 @@ async def _prepare(settings: PerfSettings) -> _Load:
             await model.close()
     urls, headers = zip(*(model.endpoint(stream=stream) for model in models), strict=True)
     trials = _trials(items, dialogues, captured)
-    return _Load(items, models[0].dialect.family, list(urls), headers[0], trials, plan, stream)
+    return _Load(items, models[0].dialect.family, list(urls), headers[0], trials, plan, stream, prices)
 
 
 def _trials(
@@ -316,15 +315,18 @@ def _joined(turns: list[Asked]) -> list[Asked]:
 
 
 def _score(folder: Path, load: _Load, plan: Plan, measured: Measured, settings: PerfSettings) -> dict[str, Any]:
+    bill = Bill(load.prices) if load.prices else None
     with closing(RunWriter(folder, plan.header)) as writer:
         note_reading(writer, settings.run)
-        run_to_end(_store(writer, load, plan, measured))
+        if bill is not None:
+            writer.put_meta(PRICES, bill.prices)
+        run_to_end(_store(writer, load, plan, measured, bill))
     results = finish(folder, plan, reading_of(settings.run))
-    right, accuracy = right_answers(results)
-    return value_for_money(measured.timeline, right, accuracy, settings.prices)
+    return value_for_money(measured, results, bill)
 
 
-async def _store(writer: RunWriter, load: _Load, plan: Plan, measured: Measured) -> None:
+async def _store(writer: RunWriter, load: _Load, plan: Plan, measured: Measured, bill: Bill | None) -> None:
+    """Keep the first good reply to every request of the data, and add all of them to the bill."""
     pictures = {f"{item.id}/{turn}": sent for item in load.items for turn, sent in enumerate(item.pictures)}
     replies: dict[tuple[str, int], list[str]] = defaultdict(list)
     heard: dict[tuple[str, int], list[tuple[Request, Prediction]]] = defaultdict(list)
@@ -335,6 +337,8 @@ async def _store(writer: RunWriter, load: _Load, plan: Plan, measured: Measured)
         request, sent = with_replies(trial.request, said), pictures.get(name, ())
         said.append(outcome.text or "")
         prediction = to_prediction(request, outcome, sent)
+        if bill is not None:
+            bill.add(prediction)
         if trial.keep:
             digest = request_digest(identity, request, [image.sha256 for image in sent])
             await writer.put(trial.position, trial.planned.sample, request, prediction, digest)
@@ -361,17 +365,6 @@ def draw(folder: Path, timeline: Timeline) -> list[str]:
     for name, svg in drawn.items():
         (folder / name).write_text(svg)
     return list(drawn)
-
-
-def prices_of(model: str, catalogs: Sequence[Path] = (), address: str | None = None) -> Prices | None:
-    """Return the prices on the card of a model (catalog/models/NAME.toml), if it has them where it is served."""
-    catalog = Catalog(catalogs)
-    for name in catalog.names("models"):
-        card = catalog.card("models", name)
-        here = not card.get("base_url") or same_place(card["base_url"], address)
-        if here and card.get("model") == model and "prices" in card:
-            return convert(card["prices"], Prices, f"prices of model card {name!r}")
-    return None
 
 
 def level_name(level: LoadPlan) -> str:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 
 from ..core.errors import DataError
 from ..core.types import Failure, FailureKind, ImageSent, Prediction, Request, Timing, Usage
-from ..model.providers.prices import Prices
+from ..model.providers.prices import Bill
+from ..scoring.headline import headline
 from ..store.reader import RunReader
 from .load.collect import Outcome
+from .load.measure import Measured
 from .steady import whole_run
 from .timeline import CANCELLED, RequestRecord, Timeline
 
+RIGHT, CURRENCY, COST, UNPRICED = "right answers", "currency", "cost", "replies without a known price"
+"""Figures of a load that is scored; all others are headlines."""
 TOKEN_FIELDS = Usage.__struct_fields__
 """The counts that usage and a request record share by name."""
 
@@ -81,33 +85,45 @@ def _record(prediction: Prediction) -> RequestRecord:
     )
 
 
-def value_for_money(
-    timeline: Timeline, correct: float, accuracy: float | None, prices: Prices | None
-) -> dict[str, float | str | None]:
-    """Return right answers per second, per thousand output tokens and per unit of money, and what the load cost."""
-    duration = whole_run(timeline.requests).length
-    tokens_in = sum(record.input_tokens or 0 for record in timeline.requests)
-    tokens_out = sum(record.output_tokens or 0 for record in timeline.requests)
-    figures: dict[str, float | str | None] = {
-        "accuracy": accuracy,
-        "right answers": correct,
-        "right answers per second": correct / duration if duration > 0 else None,
-        "right answers per 1000 output tokens": 1000 * correct / tokens_out if tokens_out else None,
+def value_for_money(measured: Measured, results: Mapping[str, Any], bill: Bill | None) -> dict[str, float | str | None]:
+    """Return the headline of every task, right answers per second, per thousand output tokens and per unit of money.
+
+    `results` are those of the stored replies, one a trial; `bill` has every reply of the load. Data that goes round is
+    taken to be answered as well each time as when it was stored.
+    """
+    tasks = results["tasks"]
+    figures: dict[str, float | str | None] = {}
+    for task, result in tasks.items():
+        name, estimate = headline(result)
+        if name is not None:
+            figures[name if len(tasks) == 1 else f"{task}: {name}"] = estimate["value"]
+    rights = [result["right_answers"] for result in tasks.values()]
+    right = None if None in rights else _rounds(measured) * sum(rights)
+    duration = whole_run(measured.timeline.requests).length
+    tokens = sum(record.output_tokens or 0 for record in measured.timeline.requests)
+    figures |= {
+        RIGHT: right,
+        f"{RIGHT} per second": _share(right, duration),
+        f"{RIGHT} per 1000 output tokens": _share(right, tokens / 1000),
     }
-    if prices is not None:
-        cost = (tokens_in * prices.input_per_million + tokens_out * prices.output_per_million) / 1e6
-        figures |= {"currency": prices.currency, "cost": cost}
-        figures[f"right answers per {prices.currency}"] = correct / cost if cost else None
+    if bill is not None:
+        currency = bill.prices.currency
+        per_money = None if bill.unpriced else _share(right, bill.paid)
+        figures |= {CURRENCY: currency, COST: bill.paid, f"{RIGHT} per {currency or 'unit of money'}": per_money}
+        figures |= {UNPRICED: float(bill.unpriced)} if bill.unpriced else {}
     return figures
 
 
-def right_answers(results: Mapping[str, object]) -> tuple[float, float | None]:
-    """Return (how many trials were right, accuracy) over all tasks of a results.json, by the main metric of each."""
-    right, scored = 0.0, 0
-    tasks = results.get("tasks")
-    for task in tasks.values() if isinstance(tasks, dict) else ():
-        main = next(iter(task["metrics"].values()), None)
-        if main and main["value"] is not None and 0 <= main["value"] <= 1:
-            right += main["value"] * main["n"]
-            scored += main["n"]
-    return right, right / scored if scored else None
+def _rounds(measured: Measured) -> float:
+    """Return how often each request of the data was answered, on average over those that ever were."""
+    answered = [(outcome.item, outcome.record.turn) for outcome in measured.outcomes if outcome.record.ok]
+    return len(answered) / len(set(answered)) if answered else 0.0
+
+
+def _share(right: float | None, of: float) -> float | None:
+    return None if right is None or of <= 0 else right / of
+
+
+def headline_of_value(name: str) -> str:
+    """Return the metric that a figure of `value_for_money` is the value of; nothing where it is a sum or a rate."""
+    return "" if name in (CURRENCY, COST, UNPRICED) or name.startswith(RIGHT) else name.rpartition(": ")[2]

@@ -14,15 +14,16 @@ from snellen.core.errors import UsageError
 from snellen.core.jobs import Item as PlannedSample
 from snellen.core.types import FailureKind, Form, Image, Params, Prediction, Request, Sample, TrialKey, Turn
 from snellen.model.options import ModelOptions
+from snellen.model.providers.prices import Bill, Prices
 from snellen.model.served.openai import create
 from snellen.perf.load.collect import Outcome
 from snellen.perf.load.fleet import deal, merge_results, processes_needed
 from snellen.perf.load.generator import Item, LoadJob, LoadResult, fill_replies
-from snellen.perf.load.measure import LoadPlan, choose_processes, make_job
+from snellen.perf.load.measure import LoadPlan, Measured, choose_processes, make_job
 from snellen.perf.load.self_check import WatchReport, merge_reports, verdict
 from snellen.perf.load.synthetic import Synthetic, make_dialogues
 from snellen.perf.load.workload import add_salt, capture, join_turns, prepare_items, salt_dialogues, with_replies
-from snellen.perf.stored import Prices, right_answers, to_prediction, value_for_money
+from snellen.perf.stored import headline_of_value, to_prediction, value_for_money
 from snellen.perf.timeline import CANCELLED, RequestRecord, Timeline
 
 ITEMS = tuple(Item(f"i{n}", (b"{}",)) for n in range(10))
@@ -229,17 +230,37 @@ def test_outcomes_become_predictions() -> None:
     assert stopped.text is None
 
 
+def scored(metric: str, value: float, right: float | None) -> dict[str, Any]:
+    return {"metrics": {metric: {"value": value}, "latency_s": {"value": 5.0}}, "right_answers": right}
+
+
 def test_value_for_money() -> None:
-    records = tuple(
-        RequestRecord(str(n), 0.0, 10.0, input_tokens=1000, output_tokens=500, streamed=False) for n in range(10)
-    )
-    results = {"tasks": {"t": {"metrics": {"accuracy": {"value": 0.8, "n": 10}, "other": {"value": 5.0, "n": 10}}}}}
-    right, accuracy = right_answers(results)
-    found = value_for_money(Timeline(requests=records), right, accuracy, Prices(1.0, 4.0))
-    assert (found["accuracy"], found["right answers"]) == (0.8, 8.0)
+    records = [
+        RequestRecord(str(n), 0.0, 10.0, input_tokens=1000, output_tokens=500, cached_tokens=400, streamed=False)
+        for n in range(10)
+    ]
+    outcomes = [Outcome(f"t/{n % 5}", n // 5, record, "A") for n, record in enumerate(records)]
+    measured, bill = Measured(Timeline(requests=tuple(records)), outcomes), Bill(Prices(1.0, 4.0, "EUR", 0.5))
+    for outcome in outcomes:
+        bill.add(to_prediction(request("q"), outcome))
+    results = {"tasks": {"t": scored("accuracy", 0.8, 4.0)}}
+    found = value_for_money(measured, results, bill)
+    assert (found["accuracy"], found["right answers"]) == (0.8, 8.0), "five rows, each asked twice"
     assert found["right answers per second"] == pytest.approx(0.8)
     assert found["right answers per 1000 output tokens"] == pytest.approx(1.6)
-    assert found["cost"] == pytest.approx(0.03)
-    assert found["right answers per EUR"] == pytest.approx(8 / 0.03)
-    assert "cost" not in value_for_money(Timeline(requests=records), right, accuracy, None)
-    assert right_answers({"tasks": {"t": {"metrics": {"wer": {"value": None, "n": 0}}}}}) == (0.0, None)
+    assert found["cost"] == pytest.approx(0.028)
+    assert found["right answers per EUR"] == pytest.approx(8 / 0.028)
+    assert "latency_s" not in found
+    assert "cost" not in value_for_money(measured, results, None)
+    bill.add(to_prediction(request("q"), Outcome("t/0", 2, RequestRecord("x", 0.0, 1.0), "A")))
+    unpriced = value_for_money(measured, results, bill)
+    assert (unpriced["replies without a known price"], unpriced["right answers per EUR"]) == (1.0, None)
+
+
+def test_several_tasks_have_a_headline_each() -> None:
+    record = RequestRecord("1", 0.0, 10.0, output_tokens=5)
+    measured = Measured(Timeline(requests=(record,)), [Outcome("t/1", 0, record, "A")])
+    results = {"tasks": {"a": scored("accuracy", 0.8, 4.0), "b": scored("wer", 0.5, None)}}
+    found = value_for_money(measured, results, None)
+    assert (found["a: accuracy"], found["b: wer"], found["right answers"]) == (0.8, 0.5, None)
+    assert [headline_of_value(name) for name in found][:3] == ["accuracy", "wer", ""]

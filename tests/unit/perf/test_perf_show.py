@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from snellen.api.look.timelines import read_any, read_trace
-from snellen.api.perf import PerfReport, describe_level, level_name, prices_of
+from snellen.api.perf import PerfReport, describe_level, level_name
 from snellen.cli.perf.output import print_definitions, print_report, print_summary, print_sweep
 from snellen.cli.perf.settings import parse_numbers
-from snellen.core.errors import ConfigError, DataError, UsageError
+from snellen.core.errors import DataError, UsageError
 from snellen.perf.load.measure import LoadPlan
 from snellen.perf.metrics import summarize
 from snellen.perf.sweep import Point, conclude
@@ -45,7 +45,7 @@ def test_a_report_in_words(capsys: pytest.CaptureFixture[str]) -> None:
         "E2ELScheduled p50, ms",
         "goodput",
         "1 × server",
-        "accuracy 0.5",
+        "accuracy 50.0 %",
         "stopped by hand",
         "perf.json",
     ):
@@ -99,20 +99,6 @@ def test_the_page_of_a_load_has_a_figure_without_any_extra_and_the_design_of_the
 def test_names_of_levels() -> None:
     plans = [LoadPlan(rate=2.5), LoadPlan(concurrency=4), LoadPlan(concurrency=4, pressure_s=1), LoadPlan(trace=(0.0,))]
     assert [level_name(plan) for plan in plans] == ["rate-2.5", "concurrency-4", "pressure-4", "trace"]
-
-
-def test_prices_come_from_cards(tmp_path: Path) -> None:
-    (tmp_path / "models").mkdir()
-    (tmp_path / "models" / "mine.toml").write_text(
-        'model = "openai/mine"\n[prices]\ninput_per_million = 2.0\ncurrency = "USD"\n'
-    )
-    found = prices_of("openai/mine", [tmp_path])
-    assert found is not None
-    assert (found.input_per_million, found.output_per_million, found.currency) == (2.0, 0.0, "USD")
-    assert prices_of("openai/unknown") is None
-    (tmp_path / "models" / "mine.toml").write_text('model = "openai/mine"\n[prices]\ninput_per_milion = 2.0\n')
-    with pytest.raises(ConfigError, match="did you mean 'input_per_million'"):
-        prices_of("openai/mine", [tmp_path])
 
 
 @pytest.mark.parametrize(

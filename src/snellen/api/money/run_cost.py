@@ -23,10 +23,11 @@ from ...data.video.unfold import REELS, sized
 from ...engine.request_videos import has_videos, unfold_videos_now
 from ...infer.generate import GENERATE
 from ...model.batch.batch_services import batch_share_of
-from ...model.providers.model_card import FoundCard, ModelCard, find_model_card
+from ...model.providers.model_card import FoundCard, ModelCard
 from ...model.providers.picture_tokens import ASSUMED, PictureTokens
-from ...model.providers.prices import Prices, Tokens, parse_price
+from ...model.providers.prices import Prices, Tokens
 from ...store.reader import RunReader
+from ..chosen_model import find_card
 from ..plan import Plan, PlannedTask
 from ..settings import RunSettings
 from .tried_jobs import try_jobs
@@ -121,11 +122,9 @@ class CostEstimate(NamedTuple):
 
 def estimate_run(plan: Plan, settings: RunSettings) -> CostEstimate:
     """Return what is left of a plan in tokens and money."""
-    address = plan.model.identity().get("base_url")
-    found = find_model_card(settings.model, address if isinstance(address, str) else None, settings.catalogs)
-    given = parse_price(settings.price)
-    prices = given or (found.card.prices if found.card else None)
-    if address is None and prices is None:  # a model of this machine has no bill
+    found = find_card(plan.model, settings)
+    prices = found.prices(settings.price)
+    if plan.model.identity().get("base_url") is None and prices is None:  # a model of this machine has no bill
         return CostEstimate([TaskEstimate(one.task.name, one.trials, None, None) for one in plan.tasks], found, None)
     tasks = [_estimate_task(planned, plan, settings, found) for planned in plan.tasks]
     return CostEstimate(tasks, found, prices, billed=True).asked_by(plan.model, batch=settings.batch)

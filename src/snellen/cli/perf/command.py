@@ -148,8 +148,7 @@ _LOAD_OPTIONS = add_options(
 @click.option("--pressure", "pressure_s", type=ABOVE_ZERO, help="Keep --concurrency in flight for so many seconds.")
 @click.option("--trace", type=PATH, help="Replay: one send moment a line (seconds), or JSON lines with `timestamp`.")
 @defaulted("--replay-speed", type=ABOVE_ZERO, default=1.0)
-@click.option("--price-in", type=FROM_ZERO, help="Price of a million input tokens; default: the model's card.")
-@click.option("--price-out", type=FROM_ZERO, help="Price of a million output tokens.")
+@click.option("--price", metavar="IN,OUT[,CACHED]", help="Price of a million tokens.  [default: the model's card]")
 @_MODEL_OPTIONS
 @_LOAD_OPTIONS
 def run(as_json: bool, **flags: Any) -> int:

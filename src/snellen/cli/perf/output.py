@@ -13,6 +13,7 @@ from rich.table import Column, Table
 from ...api.look.timelines import explain_metrics
 from ...api.perf import PerfReport, Sweep, sweep_table
 from ...report.console import WholeConsole
+from ...report.pages.perf_page import value_words
 from ...report.terminal import plain
 from ..options import print_json
 
@@ -90,7 +91,8 @@ def _remarks(level: Mapping[str, Any]) -> Iterator[str]:
     for kind, count in ((level.get("total") or {}).get("errors") or {}).items():
         yield f"{count} × {kind}"
     if level.get("value"):
-        yield ", ".join(f"{name} {_number(value)}" for name, value in level["value"].items() if value is not None)
+        told = {name: value for name, value in level["value"].items() if value not in (None, "")}
+        yield ", ".join(f"{name} {value_words(name, value) or _number(value)}" for name, value in told.items())
 
 
 def _figures(levels: list[dict[str, Any]]) -> Iterator[list[str]]:

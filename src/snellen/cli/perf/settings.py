@@ -7,10 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from ...api.look.timelines import parse_objectives, read_trace
-from ...api.perf import SYNTHETIC, LoadPlan, PerfSettings, Prices, Synthetic, prices_of
+from ...api.perf import SYNTHETIC, LoadPlan, PerfSettings, Synthetic
 from ...api.settings import RunSettings
 from ...core.config import parse_assignment
 from ...core.errors import UsageError
@@ -20,10 +18,10 @@ DEFAULT_COUNT = 200
 CAN_DRAW = importlib.util.find_spec("vl_convert") is not None
 
 
-def load_settings(*, price_in: float | None, price_out: float | None, **flags: Any) -> PerfSettings:
+def load_settings(**flags: Any) -> PerfSettings:
     """Return the settings of `snellen perf TASK`."""
     levels = _levels(flags, flags.pop("concurrency"), flags.pop("rate"), flags.pop("trace"))
-    return _settings(flags, levels, _prices(flags, price_in, price_out))
+    return _settings(flags, levels)
 
 
 def _levels(
@@ -48,7 +46,7 @@ def sweep_settings(**flags: Any) -> PerfSettings:
     """Return the settings of `snellen perf sweep`; a point lasts `--duration` seconds (10) unless -n says otherwise."""
     if flags["duration_s"] is None and flags["count"] is None:
         flags["duration_s"] = 10.0
-    return _settings(flags, (_level(flags, {}, concurrency=1),), None)
+    return _settings(flags, (_level(flags, {}, concurrency=1),))
 
 
 def _level(flags: dict[str, Any], extra: dict[str, Any], **what: Any) -> LoadPlan:
@@ -61,7 +59,7 @@ def _level(flags: dict[str, Any], extra: dict[str, Any], **what: Any) -> LoadPla
     return LoadPlan(burstiness=burstiness, **(same | extra | what))
 
 
-def _settings(flags: dict[str, Any], levels: tuple[LoadPlan, ...], prices: Prices | None) -> PerfSettings:
+def _settings(flags: dict[str, Any], levels: tuple[LoadPlan, ...]) -> PerfSettings:
     tasks = tuple(flags["tasks"])
     is_synthetic = tasks == (SYNTHETIC,)
     run = RunSettings(
@@ -76,6 +74,7 @@ def _settings(flags: dict[str, Any], levels: tuple[LoadPlan, ...], prices: Price
         variants=tuple(flags["variants"]),
         overrides=tuple(map(parse_assignment, flags["overrides"])),
         allow_outside=flags["allow_outside"],
+        price=flags.get("price"),
         command=command_line(sys.argv),
         **{name: flags[name] for name in ("stream", "max_tokens", "temperature", "limit", "seed", "timeout_s")},
     )
@@ -86,7 +85,6 @@ def _settings(flags: dict[str, Any], levels: tuple[LoadPlan, ...], prices: Price
         synthetic=_synthetic(flags) if is_synthetic else None,
         synthetic_count=flags["limit"] or min(flags["count"] or DEFAULT_COUNT, 2000),
         objectives=parse_objectives(flags["slo"]) if flags["slo"] else {},
-        prices=prices,
         draw=CAN_DRAW if flags["draw"] is None else flags["draw"],
         **{name: flags[name] for name in ("multi_turn", "think_s", "prefix_cache")},
     )
@@ -98,15 +96,6 @@ def _synthetic(flags: dict[str, Any]) -> Synthetic:
         raise UsageError(f"--image-size {flags['image_size']!r} is not WIDTHxHEIGHT, as in 512x512")
     sizes = {name: flags[name] for name in ("input_tokens", "output_tokens", "images", "turns", "ignore_eos")}
     return Synthetic(width=int(width), height=int(height), **sizes)
-
-
-def _prices(flags: dict[str, Any], price_in: float | None, price_out: float | None) -> Prices | None:
-    card = prices_of(flags["model"], flags["catalogs"], next(iter(flags["base_urls"]), None))
-    if price_in is None and price_out is None:
-        return card
-    prices = {"input_per_million": price_in, "output_per_million": price_out}
-    given = {name: price for name, price in prices.items() if price is not None}
-    return msgspec.structs.replace(card or Prices(), **given)
 
 
 def parse_numbers(text: str | None, flag: str) -> list[float]:

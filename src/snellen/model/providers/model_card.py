@@ -14,7 +14,7 @@ from ...core.errors import ConfigError, UsageError, did_you_mean
 from ...core.folders import config_folder
 from ...data.catalog import Catalog
 from .picture_tokens import PictureTokens
-from .prices import Prices
+from .prices import Prices, parse_price
 
 DATED = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8})$")
 """How providers name one day's version of a model: it has the price of the model."""
@@ -59,6 +59,10 @@ class FoundCard(NamedTuple):
     card: ModelCard | None
     where: str
     """The card or table it stands in; or why there is none."""
+
+    def prices(self, told: str | None) -> Prices | None:
+        """Return what tokens cost: as `--price` tells it, else as the card says; None where nobody does."""
+        return parse_price(told) or (self.card.prices if self.card else None)
 
 
 def table_path() -> Path:

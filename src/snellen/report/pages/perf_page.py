@@ -9,6 +9,8 @@ import pybase64
 
 from ...core.markup import Child, Html, join, tag
 from ...perf.definitions import COMMON, DEFINITIONS, STEADY_RULE
+from ...perf.stored import headline_of_value
+from ..written import written
 from . import draw
 from .draw import Axis, Point, Series
 from .html_document import document
@@ -54,7 +56,9 @@ def _level(level: Mapping[str, Any], drawn: Mapping[str, str]) -> Iterator[Html]
     for note in level.get("notes", ()):
         yield tag("p", str(note), class_="notice")
     if level.get("value"):
-        rows = [row(name, *numbers([_cell(value)])) for name, value in level["value"].items()]
+        rows = [
+            row(name, *numbers([value_words(name, value) or _cell(value)])) for name, value in level["value"].items()
+        ]
         yield _table("Accuracy and cost", head("accuracy and cost", ("", "n")), rows)
     for stage, words in (("total", "Whole run"), ("steady", "Steady state")):
         if level.get(stage):
@@ -62,6 +66,12 @@ def _level(level: Mapping[str, Any], drawn: Mapping[str, str]) -> Iterator[Html]
             yield from _figure(level[stage], f"{level['level']}, {words.lower()}")
             yield _summary(level[stage])
     yield from (_picture(name, svg) for name, svg in drawn.items())
+
+
+def value_words(name: str, value: Any) -> str:
+    """Return a headline as every other page says it; nothing where a figure of a load is none."""
+    metric = headline_of_value(name)
+    return written(metric, {"value": value}) if metric else ""
 
 
 def _figure(summary: Mapping[str, Any], words: str) -> Iterator[Html]:
