@@ -127,4 +127,4 @@ def _is_told(task: Task) -> bool:
 
 def _chosen(task: Task, metrics: Sequence[str]) -> str | None:
     """Return the metric of the trials that the task's results will be headed with; None where it is none of these."""
-    return None if task.headline and task.headline not in metrics else main_metric(metrics, task.headline)
+    return None if task.headline and task.headline not in metrics else main_metric(tuple(metrics), task.headline)

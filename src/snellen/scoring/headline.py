@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from ..core.tasks import Task
+from ..core.types import Score
 from .table import ScoredTask, lower_is_better
 
 PREFERRED = ("accuracy", "cider")
@@ -48,9 +51,28 @@ def headline_metric(metrics: Mapping[str, Any], quoted: str = "") -> str | None:
     return next((name for name in (*PREFERRED, *by_trial, *others) if name in metrics), None)
 
 
-def main_metric(metrics: Iterable[str], quoted: str = "") -> str | None:
-    """Return which of the metrics of single trials a task stands for."""
+def quoted_metric(task: Task) -> str:
+    """Return the metric of single trials that a task's headline is, or is made of; nothing where no card names one."""
+    made_of = {figure.name: figure.metric for figure in task.figures}
+    return made_of.get(task.headline, task.headline)
+
+
+@cache
+def main_metric(metrics: tuple[str, ...], quoted: str) -> str | None:
+    """Return which of the metrics of single trials stands for a trial, as the headline does for its task."""
     return headline_metric({name: NO_ESTIMATE for metric in metrics for name in (metric, f"{metric}_strict")}, quoted)
+
+
+def main_first(scores: Sequence[Score], quoted: str) -> Sequence[Score]:
+    """Return the scores of a trial, that of the main metric first: pages and exports show it as the verdict."""
+    if len(scores) < 2:
+        return scores
+    metrics = tuple([score.metric for score in scores])
+    main = main_metric(metrics, quoted)
+    if main is None or main == metrics[0]:
+        return scores
+    place = metrics.index(main)
+    return [scores[place], *scores[:place], *scores[place + 1 :]]
 
 
 def headline(result: Mapping[str, Any]) -> tuple[str | None, Mapping[str, Any]]:
@@ -67,8 +89,8 @@ def right_answers(scored: ScoredTask, headline: str) -> float | None:
 
     A figure of whole groups or a mean of means counts the trials that it is made of.
     """
-    made_of = {figure.name: figure.metric for figure in scored.task.figures}
-    table = scored.tables.get(made_of.get(headline, headline))
+    name = quoted_metric(scored.task) if headline == scored.task.headline else headline
+    table = scored.tables.get(name)
     if table is None or not len(table) or lower_is_better(table.metric) or is_no_share(table.metric):
         return None
     values = table.value[table.scored]

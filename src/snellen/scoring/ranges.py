@@ -22,6 +22,7 @@ from ..model.providers.prices import Bill, Prices
 from ..store.database import Row
 from ..store.reader import Rows, RunReader, Trial, row_of_score
 from .gathered import GatheredPart, GatheredTask, Scored
+from .headline import main_first, quoted_metric
 from .peers.peer_scores import ScoreTrial, score_with_peer
 from .seen import SeenPart, SeenTrials
 
@@ -149,7 +150,10 @@ def joined_scorer(registry: Registry, names: Sequence[str]) -> ScoreTrial:
 
 
 def score_trial(task: Task, score: ScoreTrial, trial: Trial, options: Mapping[str, Any]) -> Sequence[Score]:
-    """Return the scores of one trial, and those that its protocol's own tool would give; a failed one has no other."""
+    """Return the scores of one trial, that of the headline first, and those that its protocol's own tool would give.
+
+    A failed one has no other.
+    """
     sample, request, prediction, _ = trial
     found: Sequence[Score] = ()
     if task.fallback:
@@ -159,7 +163,7 @@ def score_trial(task: Task, score: ScoreTrial, trial: Trial, options: Mapping[st
     for one in found:
         if one.key != prediction.key:
             raise DataError(_of_another(task, one, prediction.key))
-    return found
+    return main_first(found, quoted_metric(task))
 
 
 def _of_another(task: Task, score: Score, shown: TrialKey) -> str:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..core.errors import UsageError
 from ..scoring.aggregates.chain_tables import chains_from_table
 from ..scoring.compare.run_pairs import compare_runs
-from ..scoring.headline import main_metric
+from ..scoring.headline import main_metric, quoted_metric
 from ..scoring.stored import stored_tables
 from ..scoring.table import ScoreTable, lower_is_better
 from ..stats.bootstrap import bootstrap_interval
@@ -118,7 +118,8 @@ def find_gains(before: Path, after: Path) -> list[Gain]:
             if "cure" in task.aggregates and _has_chains(tables[0][CHAINED]):
                 gains += chain_gains(tables[0][CHAINED], tables[1][CHAINED], task.name)
             else:
-                gains.append(_plain_gain(before, after, task.name, main_metric(tables[0], task.headline) or ""))
+                metric = main_metric(tuple(tables[0]), quoted_metric(task)) or ""
+                gains.append(_plain_gain(before, after, task.name, metric))
     return gains
 
 

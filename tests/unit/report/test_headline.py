@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import snellen
 from asgi import call
 from made_runs import make_run
 from snellen.api.look.outputs import leaderboard
@@ -17,6 +19,8 @@ from snellen.report.files import write_results
 from snellen.report.finish import finish_run
 from snellen.report.pages.report_page import render_report
 from snellen.scoring.headline import headline, headline_metric
+from snellen.scoring.stored import read_columns
+from snellen.store.reader import RunReader
 
 
 def task(**values: float | None) -> dict[str, Any]:
@@ -62,6 +66,24 @@ def test_page_terminal_and_leaderboard_agree(tmp_path: Path, chart: bool) -> Non
     app = make_viewer([tmp_path], "token")
     cookie = call(app, "/?token=token").headers["set-cookie"].partition(";")[0]
     assert f'<td class="nowrap broad">{wanted}</td>' in call(app, "/", headers={"cookie": cookie}).text
+
+
+def test_the_verdict_on_a_trial_is_that_of_the_headline(tmp_path: Path) -> None:
+    """Terminal, list of trials, data frame and export show one metric, whatever the order of scorers."""
+    (tmp_path / "open.jsonl").write_text('{"id": "1", "question": "Which?", "answer": "red", "form": "open"}\n')
+    (tmp_path / "said.jsonl").write_text('{"id": "1", "text": "Of these I would take the red one."}\n')
+    settings: dict[str, Any] = {"overrides": (("form", "open"), ("scorers", ["exact", "contains"]))}
+    run = snellen.run(
+        str(tmp_path / "open.jsonl"), f"replay/{tmp_path / 'said.jsonl'}", output_dir=tmp_path / "run", **settings
+    )
+    result = run.results["tasks"]["open"]
+    assert (result["headline"], result["metrics"]["contains"]["value"]) == ("contains", 1.0)
+    with RunReader(run.folder) as reader:
+        columns = read_columns(reader, reader.header().tasks[0])
+    assert (columns.metric, columns.metrics) == ("contains", ("contains", "exact_match"))
+    (record,) = map(json.loads, (run.folder / "records.jsonl").read_text().splitlines())
+    assert (record["metric"], record["value"]) == ("contains", 1.0)
+    assert not len(run.wrong())
 
 
 def test_every_task_weighs_the_same() -> None:

@@ -18,7 +18,7 @@ from ...stats.prediction_powered import FEWEST_LABELS, prediction_powered_mean
 from ...store.reader import RunReader
 from ..aggregates.quoted_figures import figures as quoted_figures
 from ..counts import TaskCounts
-from ..headline import main_metric
+from ..headline import main_metric, quoted_metric
 from ..peers.peer_scores import PEER
 from ..table import ScoredTask, ScoreTable
 from .judge_card import PAIR, Judge
@@ -61,7 +61,7 @@ def _account(
         "votes": judge.votes,
         "published_judge": judge.default_model,
         "comparable": is_published_judge(judge, model) if judge.default_model else None,
-        "agreement": agreement_with_rule(judge, tables, task.headline),
+        "agreement": agreement_with_rule(judge, tables, quoted_metric(task)),
     }
     figures = judged_figures(judge, task, tables, header.planned.get(task.name))
     if judge.verdict == PAIR:
@@ -80,7 +80,7 @@ def is_published_judge(judge: Judge, model: str) -> bool:
 
 def judged_figures(judge: Judge, task: Task, tables: Tables, planned: int | None) -> dict[str, Estimate]:
     """Return the figures that a benchmark is quoted by, made of the verdicts instead of the rule's scores."""
-    rule = _rule_metric(judge, tables, task.headline)
+    rule = _rule_metric(judge, tables, quoted_metric(task))
     if not any(figure.metric == rule for figure in task.figures):
         return {}
     own = [structs.replace(one, metric=judge.metric if one.metric == rule else one.metric) for one in task.figures]
@@ -91,15 +91,15 @@ def judged_figures(judge: Judge, task: Task, tables: Tables, planned: int | None
     return {f"{judge.metric}_{name}": estimate for name, estimate in found.items()}
 
 
-def _rule_metric(judge: Judge, tables: Tables, headline: str) -> str:
+def _rule_metric(judge: Judge, tables: Tables, quoted: str) -> str:
     """Return the metric of the rule-based reader: as the judge says, else the headline of those without a judge."""
     known = [name for name in tables if not _is_of(judge, name) and not name.endswith(PEER)]
-    return judge.rule or main_metric(known, headline) or ""
+    return judge.rule or main_metric(tuple(known), quoted) or ""
 
 
-def agreement_with_rule(judge: Judge, tables: Tables, headline: str = "") -> dict[str, Any] | None:
+def agreement_with_rule(judge: Judge, tables: Tables, quoted: str = "") -> dict[str, Any] | None:
     """Return how often a judge and the rule-based reader say the same of a reply, right or wrong; None without one."""
-    rule = _rule_metric(judge, tables, headline)
+    rule = _rule_metric(judge, tables, quoted)
     if rule not in tables or _is_of(judge, rule):
         return None
     one, other = tables[judge.metric], tables[rule]
