@@ -11,6 +11,8 @@ import pytest
 import snellen
 from snellen.core.errors import UsageError
 from snellen.scoring.compare.protocol_parts import moved_parts
+from snellen.scoring.stored import read_columns
+from snellen.store.reader import RunReader
 
 ROWS = [("1", "red"), ("2", "blue"), ("3", "green"), ("4", "grey")]
 REPLIES = {"1": "red", "2": "It is blue.", "3": "The colour is green.", "4": "black"}
@@ -98,3 +100,12 @@ def test_a_protocol_that_cannot_be_read_is_refused_before_anything_is_asked(cata
     card.write_text(f'{card.read_text()}[protocols.odd]\nscorer = ["exact"]\n')
     with pytest.raises(UsageError, match=r"protocol 'odd'.*'scorer'"):
         asked(catalog)
+
+
+def test_a_first_call_that_failed_does_not_hide_the_headline_of_the_trials(catalog: Path) -> None:
+    """A failed call has the number of the protocol's own tool alone."""
+    said = catalog.parent / "said.jsonl"
+    said.write_text("".join(said.read_text().splitlines(keepends=True)[1:]))
+    with RunReader(asked(catalog)) as reader:
+        columns = read_columns(reader, reader.header().tasks[0])
+    assert (columns.metric, columns.metrics) == ("exact_match", ("exact_match", "exact_match_peer"))

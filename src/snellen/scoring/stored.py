@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 import msgspec
 import numpy as np
@@ -134,9 +135,14 @@ def _live_scores(reader: RunReader, task: Task, registry: Registry) -> list[Scor
 
 
 def metrics_of(reader: RunReader, task: str) -> list[str]:
-    """Return the metrics stored for a task, the main one first: those of its first scored trial."""
-    query = "SELECT sample, variant, repeat FROM scores WHERE +task = ? ORDER BY rowid LIMIT 1"
-    first = next(reader.rows(query, (task,)), None)
+    """Return the metrics stored for a task, the main one first: those of its first scored trial that has a reply.
+
+    Where every call failed, those of the first: the number of a protocol's own tool alone.
+    """
+    query = "SELECT sample, variant, repeat FROM scores{} WHERE +scores.task = ?{} ORDER BY scores.rowid LIMIT 1"
+    answered = query.format(" JOIN predictions USING (task, sample, variant, repeat)", " AND failed = 0")
+    rows = chain.from_iterable(reader.rows(each, (task,)) for each in (answered, query.format("", "")))
+    first = next(rows, None)
     if first is None:
         return []
     query = "SELECT metric FROM scores WHERE task = ? AND sample = ? AND variant = ? AND repeat = ? ORDER BY rowid"

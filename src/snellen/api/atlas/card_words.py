@@ -57,10 +57,10 @@ def _parts(catalog: Catalog, task: Task) -> Iterator[str]:
     told = ", ".join(f"{key} {value}" for key, value in task.score_options.items()) or ", ".join(task.scorers)
     limits = f"{task.params.max_tokens or 'no limit of'} tokens"
     figures = ", ".join(f"{figure.name} ({figure.rule})" for figure in task.figures)
-    quoted = f"quoted by {task.headline or 'accuracy'}"
+    quoted = f"; quoted by {task.headline}" if task.headline else ""
     prompt = _prompt(catalog, task)
     shown = _frames(prompt) if task.dimension == "video" else ""
-    yield f"`{task.protocol}`: {limits}; {shown}{told}; {quoted}{f'; {figures}' if figures else ''}."
+    yield f"`{task.protocol}`: {limits}; {shown}{told}{quoted}{f'; {figures}' if figures else ''}."
     yield from ("", "```text", *_prompt_text(prompt).splitlines(), "```", "")
 
 

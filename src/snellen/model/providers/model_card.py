@@ -86,21 +86,17 @@ def find_model_card(model: str, address: str | None, catalogs: Sequence[Path] = 
 
     A name with a date behind it is looked for without it too; nothing else is taken for the same model.
     """
-    names = dict.fromkeys((model, DATED.sub("", model)))
-    for name in names:
-        for where, card in _known_as(name, catalogs):
-            if card.base_url and not same_place(card.base_url, address):
-                elsewhere = f"{where} is of {card.base_url}, and this is {address or 'not served'}"
-                return FoundCard(None, elsewhere)
-            return FoundCard(card, where)
-    return FoundCard(None, f"no card and no table names {model}")
+    card, where = _described(model, catalogs)
+    if card is not None and card.base_url and not same_place(card.base_url, address):
+        return FoundCard(None, f"{where} is of {card.base_url}, and this is {address or 'not served'}")
+    return FoundCard(card, where)
 
 
 def show_model_card(model: str, catalogs: Sequence[Path] = ()) -> tuple[str, ModelCard]:
     """Return where a model is described and its card, wherever it is served; a name nobody knows is a UsageError."""
-    for name in dict.fromkeys((model, DATED.sub("", model))):
-        for where, card in _known_as(name, catalogs):
-            return where, card
+    card, where = _described(model, catalogs)
+    if card is not None:
+        return where, card
     table = read_price_table()
     known = [card.model for _, card in _cards(catalogs)] + list(table.models if table else ())
     raise UsageError(f"no card of a model named {model!r}{did_you_mean(model, known)}; see docs/models.md")
@@ -121,6 +117,14 @@ def _known_as(name: str, catalogs: Sequence[Path]) -> Iterator[tuple[str, ModelC
         ours = next((card for key, card in cards if key in shipped), None)
         yield f"table {table_path()}", _filled(theirs, ours)
     yield from ((f"card {key}", card) for key, card in cards if key in shipped)
+
+
+def _described(model: str, catalogs: Sequence[Path]) -> FoundCard:
+    """Return the first card of a model, wherever that is served."""
+    for name in dict.fromkeys((model, DATED.sub("", model))):
+        for where, card in _known_as(name, catalogs):
+            return FoundCard(card, where)
+    return FoundCard(None, f"no card and no table names {model}")
 
 
 def _filled(card: ModelCard, other: ModelCard | None) -> ModelCard:
