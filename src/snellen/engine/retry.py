@@ -15,10 +15,9 @@ from ..core.protocols import EncodedImages
 from ..core.types import FailureKind, Prediction, Request
 from .call import call_model, failed
 from .deadline import Deadlines
-from .limit import Limiter
-from .pace import Pace
+from .flow import Limiter, RateLimit
+from .limits import Limits
 from .policy import Policy
-from .purse import Purse
 
 Call = Callable[[Request, EncodedImages], Awaitable[Prediction]]
 NoteAttempt = Callable[[Request, ModelError], None]
@@ -33,9 +32,9 @@ class Retrier:
     limiter: Limiter
     clock: Clock
     note: NoteAttempt
-    pace: Pace | None = None
+    rate: RateLimit | None = None
     deadlines: Deadlines = field(default_factory=Deadlines)
-    purse: Purse = field(default_factory=Purse)
+    limits: Limits = field(default_factory=Limits)
 
     async def predict(self, request: Request, images: EncodedImages) -> Prediction:
         """Ask until it is answered or it is clear that it will not be."""
@@ -57,10 +56,10 @@ class Retrier:
         raise AssertionError("the last attempt returns or raises")
 
     async def _attempt(self, request: Request, images: EncodedImages) -> Prediction:
-        if self.pace is not None:
-            await self.pace.turn()
+        if self.rate is not None:
+            await self.rate.turn()
         timeout_s = self.policy.timeout_of(request.params)
-        self.purse.pay()
+        self.limits.pay()
         try:
             limit_s, work = _limit_s(timeout_s, request), call_model(self.call, request, images)
             return await (work if limit_s is None else self.deadlines.within(limit_s, work))

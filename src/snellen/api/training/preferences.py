@@ -43,8 +43,8 @@ from ...train.preference_verdicts import (
 from ...train.rationale_facts import rationale_reward
 from ...train.recipe import CONTROL, DataSource, Recipe
 from ..chosen_model import create_model
-from ..errand import Errand, run_errand
 from ..run import run_settings
+from ..session import ModelJobs, ask_jobs
 from ..settings import RunSettings
 
 FOLDER = "feedback"
@@ -206,8 +206,8 @@ def ask_rationale_judges(
         jobs = list(plan(judge, questions))
         name = f"{task}@{judge.name}"
         planned = {name: sum(len(job.requests) for job in jobs)}
-        ran = run_errand(Errand(place, create_model(settings, default_registry()), jobs, planned, config), settings)
-        if ran.interrupted:
+        model = create_model(settings, default_registry())
+        if ask_jobs(ModelJobs(place, model, jobs, planned, config), settings).unfinished:
             raise KeyboardInterrupt
         with RunReader(place) as reader:
             replies = {one.key: one.text for _, _, one, _ in reader.trials(name)}
