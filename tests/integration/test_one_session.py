@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 import snellen
+from command_line import run_command
 from exam_observer import Observer
 from exam_server import Ledger, serving
 from judge_doubles import judge_model
 from line_doubles import Scripted, jobs
 from made_runs import make_run
 from snellen.api.judge import ask_judge
+from snellen.api.look.outputs import results_of
 from snellen.api.session import ModelJobs, ask_jobs
 from snellen.api.settings import RunSettings
 from snellen.core.errors import EnvironmentProblem, RunMismatch, UsageError
@@ -116,11 +118,20 @@ def test_an_exam_ends_at_its_deadline_and_its_price_may_come_from_the_settings(t
         late = snellen.exam("openai/known", base_url=url, output_dir=tmp_path / "late", deadline_s=1e-6, **how)
         assert late.state.overdue and "--deadline" in late.exam["ended"]
         paid = snellen.exam("openai/known", base_url=url, output_dir=tmp_path / "paid", price="1000,1000", **how)
-    results = snellen.results_of(tmp_path / "paid") if hasattr(snellen, "results_of") else None
     assert paid.state.limits.spent == pytest.approx(0.305 * paid.state.done)
-    assert results is None or results["cost"]["paid"] == pytest.approx(paid.state.limits.spent)
+    assert results_of(tmp_path / "paid")["cost"]["paid"] == pytest.approx(paid.state.limits.spent)
 
 
 def test_an_exam_asks_no_batches(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--batch"):
         snellen.exam("openai/known", base_url=FIRST, output_dir=tmp_path / "run", batch=True)
+
+
+def test_the_exam_command_has_the_limits_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["exam", "--model", "blind/first", "--tests", "orientation", "--quick", "-o", tmp_path / "run", "--quiet"]
+    assert (
+        run_command([*command, "--deadline", "0.000001", "--rate", "100000", "--max-errors", "5%", "--same-model"]) == 3
+    )
+    assert run_command(command) == 0
+    assert run_command([*command, "--max-cost", "1", "--budget", "1 euro"]) == 2
+    assert "--max-cost" in capsys.readouterr().err

@@ -30,6 +30,7 @@ Examples:
   snellen exam compare runs/low runs/high --price 2.5,10
 """
 BUDGET = "What this command may ask: requests (2000), tokens (3e6 tokens) or money (5 euro, of --price or the card)."
+DEADLINE = "Seconds for this command: then it stops cleanly, keeps everything and exits 3; run it again to continue."
 TESTS = "Only these: acuity,contrast,resolution,… (what they need comes along)."
 PRICES = "Price of a million input and output tokens: once for all exams, or once for each in their order."
 UNTIL = "Half width of every interval in ln units: 0.15 is -14/+16 %.  [default: by mode]"
@@ -38,6 +39,7 @@ SETTINGS = add_options(
     click.option("--base-url", "--url", help="Where an OpenAI-compatible server answers."),
     options.KEYS,
     options.API_KEY,
+    options.ADDRESSING,
     click.option("-o", "--output-dir", type=PATH, help="Folder; the same command again continues it."),
     flag("--quick", help="About a third of the requests, intervals of ±25 %."),
     flag("--fine", help="Intervals of ±10 %, further tests; about three times the requests."),
@@ -51,6 +53,11 @@ SETTINGS = add_options(
     click.option("--max-workers", type=COUNT, help="Requests in flight at most.  [default: 64]"),
     defaulted("--max-retries", type=NOT_NEGATIVE, default=5),
     click.option("--timeout", "timeout_s", type=options.ABOVE_ZERO, help="Seconds for one attempt.  [default: 600]"),
+    click.option("--rate", type=options.ABOVE_ZERO, help="Requests a second at most, evenly spaced; retries count."),
+    click.option("--deadline", "deadline_s", type=options.ABOVE_ZERO, help=DEADLINE),
+    click.option("--max-cost", type=options.ABOVE_ZERO, help="What this command may spend, as --budget in money."),
+    click.option("--max-errors", help="Stop after so many failed trials: 20, or 5%."),
+    flag("--same-model", help="Continue although another server answers: it serves the same model."),
     repeated("--plugin", "plugins", type=PATH, help="Python file with register(registry): models, eye tests."),
     repeated("--model-arg", "model_arguments", metavar="KEY=VALUE", help="Provider-specific."),
     options.REPLICAS,
@@ -85,7 +92,7 @@ def exam(context: click.Context, /, quiet: bool, as_json: bool, as_lines: bool, 
         for line in summary_lines(result.exam, result.state, result.seconds):
             click.echo(show_text(line), err=as_json)
         click.echo(f" page: {result.folder / 'prescription.html'} · {result.folder / 'exam.json'}", err=as_json)
-    if result.state.overdue:
+    if result.state.overdue or (result.state.over_limit and settings.max_cost is not None):
         return 3
     if result.interrupted and "interrupted" in result.exam["ended"]:
         return 130
@@ -140,7 +147,7 @@ def make_exam_settings(price: str | None, **flags: Any) -> tuple[ExamSettings, R
     """Turn the flags into settings."""
     from ..api.eye_exam import ExamSettings
     from ..api.settings import RunSettings
-    from .run import command_line, read_key
+    from .run import command_line, read_headers, read_key, read_pairs
 
     if not flags["model"]:
         raise UsageError("name the model: --model provider/name (see `snellen models`)")
@@ -150,7 +157,11 @@ def make_exam_settings(price: str | None, **flags: Any) -> tuple[ExamSettings, R
     flags.pop("fine")
     names = read_names(flags.pop("tests"))
     budget = read_budget(flags.pop("budget"))
-    flags |= {"price": price, "max_cost": budget.pop("max_cost", None)}
+    money = budget.pop("max_cost", None)
+    if money is not None and flags["max_cost"] is not None:
+        raise UsageError("--max-cost and --budget in money say the same: give one")
+    flags |= {"price": price, "max_cost": flags["max_cost"] or money}
+    flags |= {"headers": read_headers(flags["headers"]), "query": read_pairs("--query", flags["query"])}
     wanted = ExamSettings(mode=mode, tests=names, until=flags.pop("until"), **budget)
     key = read_key(flags.pop("api_key"), flags.pop("api_key_env"), flags.pop("api_key_file"))
     arguments = dict(map(parse_assignment, flags.pop("model_arguments")))

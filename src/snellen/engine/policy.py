@@ -18,8 +18,6 @@ class Policy:
     """Requests that may leave in a second, retries counted; None: as fast as slots are free."""
     timeout_s: float | None = 600.0
     """Seconds for one attempt; None: waiting is no fault (a batch model's next turn), whatever a request says."""
-    deadline_s: float | None = None
-    """Total time one trial may take over all its attempts."""
     backoff_s: float = 0.5
     backoff_max_s: float = 30.0
     retry_after_max_s: float = 300.0
