@@ -10,7 +10,7 @@ import pytest
 
 import snellen
 from command_line import run_command
-from exam_observer import Observer
+from exam_observer import Observer, sit
 from exam_server import Ledger, serving
 from judge_doubles import judge_model
 from line_doubles import Scripted, jobs
@@ -54,17 +54,17 @@ def settings(**more: Any) -> RunSettings:
 def test_an_exam_continued_at_another_server_is_refused_and_changes_nothing(tmp_path: Path) -> None:
     ledger, folder = Ledger(), tmp_path / "run"
 
-    def sit(url: str, **more: Any) -> Any:
+    def at(url: str, **more: Any) -> Any:
         how = {"output_dir": folder, "told": ledger.tell, "cache": False, "mode": "quick", "tests": TESTS}
         return snellen.exam("openai/known", base_url=url, **how, **more)
 
     with serving(Observer(), ledger) as first, serving(Observer(), ledger) as second:
-        assert sit(first, requests=32).interrupted
+        assert at(first, requests=32).interrupted
         before = (folder / "exam.json").read_bytes()
         with pytest.raises(RunMismatch, match=f"{first}.*{second}"):
-            sit(second)
+            at(second)
         assert (folder / "exam.json").read_bytes() == before
-        assert not sit(second, same_model=True).interrupted
+        assert not at(second, same_model=True).interrupted
         with snellen.load_run(folder) as run:
             assert [one["base_url"] for one in run.meta("servers")] == [first, second]
 
@@ -79,11 +79,49 @@ def test_a_judge_continued_at_another_server_is_refused(tmp_path: Path) -> None:
 
 def test_a_judge_whose_server_serves_another_checkpoint_now_is_refused(tmp_path: Path) -> None:
     folder, model = make_run(tmp_path / "run", count=30), judge_at(FIRST, "/models/a")
-    with pytest.raises(EnvironmentProblem, match="half a jury"):
+    with pytest.raises(EnvironmentProblem, match="--deadline"):
         ask_judge(folder, judge(), model, settings(deadline_s=1e-6, max_workers=1))
     with pytest.raises(RunMismatch, match="/models/b"):
         ask_judge(folder, judge(), judge_at(FIRST, "/models/b"), settings())
     ask_judge(folder, judge(), judge_at(FIRST, "/models/a"), settings())
+
+
+class Elsewhere(Observer):
+    """Served at an address, where a checkpoint has a name."""
+
+    def __init__(self, said: str, **traits: Any) -> None:
+        super().__init__(**traits)
+        self.said = {"root": said}
+
+    def identity(self) -> Mapping[str, Any]:
+        return {**super().identity(), "base_url": FIRST}
+
+
+def test_an_exam_whose_server_serves_another_checkpoint_now_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    sit(tmp_path / "run", Elsewhere("/models/a"), mode="quick", tests=TESTS, requests=32)
+    before = (tmp_path / "run" / "exam.json").read_bytes()
+    with pytest.raises(RunMismatch, match="/models/b"):
+        sit(tmp_path / "run", Elsewhere("/models/b"), mode="quick", tests=TESTS)
+    assert (tmp_path / "run" / "exam.json").read_bytes() == before
+    whole = sit(tmp_path / "run", Elsewhere("/models/a"), mode="quick", tests=TESTS)
+    assert not whole.interrupted
+    finished = Elsewhere("/models/a")
+    assert sit(tmp_path / "run", finished, mode="quick", tests=TESTS).exam == whole.exam, "nothing is left to ask"
+    assert not finished.asked
+
+
+def test_a_judge_is_asked_as_its_settings_say(tmp_path: Path, mock_server: Any) -> None:
+    folder = make_run(tmp_path / "run", count=4)
+    server = mock_server("--batch", "seconds=0.05", "--answer", "RIGHT")
+    command = ["score", folder, "--judge", "correctness", "--judge-model", "openai/mock", "--url", server.base_url]
+    assert run_command([*command, "--judge-arg", "max_costs=5"]) == 2
+    assert not (folder / "judge-correctness").exists()
+    batched = ("batch=true", "batch_poll_s=0.02", "price='1,2'", "max_cost=5", "rate=1000")
+    assert run_command([*command, "--json", *(part for one in batched for part in ("--judge-arg", one))]) == 0
+    with snellen.load_run(folder / "judge-correctness") as votes:
+        (task,) = votes.tasks()
+        told = [bool(trial.prediction.detail.get("batch")) for trial in votes.trials(task)]
+    assert told.count(True) == len(told) - 1, "all but the first, which tells what the server refuses"
 
 
 def test_drafts_are_refused_at_another_server_too(tmp_path: Path) -> None:

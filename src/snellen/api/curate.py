@@ -32,7 +32,7 @@ from ..store.reader import RunReader
 from .chosen_model import create_model
 from .plan import registry_for
 from .run import run_settings
-from .session import Listener, ModelJobs, ask_jobs, limits_for
+from .session import Listener, ModelJobs, ask_jobs, check_finished, limits_for
 from .settings import RunSettings
 
 __all__ = ["DraftResult", "GateSettings", "ReviewSettings", "audit_sentence", "draft", "gates", "publish", "review"]
@@ -137,7 +137,8 @@ def _ask_checker(workshop: Workshop, drafts: Sequence[Draft], settings: RunSetti
         jobs = list(plan_checks(judge, drafts, with_picture=name == "grounded"))
         config = {"judge": msgspec.to_builtins(judge), "drafts": content_hash(drafts)}
         folder = workshop.checking / f"{name}-{content_hash(config, 8)}"
-        ask_jobs(ModelJobs(folder, model, jobs, {f"{TASK}@{judge.name}": judge.votes * len(drafts)}, config), settings)
+        planned = {f"{TASK}@{judge.name}": judge.votes * len(drafts)}
+        check_finished(ask_jobs(ModelJobs(folder, model, jobs, planned, config), settings), f"checker {name!r}")
         with RunReader(folder) as reader:
             findings[f"{name} (checker)"] = read_checks(reader, judge, drafts, f"{name} (checker)")
     return findings

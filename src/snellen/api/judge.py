@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core.errors import EnvironmentProblem, RunMismatch
+from ..core.errors import RunMismatch
 from ..core.jobs import Item, ReadyRequests
 from ..core.protocols import Model
 from ..core.tasks import Task
@@ -17,7 +17,7 @@ from ..scoring.judging.asking import plan_votes
 from ..scoring.judging.judge_card import Judge, judge_identity, read_judge
 from ..scoring.judging.stored_votes import judge_folder, trials_to_judge
 from ..store.reader import RunReader
-from .session import ModelJobs, ask_jobs, limits_for
+from .session import ModelJobs, ask_jobs, check_finished, limits_for
 from .settings import RunSettings
 
 
@@ -53,11 +53,7 @@ def ask_judge(
         except RunMismatch as mismatch:
             fix = f"to ask otherwise, move {work.folder} away first: verdicts of two judges are never mixed"
             raise RunMismatch(f"judge {judge.name!r} was asked otherwise before ({mismatch}); {fix}") from None
-    if state.over_limit or state.overdue or state.in_batches:
-        why = limits.reached or limits.closed or f"{state.in_batches} votes wait in batches"
-        raise EnvironmentProblem(f"judge {judge.name!r} has not voted on all ({why}): half a jury gives no score")
-    if state.unfinished:
-        raise KeyboardInterrupt
+    check_finished(state, f"judge {judge.name!r}")  # half a jury gives no score
     return state
 
 

@@ -151,7 +151,7 @@ class Session:
             state = await ask_by_batches(self, one_pass, stop_on_signals)
         else:
             state = await one_pass(self.model, self.policy)
-        if self.resumed and not self._is_checked:  # all was stored: what the server says was not asked
+        if self.resumed and not self._is_checked and not state.unfinished:  # all was stored: it was not asked
             self.server.keep(self.writer)
         return state
 
@@ -295,6 +295,17 @@ def ask_jobs(
 ) -> RunState:
     """Ask everything that is not stored yet, within the limits of the settings; the same call again continues."""
     return run_to_end(_ask_jobs(work, settings, listener, limits or limits_for(work.model, settings)))
+
+
+def check_finished(state: RunState, what: str) -> None:
+    """Refuse to go on with a part of the replies; after Ctrl-C as Ctrl-C does."""
+    why = state.limits.reached or (state.limits.closed if state.overdue else "")
+    if state.in_batches:
+        why = f"{state.in_batches} requests wait in batches"
+    if why:
+        raise EnvironmentProblem(f"{what} is not finished ({why}); the same command continues it")
+    if state.unfinished:
+        raise KeyboardInterrupt
 
 
 def limits_for(model: Model, settings: RunSettings, **more: Any) -> Limits:

@@ -44,7 +44,7 @@ from ...train.rationale_facts import rationale_reward
 from ...train.recipe import CONTROL, DataSource, Recipe
 from ..chosen_model import create_model
 from ..run import run_settings
-from ..session import ModelJobs, ask_jobs
+from ..session import ModelJobs, ask_jobs, check_finished
 from ..settings import RunSettings
 
 FOLDER = "feedback"
@@ -207,8 +207,7 @@ def ask_rationale_judges(
         name = f"{task}@{judge.name}"
         planned = {name: sum(len(job.requests) for job in jobs)}
         model = create_model(settings, default_registry())
-        if ask_jobs(ModelJobs(place, model, jobs, planned, config), settings).unfinished:
-            raise KeyboardInterrupt
+        check_finished(ask_jobs(ModelJobs(place, model, jobs, planned, config), settings), f"judge {judge.name!r}")
         with RunReader(place) as reader:
             replies = {one.key: one.text for _, _, one, _ in reader.trials(name)}
         failed = sum(text is None for text in replies.values())
