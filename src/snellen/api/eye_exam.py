@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,6 @@ from ..core.protocols import Capability, Model
 from ..core.registry import Registry
 from ..core.tasks import RunHeader, Task
 from ..core.types import Form, Params
-from ..engine.limits import Limits
 from ..engine.state import RunState
 from ..report.files import write_atomically
 from ..report.finish import finish_run
@@ -27,12 +27,11 @@ from ..sight.sitting import PREFIX, Order, Sitting, Stored, no_listeners
 from ..sight.sitting import ExamListeners as ExamListeners  # noqa: PLC0414 - what an exam is listened to with
 from ..sight.special import resolution_result
 from ..store.reader import RunReader
-from ..store.writer import RunWriter
 from .chosen_model import create_model
 from .header import installed_versions, make_header
 from .plan import registry_for
 from .scale.replicas import check_executor
-from .session import Listener, limits_for, open_session
+from .session import Listener, Session, limits_for, open_session
 from .settings import RunSettings
 
 WORKERS = 64
@@ -106,29 +105,17 @@ def run_exam(
     if settings.max_workers is None:
         settings = msgspec.structs.replace(settings, max_workers=WORKERS)
     limits = limits_for(model, settings, began=began, requests=wanted.requests, tokens=wanted.tokens)
-    sat = run_to_end(_sit(order, folder, header, model, _Frame(settings, limits, watcher, listeners)))
-    if sat.problem is not None and set(sat.sitting.results) != set(order.tests):
-        raise sat.problem
-    content = exam_content(sat.sitting, model.name)
+    session = open_session(folder, header, model, settings, limits, listener=watcher)
+    sitting, state, problem = run_to_end(_sit(session, order, listeners))
+    if problem is not None and set(sitting.results) != set(order.tests):
+        raise problem
+    content = exam_content(sitting, model.name)
     write_exam(folder, content)
     finish_run(folder, registry, report=False)
     write_prescription(folder, content, header)
-    if sat.problem is not None:
-        raise sat.problem
-    return ExamResult(folder, content, sat.state, SystemClock().monotonic() - began)
-
-
-class _Sat(NamedTuple):
-    sitting: Sitting
-    state: RunState
-    problem: SnellenError | None
-
-
-class _Frame(NamedTuple):
-    settings: RunSettings
-    limits: Limits
-    listener: Listener | None
-    listeners: ExamListeners
+    if problem is not None:
+        raise problem
+    return ExamResult(folder, content, state, SystemClock().monotonic() - began)
 
 
 def _check(wanted: ExamSettings, settings: RunSettings) -> None:
@@ -184,16 +171,18 @@ def _task(name: str, title: str, order: Order) -> Task:
     )
 
 
-async def _sit(order: Order, folder: Path, header: RunHeader, model: Model, frame: _Frame) -> _Sat:
-    settings, limits = frame.settings, frame.limits
-    async with open_session(folder, header, model, settings, limits, listener=frame.listener) as session:
-        stored = _stored(folder, session.writer, order.tests) if session.resumed else Stored()
+async def _sit(
+    opening: AbstractAsyncContextManager[Session], order: Order, listeners: ExamListeners
+) -> tuple[Sitting, RunState, SnellenError | None]:
+    """Sit the exam; return what is known then, the counts, and what stopped it."""
+    async with opening as session:
+        stored = _stored(session, order.tests) if session.resumed else Stored()
 
         def plan_more(trials: int) -> None:  # how many trials there will be is known only up to the next round
             session.state.planned += trials
 
-        listeners = frame.listeners._replace(round=plan_more)
-        sitting = Sitting(order, folder, session.writer, stored, limits=limits, listeners=listeners)
+        how: dict[str, Any] = {"limits": session.limits, "listeners": listeners._replace(round=plan_more)}
+        sitting = Sitting(order, session.folder, session.writer, stored, **how)
         problem: SnellenError | None = None
         try:
             await session.ask(lambda: iter([sitting]))
@@ -202,16 +191,16 @@ async def _sit(order: Order, folder: Path, header: RunHeader, model: Model, fram
         except SnellenError as stopped:  # the tests have ended with what they know
             sitting.ended, problem = str(stopped), stopped
         if session.state.unfinished and not sitting.ended:  # what was in flight at the end of the drain was let go
-            sitting.ended = limits.closed
-        return _Sat(sitting, session.state, problem)
+            sitting.ended = session.limits.closed
+        return sitting, session.state, problem
 
 
-def _stored(folder: Path, writer: RunWriter, tests: Iterable[str]) -> Stored:
+def _stored(session: Session, tests: Iterable[str]) -> Stored:
     """Return the samples of an exam that was begun before, and which have their replies."""
     names = [PREFIX + name for name in tests]
-    with RunReader(folder) as reader:
+    with RunReader(session.folder) as reader:
         samples = {(name, sample.id): sample for name in names for sample in reader.samples(name)}
-    return Stored(samples, {(name, key[0]) for name in names for key in writer.finished_keys(name)})
+    return Stored(samples, {(name, key[0]) for name in names for key in session.writer.finished_keys(name)})
 
 
 def exam_content(sitting: Sitting, model: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -14,7 +14,6 @@ from ..core.errors import SnellenError, UsageError
 from ..core.event_loop import run_to_end
 from ..core.garbage import rare_collections
 from ..engine.interval import IntervalLimit
-from ..engine.limits import Limits
 from ..engine.state import RunState as RunState  # noqa: PLC0414 - part of what a run returns
 from ..report.finish import finish_run
 from ..report.logs.teller import Teller, check_trackers
@@ -28,7 +27,7 @@ from .money.cost_words import check_limit
 from .money.run_cost import CostEstimate, estimate_run
 from .plan import Plan, make_plan
 from .scale.replicas import check_executor
-from .session import NOBODY, Listener, make_limits, open_session
+from .session import NOBODY, Listener, Session, make_limits, open_session
 from .settings import RunSettings
 
 REPORTED_TRIALS = 50_000
@@ -101,9 +100,11 @@ def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
         raise UsageError(f"{question}: --yes starts it all the same and stops at the limit; nothing was asked")
     teller = Teller(settings.log, plan.folder, plan.folder.name, plan.header.config)
     so_far = SoFar([planned.task for planned in plan.tasks], plan.registry, reading)
-    heard = Watching(watcher or NOBODY, teller, so_far)
+    data = {planned.task.name: planned.dataset for planned in plan.tasks}
+    told: dict[str, Any] = {"listener": Watching(watcher or NOBODY, teller, so_far), "reading": reading, "data": data}
     try:
-        state = run_to_end(_ask_all(plan, settings, limits, reading, heard))
+        session = open_session(plan.folder, plan.header, plan.model, settings, limits, **told)
+        state = run_to_end(_ask_all(session, plan))
     except SnellenError:
         if plan.fresh and not (plan.folder / "run.db").exists():  # what a loader drew for a run that never began
             shutil.rmtree(plan.folder, ignore_errors=True)
@@ -135,16 +136,13 @@ def _planned_reading(plan: Plan, settings: RunSettings) -> Reading:
     return reading_of(settings)
 
 
-async def _ask_all(plan: Plan, settings: RunSettings, limits: Limits, reading: Reading, heard: Watching) -> RunState:
-    data = {planned.task.name: planned.dataset for planned in plan.tasks}
-    how: dict[str, Any] = {"listener": heard, "reading": reading, "data": data}
-    async with open_session(plan.folder, plan.header, plan.model, settings, limits, **how) as session:
-        interval = limits.interval
+async def _ask_all(opening: AbstractAsyncContextManager[Session], plan: Plan) -> RunState:
+    async with opening as session:
+        interval, writer = session.limits.interval, session.writer
         order = None if interval is None else interval.shuffle
         state = await session.ask(lambda: plan.jobs(order), plan.trials)
-        # What stopped it once no longer counts where all is asked for now.
-        if interval is not None or session.writer.meta("until_ci"):
-            session.writer.put_meta("until_ci", interval and interval.summary())
+        if interval is not None or writer.meta("until_ci"):  # what stopped it once no longer counts where all is asked
+            writer.put_meta("until_ci", interval and interval.summary())
         return state
 
 
