@@ -110,6 +110,14 @@ def test_an_exam_whose_server_serves_another_checkpoint_now_is_refused_and_chang
     assert not finished.asked
 
 
+def test_an_exam_is_not_continued_with_other_pictures(tmp_path: Path) -> None:
+    sit(tmp_path / "run", Observer(), mode="quick", tests=TESTS, requests=32)
+    one, other = sorted((tmp_path / "run" / "stimuli").iterdir())[:2]
+    one.write_bytes(other.read_bytes())
+    with pytest.raises(RunMismatch, match=one.name):
+        sit(tmp_path / "run", Observer(), mode="quick", tests=TESTS)
+
+
 def test_a_judge_is_asked_as_its_settings_say(tmp_path: Path, mock_server: Any) -> None:
     folder = make_run(tmp_path / "run", count=4)
     server = mock_server("--batch", "seconds=0.05", "--answer", "RIGHT")

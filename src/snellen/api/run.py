@@ -27,7 +27,7 @@ from .money.cost_words import check_limit
 from .money.run_cost import CostEstimate, estimate_run
 from .plan import Plan, make_plan
 from .scale.replicas import check_executor
-from .session import NOBODY, Listener, Session, make_limits, open_session
+from .session import NO_LISTENER, Listener, Session, make_limits, open_session
 from .settings import RunSettings
 
 REPORTED_TRIALS = 50_000
@@ -101,7 +101,11 @@ def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
     teller = Teller(settings.log, plan.folder, plan.folder.name, plan.header.config)
     so_far = SoFar([planned.task for planned in plan.tasks], plan.registry, reading)
     data = {planned.task.name: planned.dataset for planned in plan.tasks}
-    told: dict[str, Any] = {"listener": Watching(watcher or NOBODY, teller, so_far), "reading": reading, "data": data}
+    told: dict[str, Any] = {
+        "listener": Watching(watcher or NO_LISTENER, teller, so_far),
+        "reading": reading,
+        "data": data,
+    }
     try:
         session = open_session(plan.folder, plan.header, plan.model, settings, limits, **told)
         state = run_to_end(_ask_all(session, plan))

@@ -71,7 +71,7 @@ class _Nobody:
         return nullcontext()
 
 
-NOBODY: Listener = _Nobody()
+NO_LISTENER: Listener = _Nobody()
 
 
 def make_policy(settings: RunSettings) -> Policy:
@@ -215,7 +215,7 @@ async def open_session(
                 server.keep(writer)
             if limits.prices is not None and writer.meta(PRICES) != msgspec.to_builtins(limits.prices):
                 writer.put_meta(PRICES, limits.prices)  # so that its results can be priced
-            heard = listener or NOBODY
+            heard = listener or NO_LISTENER
             yield Session(folder, header, model, settings, writer, cache, policy, limits, heard, server, resumed)
 
 
