@@ -169,7 +169,7 @@ def test_an_exam_ends_at_its_deadline_and_its_price_may_come_from_the_settings(t
 
 
 def test_an_exam_asks_no_batches(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--batch"):
+    with pytest.raises(UsageError, match="batch"):
         snellen.exam("openai/known", base_url=FIRST, output_dir=tmp_path / "run", batch=True)
 
 
