@@ -117,6 +117,12 @@ def open_store(
         yield writer
 
 
+def keep_prices(writer: RunWriter, prices: Prices | None) -> None:
+    """Keep the prices that a run was last asked at, so that its results can be priced."""
+    if prices is not None and writer.meta(PRICES) != msgspec.to_builtins(prices):
+        writer.put_meta(PRICES, prices)
+
+
 @dataclass(slots=True)
 class Session:
     """One command's asking of one model, kept in one folder. Made by `open_session`."""
@@ -213,8 +219,7 @@ async def open_session(
             server.check_address(writer)
             if not resumed:
                 server.keep(writer)
-            if limits.prices is not None and writer.meta(PRICES) != msgspec.to_builtins(limits.prices):
-                writer.put_meta(PRICES, limits.prices)  # so that its results can be priced
+            keep_prices(writer, limits.prices)
             heard = listener or NO_LISTENER
             yield Session(folder, header, model, settings, writer, cache, policy, limits, heard, server, resumed)
 
