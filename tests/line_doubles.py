@@ -14,7 +14,8 @@ from snellen.core.protocols import Capability, EncodedImages, ImagePolicy, Model
 from snellen.core.tasks import RunHeader, Task
 from snellen.core.types import Form, Image, Prediction, Request, Sample, TrialKey, Turn
 from snellen.data.images.encode import ImageDoor
-from snellen.engine.loop import Engine, Observer
+from snellen.engine.limits import Limits
+from snellen.engine.loop import Engine
 from snellen.engine.policy import Policy
 from snellen.store.cache import ResponseCache
 from snellen.store.writer import RunWriter
@@ -120,20 +121,19 @@ def work(
     *,
     cache: ResponseCache | None = None,
     prepare: Callable[[Engine], None] | None = None,
-    observe: Observer | None = None,
+    limits: Limits | None = None,
     **policy: Any,
 ) -> Engine:
     """Run jobs to their end on a clock that does not wait; the engine is returned also when `run` raised (see `engine.problem`)."""
 
     async def go() -> Engine:
         writer = RunWriter(folder, header())
-        engine = Engine(
-            model, writer, Policy(**({"max_workers": 8, "max_retries": 0} | policy)), FakeClock(), cache=cache
-        )
+        how = Policy(**({"max_workers": 8, "max_retries": 0} | policy))
+        engine = Engine(model, writer, how, FakeClock(), cache=cache, limits=limits)
         if prepare is not None:
             prepare(engine)
         try:
-            await asyncio.wait_for(engine.run(todo, observe), 20)
+            await asyncio.wait_for(engine.run(todo), 20)
         finally:
             writer.close()
         return engine

@@ -248,7 +248,7 @@ def test_wrong_settings_are_refused_by_name(tmp_path: Path) -> None:
         ({"mode": "quik"}, "quick"),
         ({"tests": ("akuity",)}, "acuity"),
         ({"until": 3.0}, "half width"),
-        ({"euro": 2.0}, "--price"),
+        ({"max_cost": 2.0}, "--price"),
     ):
         with pytest.raises(UsageError, match=words):
             sit(tmp_path / "run", Observer(), **settings)

@@ -49,7 +49,7 @@ def test_wrong_commands_are_one_line(arguments: list[str], capsys: pytest.Captur
 def test_a_budget_is_requests_tokens_or_money() -> None:
     assert read_budget("2000") == {"requests": 2000}
     assert read_budget("3e6 tokens") == {"tokens": 3_000_000}
-    assert read_budget("2.5 euro") == {"euro": 2.5}
+    assert read_budget("2.5 euro") == {"max_cost": 2.5}
     for wrong in ("many", "-3", "5 pounds"):
         with pytest.raises(UsageError, match="--budget"):
             read_budget(wrong)

@@ -13,7 +13,7 @@ import pytest
 
 import snellen
 from snellen.api.chosen_model import create_model
-from snellen.api.errand import Errand, run_errand
+from snellen.api.session import ModelJobs, ask_jobs, limits_for
 from snellen.core.builtins import default_registry
 from snellen.core.config import convert
 from snellen.core.errors import StopRun, UsageError
@@ -142,9 +142,10 @@ def test_requests_sent_again_after_a_refusal_are_counted_in_the_budget(
     keys = [TrialKey("t", str(number)) for number in range(6)]
     requests = [snellen.Request(key, (Turn("user", f"Which {key.sample}?"),), params) for key in keys]
     jobs = [ReadyRequests(Item(0, snellen.Sample(one.key.sample, "t", Form.OPEN, "")), (one,)) for one in requests]
-    ran = run_errand(Errand(tmp_path / "errand", model, jobs, {"t": 6}, {}), settings, None, budget)
-    assert len(server.bodies) == ran.sent == budget
-    assert ran.over_budget
+    limits = limits_for(model, settings, requests=budget)
+    state = ask_jobs(ModelJobs(tmp_path / "jobs", model, jobs, {"t": 6}, {}), settings, limits=limits)
+    assert len(server.bodies) == limits.sent == budget
+    assert state.over_limit and state.unfinished
 
 
 def test_with_strict_params_it_stops_instead(serve: Callable[..., Seen], rows: str, tmp_path: Path) -> None:

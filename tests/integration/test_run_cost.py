@@ -209,7 +209,7 @@ def test_cached_replies_are_worth_something_and_paid_once(rows: Path, server: st
     first = snellen.run(settings(rows, server, tmp_path / "one")).results["cost"]
     second = snellen.run(settings(rows, server, tmp_path / "two"))
     again = second.results["cost"]
-    assert second.state.spending.spent == 0.0, "replies of the cache are not in the live cost"
+    assert second.state.limits.spent == 0.0, "replies of the cache are not in the live cost"
     assert first["paid"] == first["value"] > 0
     assert (again["paid"], again["value"]) == (0, first["value"])
 

@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ..core.builtins import default_registry
 from ..core.config import convert
 from ..core.errors import DataError, UsageError
 from ..core.ids import content_hash
@@ -31,8 +30,9 @@ from ..scoring.judging.judge_card import read_judge
 from ..store.lock import RunLock
 from ..store.reader import RunReader
 from .chosen_model import create_model
-from .errand import Errand, run_errand
-from .run import Watcher, run_settings
+from .plan import registry_for
+from .run import run_settings
+from .session import Listener, ModelJobs, ask_jobs, check_finished, limits_for
 from .settings import RunSettings
 
 __all__ = ["DraftResult", "GateSettings", "ReviewSettings", "audit_sentence", "draft", "gates", "publish", "review"]
@@ -61,12 +61,12 @@ def draft(
     prompt: str = "draft",
     columns: Mapping[str, str] | None = None,
     requests_at_most: int | None = None,
-    watcher: Watcher | None = None,
+    watcher: Listener | None = None,
 ) -> DraftResult:
     """Have an LLM draft an item for every coarse annotation; the same call again continues."""
     workshop = Workshop(folder)
     words = convert(Catalog(settings.catalogs).card("curate", prompt), DraftPrompt, f"curate card {prompt!r}")
-    model = create_model(settings, default_registry())
+    model = create_model(settings, registry_for(settings))
     records = list(read_sources(source, image_root, columns))[: settings.limit]
     sources = [record for record in records if isinstance(record, Source)]
     unusable = [record for record in records if isinstance(record, SetAside)]
@@ -76,19 +76,21 @@ def draft(
     write_lines(workshop.sources, sources)
     drafting = Drafting(words, settings.seed)
     config = {"prompt": msgspec.to_builtins(words), "seed": settings.seed, "sources": content_hash(sources)}
-    errand = Errand(workshop.drafting, model, plan_drafts(sources, drafting), {DRAFT_TASK: 2 * len(sources)}, config)
-    ran = run_errand(errand, settings, watcher, requests_at_most)
+    work = ModelJobs(
+        workshop.drafting, model, list(plan_drafts(sources, drafting)), {DRAFT_TASK: 2 * len(sources)}, config
+    )
+    state = ask_jobs(work, settings, watcher, limits=limits_for(model, settings, requests=requests_at_most))
     drafts, set_aside = _read_drafts(workshop, drafting, unusable)
     return DraftResult(
         sources=len(records),
         drafts=len(drafts),
         set_aside=len(set_aside),
         reasons=_tally(set_aside),
-        requests=ran.sent,
-        cached=ran.state.cached,
-        failed=ran.state.failed,
-        interrupted=ran.interrupted,
-        over_budget=ran.over_budget,
+        requests=state.limits.sent,
+        cached=state.cached,
+        failed=state.failed,
+        interrupted=state.unfinished and not state.over_limit,
+        over_budget=state.over_limit,
     )
 
 
@@ -131,11 +133,12 @@ def _ask_checker(workshop: Workshop, drafts: Sequence[Draft], settings: RunSetti
     catalog = Catalog(settings.catalogs)
     for name in CHECKERS:
         judge = read_judge(catalog.card("judges", CARD.format(name)), CARD.format(name))
-        model = create_model(settings, default_registry())
-        jobs = plan_checks(judge, drafts, with_picture=name == "grounded")
+        model = create_model(settings, registry_for(settings))
+        jobs = list(plan_checks(judge, drafts, with_picture=name == "grounded"))
         config = {"judge": msgspec.to_builtins(judge), "drafts": content_hash(drafts)}
         folder = workshop.checking / f"{name}-{content_hash(config, 8)}"
-        run_errand(Errand(folder, model, jobs, {f"{TASK}@{judge.name}": judge.votes * len(drafts)}, config), settings)
+        planned = {f"{TASK}@{judge.name}": judge.votes * len(drafts)}
+        check_finished(ask_jobs(ModelJobs(folder, model, jobs, planned, config), settings), f"checker {name!r}")
         with RunReader(folder) as reader:
             findings[f"{name} (checker)"] = read_checks(reader, judge, drafts, f"{name} (checker)")
     return findings

@@ -2,46 +2,40 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from ..core.builtins import default_registry
 from ..core.clock import SystemClock
-from ..core.errors import SnellenError, UsageError, not_among
+from ..core.errors import RunMismatch, SnellenError, UsageError, not_among
+from ..core.event_loop import run_to_end
 from ..core.ids import content_hash
 from ..core.protocols import Capability, Model
 from ..core.registry import Registry
 from ..core.tasks import RunHeader, Task
 from ..core.types import Form, Params
-from ..engine.loop import Engine
 from ..engine.state import RunState
-from ..model.providers.prices import parse_price
 from ..report.files import write_atomically
 from ..report.finish import finish_run
 from ..report.pages.exam_page import write_prescription
 from ..sight.advice import Line, prescribe
 from ..sight.cards import MODES, chosen_tests
-from ..sight.sitting import NOBODY, PREFIX, Order, Sitting, Stored
-from ..sight.sitting import Ears as Ears  # noqa: PLC0414 - what an exam is listened to with
+from ..sight.sitting import PREFIX, Order, Sitting, Stored, no_listeners
+from ..sight.sitting import ExamListeners as ExamListeners  # noqa: PLC0414 - what an exam is listened to with
 from ..sight.special import resolution_result
 from ..store.reader import RunReader
-from ..store.writer import RunWriter
 from .chosen_model import create_model
 from .header import installed_versions, make_header
-from .money.exam_budget import Allowed, ExamBudget
-from .run import Watcher, asking, check_folder, make_policy, response_cache, stop_on_signals, watching
-from .scale.replicas import check_executor, keeping_replicas, open_replicas, policy_for
+from .plan import registry_for
+from .scale.replicas import check_executor
+from .session import Listener, Session, limits_for, open_session
 from .settings import RunSettings
 
 WORKERS = 64
 FORMAT = 1
-INTERRUPTED = "interrupted: the same command continues it"
 
 
 class ExamSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,9 +47,7 @@ class ExamSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Half width of every interval in ln units, instead of the mode's."""
     requests: int | None = None
     tokens: int | None = None
-    euro: float | None = None
-    """At most so many new requests, tokens, or so much money (with `price`) for this call."""
-    price: str | None = None
+    """At most so many new requests or tokens for this call; money is `max_cost` of the run's settings."""
 
 
 class ExamResult(NamedTuple):
@@ -85,65 +77,54 @@ def exam(model: str, **settings: Any) -> ExamResult:
     """
     own = {field.name for field in msgspec.structs.fields(ExamSettings)}
     mine = {name: value for name, value in settings.items() if name in own}
-    ears = Ears(settings.pop("told", None), settings.pop("heard", None))
+    listeners = ExamListeners(settings.pop("told", None), settings.pop("heard", None))
     others = {name: value for name, value in settings.items() if name not in own}
-    return run_exam(ExamSettings(**mine), RunSettings(tasks=(), model=model, **others), ears=ears)
+    return run_exam(ExamSettings(**mine), RunSettings(tasks=(), model=model, **others), listeners=listeners)
 
 
 def run_exam(
     wanted: ExamSettings,
     settings: RunSettings,
-    watcher: Watcher | None = None,
-    ears: Ears = NOBODY,
+    watcher: Listener | None = None,
+    listeners: ExamListeners = no_listeners,
 ) -> ExamResult:
-    """Sit an exam as the settings say; `ears` hear of every trial before it is asked, and of every test.
+    """Sit an exam as the settings say; `listeners` hear of every trial before it is asked, and of every test.
 
     What stops it (a server that is gone, a key that no longer holds) is raised after what was measured is written.
     """
-    began = time.monotonic()
-    _check(wanted)
+    began = SystemClock().monotonic()
+    _check(wanted, settings)
     check_executor(settings)
-    registry = default_registry()
-    for plugin in settings.plugins:
-        registry.load_plugin(plugin)
+    registry = registry_for(settings)
     model = create_model(settings, registry)
     if Capability.IMAGES not in model.capabilities:
         raise UsageError(f"model {model.name!r} takes no pictures: there is nothing to examine")
     order = _order(wanted, settings, registry)
     folder = settings.output_dir or Path("runs") / _folder_name(model, wanted, settings)
     header = _header(order, model, settings)
-    sat = asyncio.run(_sit(order, folder, header, model, _Frame(wanted, settings, watcher, ears)))
-    if sat.problem is not None and set(sat.sitting.results) != set(order.tests):
-        raise sat.problem
-    content = exam_content(sat.sitting, model.name)
+    if settings.max_workers is None:
+        settings = msgspec.structs.replace(settings, max_workers=WORKERS)
+    limits = limits_for(model, settings, began=began, requests=wanted.requests, tokens=wanted.tokens)
+    session = open_session(folder, header, model, settings, limits, listener=watcher)
+    sitting, state, problem = run_to_end(_sit(session, order, listeners))
+    if problem is not None and set(sitting.results) != set(order.tests):
+        raise problem
+    content = exam_content(sitting, model.name)
     write_exam(folder, content)
     finish_run(folder, registry, report=False)
     write_prescription(folder, content, header)
-    if sat.problem is not None:
-        raise sat.problem
-    return ExamResult(folder, content, sat.state, time.monotonic() - began)
+    if problem is not None:
+        raise problem
+    return ExamResult(folder, content, state, SystemClock().monotonic() - began)
 
 
-class _Sat(NamedTuple):
-    sitting: Sitting
-    state: RunState
-    problem: SnellenError | None
-
-
-class _Frame(NamedTuple):
-    wanted: ExamSettings
-    settings: RunSettings
-    watcher: Watcher | None
-    ears: Ears
-
-
-def _check(wanted: ExamSettings) -> None:
+def _check(wanted: ExamSettings, settings: RunSettings) -> None:
     if wanted.mode not in MODES:
         raise UsageError(f"exam mode {not_among(wanted.mode, MODES)}")
     if wanted.until is not None and not 0.02 <= wanted.until <= 1.0:
         raise UsageError(f"--until {wanted.until}: a half width in ln units from 0.02 to 1 (0.15 is -14/+16 %)")
-    if (parse_price(wanted.price) is None) != (wanted.euro is None):
-        raise UsageError("--budget in money needs --price IN,OUT (of a million tokens), and nothing else does")
+    if settings.batch:
+        raise UsageError("--batch: an exam chooses its next round by the replies to the last; leave it out")
 
 
 def _order(wanted: ExamSettings, settings: RunSettings, registry: Registry) -> Order:
@@ -190,63 +171,36 @@ def _task(name: str, title: str, order: Order) -> Task:
     )
 
 
-async def _sit(order: Order, folder: Path, header: RunHeader, model: Model, frame: _Frame) -> _Sat:
-    settings = frame.settings
-    if settings.max_workers is None:
-        settings = msgspec.structs.replace(settings, max_workers=WORKERS)
-    model = await open_replicas(model, settings)
-    policy = policy_for(model, make_policy(settings), settings)
-    async with asking(model, folder):
-        begun = (folder / "run.db").exists()
-        if not begun:
-            check_folder(folder)
-            await model.check()
-        with closing(RunWriter(folder, header)) as writer, response_cache(settings) as cache:
-            engine = Engine(model, writer, policy, SystemClock(), cache=cache)
-            budget = ExamBudget(_allowed(frame.wanted), engine.state, lambda: INTERRUPTED if engine.stopping else "")
-            stored = _stored(folder, writer, order.tests) if begun else Stored()
-            ears = frame.ears._replace(round=_counting(engine.state))
-            sitting = Sitting(order, folder, writer, stored, admit=budget.admit, ears=ears)
-            with (
-                stop_on_signals(engine.stop, asyncio.current_task()),
-                watching(frame.watcher, engine.state),
-                keeping_replicas(model, engine.state, writer),
-            ):
-                problem = await _run_engine(engine, sitting, budget)
-            return _Sat(sitting, engine.state, problem)
+async def _sit(
+    opening: AbstractAsyncContextManager[Session], order: Order, listeners: ExamListeners
+) -> tuple[Sitting, RunState, SnellenError | None]:
+    """Sit the exam; return what is known then, the counts, and what stopped it."""
+    async with opening as session:
+        stored = _stored(session, order.tests) if session.resumed else Stored()
+
+        def plan_more(trials: int) -> None:  # how many trials there will be is known only up to the next round
+            session.state.planned += trials
+
+        how: dict[str, Any] = {"limits": session.limits, "listeners": listeners._replace(round=plan_more)}
+        sitting = Sitting(order, session.folder, session.writer, stored, **how)
+        problem: SnellenError | None = None
+        try:
+            await session.ask(lambda: iter([sitting]))
+        except RunMismatch:  # nothing was asked, and what was written stays
+            raise
+        except SnellenError as stopped:  # the tests have ended with what they know
+            sitting.ended, problem = str(stopped), stopped
+        if session.state.unfinished and not sitting.ended:  # what was in flight at the end of the drain was let go
+            sitting.ended = session.limits.closed
+        return sitting, session.state, problem
 
 
-async def _run_engine(engine: Engine, sitting: Sitting, budget: ExamBudget) -> SnellenError | None:
-    """Sit the exam; return what stopped it, after the tests have ended with what they know."""
-    try:
-        await engine.run(iter([sitting]), budget.observe)
-    except SnellenError as problem:
-        sitting.ended = str(problem)
-        return problem
-    if engine.stopping and not sitting.ended:  # what was in flight at the end of the drain was let go
-        sitting.ended = INTERRUPTED
-    return None
-
-
-def _counting(state: RunState) -> Callable[[int], None]:
-    """Return what adds a round to the plan: how many trials there will be is known only up to there."""
-
-    def add(trials: int) -> None:
-        state.planned += trials
-
-    return add
-
-
-def _allowed(wanted: ExamSettings) -> Allowed:
-    return Allowed(wanted.requests, wanted.tokens, wanted.euro, parse_price(wanted.price))
-
-
-def _stored(folder: Path, writer: RunWriter, tests: Iterable[str]) -> Stored:
+def _stored(session: Session, tests: Iterable[str]) -> Stored:
     """Return the samples of an exam that was begun before, and which have their replies."""
     names = [PREFIX + name for name in tests]
-    with RunReader(folder) as reader:
+    with RunReader(session.folder) as reader:
         samples = {(name, sample.id): sample for name in names for sample in reader.samples(name)}
-    return Stored(samples, {(name, key[0]) for name in names for key in writer.finished_keys(name)})
+    return Stored(samples, {(name, key[0]) for name in names for key in session.writer.finished_keys(name)})
 
 
 def exam_content(sitting: Sitting, model: str) -> dict[str, Any]:

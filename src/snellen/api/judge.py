@@ -1,8 +1,9 @@
-"""A judge asked about a stored run: an errand whose replies are kept beside the run."""
+"""A judge asked about a stored run: its votes are kept beside the run, as a run of their own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.errors import RunMismatch
@@ -10,12 +11,13 @@ from ..core.jobs import Item, ReadyRequests
 from ..core.protocols import Model
 from ..core.tasks import Task
 from ..data.catalog import Catalog
+from ..engine.limits import Limits
 from ..engine.state import RunState
 from ..scoring.judging.asking import plan_votes
 from ..scoring.judging.judge_card import Judge, judge_identity, read_judge
 from ..scoring.judging.stored_votes import judge_folder, trials_to_judge
 from ..store.reader import RunReader
-from .errand import Errand, run_errand
+from .session import ModelJobs, ask_jobs, check_finished, limits_for
 from .settings import RunSettings
 
 
@@ -24,38 +26,47 @@ def load_judge(name: str, catalogs: Sequence[Path] = ()) -> Judge:
     return read_judge(Catalog(catalogs).card("judges", name), name)
 
 
-def ask_judge(folder: Path, judge: Judge, model: Model, settings: RunSettings) -> RunState:
+def ask_judge(
+    folder: Path, judge: Judge, model: Model, settings: RunSettings, limits: Limits | None = None
+) -> RunState:
     """Ask a judge about every reply of a run; what was asked before is not asked again. Returns counts and tokens.
 
-    A judge that comes after another is asked about what that one extracted.
+    A judge that comes after another is asked about what that one extracted, within the same limits.
     """
+    limits = limits or limits_for(model, settings)
     if judge.after:
-        ask_judge(folder, load_judge(judge.after), model, settings)
+        ask_judge(folder, load_judge(judge.after), model, settings, limits)
     with RunReader(folder) as run:
         header = run.header()
-        tasks = [Task(f"{task.name}@{judge.name}", {"loader": "judge"}, task.form) for task in header.tasks]
-        errand = Errand(
+        tasks = tuple(Task(f"{task.name}@{judge.name}", {"loader": "judge"}, task.form) for task in header.tasks)
+        work = ModelJobs(
             judge_folder(folder, judge.name),
             model,
-            _votes(run, judge, header.tasks),
+            _Votes(run, judge, header.tasks),
             planned={},
             config={"run": header.id, "judge": judge_identity(judge)},
             tasks=tasks,
             versions=header.versions,
         )
         try:
-            state, interrupted, *_ = run_errand(errand, settings)
+            state = ask_jobs(work, settings, limits=limits)
         except RunMismatch as mismatch:
-            fix = f"to ask otherwise, move {errand.folder} away first: verdicts of two judges are never mixed"
+            fix = f"to ask otherwise, move {work.folder} away first: verdicts of two judges are never mixed"
             raise RunMismatch(f"judge {judge.name!r} was asked otherwise before ({mismatch}); {fix}") from None
-    if interrupted:
-        raise KeyboardInterrupt  # half a jury gives no score
+    check_finished(state, f"judge {judge.name!r}")  # half a jury gives no score
     return state
 
 
-def _votes(run: RunReader, judge: Judge, tasks: Sequence[Task]) -> Iterator[ReadyRequests]:
-    """Yield a job a vote: the votes on one reply need not wait for each other."""
-    trials = ((place, trial) for task in tasks for place, trial in enumerate(trials_to_judge(run, judge, task.name)))
-    for position, trial in trials:
-        for request in plan_votes(judge, [(trial.sample, trial.prediction)]):
-            yield ReadyRequests(Item(position, trial.sample), (request,))
+@dataclass(frozen=True, slots=True)
+class _Votes:
+    """A job a vote, made anew whenever they are gone through: the votes on one reply need not wait for each other."""
+
+    run: RunReader
+    judge: Judge
+    tasks: Sequence[Task]
+
+    def __iter__(self) -> Iterator[ReadyRequests]:
+        for task in self.tasks:
+            for position, trial in enumerate(trials_to_judge(self.run, self.judge, task.name)):
+                for request in plan_votes(self.judge, [(trial.sample, trial.prediction)]):
+                    yield ReadyRequests(Item(position, trial.sample), (request,))

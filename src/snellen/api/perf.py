@@ -6,7 +6,7 @@ import os
 import signal
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -34,12 +34,12 @@ from ..perf.sweep import Point, Sweep, conclude, judge, search, sweep_table
 from ..perf.timeline import Timeline, write_timeline
 from ..report.files import write_atomically
 from ..report.pages.perf_page import render_page
-from ..scoring.spent import PRICES
 from ..store.cache import request_digest
 from ..store.writer import RunWriter
 from .chosen_model import create_model, find_card
 from .plan import Plan, make_plan
-from .run import finish, note_reading, reading_of
+from .run import finish, reading_of
+from .session import check_folder, keep_prices, open_store
 from .settings import RunSettings
 
 __all__ = [
@@ -111,6 +111,7 @@ def run_perf(settings: PerfSettings) -> PerfReport:
 def _refuse_full(folder: Path) -> None:
     if (folder / "perf.json").exists() or (folder / "run.db").exists():
         raise UsageError(f"{folder} holds a measurement already; a load cannot be continued: choose another -o")
+    check_folder(folder)
     if left := [path for path in folder.rglob(f"{PARTIAL}*.jsonl") if path.stat().st_size]:
         see = f"`snellen perf summarize {left[0].parent}` sums up what it had measured"
         raise UsageError(f"{folder} holds a load that was killed; it cannot be continued: choose another -o; {see}")
@@ -316,10 +317,8 @@ def _joined(turns: list[Asked]) -> list[Asked]:
 
 def _score(folder: Path, load: _Load, plan: Plan, measured: Measured, settings: PerfSettings) -> dict[str, Any]:
     bill = Bill(load.prices) if load.prices else None
-    with closing(RunWriter(folder, plan.header)) as writer:
-        note_reading(writer, settings.run)
-        if bill is not None:
-            writer.put_meta(PRICES, bill.prices)
+    with open_store(folder, plan.header, reading_of(settings.run)) as writer:
+        keep_prices(writer, load.prices)
         run_to_end(_store(writer, load, plan, measured, bill))
     results = finish(folder, plan, reading_of(settings.run))
     return value_for_money(measured, results, bill)

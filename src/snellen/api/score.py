@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
 from ..core.builtins import default_registry
+from ..core.config import convert
 from ..core.errors import UsageError
 from ..core.registry import Registry
 from ..core.types import Prediction, Request, Sample, Score
@@ -26,6 +28,8 @@ from .run import REPORTED_TRIALS
 from .scale.range_executors import range_executor
 from .settings import RunSettings
 
+NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
+
 
 def score(
     folder: str | Path,
@@ -39,6 +43,7 @@ def score(
     judge_name: str | None = None,
     judge_model: str | None = None,
     base_url: str | None = None,
+    judge_settings: Mapping[str, Any] = NO_SETTINGS,
     executor: str = "local",
     replicas: int | None = None,
     ray_address: str | None = None,
@@ -48,8 +53,9 @@ def score(
 
     As the run's first command read them, results.json and records.jsonl are written; another profile, convention,
     reduction or other scorers are a reading of their own, kept beside them as results-NAME.json. With `judge_name` and
-    `judge_model` the judge is asked first (cached, resumable); with a judge but no model its fallback scorer is used,
-    under a metric name that says so. Large runs: `executor="processes", replicas=N`; `say` is told of lost processes.
+    `judge_model` the judge is asked first (cached, resumable), as `judge_settings` of `RunSettings` say (`rate`,
+    `max_cost`, `deadline_s`, `headers`, `batch` …); with a judge but no model its fallback scorer is used, under a
+    metric name that says so. Large runs: `executor="processes", replicas=N`; `say` is told of lost processes.
 
     Example:
         >>> folder = snellen.run("my.jsonl", "blind/longest").folder
@@ -61,10 +67,13 @@ def score(
     more: list[str] = []
     if judge_model and not judge_name:
         raise UsageError("--judge-model needs --judge NAME (a card of catalog/judges)")
+    if judge_settings and not judge_model:
+        raise UsageError("--judge-arg says how the judging model is asked: name it by --judge-model")
     if judge_name:
         judge = load_judge(judge_name)
         if judge_model:
-            settings = RunSettings(tasks=(), model=judge_model, base_url=base_url)
+            told_judge = {"tasks": (), "model": judge_model, "base_url": base_url, **judge_settings}
+            settings = convert(told_judge, RunSettings, "--judge-arg")
             ask_judge(folder, judge, create_model(settings, scoring_registry((told, None))), settings)
         else:
             more.append(judge.without_judge)

@@ -18,7 +18,7 @@ from .options import COUNT, NOT_NEGATIVE, PATH, add_options, defaulted, flag, js
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..api.eye_exam import Ears, ExamSettings
+    from ..api.eye_exam import ExamListeners, ExamSettings
     from ..api.settings import RunSettings
 
 EPILOG = """
@@ -29,7 +29,8 @@ Examples:
   snellen exam compare runs/exam-a runs/exam-b
   snellen exam compare runs/low runs/high --price 2.5,10
 """
-BUDGET = "What this command may ask: requests (2000), tokens (3e6 tokens) or money (5 euro, with --price)."
+BUDGET = "What this command may ask: requests (2000), tokens (3e6 tokens) or money (5 euro, of --price or the card)."
+DEADLINE = "Seconds for this command: then it stops cleanly, keeps everything and exits 3; run it again to continue."
 TESTS = "Only these: acuity,contrast,resolution,… (what they need comes along)."
 PRICES = "Price of a million input and output tokens: once for all exams, or once for each in their order."
 UNTIL = "Half width of every interval in ln units: 0.15 is -14/+16 %.  [default: by mode]"
@@ -38,19 +39,25 @@ SETTINGS = add_options(
     click.option("--base-url", "--url", help="Where an OpenAI-compatible server answers."),
     options.KEYS,
     options.API_KEY,
+    options.ADDRESSING,
     click.option("-o", "--output-dir", type=PATH, help="Folder; the same command again continues it."),
     flag("--quick", help="About a third of the requests, intervals of ±25 %."),
     flag("--fine", help="Intervals of ±10 %, further tests; about three times the requests."),
     click.option("--tests", help=TESTS),
     click.option("--until", type=float, help=UNTIL),
     click.option("--budget", metavar="N[ tokens| euro]", help=BUDGET),
-    click.option("--price", metavar="IN,OUT", help="Price of a million input and output tokens, for --budget."),
+    click.option("--price", metavar="IN,OUT", help="Price of a million input and output tokens.  [default: the card]"),
     options.SEED,
     click.option("--temperature", type=float, help="Sent as given.  [default: 0]"),
     click.option("--max-tokens", type=COUNT, help="For every reply.  [default: 64; pages 128]"),
     click.option("--max-workers", type=COUNT, help="Requests in flight at most.  [default: 64]"),
     defaulted("--max-retries", type=NOT_NEGATIVE, default=5),
     click.option("--timeout", "timeout_s", type=options.ABOVE_ZERO, help="Seconds for one attempt.  [default: 600]"),
+    click.option("--rate", type=options.ABOVE_ZERO, help="Requests a second at most, evenly spaced; retries count."),
+    click.option("--deadline", "deadline_s", type=options.ABOVE_ZERO, help=DEADLINE),
+    click.option("--max-cost", type=options.ABOVE_ZERO, help="What this command may spend, as --budget in money."),
+    click.option("--max-errors", help="Stop after so many failed trials: 20, or 5%."),
+    flag("--same-model", help="Continue although another server answers: it serves the same model."),
     repeated("--plugin", "plugins", type=PATH, help="Python file with register(registry): models, eye tests."),
     repeated("--model-arg", "model_arguments", metavar="KEY=VALUE", help="Provider-specific."),
     options.REPLICAS,
@@ -78,13 +85,15 @@ def exam(context: click.Context, /, quiet: bool, as_json: bool, as_lines: bool, 
     wanted, settings = make_exam_settings(price, **flags)
     watcher = TerminalWatcher(quiet=quiet, as_lines=as_lines)
     heard = TestLines(watcher.console, quiet=quiet, every=as_lines)
-    result = run_exam(wanted, settings, watcher, heard.ears())
+    result = run_exam(wanted, settings, watcher, heard.listeners())
     if as_json:
         print_json(result.exam)
     if not quiet:
         for line in summary_lines(result.exam, result.state, result.seconds):
             click.echo(show_text(line), err=as_json)
         click.echo(f" page: {result.folder / 'prescription.html'} · {result.folder / 'exam.json'}", err=as_json)
+    if result.state.overdue or (result.state.over_limit and settings.max_cost is not None):
+        return 3
     if result.interrupted and "interrupted" in result.exam["ended"]:
         return 130
     counts = result.exam["counts"]
@@ -97,11 +106,11 @@ class TestLines:
     def __init__(self, console: Console, *, quiet: bool, every: bool) -> None:
         self._console, self._quiet, self._every = console, quiet, every
 
-    def ears(self) -> Ears:
+    def listeners(self) -> ExamListeners:
         """Return what the exam tells of itself."""
-        from ..api.eye_exam import Ears
+        from ..api.eye_exam import ExamListeners
 
-        return Ears(test=None if self._quiet else self._show)
+        return ExamListeners(test=None if self._quiet else self._show)
 
     def _show(self, name: str, words: str) -> None:
         if self._every or not words.endswith(("trials", "so far")) or ":" in words:
@@ -138,7 +147,7 @@ def make_exam_settings(price: str | None, **flags: Any) -> tuple[ExamSettings, R
     """Turn the flags into settings."""
     from ..api.eye_exam import ExamSettings
     from ..api.settings import RunSettings
-    from .run import command_line, read_key
+    from .run import command_line, read_headers, read_key, read_pairs
 
     if not flags["model"]:
         raise UsageError("name the model: --model provider/name (see `snellen models`)")
@@ -148,7 +157,12 @@ def make_exam_settings(price: str | None, **flags: Any) -> tuple[ExamSettings, R
     flags.pop("fine")
     names = read_names(flags.pop("tests"))
     budget = read_budget(flags.pop("budget"))
-    wanted = ExamSettings(mode=mode, tests=names, until=flags.pop("until"), price=price, **budget)
+    money = budget.pop("max_cost", None)
+    if money is not None and flags["max_cost"] is not None:
+        raise UsageError("--max-cost and --budget in money say the same: give one")
+    flags |= {"price": price, "max_cost": flags["max_cost"] or money}
+    flags |= {"headers": read_headers(flags["headers"]), "query": read_pairs("--query", flags["query"])}
+    wanted = ExamSettings(mode=mode, tests=names, until=flags.pop("until"), **budget)
     key = read_key(flags.pop("api_key"), flags.pop("api_key_env"), flags.pop("api_key_file"))
     arguments = dict(map(parse_assignment, flags.pop("model_arguments")))
     cache = not flags.pop("no_cache")
@@ -172,13 +186,13 @@ def read_budget(text: str | None) -> dict[str, Any]:
     if text is None:
         return {}
     number, _, unit = text.strip().partition(" ")
-    kinds = {"": "requests", "requests": "requests", "tokens": "tokens", "euro": "euro"}
+    kinds = {"": "requests", "requests": "requests", "tokens": "tokens", "euro": "max_cost"}
     try:
         value = float(number)
     except ValueError:
         value = 0.0
     kind = kinds.get(unit.strip(), "")
-    least = 0.0 if kind == "euro" else 1.0
+    least = 0.0 if kind == "max_cost" else 1.0
     if not kind or not 0.0 < value < math.inf or value < least:
         raise UsageError(f"--budget {text!r} is not a number of requests, `N tokens` or `N euro`")
-    return {kind: value if kind == "euro" else int(value)}
+    return {kind: value if kind == "max_cost" else int(value)}

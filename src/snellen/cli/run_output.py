@@ -62,7 +62,7 @@ class TerminalWatcher:
         for line in (*describe_leaving(plan), *describe_cost(plan, estimate)):
             self.console.print(plain(line))
 
-    def told(self, line: str) -> None:
+    def notify(self, line: str) -> None:
         """Print something that happened while the run waits."""
         if not self._quiet:
             self.console.print(plain(line))

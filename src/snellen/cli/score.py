@@ -27,10 +27,11 @@ BY_CARD = ("task", "protocol", "catalogs", "overrides")
 """Options of a table whose replies are read as a card's protocol reads them."""
 EXECUTOR = "Run folders: who scores: this process, processes of this machine, or the nodes of a Ray cluster."
 RUNS_ONLY = (
-    *("likelihood_reduction", "judge_name", "judge_model", "base_url"),
+    *("likelihood_reduction", "judge_name", "judge_model", "base_url", "judge_settings"),
     *("executor", "replicas", "ray_address"),
 )
 """Options that say nothing of the other kind of source are refused, never ignored."""
+JUDGE_SETTINGS = "Run folders: how the judge is asked, as a run is: rate=2, max_cost=5, deadline_s=600, batch=true."
 JUDGE_MODEL = "Run folders: the model that judges, provider/name; without it the metric is called otherwise."
 
 
@@ -57,6 +58,7 @@ JUDGE_MODEL = "Run folders: the model that judges, provider/name; without it the
 @click.option("--judge", "judge_name", help="Run folders: a judge of the catalog to ask about every reply.")
 @click.option("--judge-model", help=JUDGE_MODEL)
 @click.option("--base-url", "--url", help="Run folders: where the judging model answers.")
+@repeated("--judge-arg", "judge_settings", metavar="SETTING=VALUE", help=JUDGE_SETTINGS)
 @defaulted("--executor", type=click.Choice(EXECUTORS), default="local", help=EXECUTOR)
 @click.option("--replicas", type=COUNT, help="Processes that score, for --executor processes and ray.  [default: 1]")
 @click.option("--ray-address", help="The cluster's head: auto, HOST:PORT; every node must see the run folder.")
@@ -128,6 +130,7 @@ def _score_run(folder: Path, as_json: bool, **how: Any) -> int:
     """Score the stored replies of a run folder again, and show the tables of that reading."""
     from ..api.score import score as score_run
 
+    how["judge_settings"] = dict(map(parse_assignment, how["judge_settings"]))
     results = score_run(folder, **how, say=lambda words: click.echo(words, err=True))
     if as_json:
         click.echo(json.dumps(results))

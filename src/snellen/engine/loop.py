@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -26,14 +26,12 @@ from ..store.picture_ledger import PictureLedger
 from ..store.writer import RunWriter
 from .batch import Batcher
 from .call import check_members, failed
-from .limit import Limiter
-from .pace import Pace
+from .flow import Limiter, RateLimit
+from .limits import LimitReached, Limits
 from .policy import Policy
-from .purse import BudgetSpentError, Purse
 from .request_images import ImageDesk, RequestImages
 from .request_videos import has_videos, unfold_videos
 from .retry import Retrier
-from .spending import LimitReached, Spending
 from .state import RunState
 
 DEAD_AFTER = 20
@@ -41,7 +39,11 @@ DEAD_AFTER = 20
 OWN_FAULT = {FailureKind.TOO_LONG, FailureKind.PAYLOAD, FailureKind.REFUSED, FailureKind.TRUNCATED, FailureKind.SKIPPED}
 """What is wrong with one question says nothing of the server: a hundred of them in a row are no reason to stop."""
 
-Observer = Callable[[Item, Request, Prediction], None]
+INTERRUPTED = "interrupted: the same command continues it"
+OVERDUE = "stopped by --deadline: the same command continues it"
+
+Opening = Callable[[], Awaitable[PictureLedger | None]]
+"""Awaited once, before the first request that is not stored: may refuse to go on, and brings what pictures were."""
 
 
 class Engine:
@@ -56,22 +58,19 @@ class Engine:
         *,
         door: ImageDoor | None = None,
         cache: ResponseCache | None = None,
-        ledger: PictureLedger | None = None,
-        purse: Purse | None = None,
-        spending: Spending | None = None,
+        limits: Limits | None = None,
+        opening: Opening | None = None,
     ) -> None:
         check_members(model)
-        self.state = RunState()
+        self._limits = limits or Limits()
+        self.state = RunState(limits=self._limits)
         self._model = model
         self._identity = content_hash(model.identity(), 32)
         self._writer = writer
-        self._ledger = ledger
-        self._spending = spending
-        self._predict = self._predict_now
-        if spending is not None:
-            self.state.spending = spending
-            if spending.limit is not None:
-                self._predict = partial(self._predict_affordable, spending)
+        self._opening = opening
+        self._opened: asyncio.Task[None] | None = None
+        self._ledger: PictureLedger | None = None
+        self._predict = self._predict_reserved if self._limits.are_reserved else self._predict_now
         self._policy = policy
         self._clock = clock
         self._cache = cache if model.cacheable else None
@@ -82,30 +81,27 @@ class Engine:
             # Waiting for one's turn in a batch is no server's silence: no timeout counts it.
             call, adaptive, policy = Batcher(model).predict, False, replace(policy, timeout_s=None)
         self._limiter = Limiter(workers, policy.max_bytes_in_flight, clock, adaptive=adaptive)
-        pace = Pace(policy.per_second, clock) if policy.per_second else None
-        self._retrier = Retrier(
-            call, policy, self._limiter, clock, self._note_attempt, pace=pace, purse=purse or Purse()
-        )
+        rate = RateLimit(policy.per_second, clock) if policy.per_second else None
+        self._retrier = Retrier(call, policy, self._limiter, clock, self._note_attempt, rate=rate, limits=self._limits)
         self._finished: dict[str, set[tuple[str, str, int]]] = {}
         self._stop = asyncio.Event()
         self._problem: SnellenError | None = None
         self._lost_connections = 0
         self._failed_in_a_row = 0
-        self._observe: Observer | None = None
 
-    async def run(self, jobs: Iterator[Job], observe: Observer | None = None) -> None:
-        """Run all jobs; the first alone, as a probe. Raises what stopped it; what was stored stays stored.
-
-        `observe` is told of every trial that has a prediction, new or stored; it may call `stop`.
-        """
-        self._observe = observe
+    async def run(self, jobs: Iterator[Job]) -> None:
+        """Run all jobs; the first alone, as a probe. Raises what stopped it; what was stored stays stored."""
         try:
-            with resends_paid_by(self._retrier.purse.pay):
+            with resends_paid_by(self._limits.pay), self._ending_in_time():
                 await self._run_workers([asyncio.create_task(self._work(jobs, probe=True))])
                 if not self.stopping:
                     workers = [asyncio.create_task(self._work(jobs)) for _ in range(self._policy.max_workers)]
                     await self._run_workers(workers)
         finally:
+            narrow = self._limits.interval is not None and self._limits.interval.stopped
+            self.state.unfinished = self.state.over_limit or (self.stopping and not narrow)
+            if self._opened is not None:
+                self._opened.cancel()  # whoever waited for it is gone
             self._desk.door.close()
             if self._cache is not None:
                 self._cache.flush()
@@ -115,12 +111,32 @@ class Engine:
 
     def stop(self) -> None:
         """Take no new jobs; what is in flight may finish within the drain time."""
+        self._limits.close(INTERRUPTED)
         self._stop.set()
 
     @property
     def stopping(self) -> bool:
         """Tell whether the engine was asked to stop."""
         return self._stop.is_set()
+
+    @contextmanager
+    def _ending_in_time(self) -> Iterator[None]:
+        """Stop when the time of the command is over; what is in flight drains, all is kept."""
+        if self._limits.ends is None:
+            yield
+            return
+
+        def end() -> None:
+            self._limits.overdue = True
+            self._limits.close(OVERDUE)
+            self.stop()
+
+        left_s = max(0.0, self._limits.ends - self._clock.monotonic())
+        timer = asyncio.get_running_loop().call_later(left_s, end)
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     async def _run_workers(self, workers: list[asyncio.Task[None]]) -> None:
         stopped = asyncio.create_task(self._stop.wait())
@@ -144,17 +160,14 @@ class Engine:
                 job = next(jobs, None)
                 if job is None:
                     return
-                if self._observe is None and all(map(self._is_finished, job.keys)):
+                if self._limits.interval is None and all(map(self._is_finished, job.keys)):
                     self.state.resumed += len(job.keys)
                     continue
                 await job.run(self._ask)
-            except BudgetSpentError:  # no halt: what others paid for comes back in its own time
+            except LimitReached:  # no halt: what others paid for comes back in its own time
                 return
             except Parked:
                 self.state.parked += 1
-            except LimitReached:
-                self.state.over_limit = True
-                self.stop()
             except SnellenError as error:  # the others get their time to finish what they asked
                 self._halt(error)
             if probe:
@@ -167,12 +180,13 @@ class Engine:
             stored = self._writer.stored(request.key)
             if stored is not None:
                 self.state.resumed += 1
-                if self._observe is not None:
-                    self._observe(item, request, stored)
+                self._watch_interval(item, request, stored)
                 return stored
         if settled is not None:
             await self._keep(item, request, settled, "")
             return settled
+        if self._opening is not None:
+            await self._open_once(self._opening)
         if has_videos(request):
             request, prediction, digest = await self._answer_shown(request)
         else:
@@ -196,8 +210,25 @@ class Engine:
         self.state.count(prediction)
         if self.state.is_drawn and self.state.onlooker is not None:
             self.state.onlooker.take(item.sample, request, prediction)
-        if self._observe is not None:
-            self._observe(item, request, prediction)
+        self._watch_interval(item, request, prediction)
+
+    def _watch_interval(self, item: Item, request: Request, prediction: Prediction) -> None:
+        """Let the interval hear of a trial, new or stored, and stop once it is narrow enough."""
+        interval = self._limits.interval
+        if interval is not None:
+            interval.observe(item, request, prediction)
+            if interval.stopped:
+                self.stop()
+
+    async def _open_once(self, opening: Opening) -> None:
+        """Wait for what must be known before the first request; whatever refuses it refuses it to all."""
+
+        async def once() -> None:
+            self._ledger = await opening()
+            self._opening = None
+
+        self._opened = self._opened or asyncio.create_task(once())
+        await asyncio.shield(self._opened)
 
     async def _answer(self, request: Request) -> tuple[Prediction, str]:
         """Return a prediction from the cache or the model, and the request's digest: empty where an image is bad."""
@@ -217,14 +248,12 @@ class Engine:
             prediction = msgspec.structs.replace(prediction, images=images.sent)
         return prediction, digest
 
-    async def _predict_affordable(
-        self, spending: Spending, request: Request, images: RequestImages, digest: str
-    ) -> Prediction:
-        await spending.begin()
+    async def _predict_reserved(self, request: Request, images: RequestImages, digest: str) -> Prediction:
+        await self._limits.begin(request.key.task)
         try:
             return await self._predict_now(request, images, digest)
         finally:
-            spending.end()
+            self._limits.release(request.key.task)
 
     async def _predict_now(self, request: Request, images: RequestImages, digest: str) -> Prediction:
         size_bytes = _size_bytes(request, images.sent)
@@ -239,8 +268,7 @@ class Engine:
             self.state.paused_until = self._limiter.paused_until
         if self._cache is not None:
             self._cache.put(digest, self._model.name, prediction)
-        if self._spending is not None:  # before the next may leave: what came back counts as spent
-            self._spending.count(prediction)
+        self._limits.count(prediction)  # before the next may leave: what came back counts as spent
         return prediction
 
     def _is_finished(self, key: TrialKey) -> bool:
@@ -259,7 +287,7 @@ class Engine:
             raise EnvironmentProblem(f"stopped: the server is gone ({error}); run the same command again to continue")
 
     def _watch(self, prediction: Prediction, *, reached: bool) -> None:
-        """Stop when nothing succeeds any more or the error budget is spent."""
+        """Stop when nothing succeeds any more or too much failed."""
         failure = prediction.failure
         if failure is None:
             self._failed_in_a_row = self._lost_connections = 0
@@ -268,7 +296,7 @@ class Engine:
             self._failed_in_a_row += 1
         if self._failed_in_a_row >= self._dead_after():
             reason = f"{self._failed_in_a_row} trials failed in a row"
-        elif self._policy.max_errors.exceeded(self.state.failed, self.state.done):
+        elif self._limits.has_too_many_errors(self.state.failed, self.state.done):
             reason = f"{self.state.failed} of {self.state.done} trials failed (--max-errors)"
         else:
             return
@@ -280,6 +308,7 @@ class Engine:
 
     def _halt(self, problem: SnellenError) -> None:
         self._problem = self._problem or problem
+        self._limits.close(str(problem))
         self._stop.set()
 
 

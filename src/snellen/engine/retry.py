@@ -15,10 +15,9 @@ from ..core.protocols import EncodedImages
 from ..core.types import FailureKind, Prediction, Request
 from .call import call_model, failed
 from .deadline import Deadlines
-from .limit import Limiter
-from .pace import Pace
+from .flow import Limiter, RateLimit
+from .limits import Limits
 from .policy import Policy
-from .purse import Purse
 
 Call = Callable[[Request, EncodedImages], Awaitable[Prediction]]
 NoteAttempt = Callable[[Request, ModelError], None]
@@ -33,14 +32,13 @@ class Retrier:
     limiter: Limiter
     clock: Clock
     note: NoteAttempt
-    pace: Pace | None = None
+    rate: RateLimit | None = None
     deadlines: Deadlines = field(default_factory=Deadlines)
-    purse: Purse = field(default_factory=Purse)
+    limits: Limits = field(default_factory=Limits)
 
     async def predict(self, request: Request, images: EncodedImages) -> Prediction:
         """Ask until it is answered or it is clear that it will not be."""
         draw: random.Random | None = None
-        started = self.clock.monotonic()
         for attempt in range(self.policy.max_retries + 1):
             try:
                 return await self._attempt(request, images)
@@ -48,19 +46,19 @@ class Retrier:
                 raise
             except ModelError as error:
                 self.note(request, error)
+                if not error.retryable or attempt >= self.policy.max_retries:
+                    return failed(request, error, attempt + 1)
                 draw = draw or rng(*msgspec.structs.astuple(request.key), "backoff")
                 wait_s = self._wait_s(error, attempt, draw)
-                if not self._worth_it(error, attempt, started, wait_s):
-                    return failed(request, error, attempt + 1)
             await self.clock.sleep(wait_s)
             await self.limiter.wait_for_pause()
         raise AssertionError("the last attempt returns or raises")
 
     async def _attempt(self, request: Request, images: EncodedImages) -> Prediction:
-        if self.pace is not None:
-            await self.pace.turn()
+        if self.rate is not None:
+            await self.rate.turn()
         timeout_s = self.policy.timeout_of(request.params)
-        self.purse.pay()
+        self.limits.pay()
         try:
             limit_s, work = _limit_s(timeout_s, request), call_model(self.call, request, images)
             return await (work if limit_s is None else self.deadlines.within(limit_s, work))
@@ -78,11 +76,6 @@ class Retrier:
         if asked_s > most_s:
             error.retry_after_s = most_s
             error.args = (f"{error} (Retry-After asks for {asked_s:.6g} s; it is asked again after {most_s:g} s)",)
-
-    def _worth_it(self, error: ModelError, attempt: int, started: float, wait_s: float) -> bool:
-        if not error.retryable or attempt >= self.policy.max_retries:
-            return False
-        return self.policy.deadline_s is None or self.clock.monotonic() + wait_s - started < self.policy.deadline_s
 
     def _wait_s(self, error: ModelError, attempt: int, draw: random.Random) -> float:
         if attempt == 0 and error.status is None and error.retry_after_s == 0.0:

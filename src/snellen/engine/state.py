@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ..core.types import Prediction, Request, Sample
-from .spending import Spending
+from .limits import Limits
 
 
 class Onlooker(Protocol):
@@ -49,10 +49,10 @@ class RunState:
     paused_until: float = 0.0
     """When the pool may send again, on the engine's monotonic clock: the time a server asked for."""
 
-    spending: Spending | None = None
-    """What the replies of this command cost, without those from the cache; None where no price is known."""
-    over_limit: bool = False
-    """True once `--max-cost` held a request back."""
+    limits: Limits = field(default_factory=Limits)
+    """What the command may use and has used: its requests, tokens and money, without what came from the cache."""
+    unfinished: bool = False
+    """True where something was left to ask: somebody stopped it, a limit held it back, or it waits in batches."""
     parked: int = 0
     """Jobs that wait for a batch."""
     in_batches: int = 0
@@ -60,8 +60,6 @@ class RunState:
     not_kept: int = 0
     """Replies that the cache could not keep; the run has them."""
     why_not_kept: str = ""
-    overdue: bool = False
-    """True once the time that the whole run was given is over."""
     replicas: Callable[[], str] = str
     """Says who answers and how much each did, where several do; nothing where one process does all."""
 
@@ -70,6 +68,16 @@ class RunState:
     is_drawn: bool = False
     """True while a terminal shows this state."""
 
+    @property
+    def over_limit(self) -> bool:
+        """Tell whether a limit of requests, tokens or money held something back."""
+        return bool(self.limits.reached)
+
+    @property
+    def overdue(self) -> bool:
+        """Tell whether the time that the command was given is over."""
+        return self.limits.overdue
+
     def add_pass(self, later: RunState) -> None:
         """Take over what a later pass over the same plan did: it met as stored what this one asked."""
         for name in ("done", "failed", "cached", "cut_off", "empty", "retries", "input_tokens", "output_tokens"):
@@ -77,9 +85,8 @@ class RunState:
         for kind, count in later.failures.items():
             self.failures[kind] = self.failures.get(kind, 0) + count
         self.parked, self.last_error = later.parked, later.last_error or self.last_error
-        self.spending = later.spending
+        self.limits, self.unfinished = later.limits, later.unfinished  # of one command: counted on
         self.not_kept, self.why_not_kept = later.not_kept, later.why_not_kept  # of one cache: counted on
-        self.over_limit, self.overdue = self.over_limit or later.over_limit, self.overdue or later.overdue
 
     def count(self, prediction: Prediction) -> None:
         """Count one finished trial."""

@@ -184,9 +184,9 @@ def _speed(state: RunState, elapsed_s: float) -> list[str]:
 
 def _cost(state: RunState) -> str:
     """Say what was spent and, once some replies came, what all of them will cost at this rate."""
-    if state.spending is None:
+    if state.limits.prices is None:
         return ""
-    spent, bill = state.spending.spent, state.spending.bill
+    spent, bill = state.limits.spent, state.limits.bill
     asked, left = state.done - state.cached, state.planned - state.resumed - state.done
     trend = f" of about {money(spent * (1 + left / asked))}" if asked >= TREND_AFTER and left > 0 else ""
     unknown = f" and {plural(bill.unpriced, 'reply')} of unknown price" if bill.unpriced else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -14,6 +14,7 @@ from ..core.errors import SnellenError
 from ..core.ids import content_hash, rng, sha256_hex
 from ..core.jobs import Ask, Item
 from ..core.types import Form, Image, Params, Prediction, Request, Sample, TrialKey, Turn
+from ..engine.limits import LimitReached, Limits
 from .advice import bound_words, result_words, say
 from .course import Course, ThresholdCourse
 from .exam_scorer import read_outcome
@@ -61,7 +62,7 @@ class Notebook(Protocol):
         ...
 
 
-class Ears(NamedTuple):
+class ExamListeners(NamedTuple):
     """Who hears of an exam: of every trial before it is asked, and of every test after each of its rounds."""
 
     trial: Callable[[Sample], None] | None = None
@@ -71,7 +72,7 @@ class Ears(NamedTuple):
     """Gets how many trials the next round has."""
 
 
-NOBODY = Ears()
+no_listeners = ExamListeners()
 CUT_SHORT = "interrupted before it was settled"
 
 
@@ -82,13 +83,8 @@ class Stored(NamedTuple):
     answered: Collection[tuple[str, str]] = frozenset()
 
 
-async def admit_all(task: str, trials: int) -> str:
-    """Let every round go."""
-    return ""
-
-
 class Sitting:
-    """One exam while it is sat. `admit` hears of a task and of how many new trials a round has; says why not to ask."""
+    """One exam while it is sat. A round is asked whole or not at all: its new trials are reserved within the limits."""
 
     def __init__(
         self,
@@ -97,11 +93,11 @@ class Sitting:
         notebook: Notebook,
         stored: Stored,
         *,
-        admit: Callable[[str, int], Awaitable[str]] = admit_all,
-        ears: Ears = NOBODY,
+        limits: Limits | None = None,
+        listeners: ExamListeners = no_listeners,
     ) -> None:
         self.order, self.folder, self._notebook, self._stored = order, folder, notebook, stored
-        self._admit, self._ears = admit, ears
+        self._limits, self._listeners = limits or Limits(), listeners
         self._problem: SnellenError | None = None
         self.courses: dict[str, Course] = {name: self._course(name, test) for name, test in order.tests.items()}
         self._again: dict[str, ThresholdCourse] = {}
@@ -152,6 +148,8 @@ class Sitting:
                 if isinstance(course, ThresholdCourse) and not course.consistent:
                     self._again[name] = course.again()
                     await self._ask_rounds(self._again[name], ask)
+        except LimitReached as reached:
+            self.ended = course.reason = str(reached)
         except SnellenError as error:  # the others end their rounds, and their replies count
             self._problem = self._problem or error
             self.ended = course.reason = str(error)
@@ -166,8 +164,8 @@ class Sitting:
                 self._ready[name].set()
 
     def _say(self, name: str, words: str) -> None:
-        if self._ears.test is not None:
-            self._ears.test(name, words)
+        if self._listeners.test is not None:
+            self._listeners.test(name, words)
 
     async def _prepare(self, course: Course) -> bool:
         """Wait for what a test needs and set its bench; False where that was not found."""
@@ -190,21 +188,22 @@ class Sitting:
             planned = self._kept_plan(course, course.plan())
             if not planned:
                 return
-            why = await self._why_not(course, planned)
-            if why:
-                self.ended = course.reason = why
-                return
+            await self._reserve(course, planned)
             self._notebook.put_meta(_plan_key(course, planned), planned)
-            course.take(await self._ask_round(course, planned, ask))
+            try:
+                course.take(await self._ask_round(course, planned, ask))
+            finally:
+                self._limits.end_round(PREFIX + course.name)
             self._say(course.name, so_far(course))
 
-    async def _why_not(self, course: Course, planned: Sequence[Planned]) -> str:
-        """Return why a round may not be asked; one whose replies are all stored always may: it was measured."""
+    async def _reserve(self, course: Course, planned: Sequence[Planned]) -> None:
+        """Reserve the new trials of a round, or raise why it may not be asked; one that is all stored always may."""
         task = PREFIX + course.name
         new = sum((task, self._ident(course, one)) not in self._stored.answered for one in planned)
-        if not new:
-            return ""
-        return str(self._problem) if self._problem else await self._admit(task, new)
+        if new and self._problem is not None:
+            raise LimitReached(str(self._problem))
+        if new:
+            await self._limits.reserve_round(task, new)
 
     async def _share_lapses(self, course: ThresholdCourse) -> None:
         """The one barrier: lapses are known when all tests that wait for nothing have been easy once."""
@@ -227,8 +226,8 @@ class Sitting:
 
     async def _ask_round(self, course: Course, planned: Sequence[Planned], ask: Ask) -> list[Outcome]:
         """Ask a round side by side; outcomes come back in the order of the plan."""
-        if self._ears.round is not None:
-            self._ears.round(len(planned))
+        if self._listeners.round is not None:
+            self._listeners.round(len(planned))
         return list(await asyncio.gather(*(self._ask_one(course, one, ask) for one in planned)))
 
     async def _ask_one(self, course: Course, planned: Planned, ask: Ask) -> Outcome:
@@ -238,8 +237,8 @@ class Sitting:
         sample = self._stored.samples.get((task, ident))
         if sample is None or not _kept(sample):
             sample = await asyncio.to_thread(self._draw, course, planned, ident)
-        if self._ears.trial is not None:
-            self._ears.trial(sample)
+        if self._listeners.trial is not None:
+            self._listeners.trial(sample)
         params = msgspec.structs.replace(self.order.params, max_tokens=self.order.max_tokens or test.card.max_tokens)
         turn = Turn("user", sample.question, sample.images)
         words = test.card.answers

@@ -13,7 +13,7 @@ import snellen
 from snellen.api.look.outputs import read_sample
 from snellen.api.perf import PerfSettings, SweepSettings, run_perf, run_sweep
 from snellen.api.plan import make_plan
-from snellen.api.run import make_policy
+from snellen.api.session import make_limits, make_policy
 from snellen.api.settings import RunSettings
 from snellen.core.errors import ConfigError, RunMismatch, UsageError
 from snellen.perf.load.measure import LoadPlan
@@ -188,13 +188,11 @@ def test_several_tasks_in_one_run_keep_their_own_counts(tmp_path: Path) -> None:
 
 
 def test_policies_follow_the_settings() -> None:
-    policy = make_policy(RunSettings(tasks=(), model="m", max_workers=3, max_retries=1, timeout_s=2.0, max_errors="5%"))
-    assert (policy.max_workers, policy.max_retries, policy.timeout_s, policy.max_errors.share) == (3, 1, 2.0, 0.05)
+    policy = make_policy(RunSettings(tasks=(), model="m", max_workers=3, max_retries=1, timeout_s=2.0))
+    assert (policy.max_workers, policy.max_retries, policy.timeout_s) == (3, 1, 2.0)
     assert make_policy(RunSettings(tasks=(), model="m")).max_workers == 32
-    for wrong in ("many", "-1", "nan%", "inf%", "-5%", ""):
-        if wrong:
-            with pytest.raises(UsageError, match="--max-errors"):
-                make_policy(RunSettings(tasks=(), model="m", max_errors=wrong))
+    limits = make_limits(RunSettings(tasks=(), model="m", max_errors="5%", max_cost=2.0, deadline_s=5.0), None, 10.0)
+    assert (limits.money, limits.ends, limits.has_too_many_errors(6, 100)) == (2.0, 15.0, True)
 
 
 def test_a_plug_in_that_cannot_be_loaded_is_one_line(tmp_path: Path) -> None:

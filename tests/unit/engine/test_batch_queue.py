@@ -192,17 +192,17 @@ def test_waiting_is_left_when_time_is_over(tmp_path: Path) -> None:
     queue = queue_of(tmp_path, service)
     service.state = "running"
 
-    async def one_pass() -> tuple[RunState, bool]:
+    async def one_pass() -> RunState:
         await queue.put("a", (b"{}",))
-        return RunState(done=1), False
+        return RunState(done=1)
 
     def on_signals(leave: Any) -> Any:
         from contextlib import nullcontext
 
         return nullcontext()
 
-    total, left = asyncio.run(ask_in_rounds(queue, one_pass, on_signals, poll_s=1.0, leave=False, until=0.5))
-    assert left and (total.done, total.in_batches) == (1, 1)
+    total = asyncio.run(ask_in_rounds(queue, one_pass, on_signals, poll_s=1.0, leave=False, until=0.5))
+    assert total.unfinished and (total.done, total.in_batches) == (1, 1)
 
 
 def test_a_request_is_named_by_what_is_asked_not_by_how() -> None:

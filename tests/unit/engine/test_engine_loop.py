@@ -9,13 +9,17 @@ from typing import Any
 
 import pytest
 
-from line_doubles import OneTrial, Scripted, ScriptedBatch, jobs, work
-from snellen.core.errors import ConfigError, DataError, EnvironmentProblem, ModelError, StopRun
+from fake_clock import FakeClock
+from line_doubles import OneTrial, Scripted, ScriptedBatch, header, jobs, work
+from snellen.core.errors import ConfigError, DataError, EnvironmentProblem, ModelError, RunMismatch, StopRun
 from snellen.core.jobs import Item
 from snellen.core.types import Failure, FailureKind, Form, Image, ImageSent, Prediction, Request, Sample, TrialKey, Turn
+from snellen.engine.limits import Limits
 from snellen.engine.loop import DEAD_AFTER, Engine
+from snellen.engine.policy import Policy
 from snellen.store.cache import ResponseCache
 from snellen.store.reader import RunReader
+from snellen.store.writer import RunWriter
 
 
 def stored(folder: Path) -> dict[str, Prediction]:
@@ -230,31 +234,82 @@ def test_an_answer_between_lost_connections_starts_the_count_again(tmp_path: Pat
     assert work(tmp_path, Scripted(flaky), jobs(5), max_retries=50, max_workers=1).state.done == 5
 
 
+class Watched:
+    """An interval that is never narrow enough, and remembers what it was told."""
+
+    def __init__(self, narrow_after: int = 10**6) -> None:
+        self.told: list[str] = []
+        self._narrow_after = narrow_after
+
+    @property
+    def stopped(self) -> bool:
+        return len(self.told) >= self._narrow_after
+
+    def observe(self, item: Item, request: Request, prediction: Prediction) -> None:
+        self.told.append(prediction.key.sample)
+
+
 def test_settled_trials_are_stored_observed_and_never_sent(tmp_path: Path) -> None:
-    todo = OneTrial(0)
-    skipped = Prediction(todo.key, failure=Failure(FailureKind.SKIPPED, "no pages"))
-    model, told = Scripted(), []
-
-    def observe(item: Item, request: Request, prediction: Prediction) -> None:
-        told.append((item.position, prediction))
-
-    engine = work(tmp_path, model, iter([OneTrial(0, settled=skipped), OneTrial(1)]), observe=observe)
-    assert model.asked == ["s1"]
-    assert [position for position, _ in told] == [0, 1]
+    skipped = Prediction(OneTrial(0).key, failure=Failure(FailureKind.SKIPPED, "no pages"))
+    model, interval = Scripted(), Watched()
+    todo = iter([OneTrial(0, settled=skipped), OneTrial(1)])
+    engine = work(tmp_path, model, todo, limits=Limits(interval=interval))
+    assert model.asked == ["s1"] and interval.told == ["s0", "s1"]
     assert (engine.state.done, engine.state.failures) == (2, {"skipped": 1})
 
 
-def test_an_observer_hears_of_stored_trials_too(tmp_path: Path) -> None:
+def test_an_interval_hears_of_stored_trials_too(tmp_path: Path) -> None:
     work(tmp_path, Scripted(), jobs(3))
-    told: list[str] = []
-
-    def observe(item: Item, request: Request, prediction: Prediction) -> None:
-        told.append(prediction.key.sample)
-
-    model = Scripted()
-    engine = work(tmp_path, model, jobs(4), observe=observe)
-    assert sorted(told) == ["s0", "s1", "s2", "s3"]
+    model, interval = Scripted(), Watched()
+    engine = work(tmp_path, model, jobs(4), limits=Limits(interval=interval))
+    assert sorted(interval.told) == ["s0", "s1", "s2", "s3"]
     assert (model.asked, engine.state.resumed) == (["s3"], 3)
+
+
+def test_a_narrow_interval_ends_a_run_that_is_then_finished(tmp_path: Path) -> None:
+    engine = work(tmp_path, Scripted(), jobs(50), limits=Limits(interval=Watched(3)), max_workers=1)
+    assert engine.state.done == 3 and not engine.state.unfinished
+
+
+def test_what_must_be_known_before_the_first_request_is_asked_once_and_only_if_something_is_left(
+    tmp_path: Path,
+) -> None:
+    class Both(OneTrial):
+        async def run(self, ask: Any) -> None:
+            await asyncio.gather(*(OneTrial(number).run(ask) for number in range(3)))
+
+    def go(opening: Any) -> Any:
+        async def run() -> Any:
+            writer = RunWriter(tmp_path, header())
+            engine = Engine(Scripted(), writer, Policy(), FakeClock(), opening=opening)
+            try:
+                await engine.run(iter([Both(9)]))
+            finally:
+                writer.close()
+            return engine.state
+
+        return asyncio.run(run())
+
+    opened: list[int] = []
+
+    async def refuse() -> None:
+        opened.append(1)
+        raise RunMismatch("another server")
+
+    with pytest.raises(RunMismatch):
+        go(refuse)
+
+    async def allow() -> None:
+        opened.append(2)
+
+    assert go(allow).done == 3
+    assert go(allow).resumed == 3
+    assert opened == [1, 2]
+
+
+def test_the_time_of_a_command_ends_it_and_says_so(tmp_path: Path) -> None:
+    state = work(tmp_path, Scripted(), jobs(500), limits=Limits(ends=0.0), max_workers=1).state
+    assert state.overdue and state.unfinished and 0 < state.done < 500
 
 
 def test_replies_come_from_the_cache_and_failures_never_get_there(tmp_path: Path) -> None:
@@ -300,22 +355,18 @@ def test_a_batch_model_gets_batches_and_no_timeout_counts_its_waiting(tmp_path: 
 
 
 def test_max_errors_by_count_and_by_share(tmp_path: Path) -> None:
-    from snellen.engine.policy import ErrorBudget
-
     async def third(request: Request) -> Prediction:
         if number(request) % 3 == 0:
             raise ModelError(FailureKind.REQUEST, "no")
         return Prediction(request.key, text="ok")
 
     with pytest.raises(EnvironmentProblem, match=r"4 of \d+ trials failed \(--max-errors\)"):
-        work(tmp_path / "count", Scripted(third), jobs(300), max_workers=1, max_errors=ErrorBudget.parse("3"))
+        work(tmp_path / "count", Scripted(third), jobs(300), max_workers=1, limits=Limits(errors="3"))
     assert len(stored(tmp_path / "count")) == 10
     with pytest.raises(EnvironmentProblem, match=r"\d+ of 100 trials"):
-        work(tmp_path / "share", Scripted(third), jobs(300), max_workers=1, max_errors=ErrorBudget.parse("30%"))
+        work(tmp_path / "share", Scripted(third), jobs(300), max_workers=1, limits=Limits(errors="30%"))
     assert (
-        work(
-            tmp_path / "fine", Scripted(third), jobs(300), max_workers=1, max_errors=ErrorBudget.parse("50%")
-        ).state.done
+        work(tmp_path / "fine", Scripted(third), jobs(300), max_workers=1, limits=Limits(errors="50%")).state.done
         == 300
     )
 

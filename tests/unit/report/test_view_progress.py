@@ -11,7 +11,7 @@ from rich.console import Console
 
 from snellen.core.errors import UsageError
 from snellen.core.types import Prediction, TrialKey, Usage
-from snellen.engine.spending import Spending
+from snellen.engine.limits import Limits
 from snellen.engine.state import RunState
 from snellen.model.providers.prices import Prices, parse_price
 from snellen.report.progress import Progressbar, facts, progress_line
@@ -20,12 +20,12 @@ from snellen.report.terminal_image import blocks, escape_sequence, protocol_of
 KEY = TrialKey("t", "s")
 
 
-def spent() -> Spending:
+def spent() -> Limits:
     """Two thousandths of a euro, and one reply of unknown price."""
-    spending = Spending(Prices(2.0, 0.0, "EUR"))
-    spending.count(Prediction(KEY, text="x", usage=Usage(1_000, 0)))
-    spending.count(Prediction(KEY, text="x"))
-    return spending
+    limits = Limits(prices=Prices(2.0, 0.0, "EUR"))
+    limits.count(Prediction(KEY, text="x", usage=Usage(1_000, 0)))
+    limits.count(Prediction(KEY, text="x"))
+    return limits
 
 
 def busy() -> RunState:
@@ -33,7 +33,7 @@ def busy() -> RunState:
         planned=100,
         slots=8,
         in_flight=5,
-        spending=spent(),
+        limits=spent(),
         retries=2,
         last_error="429 too many \x1b[2J requests",
     )

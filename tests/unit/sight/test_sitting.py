@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from snellen.core.types import Prediction
+from snellen.engine.limits import Limits
 from snellen.sight.cards import chosen_tests
 from snellen.sight.sitting import CUT_SHORT, Order, Sitting, Stored
 
@@ -44,11 +45,8 @@ def test_tests_that_were_cut_short_give_that_as_their_reason(tmp_path: Path) -> 
 
 def test_a_round_that_may_not_be_asked_is_not_written_down(tmp_path: Path) -> None:
     notes = Notes()
-
-    async def refuse(task: str, trials: int) -> str:
-        return f"no: {trials}"
-
     order = Order(chosen_tests(("orientation",), "quick"), "quick", 0)
-    sitting = Sitting(order, tmp_path, notes, Stored(), admit=refuse)
+    sitting = Sitting(order, tmp_path, notes, Stored(), limits=Limits(requests=7))
     asyncio.run(sitting.run(None))  # type: ignore[arg-type] - nobody may be asked
-    assert sitting.ended == sitting.results["orientation"]["reason"] == "no: 8" and not notes
+    assert sitting.ended == sitting.results["orientation"]["reason"] and "7 requests" in sitting.ended
+    assert not notes

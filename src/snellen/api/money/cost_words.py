@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 
 from ...core.errors import UsageError
 from ...engine.state import RunState
+from ...model.providers.model_card import FoundCard
 from ...model.providers.prices import Prices, money
 from ..plan import Plan
 from ..settings import RunSettings
@@ -90,21 +91,21 @@ def describe_prices(prices: Prices) -> str:
 
 def describe_stop(state: RunState) -> str:
     """Say that the limit was reached, and what this command spent."""
-    spending = state.spending
-    spent = money(spending.spent, spending.bill.prices.currency) if spending is not None else money(0.0)
-    return f"stopped by --max-cost with {spent} spent"
+    return f"stopped by --max-cost with {money(state.limits.spent, state.limits.bill.prices.currency)} spent"
 
 
 def check_limit(settings: RunSettings, estimate: CostEstimate) -> str | None:
     """Return the question to ask where a run looks dearer than it may be; refuse a limit on what has no price."""
-    if settings.max_cost is None:
-        return None
-    if estimate.prices is None:
-        fix = "--price IN,OUT gives it, `snellen models update FILE` takes a table of prices"
-        raise UsageError(f"--max-cost {settings.max_cost:g}: no price is known ({estimate.found.where}); {fix}")
+    prices = check_priced(settings, estimate.found, estimate.prices)
     cost = estimate.cost()
-    if cost is None or cost <= settings.max_cost or settings.yes:
+    if settings.max_cost is None or prices is None or cost is None or cost <= settings.max_cost or settings.yes:
         return None
-    return (
-        f"the run will cost about {money(cost, estimate.prices.currency)}, more than --max-cost {settings.max_cost:g}"
-    )
+    return f"the run will cost about {money(cost, prices.currency)}, more than --max-cost {settings.max_cost:g}"
+
+
+def check_priced(settings: RunSettings, found: FoundCard, prices: Prices | None) -> Prices | None:
+    """Return the prices; refuse a limit in money on what has none."""
+    if settings.max_cost is not None and prices is None:
+        fix = "--price IN,OUT gives it, `snellen models update FILE` takes a table of prices"
+        raise UsageError(f"--max-cost {settings.max_cost:g}: no price is known ({found.where}); {fix}")
+    return prices

@@ -103,12 +103,6 @@ class CostEstimate(NamedTuple):
         tokens = self.tokens(most=most)
         return None if tokens is None or self.prices is None else self.share * self.prices.cost(tokens)
 
-    def asked_by(self, model: Model, *, batch: bool) -> CostEstimate:
-        """Return the estimate with what a provider takes of its prices for replies of batches."""
-        share = batch_share_of(model)
-        prices = self.prices and msgspec.structs.replace(self.prices, batch_share=share)
-        return self._replace(prices=prices, share=share if batch and share is not None else 1.0)
-
     @property
     def dearest(self) -> float:
         """Return what one trial of the dearest task is expected to cost."""
@@ -122,12 +116,19 @@ class CostEstimate(NamedTuple):
 
 def estimate_run(plan: Plan, settings: RunSettings) -> CostEstimate:
     """Return what is left of a plan in tokens and money."""
-    found = find_card(plan.model, settings)
-    prices = found.prices(settings.price)
+    found, prices = find_prices(plan.model, settings)
     if plan.model.identity().get("base_url") is None and prices is None:  # a model of this machine has no bill
         return CostEstimate([TaskEstimate(one.task.name, one.trials, None, None) for one in plan.tasks], found, None)
     tasks = [_estimate_task(planned, plan, settings, found) for planned in plan.tasks]
-    return CostEstimate(tasks, found, prices, billed=True).asked_by(plan.model, batch=settings.batch)
+    share = batch_share_of(plan.model) if settings.batch else 1.0
+    return CostEstimate(tasks, found, prices, billed=True, share=1.0 if share is None else share)
+
+
+def find_prices(model: Model, settings: RunSettings) -> tuple[FoundCard, Prices | None]:
+    """Return what is known of a model where it is served, and its prices: those of `--price`, else of its card."""
+    found = find_card(model, settings)
+    prices = found.prices(settings.price)
+    return found, prices and msgspec.structs.replace(prices, batch_share=batch_share_of(model))
 
 
 def _estimate_task(planned: PlannedTask, plan: Plan, settings: RunSettings, found: FoundCard) -> TaskEstimate:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from ...core.builtins import default_registry
+from ...core.event_loop import run_to_end
 from ...core.garbage import rare_collections
 from ...core.tasks import RunHeader, Task
 from ...core.types import BASE_VARIANT, Form, Prediction, Request, Sample, TrialKey
@@ -23,10 +23,10 @@ from ...data.foreign.formats import open_predictions
 from ...data.foreign.peer_cards import peer_card
 from ...data.foreign.row_spool import REFUSE, RowSpool, spool_rows
 from ...report.finish import finish_run
-from ...scoring.readings import META, OWN
-from ...store.writer import RunWriter
+from ...scoring.readings import OWN
 from ..header import installed_versions, make_header
-from ..run import REPORTED_TRIALS, check_folder
+from ..run import REPORTED_TRIALS
+from ..session import open_store
 from .benchmark_rows import BenchmarkRows, join_row, merged_sample
 from .foreign_trials import prediction_of, request_of, sample_of
 
@@ -87,10 +87,8 @@ def import_predictions(
         named = (task or our_name(file), model or file.model or "unknown")
         header = _header(file, named, spool, known, command or f"snellen import {path}")
         folder = Path(output) if output is not None else Path("runs") / _folder_name(header)
-        if not (folder / "run.db").exists():
-            check_folder(folder)
         about = _about(file, header, damage, spool)
-        asyncio.run(_store(folder, header, spool, known, about))
+        run_to_end(_store(folder, header, spool, known, about))
     results = finish_run(folder, default_registry(), report=len(spool) <= REPORTED_TRIALS)
     return ImportResult(folder, about, results)
 
@@ -145,13 +143,11 @@ async def _store(
     folder: Path, header: RunHeader, spool: RowSpool, known: BenchmarkRows | None, about: Mapping[str, Any]
 ) -> None:
     """Write all rows and what is known of them."""
-    with closing(RunWriter(folder, header)) as writer:
+    with open_store(folder, header, OWN) as writer:
         trials = _trials(header.tasks[0].name, spool, known)
         while batch := list(islice(trials, ROWS_AT_ONCE)):
             await writer.put_all(batch, DIGEST)
         writer.put_meta(IMPORTED, about)
-        if writer.meta(META) is None:
-            writer.put_meta(META, OWN)
 
 
 def _trials(

@@ -43,8 +43,8 @@ from ...train.preference_verdicts import (
 from ...train.rationale_facts import rationale_reward
 from ...train.recipe import CONTROL, DataSource, Recipe
 from ..chosen_model import create_model
-from ..errand import Errand, run_errand
 from ..run import run_settings
+from ..session import ModelJobs, ask_jobs, check_finished
 from ..settings import RunSettings
 
 FOLDER = "feedback"
@@ -206,9 +206,8 @@ def ask_rationale_judges(
         jobs = list(plan(judge, questions))
         name = f"{task}@{judge.name}"
         planned = {name: sum(len(job.requests) for job in jobs)}
-        ran = run_errand(Errand(place, create_model(settings, default_registry()), jobs, planned, config), settings)
-        if ran.interrupted:
-            raise KeyboardInterrupt
+        model = create_model(settings, default_registry())
+        check_finished(ask_jobs(ModelJobs(place, model, jobs, planned, config), settings), f"judge {judge.name!r}")
         with RunReader(place) as reader:
             replies = {one.key: one.text for _, _, one, _ in reader.trials(name)}
         failed = sum(text is None for text in replies.values())

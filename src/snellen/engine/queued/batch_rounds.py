@@ -8,19 +8,20 @@ from contextlib import AbstractContextManager
 from ..state import RunState
 from .batch_queue import BatchQueue
 
-AskOnce = Callable[[], Awaitable[tuple[RunState, bool]]]
-"""One pass over the plan: its counts, and whether it was stopped before its end."""
+AskOnce = Callable[[], Awaitable[RunState]]
+"""One pass over the plan."""
 OnSignals = Callable[[Callable[[], None]], AbstractContextManager[None]]
 
 
 async def ask_in_rounds(
     queue: BatchQueue, ask_once: AskOnce, on_signals: OnSignals, *, poll_s: float, leave: bool, until: float | None
-) -> tuple[RunState, bool]:
-    """Run passes until all is answered, or the batches are left; return the counts and whether something is left."""
+) -> RunState:
+    """Run passes until all is answered, or the batches are left."""
     total: RunState | None = None
     while True:
         await queue.look()
-        state, stopped = await ask_once()
+        state = await ask_once()
+        stopped = state.unfinished
         if total is None:
             total = state
         else:
@@ -32,12 +33,12 @@ async def ask_in_rounds(
             return _left(total, queue)
         queue.settle()
         if not queue.ledger.open:
-            return total, False
+            return total
         with on_signals(queue.leave):
             if leave or not await queue.wait(poll_s, until):
                 return _left(total, queue)
 
 
-def _left(total: RunState, queue: BatchQueue) -> tuple[RunState, bool]:
-    total.in_batches = queue.ledger.waiting
-    return total, True
+def _left(total: RunState, queue: BatchQueue) -> RunState:
+    total.in_batches, total.unfinished = queue.ledger.waiting, True
+    return total

@@ -97,5 +97,5 @@ def _progress(state: RunState) -> tuple[int, dict[str, float]]:
     figures = {"progress/stored": state.done + state.resumed, "progress/failed": state.failed}
     figures |= {"progress/retries": state.retries, "progress/output_tokens": state.output_tokens}
     told = {name: float(value) for name, value in figures.items()}
-    cost = {} if state.spending is None else {"progress/cost": state.spending.spent}
+    cost = {} if state.limits.prices is None else {"progress/cost": state.limits.spent}
     return state.done + state.resumed, told | cost

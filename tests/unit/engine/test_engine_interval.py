@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from snellen.api.early_stop import EarlyStop
 from snellen.core.jobs import Item
 from snellen.core.types import Failure, FailureKind, Form, Prediction, Request, Sample, Score, TrialKey
+from snellen.engine.interval import IntervalLimit
 
 
 def scorer(sample: Sample, request: Request, prediction: Prediction, options: Any) -> list[Score]:
@@ -17,7 +17,7 @@ def scorer(sample: Sample, request: Request, prediction: Prediction, options: An
     return [Score(prediction.key, "m", None if text == "?" else float(text), reason="unread" if text == "?" else None)]
 
 
-def observe(early: EarlyStop, number: int, text: str | None, repeat: int = 0) -> None:
+def observe(early: IntervalLimit, number: int, text: str | None, repeat: int = 0) -> None:
     key = TrialKey("t", str(number), repeat=repeat)
     failure = None if text is not None else Failure(FailureKind.SERVER, "x")
     early.observe(
@@ -27,14 +27,13 @@ def observe(early: EarlyStop, number: int, text: str | None, repeat: int = 0) ->
     )
 
 
-def ready(trials: int = 1, points: float = 20.0, questions: int = 3000) -> tuple[EarlyStop, list[int], list[int]]:
-    stops: list[int] = []
-    early = EarlyStop(points, scorer, trials, lambda: stops.append(1))
+def ready(trials: int = 1, points: float = 20.0, questions: int = 3000) -> tuple[IntervalLimit, list[int]]:
+    early = IntervalLimit(points, scorer, trials)
     order = [
         item.position
         for item in early.shuffle([Item(n, Sample(str(n), "t", Form.OPEN, "?")) for n in range(questions)], 0)
     ]
-    return early, order, stops
+    return early, order
 
 
 def test_the_order_is_drawn_from_the_seed_alone() -> None:
@@ -44,24 +43,23 @@ def test_the_order_is_drawn_from_the_seed_alone() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_replies_in_any_order_stop_at_the_same_question(seed: int) -> None:
-    straight, order, stops = ready()
+    straight, order = ready()
     for number in order:
         observe(straight, number, str(number % 2))
-    mixed, order, more = ready()
+    mixed, order = ready()
     shuffled = list(order)
     random.Random(seed).shuffle(shuffled)
     for number in shuffled:
         observe(mixed, number, str(number % 2))
     assert straight.summary() == mixed.summary()
     assert straight.stopped
-    assert (len(stops), len(more)) == (1, 1)
     low, high = straight.summary()["interval"]
     assert high - low <= 0.4
     assert straight.summary()["questions"] < 3000
 
 
 def test_a_question_counts_once_as_the_mean_of_its_trials() -> None:
-    early, order, _ = ready(trials=2)
+    early, order = ready(trials=2)
     observe(early, order[0], "1", 0)
     assert early.sequence.n == 0
     observe(early, order[0], "0", 1)
@@ -71,7 +69,7 @@ def test_a_question_counts_once_as_the_mean_of_its_trials() -> None:
 
 
 def test_failed_and_unread_questions_are_passed_over_not_counted() -> None:
-    early, order, _ = ready(trials=2)
+    early, order = ready(trials=2)
     for repeat in (0, 1):
         observe(early, order[0], None, repeat)
         observe(early, order[1], "?", repeat)
@@ -80,17 +78,17 @@ def test_failed_and_unread_questions_are_passed_over_not_counted() -> None:
     assert not early.stopped
 
 
-def grouped(sizes: list[int], points: float) -> tuple[EarlyStop, list[Item]]:
+def grouped(sizes: list[int], points: float) -> tuple[IntervalLimit, list[Item]]:
     samples = [
         Sample(f"{group}-{place}", "t", Form.OPEN, "?", group=f"g{group}")
         for group, size in enumerate(sizes)
         for place in range(size)
     ]
-    early = EarlyStop(points, scorer, 1, lambda: None)
+    early = IntervalLimit(points, scorer, 1)
     return early, early.shuffle([Item(place, sample) for place, sample in enumerate(samples)], 0)
 
 
-def told(early: EarlyStop, item: Item, text: str) -> None:
+def told(early: IntervalLimit, item: Item, text: str) -> None:
     key = TrialKey("t", item.sample.id)
     early.observe(item, Request(key, ()), Prediction(key, text=text))
 

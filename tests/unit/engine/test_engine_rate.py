@@ -13,14 +13,14 @@ from fake_clock import FakeClock
 from line_doubles import Scripted, jobs, work
 from snellen.core.errors import FailureKind, ModelError
 from snellen.core.types import Prediction, Request
-from snellen.engine.pace import Pace
+from snellen.engine.flow import RateLimit
 
 
 @given(st.floats(0.1, 1000.0), st.lists(st.floats(0.0, 3.0), min_size=2, max_size=12))
 def test_no_two_moments_are_nearer_than_the_rate_allows(rate: float, rests: list[float]) -> None:
     async def leave() -> list[float]:
         clock = FakeClock()
-        pace, moments = Pace(rate, clock), []
+        pace, moments = RateLimit(rate, clock), []
         for rest in rests:
             await clock.sleep(rest)
             await pace.turn()
@@ -34,7 +34,7 @@ def test_no_two_moments_are_nearer_than_the_rate_allows(rate: float, rests: list
 def test_many_at_once_leave_one_after_another() -> None:
     async def leave() -> list[float]:
         clock = FakeClock(0.0)
-        pace, moments = Pace(4.0, clock), []
+        pace, moments = RateLimit(4.0, clock), []
 
         async def one() -> None:
             await pace.turn()

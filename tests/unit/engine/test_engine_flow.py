@@ -8,7 +8,7 @@ import random
 import pytest
 
 from fake_clock import FakeClock
-from snellen.engine.limit import Limiter
+from snellen.engine.flow import Limiter
 
 
 async def is_in(waiting: asyncio.Task[None]) -> bool:

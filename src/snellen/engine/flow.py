@@ -1,4 +1,4 @@
-"""Replies and refusals to how much may be in flight: slots that grow slowly and are cut on 429, and bytes."""
+"""How much is in flight and how fast it leaves: slots that grow slowly and are cut on 429, bytes, and a rate."""
 
 from __future__ import annotations
 
@@ -117,3 +117,20 @@ class Limiter:
         self._active += 1
         self._peak = max(self._peak, self._active)
         self._bytes += size_bytes
+
+
+class RateLimit:
+    """Gives every request, retries too, a moment of its own: evenly spaced, and nothing is caught up after a rest."""
+
+    def __init__(self, per_second: float, clock: Clock) -> None:
+        self._gap_s = 1.0 / per_second
+        self._clock = clock
+        self._next = clock.monotonic()
+
+    async def turn(self) -> None:
+        """Wait until one more request may leave."""
+        now = self._clock.monotonic()
+        moment = max(now, self._next)  # taken before waiting: that a sleep is late does not slow those behind it
+        self._next = moment + self._gap_s
+        if moment > now:
+            await self._clock.sleep(moment - now)

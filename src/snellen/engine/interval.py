@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from ..core.ids import rng
@@ -11,8 +12,10 @@ from ..core.protocols import Scorer
 from ..core.types import Prediction, Request, Sample
 from ..stats.sequential import ConfidenceSequence
 
+NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
-class EarlyStop:
+
+class IntervalLimit:
     """Feeds one question after another to a confidence sequence, or one group of questions, in the order of the plan.
 
     Taking replies in the order they come would let fast questions go first, and fast ones are often easy ones.
@@ -20,16 +23,14 @@ class EarlyStop:
     """
 
     def __init__(
-        self, half_width_points: float, scorer: Scorer, trials_per_sample: int, stop: Callable[[], None]
+        self, half_width_points: float, scorer: Scorer, trials_per_sample: int, options: Mapping[str, Any] = NO_OPTIONS
     ) -> None:
         self.sequence = ConfidenceSequence(half_width=half_width_points / 100)
         self.stopped = False
         self._points = half_width_points
         self._scorer = scorer
-        self.options: Mapping[str, Any] = {}
-        """What the scorer is told."""
+        self._options = options
         self._trials = trials_per_sample
-        self._stop = stop
         self._metric = ""
         self._sizes: list[int] = []
         """The questions of every group, in the order of the plan."""
@@ -91,12 +92,11 @@ class EarlyStop:
             self._questions += questions
         if self.sequence.is_narrow:
             self.stopped = True
-            self._stop()
 
     def _value(self, sample: Sample, request: Request, prediction: Prediction) -> float | None:
         if prediction.failure is not None:
             return None
-        score = self._scorer(sample, request, prediction, self.options)[0]
+        score = self._scorer(sample, request, prediction, self._options)[0]
         self._metric = score.metric
         return score.value
 

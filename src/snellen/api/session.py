@@ -1,0 +1,331 @@
+"""A folder opened for asking: model, writer, cache, engine, signals, listener and limits, put together in one place.
+
+Runs, exams, judges, drafts and checks are asked through a `Session`; predictions that are there already (an import,
+a load of `perf`) are written through `open_store`, which a session stands on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from ..core.clock import SystemClock
+from ..core.errors import DataError, EnvironmentProblem, UsageError
+from ..core.event_loop import run_to_end
+from ..core.jobs import Job
+from ..core.protocols import ImagePolicy, Model
+from ..core.tasks import RunHeader, Task
+from ..data.images.encode import ImageDoor
+from ..engine.limits import Limits
+from ..engine.loop import Engine
+from ..engine.policy import Policy
+from ..engine.queued.batched_model import BatchedModel
+from ..engine.state import RunState
+from ..model.providers.prices import Prices
+from ..scoring.readings import META, Reading
+from ..scoring.spent import PRICES
+from ..store.cache import ResponseCache
+from ..store.changed_rows import Data
+from ..store.picture_ledger import PictureLedger
+from ..store.servers import AskedServer
+from ..store.writer import RunWriter
+from .batches.batch_mode import ask_by_batches, check_batches
+from .header import installed_versions, make_header
+from .machine import open_cache
+from .money.cost_words import check_priced
+from .money.run_cost import find_prices
+from .scale.replicas import keeping_replicas, open_replicas, policy_for
+from .settings import RunSettings
+
+WRITTEN = ("results.json", "records.jsonl", "report.html")
+"""What a run leaves beside run.db."""
+
+
+class Listener(Protocol):
+    """Whoever hears of the asking while it goes on: the terminal, trackers."""
+
+    def notify(self, line: str) -> None:
+        """Hear of something that happened while the run waits."""
+        ...
+
+    def watch(self, state: RunState) -> AbstractContextManager[Any]:
+        """Return a context manager that shows `state` while the engine works."""
+        ...
+
+
+class _Nobody:
+    def notify(self, line: str) -> None:
+        """Let it pass."""
+
+    def watch(self, state: RunState) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+NO_LISTENER: Listener = _Nobody()
+
+
+def make_policy(settings: RunSettings) -> Policy:
+    """Return how the engine asks; what the settings leave open has the engine's own defaults."""
+    default = Policy()
+    return Policy(
+        max_workers=settings.max_workers or default.max_workers,
+        max_retries=settings.max_retries,
+        per_second=settings.rate,
+        timeout_s=settings.timeout_s or default.timeout_s,
+    )
+
+
+def make_limits(settings: RunSettings, prices: Prices | None, began: float | None = None, **more: Any) -> Limits:
+    """Return what a command may use, as its settings say, with what only its caller knows (`more`).
+
+    Its time counts from `began`, of the engine's clock; from now on where nobody says.
+    """
+    start = SystemClock().monotonic() if began is None else began
+    ends = None if settings.deadline_s is None else start + settings.deadline_s
+    return Limits(money=settings.max_cost, prices=prices, errors=settings.max_errors, ends=ends, **more)
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse to write over files of others: a folder that has what a run writes, and no run."""
+    theirs = [name for name in WRITTEN if (folder / name).exists()]
+    if theirs and not (folder / "run.db").exists():
+        raise UsageError(f"{folder} holds {', '.join(theirs)} and no run: they would be overwritten; choose another -o")
+
+
+@contextmanager
+def open_store(
+    folder: Path, header: RunHeader, reading: Reading | None = None, data: Data | None = None
+) -> Iterator[RunWriter]:
+    """Open the store of a run for the block; `reading` says how the first command reads its replies.
+
+    results.json is that first reading, all others stand beside it.
+    """
+    check_folder(folder)
+    with closing(RunWriter(folder, header, data)) as writer:
+        if reading is not None and writer.meta(META) is None:
+            writer.put_meta(META, reading)
+        yield writer
+
+
+def keep_prices(writer: RunWriter, prices: Prices | None) -> None:
+    """Keep the prices that a run was last asked at, so that its results can be priced."""
+    if prices is not None and writer.meta(PRICES) != msgspec.to_builtins(prices):
+        writer.put_meta(PRICES, prices)
+
+
+@dataclass(slots=True)
+class Session:
+    """One command's asking of one model, kept in one folder. Made by `open_session`."""
+
+    folder: Path
+    header: RunHeader
+    model: Model
+    settings: RunSettings
+    writer: RunWriter
+    cache: ResponseCache | None
+    policy: Policy
+    limits: Limits
+    listener: Listener
+    server: AskedServer
+    resumed: bool
+    """Whether the folder held a run before: its server and its pictures must be the same."""
+    state: RunState = field(default_factory=RunState)
+    """What is going on: of the pass that goes on, or of the last one."""
+    _ledger: PictureLedger | None = None
+    _is_checked: bool = False
+
+    async def ask(self, jobs: Callable[[], Iterator[Job]], planned: int = 0) -> RunState:
+        """Ask until all is answered, a limit is reached or somebody stops it; by batches where the settings say so.
+
+        `jobs` makes the same jobs whenever it is called; those that are stored are not asked again.
+        """
+
+        async def one_pass(model: Model, policy: Policy) -> RunState:
+            return await self._ask_once(model, policy, jobs(), planned)
+
+        if self.settings.batch:
+            state = await ask_by_batches(self, one_pass, stop_on_signals)
+        else:
+            state = await one_pass(self.model, self.policy)
+        if self.resumed and not self._is_checked and not state.unfinished:  # all was stored: it was not asked
+            self.server.keep(self.writer)
+        return state
+
+    async def _ask_once(self, model: Model, policy: Policy, jobs: Iterator[Job], planned: int) -> RunState:
+        if self.cache is not None:  # what a batch of ours was paid for comes from that batch
+            self.cache.reads = not (isinstance(model, BatchedModel) and model.has_batches)
+        opening = self._check_again if self.resumed else None
+        engine = Engine(
+            model, self.writer, policy, SystemClock(), cache=self.cache, limits=self.limits, opening=opening
+        )
+        self.state = engine.state
+        engine.state.planned = planned
+        with (
+            stop_on_signals(engine.stop),
+            self.server.keeping_adjusted(self.writer),
+            keeping_replicas(model, engine.state, self.writer),
+            self.listener.watch(engine.state),
+        ):
+            await engine.run(jobs)
+        return engine.state
+
+    async def _check_again(self) -> PictureLedger | None:
+        """Refuse to continue with another model or other pictures, before the first request that is not stored."""
+        if not self._is_checked:
+            await self.model.check()
+            self._ledger = self.writer.ledger()
+            await check_pictures(self._ledger, self.model.image_policy)
+            self.server.keep(self.writer)
+            self._is_checked = True
+        return self._ledger
+
+
+@asynccontextmanager
+async def open_session(
+    folder: Path,
+    header: RunHeader,
+    model: Model,
+    settings: RunSettings,
+    limits: Limits,
+    *,
+    listener: Listener | None = None,
+    reading: Reading | None = None,
+    data: Data | None = None,
+) -> AsyncIterator[Session]:
+    """Open a folder for asking; what cannot be asked there is refused before anything is written.
+
+    A folder that was asked at another server, or of another model, is refused; `--same-model` goes on.
+    """
+    check_batches(folder, model, settings)
+    model = await open_replicas(model, settings)
+    policy = policy_for(model, make_policy(settings), settings)
+    async with _closing_model(model, folder):
+        resumed = (folder / "run.db").exists()
+        if not resumed:  # before there is a run: a mistyped model or a dead server leaves nothing behind
+            check_folder(folder)
+            await model.check()
+        with open_store(folder, header, None if resumed else reading, data) as writer, _opened_cache(settings) as cache:
+            server = AskedServer(folder, model, allowed=settings.same_model)
+            server.check_address(writer)
+            if not resumed:
+                server.keep(writer)
+            keep_prices(writer, limits.prices)
+            heard = listener or NO_LISTENER
+            yield Session(folder, header, model, settings, writer, cache, policy, limits, heard, server, resumed)
+
+
+@asynccontextmanager
+async def _closing_model(model: Model, folder: Path) -> AsyncIterator[None]:
+    """Close the model after the block; a second Ctrl-C and a disk that takes nothing leave as what they are."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+    except OSError as error:
+        raise EnvironmentProblem(f"cannot write {error.filename or folder}: {error.strerror}") from None
+    finally:
+        await model.close()
+
+
+@contextmanager
+def _opened_cache(settings: RunSettings) -> Iterator[ResponseCache | None]:
+    """Open the response cache for the block, or nothing where it is switched off."""
+    if not settings.cache:
+        yield None
+        return
+    with closing(open_cache()) as cache:
+        yield cache
+
+
+async def check_pictures(ledger: PictureLedger, policy: ImagePolicy) -> None:
+    """Refuse to continue with other pictures: some of those already sent are looked at again, if they are there."""
+    with closing(ImageDoor()) as door:
+        for image in ledger.some:
+            with contextlib.suppress(DataError):  # gone, or no longer readable: its trials are finished
+                encoded = await door.encode(image, policy)
+                ledger.check_sent([(image, encoded.sent)])
+
+
+@contextmanager
+def stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """First Ctrl-C: take nothing new and drain; second: leave at once. Nothing stored is lost either way."""
+    task = asyncio.current_task()
+    if threading.current_thread() is not threading.main_thread() or task is None:
+        yield
+        return
+    loop, seen = asyncio.get_running_loop(), []
+
+    def on_signal() -> None:
+        seen.append(1)
+        if len(seen) == 1:
+            stop()
+        else:
+            task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+class ModelJobs(NamedTuple):
+    """Jobs that are no task's trials (drafts, checks, votes): for which model, and where the replies are kept."""
+
+    folder: Path
+    model: Model
+    jobs: Iterable[Job]
+    planned: Mapping[str, int]
+    """Requests by task, at least."""
+    config: dict[str, Any]
+    """What changes the replies, beside the model."""
+    tasks: tuple[Task, ...] = ()
+    versions: Mapping[str, str] = MappingProxyType({})
+
+
+def ask_jobs(
+    work: ModelJobs, settings: RunSettings, listener: Listener | None = None, *, limits: Limits | None = None
+) -> RunState:
+    """Ask everything that is not stored yet, within the limits of the settings; the same call again continues."""
+    return run_to_end(_ask_jobs(work, settings, listener, limits or limits_for(work.model, settings)))
+
+
+def check_finished(state: RunState, what: str) -> None:
+    """Refuse to go on with a part of the replies; after Ctrl-C as Ctrl-C does."""
+    why = state.limits.reached or (state.limits.closed if state.overdue else "")
+    if state.in_batches:
+        why = f"{state.in_batches} requests wait in batches"
+    if why:
+        raise EnvironmentProblem(f"{what} is not finished ({why}); the same command continues it")
+    if state.unfinished:
+        raise KeyboardInterrupt
+
+
+def limits_for(model: Model, settings: RunSettings, **more: Any) -> Limits:
+    """Return the limits of a command whose cost is not known before; one in money needs a price."""
+    return make_limits(settings, check_priced(settings, *find_prices(model, settings)), **more)
+
+
+async def _ask_jobs(work: ModelJobs, settings: RunSettings, listener: Listener | None, limits: Limits) -> RunState:
+    header = make_header(
+        work.model,
+        work.config,
+        versions=work.versions or installed_versions(),
+        command=settings.command,
+        tasks=work.tasks,
+        planned=work.planned,
+    )
+    async with open_session(work.folder, header, work.model, settings, limits, listener=listener) as session:
+        return await session.ask(lambda: iter(work.jobs), sum(work.planned.values()))
