@@ -29,7 +29,7 @@ from .growth import growth
 from .lock import RunLock
 from .picture_ledger import PictureLedger
 from .problems import BROKEN, GO_ON, damaged, write_problem
-from .seal import is_intact, is_sealed, seal
+from .seal import is_intact, seal
 
 GROUP_ROWS = 64
 """At most so many rows a commit: while one half of 128 workers waits for its commit, the other half is served."""
@@ -176,7 +176,7 @@ class RunWriter:
     def _write_header(self, header: RunHeader) -> None:
         row = self._database.execute("SELECT value FROM meta WHERE key = 'header'").fetchone()
         if row is None:
-            self._put_header(header, sealed=True)
+            self._put_header(header)
             return
         try:
             stored = msgspec.json.decode(row[0], type=RunHeader)
@@ -200,11 +200,8 @@ class RunWriter:
         if (stored.tasks, stored.protocols) != (header.tasks, header.protocols):
             self._put_header(msgspec.structs.replace(stored, tasks=header.tasks, protocols=header.protocols))
 
-    def _put_header(self, header: RunHeader, *, sealed: bool | None = None) -> None:
-        """Write the header; its seal says that every record of the run has one, so an old run never gets it."""
-        row = self._database.execute("SELECT value FROM meta WHERE key = 'header'").fetchone()
-        with_seal = is_sealed(row[0]) if sealed is None else sealed
-        self._put_meta("header", seal(_encode(header)) if with_seal else _encode(header))
+    def _put_header(self, header: RunHeader) -> None:
+        self._put_meta("header", seal(_encode(header)))
 
     def _grow(self, stored: RunHeader, header: RunHeader, grown: list[str]) -> None:
         """Take over a configuration that only asks more, and keep what it was before."""
