@@ -224,11 +224,6 @@ class RunReader:
         self._database.close()
 
 
-def write_scores(folder: Path, task: str, scores: Iterable[Score]) -> None:
-    """Replace the stored scores of one task, all or nothing."""
-    write_score_rows(folder, task, (row_of_score(task, score) for score in scores))
-
-
 def write_score_rows(folder: Path, task: str, scores: Iterable[Row]) -> None:
     """Replace the stored scores of one task, all or nothing.
 

@@ -16,9 +16,10 @@ from snellen.core.types import Prediction, Score, TrialKey
 from snellen.scoring.stored import stored_tables
 from snellen.store.cache import ResponseCache
 from snellen.store.damage import look_at_run, repair_run
-from snellen.store.reader import RunReader, write_scores
+from snellen.store.reader import RunReader
 from snellen.store.seal import is_intact, seal
 from snellen.store.writer import RunWriter
+from stored_scores import write_scores
 
 RECORDS = st.dictionaries(st.text(max_size=5), st.text(max_size=20), min_size=1, max_size=4).map(msgspec.json.encode)
 
