@@ -128,8 +128,6 @@ class TableBuilder:
         self._packed = PackedSamples()
         self._scores: list[dict[str, NDArray[Any]]] = []
         self._trials: list[dict[str, NDArray[Any]]] = []
-        self.places: Codes = np.empty(0, np.int32)
-        """Of the tables' samples which one of those that came in parts each is; that is its place in the plan."""
 
     def name_samples(self, names: Iterable[str]) -> None:
         """Number samples in the order in which they are named here, whichever row of theirs comes first."""
@@ -199,7 +197,6 @@ class TableBuilder:
             return (texts, ranks), labels | {"groups": own.grouped(texts)}
         self._pack_named()
         texts, order = packed.sort()
-        self.places = order.astype(np.int32)
         labels = {"cluster_of_sample": packed.clusters(order), "tags": packed.columns(order, own.keys)}
         return (texts, ranks_of(order)), labels | {"groups": packed.grouped(order)}
 

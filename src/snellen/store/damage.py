@@ -16,7 +16,7 @@ from ..core.errors import EnvironmentProblem
 from ..core.tasks import RunHeader
 from ..core.text import plural
 from ..core.types import Failure, FailureKind, Prediction, Request, Sample, TrialKey
-from .database import Row, connect, forget_columns, insert_rows, no_run, open_for_writing
+from .database import Row, connect, insert_rows, no_run, open_for_writing
 from .lock import RunLock
 from .problems import BROKEN
 from .reader import RunReader
@@ -245,7 +245,6 @@ def _save(path: Path, fresh: Path) -> dict[str, int]:
     with closing(connect(path, read_only=True)) as old, closing(open_for_writing(fresh)) as new:
         new.execute("BEGIN IMMEDIATE")
         saved = {table: _copy(_rows_left(old, table, path), new, table) for table in KEPT}
-        forget_columns(new)
         saved["predictions"] -= new.execute(
             f"DELETE FROM predictions WHERE {ORPHANED}"  # noqa: S608 - ours
         ).rowcount

@@ -23,7 +23,7 @@ from ..core.text import clean_text
 from ..core.types import Prediction, Request, Sample, TrialKey
 from .changed_rows import Data, describe_rows_changed, rows_appended
 from .damage import fail_unreadable
-from .database import Row, forget_columns, insert_rows, open_for_writing
+from .database import Row, insert_rows, open_for_writing
 from .difference import describe_difference
 from .growth import growth
 from .lock import RunLock
@@ -77,7 +77,6 @@ class RunWriter:
         try:
             self._database = open_for_writing(folder / "run.db")
             self._write_header(header)
-            forget_columns(self._database)
             self.lost = fail_unreadable(self._database)
             """So many stored trials could not be read; they count as failed and are asked again."""
         except (*BROKEN, SnellenError) as error:
