@@ -15,7 +15,8 @@ from snellen.core.types import Form, Sample, to_json
 from snellen.scoring.stored import stored_tables
 from snellen.scoring.summary import summarize
 from snellen.store.database import open_for_writing
-from snellen.store.reader import RunReader
+from snellen.store.reader import RunReader, write_score_rows
+from snellen.store.seal import seal
 
 TRIALS, REPEATS, MOST_SECONDS, MOST_BYTES = 1_000_000, 5, 20.0, 1_000_000_000
 
@@ -50,9 +51,9 @@ def _write_run(folder: Path) -> None:
     database.execute("BEGIN")
     database.executemany("INSERT INTO samples VALUES ('bench', ?, ?, ?)", _samples())
     database.executemany("INSERT INTO predictions VALUES ('bench', ?, 'base', ?, ?, 'digest', ?, ?)", _predictions())
-    database.executemany("INSERT INTO scores VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", _scores())
     database.execute("COMMIT")
     database.close()
+    write_score_rows(folder, "bench", _scores())
 
 
 def _samples() -> Iterator[tuple[Any, ...]]:
@@ -68,7 +69,7 @@ def _samples() -> Iterator[tuple[Any, ...]]:
             group=f"doc{i // 10}",
             tags=tags,
         )
-        yield sample.id, i, to_json(sample)
+        yield sample.id, i, seal(to_json(sample), f"bench\0{sample.id}\0{i}")
 
 
 def _predictions() -> Iterator[tuple[Any, ...]]:

@@ -12,8 +12,6 @@ import sys
 import time
 from statistics import median
 
-import numpy as np
-
 from snellen.core.ids import derive_seed, rng
 from snellen.core.types import Form, Prediction, Sample, Score, TrialKey
 from snellen.data.catalog import Catalog
@@ -24,8 +22,7 @@ from snellen.mock.answers import entry_of
 from snellen.mock.ask import Ask, Body
 from snellen.mock.readers import View, parse_reader
 from snellen.prompt.build import Prompter
-from snellen.scoring.scorers.acuity import rows_of, score, threshold
-from snellen.scoring.scorers.chart_aligned import fit
+from snellen.scoring.scorers.acuity import score, threshold
 
 SEEDS, CHARTS = 400, 3
 LEAST, MOST, MOST_BIAS = 0.93, 0.97, 0.02
@@ -92,7 +89,7 @@ def bench_reader(bench: Bench, name: str, seeds: int) -> bool:
     reader, truth = (READERS | STRESS)[name]
     faint = "contrast50" in reader
     conditions = [Condition("contrast", 0.0, "letters")] if faint else [Condition("base", 0.0, s) for s in SCRIPTS]
-    inside, errors, old, widths, missing = 0, [], [], [], 0
+    inside, errors, widths, missing = 0, [], [], 0
     for seed in range(seeds):
         pairs = [(sample, bench.read(reader, sample, seed)) for sample in bench.samples(conditions, seed)]
         found = threshold(pairs, column=int(faint))
@@ -102,26 +99,17 @@ def bench_reader(bench: Bench, name: str, seeds: int) -> bool:
         inside += found.ci95[0] <= truth <= found.ci95[1]
         errors.append(math.log(found.value / truth))
         widths.append(math.log(found.ci95[1] / found.ci95[0]) / 2)
-        old.append(math.nan if faint else math.log(as_0_1(pairs) / truth))
     share = inside / max(1, len(errors))
     error = math.sqrt(0.95 * 0.05 / max(1, len(errors)))
     bias = math.exp(median(errors)) - 1 if errors else math.nan
     covered = LEAST - 1.96 * error <= share <= MOST + 1.96 * error
     good = covered and abs(bias) <= MOST_BIAS and not missing
-    before_ = f"{math.exp(median(old)) - 1:+7.1%}" if old and not faint else "      –"
     print(
         f"{'PASS' if good else 'FAIL'} {name:30} {len(errors):5} {share:8.1%} ± {1.96 * error:4.1%} {bias:+8.1%} "
-        f"{median(widths) if widths else math.nan:8.3f} {before_} {missing:6}",
+        f"{median(widths) if widths else math.nan:8.3f} {missing:6}",
         flush=True,
     )
     return good
-
-
-def as_0_1(pairs: list[tuple[Sample, Score]]) -> float:
-    """Return the acuity as 0.1 estimated it, for comparison."""
-    rows = rows_of(pairs, 0)
-    fitted = fit([np.column_stack([rows.strength, rows.glyphs, rows.guess0])])
-    return fitted[0] if fitted else math.nan
 
 
 def bench_blind(bench: Bench, name: str, seeds: int) -> bool:
@@ -147,9 +135,7 @@ def bench_blind(bench: Bench, name: str, seeds: int) -> bool:
 def main(seeds: int, part: str) -> int:
     """Print the tables; 1 where a line fails."""
     bench, started, good = Bench(), time.monotonic(), True
-    print(
-        f"{'':4} {'reader':30} {'seeds':>5} {'truth inside 95 %':>16} {'bias':>8} {'ln half':>8} {'guess0':>7} {'no value':>6}"
-    )
+    print(f"{'':4} {'reader':30} {'seeds':>5} {'truth inside 95 %':>16} {'bias':>8} {'ln half':>8} {'no value':>6}")
     for name in READERS:
         good &= part not in name or bench_reader(bench, name, seeds)
     print("readers that see nothing")

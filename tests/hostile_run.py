@@ -24,8 +24,9 @@ from snellen.core.types import (
 )
 from snellen.report.files import write_records, write_results
 from snellen.scoring.run import score_run
-from snellen.store.reader import RunReader, write_scores
+from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter
+from stored_scores import write_scores
 
 
 def make_hostile_run(folder: Path, *, model: str = PAYLOADS[0]) -> Path:

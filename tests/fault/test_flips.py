@@ -18,8 +18,9 @@ from snellen.core.errors import EnvironmentProblem
 from snellen.core.types import Form, Prediction, Request, Sample, Score, TrialKey, Turn
 from snellen.store.cache import ResponseCache
 from snellen.store.damage import look_at_run, repair_run
-from snellen.store.reader import RunReader, write_scores
+from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter
+from stored_scores import write_scores
 
 ROWS = 120
 FILES = ("run.db", "run.db-wal", "cache.db", "cache.db-wal")

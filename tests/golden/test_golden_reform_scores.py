@@ -7,7 +7,7 @@ import pytest
 
 from snellen.core.errors import DataError, UsageError
 from snellen.extract.profiles import reform_index
-from snellen.scoring.aggregates.instability import mean_entropy, round_trend
+from snellen.scoring.aggregates.instability import round_trend
 from snellen.scoring.outside.predictions import OutsideResult, score_predictions
 from snellen.scoring.scorers import key_values as kie
 from snellen.scoring.scorers import word_accuracy as ocr
@@ -107,11 +107,7 @@ def test_ocr_rows() -> None:
         assert ocr.strip_reform(row["prediction"]) == row["norm_pred"]
 
 
-def test_entropy_and_round_rows() -> None:
-    for row in load("fn_entropy")["rows"]:
-        assert mean_entropy(row["groups"]) == (
-            pytest.approx(row["out"]["ok"], abs=1e-9) if "ok" in row["out"] else None
-        )
+def test_round_rows() -> None:
     for row in load("fn_multi_round")["rows"]:
         correlation, slope = row["out"]["ok"]
         trend = round_trend([(number, values) for number, values in row["rounds"]])

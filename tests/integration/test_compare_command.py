@@ -25,7 +25,9 @@ from snellen.core.types import (
     to_json,
 )
 from snellen.store.database import open_for_writing
-from snellen.store.reader import RunReader, write_scores
+from snellen.store.reader import RunReader
+from snellen.store.seal import seal
+from stored_scores import write_scores
 
 
 def make_run(
@@ -45,22 +47,18 @@ def make_run(
             answers=("cat",),
             tags={"half": str(i % 2)},
         )
-        database.execute("INSERT INTO samples VALUES (?, ?, ?, ?)", (task, sample.id, i, to_json(sample)))
+        database.execute(
+            "INSERT INTO samples VALUES (?, ?, ?, ?)",
+            (task, sample.id, i, seal(to_json(sample), f"{task}\0{sample.id}\0{i}")),
+        )
         for r in range(repeats):
             key, outcome = TrialKey(task, sample.id, "base", r), right(i, r)
             request = Request(key, (Turn("user", sample.question),), Params(temperature=0.0))
             failure = Failure(FailureKind.TIMEOUT, "late") if outcome is None else None
             prediction = Prediction(key, text=None if failure else "A" if outcome else "B", failure=failure)
-            row = (
-                task,
-                sample.id,
-                "base",
-                r,
-                int(failure is not None),
-                "digest",
-                to_json(request),
-                to_json(prediction),
-            )
+            failed = int(failure is not None)
+            reply = seal(to_json(prediction), f"{failed}\0digest")
+            row = (task, sample.id, "base", r, failed, "digest", seal(to_json(request)), reply)
             database.execute("INSERT INTO predictions VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
             if failure is None:
                 scores.append(Score(key, "accuracy", float(bool(outcome)), "cat" if outcome else "dog", "letter"))

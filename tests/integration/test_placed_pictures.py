@@ -21,9 +21,10 @@ from snellen.data.marked_rows import MarkerCount
 from snellen.mock.answers import write_answers
 from snellen.report.web.guard import cookie_name
 from snellen.store.database import open_for_writing
+from snellen.store.seal import seal
 
 BASE_RUNS = json.loads((Path(__file__).parents[1] / "golden" / "data" / "run_0_2_pictures.json").read_text())
-"""Two runs as version 0.2 stored them, table by table, `@FOLDER@` where their files lay."""
+"""Two runs as version 0.2.0 stored them, table by table, `@FOLDER@` where their files lay and without their seals."""
 ROWS = [
     {
         "id": "mmmu",
@@ -179,11 +180,14 @@ def restore(name: str, folder: Path) -> Path:
     run.mkdir()
     database = open_for_writing(run / "run.db")
     tables = json.loads(json.dumps(made["tables"]).replace("@FOLDER@", str(folder)))
-    for table_name in ("meta", "samples", "predictions"):
-        for row in tables[table_name]:
-            blobs = [len(row) - 1] if table_name == "samples" else [6, 7] if table_name == "predictions" else []
-            cells = [cell.encode() if place in blobs else cell for place, cell in enumerate(row)]
-            database.execute(f"INSERT INTO {table_name} VALUES ({', '.join('?' * len(row))})", cells)
+    for key, value in tables["meta"]:
+        database.execute("INSERT INTO meta VALUES (?, ?)", (key, seal(value.encode()).decode()))
+    for *columns, body in tables["samples"]:
+        cells = (*columns, seal(body.encode(), "\0".join(map(str, columns))))
+        database.execute("INSERT INTO samples VALUES (?, ?, ?, ?)", cells)
+    for *key, failed, digest, request, body in tables["predictions"]:
+        cells = (*key, failed, digest, seal(request.encode()), seal(body.encode(), f"{failed}\0{digest}"))
+        database.execute("INSERT INTO predictions VALUES (?, ?, ?, ?, ?, ?, ?, ?)", cells)
     database.close()
     return run
 
@@ -210,15 +214,13 @@ def test_a_stored_run_of_the_version_before_opens_scores_and_goes_on(
     assert before.messages[0].text == after.messages[0].text
 
 
-def test_a_stored_run_with_markers_is_not_mixed_with_prompts_of_another_kind(
-    mock_server: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_a_stored_run_with_markers_goes_on_too(mock_server: Callable[..., Any], tmp_path: Path) -> None:
     run = restore("marked", tmp_path)
     assert snellen.score(run)["tasks"]["marked"]["metrics"]["accuracy"]["n"] == 2
     forget(run, "m1")
     server, table = mock_server("--model-name", "m"), tmp_path / "marked.jsonl"
-    with pytest.raises(RunMismatch, match="placed_pictures was None, now True"):
+    with pytest.raises(RunMismatch, match="template"):
         ask(table, server, run, same_model=True, cache=False)
-    as_before = (("prompt.place_pictures", False),)
+    as_before = (("prompt.template", "{question}\n{options}"),)
     result = ask(table, server, run, same_model=True, cache=False, overrides=as_before)
     assert (result.state.done, result.state.resumed) == (1, 1)

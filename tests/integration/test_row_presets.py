@@ -18,7 +18,7 @@ import snellen
 from command_line import run_command
 from snellen.core.errors import DataError, UsageError
 from snellen.core.protocols import ImagePolicy
-from snellen.data.loaders.row_map import RECOGNISED, preset_names
+from snellen.data.loaders.row_map import RECOGNISED, presets
 
 Files = Callable[[Path], Path]
 
@@ -230,7 +230,7 @@ PRESETS: dict[str, tuple[Files, list[Known]]] = {
 
 
 def test_every_preset_has_a_file_made_by_hand() -> None:
-    assert set(PRESETS) == set(RECOGNISED) == set(preset_names()) - {"plain", "video-hub"}
+    assert set(PRESETS) == set(RECOGNISED) == set(presets()) - {"plain", "video-hub"}
 
 
 @pytest.mark.parametrize("name", PRESETS)

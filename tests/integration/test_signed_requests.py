@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
 
 import PIL.Image
 import pytest
@@ -72,8 +71,7 @@ def test_a_wrong_key_or_region_ends_the_run_with_its_fix(key: str, region: str, 
 
 @pytest.mark.parametrize("ahead_s", [-900, 900])
 def test_a_wrong_clock_is_told(ahead_s: int, rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = SimpleNamespace(time=lambda: time.time() + ahead_s, strftime=time.strftime, gmtime=time.gmtime)
-    monkeypatch.setattr("snellen.model.cloud.signing.time", here)
-    monkeypatch.setattr("snellen.model.cloud.signing.RequestSigner.__init__.__defaults__", (here.time,))
+    now = datetime.now(UTC) + timedelta(seconds=ahead_s)
+    monkeypatch.setattr(auth, "get_current_datetime", lambda: now)
     with pytest.raises(snellen.SnellenError, match="clock is wrong"):
         run(rows)

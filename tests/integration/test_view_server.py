@@ -21,8 +21,9 @@ from snellen.core.errors import UsageError
 from snellen.core.types import Failure, FailureKind, Prediction, Sample, TrialKey
 from snellen.report.web.guard import cookie_name
 from snellen.store.database import connect
-from snellen.store.reader import RunReader, write_scores
+from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter
+from stored_scores import write_scores
 
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
 TOKEN = "the-key"

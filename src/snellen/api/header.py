@@ -92,8 +92,7 @@ def identity_of(task: Task, prompter: Prompter | PrompterByForm, content: Survey
     for field in ("timeout_s", "stream"):
         table["params"].pop(field, None)
     prompt = prompter.prompts if isinstance(prompter, PrompterByForm) else prompter.prompt
-    words = _without_empty_wording(msgspec.to_builtins(prompt))
-    identity = {**table, "prompt": words, "data": content.fingerprint}
+    identity = {**table, "prompt": msgspec.to_builtins(prompt), "data": content.fingerprint}
     if take_placing(identity["prompt"], marked=content.markers.rows > 0, pictured=content.images > 0):
         identity["placed_pictures"] = True
     showing = [msgspec.structs.asdict(prompt.video) for prompt in prompts_of(prompter)]
@@ -108,14 +107,16 @@ def prompts_of(prompter: Prompter | PrompterByForm) -> list[Prompt]:
 
 
 def take_placing(prompt: dict[str, Any], *, marked: bool, pictured: bool) -> bool:
-    """Take `place_pictures` out of a prompt (or one a form), and tell whether pictures get places by it.
+    """Take what says nothing of its own out of a prompt (or one a form), and tell whether pictures get places by it.
 
-    What was asked before pictures had places keeps its name, unless it would be asked otherwise now.
+    Where no text has a place for a picture, `place_pictures` changes nothing and is no part of a run's name.
     """
     prompts = [prompt] if "template" in prompt else list(prompt.values())
     placing = [fields.pop("place_pictures") for fields in prompts]
     for fields in prompts:
         fields.pop("video", None)  # named by itself where there are videos
+        if not fields["likelihood"]:  # nothing of its own is said: no part of the name
+            del fields["likelihood"]
     told = any(holds_marker(fields["template"]) or _has_examples(fields["shots"]) for fields in prompts)
     return any(placing) and (marked or (pictured and told))
 
@@ -123,9 +124,3 @@ def take_placing(prompt: dict[str, Any], *, marked: bool, pictured: bool) -> boo
 def _has_examples(shots: dict[str, Any]) -> bool:
     """Tell whether there are drawn examples: the question's own pictures stand after them now."""
     return bool(shots.get("retriever", "zero") != "zero")
-
-
-def _without_empty_wording(prompt: dict[str, Any]) -> dict[str, Any]:
-    """Leave out a field that 0.1 did not have where it says nothing: its runs go on."""
-    parts = {name: _without_empty_wording(part) if isinstance(part, dict) else part for name, part in prompt.items()}
-    return {name: part for name, part in parts.items() if name != "likelihood" or part}

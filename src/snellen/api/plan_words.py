@@ -60,7 +60,7 @@ def describe_leaving(plan: Plan) -> Iterator[str]:
     size_bytes = sum(leaving.size_bytes * times for leaving, times in trials)
     place = where_pictures_go(plan.model)
     if size_bytes:
-        stripped = " without their metadata" if plan.model.image_policy.strips_metadata else ""
+        stripped = " without their metadata" if plan.model.image_policy.bare else ""
         goes = f"go to {place}{stripped}" if place else "stay on this machine"
         yield f"{count_bytes(size_bytes)} of picture files {goes}"
     for leaving, _ in trials:

@@ -38,25 +38,8 @@ class ImagePolicy(Struct, frozen=True):
     formats: tuple[str, ...] = ("image/png", "image/jpeg", "image/webp", "image/gif")
     min_side: int | UnsetType = UNSET
     """Smaller pictures get a white margin. Unset it is not written: the identity of runs without it stays."""
-
-    @property
-    def strips_metadata(self) -> bool:
-        """Tell whether pictures leave without EXIF, texts and bytes after their end."""
-        return False
-
-
-class BareImagePolicy(ImagePolicy, frozen=True):
-    """The same for pictures that leave with nothing but their pixels.
-
-    A kind of its own: another field would rename every run and every cached reply.
-    """
-
-    bare: bool = True
-
-    @property
-    def strips_metadata(self) -> bool:
-        """Tell that they do."""
-        return True
+    bare: bool | UnsetType = UNSET
+    """Whether pictures leave without EXIF, texts and bytes after their end; unset, as `min_side`, is no."""
 
 
 class EncodedImage(Struct, frozen=True, gc=False):

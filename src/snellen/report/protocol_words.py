@@ -7,10 +7,8 @@ from typing import Any
 
 
 def reading_name(results: Mapping[str, Any]) -> str:
-    """Return by which reading results were made; those of 0.1 name the profile only."""
-    run = results.get("run", {})
-    name: str = run.get("reading", {}).get("name") or run.get("profile") or "snellen"
-    return name
+    """Return by which reading results were made."""
+    return str(results.get("run", {}).get("reading", {}).get("name", "snellen"))
 
 
 def protocol_lines(result: Mapping[str, Any]) -> Iterator[str]:

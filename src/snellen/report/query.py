@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
-from itertools import accumulate
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -12,13 +13,16 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from ..core.text import NO_TAG
-from ..scoring.kept_columns import KeptColumns
-from ..scoring.seen import HeldTexts, SearchTexts, TextBlock, searched_question, searched_reply, text_blocks
+from ..scoring.packed import fewest_bytes
 from ..scoring.table import Costs, Mask, Outcome, TrialColumns, code_of
 from ..store.reader import RunReader
 from .patterns import matching_texts
 
 Rows = NDArray[np.int64]
+SEARCHED = 4_000
+"""Characters of a reply that the text search looks at."""
+BLOCK_TEXTS = 4_000
+"""Texts that are packed together."""
 KEPT_SEARCHES = 8
 """Searches whose matches are kept."""
 TRIED_AT_ONCE = 32_000_000
@@ -56,14 +60,44 @@ class _Reply(Struct):
     text: str | None = None
 
 
+class TextBlock(NamedTuple):
+    """Some texts in lower case, one a row. Equal ones are held, and searched, once: short replies are often equal."""
+
+    texts: bytes
+    ends: NDArray[Any]
+    """Where each of the different texts ends."""
+    codes: NDArray[Any]
+    """Which one a row has."""
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> TextBlock:
+        """Pack texts that are in lower case already."""
+        book: dict[str, int] = {}
+        codes = [book.setdefault(text, len(book)) for text in texts]
+        content = [text.encode("utf-8", "surrogatepass") for text in book]
+        ends = np.cumsum([len(text) for text in content], dtype=np.int64)
+        return cls(b"".join(content), fewest_bytes(ends), fewest_bytes(np.array(codes, np.int64)))
+
+    def pieces(self) -> list[bytes]:
+        """Return the different texts."""
+        return [self.texts[start:end] for start, end in pairwise((0, *self.ends.tolist()))]
+
+    def containing(self, needle: bytes) -> Mask:
+        """Return which rows have a text in theirs."""
+        if needle not in self.texts:
+            return np.zeros(self.codes.size, np.bool_)
+        found = np.array([needle in piece for piece in self.pieces()], np.bool_)
+        return np.asarray(found[self.codes], np.bool_)
+
+
 class TextSearch:
-    """Searches questions and replies of a task, block by block: a large run's lie in the file of its columns.
+    """Searches questions and replies of a task, block by block.
 
     What the last few searches found is kept: who walks through it asks for the same again at every step.
     """
 
     def __init__(self, reader: RunReader, columns: TrialColumns) -> None:
-        self._texts: SearchTexts = columns.kept if isinstance(columns, KeptColumns) else _read_texts(reader, columns)
+        self._replies, self._questions = _read_texts(reader, columns)
         self._sample = columns.sample
         self._found: OrderedDict[tuple[str, str], NDArray[np.uint8]] = OrderedDict()
 
@@ -86,24 +120,28 @@ class TextSearch:
         return np.unpackbits(self._found[key], count=self._sample.size).view(np.bool_)
 
     def _look(self, look: Callable[[Iterable[TextBlock]], Iterable[Mask]]) -> Mask:
-        replies, questions = _joined(look(self._texts.replies())), _joined(look(self._texts.questions()))
-        by_sample = questions if self._texts.places is None else questions[self._texts.places]
-        return np.asarray(replies | by_sample[self._sample])
+        replies, questions = _joined(look(self._replies)), _joined(look(self._questions))
+        return np.asarray(replies | questions[self._sample])
 
 
 def _joined(masks: Iterable[Mask]) -> Mask:
     return np.concatenate([np.zeros(0, np.bool_), *masks])
 
 
-def _read_texts(reader: RunReader, columns: TrialColumns) -> HeldTexts:
+def _read_texts(reader: RunReader, columns: TrialColumns) -> tuple[list[TextBlock], list[TextBlock]]:
+    """Return the replies in the order of the columns, and ids with questions in that of the samples."""
     decode = msgspec.json.Decoder(_Reply).decode
     places = {row: place for place, row in enumerate(columns.row.tolist())}
     replies = [""] * len(columns)
     for row, body in reader.rows("SELECT rowid, body FROM predictions WHERE +task = ?", (columns.task.name,)):
         if row in places:  # else it was stored after the columns were read
-            replies[places[row]] = searched_reply(decode(body).text)
-    questions = (searched_question(sample.id, sample.question) for sample in columns.facts)
-    return HeldTexts(text_blocks(replies), text_blocks(questions))
+            replies[places[row]] = (decode(body).text or "")[:SEARCHED].lower()
+    questions = [f"{sample.id}\n{sample.question}".lower() for sample in columns.facts]
+    return _blocks(replies), _blocks(questions)
+
+
+def _blocks(texts: Sequence[str]) -> list[TextBlock]:
+    return [TextBlock.of(texts[first : first + BLOCK_TEXTS]) for first in range(0, len(texts), BLOCK_TEXTS)]
 
 
 def _matches(pattern: str, blocks: Iterable[TextBlock]) -> Iterator[Mask]:

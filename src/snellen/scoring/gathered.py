@@ -12,8 +12,7 @@ from ..core.types import Prediction, Sample, Score, Usage
 from ..model.providers.prices import Bill
 from ..store.reader import Trial
 from .reading import PartColumns, ScoreRow, TableBuilder, TrialRow
-from .seen import costs_of, spent_on
-from .table import Codes, Costs, SampleFacts, ScoreTable, TrialColumns
+from .table import Costs, SampleFacts, ScoreTable, TrialColumns, costs_of, spent_on
 
 Scored = tuple[Trial, Sequence[Score]]
 """A stored trial and its scores; a failed one has none."""
@@ -46,8 +45,6 @@ class GatheredTask:
         self.metrics: tuple[str, ...] = ()
         """Those of the first scored trial: the main one first."""
         self.bill = bill
-        self.places: Codes
-        """Where each sample of the tables stands in the plan; known when they are made."""
         self._for_pages = for_pages
         self._builder = TableBuilder()
         self._trials: list[TrialRow] = []
@@ -126,7 +123,6 @@ class GatheredTask:
         if not self._tables:
             self._encode()
             self._tables = self._builder.tables() or self._builder.tables(("accuracy",))
-            self.places = self._builder.places
             del self._builder  # the tables live until the report is written; what they were made of need not
         return self._tables
 

@@ -5,10 +5,9 @@ Parts of a task come one after the other, each with samples that no other has; s
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import count
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,6 @@ from .table import Codes
 Labels = tuple[tuple[str, str], ...]
 """The tags of a sample as texts."""
 Block = NDArray[np.bytes_]
-T = TypeVar("T")
 WIDEST = 64
 """Bytes: longer names are kept as texts, as a block is as wide as its longest."""
 LISTED = 200_000
@@ -78,27 +76,8 @@ def sorted_codes(texts: Sequence[str]) -> tuple[Codes, Sequence[str]]:
     return ranks[codes], values
 
 
-class MadeWhenAsked(Sequence[T]):
-    """A sequence whose items are made one by one, each when it is asked for."""
-
-    @abstractmethod
-    def made(self, place: int) -> T:
-        """Return the item at a place, counted from 0."""
-
-    @overload
-    def __getitem__(self, place: int) -> T: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[T]: ...
-    def __getitem__(self, place: int | slice) -> T | list[T]:
-        if isinstance(place, slice):
-            return [self.made(at) for at in range(*place.indices(len(self)))]
-        if not -len(self) <= place < len(self):
-            raise IndexError(place)
-        return self.made(place % len(self))
-
-
-class PackedTexts(MadeWhenAsked[str]):
-    """Texts in one block of bytes."""
+class PackedTexts(Sequence[str]):
+    """Texts in one block of bytes, each of which is made when it is asked for."""
 
     def __init__(self, block: Block) -> None:
         self.block = block
@@ -106,8 +85,13 @@ class PackedTexts(MadeWhenAsked[str]):
     def __len__(self) -> int:
         return int(self.block.size)
 
-    def made(self, place: int) -> str:
-        """Return one text."""
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if isinstance(place, slice):
+            return list(PackedTexts(self.block[place]))
         return bytes(self.block[place]).decode("utf-8", "surrogatepass")
 
     def __iter__(self) -> Iterator[str]:

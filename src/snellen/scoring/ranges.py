@@ -24,7 +24,6 @@ from ..store.reader import Rows, RunReader, Trial, row_of_score
 from .gathered import GatheredPart, GatheredTask, Scored
 from .headline import main_first, quoted_metric
 from .peers.peer_scores import ScoreTrial, score_with_peer
-from .seen import SeenPart, SeenTrials
 
 Recorder = Callable[[Sequence[Scored]], bytes]
 """Makes the lines of records.jsonl of scored trials."""
@@ -58,8 +57,6 @@ class RangeErrand(NamedTuple):
     """`module:function` that makes the lines of records.jsonl of scored trials; without it there are none."""
     registry: tuple[str, Any] = ("snellen.core.builtins:default_registry", None)
     """`module:function` that makes the registry, and what it is told (nothing: None)."""
-    for_viewer: bool = False
-    """Whether parts hold what only the viewer asks for."""
 
     def make_registry(self) -> Registry:
         """Return the registry that the errand names, made here."""
@@ -85,7 +82,6 @@ class ScoredRange(NamedTuple):
     scores: bytes
     """Rows of the table of scores, packed; see `read_rows_of_scores`."""
     records: bytes
-    seen: SeenPart | None = None
 
 
 class _Pass:
@@ -96,7 +92,6 @@ class _Pass:
         self._record: Recorder | None = resolve_target(errand.recorder) if errand.recorder else None
         bill = Bill(errand.prices) if errand.prices else None
         self._gathered = GatheredTask(errand.task, for_pages=errand.for_pages, bill=bill)
-        self._seen = SeenTrials() if errand.for_viewer else None
         self._rows: list[Row] = []
         self._lines: list[bytes] = []
         self._count = 0
@@ -107,14 +102,11 @@ class _Pass:
         self._rows += [row_of_score(self._task, one) for _, scores in scored for one in scores]
         if self._record is not None:
             self._lines.append(self._record(scored))
-        if self._seen is not None:
-            self._seen.add([trial for trial, _ in scored])
         self._count += len(scored)
 
     def part(self) -> ScoredRange:
         """Return what all of them make."""
-        told = None if self._seen is None else self._seen.part()
-        return ScoredRange(self._gathered.part(), self._count, _encode_rows(self._rows), b"".join(self._lines), told)
+        return ScoredRange(self._gathered.part(), self._count, _encode_rows(self._rows), b"".join(self._lines))
 
 
 def score_range(reader: RunReader, registry: Registry, errand: RangeErrand, rows: Rows) -> ScoredRange:

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import DataError
-from ..core.text import NO_TAG, tag_text
+from ..core.text import tag_text
 from ..stats.intervals import Floats
-from .packed import CodeBook, Labels, PackedSamples, SamplePart, fewest_bytes, mapped, ranks_of, sorted_codes
+from .packed import CodeBook, Labels, PackedSamples, SamplePart, fewest_bytes, mapped, ranks_of
 from .table import Codes, Outcome, ScoreTable, grade
 
 ScoreRow = tuple[str, str, int, str, float | None, str | None, str | None, str | None]
@@ -63,50 +63,23 @@ def read_tables(
 class _SampleBook:
     """Remembers the group and tags of each sample; equal tags are kept once."""
 
-    def __init__(self, tag_keys: Sequence[str] | None) -> None:
-        self.group: dict[str, str] = {}
-        self.tags: dict[str, Mapping[str, str]] = {}
-        self.keys = tag_keys
-        self._shared: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
+    def __init__(self) -> None:
+        self._group: dict[str, str] = {}
+        self._tags: dict[str, Labels] = {}
+        self._shared: dict[Labels, Labels] = {}
 
     def add(self, samples: Iterable[SampleRow]) -> None:
         """Take more samples."""
         for identifier, group, tags in samples:
             if group is not None:
-                self.group[identifier] = group
+                self._group[identifier] = group
             if tags:
                 texts = tuple((key, tag_text(value)) for key, value in tags.items())
-                self.tags[identifier] = self._shared.get(texts) or self._shared.setdefault(texts, dict(texts))
+                self._tags[identifier] = self._shared.setdefault(texts, texts)
 
-    def labels(self, name: str) -> Labels:
-        """Return the tags of a sample."""
-        return tuple(self.tags.get(name, {}).items())
-
-    def clusters(self, samples: Sequence[str]) -> Codes:
-        """Return a cluster code for each sample; a group and a sample of the same name stay apart."""
-        if not self.group:
-            return np.arange(len(samples), dtype=np.int32)
-        groups = map(self.group.get, samples)
-        return CodeBook().encode(
-            [(group is None, name if group is None else group) for name, group in zip(samples, groups, strict=True)]
-        )
-
-    def grouped(self, samples: Sequence[str]) -> tuple[Codes, Sequence[str]] | None:
-        """Return the group of each sample as a code, with the sorted groups; None where none has one."""
-        book = CodeBook()
-        codes = book.encode([self.group.get(name) for name in samples])
-        texts, ranks = book.sort()
-        return (ranks[codes], texts) if texts else None
-
-    def columns(self, samples: Sequence[str]) -> dict[str, tuple[Codes, Sequence[str]]]:
-        """Return each kept tag as a code column over `samples` with its sorted values."""
-        return {
-            key: sorted_codes([self.tags.get(identifier, {}).get(key, NO_TAG) for identifier in samples])
-            for key in self._tag_keys()
-        }
-
-    def _tag_keys(self) -> Sequence[str]:
-        return sorted({key for texts in self._shared for key, _ in texts}) if self.keys is None else self.keys
+    def part(self, names: Sequence[str]) -> SamplePart:
+        """Return some samples packed."""
+        return SamplePart.of(names, list(map(self._group.get, names)), [self._tags.get(name, ()) for name in names])
 
 
 class PartColumns(NamedTuple):
@@ -124,12 +97,10 @@ class TableBuilder:
 
     def __init__(self, tag_keys: Sequence[str] | None = None) -> None:
         self.books = {name: CodeBook() for name in (*_TEXT_COLUMNS, "metric")}
-        self._samples = _SampleBook(tag_keys)
+        self._samples, self._tag_keys = _SampleBook(), tag_keys
         self._packed = PackedSamples()
         self._scores: list[dict[str, NDArray[Any]]] = []
         self._trials: list[dict[str, NDArray[Any]]] = []
-        self.places: Codes = np.empty(0, np.int32)
-        """Of the tables' samples which one of those that came in parts each is; that is its place in the plan."""
 
     def name_samples(self, names: Iterable[str]) -> None:
         """Number samples in the order in which they are named here, whichever row of theirs comes first."""
@@ -156,19 +127,15 @@ class TableBuilder:
             row = np.array(stored[0] if stored else (), np.int64)
             self._trials.append(self._encode(texts, repeat=_repeats(repeat, rows), row=row))
 
-    def _sample_part(self, names: Sequence[str]) -> SamplePart:
-        own = self._samples
-        groups = list(map(own.group.get, names)) if own.group else [None] * len(names)
-        return SamplePart.of(names, groups, list(map(own.labels, names)) if own.tags else [()] * len(names))
-
     def _pack_named(self) -> None:
         """Put samples that came by name behind those of the parts: their codes are their places."""
-        if len(self.books["sample"]) - 1 > self._packed.size:
-            self._packed.add(self._sample_part(self.books["sample"].texts()[self._packed.size :]))
+        named = self.books["sample"].texts()
+        if len(named) > self._packed.size or not self._packed.size:
+            self._packed.add(self._samples.part(named[self._packed.size :]))
 
     def packed(self) -> PartColumns:
         """Return all that was taken as one part, for another builder."""
-        samples = self._sample_part(self.books["sample"].texts())
+        samples = self._samples.part(self.books["sample"].texts())
         texts = {name: book.texts() for name, book in self.books.items() if name != "sample"}
         joined = _join(self._scores, _SCORE_COLUMNS), _join(self._trials, _TRIAL_COLUMNS)
         self._scores, self._trials = [], []
@@ -192,15 +159,10 @@ class TableBuilder:
 
     def _sorted_samples(self) -> tuple[tuple[Sequence[str], Codes], dict[str, Any]]:
         """Return the samples in sorted order with the rank of each code, and what groups them."""
-        book, packed, own = self.books["sample"], self._packed, self._samples
-        if not packed.size:
-            texts, ranks = book.sort()
-            labels = {"cluster_of_sample": own.clusters(texts), "tags": own.columns(texts)}
-            return (texts, ranks), labels | {"groups": own.grouped(texts)}
+        packed = self._packed
         self._pack_named()
         texts, order = packed.sort()
-        self.places = order.astype(np.int32)
-        labels = {"cluster_of_sample": packed.clusters(order), "tags": packed.columns(order, own.keys)}
+        labels = {"cluster_of_sample": packed.clusters(order), "tags": packed.columns(order, self._tag_keys)}
         return (texts, ranks_of(order)), labels | {"groups": packed.grouped(order)}
 
     def _encode(self, texts: Mapping[str, Any], **numbers: NDArray[Any]) -> dict[str, NDArray[Any]]:

@@ -7,7 +7,6 @@ kept as `results-NAME.json` and `records-NAME.jsonl`; it can be computed again a
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -77,15 +76,9 @@ def check_reading(reading: Reading) -> Reading:
 
 
 def own_reading(reader: RunReader) -> Reading:
-    """Return how a run's first command read its replies; of a run of 0.1, how results.json says it was read last."""
+    """Return how a run's first command read its replies; ours where none has read them yet."""
     table = reader.meta(META)
-    if isinstance(table, Mapping):
-        return msgspec.convert(table, Reading)
-    try:
-        run = msgspec.json.decode(file_of(Path(reader.folder), "results", "json").read_bytes())["run"]
-        return OWN if "reading" in run else check_reading(Reading(run["profile"]))
-    except (OSError, msgspec.MsgspecError, KeyError, TypeError, UsageError):
-        return OWN
+    return msgspec.convert(table, Reading) if table else OWN
 
 
 def file_of(folder: Path, stem: str, ending: str, name: str | None = None) -> Path:

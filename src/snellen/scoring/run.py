@@ -14,7 +14,6 @@ from ..core.tasks import Task
 from ..core.types import Sample, Score
 from ..model.providers.prices import Bill
 from ..store.reader import RunReader, score_of_row, write_score_rows
-from .column_keeper import column_keeper
 from .gathered import GatheredTask
 from .judging.accounts import add_judges
 from .judging.stored_votes import stored_verdicts
@@ -24,7 +23,6 @@ from .ranges import BATCH, RangeErrand, RangeScorer, ScoredRange, pack_scores, r
 from .readings import OWN, Reading
 from .results import chance_of, results_of, summarize_task
 from .spent import describe_bill, stored_prices, sum_costs
-from .stored import metrics_of
 from .table import ScoredTask
 
 Watch = Callable[[GatheredTask, ScoredRange], None]
@@ -49,11 +47,7 @@ def score_run(
     keeps what pages show if `for_pages`; a part has the records that
     `recorder` makes. `executor` scores, or this process.
     """
-    with (
-        RunReader(folder) as reader,
-        closing(RangeScorer(registry)) as here,
-        column_keeper(reader, keep=keep) as columns,
-    ):
+    with RunReader(folder) as reader, closing(RangeScorer(registry)) as here:
         header, prices = reader.header(), stored_prices(reader)
         bills: list[Bill] = []
 
@@ -64,15 +58,13 @@ def score_run(
             options = {"chance": chance_of(reader, task), **task.score_options, **reading.options()}
             scorers = (*(reading.scorers or task.scorers), *more)
             errand = RangeErrand(str(folder), task, options, scorers, prices, for_pages, recorder)
-            errand = errand._replace(for_viewer=columns.wanted)
             left = reader.count_trials(task.name)
             ranges = reader.sample_ranges(task.name, len(task.variants) * task.repeats)
             scored = score_elsewhere(executor, errand, ranges) if executor else here.score_all(errand, ranges)
             parts = _counted(reader, task.name, left, scored)
-            passing = gather(reader, columns.watching(parts), gathered, watch)
+            passing = gather(reader, parts, gathered, watch)
             scores = _stored(folder, reader, task.name, passing) if keep else _kept(passing)
             pairs = _scored_task(reader, gathered, scores)
-            columns.add_task(gathered, metrics_of(reader, task.name))
             result = summarize_task(pairs, registry, options, header)
             result = add_judges(result, reader, task, gathered.tables(), header)
             result["notes"] = [*from_card, *result["notes"]]

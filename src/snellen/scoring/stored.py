@@ -6,22 +6,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 import msgspec
-import numpy as np
-from msgspec import Struct
 
 from ..core.builtins import default_registry
 from ..core.registry import Registry
 from ..core.tasks import Task
-from ..core.types import Score
+from ..core.types import Prediction, Score
 from ..store.reader import RunReader
 from .gathered import score_row
-from .kept_columns import KeptColumns, KeptRun, KeptTask
 from .peers.other_protocol import read_in
 from .ranges import scored_trials
 from .reading import SampleRow, ScoreRow, read_tables
 from .readings import Reading
 from .results import chance_of
-from .table import Costs, SampleFacts, ScoreTable, TrialColumns
+from .table import NOTHING_KNOWN, Costs, SampleFacts, ScoreTable, TrialColumns, costs_of, spent_on
 
 LIVE_SCORING = 20_000
 """A run that was never scored is scored while it is read, up to so many trials."""
@@ -32,24 +29,6 @@ _TRIALS = (
     "FROM predictions WHERE +task = ?"
 )
 _SAMPLES = "SELECT body FROM samples WHERE +task = ? ORDER BY position"
-
-
-class _Usage(Struct):
-    output_tokens: int | None = None
-    input_tokens: int | None = None
-
-
-class _Timing(Struct):
-    sent: float
-    done: float
-
-
-class _Cost(Struct):
-    """The part of a prediction that says what it took."""
-
-    usage: _Usage | None = None
-    timing: _Timing | None = None
-    cached: bool = False
 
 
 def stored_tables(
@@ -92,24 +71,7 @@ def _labels(facts: Iterable[SampleFacts]) -> Iterator[SampleRow]:
 def read_columns(
     reader: RunReader, task: Task, metric: str | None = None, registry: Registry | None = None
 ) -> TrialColumns:
-    """Read the trials of one task under one metric; `metric` defaults to the first that its first scorer gives.
-
-    Of a large run they lie in a file, as its scoring left them, and are looked at there.
-    """
-    kept = kept_task(reader, task.name)
-    return kept.columns(task, metric, lambda: reader) if kept else columns_of(reader, task, metric, registry)
-
-
-def kept_task(reader: RunReader, task: str) -> KeptTask | None:
-    """Return a task of a run's file of columns; None where there is no such file of what is stored now."""
-    run = KeptRun.of(reader)
-    return run.task(task) if run is not None else None
-
-
-def columns_of(
-    reader: RunReader, task: Task, metric: str | None = None, registry: Registry | None = None
-) -> TrialColumns:
-    """Make the columns of one task from the rows of run.db, in memory."""
+    """Read the trials of one task under one metric; `metric` defaults to the first that its first scorer gives."""
     known = metrics_of(reader, task.name)
     chosen = metric if metric in known else next(iter(known), "")
     scores: Iterable[ScoreRow]
@@ -151,16 +113,10 @@ def metrics_of(reader: RunReader, task: str) -> list[str]:
 
 def read_costs(reader: RunReader, columns: TrialColumns) -> Costs:
     """Read latency and tokens of every trial."""
-    if isinstance(columns, KeptColumns):
-        return columns.kept.costs()
-    decode = msgspec.json.Decoder(_Cost).decode
+    decode = msgspec.json.Decoder(Prediction).decode
     places = {row: place for place, row in enumerate(columns.row.tolist())}
-    latency, tokens = np.full(len(columns), np.nan), np.zeros(len(columns), np.int64)
-    asked = np.zeros(len(columns), np.int64)
+    costs = [NOTHING_KNOWN] * len(columns)
     for row, body in reader.rows("SELECT rowid, body FROM predictions WHERE +task = ?", (columns.task.name,)):
-        place, cost = places.get(row), decode(body)
-        if place is not None:  # else the trial was stored after the columns were read
-            latency[place] = np.nan if cost.timing is None or cost.cached else cost.timing.done - cost.timing.sent
-            tokens[place] = (cost.usage.output_tokens or 0) if cost.usage else 0
-            asked[place] = (cost.usage.input_tokens or 0) if cost.usage else 0
-    return Costs(latency, tokens, asked)
+        if row in places:  # else the trial was stored after the columns were read
+            costs[places[row]] = spent_on(decode(body))
+    return costs_of(costs)

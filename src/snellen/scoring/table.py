@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from ..core.tasks import Task
-from ..core.types import Sample, Score, TrialKey
+from ..core.types import Prediction, Sample, Score, TrialKey
 from ..stats.intervals import Floats
 
 Codes = NDArray[np.int32]
@@ -174,6 +175,24 @@ class Costs(Struct, frozen=True):
     """Of the reply."""
     input_tokens: NDArray[np.int64]
     """Of what was asked, pictures and frames included."""
+
+
+NOTHING_KNOWN = (math.nan, 0, 0)
+"""What a reply took of which nothing is known."""
+
+
+def spent_on(prediction: Prediction) -> tuple[float, int, int]:
+    """Return the seconds, tokens and input tokens of one prediction; NaN and 0 where they are not known."""
+    timing, usage = prediction.timing, prediction.usage
+    latency_s = np.nan if timing is None or prediction.cached else timing.done - timing.sent
+    tokens = ((usage.output_tokens or 0), (usage.input_tokens or 0)) if usage else (0, 0)
+    return latency_s, *tokens
+
+
+def costs_of(rows: Sequence[tuple[float, int, int]]) -> Costs:
+    """Return what trials took as columns."""
+    latency, tokens, asked = zip(*rows, strict=True) if rows else ((), (), ())
+    return Costs(np.array(latency, np.float64), np.array(tokens, np.int64), np.array(asked, np.int64))
 
 
 @dataclass(frozen=True, kw_only=True)

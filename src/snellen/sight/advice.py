@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -258,8 +258,3 @@ def careful_safe(result: Mapping[str, Any]) -> float:
     """Return the level at which 95 % is right, rounded towards the easier."""
     hardest, easiest = result["axis"]
     return careful(result["x95_upper90"], result["unit"], up=easiest > hardest)
-
-
-def rx_line(lines: Sequence[Line]) -> str:
-    """Return the prescription in one line."""
-    return " · ".join(line.sentence.rstrip(".") for line in lines[:6])

@@ -87,11 +87,6 @@ def _t_quantile_expanded(z: float, degrees: float) -> float:
     return z + first / degrees + second / degrees**2 + third / degrees**3
 
 
-def beta_quantile(probability: float, a: float, b: float) -> float:
-    """Return x with I_x(a, b) = probability."""
-    return _bisect(lambda x: beta_cdf(x, a, b) - probability, 0.0, 1.0)
-
-
 def binomial_cdf(successes: int, trials: int, probability: float) -> float:
     """Return P(X ≤ successes) for X binomial."""
     if successes < 0:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from ..core.errors import UsageError
-from .distributions import normal_cdf, normal_quantile
+from .distributions import normal_quantile
 
 
 class Assumptions(Struct, frozen=True, kw_only=True):
@@ -96,15 +96,6 @@ def gap_for(questions: int, repeats: int, assumptions: Assumptions) -> float:
     """Return the smallest gap that so many questions detect with the asked power."""
     reach = normal_quantile(1.0 - assumptions.alpha / 2.0) + normal_quantile(assumptions.power)
     return reach * math.sqrt(difference_variance(assumptions, repeats) / questions)
-
-
-def power_of(questions: int, repeats: int, gap: float, assumptions: Assumptions) -> float:
-    """Return the chance to find `gap` with this design."""
-    stderr = math.sqrt(difference_variance(assumptions, repeats) / questions)
-    if stderr == 0.0:
-        return 1.0
-    bar = normal_quantile(1.0 - assumptions.alpha / 2.0)
-    return normal_cdf(gap / stderr - bar) + normal_cdf(-gap / stderr - bar)
 
 
 def plan(

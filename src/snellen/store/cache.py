@@ -33,8 +33,6 @@ FILTER_BITS = 2**20
 BITS_PER_KEY = 8
 """Of what is stored at the beginning; where there are fewer a bit stands for several, which costs a query."""
 _parts_of = attrgetter("parts")
-SEALED = 1
-"""Version of a cache in which every reply has a checksum."""
 
 
 def request_digest(identity: str, request: Request, image_hashes: Sequence[str]) -> str:
@@ -71,7 +69,7 @@ class ResponseCache:
             self._database = connect(path)
             set_journal(self._database, "WAL")
             self._database.execute("PRAGMA synchronous=NORMAL")
-            self._strict = self._open_table()
+            self._database.executescript(SCHEMA)
             self._known = self._load_known()
         except (OSError, *BROKEN) as error:
             advice = "run with --no-cache, or name another folder with SNELLEN_CACHE_DIR"
@@ -83,14 +81,6 @@ class ResponseCache:
         self._pending: list[Row] = []
         self._writing = ThreadPoolExecutor(1, "snellen-cache")
 
-    def _open_table(self) -> bool:
-        """Make the table if there is none; tell whether every reply has a seal: in older caches some have none."""
-        fresh = not self._database.execute("SELECT 1 FROM sqlite_master WHERE name = 'responses'").fetchone()
-        self._database.executescript(SCHEMA)
-        if fresh:
-            self._database.execute(f"PRAGMA user_version={SEALED}")
-        return int(self._database.execute("PRAGMA user_version").fetchone()[0]) == SEALED
-
     def get(self, digest: str, key: TrialKey) -> Prediction | None:
         """Return the cached reply as that of trial `key`, marked as cached."""
         if not self.reads:
@@ -99,7 +89,7 @@ class ResponseCache:
             return None
         try:
             row = self._database.execute("SELECT body FROM responses WHERE key = ?", (digest,)).fetchone()
-            if row is None or not is_intact(row[0], digest, strict=self._strict):
+            if row is None or not is_intact(row[0], digest):
                 return None
             prediction = msgspec.json.decode(row[0], type=Prediction)
         except (*BROKEN, msgspec.DecodeError):

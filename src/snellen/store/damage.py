@@ -16,11 +16,11 @@ from ..core.errors import EnvironmentProblem
 from ..core.tasks import RunHeader
 from ..core.text import plural
 from ..core.types import Failure, FailureKind, Prediction, Request, Sample, TrialKey
-from .database import Row, connect, forget_columns, insert_rows, no_run, open_for_writing
+from .database import Row, connect, insert_rows, no_run, open_for_writing
 from .lock import RunLock
 from .problems import BROKEN
 from .reader import RunReader
-from .seal import is_intact, is_sealed, seal
+from .seal import is_intact, seal
 
 LOST = Failure(FailureKind.DECODE, "the stored reply could not be read again: the file was damaged")
 SMALLEST_ROW = 16
@@ -36,33 +36,28 @@ _request = msgspec.json.Decoder(Request).decode
 _prediction = msgspec.json.Decoder(Prediction).decode
 
 
-def _is_sample(row: Row, strict: bool) -> bool:
-    return is_intact(row[3], "{}\0{}\0{}".format(*row), strict=strict) and _read(lambda: _sample(row[3]).id == row[1])
+def _is_sample(row: Row) -> bool:
+    return is_intact(row[3], "{}\0{}\0{}".format(*row)) and _read(lambda: _sample(row[3]).id == row[1])
 
 
-def _is_trial(row: Row, strict: bool) -> bool:
+def _is_trial(row: Row) -> bool:
     *key, failed, digest, request, body = row
-    if not (is_intact(request, strict=strict) and is_intact(body, f"{failed}\0{digest}", strict=strict)):
+    if not (is_intact(request) and is_intact(body, f"{failed}\0{digest}")):
         return False
     return _read(lambda: bool(_request(request)) and _prediction(body).key == TrialKey(*key))
 
 
-def _is_meta(row: Row, _: bool) -> bool:
+def _is_meta(row: Row) -> bool:
     kind: Any = RunHeader if row[0] == "header" else object
-    return is_intact(row[1]) and _read(lambda: msgspec.json.decode(row[1], type=kind) is not None)
+    sealed = row[0] != "header" or is_intact(row[1])
+    return sealed and _read(lambda: msgspec.json.decode(row[1], type=kind) is not None)
 
 
-def _is_row(row: Row, _: bool) -> bool:
+def _is_row(row: Row) -> bool:
     return bool(row)
 
 
-CHECKS: dict[str, Callable[[Row, bool], bool]] = {"meta": _is_meta, "samples": _is_sample, "predictions": _is_trial}
-
-
-def every_record_is_sealed(database: sqlite3.Connection) -> bool:
-    """Tell whether a record without a seal is a damaged one: the header of a run that has them is sealed, too."""
-    row = database.execute("SELECT value FROM meta WHERE key = 'header'").fetchone()
-    return bool(row) and is_sealed(row[0])
+CHECKS: dict[str, Callable[[Row], bool]] = {"meta": _is_meta, "samples": _is_sample, "predictions": _is_trial}
 
 
 def _read(whether: Callable[[], bool]) -> bool:
@@ -78,11 +73,10 @@ def fail_unreadable(database: sqlite3.Connection) -> int:
     A sample that cannot be read goes, and its trials with it: it is stored anew when one of them is asked.
     """
     bodies = database.execute("SELECT task, id, position, body FROM samples")
-    strict = every_record_is_sealed(database)
-    samples = {(row[0], row[1]): _is_sample(row, strict) for row in bodies}
+    samples = {(row[0], row[1]): _is_sample(row) for row in bodies}
     lost = [name for name, readable in samples.items() if not readable]
     rows = database.execute("SELECT rowid, * FROM predictions")
-    bad = [(row[:5], row[6]) for row in rows if not (samples.get((row[1], row[2])) and _is_trial(row[1:], strict))]
+    bad = [(row[:5], row[6]) for row in rows if not (samples.get((row[1], row[2])) and _is_trial(row[1:]))]
     if not (lost or bad):
         return 0
     database.execute("BEGIN IMMEDIATE")
@@ -168,21 +162,14 @@ def _has_header(database: sqlite3.Connection, path: Path) -> bool:
 
 
 def _health_of(database: sqlite3.Connection, table: str, path: Path) -> TableHealth:
-    check, strict = CHECKS.get(table, _is_row), _strict(database)
-    rows = [row is not None and check(row, strict) for row in _all_rows(database, table, path)]
+    check = CHECKS.get(table, _is_row)
+    rows = [row is not None and check(row) for row in _all_rows(database, table, path)]
     return TableHealth(table, sum(rows), len(rows) - sum(rows))
 
 
 def _rows_left(database: sqlite3.Connection, table: str, path: Path) -> Iterator[Row]:
-    check, strict = CHECKS.get(table, _is_row), _strict(database)
-    return (row for row in _all_rows(database, table, path) if row is not None and check(row, strict))
-
-
-def _strict(database: sqlite3.Connection) -> bool:
-    try:
-        return every_record_is_sealed(database)
-    except BROKEN:
-        return False  # without its header nothing of the run can be used anyway
+    check = CHECKS.get(table, _is_row)
+    return (row for row in _all_rows(database, table, path) if row is not None and check(row))
 
 
 def _all_rows(database: sqlite3.Connection, table: str, path: Path) -> Iterator[Row | None]:
@@ -258,7 +245,6 @@ def _save(path: Path, fresh: Path) -> dict[str, int]:
     with closing(connect(path, read_only=True)) as old, closing(open_for_writing(fresh)) as new:
         new.execute("BEGIN IMMEDIATE")
         saved = {table: _copy(_rows_left(old, table, path), new, table) for table in KEPT}
-        forget_columns(new)
         saved["predictions"] -= new.execute(
             f"DELETE FROM predictions WHERE {ORPHANED}"  # noqa: S608 - ours
         ).rowcount

@@ -19,8 +19,6 @@ LOCK_TIMEOUT_S = 30.0
 LOG_PAGES = 4_000
 """The log is folded into the database every 16 MB: at SQLite's 4 MB a page that grows is written twice as often."""
 Row = tuple[Any, ...]
-COLUMNS_SEAL = "columns"
-"""The key in table `meta` of the seal of the file of columns that belongs to what is stored."""
 NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "fuse.sshfs", "9p", "lustre", "ceph", "beegfs")
 
 
@@ -113,11 +111,6 @@ def insert_rows(database: sqlite3.Connection, statement: str, rows: Sequence[Row
         marks = ",".join(["(" + ",".join("?" * len(rows[0])) + ")"] * count)
         database.execute(statement.format(rows=marks), list(chain.from_iterable(rows[:count])))
         rows = rows[count:]
-
-
-def forget_columns(database: sqlite3.Connection) -> None:
-    """Let no file of columns belong to a run any more: it is about to be changed."""
-    database.execute("DELETE FROM meta WHERE key = ?", (COLUMNS_SEAL,))
 
 
 def check_version(version: int, path: Path) -> None:

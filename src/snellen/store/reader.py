@@ -20,7 +20,7 @@ from ..core.tasks import RunHeader
 from ..core.types import Prediction, Request, Sample, Score, TrialKey
 from .database import Row, connect, insert_rows, open_for_reading
 from .problems import damaged, reading
-from .seal import is_intact, is_sealed
+from .seal import is_intact
 
 Rows = NDArray[np.int64]
 """Numbers of rows of a table."""
@@ -93,11 +93,11 @@ class RunReader:
 
     def samples(self, task: str) -> Iterator[Sample]:
         """Yield the samples of a task in the order of the plan."""
-        decode, strict = msgspec.json.Decoder(Sample).decode, self._strict()
+        decode = msgspec.json.Decoder(Sample).decode
         with reading(self.folder / "run.db"):
             rows = self.rows("SELECT id, position, body FROM samples WHERE task = ? ORDER BY position", (task,))
             for name, position, body in rows:
-                self._require(is_intact(body, f"{task}\0{name}\0{position}", strict=strict), f"sample {name!r}")
+                self._require(is_intact(body, f"{task}\0{name}\0{position}"), f"sample {name!r}")
                 yield decode(body)
 
     def trials(self, task: str) -> Iterator[Trial]:
@@ -139,24 +139,19 @@ class RunReader:
     def trials_of(self, task: str, rows: Rows) -> Iterator[Trial]:
         """Yield the stored trials of some samples of a task, given by their rows, in that order."""
         samples, requests = msgspec.json.Decoder(Sample).decode, msgspec.json.Decoder(Request).decode
-        predictions, strict = msgspec.json.Decoder(Prediction).decode, self._strict()
+        predictions = msgspec.json.Decoder(Prediction).decode
         known: tuple[str, Sample] | None = None
         with reading(self.folder / "run.db"):
             found = self._database.execute(TRIALS, (str(rows.tolist()), task))
             for name, position, body, failed, digest, request, reply, row in found:
                 if known is None or known[0] != name:
-                    self._require(is_intact(body, f"{task}\0{name}\0{position}", strict=strict), f"sample {name!r}")
+                    self._require(is_intact(body, f"{task}\0{name}\0{position}"), f"sample {name!r}")
                     known = (name, samples(body))
-                whole = is_intact(request, strict=strict) and is_intact(reply, f"{failed}\0{digest}", strict=strict)
+                whole = is_intact(request) and is_intact(reply, f"{failed}\0{digest}")
                 prediction = predictions(reply) if whole else None
                 if prediction is None or prediction.key.sample != name:
                     raise self._damaged(f"a trial of sample {name!r}")
                 yield Trial(known[1], requests(request), prediction, row)
-
-    def _strict(self) -> bool:
-        """Tell whether every record of this run has a seal."""
-        row = next(self.rows("SELECT value FROM meta WHERE key = 'header'"), None)
-        return row is not None and is_sealed(row[0])
 
     def _require(self, holds: bool, what: str) -> None:
         if not holds:
@@ -204,14 +199,13 @@ class RunReader:
     def score_rows(self, task: str) -> Iterator[list[Row]]:
         """Yield the rows of a task's scores as they lie in their table, some at a time, and check them on the way.
 
-        Whoever reads to the end has read what was written: after the last row other ones are refused. Scores of an
-        older version have no checksum.
+        Whoever reads to the end has read what was written: after the last row other ones are refused.
         """
         wanted, rows, count, found = self.meta(f"scores/{task}"), self.rows(ALL_SCORES, (task,)), 0, 0
         while batch := list(islice(rows, GROUP_ROWS)):
             count, found = count + len(batch), sum_of_scores(batch, found)
             yield batch
-        if count and wanted is not None and wanted != found:
+        if count and wanted != found:
             advice = f"`snellen score {self.folder}` makes them again from the stored replies"
             raise EnvironmentProblem(f"the scores of task {task!r} in {self.folder} are damaged: {advice}")
 
@@ -228,11 +222,6 @@ class RunReader:
     def close(self) -> None:
         """Close the connection."""
         self._database.close()
-
-
-def write_scores(folder: Path, task: str, scores: Iterable[Score]) -> None:
-    """Replace the stored scores of one task, all or nothing."""
-    write_score_rows(folder, task, (row_of_score(task, score) for score in scores))
 
 
 def write_score_rows(folder: Path, task: str, scores: Iterable[Row]) -> None:

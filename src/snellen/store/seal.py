@@ -1,6 +1,6 @@
 """Records with a checksum in them: SQLite checks its log, but nothing in a database page tells of a flipped bit.
 
-A sealed record is the JSON it was with one more field, which readers of older versions ignore. The seal also covers
+A sealed record is the JSON it was with one more field. The seal also covers
 the columns that stand beside the record and are not in it: `beside`, a text of them with NUL between.
 """
 
@@ -10,7 +10,6 @@ from zlib import crc32
 
 MARK = b',"crc":"'
 SIZE = len(MARK) + 10
-MARK_END = len(MARK) - SIZE
 
 
 def seal(record: bytes, beside: str = "") -> bytes:
@@ -19,17 +18,10 @@ def seal(record: bytes, beside: str = "") -> bytes:
     return body + _ending(body, beside)
 
 
-def is_sealed(record: object) -> bool:
-    """Tell whether a record has a seal, right or wrong."""
-    return _bytes(record)[-SIZE:MARK_END] == MARK
-
-
-def is_intact(record: object, beside: str = "", *, strict: bool = False) -> bool:
-    """Tell whether a record is as it was sealed. One without a seal is of an older version, unless `strict`."""
+def is_intact(record: object, beside: str = "") -> bool:
+    """Tell whether a record is as it was sealed; one without a seal is not."""
     content = record if type(record) is bytes else _bytes(record)
-    if content[-SIZE:] == _ending(content[:-SIZE], beside):
-        return True
-    return not strict and bool(content) and not is_sealed(content)
+    return content[-SIZE:] == _ending(content[:-SIZE], beside)
 
 
 def _ending(body: bytes, beside: str) -> bytes:

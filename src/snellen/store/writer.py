@@ -23,13 +23,13 @@ from ..core.text import clean_text
 from ..core.types import Prediction, Request, Sample, TrialKey
 from .changed_rows import Data, describe_rows_changed, rows_appended
 from .damage import fail_unreadable
-from .database import Row, forget_columns, insert_rows, open_for_writing
+from .database import Row, insert_rows, open_for_writing
 from .difference import describe_difference
 from .growth import growth
 from .lock import RunLock
 from .picture_ledger import PictureLedger
 from .problems import BROKEN, GO_ON, damaged, write_problem
-from .seal import is_intact, is_sealed, seal
+from .seal import is_intact, seal
 
 GROUP_ROWS = 64
 """At most so many rows a commit: while one half of 128 workers waits for its commit, the other half is served."""
@@ -77,7 +77,6 @@ class RunWriter:
         try:
             self._database = open_for_writing(folder / "run.db")
             self._write_header(header)
-            forget_columns(self._database)
             self.lost = fail_unreadable(self._database)
             """So many stored trials could not be read; they count as failed and are asked again."""
         except (*BROKEN, SnellenError) as error:
@@ -176,7 +175,7 @@ class RunWriter:
     def _write_header(self, header: RunHeader) -> None:
         row = self._database.execute("SELECT value FROM meta WHERE key = 'header'").fetchone()
         if row is None:
-            self._put_header(header, sealed=True)
+            self._put_header(header)
             return
         try:
             stored = msgspec.json.decode(row[0], type=RunHeader)
@@ -200,11 +199,8 @@ class RunWriter:
         if (stored.tasks, stored.protocols) != (header.tasks, header.protocols):
             self._put_header(msgspec.structs.replace(stored, tasks=header.tasks, protocols=header.protocols))
 
-    def _put_header(self, header: RunHeader, *, sealed: bool | None = None) -> None:
-        """Write the header; its seal says that every record of the run has one, so an old run never gets it."""
-        row = self._database.execute("SELECT value FROM meta WHERE key = 'header'").fetchone()
-        with_seal = is_sealed(row[0]) if sealed is None else sealed
-        self._put_meta("header", seal(_encode(header)) if with_seal else _encode(header))
+    def _put_header(self, header: RunHeader) -> None:
+        self._put_meta("header", seal(_encode(header)))
 
     def _grow(self, stored: RunHeader, header: RunHeader, grown: list[str]) -> None:
         """Take over a configuration that only asks more, and keep what it was before."""

@@ -8,6 +8,7 @@ import struct
 import zlib
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import PIL.Image
 import PIL.PngImagePlugin
@@ -17,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import UsageError
-from snellen.core.protocols import BareImagePolicy, ImagePolicy
+from snellen.core.protocols import ImagePolicy
 from snellen.core.types import Image
 from snellen.data.images.encode import ImageDoor
 from snellen.data.images.frames import PictureError
@@ -124,7 +125,7 @@ def encode(data: bytes, policy: ImagePolicy, folder: Path) -> tuple[bytes, str]:
 def test_what_leaves_the_door_is_bare_where_that_is_asked(kind: str, tmp_path: Path) -> None:
     data = make(kind)
     assert SECRET in encode(data, ImagePolicy(), tmp_path)[0]
-    sent, digest = encode(data, BareImagePolicy(), tmp_path)
+    sent, digest = encode(data, ImagePolicy(bare=True), tmp_path)
     assert SECRET not in sent
     assert np.array_equal(pixels_of(sent), pixels_of(data))
     import hashlib
@@ -133,7 +134,7 @@ def test_what_leaves_the_door_is_bare_where_that_is_asked(kind: str, tmp_path: P
 
 
 def test_pictures_that_are_drawn_again_are_bare_too(tmp_path: Path) -> None:
-    sent, _ = encode(make("JPEG", orientation=6), BareImagePolicy(max_side=20), tmp_path)
+    sent, _ = encode(make("JPEG", orientation=6), ImagePolicy(bare=True, max_side=20), tmp_path)
     assert SECRET not in sent
     assert PIL.Image.open(io.BytesIO(sent)).size == (16, 20)
 
@@ -141,8 +142,13 @@ def test_pictures_that_are_drawn_again_are_bare_too(tmp_path: Path) -> None:
 def test_a_policy_keeps_its_limits_and_its_name_without_the_wish() -> None:
     plain, bare = (create_anthropic("m", ModelOptions(strip_metadata=wish)).identity() for wish in (False, True))
     assert plain["image_policy"] == ImagePolicy(max_side=8000, max_bytes=3_900_000)
-    assert type(plain["image_policy"]) is ImagePolicy
-    assert bare["image_policy"] == BareImagePolicy(max_side=8000, max_bytes=3_900_000)
+    assert "bare" not in msgspec.to_builtins(plain["image_policy"])
+    assert bare["image_policy"] == ImagePolicy(bare=True, max_side=8000, max_bytes=3_900_000)
+
+
+def test_a_bare_picture_keeps_its_least_side() -> None:
+    options = ModelOptions(strip_metadata=True, image_policy=ImagePolicy(min_side=28))
+    assert create_anthropic("m", options).image_policy == ImagePolicy(min_side=28, bare=True)
 
 
 def test_files_that_the_server_reads_itself_cannot_be_stripped() -> None:

@@ -116,15 +116,19 @@ def test_a_request_is_signed_as_botocore_signs(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "example-secret-of-nobody")
     monkeypatch.setenv("AWS_SESSION_TOKEN", "session")
-    http = Answers((200, {}))
+    http = Answers((200, {}), (200, {}))
     client = SigningClient(aws_credentials(), "eu-west-1", http)  # type: ignore[arg-type]
     url = "https://bedrock-runtime.eu-west-1.amazonaws.com/model/a.b-v1%3A0/converse"
     asyncio.run(client.send(url, (b"{", b"}"), {"Content-Type": "application/json"}, None))
-    (sent,) = http.headers
+    sent = http.headers[0]
     assert sent["Authorization"].startswith("AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/")
     assert "/eu-west-1/bedrock/aws4_request" in sent["Authorization"] and sent["X-Amz-Security-Token"] == "session"
     assert "x-amz-date" in sent["Authorization"] and "example-secret" not in str(sent)
-    assert http.urls == [url]
+    assert http.urls[0] == url
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "renewed")
+    client._credentials = aws_credentials()
+    asyncio.run(client.send(url, None, {}, None))
+    assert http.headers[-1]["X-Amz-Security-Token"] == "renewed"
 
 
 def test_signed_requests_share_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:

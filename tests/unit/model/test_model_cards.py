@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from command_line import run_command
 from snellen.core.errors import ConfigError, DataError, UsageError
 from snellen.core.types import Failure, FailureKind, Prediction, TrialKey, Usage
-from snellen.model.providers.model_card import find_model_card, list_model_cards, read_model_card, table_path
+from snellen.data.catalog import Catalog
+from snellen.model.providers.model_card import find_model_card, read_model_card, table_path
 from snellen.model.providers.picture_tokens import KINDS, PictureTokens
 from snellen.model.providers.price_table import provider_addresses, read_litellm_table
 from snellen.model.providers.prices import Bill, Prices, Tokens, money
@@ -77,7 +78,8 @@ class TestCards:
 
     def test_every_card_can_be_read_and_says_when_its_prices_were_seen(self) -> None:
         addresses = provider_addresses()
-        for model in list_model_cards():
+        cards = [read_model_card(key, table) for key, table in Catalog().cards("models") if "model" in table]
+        for model in {card.model for card in cards}:
             provider = model.partition("/")[0]
             found = find_model_card(model, addresses[provider])
             assert found.card is not None, model

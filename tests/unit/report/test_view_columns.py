@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
+import random
+import re
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from made_runs import make_run, make_task
+from made_runs import COLOURS, answer, ask, make_header, make_run, make_task, trials
+from snellen.core.builtins import default_registry
 from snellen.core.errors import EnvironmentProblem
+from snellen.core.types import Form, Sample
+from snellen.report.finish import finish_run
 from snellen.report.pages.gallery import pick_rows
-from snellen.report.query import OUTCOMES, SORTS, Query, TextSearch, group_values, select
-from snellen.scoring.seen import TextBlock
+from snellen.report.query import OUTCOMES, SORTS, Query, TextBlock, TextSearch, group_values, select
 from snellen.scoring.stored import read_columns, read_costs
 from snellen.scoring.table import Outcome, TrialColumns
+from snellen.store import reader as reader_module
 from snellen.store.reader import RunReader
+from snellen.store.writer import RunWriter
 
 
 @pytest.fixture(scope="module")
@@ -168,3 +176,79 @@ def test_gallery_takes_one_trial_a_sample(columns: TrialColumns) -> None:
     rows = pick_rows(columns, 12)
     assert len(rows) == len({int(columns.sample[row]) for row in rows}) == 12
     assert all(columns.outcome[row] == Outcome.WRONG for row in rows)
+
+
+ODD_TASK = make_task(variants=("wording=1", "base"), repeats=3)
+NAMES = ("b", "Zebra", "äöü", "a\tb", "10", "9", "long " * 30, "日本", "z" * 64, "é")
+
+
+def odd_samples(count: int) -> list[Sample]:
+    """Samples whose names sort otherwise than they are planned, some in groups, some without tags."""
+    draw, made = random.Random(7), list[Sample]()
+    for number in range(count):
+        tags: dict[str, Any] = {"page": number % 3, "flag": draw.choice([True, False, None])}
+        tags |= {"rare": "x"} if number % 5 == 0 else {}
+        group = draw.choice([None, "doc-1", "doc-2", "ä"])
+        name = f"{NAMES[number % len(NAMES)]}-{(number * 37) % count}"
+        question = f"Which COLOUR is number {number}?"
+        made.append(
+            Sample(name, "shapes", Form.CHOICE, question, (), COLOURS, (COLOURS[number % 4],), group=group, tags=tags)
+        )
+    return made
+
+
+def write_trials(folder: Path, samples: list[Sample], *, model: str = "m") -> None:
+    """Store all trials of the samples; the order in which they arrive is not that of the plan."""
+    every = list(trials(ODD_TASK, samples))
+    random.Random(1).shuffle(every)
+
+    async def put() -> None:
+        writer = RunWriter(folder, make_header(ODD_TASK, "openai/small", len(every)))
+        for position, sample, key in every:
+            await writer.put(position, sample, ask(sample, key), answer(sample, key, 0.6, model), "0" * 16)
+        writer.close()
+
+    asyncio.run(put())
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> RunReader:
+    folder = tmp_path_factory.mktemp("odd")
+    write_trials(folder, odd_samples(50))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reader_module, "RANGE_TRIALS", 40)
+        finish_run(folder, default_registry(), report=False)
+    return RunReader(folder)
+
+
+def test_odd_names_and_tags_are_filtered_as_the_samples_say(odd: RunReader) -> None:
+    columns = read_columns(odd, odd.header().tasks[0])
+    for key, value, holds in (
+        ("flag", "true", lambda sample: sample.tags.get("flag") is True),
+        ("flag", "(none)", lambda sample: sample.tags.get("flag") is None),
+        ("rare", "x", lambda sample: "rare" in sample.tags),
+        ("group", "doc-1", lambda sample: sample.group == "doc-1"),
+    ):
+        rows = select(columns, Query(key=key, group=value))
+        wanted = [row for row in range(len(columns)) if holds(columns.facts[int(columns.sample[row])])]
+        assert rows.tolist() == wanted, (key, value)
+
+
+def test_patterns_match_however_texts_are_cut(odd: RunReader, monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = read_columns(odd, odd.header().tasks[0])
+    monkeypatch.setattr("snellen.report.query.TRIED_AT_ONCE", 500)
+    replies = [trial.prediction.text or "" for trial in odd.trials("shapes")]
+    for pattern in (r"number 1\d?\?", r"answer is [ab]\.$", r"^ä.*-3"):
+        found = TextSearch(odd, columns).match(pattern)
+        for row, reply in enumerate(replies):
+            facts = columns.facts[int(columns.sample[row])]
+            held = [re.search(pattern, text, re.I | re.M) for text in (f"{facts.id}\n{facts.question}", reply)]
+            assert found[row] == any(held)
+
+
+def test_a_trial_is_found_by_its_key(odd: RunReader) -> None:
+    columns = read_columns(odd, odd.header().tasks[0])
+    for row, trial in enumerate(odd.trials("shapes")):
+        assert columns.key(row) == trial.prediction.key
+        assert int(columns.row[row]) == trial.row
+    assert columns.rows_with("sample", "nobody").sum() == 0

@@ -25,7 +25,7 @@ from snellen.core.types import (
 )
 from snellen.report.boards.comparison import verdict
 from snellen.scoring.aggregates.means import mean
-from snellen.scoring.compare.divergence import STAGES, fingerprint, first_divergence
+from snellen.scoring.compare.divergence import STAGES, fingerprint
 from snellen.scoring.compare.paired import RunSide, compare_all, compare_pair
 from snellen.scoring.compare.stage_marks import StageMarks
 from snellen.scoring.reading import read_tables
@@ -177,7 +177,9 @@ replace = msgspec.structs.replace
 )
 def test_first_divergence(stage: str, sample: Sample, request_: Request, prediction: Prediction, score: Score) -> None:
     base = fingerprint(SAMPLE, REQUEST, PREDICTION, [SCORE])
-    assert first_divergence(base, fingerprint(sample, request_, prediction, [score])) == stage
+    other = fingerprint(sample, request_, prediction, [score])
+    differing = [name for name, one, two in zip(STAGES, base, other, strict=True) if one != two]
+    assert [*differing, "same"][0] == stage
 
 
 def test_divergence_of_a_sample_is_its_earliest() -> None:

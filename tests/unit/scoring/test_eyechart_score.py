@@ -9,10 +9,15 @@ from hypothesis import strategies as st
 
 from snellen.core.types import Form, Prediction, Request, Sample, Score, TrialKey, Turn
 from snellen.scoring.scorers.acuity import acuity, condition_of, curve_of, score
-from snellen.scoring.scorers.chart_aligned import glyphs_of, read_per_line
+from snellen.scoring.scorers.chart_rows import Shape, glyphs_of, read_rows
 
 TRUTH = ["KDHS", "NRVZC", "OHSNDK"]
+SLOAN = Shape("CDHKNORSVZ", 0.1)
 glyphs = st.text("CDHKNORSVZ", min_size=1, max_size=10)
+
+
+def read_per_line(truths: list[str], reply: str) -> list[int]:
+    return [row.right for row in read_rows(truths, reply, SLOAN)[0]]
 
 
 def test_a_perfect_reading_counts_fully_whatever_its_dress() -> None:
@@ -25,7 +30,7 @@ def test_missing_wrong_and_extra_lines() -> None:
     assert read_per_line(TRUTH, "KDHS\nOHSNDK") == [4, 0, 6]
     assert read_per_line(TRUTH, "KDXS\nNRVZ\n?") == [3, 4, 0]
     assert read_per_line(TRUTH, "") == [0, 0, 0]
-    assert read_per_line(TRUTH, "OHSNDK\nKDHS\nNRVZC") == [4, 5, 0]
+    assert read_per_line(TRUTH, "OHSNDK\nKDHS\nNRVZC\nZZZ") == [4, 5, 0]
 
 
 def test_one_line_asked() -> None:
@@ -50,12 +55,16 @@ def test_glyphs_of_normalises_width_and_case() -> None:
     assert glyphs_of("７k-３ 日!") == "7K3日"
 
 
+def row_of(height: float, contrast: float, asked: int, right: int) -> tuple[float, ...]:
+    return height, contrast, asked, right, asked - right, 0.0
+
+
 def chart(
     index: int, threshold: float, draw: np.random.Generator, axis: str = "base", level: float = 0.0
 ) -> tuple[Sample, Score]:
     heights = np.geomspace(40, 2, 12) * draw.uniform(0.9, 1.1)
     chances = 1 / (1 + np.exp(-5 * np.log(heights / threshold)))
-    rows = [(float(h), 1.0, 8, int(draw.binomial(8, p))) for h, p in zip(heights, chances, strict=True)]
+    rows = [row_of(float(h), 1.0, 8, int(draw.binomial(8, p))) for h, p in zip(heights, chances, strict=True)]
     tags = {"axis": axis, "level": level, "script": "letters"}
     sample = Sample(f"{axis}{level}-{index}", "eyechart", Form.OCR, "?", tags=tags)
     value = float(np.mean([row[3] / row[2] for row in rows]))
@@ -79,14 +88,14 @@ def test_conditions_get_their_own_threshold() -> None:
         chart(index, 12.0, draw, "blur", 2.0) for index in range(6)
     ]
     estimates = acuity(pairs, {})
-    assert set(estimates) == {"acuity_px", "acuity_px_guess0", "acuity_px/blur=2"}
+    assert set(estimates) == {"acuity_px", "acuity_px/blur=2"}
     assert estimates["acuity_px/blur=2"].value == pytest.approx(12.0, rel=0.25)
     assert condition_of(pairs[-1][0]) == ("blur", "blur=2")
 
 
 def test_contrast_threshold() -> None:
     tags = {"axis": "contrast", "level": 0.0, "script": "letters"}
-    rows = [(16.0, contrast, 10, 10 if contrast > 0.1 else 0) for contrast in (1.0, 0.5, 0.2, 0.05, 0.02)]
+    rows = [row_of(16.0, contrast, 10, 10 if contrast > 0.1 else 0) for contrast in (1.0, 0.5, 0.2, 0.05, 0.02)]
     pairs = []
     for index in range(3):
         sample = Sample(f"c{index}", "eyechart", Form.OCR, "?", tags=tags)
@@ -113,7 +122,9 @@ def test_choices_are_corrected_for_guessing() -> None:
 @pytest.mark.parametrize("read", [0, 8])
 def test_no_threshold_where_all_or_nothing_is_read(read: int) -> None:
     sample = Sample("s", "e", Form.OCR, "?")
-    item = Score(TrialKey("e", "s"), "read", read / 8, detail={"lines": [(10.0, 1.0, 8, read), (5.0, 1.0, 8, read)]})
+    item = Score(
+        TrialKey("e", "s"), "read", read / 8, detail={"lines": [row_of(10.0, 1.0, 8, read), row_of(5.0, 1.0, 8, read)]}
+    )
     estimate = acuity([(sample, item)], {})["acuity_px"]
     assert (estimate.value, estimate.ci95, estimate.n) == (None, None, 1)
 
@@ -123,10 +134,13 @@ def test_the_scorer() -> None:
     meta = {"lines": [{"text": "KDHS", "height_px": 20.0, "contrast": 1.0}, {"text": "NR VZ", "height_px": 10.0}]}
     sample = Sample("s", "eyechart", Form.OCR, "?", meta=meta)
     request = Request(key, (Turn("user", "?"),))
-    (result,) = score(sample, request, Prediction(key, text="KDHS\nNRXX"), {})
-    assert (result.metric, result.value) == ("read", 0.75)
-    assert result.detail["lines"] == [(20.0, 1.0, 4, 4), (10.0, 1.0, 4, 2)]
-    assert result.rule == "aligned lines, no chance (chart of 0.1)"
+    (unstated,) = score(sample, request, Prediction(key, text="KDHS\nNRXX"), {})
+    assert unstated.value is None
+    assert "chance" in (unstated.reason or "")
+    stated = Sample("s", "eyechart", Form.OCR, "?", meta={**meta, "chance": 0.1, "alphabet": "CDHKNORSVZ"})
+    (result,) = score(stated, request, Prediction(key, text="KDHS\nNRZV"), {})
+    assert result.metric == "read"
+    assert [line[:5] for line in result.detail["lines"]] == [(20.0, 1.0, 4, 4, 0), (10.0, 1.0, 4, 2, 2)]
     (nothing,) = score(Sample("s", "e", Form.OCR, "?"), request, Prediction(key, text="x"), {})
     assert (nothing.value, nothing.reason) == (None, "the sample holds no chart lines")
 

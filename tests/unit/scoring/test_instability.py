@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from snellen.scoring.aggregates.instability import aggregate, mean_entropy, round_trend, rounds
+from snellen.scoring.aggregates.instability import aggregate, round_trend, rounds
 from snellen.scoring.reading import read_tables
 
 
@@ -31,12 +31,6 @@ def test_entropy_over_all_trials_of_a_question() -> None:
     assert estimates["accuracy_worst_variant"].value == pytest.approx(0.5)
     assert estimates["accuracy_best_variant"].value == pytest.approx(1.0)
     assert estimates["accuracy_range"].value == pytest.approx(0.5)
-
-
-def test_entropy_of_plain_groups() -> None:
-    assert mean_entropy({}) is None
-    assert mean_entropy({"a": []}) is None
-    assert mean_entropy({"a": ["x"], "b": ["x", "y"]}) == pytest.approx(math.log(2) / 2)
 
 
 @given(st.dictionaries(st.integers(0, 20), st.lists(st.floats(0, 1), min_size=1, max_size=4), min_size=2, max_size=8))

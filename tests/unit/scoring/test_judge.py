@@ -13,7 +13,7 @@ from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.data.catalog import Catalog
 from snellen.scoring.judging.asking import case_number, judge_key, judged_key, plan_votes
 from snellen.scoring.judging.judge_card import Judge, read_judge
-from snellen.scoring.judging.verdicts import parse_verdict, rename_without_judge, score_judged, score_votes
+from snellen.scoring.judging.verdicts import parse_verdict, rename_without_judge, score_votes, votes_on
 
 JUDGE = read_judge(Catalog().card("judges", "correctness"), "correctness")
 SAMPLE = Sample(id="s1", dataset="d", form=Form.OPEN, question="What animal?", answers=("a cat", "cat"))
@@ -150,7 +150,7 @@ def test_a_whole_plan_down_the_line_with_a_fake_judge() -> None:
         replies[request.key] = gullible_judge(request, "CORRECT" if "cat" in answer else "INCORRECT")
     replies[judge_key(trials[2][1].key, JUDGE, 0)] = None
     del replies[judge_key(trials[2][1].key, JUDGE, 1)]
-    scores = list(score_judged(JUDGE, [prediction for _, prediction in trials], replies))
+    scores = [score_votes(JUDGE, one, votes_on(JUDGE, one.key, replies)) for _, one in trials]
     assert [score.value for score in scores] == [1.0, 0.0, None]
     assert [score.key.repeat for score in scores] == [0, 1, 2]
 

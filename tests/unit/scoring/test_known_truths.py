@@ -40,7 +40,7 @@ def first_value(scorer: Callable[..., Any], answer: str, reply: str, form: Form 
 @pytest.mark.parametrize(
     ("metric", "lower"),
     [
-        *((name, True) for name in ("wer", "cer_ptb", "errors", "error_rate", "acuity_px_guess0")),
+        *((name, True) for name in ("wer", "cer_ptb", "errors", "error_rate")),
         *((name, False) for name in ("certainty", "ceramics", "errorless", "were_right", "accuracy")),
     ],
 )

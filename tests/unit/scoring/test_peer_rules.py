@@ -10,7 +10,7 @@ from snellen.core.errors import UsageError
 from snellen.core.types import Form
 from snellen.scoring.peers.evalscope_rules import read_last_answer
 from snellen.scoring.peers.fallbacks import PEER_READERS, draw_letter, peer_reader
-from snellen.scoring.peers.inspect_rules import read_answer_line, read_first_answer
+from snellen.scoring.peers.inspect_rules import read_answer_line
 from snellen.scoring.peers.lmms_rules import (
     lmms_yes_no,
     lmms_yes_no_of_mme,
@@ -150,9 +150,6 @@ def test_inspect_reads_only_what_follows_the_word_answer() -> None:
     assert read_answer_line("I think B.\nANSWER: C", PETS) == "C"
     assert read_answer_line("The answer is B", PETS) is None
     assert read_answer_line("ANSWER: B and C", PETS) is None
-    assert read_first_answer("answer: B", PETS) == "B"
-    assert read_first_answer("ANSWER: A, B", PETS) is None
-    assert read_first_answer("nothing", PETS) is None
 
 
 def test_a_reader_is_found_by_name_and_an_unknown_one_refused_with_those_there_are() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,6 @@ from snellen.scoring.readings import (
     Reading,
     check_reading,
     kept_reading,
-    named_reading,
-    own_reading,
     stored_readings,
 )
 from snellen.store.reader import RunReader
@@ -107,24 +104,6 @@ def test_names_say_what_differs() -> None:
     for wrong in (Reading("nobody"), Reading(reduction="median"), Reading(convention="over")):
         with pytest.raises(UsageError, match="unknown"):
             check_reading(wrong)
-
-
-def test_a_run_of_0_1_was_read_as_its_results_say(tmp_path: Path) -> None:
-    folder = make_run(tmp_path / "run")
-    database = sqlite3.connect(folder / "run.db")
-    database.execute("DELETE FROM meta WHERE key = 'reading'")
-    database.commit()
-    database.close()
-    results = json.loads((folder / "results.json").read_text())
-    del results["run"]["reading"]
-    results["run"]["profile"] = "reform"
-    (folder / "results.json").write_text(json.dumps(results))
-    with RunReader(folder) as reader:
-        assert own_reading(reader) == Reading("reform")
-        assert named_reading(reader, "reform") is None and named_reading(reader, "snellen") == OWN
-    (folder / "results.json").unlink()
-    with RunReader(folder) as reader:
-        assert own_reading(reader) == OWN
 
 
 def test_what_is_not_kept_or_broken_is_refused_by_name(tmp_path: Path) -> None:

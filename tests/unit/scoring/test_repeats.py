@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.scoring.aggregates.repeats import aggregate, more_than_half, pass_all_k, pass_at_k, run_spread
+from snellen.scoring.aggregates.repeats import aggregate, pass_all_k, pass_at_k, run_spread
 from snellen.scoring.aggregates.votes import win_chances
 from snellen.scoring.reading import read_tables
 from snellen.scoring.table import ScoreTable
@@ -75,7 +75,6 @@ def test_majority_and_its_tie() -> None:
 def test_vote_of_wrong_answers_that_differ() -> None:
     estimates = aggregate(table_of({"q": ["A", "A", "B", "C", "D"]}))
     assert estimates["accuracy_majority"].value == 1.0, "two of five win when the others disagree"
-    assert more_than_half(np.array([2]), 5)[0] == 0.0
 
 
 def test_missing_inferences_shift_nothing() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.scoring.compare.divergence import STAGES, Fingerprint, Key, first_divergence
+from snellen.scoring.compare.divergence import STAGES, Fingerprint, Key
 from snellen.scoring.compare.paired import RunSide, compare_pair
 from snellen.scoring.compare.stage_marks import ENDS, StageMarks
 from snellen.scoring.reading import read_tables
@@ -61,7 +61,8 @@ def test_pairs_are_those_of_the_names(first: Trials, second: Trials, scored_only
 def test_a_sample_parts_at_the_earliest_stage_of_its_trials(first: Trials, second: Trials) -> None:
     expected: dict[str, str] = {}
     for key in first.keys() & second.keys():
-        stage = first_divergence(marks_of(first[key][1]), marks_of(second[key][1]))
+        marked = zip(STAGES, marks_of(first[key][1]), marks_of(second[key][1]), strict=True)
+        stage = next((name for name, one, other in marked if one != other), "same")
         expected[key[0]] = min(expected.get(key[0], stage), stage, key=ENDS.index)
     marks = [StageMarks((key, marks_of(bits)) for key, (_, bits) in trials.items()) for trials in (first, second)]
     assert marks[0].parting(marks[1]) == expected

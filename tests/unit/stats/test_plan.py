@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from snellen.core.errors import UsageError
-from snellen.stats.power import Assumptions, VarianceSplit, assume, gap_for, plan, power_of, questions_for, recommend
+from snellen.stats.power import Assumptions, VarianceSplit, assume, gap_for, plan, questions_for, recommend
 
 
 def test_planned_power_is_met_in_simulation() -> None:
@@ -32,7 +32,6 @@ def test_gap_and_questions_are_inverse() -> None:
     assumptions = Assumptions()
     questions = questions_for(0.02, 2, assumptions)
     assert gap_for(questions, 2, assumptions) == pytest.approx(0.02, rel=1e-3)
-    assert power_of(questions, 2, 0.02, assumptions) == pytest.approx(0.8, abs=0.001)
     assert questions_for(0.01, 2, assumptions) == pytest.approx(4 * questions, rel=0.01)
 
 
@@ -51,7 +50,6 @@ def test_measured_shares() -> None:
     measured = assume(VarianceSplit(0.15, None, 0.05, 100, 1.0, 4.0), 0.7)
     assert measured.question_share == pytest.approx(0.75)
     assert assume(VarianceSplit(None, None, None, 0, 0.0, 0.0), 1.0).accuracy < 1.0
-    assert power_of(100, 1, 0.1, Assumptions(question_share=1.0, likeness=1.0)) == 1.0
 
 
 def test_bad_plans_say_what_to_give() -> None:

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from line_doubles import header
 from snellen.core.errors import EnvironmentProblem, ModelError, UsageError
 from snellen.core.types import FailureKind, Form, Prediction, Request, Sample, Score, TrialKey, Turn
-from snellen.store.reader import RunReader, write_scores
+from snellen.store.reader import RunReader
+from snellen.store.seal import seal
 from snellen.store.writer import RunWriter
+from stored_scores import write_scores
 
 ODD_IDS = [
     "a/b",
@@ -148,7 +150,7 @@ def test_a_full_disk_while_scoring_is_one_clear_error(tmp_path: Path, monkeypatc
 def test_a_run_that_never_began_and_a_header_of_another_time(tmp_path: Path) -> None:
     put(tmp_path, ["1"])
     with sqlite3.connect(tmp_path / "run.db") as database:
-        database.execute("""UPDATE meta SET value = '{"id": 5}' WHERE key = 'header'""")
+        database.execute("UPDATE meta SET value = ? WHERE key = 'header'", (seal(b'{"id": 5}').decode(),))
     with pytest.raises(EnvironmentProblem, match="another version"):
         RunReader(tmp_path).header()
     with pytest.raises(EnvironmentProblem, match="another version"):

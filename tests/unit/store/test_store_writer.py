@@ -14,8 +14,9 @@ from snellen.core.tasks import RunHeader, Task
 from snellen.core.types import Failure, FailureKind, Form, Prediction, Request, Sample, Score, TrialKey, Turn
 from snellen.store.cache import ResponseCache, request_digest
 from snellen.store.difference import describe_difference
-from snellen.store.reader import RunReader, write_scores
+from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter
+from stored_scores import write_scores
 
 TASK = Task("t", {"loader": "table"})
 

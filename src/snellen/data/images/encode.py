@@ -164,7 +164,7 @@ def is_sendable(opened: OpenedPicture, policy: ImagePolicy, image: Image) -> boo
     header = opened.header
     small = policy.max_bytes is None or len(opened.data) <= policy.max_bytes
     plain = header.plain and header.mime in policy.formats and not image.edits
-    if policy.strips_metadata and header.mime not in STRIPPED:
+    if policy.bare and header.mime not in STRIPPED:
         return False
     size = header.width, header.height
     return plain and small and target_size(header, policy) == size == with_margin(size, policy)
@@ -198,7 +198,7 @@ def prepare(opened: OpenedPicture, image: Image, policy: ImagePolicy) -> Encoded
     original = picture.size
     picture = _sized(picture, target_size(Header(header.mime, *original, picture.mode, True), policy), policy)
     out, mime = _compress(picture, header.mime, policy, image.ref)
-    if policy.strips_metadata:
+    if policy.bare:
         out = _stripped(out, mime) or out
     sent = ImageSent(sha256_hex(out), mime, *picture.size, len(out), original if picture.size != original else None)
     return EncodedImage(pybase64.b64encode(out), sent)
@@ -207,7 +207,7 @@ def prepare(opened: OpenedPicture, image: Image, policy: ImagePolicy) -> Encoded
 def encode_as_it_is(opened: OpenedPicture, policy: ImagePolicy) -> EncodedImage | None:
     """Encode a picture's own bytes, without its metadata where the policy strips them; None where that cannot be."""
     data, header, sha256 = opened
-    if policy.strips_metadata:
+    if policy.bare:
         stripped = _stripped(data, header.mime)
         if stripped is None:
             return None

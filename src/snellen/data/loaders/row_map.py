@@ -124,11 +124,6 @@ def presets() -> Mapping[str, RowMap]:
     return {name: convert({**tables[PLAIN], **table}, RowMap, f"row map {name!r}") for name, table in tables.items()}
 
 
-def preset_names() -> list[str]:
-    """Return what `--preset` can be."""
-    return sorted(presets())
-
-
 def choose_map(preset: str, row: Mapping[str, Any]) -> Recognised:
     """Return the named row map, or the one that a file's first row is recognised by."""
     known = presets()

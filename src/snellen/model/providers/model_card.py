@@ -102,11 +102,6 @@ def show_model_card(model: str, catalogs: Sequence[Path] = ()) -> tuple[str, Mod
     raise UsageError(f"no card of a model named {model!r}{did_you_mean(model, known)}; see docs/models.md")
 
 
-def list_model_cards(catalogs: Sequence[Path] = ()) -> list[str]:
-    """Return the names of all models that have a card."""
-    return sorted({card.model for _, card in _cards(catalogs)})
-
-
 def _known_as(name: str, catalogs: Sequence[Path]) -> Iterator[tuple[str, ModelCard]]:
     cards = [(key, card) for key, card in _cards(catalogs, name) if card.model == name]
     shipped = set(Catalog().names("models")) if cards else set()

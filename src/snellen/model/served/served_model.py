@@ -9,10 +9,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
-from msgspec.structs import astuple, replace
+from msgspec.structs import replace
 
 from ...core.errors import EnvironmentProblem, ModelError, StopRun, UsageError, did_you_mean
-from ...core.protocols import BareImagePolicy, Capability, EncodedImages, ImagePolicy
+from ...core.protocols import Capability, EncodedImages, ImagePolicy
 from ...core.resends import pay_for_resend
 from ...core.secret import Secret
 from ...core.text import clean_text
@@ -51,7 +51,7 @@ class ServedModel:
         self.name = f"{dialect.provider}/{name}"
         self.capabilities = dialect.capabilities
         policy = options.image_policy or dialect.image_policy
-        self.image_policy: ImagePolicy = BareImagePolicy(*astuple(policy)[:4]) if options.strip_metadata else policy
+        self.image_policy: ImagePolicy = replace(policy, bare=True) if options.strip_metadata else policy
         self.clock = options.clock
         self.dialect = dialect
         self.remote_name = name

@@ -12,7 +12,7 @@ ALL = "all asked"
 
 
 def rows_asked(header: RunHeader, results: Mapping[str, Any], task: str) -> tuple[str, str]:
-    """Return which rows a task of a run planned, and whether it asked them; runs of 0.1 may not say."""
+    """Return which rows a task of a run planned, and whether it asked them; an imported run may not say."""
     counted = header.counted.get(task)
     told = header.config.get("tasks", {})
     data = told.get(task, {}).get("data", "") if isinstance(told, Mapping) else ""

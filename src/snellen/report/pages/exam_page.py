@@ -131,7 +131,6 @@ def _counted(result: Mapping[str, Any]) -> list[str]:
     """Return what was asked and what came of it: of rows their glyphs, so that parts add up to the whole."""
     own = result.get("glyphs") or {**result, "asked": result["trials"]}
     rows = f" in {result['trials']:,} rows" if "glyphs" in result else ""
-    # exams of earlier versions counted shares of rows
     return [f"{own['asked']:,}{rows}", *(f"{own[key]:.6g}" for key in ("right", "wrong", "no_answer", "failed"))]
 
 

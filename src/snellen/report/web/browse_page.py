@@ -7,10 +7,9 @@ import math
 from msgspec import structs
 
 from ...core.markup import Html, tag
-from ...scoring.seen import SEARCHED
 from ...scoring.table import TrialColumns
 from ..patterns import PatternProblem
-from ..query import Query, Rows
+from ..query import SEARCHED, Query, Rows
 from ..trials.gallery_grid import gallery_grid
 from ..trials.group_chart import group_chart
 from ..trials.look_bar import look_bar

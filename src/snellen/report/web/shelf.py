@@ -19,10 +19,9 @@ from ...core.errors import SnellenError, UsageError
 from ...core.registry import Registry
 from ...core.tasks import RunHeader, Task
 from ...scoring.judging.label_desk import DrawnTasks, drawn_tasks
-from ...scoring.kept_columns import KeptTask
 from ...scoring.readings import Reading
 from ...scoring.run import score_again
-from ...scoring.stored import LIVE_SCORING, columns_of, kept_task, metrics_of, read_costs
+from ...scoring.stored import LIVE_SCORING, metrics_of, read_columns, read_costs
 from ...scoring.table import Costs, TrialColumns
 from ...store.reader import RunReader
 from ..notes.ledger import Note, read_notes
@@ -36,8 +35,8 @@ DEPTH = 3
 """How deep below a named folder runs are looked for."""
 MOST_OPEN = 32
 """So many runs stay open: each takes three files, and a process may have 256 of them."""
-MOST_UNKEPT = 2_000_000
-"""Trials that are read into memory where no file holds their columns: some 26 s of a core, and 2.4 GB."""
+MOST_TRIALS = 2_000_000
+"""Trials of a run that is opened: reading them takes some 20 s of a core, and up to 2.4 GB."""
 Version = tuple[int, int, int, int]
 """When the database and its log were written last, and how large they are."""
 REST = 3.0
@@ -183,13 +182,11 @@ class OpenRun:
 
     def _read(self, task: Task, metric: str | None) -> TrialColumns:
         """Read the columns of a task; refuse to hold more than a machine can, and say what helps."""
-        kept: KeptTask | None = self._keep(("kept", task.name), lambda: kept_task(self.reader, task.name))
-        if kept is not None:  # whoever is open last is closed first: the reader is asked for anew
-            return kept.columns(task, metric, lambda: self.reader)
-        if self.progress().stored > MOST_UNKEPT:
-            why = f"{self.progress().stored:,} trials are too many to be read at once, and columns.bin is not of them"
-            raise UsageError(f"{why}: `snellen score {self.folder}` writes it")
-        return columns_of(self.reader, task, metric, self._registry)
+        if self.progress().stored > MOST_TRIALS:
+            why = f"{self.progress().stored:,} trials are too many to be looked at in a browser (most: {MOST_TRIALS:,})"
+            helps = "report.html shows its figures, `snellen show` single trials, records.jsonl holds all"
+            raise UsageError(f"{why}: {helps}")
+        return read_columns(self.reader, task, metric, self._registry)
 
     def costs(self, task: str) -> Costs:
         """Return latency and tokens of the trials of a task, read at their first use."""

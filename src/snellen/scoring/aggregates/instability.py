@@ -7,8 +7,7 @@ averaged over questions. Where the original divides by zero or returns NaN the r
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -35,16 +34,6 @@ class Trend(NamedTuple):
     """Pearson's r; None with fewer than two rounds or no spread."""
     slope: float | None
     """Change of the mean a round (least squares); 0 for a single round, None for none."""
-
-
-def mean_entropy(groups: Mapping[Hashable, Sequence[Hashable]]) -> float | None:
-    """Return the mean over groups of the entropy in nats of their members; None when every group is empty."""
-    entropies = [_entropy(Counter(members).values(), len(members)) for members in groups.values() if members]
-    return math.fsum(entropies) / len(entropies) if entropies else None
-
-
-def _entropy(counts: Iterable[int], total: int) -> float:
-    return max(0.0, -math.fsum(count / total * math.log(count / total) for count in counts))
 
 
 def round_trend(rounds: Iterable[tuple[float, Sequence[float]]]) -> Trend:

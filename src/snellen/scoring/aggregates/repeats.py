@@ -81,11 +81,6 @@ def _with_enough(trials: Counts, k: int, values: Floats) -> Floats:
     return np.where(trials >= k, values, np.nan)
 
 
-def more_than_half(right: Counts, k: int) -> Floats:
-    """Return 1 where more than k/2 of *all* trials are right: the rule of the `aisbench` profile, which is no vote."""
-    return (right > k / 2).astype(np.float64)
-
-
 def aggregate(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[str, Estimate]:
     """Return the mean (per question and per inference) and all that several inferences add.
 

@@ -59,10 +59,5 @@ def _image(image: Image) -> list[Any]:
     return [image.sha256 or image.ref, image.page, image.edits, *([image.frame] if image.frame else [])]
 
 
-def first_divergence(first: Fingerprint, second: Fingerprint) -> str:
-    """Return the first stage that differs, or `same`."""
-    return next((stage for stage, one, other in zip(STAGES, first, second, strict=True) if one != other), SAME)
-
-
 Key = tuple[str, str, int]
 """sample, variant, repeat"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from statistics import fmean
 from typing import Any
@@ -160,14 +160,6 @@ def _reference_score(judge: Judge, prediction: Prediction, replies: Sequence[str
         return structs.replace(of, metric=metric, detail={})
     grades = [verdict[0] for verdict in read_votes(judge, prediction, replies) if isinstance(verdict, tuple)]
     return structs.replace(of, metric=metric, value=fmean(grades), detail={})
-
-
-def score_judged(
-    judge: Judge, predictions: Iterable[Prediction], replies: Mapping[TrialKey, str | None]
-) -> Iterator[Score]:
-    """Yield the score of every trial from the replies by key of the vote; one that failed or is missing is void."""
-    for prediction in predictions:
-        yield score_votes(judge, prediction, votes_on(judge, prediction.key, replies))
 
 
 def votes_on(judge: Judge, key: TrialKey, replies: Mapping[TrialKey, str | None]) -> list[str | None]:

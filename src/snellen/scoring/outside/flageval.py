@@ -58,9 +58,3 @@ def judge_blank(reply: str, answer: str) -> tuple[bool, str]:
         if matcher.real_quick_ratio() > SIMILARITY_THRESHOLD and matcher.ratio() > SIMILARITY_THRESHOLD:
             return True, line
     return False, "\n".join(lines)
-
-
-def read_judgement(reply: str) -> bool | None:
-    """Return what FlagEvalMM's judge said (the first `Judgement: Yes|No`), or None where it said nothing readable."""
-    match = re.search(r"Judgement:\s*(Yes|No)", reply, re.IGNORECASE)
-    return None if match is None else match[1].lower() == "yes"

@@ -16,15 +16,3 @@ def read_answer_line(reply: str, options: Mapping[str, str]) -> str | None:
         return None
     said = match[1].strip().rstrip(".").upper()
     return said if said in options else None
-
-
-def read_first_answer(reply: str, options: Mapping[str, str]) -> str | None:
-    """The same before September 2025: the first `ANSWER:` anywhere, each of whose letters counts as a choice.
-
-    Several letters are several choices and so wrong where one is right: `ANSWER: Blue` marks B, L, U and E.
-    """
-    match = re.search(r"ANSWER\s*:\s*([A-Za-z ,]+)(?:[^\w]|\n|$)", reply, re.IGNORECASE)
-    if match is None:
-        return None
-    chosen = {letter for letter in match[1].upper() if letter in options}
-    return chosen.pop() if len(chosen) == 1 else None

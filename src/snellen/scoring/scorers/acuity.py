@@ -15,8 +15,7 @@ from ...stats.distributions import binomial_cdf
 from ...stats.intervals import Floats, estimate_mean
 from ...stats.psychometric import Rows, Threshold, fit_threshold
 from ..aggregates.means import in_unit
-from .chart_aligned import fit, glyphs_of, read_per_line, threshold_guess0
-from .chart_rows import Row, Shape, read_rows, without_numbers
+from .chart_rows import Row, Shape, glyphs_of, read_rows
 from .replies import answer_text
 
 BINS = 14
@@ -40,62 +39,46 @@ class Charts(NamedTuple):
     right: Column
     wrong: Column
     chance: Column
-    guess0: Column
     weight: Column
 
 
 def score(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
-    """Return one score `read`: the mean over rows of the share of glyphs read above chance.
-
-    Charts without a stated chance are those of 0.1: they are read by its rule, and the score says so.
-    """
+    """Return one score `read`: the mean over rows of the share of glyphs read above chance."""
     lines = sample.meta.get("lines") or ()
     truths = [glyphs_of(str(line["text"])) for line in lines]
     text = answer_text(prediction)
-    reason = _why_unread(truths, text, prediction.finish)
+    reason = _why_unread(truths, sample.meta.get("chance"), text, prediction.finish)
     if reason or text is None:
         return [Score(prediction.key, "read", None, reason=reason)]
     sizes = [(float(line["height_px"]), float(line.get("contrast", 1.0))) for line in lines]
-    if "chance" not in sample.meta:
-        return [_score_of_0_1(prediction, truths, text, sizes)]
     shape = Shape(str(sample.meta.get("alphabet", "")), float(sample.meta["chance"]))
     rows, rule = read_rows(truths, text, shape)
-    detail = _detail(rows, sizes, read_per_line(truths, without_numbers(text, len(truths), shape)))
-    return [Score(prediction.key, "read", share_read(rows), answer=text[:500], rule=rule, detail=detail)]
+    return [Score(prediction.key, "read", share_read(rows), answer=text[:500], rule=rule, detail=_detail(rows, sizes))]
 
 
-def _why_unread(truths: Sequence[str], text: str | None, finish: str | None) -> str | None:
+def _why_unread(truths: Sequence[str], chance: object, text: str | None, finish: str | None) -> str | None:
     """Return why a reply to a chart cannot be scored, or None if it can."""
     if not truths:
         return "the sample holds no chart lines"
+    if chance is None:
+        return "the chart does not state the chance to guess a glyph"
     if text is None:
         return "truncated inside its thinking block"
     return "truncated: the rows after the cut are not known" if finish == "length" else None
 
 
-def _detail(rows: Sequence[Row], sizes: Sequence[tuple[float, float]], guess0: Sequence[int]) -> dict[str, Any]:
-    """Return what is stored of a chart: its rows, what 0.1 would have read, and how far the reader kept to form."""
+def _detail(rows: Sequence[Row], sizes: Sequence[tuple[float, float]]) -> dict[str, Any]:
+    """Return what is stored of a chart: its rows, and how far the reader kept to form."""
     return {
         "lines": [
             (*size, row.glyphs, row.right, round(row.wrong, 4), round(row.chance, 4))
             for size, row in zip(sizes, rows, strict=True)
         ],
-        "guess0": guess0,
         "written": sum(row.written for row in rows),
         "outside": sum(row.outside for row in rows),
         "rows": sum(row.written > 0 for row in rows),
         "wrong_length": sum(row.written > 0 and not row.by_place for row in rows),
     }
-
-
-def _score_of_0_1(
-    prediction: Prediction, truths: Sequence[str], text: str, sizes: Sequence[tuple[float, float]]
-) -> Score:
-    read = read_per_line(truths, text)
-    rows = [(*size, len(truth), count) for size, truth, count in zip(sizes, truths, read, strict=True)]
-    value = sum(count / len(truth) for truth, count in zip(truths, read, strict=True)) / len(truths)
-    rule = "aligned lines, no chance (chart of 0.1)"
-    return Score(prediction.key, "read", value, answer=text[:500], rule=rule, detail={"lines": rows})
 
 
 def share_read(rows: Sequence[Row]) -> float:
@@ -112,15 +95,14 @@ def share_read(rows: Sequence[Row]) -> float:
 
 
 def acuity(table: Any, options: Mapping[str, Any]) -> Mapping[str, Estimate]:
-    """Return `acuity_px` (glyph height at which half is read above chance): plain charts, scripts, conditions;
-    `contrast_threshold`; and `acuity_px_guess0`, the figure of 0.1, for one release.
+    """Return `acuity_px` (glyph height at which half is read above chance): plain charts, scripts, conditions; and
+    `contrast_threshold`.
 
     `table` has a method `scores()`, or is itself an iterable of (Sample, Score).
     """
     pairs = counted(table.scores() if hasattr(table, "scores") else table)
     names = {condition_of(sample) for sample, _ in pairs}
-    plain = [pair for pair in pairs if axis_of(pair[0]) == "base"]
-    estimates = {"acuity_px": threshold(on_axis(pairs, "base")), "acuity_px_guess0": old_threshold(plain)}
+    estimates = {"acuity_px": threshold(on_axis(pairs, "base"))}
     for axis, name in sorted(names, key=lambda item: (item[0] == "contrast", item)):
         chosen = [pair for pair in pairs if condition_of(pair[0]) == (axis, name)]
         if axis == "contrast":
@@ -161,11 +143,10 @@ def on_axis(pairs: Pairs, axis: str) -> Pairs:
     """Return the charts of an axis; words only where there is nothing else.
 
     How often a guess at a word hits depends on who guesses; for single glyphs drawn at random it is known.
-    Charts of 0.1 are all taken, as they were.
     """
     chosen = [pair for pair in pairs if axis_of(pair[0]) == axis]
     exact = [pair for pair in chosen if pair[0].tags.get("script") != "words"]
-    return exact if exact and not of_0_1(chosen) else chosen
+    return exact or chosen
 
 
 def condition_of(sample: Sample) -> tuple[str, str]:
@@ -181,10 +162,8 @@ def threshold(pairs: Pairs, column: int = 0) -> Estimate:
     """Estimate the height (column 0) or contrast (column 1) at which half is read above chance.
 
     None where it may well lie outside the tested range (or where nothing or everything is read); the interval ends
-    with that range. Charts of 0.1 are estimated by its rule.
+    with that range.
     """
-    if of_0_1(pairs):
-        return old_threshold(pairs, column)
     charts = rows_of(pairs, column)
     fitted = fit_charts(charts)
     count = int(np.unique(charts.chart).size)
@@ -193,28 +172,6 @@ def threshold(pairs: Pairs, column: int = 0) -> Estimate:
     low, high = float(charts.strength.min()), float(charts.strength.max())
     limits = (max(low, math.exp(fitted.interval[0])), min(high, math.exp(fitted.interval[1])))
     return Estimate(math.exp(fitted.value), (limits[1] - limits[0]) / (2 * 1.96), limits, count)
-
-
-def of_0_1(pairs: Pairs) -> bool:
-    """Tell whether charts were read by the rule of 0.1: their rows hold no chance."""
-    return any(len(line) == 4 for _, item in pairs for line in item.detail.get("lines", ())[:1])
-
-
-def old_threshold(pairs: Pairs, column: int = 0) -> Estimate:
-    """Estimate the threshold as 0.1 did: no guessing in a transcription, 1 in the options in a choice."""
-    scored = [pair for pair in pairs if pair[1].value is not None]
-    return threshold_guess0(_charts_of_0_1(scored, column), guess_rate(scored))
-
-
-def guess_rate(pairs: Pairs) -> float:
-    """Return the chance to be right by guessing: one in the number of options."""
-    return 1.0 / len(pairs[0][0].options) if pairs and pairs[0][0].options else 0.0
-
-
-def _charts_of_0_1(pairs: Pairs, column: int) -> list[Column]:
-    charts = rows_of(pairs, column)
-    table = np.column_stack([charts.strength, charts.glyphs, charts.guess0])
-    return [table[charts.chart == chart] for chart in np.unique(charts.chart)]
 
 
 def fit_charts(charts: Charts) -> Threshold | None:
@@ -247,12 +204,9 @@ def rows_of(pairs: Pairs, column: int) -> Charts:
     rows: list[tuple[float, ...]] = []
     for sample, item in pairs:
         chart = names.setdefault(sample.group or sample.id, len(names))
-        old = item.detail.get("guess0")
-        for place, line in enumerate(item.detail.get("lines") or _as_choice(sample, item)):
-            wrong, chance = (line[4], line[5]) if len(line) > 4 else (line[2] - line[3], 0.0)
-            before = old[place] if old else line[3]
-            rows.append((chart, line[column], line[2], line[3], wrong, chance, before, 1 / asked[sample.id]))
-    table = np.array(rows, dtype=np.float64).reshape(-1, 8)
+        lines = item.detail.get("lines") or _as_choice(sample, item)
+        rows += [(chart, line[column], *line[2:6], 1 / asked[sample.id]) for line in lines]
+    table = np.array(rows, dtype=np.float64).reshape(-1, 7)
     return Charts(table[:, 0].astype(np.int64), *table[:, 1:].T)
 
 
@@ -283,11 +237,5 @@ def curve_of(
         )
         for rows in (place == index for index in np.unique(place))
     ]
-    return points, _line_of(chosen, charts, column)
-
-
-def _line_of(pairs: Pairs, charts: Charts, column: int) -> tuple[float, float] | None:
-    if of_0_1(pairs):
-        return fit(_charts_of_0_1(pairs, column), guess_rate(pairs))
     fitted = fit_charts(charts)
-    return None if fitted is None or fitted.inside < SURE else (math.exp(fitted.value), fitted.slope)
+    return points, None if fitted is None or fitted.inside < SURE else (math.exp(fitted.value), fitted.slope)

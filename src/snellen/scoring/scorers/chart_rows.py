@@ -11,12 +11,14 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 import msgspec
+import numpy as np
 from msgspec import Struct
+from rapidfuzz.distance import Levenshtein
 
 from ...core.ids import rng
-from .chart_aligned import MAX_REPLY, PREAMBLE, glyphs_read, pair_in_order, read_in_one_line
 
 UNSEEN = "?"
 NUMBER = re.compile(r"(?:^|(?<=[\s,;|*(\[]))(?:row|line)?\s*(\d{1,2})[*_]*\s*[:.)\]：、][*_]*", re.IGNORECASE)
@@ -27,6 +29,10 @@ REMARK = re.compile(r"[(\[<][^)\]>]*[a-z]{3}[^)\]>]*[)\]>]")
 """`(too small)`, `[illegible]`: said of a row, not read in it."""
 ROW_DRAWS, PAIR_DRAWS = 4000, 200
 MOST_CHANCE = 0.9
+MAX_REPLY = 20_000
+"""Characters of a reply that are looked at; a chart has about a hundred."""
+PREAMBLE = 3
+"""Lines that a reply about one line may have, talk included."""
 
 
 class Shape(Struct, frozen=True):
@@ -79,12 +85,6 @@ def _read_unnumbered(truths: Sequence[str], lines: Sequence[str], shape: Shape) 
         texts = ["".join(texts)]  # one row was asked for: a dump of the whole chart is no reading of it
         return [compare(truths[0], texts[0], shape)], "in order"
     return _paired(truths, texts, shape), "paired"
-
-
-def without_numbers(reply: str, count: int, shape: Shape) -> str:
-    """Return a reply without the numbers of its rows, in their order; unchanged where it does not number them."""
-    numbered = rows_by_number(_lines_of(reply), count, shape)
-    return "\n".join(numbered[number] for number in sorted(numbered)) if numbered else reply
 
 
 def _lines_of(reply: str) -> list[str]:
@@ -217,3 +217,43 @@ def _chance_in_one_line(size: int, glyphs: tuple[int, ...], written: int) -> flo
         truths = ["".join(draw.choices(symbols, k=count)) for count in glyphs]
         read += sum(read_in_one_line(truths, "".join(draw.choices(symbols, k=written))))
     return min(MOST_CHANCE, read / PAIR_DRAWS / min(sum(glyphs), max(1, written)))
+
+
+def glyphs_of(text: str) -> str:
+    """Return the letters and digits of a text, in capitals and canonical width: what counts as read."""
+    return "".join(char for char in unicodedata.normalize("NFKC", text).upper() if char.isalnum())
+
+
+def glyphs_read(truth: str, line: str) -> int:
+    """Return the number of glyphs read, never below 0."""
+    return max(0, len(truth) - Levenshtein.distance(truth, line))
+
+
+def pair_in_order(gains: Sequence[Sequence[int]]) -> list[int | None]:
+    """Return for each chart line the place of its reply line in the best pairing that keeps the order, or None."""
+    rows, columns = len(gains), len(gains[0]) if gains else 0
+    best = [[0] * (columns + 1) for _ in range(rows + 1)]
+    for row, gained in enumerate(gains, 1):
+        above, here = best[row - 1], best[row]
+        for column, gain in enumerate(gained, 1):
+            here[column] = max(above[column - 1] + gain, above[column], here[column - 1])
+    partners: list[int | None] = [None] * rows
+    column = columns
+    for row in range(rows, 0, -1):
+        while column and best[row][column] == best[row][column - 1]:
+            column -= 1
+        if column and best[row][column] != best[row - 1][column]:
+            column -= 1
+            partners[row - 1] = column
+    return partners
+
+
+def read_in_one_line(truths: Sequence[str], reply: str) -> list[int]:
+    """Count glyphs read when the reply runs all lines together: the best alignment of the whole chart."""
+    whole = "".join(truths)
+    kept = [False] * len(whole)
+    for block in Levenshtein.opcodes(whole, reply):
+        if block.tag == "equal":
+            kept[block.src_start : block.src_end] = [True] * (block.src_end - block.src_start)
+    ends = np.cumsum([0, *map(len, truths)])
+    return [sum(kept[start:end]) for start, end in pairwise(ends)]
