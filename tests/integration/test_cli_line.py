@@ -12,7 +12,8 @@ import pytest
 
 from command_line import run_command
 from snellen.cli.main import COMMANDS
-from snellen.cli.run import command_line, read_key, read_model_file
+from snellen.cli.model_file import read_model_file
+from snellen.cli.run import command_line, make_settings, read_key
 from snellen.core.errors import ConfigError, UsageError
 
 
@@ -366,19 +367,16 @@ def test_model_files(tmp_path: Path) -> None:
             }
         )
     )
-    assert read_model_file(file) == {
-        "model": "openai/m",
-        "temperature": 0,
-        "sampling_seed": 4,
-        "timeout_s": 9,
-        "extra_body": {"top_k": 3, "presence_penalty": 0.5},
-    }
-    assert read_model_file(None) == {}
-    with pytest.raises(ConfigError, match="'max_tokens' is missing"):
-        read_model_file(file, needed=("max_tokens",))
+    settings = make_settings("run", {"config_file": file, "temperature": 1.0})
+    assert (settings.model, settings.temperature) == ("openai/m", 1.0), "a flag has the last word"
+    assert (settings.sampling_seed, settings.timeout_s) == (4, 9)
+    assert settings.extra_body == {"top_k": 3, "presence_penalty": 0.5}
+    assert read_model_file(None, "run") == {}
+    with pytest.raises(UsageError, match="sampling_seed"):
+        read_model_file(file, "exam")
     file.write_text('{"model_nam": "m"}')
     with pytest.raises(ConfigError, match="did you mean 'model_name'"):
-        read_model_file(file)
+        read_model_file(file, "run")
     file.write_text("[" * 100_000)
     with pytest.raises(ConfigError, match="not valid JSON"):
-        read_model_file(file)
+        read_model_file(file, "run")

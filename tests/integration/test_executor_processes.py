@@ -155,4 +155,4 @@ def test_perf_says_in_one_line_that_it_measures_from_one_machine(
 ) -> None:
     assert run_command(["perf", "synthetic", "--model", "openai/x", "--base-url", "http://127.0.0.1:1", *given]) == 2
     (error,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error")]
-    assert f"{given[0]} is not for `snellen perf`: perf measures from one machine" in error
+    assert f"{given[0]} is not for `snellen perf`: it measures from one machine" in error

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 import snellen
-from snellen.cli.help_groups import OTHERS, RUN_GROUPS
-from snellen.cli.run import run as run_command
 from snellen.core.event_loop import run_to_end
 from snellen.core.text import plural
 
@@ -73,14 +71,6 @@ def test_runs_are_compared_from_python(rows: str, tmp_path: Path) -> None:
     last = snellen.run(rows, "blind/shortest", output_dir=tmp_path / "b").folder
     (comparison,) = snellen.compare(first, last)["my"]
     assert comparison.difference == -1.0
-
-
-def test_every_option_of_run_stands_in_one_group_of_its_help() -> None:
-    grouped = [name for names in RUN_GROUPS.values() for name in names]
-    options = {option.name for option in run_command.params if option.param_type_name == "option"}
-    assert len(grouped) == len(set(grouped))
-    assert set(grouped) == options - {"help"}
-    assert OTHERS not in RUN_GROUPS
 
 
 @pytest.mark.parametrize(("count", "text"), [(0, "0 images"), (1, "1 image"), (2000, "2,000 images")])

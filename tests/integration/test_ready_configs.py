@@ -44,7 +44,7 @@ def test_a_ready_configuration_is_taken_by_its_name(
 
 def test_a_flag_has_the_last_word_on_the_cache(rows: Path, tmp_path: Path) -> None:
     def wanted(*flags: str) -> bool:
-        return bool(make_settings(**with_defaults(run, ["rows.jsonl", "--config", str(file), *flags])).cache)
+        return bool(make_settings("run", with_defaults(run, ["rows.jsonl", "--config", str(file), *flags])).cache)
 
     file = tmp_path / "model.json"
     file.write_text(json.dumps({"model_name": "m", "use_cache": False}))

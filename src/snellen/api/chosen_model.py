@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 
 import msgspec
 
@@ -45,22 +46,12 @@ def _create_one(settings: RunSettings, registry: Registry) -> Model:
     if settings.base_url and not settings.base_url.startswith(("http://", "https://")):
         raise UsageError("--base-url begins with neither http:// nor https://: write e.g. http://localhost:8000/v1")
     refuse_keys(settings)
-    options = ModelOptions(
-        base_url=settings.base_url,
-        api_key=settings.api_key,
-        timeout_s=settings.timeout_s or 600.0,
-        image_policy=settings.image_policy,
-        strip_metadata=settings.strip_metadata,
-        arguments=settings.model_arguments,
-        headers=settings.headers,
-        query=settings.query,
-        strict_params=settings.strict_params,
-        key_command=settings.key_command,
-        prompt_cache=settings.prompt_cache,
-        constrain=settings.constrain,
-        reasoning=settings.reasoning,
-        infer_method="likelihood" if "likelihood" in (settings.infer_method or "") else "generation",
-    )
+    told = {field.name: getattr(settings, field.name, None) for field in fields(ModelOptions)}
+    told |= {
+        "arguments": settings.model_arguments,
+        "infer_method": "likelihood" if "likelihood" in (settings.infer_method or "") else None,
+    }
+    options = ModelOptions(**{name: value for name, value in told.items() if value is not None})
     if provider in cards:
         from ..model.providers.provider_card import ProviderCard, create_by_card
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from ..core.ids import content_hash
 from ..core.protocols import Capability, Model
 from ..core.registry import Registry
 from ..core.tasks import RunHeader, Task
-from ..core.types import Form, Params
+from ..core.types import Form, Params, Sample
 from ..engine.state import RunState
 from ..report.files import write_atomically
 from ..report.finish import finish_run
@@ -32,14 +32,14 @@ from .header import installed_versions, make_header
 from .plan import registry_for
 from .scale.replicas import check_executor
 from .session import Listener, Session, limits_for, open_session
-from .settings import RunSettings
+from .settings import AskSettings, RunSettings, make_record, refuse_others, table, taking
 
 WORKERS = 64
 FORMAT = 1
 
 
-class ExamSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What an exam can be told beyond what every run can."""
+class ExamSettings(AskSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What an exam can be told: how a model is asked, and what is its own."""
 
     mode: str = "standard"
     tests: tuple[str, ...] = ()
@@ -47,7 +47,10 @@ class ExamSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Half width of every interval in ln units, instead of the mode's."""
     requests: int | None = None
     tokens: int | None = None
-    """At most so many new requests or tokens for this call; money is `max_cost` of the run's settings."""
+    """At most so many new requests or tokens for this call; money is `max_cost`."""
+    told: Callable[[Sample], None] | None = None
+    heard: Callable[[str, str], None] | None = None
+    """Called with every sample before it is asked, and with the name of a test and what is known of it."""
 
 
 class ExamResult(NamedTuple):
@@ -64,22 +67,21 @@ class ExamResult(NamedTuple):
         return not self.exam["complete"]
 
 
+@taking(ExamSettings)
 def exam(model: str, **settings: Any) -> ExamResult:
     """Examine how a model sees and return the prescription; the same call again continues an unfinished exam.
 
-    Takes the settings of `ExamSettings` (`mode`, `tests`, `until`, `requests`, …) and those of `RunSettings`
-    (`base_url`, `seed`, `output_dir`, …): `snellen.exam("openai/NAME", base_url=…, mode="quick")`.
+    Takes settings of its own (`mode`, `tests`, `until`, `requests`, …) and those about asking a model (`base_url`,
+    `seed`, `output_dir`, …): `snellen.exam("openai/NAME", base_url=…, mode="quick")`. Others are refused by name.
 
     Example:
         >>> result = snellen.exam("blind/random", tests=("orientation",), mode="quick")
         >>> result.exam["tests"]["orientation"]["verdict"]
         'not measurable'
     """
-    own = {field.name for field in msgspec.structs.fields(ExamSettings)}
-    mine = {name: value for name, value in settings.items() if name in own}
-    listeners = ExamListeners(settings.pop("told", None), settings.pop("heard", None))
-    others = {name: value for name, value in settings.items() if name not in own}
-    return run_exam(ExamSettings(**mine), RunSettings(tasks=(), model=model, **others), listeners=listeners)
+    wanted = make_record(ExamSettings, "exam", settings)
+    asked = RunSettings(tasks=(), model=model, **{name: getattr(wanted, name) for name in table(AskSettings)})
+    return run_exam(wanted, asked, listeners=ExamListeners(wanted.told, wanted.heard))
 
 
 def run_exam(
@@ -93,7 +95,8 @@ def run_exam(
     What stops it (a server that is gone, a key that no longer holds) is raised after what was measured is written.
     """
     began = SystemClock().monotonic()
-    _check(wanted, settings)
+    refuse_others(settings, "exam")
+    _check(wanted)
     check_executor(settings)
     registry = registry_for(settings)
     model = create_model(settings, registry)
@@ -118,13 +121,11 @@ def run_exam(
     return ExamResult(folder, content, state, SystemClock().monotonic() - began)
 
 
-def _check(wanted: ExamSettings, settings: RunSettings) -> None:
+def _check(wanted: ExamSettings) -> None:
     if wanted.mode not in MODES:
         raise UsageError(f"exam mode {not_among(wanted.mode, MODES)}")
     if wanted.until is not None and not 0.02 <= wanted.until <= 1.0:
         raise UsageError(f"--until {wanted.until}: a half width in ln units from 0.02 to 1 (0.15 is -14/+16 %)")
-    if settings.batch:
-        raise UsageError("--batch: an exam chooses its next round by the replies to the last; leave it out")
 
 
 def _order(wanted: ExamSettings, settings: RunSettings, registry: Registry) -> Order:

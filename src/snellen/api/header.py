@@ -18,12 +18,14 @@ from ..data.dataset import Survey
 from ..data.degrade.calibrations import calibrated_variant
 from ..prompt.build import Prompter
 from ..prompt.by_form import PrompterByForm
+from .settings import RunSettings
+from .settings import table as settings_of
 
 NOT_IN_IDENTITY = (
-    *("scorers", "aggregates", "group_by", "title", "notes", "licence", "dimension"),
+    *("scorers", "aggregates", "title", "notes", "licence", "dimension"),
     *("protocol", "fallback", "figures", "headline", "score_options"),
 )
-"""Fields of a task that change how replies are read, not the replies: scoring again may differ."""
+"""Fields of a task that no setting sets, and that change how replies are read: scoring again may differ."""
 VERSIONED = ("snellen", "numpy", "pillow", "msgspec", "aiohttp")
 
 
@@ -89,8 +91,10 @@ def identity_of(task: Task, prompter: Prompter | PrompterByForm, content: Survey
     for field in ("path", "image_root", "image_list", "documents_in_flight", "sources"):
         table["dataset"].pop(field, None)  # the data's content counts, not where it lies
     table["variants"] = [calibrated_variant(variant) for variant in task.variants]
-    for field in ("timeout_s", "stream"):
-        table["params"].pop(field, None)
+    for row in settings_of(RunSettings).values():
+        if row.to and row.identity in ("no", "folder"):
+            part, _, field = row.to.rpartition(".")
+            (table[part] if part else table).pop(field, None)
     prompt = prompter.prompts if isinstance(prompter, PrompterByForm) else prompter.prompt
     identity = {**table, "prompt": msgspec.to_builtins(prompt), "data": content.fingerprint}
     if take_placing(identity["prompt"], marked=content.markers.rows > 0, pictured=content.images > 0):

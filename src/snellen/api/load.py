@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, overload
 
+import msgspec
+
 from ..core.builtins import default_registry
 from ..core.folders import cache_folder
 from ..core.protocols import LoadContext, Model
@@ -14,7 +16,7 @@ from ..data.dataset import Dataset
 from ..store.reader import RunReader
 from .chosen_model import create_model
 from .datasets.reform_items import LOADER_SETTINGS, ReformDataset, open_dataset
-from .settings import RunSettings
+from .settings import ModelSettings, RunSettings, make_record, taking
 
 
 @overload
@@ -43,14 +45,17 @@ def load_dataset(
     return Dataset(card, default_registry().get("loader", card.dataset["loader"]), context)
 
 
+@taking(ModelSettings)
 def load_model(name: str, **settings: Any) -> Model:
-    """Return a model by `provider/name`; settings as for `run` (`base_url=…`).
+    """Return a model by `provider/name`; the settings of `run` that are about the model (`base_url=…`).
 
     Example:
         >>> "likelihood" in snellen.load_model("blind/first").capabilities
         True
     """
-    return create_model(RunSettings(tasks=(), model=name, **settings), default_registry())
+    told = make_record(ModelSettings, "load_model", settings)
+    asked = RunSettings(tasks=(), model=name, **msgspec.structs.asdict(told))
+    return create_model(asked, default_registry(told.plugins))
 
 
 def load_run(folder: str | Path) -> RunReader:

@@ -40,7 +40,7 @@ from .chosen_model import create_model, find_card
 from .plan import Plan, make_plan
 from .run import finish, reading_of
 from .session import check_folder, keep_prices, open_store
-from .settings import RunSettings
+from .settings import RunSettings, refuse_others
 
 __all__ = [
     "SYNTHETIC", "LoadPlan", "PerfReport", "PerfSettings", "Sweep", "SweepSettings", "Synthetic",
@@ -251,6 +251,7 @@ async def _timeline_of(load: _Load, level: LoadPlan) -> Timeline:
 
 async def _prepare(settings: PerfSettings) -> _Load:
     run = settings.run
+    refuse_others(run, "perf")
     models = [_served(msgspec.structs.replace(run, base_url=url)) for url in settings.base_urls or (run.base_url,)]
     stream = run.stream is not False
     prices = find_card(models[0], run).prices(run.price)
@@ -287,7 +288,7 @@ def _trials(
 
 
 def _served(settings: RunSettings) -> ServedModel:
-    model = create_model(settings, default_registry())
+    model = create_model(settings, default_registry(settings.plugins))
     if not isinstance(model, ServedModel):
         servers = "`snellen perf` loads servers (openai/NAME --base-url URL)"
         raise UsageError(f"model {settings.model!r} is not served over HTTP; {servers}")

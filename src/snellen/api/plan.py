@@ -141,12 +141,9 @@ def make_plan(settings: RunSettings) -> Plan:
 
 def registry_for(settings: RunSettings) -> Registry:
     """Return what there is, with what the settings' plug-ins bring."""
-    registry = default_registry()
     if settings.profile not in (None, "snellen"):
         profile_named(str(settings.profile))
-    for plugin in settings.plugins:
-        registry.load_plugin(plugin)
-    return registry
+    return default_registry(settings.plugins)
 
 
 def _resolve(catalog: Catalog, name: str, settings: RunSettings) -> Task:
@@ -360,38 +357,5 @@ def _prompt_for(catalog: Catalog, task: Task, settings: RunSettings, form: Form 
 
 def _folder_name(tasks: list[Task], model: Model, settings: RunSettings) -> str:
     """Name a run by task and model, and by a hash of the settings so that another configuration gets its own folder."""
-    settled = {field: getattr(settings, field) for field in settings.__struct_fields__ if field not in _NOT_IN_NAME}
-    settled |= {"prompt_pack": str(settings.prompt_pack or ""), "shots_file": str(settings.shots_file or "")}
-    if settings.strip_metadata:
-        settled["strip_metadata"] = True
-    if settings.constrain:
-        settled["constrain"] = settings.constrain
     label = f"{'+'.join(task.name for task in tasks)[:60]}--{model.name}"
-    return f"{re.sub(r'[^A-Za-z0-9._+-]+', '-', label)}--{content_hash(settled, 8)}"
-
-
-_NOT_IN_NAME = {
-    *(
-        "api_key",
-        "key_command",
-        "headers",
-        "query",
-        "strict_params",
-        "base_url",
-        "more_urls",
-        "output_dir",
-        "data_root",
-        "command",
-        "plugins",
-        "catalogs",
-        "profile",
-        "convention",
-        "cache",
-    ),
-    *("max_workers", "max_retries", "timeout_s", "max_errors", "allow_missing_images", "until_ci", "detailed_keys"),
-    *("same_model", "deadline_s", "allow_outside", "strip_metadata", "rate"),
-    *("price", "max_cost", "yes", "log"),
-    *("constrain", "prompt_cache", "batch", "batch_leave", "batch_rest", "batch_lines", "batch_poll_s"),
-    *("executor", "replicas", "gpus_per_replica", "replica_patience_s", "ray_address"),
-}
-"""Settings that change where things are or how they are asked, not what is measured."""
+    return f"{re.sub(r'[^A-Za-z0-9._+-]+', '-', label)}--{content_hash(settings.named(), 8)}"

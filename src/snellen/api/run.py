@@ -28,7 +28,7 @@ from .money.run_cost import CostEstimate, estimate_run
 from .plan import Plan, make_plan
 from .scale.replicas import check_executor
 from .session import NO_LISTENER, Listener, Session, make_limits, open_session
-from .settings import RunSettings
+from .settings import RunSettings, TaskSettings, make_record, taking_tasks
 
 REPORTED_TRIALS = 50_000
 """Up to so many trials report.html is written by itself; a larger run is for `snellen view` or `snellen report`."""
@@ -65,6 +65,7 @@ class Watching(NamedTuple):
             yield
 
 
+@taking_tasks(TaskSettings)
 def run(tasks: str | tuple[str, ...] | RunSettings, model: str = "", **settings: Any) -> RunResult:
     """Measure a model on tasks and return the results; the same call again continues an unfinished run.
 
@@ -77,7 +78,9 @@ def run(tasks: str | tuple[str, ...] | RunSettings, model: str = "", **settings:
     """
     if not isinstance(tasks, RunSettings):
         names = (tasks,) if isinstance(tasks, str) else tuple(tasks)
-        tasks = RunSettings(tasks=names, model=model, **settings)
+        tasks = make_record(RunSettings, "run", {"tasks": names, "model": model, **settings})
+    elif model or settings:
+        raise UsageError(f"snellen.run: {model or next(iter(settings))} beside a RunSettings: put it into that record")
     return run_settings(tasks, None)
 
 

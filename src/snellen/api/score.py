@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 
 from ..core.builtins import default_registry
-from ..core.config import convert
 from ..core.errors import UsageError
 from ..core.registry import Registry
 from ..core.types import Prediction, Request, Sample, Score
@@ -26,7 +25,7 @@ from .chosen_model import create_model
 from .judge import ask_judge, load_judge
 from .run import REPORTED_TRIALS
 from .scale.range_executors import range_executor
-from .settings import RunSettings
+from .settings import RunSettings, make_record, refuse_others
 
 NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
 
@@ -73,7 +72,8 @@ def score(
         judge = load_judge(judge_name)
         if judge_model:
             told_judge = {"tasks": (), "model": judge_model, "base_url": base_url, **judge_settings}
-            settings = convert(told_judge, RunSettings, "--judge-arg")
+            settings = make_record(RunSettings, "judge", told_judge)
+            refuse_others(settings, "judge")
             ask_judge(folder, judge, create_model(settings, scoring_registry((told, None))), settings)
         else:
             more.append(judge.without_judge)

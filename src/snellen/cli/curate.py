@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ..api.settings import RunSettings
 from ..core.config import parse_assignment
 from ..core.text import plural
 from .options import CATALOGS, COUNT, FILE, KEYS, NO_CACHE, PATH, SEED, defaulted, print_either, print_json, repeated
-from .run import command_line, read_key
+from .run import make_settings
 
 WORKSHOP = click.argument("folder", type=PATH, metavar="DIR")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on stdout.")
@@ -67,7 +65,7 @@ def draft(source: Path, folder: Path, as_json: bool, **flags: Any) -> int:
     columns = {key: str(value) for key, value in map(parse_assignment, flags.pop("columns"))}
     how = {name: flags.pop(name) for name in ("image_root", "prompt")}
     how |= {"requests_at_most": flags.pop("max_requests"), "watcher": TerminalWatcher(quiet=as_json)}
-    result = run_draft(source, folder, _settings(**flags), columns=columns, **how)
+    result = run_draft(source, folder, make_settings("run", flags), columns=columns, **how)
     if as_json:
         print_json(result)
     else:
@@ -103,8 +101,8 @@ def gates(folder: Path, as_json: bool, **flags: Any) -> int:
     forbid, checker, blind = (flags.pop(name) for name in ("forbid", "checker", "blind_models"))
     words = frozenset(forbid.read_text(encoding="utf-8").casefold().split()) if forbid else frozenset()
     allowed = GateSettings(flags.pop("repair"), flags.pop("trim"), flags.pop("margin"), forbidden=words)
-    asked = _settings(model=checker, **flags) if checker else None
-    blind_models = [_settings(model=model, **flags) for model in blind]
+    asked = make_settings("run", flags | {"model": checker}) if checker else None
+    blind_models = [make_settings("run", flags | {"model": model}) for model in blind]
     report = run_gates(folder, allowed, checker=asked, blind_models=blind_models)
     if as_json:
         print_json(report)
@@ -171,14 +169,6 @@ def publish(folder: Path, out: Path | None, as_json: bool, **titles: str) -> int
         text += f"\nfailed gates: {', '.join(result.card['despite_gates']['failed'])}; the card says so and why"
     print_either(result, text, as_json)
     return 0
-
-
-def _settings(
-    *, model: str, api_key_env: str | None, api_key_file: Path | None, no_cache: bool, **flags: Any
-) -> RunSettings:
-    given = {name: value for name, value in flags.items() if value is not None}
-    key = read_key(None, api_key_env, api_key_file)
-    return RunSettings(tasks=(), model=model, api_key=key, cache=not no_cache, command=command_line(sys.argv), **given)
 
 
 def _print_reasons(reasons: dict[str, int], most: int = 8) -> None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
-from ..core.config import parse_assignment
 from ..core.errors import UsageError
 from ..core.text import show_text
 from . import options
-from .options import COUNT, NOT_NEGATIVE, PATH, add_options, defaulted, flag, json_flag, print_json, repeated
+from .options import PLAIN, QUIET, SettingsGroup, flag, json_flag, print_json, repeated, setting_options
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,44 +34,28 @@ DEADLINE = "Seconds for this command: then it stops cleanly, keeps everything an
 TESTS = "Only these: acuity,contrast,resolution,… (what they need comes along)."
 PRICES = "Price of a million input and output tokens: once for all exams, or once for each in their order."
 UNTIL = "Half width of every interval in ln units: 0.15 is -14/+16 %.  [default: by mode]"
-SETTINGS = add_options(
-    click.option("--model", help="provider/name: openai/NAME, reader, hf/NAME, plugin/NAME …"),
-    click.option("--base-url", "--url", help="Where an OpenAI-compatible server answers."),
-    options.KEYS,
-    options.API_KEY,
-    options.ADDRESSING,
-    click.option("-o", "--output-dir", type=PATH, help="Folder; the same command again continues it."),
-    flag("--quick", help="About a third of the requests, intervals of ±25 %."),
-    flag("--fine", help="Intervals of ±10 %, further tests; about three times the requests."),
-    click.option("--tests", help=TESTS),
-    click.option("--until", type=float, help=UNTIL),
-    click.option("--budget", metavar="N[ tokens| euro]", help=BUDGET),
-    click.option("--price", metavar="IN,OUT", help="Price of a million input and output tokens.  [default: the card]"),
-    options.SEED,
-    click.option("--temperature", type=float, help="Sent as given.  [default: 0]"),
-    click.option("--max-tokens", type=COUNT, help="For every reply.  [default: 64; pages 128]"),
-    click.option("--max-workers", type=COUNT, help="Requests in flight at most.  [default: 64]"),
-    defaulted("--max-retries", type=NOT_NEGATIVE, default=5),
-    click.option("--timeout", "timeout_s", type=options.ABOVE_ZERO, help="Seconds for one attempt.  [default: 600]"),
-    click.option("--rate", type=options.ABOVE_ZERO, help="Requests a second at most, evenly spaced; retries count."),
-    click.option("--deadline", "deadline_s", type=options.ABOVE_ZERO, help=DEADLINE),
-    click.option("--max-cost", type=options.ABOVE_ZERO, help="What this command may spend, as --budget in money."),
-    click.option("--max-errors", help="Stop after so many failed trials: 20, or 5%."),
-    flag("--same-model", help="Continue although another server answers: it serves the same model."),
-    repeated("--plugin", "plugins", type=PATH, help="Python file with register(registry): models, eye tests."),
-    repeated("--model-arg", "model_arguments", metavar="KEY=VALUE", help="Provider-specific."),
-    options.REPLICAS,
-    options.NO_CACHE,
-    flag("--plain", "as_lines", help="Progress as plain lines, for logs."),
-    options.QUIET,
-    json_flag(help="Print exam.json on stdout; all else goes to stderr."),
-)
+SAID_OTHERWISE = {
+    "deadline_s": {"help": DEADLINE},
+    "max_cost": {"help": "What this command may spend, as --budget in money."},
+    "temperature": {"help": "Sent as given.  [default: 0]"},
+    "max_tokens": {"help": "For every reply.  [default: 64; pages 128]"},
+    "max_workers": {"help": "Requests in flight at most.  [default: 64]"},
+    "plugins": {"help": "Python file with register(registry): models, eye tests."},
+}
 
 
-@click.group(invoke_without_command=True, epilog=EPILOG)
-@SETTINGS
+@click.group(cls=SettingsGroup, honours="exam", invoke_without_command=True, epilog=EPILOG)
+@flag("--quick", help="About a third of the requests, intervals of ±25 %.")
+@flag("--fine", help="Intervals of ±10 %, further tests; about three times the requests.")
+@click.option("--tests", help=TESTS)
+@click.option("--until", type=float, help=UNTIL)
+@click.option("--budget", metavar="N[ tokens| euro]", help=BUDGET)
+@setting_options("exam", **SAID_OTHERWISE)
+@PLAIN
+@QUIET
+@json_flag(help="Print exam.json on stdout; all else goes to stderr.")
 @click.pass_context
-def exam(context: click.Context, /, quiet: bool, as_json: bool, as_lines: bool, price: str | None, **flags: Any) -> int:
+def exam(context: click.Context, /, quiet: bool, as_json: bool, as_lines: bool, **flags: Any) -> int:
     """Examine how a model sees: thresholds with intervals, and a prescription of what to send it.
 
     Stimuli are drawn for this run; levels are chosen where they tell most; every trial is stored.
@@ -82,7 +66,7 @@ def exam(context: click.Context, /, quiet: bool, as_json: bool, as_lines: bool, 
     from ..report.exam_terminal import summary_lines
     from .run_output import TerminalWatcher
 
-    wanted, settings = make_exam_settings(price, **flags)
+    wanted, settings = make_exam_settings(flags)
     watcher = TerminalWatcher(quiet=quiet, as_lines=as_lines)
     heard = TestLines(watcher.console, quiet=quiet, every=as_lines)
     result = run_exam(wanted, settings, watcher, heard.listeners())
@@ -143,34 +127,20 @@ def exam_compare(folders: tuple[Path, ...], prices: tuple[str, ...], as_json: bo
         click.echo(show_text(line))
 
 
-def make_exam_settings(price: str | None, **flags: Any) -> tuple[ExamSettings, RunSettings]:
+def make_exam_settings(flags: Mapping[str, Any]) -> tuple[ExamSettings, RunSettings]:
     """Turn the flags into settings."""
     from ..api.eye_exam import ExamSettings
-    from ..api.settings import RunSettings
-    from .run import command_line, read_headers, read_key, read_pairs
+    from .run import make_settings
 
-    if not flags["model"]:
-        raise UsageError("name the model: --model provider/name (see `snellen models`)")
     if flags["quick"] and flags["fine"]:
         raise UsageError("--quick and --fine exclude each other")
-    mode = "quick" if flags.pop("quick") else "fine" if flags["fine"] else "standard"
-    flags.pop("fine")
-    names = read_names(flags.pop("tests"))
-    budget = read_budget(flags.pop("budget"))
-    money = budget.pop("max_cost", None)
-    if money is not None and flags["max_cost"] is not None:
-        raise UsageError("--max-cost and --budget in money say the same: give one")
-    flags |= {"price": price, "max_cost": flags["max_cost"] or money}
-    flags |= {"headers": read_headers(flags["headers"]), "query": read_pairs("--query", flags["query"])}
-    wanted = ExamSettings(mode=mode, tests=names, until=flags.pop("until"), **budget)
-    key = read_key(flags.pop("api_key"), flags.pop("api_key_env"), flags.pop("api_key_file"))
-    arguments = dict(map(parse_assignment, flags.pop("model_arguments")))
-    cache = not flags.pop("no_cache")
-    others = {name: value for name, value in flags.items() if value is not None}
-    settings = RunSettings(
-        tasks=(), api_key=key, model_arguments=arguments, cache=cache, command=command_line(sys.argv), **others
-    )
-    return wanted, settings
+    mode = "quick" if flags["quick"] else "fine" if flags["fine"] else "standard"
+    settings, budget = make_settings("exam", flags), read_budget(flags["budget"])
+    if (money := budget.pop("max_cost", None)) is not None:
+        if settings.max_cost is not None:
+            raise UsageError("--max-cost and --budget in money say the same: give one")
+        settings = msgspec.structs.replace(settings, max_cost=money)
+    return ExamSettings(mode=mode, tests=read_names(flags["tests"]), until=flags["until"], **budget), settings
 
 
 def read_names(text: str | None) -> tuple[str, ...]:

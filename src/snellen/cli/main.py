@@ -96,7 +96,14 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+def with_hyphens(name: str) -> str:
+    """Return an option's or command's name as it is declared: `--max_tokens` is `--max-tokens`."""
+    return name.replace("_", "-")
+
+
+@click.group(
+    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "token_normalize_func": with_hyphens}
+)
 @click.version_option(__version__)
 def cli() -> None:
     """Snellen, the eye chart for vision-language models.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
+
+from ..api.settings import GROUPS, OUTPUT, Setting, refusal, rows_of
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -25,6 +27,10 @@ defaulted = partial(click.option, show_default=True)
 flag = partial(click.option, is_flag=True)
 repeated = partial(click.option, multiple=True)
 json_flag = partial(flag, "--json", "as_json")
+OWN = "Options"
+"""The heading of what only one command has."""
+ON_SCREEN = ("show_prompts", "as_lines", "quiet", "as_json")
+"""What is no setting, but said with those of the output."""
 
 
 def add_options(*options: Decorator) -> Decorator:
@@ -44,52 +50,116 @@ MACHINE = json_flag(help="Machine output.")
 MACHINE_STDOUT = json_flag(help="Machine output on stdout.")
 BOARD_FORMS = click.Choice(["terminal", "markdown", "html", "csv", "latex"])
 BOARD_FORM = defaulted("--format", "form", type=BOARD_FORMS, default="terminal")
-KEYS = add_options(
-    click.option("--api-key-env", help="Environment variable that holds the key."),
-    click.option("--api-key-file", type=FILE, help="File that holds the key."),
-)
-API_KEY = click.option("--api-key", help="The key itself (visible in process lists: prefer --api-key-env).")
-ADDRESSING = add_options(
-    repeated(
-        "--header", "headers", metavar="NAME=VALUE", help="Send this header too; VALUE may be env:NAME. Never stored."
-    ),
-    repeated("--query", metavar="NAME=VALUE", help="Put this behind every address: api-version=2025-01-01."),
-    click.option(
-        "--api-key-command",
-        "key_command",
-        metavar="COMMAND",
-        help="Prints the key or a token; run again when it expires.",
-    ),
-    flag("--strict-params", help="Stop where a server refuses a parameter, instead of sending it otherwise."),
-)
-EXECUTORS = ["local", "processes", "ray"]
-EXECUTOR = "Who answers: this process (local, default), processes of this machine, or actors of a Ray cluster."
-PATIENCE = "How long a copy may be silent at least, beside ten times the slowest answer.  [default: 60]"
-REPLICAS = add_options(
-    click.option("--executor", type=click.Choice(EXECUTORS), default=None, help=EXECUTOR),
-    click.option("--replicas", type=COUNT, help="Copies of the model, for --executor processes and ray.  [default: 1]"),
-    click.option(
-        "--gpus-per-replica", type=ABOVE_ZERO, help="GPUs that each copy has to itself; for ray also a share."
-    ),
-    click.option("--replica-patience", "replica_patience_s", type=ABOVE_ZERO, metavar="SECONDS", help=PATIENCE),
-    click.option(
-        "--ray-address", help="The cluster's head: auto, HOST:PORT.  [default: $RAY_ADDRESS, or this machine]"
-    ),
-)
+
+
+def option_of(row: Setting, **changes: Any) -> Decorator:
+    """Return a row of the table of settings as an option; `changes` are what a command words otherwise."""
+    flags = row.flags
+    what: dict[str, Any] = {"help": _help(row), "metavar": row.metavar, "default": None}
+    if row.kind is bool and row.may_be_none:
+        flags = (f"{flags[0]}/--no-{flags[0].removeprefix('--')}",)
+    elif row.kind is bool:
+        what["is_flag"] = True
+    else:
+        what |= {"type": _click_type(row), "multiple": row.several if row.many is None else row.many}
+    return click.option(*flags, row.name, **(what | changes))
+
+
+def _help(row: Setting) -> str:
+    text = row.help.replace(" [default:", "  [default:")
+    if isinstance(row.default, int | float | str) and not isinstance(row.default, bool) and "[default:" not in text:
+        text += f"  [default: {row.default}]"
+    return text
+
+
+def _click_type(row: Setting) -> Any:
+    if row.choices:
+        return click.Choice(row.choices)
+    if row.kind is Path:
+        return FILE if row.exists else PATH
+    if row.kind not in (int, float):
+        return str
+    low = row.least if row.above is None else row.above
+    if low is None:
+        return row.kind
+    if row.kind is int:
+        return click.IntRange(min=int(low))
+    return click.FloatRange(low, row.below, min_open=row.above is not None, max_open=row.below is not None)
+
+
+def setting_options(command: str, **changes: Mapping[str, Any]) -> Decorator:
+    """Return the options of all settings that a command honours; what it words otherwise is given by name."""
+    rows = [row for row in rows_of(command).values() if row.flags]
+    return add_options(*(option_of(row, **changes.get(row.name, {})) for row in rows))
+
+
+def shared(*names: str) -> Decorator:
+    """Return options of single settings, for a command that takes no others."""
+    rows = rows_of("run")
+    return add_options(*(option_of(rows[name]) for name in names))
+
+
+class SettingsCommand(click.Command):
+    """A command that honours some settings: its help shows them in their groups, and it refuses the others by name."""
+
+    def __init__(self, *arguments: Any, honours: str, **how: Any) -> None:
+        super().__init__(*arguments, **how)
+        self.honours = honours
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Say of a setting that is not honoured that it is one."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as mistake:
+            flag = mistake.option_name.replace("_", "-")
+            meant = {flag, f"--{flag.removeprefix('--no-')}"}
+            for name, row in rows_of("run").items():
+                if meant.intersection(row.flags):
+                    place = f"`{ctx.command_path.removesuffix(' run')}`"
+                    raise refusal(name, self.honours, flag, place) from None
+            raise
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what is the command's own, then one list a group."""
+        rows = rows_of(self.honours)
+        groups: dict[str, list[tuple[str, str]]] = {heading: [] for heading in (OWN, *GROUPS)}
+        for parameter in self.get_params(ctx):
+            record, name = parameter.get_help_record(ctx), parameter.name or ""
+            if record is not None and isinstance(parameter, click.Option):
+                group = OUTPUT if name in ON_SCREEN or "--help" in parameter.opts else OWN
+                groups[rows[name].group if name in rows else group].append(record)
+        for heading, records in groups.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+
+
+class SettingsGroup(SettingsCommand, click.Group):
+    """The same for a command that has commands below it."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, then the commands."""
+        super().format_options(ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+
+KEYS = shared("api_key_env", "api_key_file")
+API_KEY = shared("api_key")
+NO_CACHE = shared("no_cache")
+CATALOGS = shared("catalogs")
+OVERRIDES = shared("overrides")
+PROTOCOL = shared("protocol")
+EXECUTORS = rows_of("run")["executor"].choices
+WORKER_WORDS = {
+    "executor": "Who works: this process, processes of this machine, or actors of a Ray cluster.  [default: local]",
+    "replicas": "Workers, for --executor processes and ray.  [default: 1]",
+}
 WORKERS = add_options(
-    click.option("--executor", type=click.Choice(EXECUTORS), default=None, help=EXECUTOR.replace("answers", "works")),
-    click.option("--replicas", type=COUNT, help="Workers, for --executor processes and ray.  [default: 1]"),
-    click.option(
-        "--ray-address", help="The cluster's head: auto, HOST:PORT.  [default: $RAY_ADDRESS, or this machine]"
-    ),
+    *(option_of(rows_of("run")[name], help=words) for name, words in WORKER_WORDS.items()), shared("ray_address")
 )
 """Who does the work of a command that asks no model."""
-NO_CACHE = flag("--no-cache", help="Neither read nor write the response cache.")
-CATALOGS = repeated("--catalog", "catalogs", type=PATH, help="Folder with further cards.")
-ALLOW_OUTSIDE = flag("--allow-outside", help="Send pictures that lie outside the data's folder, too.")
-OVERRIDES = repeated("-p", "overrides", metavar="KEY=VALUE", help="Override any field of the task.")
-PROTOCOL = click.option("--protocol", help="Ask, read and count as this protocol of the card: official, lmms-eval …")
 QUIET = flag("--quiet", help="No progress, no tables.")
+PLAIN = flag("--plain", "as_lines", help="Progress as plain lines, for logs.")
 
 
 def print_json(value: Any) -> None:

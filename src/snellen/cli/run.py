@@ -6,34 +6,21 @@ import os
 import re
 import shlex
 import sys
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
-from click import option
 
-from ..api.settings import RunSettings, perturbations
+from ..api.settings import NOTHING, RunSettings, Setting, perturbations, rows_of, table
 from ..core.config import parse_assignment, set_by_path
 from ..core.errors import UsageError
 from ..core.protocols import ImagePolicy
-from ..core.secret import Secret, hide_passwords
-from . import options
-from .help_groups import RUN_GROUPS, GroupedCommand
+from ..core.secret import Secret, hide_passwords, names_a_key
 from .model_file import read_model_file
-from .options import ABOVE_ZERO, COUNT, FILE, NOT_NEGATIVE, PATH, defaulted, flag, json_flag, repeated
-from .prompts import read_prompt_flags
+from .options import COUNT, PLAIN, QUIET, SettingsCommand, json_flag, setting_options
 
-FORMS = ["auto", "choice", "multiple", "yesno", "number", "open", "ocr", "kie", "caption"]
-SUBSET_FLAGS = {"core": "core_eval", "debug": "dataset_debug"}
-HALF_WIDTH = click.FloatRange(min=0, max=50, min_open=True, max_open=True)
-STYLES = "Prompt as one string: one, two, llama_2, otter, llama_adapter2, visualglm, question_answer …, or meta:FILE."
-STABILITY = "Accepted; instability is reported whenever there are repeats or variants."
-PRICE = "Price of a million input and output tokens.  [default: the model's card, see `snellen models show`]"
-MAX_COST = "What this command may spend: then it stops, keeps everything and exits 3; run it again to continue."
-DEADLINE = "Seconds for the whole run: then it stops cleanly, keeps everything and exits 3; run it again to continue."
-CONSTRAIN = "Let the server answer with nothing but an option's letter, or JSON: another protocol, another run."
-BATCH = "Ask in the provider's batches, at half the price, within a day. Ctrl-C leaves them; the same command collects."
-BATCH_REST = "What a batch did not answer: in another batch, or live."
 EXAMPLE = """
 \b
 Examples:
@@ -43,117 +30,12 @@ Examples:
 """
 
 
-@click.command(cls=GroupedCommand, groups=RUN_GROUPS, epilog=EXAMPLE)
+@click.command(cls=SettingsCommand, honours="run", epilog=EXAMPLE)
 @click.argument("tasks", nargs=-1, required=True, metavar="TASK|FILE...")
-@option("--model", help="provider/name: openai/NAME, anthropic/NAME, gemini/NAME, reader, blind/longest, replay/FILE …")
-@repeated("--base-url", "--url", "--base_url", help="Where the server answers; several are asked as one pool.")
-@options.KEYS
-@options.API_KEY
-@options.ADDRESSING
-@option(
-    "--config",
-    "config_file",
-    type=PATH,
-    help="Model file (JSON, TOML) or a ready one: qwen3-vl, internvl-3.5, kimi-vl, glm-4.5v …",
-)
-@option("-o", "--output-dir", type=PATH, help="Run folder; the same command again continues it.")
-@option("--limit", type=COUNT, help="Use the first N samples of each task.")
-@flag("--try-run", help="Use the first 8 samples of each task.")
-@option("--num-infers", type=COUNT, help="Inferences per question.")
-@option("--temperature", type=float, help="Sent as given, 0 too; not sent when unset.")
-@option("--top-p", type=float)
-@option("--max-tokens", type=COUNT)
-@option("--reasoning", help="How much a served model may reason: off, low, medium, high, on, or so many tokens.")
-@option("--constrain", type=click.Choice(["options", "json"]), help=CONSTRAIN)
-@option("--sampling-seed", type=int, help="Seed sent to the server (plus the index of the inference).")
-@defaulted("--seed", type=int, default=0, help="Seed of everything Snellen draws itself.")
-@option("--stream/--no-stream", default=None, help="Stream replies: gives time to first token.")
-@option("--infer-method", help="generation (default), likelihood, or perplexity (a template a label).")
-@option("--likelihood-reduction", help="sum (default), mean, per-byte, none or prompt-mean.")
-@option("--candidates", help="Likelihood of the option text (default) or of the letters: text, letters.")
-@option("--calibration", help="Likelihood less its prior: none (default), unconditional, content-free.")
-@option("--option-mark", type=click.Choice(["upper", "lower", "number", "random"]), help="How options are labelled.")
-@option("--shuffle-options/--no-shuffle-options", default=None, help="Draw the order of options for each trial.")
-@option("--data-root", type=PATH, help="Folder that holds the datasets.  [default: $SNELLEN_DATA or ./data]")
-@option("--dataset-duplication", "duplication", type=COUNT, help="Ask every sample N times (variants and repeats).")
-@flag("--random-instruct", help="Another wording of the instruction each time.")
-@flag("--in-context-sample", help="Show the prompt's fixed example first.")
-@option("--shots", metavar="[RETRIEVER:]N", help="Worked examples: 2, random:2, similar:3, bm25:3, fixed:id1,id2.")
-@option("--shots-file", type=PATH, help="Draw the examples from this file, not from the rows that are asked.")
-@option("--post-prompt", help="What stands after the question and its options, instead of the instruction.")
-@option("--response-prefix", help="How the answer is made to begin.")
-@flag("--answer-space-instruct", help="Name the possible answers when options are hidden.")
-@flag("--yesno-instruct", help="Ask for yes or no where these are the options.")
-@flag("--capitalize", help="Begin questions and options with a capital letter.")
-@option("--style", help=STYLES)
-@option("--prompt-pack", type=FILE, help="File with other wordings.")
-@flag("--online-multi-round", help="Dialogues with the model's own answers (--infer-method every).")
-@option(
-    "--options-in-history/--no-options-in-history", default=None, help="Show options in earlier rounds of a dialogue."
-)
-@repeated("--variant", "variants", help="A variant to ask, e.g. wording=1 or order=2; may be repeated.")
-@option("--perturb", help="Image degradations as variants: jpeg:1-5,blur:1-3.")
-@repeated("--map", "columns", metavar="FIELD=COLUMN", help="Which column of your file is which field.")
-@option("--form", type=click.Choice(FORMS), help="The form of all records of your file.  [default: each its own]")
-@option("--preset", help="How your file is laid out: vlmevalkit, flageval, hub …  [default: recognised by its columns]")
-@option("--duplicates", type=click.Choice(["error", "keep", "drop"]), help="A row with an option twice.")
-@option("--split", help="Of a folder with several splits: test, validation …")
-@option("--data-config", metavar="NAME", help="Of a folder with several configs of a hub's dataset.")
-@option("--sheet", help="Of a workbook with several sheets.")
-@option("--ids", help="Ask only these samples: a,b,c.")
-@option("--ids-file", type=FILE, help="Ask only the samples named in this file, one a line.")
-@option("--subset", metavar="NAME", help="A named subset (core, debug, a card of yours), or COLUMN=VALUE.")
-@flag("--core-eval", "--core_eval", "core_eval", help="Short for --subset core.")
-@flag("--dataset-debug", "--dataset_debug", "dataset_debug", help="Short for --subset debug.")
-@option("--sample", "--dataset-subsample", type=COUNT, help="Ask so many drawn samples of each task.")
-@option("--sample-seed", type=int, help="Seed of that draw.  [default: 0]")
-@option("--stratify", metavar="TAG", help="Draw from every value of a tag its share.")
-@options.OVERRIDES
-@option(
-    "--max-workers", "--num-workers", "--max_workers", type=COUNT, help="Requests in flight at most.  [default: 32]"
-)
-@defaulted("--max-retries", type=NOT_NEGATIVE, default=5)
-@option("--rate", type=ABOVE_ZERO, help="Requests a second at most, evenly spaced; retries count.")
-@option("--timeout", "timeout_s", type=ABOVE_ZERO, help="Seconds for one attempt.  [default: 600]")
-@option("--deadline", "deadline_s", type=ABOVE_ZERO, help=DEADLINE)
-@option("--max-errors", help="Stop after so many failed trials: 20, or 5%.")
-@option("--image-max-side", type=click.IntRange(min=16), help="Shrink images whose longer side is larger (px).")
-@option("--image-min-side", type=COUNT, help="Give smaller images a white margin up to this side (px).")
-@flag("--same-model", help="Continue although another server answers: it serves the same model.")
-@options.NO_CACHE
-@flag("--use-cache", help="Answer from the cache although the model file says otherwise.  [default without one]")
-@flag("--strip-metadata", help="Send pictures without EXIF, texts and bytes after their end.")
-@options.ALLOW_OUTSIDE
-@flag("--allow-missing-images", help="Count samples without their image as failed instead of refusing.")
-@options.PROTOCOL
-@option("--profile", help="Read answers as another tool does: reform, vqa-scripts, flageval …")
-@option("--convention", help="Cf and Cb of chains: conditional or over-n.  [default: conditional]")
-@options.CATALOGS
-@repeated("--plugin", "plugins", type=PATH, help="Python file with register(registry).")
-@repeated(
-    "--model-arg", "model_arguments", metavar="KEY=VALUE", help="Provider-specific: dtype=…, engine.enforce_eager=true"
-)
-@options.REPLICAS
-@option("--price", metavar="IN,OUT[,CACHED]", help=PRICE)
-@option("--max-cost", type=ABOVE_ZERO, help=MAX_COST)
-@flag("--yes", help="Start although the estimate is above --max-cost; it still stops there.")
-@repeated("--log", metavar="TRACKER", help="Tell a tracker, live: jsonl, tensorboard, mlflow or wandb (extras).")
-@flag("--prompt-cache", help="Mark pages and instructions to be kept by the provider (Anthropic; others do it alone).")
-@flag("--batch", help=BATCH)
-@flag("--batch-leave", help="With --batch: send and leave; the same command later collects.")
-@defaulted("--batch-rest", type=click.Choice(["again", "live"]), default="again", help=BATCH_REST)
-@option(
-    "--batch-lines", type=COUNT, help="With --batch: requests in one batch at most.  [default: the provider's limit]"
-)
-@defaulted("--batch-poll", "batch_poll_s", type=ABOVE_ZERO, default=30.0, help="Seconds between looks, growing to 300.")
-@flag("--plain", "as_lines", help="Progress as plain lines, for logs.")
-@option("--until-ci", type=HALF_WIDTH, help="Stop when the interval is ± this many points.")
-@repeated("--detailed-keys", "--detailed_keys", help="Tags to group by; may be repeated.  [default: all]")
-@flag("--half", help="Local models in half precision (the same as --model-arg half=true).")
-@option("--batch-size", type=COUNT, help="Local models: requests a batch and device.  [default: as memory allows]")
-@flag("--eval-stability", expose_value=False, help=STABILITY)
-@option("--show-prompt", "show_prompts", type=COUNT, help="Print the first N prompts whole before asking.")
-@options.QUIET
+@setting_options("run")
+@PLAIN
+@click.option("--show-prompt", "show_prompts", type=COUNT, help="Print the first N prompts whole before asking.")
+@QUIET
 @json_flag(help="Print results.json on stdout; all else goes to stderr.")
 def run(quiet: bool, as_json: bool, as_lines: bool, show_prompts: int | None, **flags: Any) -> int:
     """Measure a model on tasks: plan, ask, store, score, report.
@@ -165,7 +47,7 @@ def run(quiet: bool, as_json: bool, as_lines: bool, show_prompts: int | None, **
     from ..api.run import run_settings
     from .run_output import TerminalWatcher, print_result
 
-    settings = make_settings(**flags)
+    settings = make_settings("run", flags)
     watcher = TerminalWatcher(quiet=quiet, as_lines=as_lines, prompts=show_prompts or 0)
     result = run_settings(settings, watcher)
     print_result(result, watcher, as_json=as_json, quiet=quiet)
@@ -174,59 +56,68 @@ def run(quiet: bool, as_json: bool, as_lines: bool, show_prompts: int | None, **
     return 1 if result.failed else 0
 
 
-def _wants_cache(flags: dict[str, Any], in_file: bool) -> bool:
+def make_settings(command: str, flags: Mapping[str, Any], **defaults: Any) -> RunSettings:
+    """Turn the flags of a command into settings; a model file stands between the defaults and the flags."""
+    rows = rows_of(command)
+    told = {name: value for name, value in flags.items() if name in rows and not _is_untold(rows[name], value)}
+    file = read_model_file(told.pop("config_file", None), command, told.get("catalogs", ()))
+    key = read_key(*(told.pop(name, None) for name in ("api_key", "api_key_env", "api_key_file")))
+    given = _fold({**defaults, **file, **told, **({"api_key": key} if key else {})})
+    if not given.get("model"):
+        raise UsageError("name the model: --model provider/name (see `snellen models`), or --config FILE")
+    settings: dict[str, Any] = {"tasks": (), "command": command_line(sys.argv)}
+    for name, row in rows.items():  # a table comes before its parts
+        if name in given:
+            read = READERS.get(name, _same)
+            set_by_path(settings, name if name in table(RunSettings) else row.to, read(row.value or given[name]))
+    if "image_policy" in settings:
+        settings["image_policy"] = ImagePolicy(**settings["image_policy"])
+    return RunSettings(**settings)
+
+
+def _is_untold(row: Setting, value: Any) -> bool:
+    return value in NOTHING or (value is False and not row.may_be_none)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _fold(given: dict[str, Any]) -> dict[str, Any]:
+    """Put what is short for a whole setting into that setting."""
+
+    def take(name: str) -> Any:
+        return given.pop(name, None)
+
+    first, *more = (urls,) if isinstance(urls := take("base_url"), str | None) else urls
+    folded = {
+        "base_url": first,
+        "more_urls": tuple(more),
+        "cache": _wants_cache(take("no_cache"), take("use_cache"), take("cache")),
+        "limit": take("limit") or (8 if take("try_run") else None),
+        "ids": read_ids(take("ids"), take("ids_file")),
+        "variants": tuple(dict.fromkeys((*(take("variants") or ()), *perturbations(take("perturb"))))),
+        "subset": _one_subset(take("subset"), take("core_eval") and "core", take("dataset_debug") and "debug"),
+        "overrides": (*(["dataset.capitalise=true"] if take("capitalize") else ()), *(take("overrides") or ())),
+    }
+    if take("online_multi_round"):
+        folded["infer_method"] = "every_likelihood" if take("infer_method") == "likelihood" else "every"
+    take("eval_stability")  # instability is reported whenever there is something to see
+    return given | {name: value for name, value in folded.items() if value not in NOTHING}
+
+
+def _wants_cache(never: bool | None, always: bool | None, in_file: bool | None) -> bool:
     """Tell whether known replies are taken from the cache: as a flag says, else the model file, else yes."""
-    never, always = flags.pop("no_cache"), flags.pop("use_cache")
     if never and always:
         raise UsageError("--use-cache and --no-cache say the opposite: give one")
-    return always or (in_file and not never)
+    return bool(always) or (in_file is not False and not never)
 
 
-def make_settings(tasks: tuple[str, ...], **flags: Any) -> RunSettings:
-    """Turn the flags into settings; a model file stands between the defaults and the flags."""
-    file = read_model_file(flags.pop("config_file"), catalogs=flags["catalogs"])
-    key = read_key(flags.pop("api_key"), flags.pop("api_key_env"), flags.pop("api_key_file")) or file.get("key")
-    file.pop("key", None)
-    headers, query = read_headers(flags.pop("headers")), read_pairs("--query", flags.pop("query"))
-    model = _model_name(flags.pop("model"), file.pop("model", None))
-    limit, try_run = flags.pop("limit"), flags.pop("try_run")
-    flags |= read_addresses(flags.pop("base_url"))
-    policy = read_image_flags(flags, file)
-    columns = dict(map(parse_assignment, flags.pop("columns")))
-    if flags.pop("online_multi_round"):
-        flags["infer_method"] = "every_likelihood" if flags["infer_method"] == "likelihood" else "every"
-    capitals = [("dataset.capitalise", True)] if flags.pop("capitalize") else []
-    ids = read_ids(flags.pop("ids"), flags.pop("ids_file"))
-    flags["subset"] = read_subset_flags(flags)
-    variants = (*flags.pop("variants"), *perturbations(flags.pop("perturb")))
-    wording = file.pop("prompt", {}) | read_prompt_flags(flags)
-    arguments = _model_arguments(flags)
-    overrides = map(parse_assignment, flags.pop("overrides"))
-    cache = _wants_cache(flags, bool(file.pop("cache", True)))
-    others = {name: value for name, value in flags.items() if value is not None}
-    return RunSettings(
-        tasks=tasks,
-        model=model,
-        api_key=key,
-        headers=headers,
-        query=query,
-        limit=8 if try_run and limit is None else limit,
-        columns={field: str(column) for field, column in columns.items()},
-        ids=ids,
-        variants=tuple(dict.fromkeys(variants)),
-        prompt=wording,
-        overrides=(*capitals, *overrides),
-        model_arguments=arguments,
-        cache=cache,
-        image_policy=policy,
-        command=command_line(sys.argv),
-        **(file | others),
-    )
-
-
-def read_addresses(urls: tuple[str, ...]) -> dict[str, Any]:
-    """Return the first server and, where there are several, the rest of the pool."""
-    return {"base_url": urls[0] if urls else None, "more_urls": urls[1:] or None}
+def _one_subset(*named: str | None) -> str | None:
+    chosen = list(filter(None, named))
+    if len(chosen) > 1:
+        raise UsageError(f"--subset {' and '.join(chosen)}: choose one")
+    return chosen[0] if chosen else None
 
 
 def read_ids(text: str | None, file: Path | None) -> tuple[str, ...]:
@@ -243,35 +134,23 @@ def read_ids(text: str | None, file: Path | None) -> tuple[str, ...]:
     return named
 
 
-def read_image_flags(flags: dict[str, Any], file: dict[str, Any]) -> ImagePolicy | None:
-    """Take the limits on the sides of pictures out of flags and model file; None where neither has one."""
-    in_file = {name: file.pop(name, None) for name in ("max_side", "min_side")}
-    sides = {name: flags.pop(f"image_{name}") or side for name, side in in_file.items()}
-    return ImagePolicy(**{name: side for name, side in sides.items() if side}) if any(sides.values()) else None
+def read_shots(spec: str) -> dict[str, Any]:
+    """Read `2`, `random:2` or `fixed:id1,id2`."""
+    if spec.isdigit():
+        spec = f"random:{spec}"
+    retriever, _, rest = spec.partition(":")
+    if retriever == "fixed":
+        return {"retriever": retriever, "ids": rest.split(",")}
+    if not rest.isdigit():
+        raise UsageError(f"--shots {spec!r} is not N, RETRIEVER:N (random:2, similar:3, bm25:3) or fixed:id1,id2")
+    return {"retriever": retriever, "count": int(rest)}
 
 
-def read_subset_flags(flags: dict[str, Any]) -> str | None:
-    """Take `--core-eval` and `--dataset-debug` out of the flags and return the subset that is meant, if any."""
-    named = [flags["subset"], *(name for name in ("core", "debug") if flags.pop(SUBSET_FLAGS[name]))]
-    chosen = list(filter(None, named))
-    if len(chosen) > 1:
-        raise UsageError(f"--subset {' and '.join(chosen)}: choose one")
-    return chosen[0] if chosen else None
-
-
-def _model_name(flag: str | None, from_file: str | None) -> str:
-    name = flag or from_file
-    if not name:
-        raise UsageError("name the model: --model provider/name (see `snellen models`), or --config FILE")
-    return name
-
-
-def _model_arguments(flags: dict[str, Any]) -> dict[str, Any]:
-    """Take the flags of local models out of `flags`; `--half` and `--batch-size` are short for --model-arg."""
+def _read_arguments(given: tuple[str, ...]) -> dict[str, Any]:
     arguments: dict[str, Any] = {}
-    for key, value in map(parse_assignment, flags.pop("model_arguments")):
+    for key, value in map(parse_assignment, given):
         set_by_path(arguments, key, value)  # `engine.enforce_eager=true` is a field of the table `engine`
-    return arguments | {name: value for name in ("half", "batch_size") if (value := flags.pop(name))}
+    return arguments
 
 
 def read_headers(given: tuple[str, ...]) -> dict[str, Secret]:
@@ -299,18 +178,30 @@ def read_pairs(flag_name: str, given: tuple[str, ...]) -> dict[str, str]:
     return pairs
 
 
-HIDDEN = ("--api-key", "--header")
+READERS: Mapping[str, Callable[[Any], Any]] = {
+    "headers": read_headers,
+    "query": partial(read_pairs, "--query"),
+    "columns": lambda given: {field: str(column) for field, column in map(parse_assignment, given)},
+    "model_arguments": _read_arguments,
+    "overrides": lambda given: tuple(map(parse_assignment, given)),
+    "shots": read_shots,
+    "post_prompt": lambda text: [text],
+}
+"""Row -> how what stands on the command line becomes its value, where it is not taken as it is."""
 
 
 def command_line(arguments: list[str]) -> str:
-    """Return the command as typed, without the key and without what headers hold."""
+    """Return the command as typed, without keys, however they are spelled, and without what headers hold."""
+    secret = {flag for row in rows_of("run").values() if row.secret for flag in row.flags}
     shown = ["snellen", *arguments[1:]]
     for index, argument in enumerate(shown):
         name, equals, _ = argument.partition("=")
-        if argument in HIDDEN and index + 1 < len(shown):
-            shown[index + 1] = "****"
-        elif equals and name in HIDDEN:
+        if name.replace("_", "-") not in secret and not names_a_key(name):
+            continue
+        if equals:
             shown[index] = f"{name}=****"
+        elif name.startswith("-") and index + 1 < len(shown):
+            shown[index + 1] = "****"
     return hide_passwords(shlex.join(shown))  # a password in an address is a key too
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
+
 from .registry import Registry
 
 LOADERS = {
@@ -121,10 +124,12 @@ BUILTINS = {
 }
 
 
-def default_registry() -> Registry:
-    """Return a registry that knows all built-ins."""
+def default_registry(plugins: Iterable[str | Path] = ()) -> Registry:
+    """Return a registry that knows all built-ins, and what plug-ins bring."""
     registry = Registry()
     for kind, names in BUILTINS.items():
         for name, target in names.items():
             registry.add(kind, name, target)
+    for plugin in plugins:
+        registry.load_plugin(plugin)
     return registry

@@ -25,7 +25,7 @@ from ...scoring.stored import stored_tables
 from ...store.reader import RunReader
 from ..chosen_model import create_model
 from ..run import RunResult, Watcher, run_settings
-from ..settings import RunSettings
+from ..settings import RunSettings, refuse_others
 
 TRANSCRIBE = "Transcribe the text in the image."
 
@@ -110,6 +110,7 @@ async def _transcribe(model: Model, data: bytes) -> str:
 
 
 def _with_data(settings: RunSettings, task: str, files: Files, folder: Path, variants: tuple[str, ...]) -> RunSettings:
+    refuse_others(settings, "mc")
     own = ("dataset.path", str(files.data.resolve())), ("dataset.image_root", str(files.images.resolve()))
     overrides = (*own, *settings.overrides)
     return msgspec.structs.replace(settings, tasks=(task,), output_dir=folder, variants=variants, overrides=overrides)

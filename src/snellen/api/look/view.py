@@ -27,9 +27,7 @@ def make_viewer(
         raise MissingExtra("view", "the viewer") from None
     from ...report.web.shelf import Shelf
 
-    registry = default_registry()
-    for plugin in plugins:
-        registry.load_plugin(plugin)
+    registry = default_registry(plugins)
     shelf = Shelf([Path(folder) for folder in folders], registry)
     return create_app(shelf, token, may_write=may_write, registry=registry)
 

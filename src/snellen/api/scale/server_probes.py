@@ -78,8 +78,8 @@ async def _look(url: str, name: str | None, api_key: Secret | None, within_s: fl
     return ServerFacts(served.name, address, (listing, *probes), flags)
 
 
-def _open(family: str, name: str, url: str, api_key: Secret | None, **more: str) -> ServedModel:
-    model = load_model(f"{family}/{name}", base_url=url, api_key=api_key, **more)
+def _open(family: str, name: str, url: str, api_key: Secret | None, constrain: str | None = None) -> ServedModel:
+    model = load_model(f"{family}/{name}", base_url=url, api_key=api_key, constrain=constrain)
     if not isinstance(model, ServedModel):
         raise UsageError(f"{family}/{name} is not served: serve-check asks servers")
     return model

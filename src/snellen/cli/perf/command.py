@@ -8,19 +8,18 @@ from typing import Any
 
 import click
 
-from ...core.errors import UsageError
-from .. import options
 from ..options import (
     ABOVE_ZERO,
     COUNT,
     FROM_ZERO,
     NOT_NEGATIVE,
     PATH,
+    SettingsCommand,
     add_options,
     defaulted,
     flag,
     json_flag,
-    repeated,
+    setting_options,
 )
 
 PREFIXES = click.Choice(["as-is", "off", "on"])
@@ -49,9 +48,9 @@ class PerfGroup(click.Group):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Show the options of `snellen perf TASK` too: they are what one looks for."""
         super().format_options(ctx, formatter)
-        of_run = (option.get_help_record(ctx) for option in self.commands["run"].get_params(ctx))
-        with formatter.section("Options of `snellen perf TASK`"):
-            formatter.write_dl([record for record in of_run if record is not None])
+        formatter.write_paragraph()
+        formatter.write_text("And of `snellen perf TASK`:")
+        self.commands["run"].format_options(ctx, formatter)
 
 
 @click.group("perf", cls=PerfGroup, invoke_without_command=True, epilog=EXAMPLE)
@@ -72,38 +71,6 @@ def perf(context: click.Context, explain: bool, as_json: bool) -> int:
     return 0
 
 
-ONE_PLACE = (
-    "perf measures from one machine, whose clock all times are: --processes makes more load, "
-    "and --base-url may be repeated for several servers"
-)
-
-
-def _refuse_replicas(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
-    if value not in (None, "local"):
-        raise UsageError(f"{parameter.opts[0]} is not for `snellen perf`: {ONE_PLACE}")
-
-
-_REFUSED = add_options(
-    *(
-        click.option(name, hidden=True, expose_value=False, callback=_refuse_replicas)
-        for name in ("--executor", "--replicas", "--ray-address")
-    )
-)
-_MODEL_OPTIONS = add_options(
-    _REFUSED,
-    click.option(
-        "--model", required=True, help="provider/name of a served model: openai/NAME, anthropic/NAME, gemini/NAME."
-    ),
-    repeated(
-        "--base-url", "--url", "base_urls", help="Where the server answers. Repeat it to spread the load over several."
-    ),
-    options.KEYS,
-    options.API_KEY,
-    defaulted("--stream/--no-stream", default=True, help="Stream replies; without it there is no TTFT, TPOT or ITL."),
-    defaulted("--timeout", "timeout_s", type=ABOVE_ZERO, default=600.0, help="Seconds a request."),
-    click.option("--max-tokens", type=COUNT),
-    click.option("--temperature", type=float),
-)
 _LOAD_OPTIONS = add_options(
     click.option("-n", "--requests", "count", type=COUNT, help="Items to ask; data shorter than that goes round."),
     click.option(
@@ -117,29 +84,26 @@ _LOAD_OPTIONS = add_options(
     flag("--multi-turn", help="Samples of one group are turns of one dialogue, with the model's own replies."),
     defaulted("--think", "think_s", type=FROM_ZERO, default=0.0, help="Seconds between a reply and the next turn."),
     click.option("--slo", help="Objectives, e.g. ttft=500ms,tpot=40ms: gives goodput."),
-    click.option("--limit", type=COUNT, help="Use the first N samples of the task."),
-    options.SEED,
-    options.OVERRIDES,
-    options.ALLOW_OUTSIDE,
-    options.CATALOGS,
-    repeated("--plugin", "plugins", type=PATH, help="Python file with register(registry)."),
-    click.option("--infer-method", help="An inferencer by name, also one of a plug-in.  [default: the task's]"),
-    repeated("--variant", "variants", help="A variant to ask; may be repeated."),
     defaulted("--input-tokens", type=COUNT, default=128, help="synthetic: words a prompt."),
     defaulted("--output-tokens", type=COUNT, default=64, help="synthetic: max_tokens."),
     defaulted("--images", type=NOT_NEGATIVE, default=0, help="synthetic: pictures a request."),
     defaulted("--image-size", default="512x512", metavar="WxH", help="synthetic: pixels."),
     defaulted("--turns", type=COUNT, default=1, help="synthetic: turns a dialogue."),
     flag("--ignore-eos", help="synthetic: ask the server (vLLM) for exactly --output-tokens."),
-    click.option("-o", "--output-dir", type=PATH, help="Folder for timeline, replies, report and pictures."),
     click.option(
         "--pictures/--no-pictures", "draw", default=None, help="Draw SVGs (default: if the extra `plots` is installed)."
+    ),
+    setting_options(
+        "perf",
+        base_url={"help": "Where the server answers. Repeat it to spread the load over several."},
+        stream={"help": "Stream replies (default); without it there is no TTFT, TPOT or ITL."},
+        output_dir={"help": "Folder for timeline, replies, report and pictures."},
     ),
     json_flag(help="Print the report as JSON on stdout."),
 )
 
 
-@perf.command("run", hidden=True, epilog=EXAMPLE)
+@perf.command("run", cls=SettingsCommand, honours="perf", hidden=True, epilog=EXAMPLE)
 @click.argument("tasks", nargs=-1, required=True, metavar="TASK|FILE|synthetic")
 @click.option("--concurrency", help="Closed loop: so many in flight; several as 1,4,16. With --rate: the cap.")
 @click.option("--rate", help="Open loop: requests per second; several as 1,2,5.")
@@ -148,8 +112,6 @@ _LOAD_OPTIONS = add_options(
 @click.option("--pressure", "pressure_s", type=ABOVE_ZERO, help="Keep --concurrency in flight for so many seconds.")
 @click.option("--trace", type=PATH, help="Replay: one send moment a line (seconds), or JSON lines with `timestamp`.")
 @defaulted("--replay-speed", type=ABOVE_ZERO, default=1.0)
-@click.option("--price", metavar="IN,OUT[,CACHED]", help="Price of a million tokens.  [default: the model's card]")
-@_MODEL_OPTIONS
 @_LOAD_OPTIONS
 def run(as_json: bool, **flags: Any) -> int:
     """Load a server with a task and report latency, throughput and accuracy. See `snellen perf --explain`."""
@@ -164,14 +126,13 @@ def run(as_json: bool, **flags: Any) -> int:
     return 1 if any((level.get("total") or {}).get("errors") for level in report.levels) else 0
 
 
-@perf.command("sweep", epilog=EXAMPLE)
+@perf.command("sweep", cls=SettingsCommand, honours="perf", epilog=EXAMPLE)
 @click.argument("tasks", nargs=-1, required=True, metavar="TASK|FILE|synthetic")
 @defaulted("--by", type=click.Choice(["rate", "concurrency"]), default="rate", help="What to raise.")
 @defaulted("--start", "first", type=ABOVE_ZERO, default=1.0, help="The lowest load.")
 @defaulted("--ceiling", type=ABOVE_ZERO, default=4096.0, help="The highest load.")
 @defaulted("--precision", type=FINENESS, default=0.05, help="Stop when the answer is known to this share.")
 @defaulted("--attainment", type=MAJORITY, default=0.9, help="Share of requests that must meet all objectives.")
-@_MODEL_OPTIONS
 @_LOAD_OPTIONS
 def sweep(as_json: bool, by: str, **flags: Any) -> int:
     """Find the highest load that meets the objectives, and draw the latency-throughput curve."""

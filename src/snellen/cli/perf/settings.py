@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ...api.look.timelines import parse_objectives, read_trace
 from ...api.perf import SYNTHETIC, LoadPlan, PerfSettings, Synthetic
-from ...api.settings import RunSettings
-from ...core.config import parse_assignment
 from ...core.errors import UsageError
-from ..run import command_line, read_key
+from ..run import make_settings
 
 DEFAULT_COUNT = 200
 CAN_DRAW = importlib.util.find_spec("vl_convert") is not None
@@ -55,33 +54,20 @@ def _level(flags: dict[str, Any], extra: dict[str, Any], **what: Any) -> LoadPla
         raise UsageError("--arrivals gamma needs --burstiness (below 1: bursts, above 1: more even)")
     if flags["arrivals"] != "gamma" and flags["burstiness"] is not None:
         burstiness = flags["burstiness"]
-    same = {name: flags[name] for name in ("count", "duration_s", "warmup", "processes", "timeout_s", "seed")}
+    same = {name: flags[name] for name in ("count", "duration_s", "warmup", "processes")}
+    same |= {name: flags[name] for name in ("timeout_s", "seed") if flags[name] is not None}
     return LoadPlan(burstiness=burstiness, **(same | extra | what))
 
 
 def _settings(flags: dict[str, Any], levels: tuple[LoadPlan, ...]) -> PerfSettings:
     tasks = tuple(flags["tasks"])
     is_synthetic = tasks == (SYNTHETIC,)
-    run = RunSettings(
-        tasks=() if is_synthetic else tasks,
-        model=flags["model"],
-        base_url=next(iter(flags["base_urls"]), None),
-        api_key=read_key(flags["api_key"], flags["api_key_env"], flags["api_key_file"]),
-        output_dir=flags["output_dir"],
-        catalogs=tuple(flags["catalogs"]),
-        plugins=tuple(flags["plugins"]),
-        infer_method=flags["infer_method"],
-        variants=tuple(flags["variants"]),
-        overrides=tuple(map(parse_assignment, flags["overrides"])),
-        allow_outside=flags["allow_outside"],
-        price=flags.get("price"),
-        command=command_line(sys.argv),
-        **{name: flags[name] for name in ("stream", "max_tokens", "temperature", "limit", "seed", "timeout_s")},
-    )
+    run = make_settings("perf", {**flags, "tasks": () if is_synthetic else tasks})
+    urls = (run.base_url, *run.more_urls) if run.base_url else ()
     return PerfSettings(
-        run=run,
+        run=msgspec.structs.replace(run, more_urls=()),
         levels=levels,
-        base_urls=tuple(flags["base_urls"]),
+        base_urls=urls,
         synthetic=_synthetic(flags) if is_synthetic else None,
         synthetic_count=flags["limit"] or min(flags["count"] or DEFAULT_COUNT, 2000),
         objectives=parse_objectives(flags["slo"]) if flags["slo"] else {},
