@@ -68,12 +68,16 @@ class Trial:
         return self.said in LOST
 
     @property
-    def scored(self) -> bool:
+    def read(self) -> bool:
         return isinstance(self.said, int)
 
     @property
-    def unscored(self) -> bool:
+    def unread(self) -> bool:
         return self.said in REPLIES
+
+    @property
+    def replied(self) -> bool:
+        return self.read or self.unread
 
     @property
     def value(self) -> int:
@@ -239,10 +243,10 @@ def by(trials: Iterable[Trial], key: Callable[[Trial], Any]) -> dict[Any, list[T
 
 
 def counts(trials: Sequence[Trial]) -> Want:
-    """Return how many trials were scored, unscored, failed, and are planned and not stored."""
+    """Return how many trials have a reply, which all can be judged, failed, and are planned and not stored."""
     return {
-        "n": sum(trial.scored for trial in trials),
-        "unscored": sum(trial.unscored for trial in trials),
+        "n": sum(trial.replied for trial in trials),
+        "unscored": 0,
         "failed": sum(trial.failed for trial in trials),
         "not_yet_asked": sum(not trial.stored for trial in trials),
         "left_out": 0,
@@ -255,28 +259,59 @@ def mean_of_means(trials: Iterable[Trial], value: Callable[[Trial], int]) -> flo
     return mean(Fraction(sum(map(value, found)), len(found)) for found in by(trials, lambda t: t.sample).values())
 
 
+Figure = Callable[[Iterable[Trial], Callable[[Trial], int]], float | None]
+"""Makes a number of trials and of what each is worth."""
+
+
+def value_of(trial: Trial) -> int:
+    """Return what a reply is worth: right or not; one that could not be read is not."""
+    return trial.value
+
+
+def over_replies(trials: Sequence[Trial], figure: Figure) -> Want:
+    """Return a figure of all replies, the same of those that were read, and its bounds."""
+    stored = [trial for trial in trials if trial.stored]
+    read = [trial for trial in stored if trial.read]
+    worst, best = figure(stored, value_of), figure(stored, lambda t: t.value if t.read else 1)
+    return {
+        "value": figure([trial for trial in stored if trial.replied], value_of),
+        **counts(trials),
+        "read": {"value": figure(read, value_of), "n": len(read)},
+        "bounds": None if worst is None else [worst, best],
+    }
+
+
+def only_read(trials: Sequence[Trial], figure: Figure) -> Want:
+    """Return a figure of the replies that were read; the others are unscored by it."""
+    read = [trial for trial in trials if trial.read]
+    unread = sum(trial.unread for trial in trials)
+    return {**counts(trials), "value": figure(read, value_of), "n": len(read), "unscored": unread}
+
+
+def mean_of_trials(trials: Iterable[Trial], value: Callable[[Trial], int]) -> float | None:
+    """Return the mean over trials."""
+    return mean(map(value, trials))
+
+
 def pair(trials: Sequence[Trial]) -> Want:
-    """Return accuracy and its strict twin of some trials."""
+    """Return accuracy and its twins of some trials."""
     stored = [trial for trial in trials if trial.stored]
     strict = {**counts(trials), "n": len(stored), "unscored": 0, "failed": 0}
     return {
-        "accuracy": {
-            "value": mean_of_means((trial for trial in stored if trial.scored), lambda t: t.value),
-            **counts(trials),
-        },
-        "accuracy_strict": {"value": mean_of_means(stored, lambda t: t.value * t.scored), **strict},
+        "accuracy": over_replies(trials, mean_of_means),
+        "accuracy_read": only_read(trials, mean_of_means),
+        "accuracy_strict": {"value": mean_of_means(stored, value_of), **strict},
     }
 
 
 def recount(run: Drawn) -> Want:
     """Return every metric of the run that results.json must hold, each with its value and counts."""
     trials, stored = run.trials, run.stored
-    scored = [trial for trial in stored if trial.scored]
     want = pair(trials)
     repeated = max(Counter((trial.sample, trial.variant) for trial in stored).values(), default=0) > 1
     varied = len({trial.variant for trial in stored}) > 1
     if repeated or varied:
-        want["accuracy_micro"] = {"value": mean(trial.value for trial in scored), **counts(trials)}
+        want["accuracy_micro"] = over_replies(trials, mean_of_trials)
         for part in ("question", "variant", "sampling"):
             want[f"accuracy_variance_{part}"] = counts(trials)
     for name, chosen in _rates(stored).items():
@@ -285,10 +320,7 @@ def recount(run: Drawn) -> Want:
     for key in group_keys(run):
         if key != "variant":
             label = lambda t, key=key: str(t.tags.get(key, "(none)"))  # noqa: E731
-            means = [mean_of_means(found, lambda t: t.value) for found in by(scored, label).values()]
-            known = means if len(means) == len(by(stored, label)) else []  # a group without a score: no mean of others
-            want[f"accuracy_macro_{key}"] = {"value": mean(Fraction(one) for one in known if one is not None)}
-            want[f"accuracy_macro_{key}"] |= counts(trials)
+            want[f"accuracy_macro_{key}"] = over_replies(trials, mean_of_groups(stored, label))
     if repeated:
         want |= _repeats(run)
     if repeated or varied:
@@ -300,9 +332,20 @@ def recount(run: Drawn) -> Want:
     return want
 
 
+def mean_of_groups(stored: Sequence[Trial], label: Callable[[Trial], str]) -> Figure:
+    """Return the mean of the means of all stored groups; of some of them it is none."""
+    all_groups = len(by(stored, label))
+
+    def figure(trials: Iterable[Trial], value: Callable[[Trial], int]) -> float | None:
+        means = [mean_of_means(found, value) for found in by(trials, label).values()]
+        return mean(Fraction(one) for one in means if one is not None) if len(means) == all_groups else None
+
+    return figure
+
+
 def _rates(stored: Sequence[Trial]) -> dict[str, list[Trial]]:
     return {
-        "unparsed_rate": [trial for trial in stored if trial.unscored],
+        "unparsed_rate": [trial for trial in stored if trial.unread],
         "refused_rate": [trial for trial in stored if trial.said in ("refused", "refused-by-server")],
         "truncated_rate": [trial for trial in stored if trial.said == "truncated"],
         "failed_rate": [trial for trial in stored if trial.failed],
@@ -378,10 +421,10 @@ def disagreement(answers: Sequence[Any]) -> float | None:
 
 
 def vote(cell: Sequence[Trial]) -> float | None:
-    """Return the value of the most frequent answer; a tie goes to the one given first."""
-    voters = [trial for trial in cell if trial.scored]
+    """Return the value of the most frequent answer; a tie goes to the one given first, and no vote is not right."""
+    voters = [trial for trial in cell if trial.read]
     if not voters:
-        return None
+        return 0.0 if any(trial.replied for trial in cell) else None
     tally = Counter(trial.answer for trial in voters)
     winner = max(voters, key=lambda t: tally[t.answer])
     return float(winner.value)
@@ -389,20 +432,37 @@ def vote(cell: Sequence[Trial]) -> float | None:
 
 def votes_of(cell: Sequence[Trial], k: int) -> float | None:
     """Return the mean over all draws of k votes of the winner's value, ties shared."""
-    voters = [trial for trial in cell if trial.scored]
     outcomes = []
-    for drawn in combinations(voters, k):
-        tally = Counter(trial.answer for trial in drawn)
+    for drawn in combinations([trial for trial in cell if trial.replied], k):
+        tally = Counter(trial.answer for trial in drawn if trial.read)
         top = [answer for answer, count in tally.items() if count == max(tally.values())]
         worth = {trial.answer: trial.value for trial in drawn}
-        outcomes.append(fmean(worth[answer] for answer in top))
+        outcomes.append(fmean(worth[answer] for answer in top) if top else 0.0)
     return fmean(outcomes) if outcomes else None
 
 
-def passing(cell: Sequence[Trial], k: int, enough: Callable[[Iterable[int]], bool]) -> float | None:
+def passing(values: Sequence[int], k: int, enough: Callable[[Iterable[int]], bool]) -> float | None:
     """Return how many draws of k trials have one right, or all."""
-    drawn = [enough([trial.value for trial in some]) for some in combinations([t for t in cell if t.scored], k)]
+    drawn = [enough(some) for some in combinations(values, k)]
     return fmean(map(float, drawn)) if drawn else None
+
+
+def _passes(run: Drawn, k: int, largest: int, enough: Callable[[Iterable[int]], bool]) -> Want:
+    """Return pass@k or pass^k over the prompts that have as many replies as the largest k takes, and its bounds."""
+
+    def of_replies(cell: list[Trial]) -> float | None:
+        values = [trial.value for trial in cell if trial.replied]
+        return passing(values, k, enough) if len(values) >= largest else None
+
+    def of_all(cell: list[Trial], lost: int, most: int) -> float | None:
+        values = [trial.value if trial.read else lost for trial in cell]
+        return passing(values, k, enough) if len(values) >= most else None
+
+    ks = sizes(largest)
+    longest = max(len(cell) for cell in _cells(run.stored, prompt))
+    most = max(size for size in ks if size <= longest)
+    ends = [_over_cells(run, prompt, "", lambda cell, lost=lost: of_all(cell, lost, most))["value"] for lost in (0, 1)]
+    return {**_over_cells(run, prompt, "prompts", of_replies), "bounds": None if None in ends else ends}
 
 
 def sizes(largest: int) -> list[int]:
@@ -412,8 +472,8 @@ def sizes(largest: int) -> list[int]:
 
 def _repeats(run: Drawn) -> Want:
     want: Want = {}
-    largest = max((sum(t.scored for t in cell) for cell in _cells(run.stored, prompt)), default=0)
-    if any(trial.scored for trial in run.stored):
+    largest = max((sum(t.replied for t in cell) for cell in _cells(run.stored, prompt)), default=0)
+    if any(trial.read for trial in run.stored):
         want["accuracy_majority"] = _over_cells(run, prompt, "prompts", vote)
         for k in sizes(largest):
             want[f"cons@{k}"] = _over_cells(run, prompt, "prompts", lambda cell, k=k: votes_of(cell, k))
@@ -421,10 +481,10 @@ def _repeats(run: Drawn) -> Want:
             of_cell = lambda cell, measure=measure: measure([t.answer for t in cell if not t.failed])  # noqa: E731
             want[name] = _over_cells(run, prompt, "prompts", of_cell)
     for k in sizes(largest):
-        want[f"pass@{k}"] = _over_cells(run, prompt, "prompts", lambda cell, k=k: passing(cell, k, any))
-        want[f"pass^{k}"] = _over_cells(run, prompt, "prompts", lambda cell, k=k: passing(cell, k, all))
+        want[f"pass@{k}"] = _passes(run, k, largest, any)
+        want[f"pass^{k}"] = _passes(run, k, largest, all)
     runs = by(run.stored, lambda t: t.repeat)
-    means = [fmean(t.value for t in found if t.scored) for found in runs.values() if any(t.scored for t in found)]
+    means = [fmean(t.value for t in found if t.replied) for found in runs.values() if any(t.replied for t in found)]
     lost = sum(all(trial.failed for trial in found) for found in runs.values())
     want["accuracy_run_std"] = {
         "value": stdev(means) if len(means) > 1 else None,
@@ -439,7 +499,7 @@ def _repeats(run: Drawn) -> Want:
 
 
 def _instability(run: Drawn) -> Want:
-    if not any(trial.scored for trial in run.stored):
+    if not any(trial.read for trial in run.stored):
         return {}
 
     def over(measure: Callable[[Sequence[Any]], float | None]) -> Want:
@@ -485,8 +545,9 @@ def _rounds(run: Drawn) -> Want:
     for number, trials in sorted(by(run.trials, lambda t: t.tags["round"]).items()):
         if not any(trial.stored for trial in trials):
             continue
-        value = mean(trial.value for trial in trials if trial.scored)
-        want[f"accuracy_round_{number}"] = {"value": value, **counts(trials), "unit": f"trials of round={number}"}
+        of_round = over_replies(trials, mean_of_trials)
+        value = of_round["value"]
+        want[f"accuracy_round_{number}"] = {**of_round, "unit": f"trials of round={number}"}
         points += [(number, value)] if value is not None else []
     x, y = [one for one, _ in points], [one for _, one in points]
     across = sum((one - fmean(x)) ** 2 for one in x) if x else 0.0
@@ -548,22 +609,30 @@ def _figures(run: Drawn, lanes: list[Chain], settled: list[Chain]) -> Want:
     alive = [chain for chain in settled if not chain.failed]
     for name in ("Rh", "Rcot", "Ro"):
         trials = _looks_at(name)
-        known = [chain for chain in alive if all(trial.scored for trial in trials(chain))]
-        rest = {"unscored": len(alive) - len(known), "failed": len(settled) - len(alive), "left_out": 0}
+        read = [chain for chain in alive if all(trial.read for trial in trials(chain))]
+        rest = {"unscored": 0, "failed": len(settled) - len(alive), "left_out": 0}
         rest |= {"not_yet_asked": waiting, "unit": "chains"}
-        right = [all(t.value for t in trials(chain)) for chain in known]
-        want[name] = {"value": mean(map(int, right)), "n": len(known), **rest}
-        strict = [all(t.scored and t.value for t in trials(chain)) for chain in settled]
-        want[f"{name}_strict"] = {"value": mean(map(int, strict)), "n": len(settled), **rest}
-        want[f"{name}_strict"] |= {"unscored": 0, "failed": 0}
-    want |= _conditional(want, alive, "", lambda t: t.scored)
+
+        def share(chains: list[Chain], lost: int = 0, trials: Any = trials) -> float | None:
+            return mean(int(all(t.value if t.read else lost for t in trials(chain))) for chain in chains)
+
+        want[name] = {"value": share(alive), "n": len(alive), **rest}
+        want[name] |= {"read": {"value": share(read), "n": len(read)}}
+        want[name] |= {"bounds": [share(settled), share(settled, 1)] if settled else None}
+        want[f"{name}_read"] = {"value": share(read), "n": len(read), **rest, "unscored": len(alive) - len(read)}
+        want[f"{name}_strict"] = {"value": share(settled), "n": len(settled), **rest, "failed": 0}
+    want |= _conditional(want, alive, "", lambda t: t.replied)
+    want |= _conditional(want, alive, "_read", lambda t: t.read)
     want |= _conditional(want, settled, "_strict", lambda t: True)
+    for name in ("Cf", "Cb"):
+        read = want[f"{name}_read"]
+        want[name] = {**want[name], "bounds": None, "read": {"value": read["value"], "n": read["n"]}}
     return want | _steps(run, lanes, settled, waiting)
 
 
 def _conditional(want: Want, chains: list[Chain], twin: str, known: Callable[[Trial], bool]) -> Want:
     def right(trials: Iterable[Trial]) -> bool:
-        return all(trial.scored and trial.value for trial in trials)
+        return all(trial.value for trial in trials)
 
     chosen = [chain for chain in chains if all(known(trial) for trial in chain.every)]
     found: Want = {}
@@ -593,10 +662,12 @@ def _steps(run: Drawn, lanes: list[Chain], settled: list[Chain], waiting: int | 
         outside = sum(trial.stored for trial in every) - len(inside)
         rest = {**counts(inside), "left_out": outside, "unit": unit}
         rest["not_yet_asked"] = _waiting(run, sum(not trial.stored for trial in every))
-        want[name] = {"value": mean(t.value for t in inside if t.scored), **rest}
-        strict = mean(int(trial.scored and trial.value) for trial in inside)
+        want[name] = {**over_replies(inside, mean_of_trials), **rest}
+        read = only_read(inside, mean_of_trials)
+        want[f"{name}_read"] = {**rest, **{one: read[one] for one in ("value", "n", "unscored")}}
+        strict = mean(trial.value for trial in inside)
         want[f"{name}_strict"] = {**rest, "value": strict, "n": len(inside), "unscored": 0, "failed": 0}
-    known = [chain for chain in settled if not chain.failed and all(trial.scored for trial in chain.steps)]
+    known = [chain for chain in settled if not chain.failed]
     alive = sum(not chain.failed for chain in settled)
     rest = {"n": len(known), "unscored": alive - len(known), "failed": len(settled) - alive, "left_out": 0}
     rest |= {"not_yet_asked": waiting, "unit": "chains"}
@@ -615,9 +686,10 @@ def _one_role(run: Drawn, roles: set[str], lanes: list[Chain]) -> Want:
     planned = [trial for trial in run.trials if trial.tags["role"] == role]
     name = {"inference": "Rh", "step": "step_accuracy"}[role]
     stored = [trial for trial in planned if trial.stored]
-    want = {"value": mean(t.value for t in stored if t.scored), **counts(planned)}
-    strict = {**want, "value": mean(int(t.scored and t.value) for t in stored), "n": len(stored)}
-    return {name: want, f"{name}_strict": {**strict, "unscored": 0, "failed": 0}, "one role": role}
+    want = over_replies(planned, mean_of_trials)
+    read = only_read(planned, mean_of_trials)
+    strict = {**counts(planned), "value": mean(t.value for t in stored), "n": len(stored), "failed": 0}
+    return {name: want, f"{name}_read": read, f"{name}_strict": strict, "one role": role}
 
 
 def _empty_chains(run: Drawn, lanes: list[Chain]) -> Want:
@@ -636,7 +708,7 @@ def _blind(run: Drawn, lanes: list[Chain], settled: list[Chain]) -> Want:
     want: Want = {}
     for name in ("Rh", "Rcot", "Ro"):
         trials = _looks_at(name)
-        known = [c for c in settled if not c.failed and all(t.scored for t in trials(c))]
+        known = [c for c in settled if not c.failed]
         rest = {"n": len(known), "unscored": 0, "failed": 0, "left_out": len(settled) - len(known)}
         rest |= {"not_yet_asked": waiting, "unit": "chains"}
         want[f"{name}_majority_blind"] = rest
@@ -690,9 +762,9 @@ def _in_estimate(name: str, got: dict[str, Any], want: Want, role: str | None) -
         if role and field_name in ("not_yet_asked", "left_out", "unit") and name.startswith(("Rh", "step")):
             continue  # which chains wait is not known from one role alone
         value = got[field_name]
-        if field_name == "value" and None not in (value, expected):
-            if not math.isclose(value, expected, rel_tol=1e-9, abs_tol=1e-12):
-                yield f"{name}: {value}, recounted {expected}"
+        if field_name in ("value", "bounds", "read"):
+            if not _is_close(value, expected):
+                yield f"{name}.{field_name}: {value}, recounted {expected}"
         elif value != expected:
             yield f"{name}.{field_name}: {value}, recounted {expected}"
     bounds = got["ci95"]
@@ -700,13 +772,24 @@ def _in_estimate(name: str, got: dict[str, Any], want: Want, role: str | None) -
         yield f"{name}: {got['value']} outside its interval {bounds}"
 
 
+def _is_close(value: Any, expected: Any) -> bool:
+    """Tell whether numbers, or lists and dictionaries of them, are the same."""
+    if isinstance(expected, dict):
+        return isinstance(value, dict) and all(_is_close(value[key], one) for key, one in expected.items())
+    if isinstance(expected, list):
+        return isinstance(value, list) and all(map(_is_close, value, expected))
+    if None in (value, expected):
+        return value is expected
+    return math.isclose(value, expected, rel_tol=1e-9, abs_tol=1e-12)
+
+
 def _in_files(run: Drawn, folder: Path) -> Iterator[str]:
-    outcome = {"scored": lambda t: t.scored, "unscored": lambda t: t.unscored, "failed": lambda t: t.failed}
+    outcome = {"scored": lambda t: t.read, "unscored": lambda t: t.unread, "failed": lambda t: t.failed}
     want = {name: sum(map(is_so, run.stored)) for name, is_so in outcome.items()}
     lines = [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
     with RunReader(folder) as reader:
         rows = list(csv.DictReader(io.StringIO("".join(csv_lines(reader)))))
-    values = {(t.sample, t.variant, t.repeat): t.value if t.scored else None for t in run.stored}
+    values = {(t.sample, t.variant, t.repeat): t.value if t.read else None for t in run.stored}
     for what, records in (("records.jsonl", lines), ("csv", rows)):
         found = Counter(record["outcome"] for record in records)
         if dict(found) != {name: count for name, count in want.items() if count}:

@@ -31,7 +31,7 @@ class VideoFixture(NamedTuple):
 
     rows: Sequence[Row]
     expected: Mapping[str, Mapping[str, float | None]]
-    """Protocol -> metric -> value; `n`, `unscored` and `failed` are those of `counted`."""
+    """Protocol -> metric -> value over what was read; `n`, `unscored` and `failed` are those of `counted`."""
     replies: Sequence[str | None] = REPLIES
     counted: str = "accuracy"
 

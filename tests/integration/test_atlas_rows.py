@@ -38,13 +38,14 @@ def test_the_contract_names_protocol_number_interval_and_counts(
     file = write(tmp_path / "rows.jsonl", ROWS)
     found = scored(capsys, file, "--protocol", "official", "--task", "mmmu-pro")
     assert (found["task"], found["protocol"], found["n"]) == ("mmmu-pro", "official", 5)
-    assert (found["value"], found["scored"], found["unscored"], found["failed"]) == (0.5, 2, 1, 2)
-    assert found["ci95"][0] < 0.5 < found["ci95"][1]
+    assert (found["value"], found["scored"], found["unread"], found["failed"]) == (pytest.approx(1 / 3), 2, 1, 2)
+    assert found["ci95"][0] < 1 / 3 < found["ci95"][1]
+    assert (found["bounds"], found["read"]) == (pytest.approx([1 / 5, 4 / 5]), {"value": 0.5, "n": 2})
     assert found["reasons"] == {"unparsed": 1}
     drawn = [draw_letter(("Klee", "Marc"), name) == "Klee" for name in "cde"]
     assert found["peer"]["value"] == pytest.approx((1 + sum(drawn)) / 5)
     assert "draws an option at random" in found["peer"]["why"]
-    assert "1 unscored and 2 failed of 5" in found["peer"]["why"]
+    assert "1 unread and 2 failed of 5" in found["peer"]["why"]
     assert found["peer"]["why"].count(". ") == 0  # one sentence
 
 
@@ -121,7 +122,7 @@ def test_people_see_the_sentence_too(tmp_path: Path, capsys: pytest.CaptureFixtu
     file = write(tmp_path / "rows.jsonl", ROWS)
     assert run_command(["score", file, "--task", "mmmu-pro"]) == 0
     shown = capsys.readouterr().out
-    assert "2 scored, 1 unscored, 2 failed of 5" in shown
+    assert "2 read, 1 unread, 2 failed of 5" in shown
     assert "draws an option at random" in shown
 
 

@@ -80,11 +80,11 @@ def test_compare_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     code, out, err = run(capsys, "compare", first, second, "--json")
     assert (code, err) == (0, "")
     (result,) = json.loads(out)["tasks"]["toy"]
-    assert (result["paired"], result["test"], result["not_scored"]) == (40, "McNemar exact", [0, 1])
-    assert result["first_value"] == pytest.approx(0.5)
-    assert result["second_value"] == pytest.approx(29 / 40), "a failed trial counts as 0"
+    assert (result["paired"], result["test"], result["outside"]) == (39, "McNemar exact", [0, 1])
+    assert result["first_value"] == pytest.approx(20 / 39), "what failed in one is in neither"
+    assert result["second_value"] == pytest.approx(29 / 39)
     assert [flip["sample"] for flip in result["worse"]] == [f"q{i:03}" for i in range(10)]
-    assert result["divergence"] == {"reply": 30, "same": 10}
+    assert result["divergence"] == {"reply": 29, "same": 10}
     assert result["better"][0]["divergence"] == "reply"
 
 
@@ -110,9 +110,8 @@ def test_compare_tells_of_unpaired_and_unscored(tmp_path: Path, capsys: pytest.C
     )
     code, out, _ = run(capsys, "compare", first, second, "--flips", "0")
     assert code == 0
-    assert "unpaired samples: 0 only in a, 28 only in b" in out
-    assert "trials without a score: 0 and 39, counted as 0, an error as 1 (--scored-only leaves them out)" in out
-    assert "trials without a score: 0 and 39, left out" in run(capsys, "compare", first, second, "--scored-only")[1]
+    assert "unpaired samples: 11 only in a, 0 only in b" in out
+    assert "failed, or not to be judged: 0 and 39, left out of both" in out
     assert "worse: q" not in out
     _, body, _ = run(capsys, "compare", first, second, "--scored-only", "--json")
     (result,) = json.loads(body)["tasks"]["toy"]

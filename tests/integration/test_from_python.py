@@ -96,7 +96,7 @@ def test_a_result_is_looked_into_from_python(tmp_path: Path) -> None:
     accuracy = one.metrics["shapes"]["accuracy"]
     assert isinstance(accuracy, snellen.Estimate)
     wrong = one.wrong()
-    assert 0 < len(wrong) == accuracy.n - round(accuracy.value * accuracy.n)
+    assert 0 < len(wrong) == accuracy.read.n - round(accuracy.value * accuracy.n)
     assert set(wrong["value"]) == {0.0}
     assert len(one.frame()) == 30
     (comparison,) = one.compare(two)["shapes"][:1]

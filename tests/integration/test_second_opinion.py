@@ -62,20 +62,21 @@ def test_a_made_set_gives_exactly_its_known_misreadings(made: Path, capsys: pyte
     )
     assert (kinds["failure_counted"]["count"], found["failures_counted_as_right"]) == (2, 1)
     assert kinds["unread_counted"]["count"] == 1
-    # By its rule 1, 4, 6 and 9 are right, of ten rows; by what the replies say 1, 3 and 6, of the seven that say anything.
+    # By its rule 1, 4, 6 and 9 are right, of ten rows; by what the replies say 1, 3 and 6, of the eight replies.
     assert found["peer"]["value"] == pytest.approx(0.4)
     assert (found["peer"]["how"], found["peer"]["n"]) == ("reproduced", 10)
-    assert found["ours"]["value"] == pytest.approx(3 / 7)
-    assert (found["ours"]["n"], found["unscored"], found["failed"]) == (7, 1, 2)
+    assert found["ours"]["value"] == pytest.approx(3 / 8)
+    assert found["ours"]["read"] == {"value": pytest.approx(3 / 7), "n": 7}
+    assert (found["ours"]["n"], found["unscored"], found["failed"]) == (8, 1, 2)
     assert found["ours"]["ci95"] is not None
-    assert found["steps"][-1]["after"] == pytest.approx(3 / 7)
-    assert "VLMEvalKit counts 40.0 %, we 42.9 %" in found["in_words"]
+    assert found["steps"][-1]["after"] == pytest.approx(3 / 8)
+    assert "VLMEvalKit counts 40.0 %, we 37.5 %" in found["in_words"]
 
 
 def test_numbers_of_groups_are_not_called_read_the_same_way(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [mcq(1, "B"), mcq(2, FAILED["8"]), mcq(3, "")]
     found = answer(capsys, "second-opinion", write_tsv(Path("small_MMBench_DEV_EN.tsv"), rows))
-    assert (found["peer"]["value"], found["ours"]["value"]) == (pytest.approx(1 / 3), 1.0)
+    assert (found["peer"]["value"], found["ours"]["value"]) == (pytest.approx(1 / 3), 0.5)
     assert "by the rows that the lines above count" in found["in_words"]
 
 
@@ -242,7 +243,7 @@ def test_a_random_letter_is_drawn_the_same_way_each_time(capsys: pytest.CaptureF
     assert first["peer"]["value"] == again["peer"]["value"]
     assert 0.1 < first["peer"]["value"] < 0.9
     assert first["kinds"]["drawn"]["count"] == 40
-    assert first["ours"]["value"] is None
+    assert (first["ours"]["value"], first["ours"]["read"]["n"]) == (0.0, 0)
 
 
 def test_inspect_keeps_its_own_verdicts_and_failures_are_left_out_by_both(capsys: pytest.CaptureFixture[str]) -> None:

@@ -86,12 +86,11 @@ def test_a_limit_that_is_ignored_altogether_is_said(rows: Path, capfd: pytest.Ca
 
 @pytest.mark.parametrize(("case", "right"), [("C37_closed", 1.0), ("C37_unclosed", None)])
 def test_thoughts_between_tags_are_never_the_answer(case: str, right: float | None, rows: Path) -> None:
-    """C37: read after they end; where they never end nothing is read, and nothing is counted as wrong."""
+    """C37: read after they end; where they never end nothing is read."""
     results, stored, _ = run(rows, MockOptions(faults=(always(case),)))
     assert all(one.text and "<think>" in one.text for one in stored), "the reply is kept as it came"
     accuracy = results["tasks"]["rows"]["metrics"]["accuracy"]
-    assert accuracy["value"] == right
-    assert accuracy["unscored"] == (0 if right else ROWS)
+    assert accuracy["read"] == {"value": right, "n": ROWS if right else 0}
 
 
 def test_replies_of_several_hosts_are_said(rows: Path) -> None:

@@ -158,16 +158,16 @@ def test_without_the_questions_alone_no_gain_is_said(tmp_path: Path, film: Path)
     assert "knowledge_gain is not computed: nothing was asked with --variant control=no-video" in notes
 
 
-def test_questions_unread_on_one_side_are_left_out_of_the_gain_and_counted(tmp_path: Path, film: Path) -> None:
+def test_questions_unread_on_one_side_are_not_right_there(tmp_path: Path, film: Path) -> None:
     replies = write_mmmu(tmp_path / "VideoMMMU", film)
     replies["Adaptation/dev_Art_0", NO_VIDEO] = "I cannot tell without the lecture."
     result = play(tmp_path / "VideoMMMU", "video-mmmu", replies, variants=("base", NO_VIDEO))
-    gain = result.results["tasks"]["video-mmmu"]["metrics"]["knowledge_gain"]
+    gain, read = (result.results["tasks"]["video-mmmu"]["metrics"][f"knowledge_gain{end}"] for end in ("", "_read"))
+    assert gain["value"] == pytest.approx((3 / 4 - 1 / 4) / (1 - 1 / 4))
+    assert (gain["n"], gain["unscored"], gain["failed"]) == (4, 0, 0)
     # Of the three others: after 2 of 3, before 1 of 3.
-    assert gain["value"] == pytest.approx((2 / 3 - 1 / 3) / (1 - 1 / 3))
-    assert (gain["n"], gain["unscored"], gain["failed"]) == (3, 1, 0)
-    strict = result.results["tasks"]["video-mmmu"]["metrics"]["knowledge_gain_strict"]
-    assert strict["value"] == pytest.approx((3 / 4 - 1 / 4) / (1 - 1 / 4))
+    assert read["value"] == pytest.approx((2 / 3 - 1 / 3) / (1 - 1 / 3))
+    assert (read["n"], read["unscored"], read["failed"]) == (3, 1, 0)
 
 
 def test_a_lecture_in_two_folders_is_refused(tmp_path: Path, film: Path, capsys: pytest.CaptureFixture[str]) -> None:

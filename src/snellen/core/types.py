@@ -340,7 +340,9 @@ class Prediction(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Score(Struct, frozen=True, gc=False, omit_defaults=True):
-    """One metric of one trial. `value` None means unscored, for `reason`; it is never counted as 0.
+    """One metric of one trial. `value` None means that nothing could be read or judged, for `reason`.
+
+    The score keeps that apart from wrong; what a figure makes of it is decided where figures are made.
 
     Example:
         >>> from snellen.core.types import TrialKey
@@ -363,8 +365,17 @@ class Score(Struct, frozen=True, gc=False, omit_defaults=True):
             raise ValueError(f"score of {self.key.sample} is unscored without a reason")
 
 
+class ReadPart(Struct, frozen=True, gc=False):
+    """The same figure over the replies alone that an answer could be read from."""
+
+    value: float | None
+    n: int
+
+
 class Estimate(Struct, frozen=True, gc=False, omit_defaults=False):
     """One number of a report with its uncertainty; its five counts add up to what was planned of its `unit`.
+
+    It is over everything that got a reply: one without a readable answer is not right.
 
     Example:
         >>> estimate = snellen.Estimate(0.7, ci95=(0.6, 0.8), n=90, unscored=8, failed=2)
@@ -377,6 +388,7 @@ class Estimate(Struct, frozen=True, gc=False, omit_defaults=False):
     ci95: tuple[float, float] | None = None
     n: int = 0
     unscored: int = 0
+    """Has a reply that nobody can judge: no right answer is known, or the scorer has not spoken yet."""
     failed: int = 0
     not_yet_asked: int | None = 0
     """Planned and not stored; None where the plan did not say (runs of 0.1 that were stopped)."""
@@ -384,6 +396,10 @@ class Estimate(Struct, frozen=True, gc=False, omit_defaults=False):
     """Stored, and no part of this figure: does not qualify for a conditional one, lacks a partner to compare with."""
     unit: str = ""
     """What is counted: trials, questions, chains …, or `trials of KEY=VALUE`; empty where an aggregate does not say."""
+    bounds: tuple[float, float] | None = None
+    """Where the value would lie, whatever the replies that were not read, and the calls that failed, had said."""
+    read: ReadPart | None = None
+    """The figure over what was read, and of how many; n - read.n were not."""
 
 
 def to_json(value: Any) -> bytes:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from ..core.counting import worth_of
 from ..core.ids import rng
 from ..core.jobs import Item
 from ..core.protocols import Scorer
@@ -98,7 +99,7 @@ class IntervalLimit:
             return None
         score = self._scorer(sample, request, prediction, self._options)[0]
         self._metric = score.metric
-        return score.value
+        return worth_of(score)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

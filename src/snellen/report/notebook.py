@@ -10,7 +10,7 @@ import numpy as np
 from ..core.markup import join, tag
 from ..core.text import plural
 from ..scoring.headline import headline
-from ..scoring.table import Outcome, grade
+from ..scoring.table import Outcome, grade, is_unread
 from .pages.gallery import Budget, Shown, card
 from .pages.parts import metric_table
 from .written import written, written_interval
@@ -69,5 +69,6 @@ def _outcome(trial: Shown) -> tuple[int, float]:
         return Outcome.FAILED, 0.0
     score = trial.scores[0] if trial.scores else None
     if score is None or score.value is None:
-        return Outcome.UNSCORED if score else Outcome.PENDING, 0.0
+        unread = Outcome.UNREAD if score and is_unread(score.reason) else Outcome.UNJUDGED
+        return unread if score else Outcome.PENDING, 0.0
     return int(grade(np.array([score.value]), score.metric)[0]), score.value

@@ -69,7 +69,7 @@ def opinion_lines(summary: Mapping[str, Any]) -> Iterator[str]:
         f"  {'as reported in ' + name:34s} {written_share(value)}" for name, value in summary["reported"].items()
     )
     ours = summary["ours"]
-    rest = f"{ours['n']:,} read, {summary['unscored']:,} without an answer, {summary['failed']:,} failed"
+    rest = f"n {ours['n']:,}, of these {summary['unscored']:,} without a readable answer; {summary['failed']:,} failed"
     value = f"{written('accuracy', ours)} [{written_interval('accuracy', ours)}]"
     yield f"  {'as we read the same replies':34s} {value} ({rest})"
     for name, split in summary["splits"].items():

@@ -30,7 +30,7 @@ TRIED_AT_ONCE = 32_000_000
 KEPT_ROWS = 20_000_000
 """Rows of the last filters that are kept together: walking from trial to trial filters nothing again."""
 SORTS = ("plan", "value", "latency", "tokens", "sample")
-OUTCOMES = ("all", "wrong", "partly", "right", "unparsed", "failed", "flipped", "pending")
+OUTCOMES = ("all", "wrong", "partly", "right", "unparsed", "failed", "flipped", "pending", "unjudged")
 
 
 class Query(Struct, frozen=True):
@@ -249,7 +249,7 @@ def _by_outcome(columns: TrialColumns, name: str) -> Mask:
         return np.ones(len(columns), np.bool_)
     if name == "wrong":
         return np.asarray((columns.outcome == Outcome.WRONG) | (columns.outcome == Outcome.PARTLY), dtype=np.bool_)
-    kind = Outcome.UNSCORED if name == "unparsed" else Outcome.__members__.get(name.upper())
+    kind = Outcome.UNREAD if name == "unparsed" else Outcome.__members__.get(name.upper())
     return np.asarray(columns.outcome == (-1 if kind is None else kind.value), dtype=np.bool_)
 
 
@@ -273,7 +273,7 @@ def group_values(columns: TrialColumns) -> dict[str, list[str]]:
 
 def _keys(columns: TrialColumns, sort: str, costs: Callable[[], Costs] | None) -> NDArray[np.float64]:
     if sort == "value":
-        return np.where(columns.scored, columns.value, np.nan)
+        return np.where(columns.read, columns.value, np.nan)
     if sort == "sample":  # codes are ranks of the names
         return columns.sample.astype(np.float64)
     if sort in ("latency", "tokens") and costs is not None:

@@ -23,7 +23,7 @@ from ..scoring.peers.peer_scores import ScoreTrial
 from ..scoring.ranges import joined_scorer, score_trial
 from ..scoring.readings import Reading
 from ..store.reader import Trial
-from .written import written, written_interval
+from .written import unread_of, written, written_interval
 
 SHARE = 0.015
 """Of the processor time of the whole process: so much may be spent on looking."""
@@ -113,7 +113,7 @@ class _TaskSoFar:
         estimate = msgspec.to_builtins(headline_of(tables[name])[name])
         if estimate["value"] is None or not estimate["ci95"] or self.read < LEAST_READ:
             return ""
-        unread = f", {estimate['unscored']:,} unread" if estimate["unscored"] else ""
+        unread = f", {unread_of(estimate):,} unread" if unread_of(estimate) else ""
         of = f"{self.replies:,}" if self.read == self.replies else f"{self.read:,} of {self.replies:,}"
         return f"{name} {written(name, estimate)} [{written_interval(name, estimate)}] so far ({of} replies{unread})"
 

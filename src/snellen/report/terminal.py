@@ -10,14 +10,14 @@ from rich.text import Text
 
 from ..core.text import show_text
 from ..scoring.headline import MACRO, SIDE_METRICS, is_side_metric
-from .written import written, written_interval
+from .written import read_share, written, written_interval, written_share
 
 BLIND = "_blind"
 """Figures of blind rules have a table of their own."""
 VARIANCE = "_variance_"
 """Parts of the variance: said in words below the table."""
-ALWAYS = ("n", "unscored", "failed")
-AT_TIMES = ("not_yet_asked", "left_out")
+ALWAYS = ("n", "read", "failed")
+AT_TIMES = ("unscored", "not_yet_asked", "left_out")
 """Counts of an estimate; the last ones have a column where some are not 0."""
 
 
@@ -35,7 +35,7 @@ def results_table(name: str, result: Mapping[str, Any]) -> Table:
         name: estimate for name, estimate in metrics.items() if VARIANCE not in name and not name.endswith(BLIND)
     }
     counts = (*ALWAYS, *told_counts(metrics.values(), AT_TIMES))
-    for column in ("value", "95 % interval", *counts):
+    for column in ("value", "95 % interval", "bounds", *counts):
         table.add_column(column.replace("_", " "), justify="right")
     main = [metric for metric in metrics if not is_side_metric(metric)]
     side = [metric for metric in metrics if is_side_metric(metric) and tells_more(metric, metrics)]
@@ -51,7 +51,9 @@ def tells_more(metric: str, metrics: Mapping[str, Any]) -> bool:
     value = metrics[metric]["value"]
     if metric.endswith("_rate"):
         return bool(value)
-    of = metric.split(MACRO, maxsplit=1)[0].removesuffix("_strict").removesuffix("_micro").removesuffix("_peer")
+    of = metric.split(MACRO, maxsplit=1)[0]
+    for ending in SIDE_METRICS:
+        of = of.removesuffix(ending)
     beside = metrics.get(of, {"value": None})["value"]
     return MACRO not in metric and value is not None and (beside is None or abs(value - beside) > 1e-9)
 
@@ -62,21 +64,22 @@ def told_counts(estimates: Iterable[Mapping[str, Any]], names: Sequence[str]) ->
     return [name for name in names if any(estimate.get(name, 0) != 0 for estimate in found)]
 
 
+def read_text(estimate: Mapping[str, Any]) -> str:
+    """Return which share of what an estimate counts was read; of figures that do not tell, and of nothing, a dash."""
+    share = read_share(estimate)
+    return "–" if share is None else written_share(share)
+
+
 def count_text(count: int | None) -> str:
     """Return a count, or a question mark where it is not known."""
     return "?" if count is None else f"{count:,}"
 
 
-def estimate_cells(
-    metric: str, estimate: Mapping[str, Any], counts: Sequence[str] = ALWAYS
-) -> tuple[Text, str, str, *tuple[str, ...]]:
-    """Return one row: name, value, interval and counts."""
-    return (
-        plain(metric),
-        written(metric, estimate),
-        written_interval(metric, estimate),
-        *(count_text(estimate.get(name, 0)) for name in counts),
-    )
+def estimate_cells(metric: str, estimate: Mapping[str, Any], counts: Sequence[str] = ALWAYS) -> list[Text | str]:
+    """Return one row: name, value, interval, bounds and counts."""
+    counted = (read_text(estimate) if name == "read" else count_text(estimate.get(name, 0)) for name in counts)
+    ends = (written_interval(metric, estimate), written_interval(metric, estimate, "bounds"))
+    return [plain(metric), written(metric, estimate), *ends, *counted]
 
 
 def group_tables(result: Mapping[str, Any], most: int = 12) -> Iterator[Table]:
@@ -93,12 +96,15 @@ def _group_table(key: str, groups: Mapping[str, Mapping[str, Any]]) -> Table:
     for metric in metrics:
         table.add_column(plain(metric), justify="right")
     first = [estimates[metrics[0]] for estimates in groups.values()]
-    counts = ("n", *told_counts(first, (*ALWAYS[1:], *AT_TIMES)))
+    unread = any(read_share(estimate) not in (None, 1.0) for estimate in first)
+    counts = ("n", *(["read"] if unread else []), *told_counts(first, ("failed", *AT_TIMES)))
     for name in counts:  # "trials", not "n": a tag may be called so
         table.add_column("trials" if name == "n" else name.replace("_", " "), justify="right")
     for value, estimates in groups.items():
         shown = [_with_interval(metric, estimates[metric]) for metric in metrics]
-        table.add_row(plain(value), *shown, *(count_text(estimates[metrics[0]].get(name, 0)) for name in counts))
+        one = estimates[metrics[0]]
+        told = (read_text(one) if name == "read" else count_text(one.get(name, 0)) for name in counts)
+        table.add_row(plain(value), *shown, *told)
     return table
 
 

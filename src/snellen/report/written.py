@@ -41,9 +41,31 @@ def written_change(name: str, old: Mapping[str, Any] | None, new: Mapping[str, A
     return f"{change * 100:+.1f} points" if shares else f"{change:+.3f}"
 
 
-def written_interval(name: str, estimate: Mapping[str, Any]) -> str:
-    """Return the 95 % interval as people say it."""
-    bounds = estimate.get("ci95")
+def read_share(estimate: Mapping[str, Any]) -> float | None:
+    """Return which share of what an estimate counts was read; None where it does not tell, or counts nothing."""
+    read = estimate.get("read")
+    return read["n"] / estimate["n"] if read and estimate["n"] else None
+
+
+def unread_of(estimate: Mapping[str, Any]) -> int:
+    """Return how many of what an estimate counts were not read."""
+    read = estimate.get("read")
+    return max(0, estimate["n"] - read["n"]) if read else 0
+
+
+RESTS_ON = ("n", "unread", "lost")
+"""What stands beside a value: how many count, how many of these were not read, how many are outside."""
+
+
+def rests_on(estimate: Mapping[str, Any]) -> tuple[int, int, int]:
+    """Return how many replies a figure counts, how many of these were not read, and how many trials are outside."""
+    lost = (estimate.get("unscored") or 0) + (estimate.get("failed") or 0)
+    return estimate.get("n") or 0, unread_of(estimate), lost
+
+
+def written_interval(name: str, estimate: Mapping[str, Any], which: str = "ci95") -> str:
+    """Return the 95 % interval as people say it, or the `bounds`."""
+    bounds = estimate.get(which)
     if not bounds:
         return "–"
     return " – ".join(f"{bound * 100:.1f}" if percent_metric(name, estimate) else number(bound) for bound in bounds)

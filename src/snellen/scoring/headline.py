@@ -15,7 +15,7 @@ from .table import ScoredTask, lower_is_better
 PREFERRED = ("accuracy", "cider")
 BESIDE = ("_share", "_tokens", "latency_s")
 """How figures end that are no metric of the answers."""
-SIDE_METRICS = ("_rate", "_strict", "_micro", "_peer")
+SIDE_METRICS = ("_rate", "_read", "_strict", "_micro", "_peer")
 MACRO = "_macro_"
 NO_SHARES = (
     *("acuity_px", "contrast_threshold", "critical_severity", "threshold", "points"),

@@ -17,7 +17,7 @@ from ..core.errors import DataError
 from ..core.text import tag_text
 from ..stats.intervals import Floats
 from .packed import CodeBook, Labels, PackedSamples, SamplePart, fewest_bytes, mapped, ranks_of
-from .table import Codes, Outcome, ScoreTable, grade
+from .table import Codes, Outcome, ScoreTable, grade, is_unread, worst_value
 
 ScoreRow = tuple[str, str, int, str, float | None, str | None, str | None, str | None]
 """sample, variant, repeat, metric, value, answer, rule, reason: the columns of table `scores`."""
@@ -242,7 +242,15 @@ class _Join:
         columns["value"][place], columns["outcome"][place] = np.nan_to_num(values), grade(values, metric)
         for name in ("answer", "rule", "reason"):
             columns[name][place] = self._ranks[name][self._scores[name][chosen]]
+        self._settle_unread(columns, metric)
         return own | columns | {"row": trials.row}
+
+    def _settle_unread(self, columns: dict[str, NDArray[Any]], metric: str) -> None:
+        """Give replies without a readable answer the worst value; those nobody can judge are outside."""
+        unread = np.flatnonzero(columns["outcome"] == Outcome.UNREAD)
+        of_reply = np.array([is_unread(reason) for reason in self.texts["reason"]] + [True])[columns["reason"][unread]]
+        columns["outcome"][unread[~of_reply]] = Outcome.UNJUDGED
+        columns["value"][unread[of_reply]] = worst_value(metric) or 0.0
 
     def _with(self, keys: Keys) -> _Rows:
         """Return the trials and those that only a score names."""

@@ -26,6 +26,9 @@ from .readings import OWN, Reading
 from .summary import summarize
 from .table import ScoredTask, ScoreTable
 
+COUNTED = "every reply; unread is not right"
+"""What the figures of results.json are over. Those of 0.2, which do not say it, left out what was not read."""
+
 
 def results_of(
     reader: RunReader, reading: Reading, score_task: Callable[[Task], tuple[dict[str, Any], dict[str, int]]]
@@ -49,6 +52,7 @@ def frame_results(
         | {
             "profile": reading.profile,
             "reading": reading.described(),
+            "counted": COUNTED,
             "servers": reader.meta("servers") or [],
             "adjusted": reader.meta("adjusted") or [],
             "warnings": reader.meta("warnings") or [],
@@ -133,11 +137,18 @@ def group_keys(tables: Mapping[str, ScoreTable], task: Task) -> list[str]:
 
 
 def _status(reader: RunReader, header: RunHeader) -> dict[str, Any]:
-    """Return whether every planned trial is stored."""
-    stored = dict(reader.rows("SELECT task, COUNT(*) FROM predictions GROUP BY task"))
+    """Return whether every planned trial is stored and has a reply."""
+    counts = list(reader.rows("SELECT task, COUNT(*), SUM(failed) FROM predictions GROUP BY task"))
+    stored, failed = {task: count for task, count, _ in counts}, {task: int(lost or 0) for task, _, lost in counts}
     # A plug-in of before 0.3 may have stored more than it announced: what is stored was planned.
     planned = {task: max(count, stored.get(task, 0)) for task, count in header.planned.items()}
     missing = {task: count - stored.get(task, 0) for task, count in planned.items()}
     until_ci = reader.meta("until_ci")
-    complete = not any(missing.values()) or bool(until_ci and until_ci["stopped"])
-    return {"complete": complete, "planned": planned, "not_yet_asked": missing, "until_ci": until_ci}
+    asked = not any(missing.values()) or bool(until_ci and until_ci["stopped"])
+    return {
+        "complete": asked and not any(failed.values()),
+        "planned": planned,
+        "not_yet_asked": missing,
+        "failed": failed,
+        "until_ci": until_ci,
+    }

@@ -24,6 +24,7 @@ from .readings import OWN, Reading
 from .results import chance_of, results_of, summarize_task
 from .spent import describe_bill, stored_prices, sum_costs
 from .table import ScoredTask
+from .unread import add_unread
 
 Watch = Callable[[GatheredTask, ScoredRange], None]
 """Sees parts of a task pass, without the verdicts of judges, in the order of the plan."""
@@ -68,6 +69,7 @@ def score_run(
             result = summarize_task(pairs, registry, options, header)
             result = add_judges(result, reader, task, gathered.tables(), header)
             result["notes"] = [*from_card, *result["notes"]]
+            result = add_unread(result, task, gathered.tables(), reader)
             if gathered.bill is not None:
                 result["cost"] = describe_bill(gathered.bill, result["right_answers"])
                 bills.append(gathered.bill)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,44 +14,42 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from ..core.counting import is_unread as is_unread  # noqa: PLC0414 - as pages and aggregates know them
+from ..core.counting import lower_is_better as lower_is_better  # noqa: PLC0414
+from ..core.counting import worst_value as worst_value  # noqa: PLC0414
 from ..core.tasks import Task
 from ..core.types import Prediction, Sample, Score, TrialKey
 from ..stats.intervals import Floats
 
 Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
-LOWER_IS_BETTER = ("wer", "cer", "edit_distance", "word_error", "error", "acuity_px", "contrast_threshold")
-"""The first words of metrics whose best value is the lowest: `wer_ptb` is one, `certainty` is not."""
-_ERRORS = re.compile(rf"(?:{'|'.join(LOWER_IS_BETTER)})s?(?![a-z])")
 UNKNOWN = -2
 """The code of a text that no trial has; -1 is none."""
 
 
 class Outcome(IntEnum):
-    """What became of a trial. Scored are the first three; unscored, those without a value; the rest failed."""
+    """What became of a trial. The first three were read; what was not read counts as not right; the rest is outside."""
 
     RIGHT = 0
     PARTLY = 1
     """A value between the best and the worst: some lines of a chart, some words of a page."""
     WRONG = 2
-    UNSCORED = 3
+    UNREAD = 3
+    """There is a reply, and no answer could be read from it."""
     FAILED = 4
     PENDING = 5
-    """There is a reply, and no score of this metric yet; it counts as unscored."""
-
-
-def lower_is_better(metric: str) -> bool:
-    """Tell whether the lowest value of a metric is its best."""
-    return _ERRORS.match(metric) is not None
+    """There is a reply, and no score of this metric yet."""
+    UNJUDGED = 6
+    """There is a reply, and no right answer to hold it against, or nobody who could."""
 
 
 def grade(values: Floats, metric: str) -> NDArray[np.int8]:
-    """Return the outcome of every value of a metric; NaN is unscored."""
+    """Return the outcome of every value of a metric; NaN is unread."""
     good = 1.0 - values if lower_is_better(metric) else values
     outcomes = np.full(values.size, Outcome.PARTLY, np.int8)  # filled in place: a million trials are many megabytes
     outcomes[good >= 1.0] = Outcome.RIGHT
     outcomes[good <= 0.0] = Outcome.WRONG
-    outcomes[np.isnan(values)] = Outcome.UNSCORED
+    outcomes[np.isnan(values)] = Outcome.UNREAD
     return outcomes
 
 
@@ -69,12 +66,12 @@ class ScoreTable:
     variant: Codes
     repeat: Codes
     value: Floats
-    """0 where the trial was not scored: look at `outcome`."""
+    """Of a trial that was not read the worst; 0 where it is outside: look at `outcome`."""
     outcome: NDArray[np.int8]
     answer: Codes
     rule: Codes
     reason: Codes
-    """Why it was not scored, or the kind of failure."""
+    """Why it was not read or judged, or the kind of failure."""
     row: NDArray[np.int64]
     """The trial's row in the store; empty where the trials are not from a store."""
     samples: Sequence[str]
@@ -93,19 +90,30 @@ class ScoreTable:
         return int(self.sample.size)
 
     @cached_property
-    def scored(self) -> Mask:
-        """Return which trials have a value."""
+    def read(self) -> Mask:
+        """Return which trials have a value of their own."""
         return np.asarray(self.outcome <= Outcome.WRONG)
 
     @cached_property
+    def unread(self) -> Mask:
+        """Return which trials have a reply that no answer could be read from."""
+        return np.asarray(self.outcome == Outcome.UNREAD)
+
+    @cached_property
+    def scored(self) -> Mask:
+        """Return which trials count in figures: all with a reply that can be judged; what was not read is not right."""
+        last = Outcome.WRONG if worst_value(self.metric) is None else Outcome.UNREAD
+        return np.asarray(self.outcome <= last)
+
+    @cached_property
     def strict_value(self) -> Floats:
-        """Return every trial's value; one without a score has the worst: 0, and of an error the whole, which is 1."""
+        """Return every trial's value; one that does not count has the worst: 0, and of an error the whole, 1."""
         return np.where(self.scored, self.value, 1.0 if lower_is_better(self.metric) else 0.0)
 
     @cached_property
     def unscored(self) -> Mask:
-        """Return which trials have a reply and no value."""
-        return np.asarray((self.outcome == Outcome.UNSCORED) | (self.outcome == Outcome.PENDING))
+        """Return which trials have a reply and do not count."""
+        return np.asarray(~self.scored & ~self.failed)
 
     @cached_property
     def failed(self) -> Mask:
@@ -119,7 +127,7 @@ class ScoreTable:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Return how many trials were scored, unscored and failed; they add up to what was planned."""
+        """Return how many trials count, have a reply that does not, and failed; they add up to what was planned."""
         scored, unscored, failed = (int(np.count_nonzero(part)) for part in (self.scored, self.unscored, self.failed))
         return scored, unscored, failed
 
@@ -132,6 +140,33 @@ class ScoreTable:
     def is_varied(self) -> bool:
         """Return whether there is more than one variant."""
         return bool(len(self)) and bool(np.any(self.variant != self.variant[0]))
+
+    @cached_property
+    def only_read(self) -> ScoreTable:
+        """Return the table in which replies that were not read do not count."""
+        return self._with(self.unread, Outcome.UNJUDGED) if self.unread.any() else self
+
+    def as_if(self, *, right: bool) -> ScoreTable:
+        """Return the table in which all that was not read, or failed, was right, or was wrong."""
+        of_errors = lower_is_better(self.metric)
+        best, worst = (0.0, 1.0) if of_errors else (1.0, 0.0)
+        kind = Outcome.RIGHT if right else Outcome.WRONG
+        return self._with(self.unread | self.failed, kind, best if right else worst)
+
+    @cached_property
+    def has_bounds(self) -> bool:
+        """Tell whether it is known what a right and a wrong trial are worth: of shares."""
+        values = self.value[self.read]
+        best = float(values.min(initial=0.0)) >= 0.0 and (
+            lower_is_better(self.metric) or float(values.max(initial=0.0)) <= 1.0
+        )
+        return best and worst_value(self.metric) is not None
+
+    def _with(self, rows: Mask, kind: Outcome, value: float = 0.0) -> ScoreTable:
+        """Return the table with some trials having become of another kind and worth."""
+        return replace(
+            self, outcome=np.where(rows, np.int8(kind), self.outcome), value=np.where(rows, value, self.value)
+        )
 
     def take(self, rows: NDArray[Any]) -> ScoreTable:
         """Return the chosen trials (a mask, or row numbers) as a table with the same code books."""

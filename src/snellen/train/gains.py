@@ -74,8 +74,8 @@ FIGURES = (
 
 
 def chain_columns(table: ScoreTable) -> dict[str, tuple[float, float, float]]:
-    """Return h, s and h·s of every chain by its name, what was not read counted as wrong."""
-    chains = chains_from_table(table).counted_as_wrong()
+    """Return h, s and h·s of every chain by its name, what was not read or failed counted as wrong."""
+    chains = chains_from_table(table).counted_as(right=False)
     names = dict(zip(table.cluster_of_sample.tolist(), (name.partition(".")[0] for name in table.samples), strict=True))
     right, whole = chains.inference.astype(float), chains.whole.astype(float)
     rows = zip(chains.clusters.tolist(), right.tolist(), whole.tolist(), strict=True)

@@ -183,6 +183,7 @@ def test_several_tasks_in_one_run_keep_their_own_counts(tmp_path: Path) -> None:
         "complete": True,
         "planned": {"a": 3, "b": 5},
         "not_yet_asked": {"a": 0, "b": 0},
+        "failed": {"a": 0, "b": 0},
         "until_ci": None,
     }
 

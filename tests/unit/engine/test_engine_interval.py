@@ -68,13 +68,13 @@ def test_a_question_counts_once_as_the_mean_of_its_trials() -> None:
     assert low + high == pytest.approx(1.0, abs=1e-6)
 
 
-def test_failed_and_unread_questions_are_passed_over_not_counted() -> None:
+def test_failed_questions_are_passed_over_and_unread_ones_are_not_right() -> None:
     early, order = ready(trials=2)
     for repeat in (0, 1):
         observe(early, order[0], None, repeat)
         observe(early, order[1], "?", repeat)
         observe(early, order[2], "1" if repeat else None, repeat)
-    assert early.sequence.n == 1
+    assert early.sequence.n == 2
     assert not early.stopped
 
 

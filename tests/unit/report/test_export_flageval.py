@@ -36,11 +36,11 @@ def test_the_example_of_the_document() -> None:
     }
 
 
-def test_failed_unscored_and_missing_inferences_keep_their_place() -> None:
+def test_failed_and_missing_inferences_keep_their_place_and_unread_ones_are_not_right() -> None:
     (record,) = flageval_records([trial(0, None, None), trial(1, "?", None), trial(3, "A", 1.0)])
-    assert record["inference_scores"] == [None, None, None, 1]
+    assert record["inference_scores"] == [None, 0, None, 1]
     assert record["multiple_raw_answers"] == [None, "?", None, "A"]
-    assert (record["correct"], record["num_inferences"]) == (1.0, 1)
+    assert (record["correct"], record["num_inferences"]) == (0.5, 2)
 
 
 def test_variants_are_questions_of_their_own_and_all_failed_is_undefined() -> None:

@@ -20,5 +20,5 @@ from snellen.scoring.table import Outcome
 )
 def test_failed_calls_are_said_beside_unread_replies(unread: int, failed: int, words: str) -> None:
     """A run of which three quarters failed was said to have every reply read, and no more."""
-    outcomes = [Outcome.UNSCORED] * unread + [Outcome.FAILED] * failed
+    outcomes = [Outcome.UNREAD] * unread + [Outcome.FAILED] * failed
     assert lost_in_words(np.array(outcomes, dtype=np.int8)) == words

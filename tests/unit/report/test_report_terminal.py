@@ -92,7 +92,16 @@ def test_a_table_shows_intervals_and_counts_and_leaves_out_what_says_nothing() -
     assert list(lines) == ["accuracy", "empty", "refusal_rate"]
     assert "25.0 – 75.0" in lines["accuracy"]
     assert [cell.strip() for cell in lines["empty"].split("│")[2:4]] == ["–", "–"]
-    assert [cell.strip() for cell in lines["accuracy"].split("│")[4:7]] == ["4", "1", "2"]
+    assert [cell.strip() for cell in lines["accuracy"].split("│")[4:9]] == ["–", "4", "–", "2", "1"]
+
+
+def test_a_table_shows_the_bounds_and_the_share_that_was_read() -> None:
+    metrics = {"accuracy": {**estimate(0.25), "bounds": [0.25, 0.5], "read": {"value": 1 / 3, "n": 3}}}
+    metrics["accuracy_read"] = estimate(1 / 3)
+    text = shown(results_table("t", {"metrics": metrics}))
+    lines = {line.split("│")[1].strip(): line for line in text.splitlines() if line.startswith("│")}
+    assert [cell.strip() for cell in lines["accuracy"].split("│")[4:7]] == ["25.0 – 50.0", "4", "75.0 %"]
+    assert "33.3 %" in lines["accuracy_read"]
 
 
 def test_a_strict_twin_is_shown_where_it_differs() -> None:

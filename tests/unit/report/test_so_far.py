@@ -61,9 +61,10 @@ def look_at_all(one: SoFar) -> None:
 def test_it_is_the_figure_of_the_results(stored: tuple[Task, list[Trial], dict[str, Any]]) -> None:
     task, trials, result = stored
     accuracy = result["metrics"]["accuracy"]
-    assert accuracy["unscored"] and accuracy["failed"], "the fixture has all kinds of replies"
+    unread = accuracy["n"] - accuracy["read"]["n"]
+    assert unread and accuracy["failed"], "the fixture has all kinds of replies"
     value, interval = written("accuracy", accuracy), written_interval("accuracy", accuracy)
-    counts = f"240 replies, {accuracy['unscored']} unread"
+    counts = f"240 replies, {unread} unread"
     assert shown(task, trials).words == f"accuracy {value} [{interval}] so far ({counts})"
 
 

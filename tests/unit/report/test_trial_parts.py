@@ -141,7 +141,9 @@ class TestPages:
         assert re.findall(r'scope="row"><a href="[^"]*">(\w+)<', chart[0]) == ["bar", "circle", "square", "triangle"]
         counts = [
             int(n) + int(lost)
-            for n, lost in re.findall(r'<td class="n">(\d+)</td><td class="n">(\d+)</td></tr>', chart[0])
+            for n, lost in re.findall(
+                r'<td class="n">(\d+)</td><td class="n">\d+</td><td class="n">(\d+)</td></tr>', chart[0]
+            )
         ]
         assert sum(counts) == 120, "all outcomes, or every group would be all wrong"
         assert "group=shape%3Dbar" in chart[0]

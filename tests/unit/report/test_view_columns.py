@@ -51,7 +51,7 @@ def test_scores_are_read_once_and_checked_on_the_way(tmp_path: Path) -> None:
     assert len([statement for statement in passes if "sample =" not in statement]) == 1
     with RunReader(folder) as reader:
         values = [row[5] for rows in reader.score_rows(task.name) for row in rows if row[5] is not None]
-    assert values == whole.by_sample.value[whole.by_sample.scored].tolist()
+    assert values == whole.by_sample.value[whole.by_sample.read].tolist()
     with sqlite3.connect(folder / "run.db") as database:
         database.execute("UPDATE scores SET value = 0.5 WHERE rowid = 3")
     with RunReader(folder) as reader, pytest.raises(EnvironmentProblem, match="damaged: `snellen score"):
@@ -70,7 +70,7 @@ def test_columns_equal_the_store_row_by_row(reader: RunReader, columns: TrialCol
             assert columns.outcome[row] == Outcome.FAILED
             assert columns.text("reason", row) == "timeout"
         elif score is not None and score.value is None:
-            assert columns.outcome[row] == Outcome.UNSCORED
+            assert columns.outcome[row] == Outcome.UNREAD
             assert columns.text("reason", row) == score.reason
         elif score is not None:
             assert columns.value[row] == score.value
@@ -128,7 +128,7 @@ def test_select_equals_a_plain_filter(
     def kept(row: int) -> bool:
         kind, sample = Outcome(int(columns.outcome[row])), columns.facts[int(columns.sample[row])]
         of_outcome = {
-            "all": True, "flipped": bool(columns.flipped[row]), "unparsed": kind is Outcome.UNSCORED, "wrong": kind in (Outcome.WRONG, Outcome.PARTLY),
+            "all": True, "flipped": bool(columns.flipped[row]), "unparsed": kind is Outcome.UNREAD, "wrong": kind in (Outcome.WRONG, Outcome.PARTLY),
         }.get(outcome, kind.name.lower() == outcome)  # fmt: skip
         told = {columns.text("rule", row), columns.text("reason", row)}
         facts = {

@@ -99,7 +99,7 @@ def test_missing_pictures_are_said(tmp_path: Path) -> None:
 def test_half_written_run_says_so(tmp_path: Path) -> None:
     make_run(tmp_path, count=30, stop_after=11, score=False)
     words = Seen(render_report(tmp_path)).words
-    assert "This run is not finished" in words
+    assert "This run is not complete" in words
     assert "19 trials not yet asked" in words
 
 

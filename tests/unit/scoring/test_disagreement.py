@@ -135,7 +135,7 @@ def test_the_steps_lead_from_their_number_to_ours() -> None:
     for reply, _, _ in KNOWN:
         found = opinion(reply)
         tally.add(found, failed=False)
-        values.append(found.our_value)
+        values.append(found.our_worth)
     tally.add(opinion(None, seen="Failed to obtain answer via API."), failed=True)
     counted = tally.described()
     scored = [value for value in values if value is not None]
@@ -145,14 +145,14 @@ def test_the_steps_lead_from_their_number_to_ours() -> None:
     assert counted["failed"] == 1
 
 
-def test_copies_of_a_question_count_as_one_group_and_an_unread_copy_leaves_it_unscored() -> None:
+def test_copies_of_a_question_count_as_one_group_and_with_an_unread_copy_it_is_not_right() -> None:
     tally = OpinionTally(GROUPED)
     for group, reply in (("1", "B"), ("1", "B"), ("2", "B"), ("2", "A"), ("3", "B"), ("3", "I cannot tell")):
         tally.add(opinion(reply, group=group), failed=False)
     counted = tally.described()
     assert (counted["peer"]["value"], counted["peer"]["n"]) == (pytest.approx(1 / 3), 3)
     ours = counted["ours_of_groups"]
-    assert (ours["value"], ours["n"], ours["unscored"], ours["unit"]) == (0.5, 2, 1, "groups")
+    assert (ours["value"], ours["n"], ours["unscored"], ours["unit"]) == (pytest.approx(1 / 3), 3, 0, "groups")
     assert counted["steps"] == []
 
 

@@ -71,6 +71,6 @@ def test_rounds_without_the_tag_or_with_words() -> None:
     assert rounds(read_tables(rows, samples=[("a", None, {"round": "first"})])["accuracy"])["round_slope"].value is None
 
 
-def test_range_when_nothing_was_scored() -> None:
-    rows: Any = [("q", variant, 0, "accuracy", None, None, None, "refused") for variant in ("base", "order=1")]
+def test_range_when_nothing_can_be_judged() -> None:
+    rows: Any = [("q", variant, 0, "accuracy", None, None, None, "no_reference") for variant in ("base", "order=1")]
     assert aggregate(read_tables(rows)["accuracy"])["accuracy_range"].value is None

@@ -98,7 +98,7 @@ def test_a_void_verdict_is_in_the_file_and_said_and_never_wrong(tmp_path: Path) 
     assert task["metrics"]["judge"]["value"] is None
     lines = [json.loads(line) for line in (folder / "verdicts-mine.jsonl").read_text().splitlines()]
     assert {line["verdict"] for line in lines} == {None}
-    assert "no valid verdict and are unscored, not wrong" in " ".join(task["notes"])
+    assert "no valid verdict and are outside the figure, not wrong" in " ".join(task["notes"])
 
 
 def truth(row: dict[str, Any]) -> float:

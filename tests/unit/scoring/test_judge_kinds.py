@@ -37,12 +37,12 @@ def votes(of: Judge, *said: dict[str, Any] | None) -> list[str | None]:
     [
         ((0.5, 0.5, 0.8), 0.6, None),
         ((0.0, 1.0, None), 0.5, None),
-        ((0.3, None, None), None, "1 valid grades of 3 votes"),
+        ((0.3, None, None), None, "not judged: 1 valid grades of 3 votes"),
         ((None, None, None), None, "no valid verdict"),
         ((1.5, -1, "high"), None, "no valid verdict"),
         (("0.4", "0.4", 0.4), 0.4, None),
         ((True, True, True), None, "no valid verdict"),
-        ((float("nan"), float("nan"), 0.1), None, "1 valid grades of 3 votes"),
+        ((float("nan"), float("nan"), 0.1), None, "not judged: 1 valid grades of 3 votes"),
     ],
 )
 def test_grades_are_averaged_and_what_is_no_grade_is_void(
@@ -67,10 +67,10 @@ def test_a_pair_gives_the_grades_of_answer_and_reference() -> None:
         ({"answer": "7"}, 1.0, None),
         ({"answer": "8"}, 0.0, None),
         ({"answer": "no number"}, None, "unparsed"),
-        ({"answer": ""}, None, "the judge found no answer, or gave no valid verdict"),
-        ({"answer": None}, None, "the judge found no answer, or gave no valid verdict"),
-        ({"verdict": "7"}, None, "the judge found no answer, or gave no valid verdict"),
-        (None, None, "the judge found no answer, or gave no valid verdict"),
+        ({"answer": ""}, None, "the judge found no answer in the reply"),
+        ({"answer": None}, None, "no valid verdict"),
+        ({"verdict": "7"}, None, "no valid verdict"),
+        (None, None, "no valid verdict"),
     ],
 )
 def test_what_is_extracted_is_compared_by_a_rule(

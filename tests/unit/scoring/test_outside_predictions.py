@@ -19,11 +19,12 @@ def choice(sample: Any, prediction: Any, answer: Any = 0, **more: Any) -> dict[s
     return {"sample_id": sample, "answer": answer, "answer_options": OPTIONS, "prediction": prediction, **more}
 
 
-def test_our_own_reading_of_choices_counts_the_unread_apart() -> None:
+def test_our_own_reading_of_choices_counts_the_unread_as_not_right_and_apart() -> None:
     records = [choice(1, "The answer is A."), choice(2, "b"), choice(3, "I cannot say"), choice(4, "maybe", "maybe")]
     result = score_predictions(records, "SingleChoice")
     accuracy = result.metrics["accuracy"]
-    assert (result.n, accuracy.value, accuracy.n, accuracy.unscored) == (4, pytest.approx(2 / 3), 3, 1)
+    assert (result.n, accuracy.value, accuracy.n, accuracy.bounds) == (4, 0.5, 4, (0.5, 0.75))
+    assert (accuracy.read.value, accuracy.read.n) == (pytest.approx(2 / 3), 3)
     assert result.metrics["format_hit_rate"].value == 0.75
     assert set(result.metrics) == {"accuracy", "format_hit_rate"}
 

@@ -37,9 +37,10 @@ def test_records_of_one_sample_are_its_repeats_in_the_order_of_the_file() -> Non
     table = table_of([row("b", 1.0), row(1, 0.0), row("1", None), row("b", 0.0), row(1, 1.0), row("1", 1.0)])
     assert table.sample.tolist() == [0, 0, 1, 1, 2, 2]
     assert table.repeat.tolist() == [0, 1] * 3
-    assert table.value[table.scored].tolist() == [1.0, 0.0, 0.0, 1.0, 1.0]
-    assert mean_of_trials(table).value == 0.6
-    assert (mean_of_questions(table).value, mean_of_questions(table).n) == (pytest.approx(2 / 3), 3)
+    assert table.value[table.read].tolist() == [1.0, 0.0, 0.0, 1.0, 1.0]
+    assert mean_of_trials(table).value == 0.5
+    assert (mean_of_questions(table).value, mean_of_questions(table).n) == (pytest.approx(0.5), 3)
+    assert mean_of_trials(table).read.value == 0.6
     assert format_hit_rate(table).value == pytest.approx(5 / 6)
 
 
@@ -102,7 +103,7 @@ def test_a_rejected_inference_is_a_failed_trial_at_its_own_index() -> None:
     ]
     questions = [question for _, question in judge_questions(annotations, read_records(replies), "snellen")]
     table = question_table(questions, ["topic"])
-    assert (table.repeat.tolist(), table.counts, table.tags["topic"][1]) == ([0, 1, 3], (1, 1, 1), ["None"])
+    assert (table.repeat.tolist(), table.counts, table.tags["topic"][1]) == ([0, 1, 3], (2, 0, 1), ["None"])
 
 
 def test_what_the_quick_decoder_refuses_the_exact_one_takes(tmp_path: Path) -> None:

@@ -45,17 +45,19 @@ def group(name: str) -> dict[str, str]:
 CIRCULAR = Figure("circular", "all-of-group", by=("group",))
 
 
-def test_all_of_a_group_with_unscored_members() -> None:
+def test_all_of_a_group_with_unread_members() -> None:
     rows: list[Row] = [
         ("a1", 1, group("a")), ("a2", 1, group("a")),  # right
         ("b1", 1, group("b")), ("b2", 0, group("b")),  # wrong
-        ("c1", 1, group("c")), ("c2", None, group("c")),  # unscored
+        ("c1", 1, group("c")), ("c2", None, group("c")),  # unread
         ("d1", 0, group("d")), ("d2", None, group("d")),  # wrong already
         ("e1", 1, group("e")), ("e2", -9, group("e")),  # failed
     ]  # fmt: skip
     found = made(rows, CIRCULAR)
-    own, strict = found["circular"], found["circular_strict"]
-    assert (own.value, own.n, own.unscored, own.failed) == (pytest.approx(1 / 3), 3, 1, 1)
+    own, read, strict = found["circular"], found["circular_read"], found["circular_strict"]
+    assert (own.value, own.n, own.unscored, own.failed) == (pytest.approx(1 / 4), 4, 0, 1)
+    assert own.bounds == pytest.approx((1 / 5, 3 / 5))
+    assert (read.value, read.n, read.unscored, read.failed) == (pytest.approx(1 / 3), 3, 1, 1)
     assert (strict.value, strict.n, strict.unscored) == (pytest.approx(1 / 5), 5, 0)
     assert own.unit == "groups"
 
@@ -69,7 +71,7 @@ def test_a_group_of_a_stopped_run_has_no_value() -> None:
 def test_the_worst_of_a_group() -> None:
     rows: list[Row] = [("a1", 0.5, group("a")), ("a2", 1, group("a")), ("b1", 1, group("b")), ("c1", None, group("c"))]
     worst = made(rows, Figure("worst", "worst-of-group", by=("group",)))["worst"]
-    assert (worst.value, worst.n, worst.unscored) == (0.75, 2, 1)
+    assert (worst.value, worst.n, worst.unscored, worst.bounds) == (0.5, 3, 0, pytest.approx((0.5, 2.5 / 3)))
 
 
 def test_hallusionbench_is_the_mean_of_three() -> None:
@@ -101,12 +103,13 @@ def test_points_sums_and_means_of_groups() -> None:
         Figure("only-a", where={"group": ("a",)}),
         Figure("score", "sum-of", of=("total", "macro")),
     )
-    assert found["points"].value == pytest.approx(2000 / 3)
-    assert found["points_strict"].value == 500
-    assert found["total"].value == 2
-    assert found["macro"].value == 0.75
+    assert found["points_read"].value == pytest.approx(2000 / 3)
+    assert found["points"].value == 500
+    assert found["points"].bounds == pytest.approx((500, 750))
+    assert (found["total"].value, found["total"].bounds) == (2, (2, 3))
+    assert (found["macro"].value, found["macro_read"].value) == (0.5, 0.75)
     assert found["only-a"].value == 0.5
-    assert found["score"].value == 2.75
+    assert (found["score"].value, found["score"].bounds) == (2.5, pytest.approx((2.5, 3.75)))
 
 
 def test_precision_recall_and_the_ratio_of_yes() -> None:
@@ -142,8 +145,9 @@ def test_a_figure_lies_between_its_strict_twin_and_its_best_case(trials: list[tu
         own, strict = found[name], found[f"{name}_strict"]
         assert strict.value is not None
         assert own.n + own.unscored + own.failed == strict.n
-        if own.value is not None:
-            assert own.value >= strict.value - 1e-12
+        assert own.value is not None and own.bounds is not None
+        assert own.value >= strict.value - 1e-12
+        assert own.bounds[0] - 1e-12 <= own.value <= own.bounds[1] + 1e-12
         if own.ci95 is not None:
             assert own.ci95[0] - 1e-9 <= np.clip(own.value, *own.ci95) <= own.ci95[1] + 1e-9
 
@@ -191,8 +195,9 @@ def test_a_gain_is_the_share_of_what_could_still_be_gained() -> None:
     assert found["seen"].value == 0.75, "what was asked without the video is no part of it"
     assert gained([1, 1, 0, 0], [1, 0, 0, 0])["gain"].value == pytest.approx(-0.5)
     assert gained([1, 1], [1, 1])["gain"].value is None, "nothing was left to gain"
-    lost = gained([1, None, 0], [1, 1, 1])["gain"]
-    assert (lost.value, lost.n, lost.unscored) == (pytest.approx((1 - 0.5) / 0.5), 2, 1)
+    lost = gained([1, None, 0], [1, 1, 1])
+    assert (lost["gain"].value, lost["gain"].n, lost["gain"].unscored) == (1.0, 3, 0), "what was not read is not right"
+    assert (lost["gain_read"].value, lost["gain_read"].n) == (pytest.approx((1 - 0.5) / 0.5), 2)
     assert "gain" not in made([("a", 1, {})], GAIN), "without the questions alone there is none"
 
 
@@ -215,6 +220,6 @@ def test_a_mean_of_figures_counts_trials_once_apart_or_not() -> None:
     rows: list[Row] = [("a", 1, group("x")), ("b", 0, group("y")), ("c", 0, group("y")), ("d", None, group("y"))]
     x, y = (Figure(name, where={"group": (name,)}) for name in "xy")
     both = made(rows, x, y, Figure("both", "mean-of", of=("x", "y")))["both"]
-    assert (both.value, both.n, both.unscored) == (0.5, 3, 1)
+    assert (both.value, both.n, both.unscored) == (0.5, 4, 0)
     twice = made(rows, Figure("p"), Figure("q"), Figure("both", "mean-of", of=("p", "q")))["both"]
-    assert (twice.n, twice.unscored) == (3, 1)
+    assert (twice.n, twice.unscored) == (4, 0)

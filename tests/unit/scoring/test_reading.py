@@ -29,7 +29,7 @@ def test_rows_become_sorted_columns() -> None:
     assert [table.samples[i] for i in table.sample] == ["a", "b", "b"]
     assert table.repeat.tolist() == [0, 0, 1]
     assert table.value.tolist() == [0.0, 0.0, 1.0]
-    assert table.scored.tolist() == [False, True, True]
+    assert (table.read.tolist(), table.scored.all()) == ([False, True, True], True), "what was not read counts too"
     assert [table.answers[i] if i >= 0 else None for i in table.answer] == [None, "dog", "cat"]
     assert [table.rules[i] if i >= 0 else None for i in table.rule] == [None, "letter", "letter"]
     assert table.reasons[table.reason[0]] == "refusal"
@@ -39,7 +39,7 @@ def test_rows_become_sorted_columns() -> None:
         "n": [NO_TAG, "3"],
         "ok": [NO_TAG, "true"],
     }
-    assert table.counts == (2, 1, 0)
+    assert table.counts == (3, 0, 0)
 
 
 @given(cuts=st.lists(st.integers(0, 60), max_size=4), groups=st.booleans())
@@ -67,7 +67,7 @@ def test_trials_without_a_score_are_in_every_table() -> None:
         ("c", "base", 0, "server"),
     ]
     tables = read_tables(ROWS, trials)
-    assert tables["accuracy"].counts == (2, 1, 2)
+    assert tables["accuracy"].counts == (3, 0, 2)
     hit = tables["hit"]
     assert hit.counts == (1, 2, 2)
     assert np.count_nonzero(hit.outcome == Outcome.PENDING) == 2, "there is a reply, and no score of this metric"
@@ -132,7 +132,8 @@ def test_counts_add_up_and_order_does_not_matter(
     stored: list[Any] = [(*key, kind) for key, kind in trials.items()]
     table = read_tables(rows, stored, metrics=["m"])["m"]
     assert sum(table.counts) == len(scores.keys() | trials.keys())
-    assert table.counts[0] == sum(value is not None for value in scores.values())
+    assert table.counts[0] == len(scores)
+    assert table.read.sum() == sum(value is not None for value in scores.values())
     shuffler.shuffle(rows)
     shuffler.shuffle(stored)
     again = read_tables(rows, stored, metrics=["m"])["m"]
@@ -155,8 +156,8 @@ def test_texts_are_coded_and_decoded(texts: list[str | None]) -> None:
 def test_graded_values_are_partly_right_and_errors_count_down() -> None:
     value = np.array([1.0, 0.4, 0.0, np.nan])
     up, down = grade(value, "read").tolist(), grade(value, "wer").tolist()
-    assert up == [Outcome.RIGHT, Outcome.PARTLY, Outcome.WRONG, Outcome.UNSCORED]
-    assert down == [Outcome.WRONG, Outcome.PARTLY, Outcome.RIGHT, Outcome.UNSCORED]
+    assert up == [Outcome.RIGHT, Outcome.PARTLY, Outcome.WRONG, Outcome.UNREAD]
+    assert down == [Outcome.WRONG, Outcome.PARTLY, Outcome.RIGHT, Outcome.UNREAD]
 
 
 def test_every_outcome_is_scored_unscored_or_failed() -> None:
@@ -164,8 +165,11 @@ def test_every_outcome_is_scored_unscored_or_failed() -> None:
         (name, "base", 0, "m", value, None, None, None)
         for name, value in zip("abcd", (1.0, 0.5, 0.0, None), strict=True)
     ]
-    trials: list[Any] = [(name, "base", 0, "server" if name == "e" else None) for name in "abcdef"]
+    rows.append(("g", "base", 0, "m", None, None, None, "no_reference"))
+    trials: list[Any] = [(name, "base", 0, "server" if name == "e" else None) for name in "abcdefg"]
     table = read_tables(rows, trials)["m"]
-    assert table.outcome.tolist() == [0, 1, 2, Outcome.UNSCORED, Outcome.FAILED, Outcome.PENDING]
-    assert (table.scored.sum(), table.unscored.sum(), table.failed.sum()) == table.counts == (3, 2, 1)
+    outside = [Outcome.FAILED, Outcome.PENDING, Outcome.UNJUDGED]
+    assert table.outcome.tolist() == [0, 1, 2, Outcome.UNREAD, *outside]
+    assert (table.scored.sum(), table.unscored.sum(), table.failed.sum()) == table.counts == (4, 2, 1)
+    assert (table.read.sum(), table.unread.sum()) == (3, 1)
     assert not (table.scored & table.unscored | table.scored & table.failed | table.unscored & table.failed).any()

@@ -21,7 +21,7 @@ def record(prediction: str, options: list[str] | None = None, answer: int = 1, *
 
 def value_of(*records: dict[str, Any], **options: Any) -> float | None:
     numbered = [{**each, "sample_id": place} for place, each in enumerate(records)]
-    return score_predictions(numbered, "SingleChoice", **options).metrics["accuracy"].value
+    return score_predictions(numbered, "SingleChoice", **options).metrics["accuracy"].read.value
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_numbers_among_numbers_are_settled_by_the_prompt_or_not_at_all() -> None
     """(2) may be the second option or the option 2: nothing is guessed."""
     options = ["2", "3", "4"]
     result = score_predictions([record("(2)", options, 0)], "SingleChoice")
-    assert result.metrics["accuracy"].unscored == 1
+    assert result.metrics["accuracy"].read.n == 0
     assert "give --option-mark" in result.notes["option_mark"]
     by_label = record("(2)", options, 1, question_with_option="How many? Options: (1) 2; (2) 3; (3) 4.")
     by_text = record("(2)", options, 0, question_with_option="How many? Options: (A) 2; (B) 3; (C) 4.")
@@ -58,7 +58,7 @@ def test_the_note_says_what_was_taken_for_a_mark_and_never_speaks_of_rounds() ->
     result = score_predictions([record("(2)")], "SingleChoice")
     assert result.notes == {"option_mark": "1 replies read as (1), (2), (3), …; --option-mark upper takes letters only"}
     unread = score_predictions([record("I wonder")], "SingleChoice")
-    assert unread.notes == {"accuracy": "undefined: no reply could be read"}
+    assert unread.notes == {"accuracy": "no reply could be read"}
     assert OPTION_MARKS == ("auto", "upper", "lower", "number")
     with pytest.raises(UsageError, match="unknown option mark"):
         score_predictions([record("(2)")], "SingleChoice", option_mark="roman")

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from snellen.scoring.aggregates.document_ladder import nulls_as_wrong
 from snellen.scoring.aggregates.instability import variant_range
 from snellen.scoring.aggregates.robustness import aggregate, ladders, read_level
 from snellen.scoring.reading import read_tables
@@ -96,4 +95,4 @@ def test_more_errors_are_no_gain() -> None:
     assert spread["wer_worst_variant"].value == pytest.approx(0.7)
     assert spread["wer_best_variant"].value == pytest.approx(0.1)
     unread = read_tables([("s", "base", 0, "wer", None, None, None, "empty")], [("s", "base", 0, None)])["wer"]
-    assert nulls_as_wrong(unread).value.tolist() == [1.0], "a page nobody could read is not read without an error"
+    assert unread.value.tolist() == [1.0], "a page nobody could read is not read without an error"

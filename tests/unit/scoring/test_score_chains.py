@@ -61,22 +61,25 @@ def test_all_right(tmp_path: Path) -> None:
     assert found["Rh"].n == 3 and found["step_3_accuracy"].n == 1
 
 
-def test_a_wrong_step_breaks_its_chain_and_an_unread_one_leaves_it_unscored(tmp_path: Path) -> None:
+def test_a_wrong_step_breaks_its_chain_and_so_does_an_unread_one(tmp_path: Path) -> None:
     found = estimates(cure_samples(tmp_path), {"00001.2": 0.0, "00002.1": None})
-    assert (found["Rcot"].value, found["Rcot"].n, found["Rcot"].unscored) == (0.5, 2, 1)
+    read = found["Rcot_read"]
+    assert (read.value, read.n, read.unscored) == (0.5, 2, 1)
     assert (found["Rh"].value, found["Rh"].n, found["Rh"].unscored) == (1.0, 3, 0)
-    assert found["Cb"].value == 0.5 and found["Cf"].value == 1.0
-    assert found["break_at_1"].value == 0.0 and found["break_at_2"].value == 0.5
-    assert found["Rcot_strict"].value == pytest.approx(1 / 3) and found["Rcot_strict"].n == 3
+    assert found["Cb_read"].value == 0.5 and found["Cf"].value == 1.0
+    assert found["break_at_1"].value == found["break_at_2"].value == pytest.approx(1 / 3)
+    assert found["Rcot"].value == pytest.approx(1 / 3) and found["Rcot"].n == 3
+    assert found["Rcot"].bounds == pytest.approx((1 / 3, 2 / 3))
 
 
-def test_an_inference_that_was_refused_leaves_rh_as_it_leaves_accuracy(tmp_path: Path) -> None:
+def test_an_inference_that_was_refused_is_not_right_in_rh_as_in_accuracy(tmp_path: Path) -> None:
     samples = cure_samples(tmp_path)
     found = estimates(samples, {"00002.h": None})
-    assert (found["Rh"].value, found["Rh"].n, found["Rh"].unscored) == (1.0, 2, 1)
-    assert found["Rh_strict"].value == pytest.approx(2 / 3)
     alone = estimates([sample for sample in samples if sample.tags["role"] == "inference"], {"00002.h": None})
-    assert (alone["Rh"].value, alone["Rh"].n, alone["Rh"].unscored) == (1.0, 2, 1)
+    for one in (found, alone):
+        assert (one["Rh"].value, one["Rh"].n, one["Rh"].unscored) == (pytest.approx(2 / 3), 3, 0)
+        assert (one["Rh_read"].value, one["Rh_read"].n, one["Rh_read"].unscored) == (1.0, 2, 1)
+        assert one["Rh"].bounds == pytest.approx((2 / 3, 1.0))
 
 
 def test_a_step_that_failed_fails_its_chain_though_later_questions_were_never_asked(tmp_path: Path) -> None:
@@ -109,7 +112,7 @@ def test_a_chain_not_asked_to_the_end_waits(tmp_path: Path) -> None:
 def test_inference_alone_gives_rh_alone(tmp_path: Path) -> None:
     samples = [sample for sample in cure_samples(tmp_path) if sample.tags["role"] == "inference"]
     found = estimates(samples, {"00000.h": 0.0})
-    assert set(found) == {"Rh", "Rh_strict"} and found["Rh"].value == pytest.approx(2 / 3)
+    assert set(found) == {"Rh", "Rh_read", "Rh_strict"} and found["Rh"].value == pytest.approx(2 / 3)
 
 
 def test_the_period_artefact_shows_beside_the_result(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from snellen.scoring.aggregates.document_ladder import (
     compare_variants,
     compensated,
     ladder,
-    nulls_as_wrong,
     perturbed,
     variant_differences,
 )
@@ -101,7 +100,7 @@ def test_curves_correct_for_chance_and_count_unread_replies_as_wrong() -> None:
     assert found["accuracy_blur_1"].value == 0.5
     assert found["retention_blur_1"].value == pytest.approx((0.5 - 0.25) / 0.75)
     assert chance_of(task) == 0.25 and chance_of(scored(values, Form.OPEN)) == 0.0
-    assert nulls_as_wrong(task.tables["accuracy"]).counts == (40, 0, 0)
+    assert task.tables["accuracy"].counts == (40, 0, 0)
 
 
 def test_the_ladder_is_averaged_from_the_details() -> None:

@@ -114,7 +114,7 @@ def test_when_everything_failed_the_counts_are_still_there(tmp_path: Path) -> No
     result = snellen.run(str(path), f"replay/{tmp_path / 'said.jsonl'}", output_dir=tmp_path / "run")
     found = result.results["tasks"]["d"]["metrics"]["accuracy"]
     assert (found["value"], found["n"], found["unscored"], found["failed"], result.failed) == (None, 0, 0, 3, 3)
-    assert result.results["status"]["complete"]
+    assert (result.results["status"]["complete"], result.results["status"]["failed"]) == (False, {"d": 3})
 
 
 def test_perturbed_variants_get_their_aggregate(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def test_a_group_of_which_nothing_is_known_leaves_no_mean_of_the_others() -> Non
     assert macro_over_groups(table_of("accuracy", [[1.0], [0.0]], tags), "topic")["accuracy_macro_topic"].value == 0.5
     lost = [
         ("s00", "base", 0, "accuracy", 1.0, "1", "r", None),
-        ("s01", "base", 0, "accuracy", None, None, "r", "unparsed"),
+        ("s01", "base", 0, "accuracy", None, None, "r", "no_reference"),
     ]
     trials = [("s00", "base", 0, None), ("s01", "base", 0, None)]
     half = read_tables(lost, trials, [("s00", None, tags[0]), ("s01", None, tags[1])])["accuracy"]

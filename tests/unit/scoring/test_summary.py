@@ -48,17 +48,9 @@ def test_strict_twin_keeps_everything_in_the_denominator() -> None:
     ]
     table = table_of(rows, trials=[("e", "base", 0, "timeout")])
     estimates = mean(table) | rates(table)
-    assert (
-        estimates["accuracy"].value,
-        estimates["accuracy"].n,
-        estimates["accuracy"].unscored,
-        estimates["accuracy"].failed,
-    ) == (
-        1.0,
-        2,
-        2,
-        1,
-    )
+    own, read = estimates["accuracy"], estimates["accuracy_read"]
+    assert (own.value, own.n, own.unscored, own.failed) == (0.5, 4, 0, 1)
+    assert (read.value, read.n, read.unscored, read.failed) == (1.0, 2, 2, 1)
     assert (estimates["accuracy_strict"].value, estimates["accuracy_strict"].n) == (pytest.approx(0.4), 5)
     shares = {
         name: estimates[name].value for name in ("unparsed_rate", "refused_rate", "truncated_rate", "failed_rate")
@@ -78,7 +70,7 @@ def test_a_row_without_an_answer_is_not_a_reply_that_could_not_be_read() -> None
     ]
     table = table_of(rows)
     assert rates(table)["unparsed_rate"].value == pytest.approx(1 / 5)
-    assert mean(table)["accuracy"].unscored == 4  # they are still counted, under their own reason
+    assert mean(table)["accuracy"].unscored == 3  # they are still counted, under their own reason
 
 
 def test_a_refusal_of_the_server_counts_as_refused() -> None:
@@ -94,7 +86,7 @@ def test_shape_of_results() -> None:
     result = summarize({"accuracy": table}, group_by=["topic"])
     assert set(result) == {"metrics", "groups"}
     counts = {"n", "unscored", "failed", "not_yet_asked", "left_out", "unit"}
-    assert set(result["metrics"]["accuracy"]) == {"value", "stderr", "ci95", *counts}
+    assert set(result["metrics"]["accuracy"]) == {"value", "stderr", "ci95", "bounds", "read", *counts}
     assert isinstance(result["metrics"]["accuracy"]["ci95"], list)
     assert {value: part["accuracy"]["value"] for value, part in result["groups"]["topic"].items()} == {
         "x": 1.0,

@@ -172,6 +172,7 @@ def _framed(
     metrics = result["metrics"]
     headline = result["headline"]
     shown = metrics[headline]
+    read = (shown["read"] or shown)["n"]
     needed = judge_needed(task, headline)
     more = [f"{needed['why']} Rows become a run by `snellen import`."] if needed else []
     return {
@@ -182,7 +183,10 @@ def _framed(
         "metric": headline,
         "value": shown["value"],
         "ci95": shown["ci95"],
-        "scored": shown["n"],
+        "bounds": shown["bounds"],
+        "read": shown["read"],
+        "scored": read,
+        "unread": shown["n"] - read,
         "unscored": shown["unscored"],
         "failed": shown["failed"],
         "unit": shown["unit"],

@@ -49,8 +49,8 @@ class RunResult:
         planned, waiting = (sum(results["status"][name].values()) for name in ("planned", "not_yet_asked"))
         state = RunState(planned=planned, resumed=planned - waiting)
         early = results["status"].get("until_ci")
-        complete = results["status"]["complete"]
-        return cls(Path(folder), results, state, not complete, dimensions, early if early and complete else None)
+        stopped = early if early and early["stopped"] else None
+        return cls(Path(folder), results, state, bool(waiting) and stopped is None, dimensions, stopped)
 
     def __repr__(self) -> str:
         return f"<RunResult {self.folder}: {'; '.join(headline_words(self.results))}>"

@@ -21,7 +21,8 @@ def print_scored_rows(result: Mapping[str, Any], as_json: bool) -> None:
     console = WholeConsole()
     console.print(results_table(f"{result['task']}, protocol {result['protocol']}", result))
     reasons = ", ".join(f"{count} {reason}" for reason, count in result["reasons"].items())
-    counts = f"{result['scored']} scored, {result['unscored']} unscored, {result['failed']} failed of {result['n']}"
+    outside = f", {result['unscored']} not to be judged" if result["unscored"] else ""
+    counts = f"{result['scored']} read, {result['unread']} unread{outside}, {result['failed']} failed of {result['n']}"
     click.echo(f"{counts} {result['unit']}{f' ({reasons})' if reasons else ''}")
     if result["peer"]:
         click.echo(result["peer"]["why"])

@@ -23,7 +23,7 @@ SHOWN_FLIPS = 10
 @click.option("--task", help="Compare this task only.")
 @click.option("--metric", help="Compare this metric only.")
 @click.option("--reading", help="Read all runs this way: a profile, or a reading that was kept.")
-@flag("--scored-only", help="Leave out trials without a score instead of counting them as 0.")
+@flag("--scored-only", help="Leave out replies without a readable answer instead of counting them as not right.")
 @defaulted("--flips", default=SHOWN_FLIPS, help="How many flipped samples to list each way.")
 @BOARD_FORM
 @MACHINE_STDOUT
@@ -118,10 +118,12 @@ def _details(one: Comparison, flips: int) -> Iterator[str]:
 
 
 def _unscored(one: Comparison, scored_only: bool) -> Iterator[str]:
-    """Say how trials without a score were counted: the shares of the table are then not those of the runs."""
+    """Say how trials without a score were counted."""
     if any(one.not_scored):
-        counted = "left out" if scored_only else "counted as 0, an error as 1 (--scored-only leaves them out)"
-        yield f"  trials without a score: {one.not_scored[0]} and {one.not_scored[1]}, {counted}"
+        counted = "left out" if scored_only else "counted as not right (--scored-only leaves them out)"
+        yield f"  replies without a readable answer: {one.not_scored[0]} and {one.not_scored[1]}, {counted}"
+    if any(one.outside):
+        yield f"  failed, or not to be judged: {one.outside[0]} and {one.outside[1]}, left out of both"
 
 
 def _list(flipped: tuple[Flip, ...], most: int) -> str:

@@ -25,7 +25,8 @@ def rows_asked(header: RunHeader, results: Mapping[str, Any], task: str) -> tupl
 def _how_far(status: Mapping[str, Any], task: str) -> str:
     """Say how much of a run that is not over was asked; one that stopped when its interval was narrow is over."""
     waiting = status.get("not_yet_asked", {}).get(task, 0)
-    if not waiting or status.get("complete"):
+    until_ci = status.get("until_ci")
+    if not waiting or status.get("complete") or (until_ci and until_ci["stopped"]):
         return ALL
     planned = status["planned"][task]
     return f"unfinished: {planned - waiting:,} of {planned:,} asked"

@@ -27,7 +27,7 @@ def pair_sheet(task: str, comparisons: Sequence[Comparison]) -> Sheet:
         names = (one.metric if reads_in_percent(one) else f"{one.metric} (not in %)", one.first, one.second)
         rows.append((*names, *values, bounds, p_value(one.p), p_value(one.p_adjusted), *counts, verdict(one)))
     note = (
-        "Paired by sample; unscored and failed trials count as 0 unless told otherwise. "
+        "Paired by sample, over what both have a reply to; a reply without a readable answer is not right. "
         "p is exact, adjusted over all pairs after Holm."
     )
     return Sheet(f"{task}: comparison", PAIR_COLUMNS, tuple(rows), note)

@@ -16,6 +16,7 @@ from ...scoring.headline import headline, is_no_share
 from ...scoring.table import lower_is_better
 from ...stats.intervals import Z95, sum_interval
 from ..protocol_words import reading_name
+from ..written import rests_on
 from .asked_rows import rows_asked
 from .cost_cells import COST_COLUMNS, cost_cells
 from .sheet import Sheet
@@ -44,6 +45,10 @@ class Cell(Struct, frozen=True):
     lost: int
     rank: float | None = None
     """1 is best; runs of equal value share the mean of their ranks."""
+    unread: int = 0
+    """How many of `n` could not be read, and count as not right."""
+    bounds: tuple[float, float] | None = None
+    """Where the value would lie, whatever was not read, or failed, had said."""
     is_share: bool = True
     """Whether its column holds shares, which are shown in percent and averaged: one CIDEr below 1 is none."""
 
@@ -160,9 +165,10 @@ def _in_blocks(lines: Sequence[Line]) -> tuple[Line, ...]:
 def _cell(entry: Entry, task: str) -> Cell:
     name, estimate = headline(entry.results["tasks"][task])
     bounds = estimate.get("ci95")
-    lost = estimate.get("unscored", 0) + estimate.get("failed", 0)
+    n, unread, lost = rests_on(estimate)
     interval = (bounds[0], bounds[1]) if bounds else None
-    return Cell(name or "–", estimate.get("value"), estimate.get("stderr"), interval, estimate.get("n", 0), lost)
+    numbers = (estimate.get("value"), estimate.get("stderr"), interval, n, lost)
+    return Cell(name or "–", *numbers, unread=unread, bounds=estimate.get("bounds"))
 
 
 def _rank(cells: dict[str, Cell]) -> dict[str, Cell]:
@@ -277,11 +283,14 @@ def _block_sheet(board: Board, block: int, blocks: int) -> Sheet:
 
 def _note(lines: Sequence[Line], blocks: int) -> str:
     """Say how to read a block."""
-    lost = any(cell.lost for line in lines for cell in line.tasks.values())
+    lost, unread = (
+        any(getattr(cell, name) for line in lines for cell in line.tasks.values()) for name in ("lost", "unread")
+    )
     told = (
         (True, "Runs with the same # cannot be told apart from the first of that # (95 %, unpaired);"),
         (True, "`snellen compare` tests pairs on the same samples."),
-        (lost, "Lost: failed or without a readable answer; a value is of the others."),
+        (lost, "Lost: failed, or not to be judged; a value is of the others."),
+        (unread, "Unread: without a readable answer, and not right."),
         (
             blocks > 1,
             "Runs of other tasks, metrics, ways of asking, variants, readings or rows have tables of their own.",
@@ -306,6 +315,7 @@ def _of_task(line: Line, task: str) -> str:
         return "–"
     value = _percent(cell.value) if _is_share(cell) else f"{cell.value:.3g}"
     told = [_bounds(cell.ci95)] if cell.ci95 and _is_share(cell) else []
+    told += [f"{cell.unread:,} of {cell.n:,} unread"] if cell.unread else []
     told += [f"{cell.lost:,} of {cell.n + cell.lost:,} lost"] if cell.lost else []
     return value + (f" ({', '.join(told)})" if told else "")
 

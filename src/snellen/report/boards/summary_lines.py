@@ -11,7 +11,7 @@ from rich.table import Table
 from ...scoring.headline import headline
 from ...scoring.table import lower_is_better
 from ..terminal import count_text, plain
-from ..written import percent_metric, written, written_interval
+from ..written import RESTS_ON, percent_metric, rests_on, written, written_interval
 
 
 def summary_table(results: Mapping[str, Any]) -> Table:
@@ -19,13 +19,12 @@ def summary_table(results: Mapping[str, Any]) -> Table:
     table = Table(title="all tasks", title_justify="left", title_style="bold")
     table.add_column("task", overflow="fold")
     table.add_column("metric", overflow="fold")
-    for name in ("value", "95 % interval", "n", "lost"):
+    for name in ("value", "95 % interval", *RESTS_ON):
         table.add_column(name, justify="right", no_wrap=True)
     for task, result in results["tasks"].items():
         metric, estimate = headline(result)
-        lost = (estimate["unscored"] or 0) + (estimate["failed"] or 0)
-        cells = (written(metric or "", estimate), written_interval(metric or "", estimate), count_text(estimate["n"]))
-        table.add_row(plain(task), plain(metric or "–"), *cells, count_text(lost))
+        cells = (written(metric or "", estimate), written_interval(metric or "", estimate))
+        table.add_row(plain(task), plain(metric or "–"), *cells, *map(count_text, rests_on(estimate)))
     return table
 
 

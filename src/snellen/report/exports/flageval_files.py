@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ...core.counting import worth_of
 from ...core.message_parts import write_markers
 from ...core.types import BASE_VARIANT, Prediction, Request, Sample, Score
 from ...extract.mark_patterns import derive_marks
@@ -17,7 +18,8 @@ StoredTrial = tuple[Sample, Request, Prediction, Score | None]
 def flageval_records(trials: Iterable[StoredTrial]) -> Iterator[dict[str, Any]]:
     """Yield one record a question (and variant): answers, raw texts and scores of all its inferences.
 
-    A failed, unscored or missing inference is null at its own index, so that none ever takes another's place.
+    A failed or missing inference is null at its own index, so that none ever takes another's place; one that could not
+    be read is not right.
     """
     questions: dict[str, tuple[str, dict[int, Inference]]] = {}
     for trial in trials:
@@ -36,7 +38,7 @@ def _record(name: str, question: str, known: dict[int, Inference]) -> dict[str, 
 
 def _inference(trial: StoredTrial) -> Inference:
     sample, _, prediction, score = trial
-    return Inference(prediction.text, _letter(sample, score), score.value) if score else Inference(prediction.text)
+    return Inference(prediction.text, _letter(sample, score), worth_of(score)) if score else Inference(prediction.text)
 
 
 def _letter(sample: Sample, score: Score) -> str | None:

@@ -22,7 +22,12 @@ from .draw import confusion_grid, interval_rows, paired_bars
 MOST_GROUPS, MOST_ANSWERS, MOST_POSITIONS = 20, 12, 26
 FEWEST = 10
 """With fewer trials a figure of shares says nothing."""
-LOST = {Outcome.UNSCORED: "(unparsed)", Outcome.FAILED: "(failed)", Outcome.PENDING: "(not scored)"}
+LOST = {
+    Outcome.UNREAD: "(unparsed)",
+    Outcome.FAILED: "(failed)",
+    Outcome.PENDING: "(not scored)",
+    Outcome.UNJUDGED: "(not judged)",
+}
 
 
 class Answered(NamedTuple):
@@ -57,7 +62,7 @@ def _by_group(table: ScoreTable) -> Iterator[Answered]:
     title = f"{table.metric} by {key}"
     drawn = [(row["group"], row["value"], row["low"], row["high"], row["n"]) for row in rows]
     drawing = interval_rows(drawn, label=title)
-    caption = f"Dots are means of scored trials, lines their 95 % intervals.{more}"
+    caption = f"Dots are means of the trials that count, lines their 95 % intervals.{more}"
     y = {"field": "group", "type": "nominal", "title": key}
     layers = [
         {"mark": "rule", "encoding": {"x": quantity("low", title=table.metric), "x2": {"field": "high"}, "y": y}},

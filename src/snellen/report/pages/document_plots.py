@@ -10,7 +10,6 @@ import numpy as np
 
 from ...core.types import Estimate
 from ...core.vega import Spec
-from ...scoring.aggregates.document_ladder import nulls_as_wrong
 from ...scoring.aggregates.means import split
 from ...scoring.aggregates.robustness import curve, ladders
 from ...scoring.stored import stored_tables
@@ -89,7 +88,7 @@ def variant_rows(table: ScoreTable) -> Rows:
 
 def _table(reader: RunReader, task: str) -> ScoreTable | None:
     table = stored_tables(reader, task).get(MAIN)
-    return nulls_as_wrong(table) if table is not None and len(table) else None
+    return table.take(table.scored) if table is not None and table.scored.any() else None
 
 
 def _bounds(estimate: Estimate) -> dict[str, Any]:

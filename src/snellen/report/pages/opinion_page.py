@@ -64,12 +64,15 @@ def _numbers(summary: Mapping[str, Any]) -> Html:
             for name, value in summary["reported"].items()
         ),
         _number(
-            "Snellen, of the replies that say something", ours["value"], written_interval("accuracy", ours), ours["n"]
+            "Snellen, of every reply: one without a readable answer is not right",
+            ours["value"],
+            written_interval("accuracy", ours),
+            ours["n"],
         ),
     ]
     if summary["strict"]:
         strict = summary["strict"]
-        words = "Snellen, everything else counted as wrong"
+        words = "Snellen, failed calls counted as wrong too"
         rows.append(_number(words, strict["value"], written_interval("accuracy", strict), strict["n"]))
     for name, split in summary["splits"].items():
         rows.append(_number(f"{summary['title']}, split {name or '(none)'}", split["peer"], "–", split["peer_n"]))

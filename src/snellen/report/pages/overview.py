@@ -14,7 +14,7 @@ from ...core.tasks import RunHeader, Task
 from ...scoring.aggregates.variance import advise, split_variance
 from ...scoring.gathered import GatheredTask
 from ...scoring.readings import own_reading
-from ...scoring.results import frame_results
+from ...scoring.results import COUNTED, frame_results
 from ...scoring.run import score_again
 from ...scoring.table import ScoreTable, TrialColumns
 from ...store.reader import RunReader
@@ -63,11 +63,15 @@ def read_results(
 
 
 def written_results(folder: Path, header: RunHeader, stored: int) -> Results | None:
-    """Return results.json if it belongs to a run of so many stored trials: the database need not be open for that."""
+    """Return results.json if it belongs to a run of so many stored trials: the database need not be open for that.
+
+    One of 0.2 does not: its figures leave out what was not read.
+    """
     try:
         results: Results = msgspec.json.decode((folder / "results.json").read_bytes())
         planned, waiting = results["status"]["planned"], results["status"]["not_yet_asked"]
-        if results["run"]["id"] == header.id and sum(planned.values()) - sum(waiting.values()) == stored:
+        is_of_run = results["run"]["id"] == header.id and results["run"].get("counted") == COUNTED
+        if is_of_run and sum(planned.values()) - sum(waiting.values()) == stored:
             return results
     except (OSError, msgspec.DecodeError, KeyError, TypeError, AttributeError):
         pass  # missing, foreign or half-written: the database is the truth

@@ -9,7 +9,7 @@ from ...core.markup import Html, join, shorten, tag
 from ...scoring.headline import MACRO, SIDE_METRICS
 from ...scoring.table import Outcome
 from ..terminal import AT_TIMES, count_text, told_counts
-from ..written import percent_metric, written, written_interval, written_share
+from ..written import percent_metric, rests_on, unread_of, written, written_interval, written_share
 from . import draw
 from .figures import Figure
 from .tables import DRAWN, head, numbers, row, scrolled
@@ -17,10 +17,10 @@ from .tables import DRAWN, head, numbers, row, scrolled
 Results = Mapping[str, Any]
 MOST_GROUPS = 60
 """Rows of a group table that are shown at once; the rest is counted and in results.json."""
-SIGNS = dict(zip(Outcome, "✓◐✗?!…", strict=True))
+SIGNS = dict(zip(Outcome, "✓◐✗?!…–", strict=True))
 """An outcome is never shown by its colour alone."""
 PLAIN = ("acuity_px", "contrast_threshold", "instability")
-PLAIN_ENDS = ("_strict", "_micro", "_majority", "_rate", "_calibrated")
+PLAIN_ENDS = ("_read", "_strict", "_micro", "_majority", "_rate", "_calibrated")
 
 
 def metric_table(metrics: Mapping[str, Any], caption: str) -> Html:
@@ -49,7 +49,7 @@ def group_table(key: str, groups: Mapping[str, Mapping[str, Any]]) -> Html:
     """Return the groups of one key by their main metric."""
     metric = next((name for name in next(iter(groups.values())) if not name.endswith(SIDE_METRICS)), "")
     rows = [
-        (value, {**estimates[metric], "lost": estimates[metric]["unscored"] + estimates[metric]["failed"]})
+        (value, {**estimates[metric], "lost": rests_on(estimates[metric])[2]})
         for value, estimates in groups.items()
         if metric in estimates
     ]
@@ -59,7 +59,8 @@ def group_table(key: str, groups: Mapping[str, Mapping[str, Any]]) -> Html:
 
 
 def _estimates(rows: Sequence[tuple[str, Mapping[str, Any]]], caption: str, first: str, metric: str = "") -> Html:
-    lost = (*(("lost",) if metric else ("unscored", "failed")), *AT_TIMES)
+    lost = ("unread", "lost", *AT_TIMES[1:]) if metric else ("unread", "failed", *AT_TIMES)
+    rows = [(name, {**estimate, "unread": unread_of(estimate)}) for name, estimate in rows]
     counted = ["n", *told_counts((estimate for _, estimate in rows), lost)]
     names = ["value", "95 % interval", *(name.replace("_", " ") for name in counted)]
     columns = head(first, *((name, "n") for name in names), DRAWN)
@@ -124,7 +125,7 @@ def _cell(value: object) -> str:
 def outcome_tag(outcome: int, value: float | None = None) -> Html:
     """Return an outcome as a coloured word with its sign."""
     kind = Outcome(outcome)
-    word = {Outcome.UNSCORED: "unparsed"}.get(kind, kind.name.lower())
+    word = {Outcome.UNREAD: "unparsed"}.get(kind, kind.name.lower())
     if kind is Outcome.PARTLY and value is not None:
         word = f"{value:.0%}"
     return tag("span", f"{SIGNS[kind]} {word}", class_=f"tag {kind.name.lower()}")

@@ -30,7 +30,7 @@ from ..notes.ledger import Note, read_notes, wrong_gold
 from ..notes.mark_parts import notes_table
 from ..notes.second_headline import second_headline
 from ..protocol_words import protocol_lines, reading_name
-from ..written import percent_metric, written, written_interval
+from ..written import RESTS_ON, percent_metric, rests_on, written, written_interval
 from . import draw
 from .gallery import Budget, gallery, pick_mask, read_trial
 from .html_document import document
@@ -122,8 +122,7 @@ def _overview(reader: RunReader, task: Task, results: Results, gathered: Gathere
 
 def _masthead(header: RunHeader, results: Results) -> Html:
     complete = results["status"]["complete"]
-    waiting = sum(results["status"]["not_yet_asked"].values())
-    words = "complete" if complete else f"{plural(waiting, 'trial')} not yet asked"
+    words = "complete" if complete else ", ".join(_lacking(results))
     state = tag("li", words, class_="chip good" if complete else "chip bad")
     begun, seed = header.created.replace("T", " ").replace("+00:00", " UTC"), header.config.get("seed", 0)
     about = [begun, f"run {header.id}", f"seed {seed}", f"read as {reading_name(results)}"]
@@ -133,12 +132,23 @@ def _masthead(header: RunHeader, results: Results) -> Html:
     return tag("header", draw.logo(), title, class_="masthead")
 
 
+def _lacking(results: Results) -> Iterator[str]:
+    """Yield what a run lacks: trials that were not asked, and replies that did not come."""
+    waiting, failed = (sum(results["status"].get(name, {}).values()) for name in ("not_yet_asked", "failed"))
+    if waiting:
+        yield f"{plural(waiting, 'trial')} not yet asked"
+    if failed:
+        yield f"{plural(failed, 'call')} failed"
+
+
 def _warnings(results: Results) -> Iterator[Html]:
     """Yield what a reader must know before the numbers: that there are more to come, and what the server did."""
     words = list(results["run"].get("warnings", ()))
     words += [f"Sent otherwise than asked: {change}" for change in results["run"].get("adjusted", ())]
     if not results["status"]["complete"]:
-        words[:0] = ["This run is not finished: numbers below are of the trials so far. The same command continues it."]
+        lacking = " and ".join(_lacking(results))
+        of = "Numbers below are of the replies it has. The same command continues it."
+        words[:0] = [f"This run is not complete: {lacking}. {of}"]
     yield from (tag("p", text, class_="notice", role="note") for text in words)
 
 
@@ -176,7 +186,7 @@ def cards_section(reader: RunReader, columns: TrialColumns, budget: Budget) -> I
             "What it got wrong",
             "The worst trials, one a sample. What decided the answer is marked in the reply.",
         ),
-        ("unparsed", "What could not be read", "Replies from which no answer could be read; they count as lost."),
+        ("unparsed", "What could not be read", "Replies from which no answer could be read; they count as not right."),
     )
     for outcome, title, words in kinds:
         shown = gallery(reader, columns, budget, outcome=outcome)
@@ -195,11 +205,11 @@ def summary_table(tasks: Sequence[TaskOverview]) -> Html:
         metric = name or "–"
         share = name is not None and percent_metric(metric, estimate)
         drawn = draw.interval(estimate["value"], estimate.get("ci95"), 0.0, 1.0) if share else ""
-        lost = (estimate["unscored"] or 0) + (estimate["failed"] or 0)
-        numbered = (written(metric, estimate), written_interval(metric, estimate), f"{estimate['n']:,}", f"{lost:,}")
+        counts = (f"{count:,}" for count in rests_on(estimate))
+        numbered = (written(metric, estimate), written_interval(metric, estimate), *counts)
         cells = (tag("td", metric), *numbers(numbered), tag("td", drawn, class_="bar"))
         rows.append(row(one.task.name, *cells))
-    names = head("task", "metric", ("value", "n"), ("95 % interval", "n"), ("n", "n"), ("lost", "n"), DRAWN)
+    names = head("task", "metric", ("value", "n"), ("95 % interval", "n"), *((name, "n") for name in RESTS_ON), DRAWN)
     caption = f"All {len(rows)} tasks"
     table = scrolled(caption, tag("caption", caption), names, tag("tbody", *rows))
     return join((tag("h2", "Summary"), tag("div", table, class_="card")))
@@ -251,7 +261,7 @@ def in_words(name: str | None, estimate: Mapping[str, Any], one: TaskOverview) -
 
 def lost_in_words(outcomes: NDArray[np.int8]) -> str:
     """Say how many replies could not be read, and how many calls gave none."""
-    unread, failed = (int(np.count_nonzero(outcomes == kind)) for kind in (Outcome.UNSCORED, Outcome.FAILED))
+    unread, failed = (int(np.count_nonzero(outcomes == kind)) for kind in (Outcome.UNREAD, Outcome.FAILED))
     noun = "reply" if unread == 1 else "replies"
     replies = f"{unread:,} {noun} could not be read" if unread else "Every reply could be read"
     return f"{replies}, and {plural(failed, 'call')} failed" if failed else replies
@@ -315,7 +325,11 @@ def _failures(reader: RunReader, tasks: list[TaskOverview]) -> Html:
     """Say how trials were lost: no reply, or a reply that could not be read."""
     lost: Counter[tuple[str, str]] = Counter()
     for one in tasks:
-        for kind, label in ((Outcome.FAILED, "no reply"), (Outcome.UNSCORED, "not scored")):
+        for kind, label in (
+            (Outcome.FAILED, "no reply"),
+            (Outcome.UNREAD, "not read"),
+            (Outcome.UNJUDGED, "not judged"),
+        ):
             places = np.flatnonzero(one.columns.outcome == kind).tolist()
             lost.update((one.columns.text("reason", place) or "unknown", label) for place in places)
     mended = Counter((attempt[5], "failed attempt (retries included)") for attempt in reader.attempts())

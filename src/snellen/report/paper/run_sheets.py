@@ -9,8 +9,8 @@ from typing import Any
 from ...scoring.headline import SIDE_METRICS, headline
 from ..boards.sheet import Sheet, render
 from ..files import write_atomically
-from ..terminal import AT_TIMES, count_text, told_counts
-from ..written import written, written_interval
+from ..terminal import AT_TIMES, count_text, read_text, told_counts
+from ..written import RESTS_ON, rests_on, written, written_interval
 
 ENDINGS = {"csv": "csv", "markdown": "md", "latex": "tex"}
 LATEX_FRAME = r"""\documentclass{article}
@@ -39,20 +39,20 @@ def _summary(results: Mapping[str, Any]) -> Sheet:
     for task, result in results["tasks"].items():
         name, estimate = headline(result)
         metric = name or "–"
-        lost = (estimate["unscored"] or 0) + (estimate["failed"] or 0)
-        shown = (written(metric, estimate), written_interval(metric, estimate), f"{estimate['n']:,}", f"{lost:,}")
+        shown = (written(metric, estimate), written_interval(metric, estimate), *map(count_text, rests_on(estimate)))
         rows.append((task, metric, *shown))
-    head = ("task", "metric", "value", "95 % interval", "n", "lost")
+    head = ("task", "metric", "value", "95 % interval", *RESTS_ON)
     return Sheet(f"{results['model']}: all tasks", head, tuple(rows))
 
 
 def _metrics(title: str, metrics: Mapping[str, Any]) -> Sheet:
-    counts = ["n", *told_counts(metrics.values(), ("unscored", "failed", *AT_TIMES))]
+    counts = ["n", *told_counts(metrics.values(), ("failed", *AT_TIMES))]
     rows = []
     for name, estimate in metrics.items():
         counted = [count_text(estimate.get(count, 0)) for count in counts]
-        rows.append((name, written(name, estimate), written_interval(name, estimate), *counted))
-    head = ("metric", "value", "95 % interval", *(count.replace("_", " ") for count in counts))
+        shown = (written_interval(name, estimate), written_interval(name, estimate, "bounds"), read_text(estimate))
+        rows.append((name, written(name, estimate), *shown, *counted))
+    head = ("metric", "value", "95 % interval", "bounds", "read", *(count.replace("_", " ") for count in counts))
     return Sheet(title, head, tuple(rows))
 
 

@@ -16,7 +16,7 @@ from ..pages.tables import DRAWN, head, numbers, scrolled
 from ..web.shelf import OpenRun
 from ..web.shell import link
 from ..web.walk import Walk, chosen_groups, walk_through
-from ..written import percent_metric, written, written_interval
+from ..written import RESTS_ON, percent_metric, rests_on, written, written_interval
 
 MOST_GROUPS = 200
 
@@ -35,7 +35,7 @@ def group_chart(run: OpenRun, walk: Walk) -> Iterator[Child]:
     body = [_row(run, walk, key, value, part) for value, part in shown]
     more = f", the first {MOST_GROUPS} of {len(parts):,}" if len(parts) > MOST_GROUPS else ""
     caption = f"{columns.metric or 'trials'} by {key}, all outcomes of the trials that the other filters leave{more}"
-    names = head(key, ("value", "n"), ("95 % interval", "n"), DRAWN, ("n", "n"), ("lost", "n"))
+    names = head(key, ("value", "n"), ("95 % interval", "n"), DRAWN, *((name, "n") for name in RESTS_ON))
     yield scrolled(caption, tag("caption", caption), names, tag("tbody", *body), class_="scroll card bygroup")
 
 
@@ -57,8 +57,7 @@ def _row(run: OpenRun, walk: Walk, key: str, value: str, part: ScoreTable) -> Ht
     to = walk.to(run, group=[*chosen, f"{key}={value}"])
     share = percent_metric(part.metric, estimate)
     drawn = draw.interval(estimate["value"], estimate.get("ci95"), 0.0, 1.0) if share else ""
-    lost = estimate["unscored"] + estimate["failed"]
     shown = (written(part.metric, estimate), written_interval(part.metric, estimate))
     name = tag("th", link(value, to), scope="row")
-    counts = numbers((f"{estimate['n']:,}", f"{lost:,}"))
+    counts = numbers(f"{count:,}" for count in rests_on(estimate))
     return tag("tr", name, *numbers(shown), tag("td", drawn, class_="bar"), *counts)

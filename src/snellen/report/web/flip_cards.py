@@ -131,7 +131,7 @@ def _mean_mark(value: float | None, metric: str) -> Html:
 def flip_mark(value: float | None, metric: str) -> Html:
     """Return a value as a sign and a word, or as its share; of an error the lowest is the best. None was not scored."""
     if value is None:
-        return tag("span", "no value", class_="tag unscored")
+        return tag("span", "no value", class_="tag unread")
     good = 1.0 - value if lower_is_better(metric) else value
     words, kind = f"{value:.0%}", "partly"
     if good >= 1 or good <= 0:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from starlette.datastructures import QueryParams
 
@@ -17,13 +17,13 @@ from ..notes.ledger import Note, read_notes
 from ..pages import draw
 from ..pages.tables import DRAWN
 from ..trainings.training_page import trainings_section
-from ..written import written, written_interval
+from ..written import RESTS_ON, rests_on, written, written_interval
 from .shelf import OpenRun, Shelf
 from .shell import address, link, pager, progress_bar, shell
 
-COLUMNS = ("compare", "run", "model", "task", "metric", "value", "95 % interval", DRAWN, "n", "lost", "begun")
+COLUMNS = ("compare", "run", "model", "task", "metric", "value", "95 % interval", DRAWN, *RESTS_ON, "begun")
 HEADS = {"model": "broad", "metric": "broad", "95 % interval": "broad", DRAWN: "broad", "begun": "broad"}
-HEADS |= {"n": "n broad", "lost": "n broad"}
+HEADS |= dict.fromkeys(RESTS_ON, "n broad")
 """How columns are set; a phone shows model and interval beneath run and value, and leaves out the others."""
 SORTS = {"begun": True, "run": False, "model": False, "task": False}
 """What the runs can be ordered by, and whether the first way is downwards: the newest run stands first."""
@@ -231,7 +231,7 @@ def _run_rows(one: Found) -> Iterator[Html]:
             tag("td", written(metric, estimate), *_beneath(interval, metric), class_="nowrap"),
             tag("td", interval, class_="nowrap broad"),
             tag("td", drawn, class_="bar broad"),
-            *(tag("td", f"{count:,}", class_="n broad") for count in _rests_on(estimate)),
+            *(tag("td", f"{count:,}", class_="n broad") for count in rests_on(estimate)),
             tag("td", header.created[:16].replace("T", " "), class_="nowrap muted broad"),
         )
         yield tag("tr", *cells, class_="row hidden-run" if one.hidden else "row")
@@ -240,11 +240,6 @@ def _run_rows(one: Found) -> Iterator[Html]:
 def _beneath(*words: str) -> list[Html]:
     """Return what a phone shows beneath a value instead of in columns of its own."""
     return [tag("div", word, class_="narrow muted small") for word in words]
-
-
-def _rests_on(estimate: Mapping[str, Any]) -> tuple[int, int]:
-    """Return how many trials a figure rests on, and how many were lost to it."""
-    return estimate["n"], estimate["unscored"] + estimate["failed"]
 
 
 def _tags(one: Found) -> Iterator[Html]:

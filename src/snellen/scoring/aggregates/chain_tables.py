@@ -13,23 +13,25 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from ...core.errors import DataError
-from ...core.types import Estimate
+from ...core.types import Estimate, ReadPart
 from ...stats.intervals import Floats, estimate_mean
 from ..table import ScoreTable
 from .consistency import CHAINS, STEPS, Chains, Flags, consistency, steps
-from .means import group_codes
+from .means import READ, STRICT, as_bounds, bounded, group_codes, in_unit, read_twin
 
-STRICT = "_strict"
 RIGHT = 1.0 - 1e-9
 TWINS = ("Rh", "Rcot", "Ro", "Cf", "Cb")
-"""Figures whose strict twin counts what was not read or not answered as wrong; so do those of steps."""
+"""Figures that have twins: over what was read alone, and with what was not answered as wrong; so do those of steps."""
+CONDITIONAL = ("Cf", "Cb")
+"""Figures of some chains only, which may fall when another answer turns right: they have no bounds."""
 
 
 def chains_from_table(table: ScoreTable, *, role_tag: str = "role", step_tag: str = "step") -> Chains:
     """Gather trials into chains that are settled: each variant and repeat of a group is its own chain in its cluster.
 
-    A trial is right when its value is 1. A chain is settled when all its questions are stored (tag `steps` says how
-    many; without it, those that are there), or one has no reply. Raises DataError where there is no chain.
+    A trial is right when its value is 1; one that was not read is not. A chain is settled when all its questions are
+    stored (tag `steps` says how many; without it, those that are there), or one has no reply. Raises DataError where
+    there is no chain.
     """
     for tag in (role_tag, step_tag):
         if tag not in table.tags:
@@ -134,19 +136,30 @@ def _pad(
 
 
 def aggregate(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[str, Estimate]:
-    """Return all consistency metrics of a table of chains, and their strict twins.
+    """Return all consistency metrics of a table of chains, and their twins.
 
     Options: `convention`, `role_tag`, `step_tag`.
     """
     chosen = options or {}
     tags = {name: str(chosen.get(name, default)) for name, default in (("role_tag", "role"), ("step_tag", "step"))}
-    chains = chains_from_table(table, **tags)
     convention = str(chosen.get("convention", "conditional"))
-    estimates = consistency(chains, convention) | steps(chains)
-    wrong = chains.counted_as_wrong()
-    strict = consistency(wrong, convention) | steps(wrong)
+    all_read = not table.unread.any()
+    chains = chains_from_table(table, **tags)
+    only_read = chains if all_read else chains_from_table(table.only_read, **tags)
+
+    def of(chains: Chains) -> dict[str, Estimate]:
+        return consistency(chains, convention) | steps(chains)
+
+    estimates, strict, best = of(chains), of(chains.counted_as(right=False)), of(only_read.counted_as(right=True))
+    read = estimates if all_read else of(only_read)
     twins = [name for name in estimates if name in TWINS or name.endswith("_accuracy")]
-    return estimates | {f"{name}{STRICT}": strict[name] for name in twins}
+    for name in twins:
+        sure = name not in CONDITIONAL or convention != "conditional"
+        bounds = as_bounds(strict[name], best[name]) if sure else None
+        part = ReadPart(read[name].value, read[name].n)
+        estimates[name] = structs.replace(estimates[name], bounds=bounds, read=part)
+    beside = {f"{name}{READ}": read[name] for name in twins} | {f"{name}{STRICT}": strict[name] for name in twins}
+    return estimates | beside
 
 
 def chain_estimates(table: ScoreTable, options: Mapping[str, Any]) -> dict[str, Estimate]:
@@ -164,15 +177,12 @@ def chain_estimates(table: ScoreTable, options: Mapping[str, Any]) -> dict[str, 
     if len(roles) != 1 or not name:
         return {}
     unit = CHAINS if name == "Rh" else STEPS
-    return {name: structs.replace(_trials(table), unit=unit)} | {f"{name}{STRICT}": _strict_trials(table, unit)}
+    found = bounded(table, _trials)
+    strict = estimate_mean((table.scored & (table.value >= RIGHT)).astype(np.float64), table.cluster)
+    return in_unit(unit, {name: found, f"{name}{READ}": read_twin(table, found, _trials), f"{name}{STRICT}": strict})
 
 
 def _trials(table: ScoreTable) -> Estimate:
     scored, unscored, failed = table.counts
     right = (table.value >= RIGHT).astype(np.float64)
     return estimate_mean(right[table.scored], table.cluster[table.scored], n=scored, unscored=unscored, failed=failed)
-
-
-def _strict_trials(table: ScoreTable, unit: str) -> Estimate:
-    right = (table.scored & (table.value >= RIGHT)).astype(np.float64)
-    return structs.replace(estimate_mean(right, table.cluster), unit=unit)

@@ -34,9 +34,9 @@ class Chains:
     """Items × longest chain; what lies beyond a chain's length is ignored."""
     lengths: NDArray[np.int64]
     clusters: NDArray[Any]
-    inference_read: Flags
-    """Whether the inference has a value; a refusal has none."""
-    steps_read: Flags
+    inference_known: Flags
+    """Whether the inference counts as right or wrong; a refusal does, as wrong."""
+    steps_known: Flags
     steps_failed: Flags
     steps_stored: Flags
     """Which steps were asked: one that fails its chain keeps others from being asked."""
@@ -55,23 +55,23 @@ class Chains:
 
     @property
     def known(self) -> dict[str, Flags]:
-        """Return which chains each of Rh, Rcot and Ro can be said of: not failed, and what it looks at was read."""
-        inference = self.inference_read & ~self.failed
-        steps = np.asarray(np.all(self.steps_read | ~self.within, axis=1)) & ~self.failed
+        """Return which chains each of Rh, Rcot and Ro can be said of: not failed, and what it looks at is known."""
+        inference = self.inference_known & ~self.failed
+        steps = np.asarray(np.all(self.steps_known | ~self.within, axis=1)) & ~self.failed
         return {"Rh": inference, "Rcot": steps, "Ro": inference & steps}
 
-    def counted_as_wrong(self) -> Chains:
-        """Return the same chains with everything known: what was not read or has no reply is wrong."""
-        nothing = np.zeros_like(self.failed)
-        read = (np.ones_like(self.inference_read), np.ones_like(self.steps_read))
+    def counted_as(self, *, right: bool) -> Chains:
+        """Return the same chains with everything known: what is not, and what has no reply, is right, or wrong."""
+        known = (self.inference_known, self.steps_known)
+        said = (self.inference & known[0], self.steps & known[1])
         return replace(
             self,
-            inference=self.inference & self.inference_read,
-            steps=self.steps & self.steps_read,
-            inference_read=read[0],
-            steps_read=read[1],
+            inference=said[0] | ~known[0] if right else said[0],
+            steps=said[1] | ~known[1] if right else said[1],
+            inference_known=np.ones_like(known[0]),
+            steps_known=np.ones_like(known[1]),
             steps_failed=np.zeros_like(self.steps_failed),
-            failed=nothing,
+            failed=np.zeros_like(self.failed),
         )
 
 
@@ -85,7 +85,7 @@ def answered_chains(inference: Flags, steps: Flags, lengths: NDArray[np.int64], 
 def consistency(chains: Chains, convention: str = "conditional") -> dict[str, Estimate]:
     """Return Rh, Rcot, Ro, Cf, Cb with 95 % intervals; a conditional one that no item qualifies for is None.
 
-    A chain with a question that has no reply is failed in all of them; one whose answers were not read is unscored
+    A chain with a question that has no reply is failed in all of them; one whose answers nobody can judge is unscored
     where they are looked at.
     """
     if convention not in CONVENTIONS:
@@ -125,7 +125,7 @@ def _given(chains: Chains, both: Floats, condition: Floats) -> Estimate:
 def steps(chains: Chains) -> dict[str, Estimate]:
     """Return the accuracy of all steps, of each position, and the share of chains whose first wrong step is there.
 
-    A step counts on its own, like any trial; where a chain breaks can be said of those only whose steps were all read.
+    A step counts on its own, like any trial; where a chain breaks can be said of those only whose steps are all known.
     """
     estimates = {"step_accuracy": _of_steps(chains, chains.within, STEPS)}
     unbroken, known = np.ones(chains.lengths.size, dtype=bool), chains.known["Rcot"]
@@ -142,9 +142,9 @@ def steps(chains: Chains) -> dict[str, Estimate]:
 
 def _of_steps(chains: Chains, chosen: Flags, unit: str) -> Estimate:
     asked = chosen & chains.steps_stored
-    rows = np.nonzero(asked & chains.steps_read)
+    rows = np.nonzero(asked & chains.steps_known)
     failed = int(np.count_nonzero(asked & chains.steps_failed))
-    unscored = int(np.count_nonzero(asked & ~chains.steps_read)) - failed
+    unscored = int(np.count_nonzero(asked & ~chains.steps_known)) - failed
     values, clusters = chains.steps[rows].astype(np.float64), chains.clusters[rows[0]]
     return structs.replace(estimate_mean(values, clusters, unscored=unscored, failed=failed), unit=unit)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from itertools import combinations
 from typing import Any
@@ -13,7 +12,7 @@ from msgspec import Struct
 from ...core.types import Estimate, Form
 from ...stats.bootstrap import difference_interval, swap_p_value
 from ...stats.intervals import cluster_totals, estimate_mean, estimate_ratio, holm
-from ..table import Outcome, ScoredTask, ScoreTable
+from ..table import ScoredTask, ScoreTable
 from .means import in_unit
 from .robustness import aggregate as robustness_of_table
 
@@ -45,10 +44,11 @@ def compensated(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Est
         return {}
     chance = {sample.id: 1.0 / len(sample.options) for sample, _ in scored.scores() if sample.options}
     earned = np.array([chance.get(name, _NOTHING_READ) for name in table.samples] or [_NOTHING_READ])
-    values = np.where(table.unscored, earned[table.sample], table.value)
+    nothing = table.unread | table.unscored
+    values = np.where(nothing, earned[table.sample], table.value)
     estimates = {
         "compensated": estimate_mean(values, table.cluster, n=len(table)),
-        "null_rate": estimate_mean(table.unscored.astype(np.float64), table.cluster, n=len(table)),
+        "null_rate": estimate_mean(nothing.astype(np.float64), table.cluster, n=len(table)),
     }
     return in_unit("trials", estimates)
 
@@ -100,7 +100,7 @@ def perturbed(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estim
     table = main_table(scored)
     if table is None:
         return {}
-    return robustness_of_table(nulls_as_wrong(table), {"chance": chance_of(scored), **options})
+    return robustness_of_table(table, {"chance": chance_of(scored), **options})
 
 
 def main_table(scored: ScoredTask) -> ScoreTable | None:
@@ -116,18 +116,10 @@ def chance_of(scored: ScoredTask) -> float:
     return 1.0 / len(first[0].options) if first is not None and first[0].options else 0.0
 
 
-def nulls_as_wrong(table: ScoreTable) -> ScoreTable:
-    """Return the table with unreadable replies at their worst: pages that make a model hedge must not look harmless."""
-    values = np.where(table.unscored, table.strict_value, table.value)  # of an error the worst is 1, not 0
-    outcomes = np.where(table.unscored, np.int8(Outcome.WRONG), table.outcome)
-    return dataclasses.replace(table, value=values, outcome=outcomes)
-
-
 def variant_differences(table: ScoreTable) -> list[VariantDifference]:
     """Compare all variants pairwise on the same questions; p-values are adjusted over all pairs (Holm)."""
-    whole = nulls_as_wrong(table)
-    values = {name: _question_values(whole, code) for code, name in enumerate(whole.variants)}
-    pairs = [_difference(whole, first, second, values) for first, second in combinations(whole.variants, 2)]
+    values = {name: _question_values(table, code) for code, name in enumerate(table.variants)}
+    pairs = [_difference(table, first, second, values) for first, second in combinations(table.variants, 2)]
     adjusted = holm([pair.p for pair in pairs])
     return [_adjusted(pair, p) for pair, p in zip(pairs, adjusted, strict=True)]
 

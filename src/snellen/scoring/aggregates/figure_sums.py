@@ -60,12 +60,12 @@ def _mean_of_groups(table: ScoreTable, figure: Figure, strict: bool) -> list[Sum
 
 
 def _all_of_group(table: ScoreTable, figure: Figure, strict: bool) -> list[Sums]:
-    """A group is right if all its members are, wrong as soon as one is; else, with one unscored, it is unscored."""
+    """A group is right if all its members are, wrong as soon as one is not; else, with one outside, it is unscored."""
     return _of_groups(table, figure, strict, lambda values: values >= 1.0)
 
 
 def _worst_of_group(table: ScoreTable, figure: Figure, strict: bool) -> list[Sums]:
-    """A group is worth its worst member; with one unscored it is unscored, unless a member has nothing already."""
+    """A group is worth its worst member; with one outside it is unscored, unless a member has nothing already."""
     return _of_groups(table, figure, strict, lambda values: values)
 
 
@@ -107,8 +107,8 @@ def _positives(statistic: Callable[[Matrix], Floats]) -> RuleSums:
         counted = np.ones(len(table), dtype=bool) if strict else table.scored
         said = np.array([answer.strip().lower() == figure.positive for answer in table.answers] + [False])
         right = (table.strict_value if strict else table.value)[counted] >= 1.0
-        predicted = said[table.answer[counted]] & table.scored[counted]
-        real = _real_positive(predicted, right, table.scored[counted], _gold(table, figure)[counted])
+        predicted = said[table.answer[counted]] & table.read[counted]
+        real = _real_positive(predicted, right, table.read[counted], _gold(table, figure)[counted])
         columns = np.column_stack([predicted & right, predicted, real, np.ones(right.size)]).astype(np.float64)
         counts = (len(table), 0, 0) if strict else table.counts
         return [Sums(columns, table.sample[counted].astype(np.int64), statistic, counts)]
@@ -125,9 +125,9 @@ def _gold(table: ScoreTable, figure: Figure) -> Floats:
     return positive[codes[table.sample]]
 
 
-def _real_positive(predicted: Mask, right: Mask, scored: Mask, gold: Floats) -> Mask:
+def _real_positive(predicted: Mask, right: Mask, read: Mask, gold: Floats) -> Mask:
     """Tell what is really positive: as the tag says, else by whether a prediction of two answers was right."""
-    inferred = np.where(predicted, right, ~right & scored)
+    inferred = np.where(predicted, right, ~right & read)
     return np.asarray(np.where(np.isnan(gold), inferred, gold == 1.0), dtype=bool)
 
 

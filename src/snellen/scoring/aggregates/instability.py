@@ -17,9 +17,9 @@ from msgspec import structs
 
 from ...core.types import Estimate
 from ...stats.bootstrap import ANYWHERE, bootstrap_interval
-from ...stats.intervals import Floats, estimate_mean
+from ...stats.intervals import Floats
 from ..table import ScoreTable, lower_is_better
-from .means import question_means, split
+from .means import bounded, mean_by_question, mean_of_trials, split
 from .repeats import Cells
 from .votes import Ballots, count_ballots, disagreement, entropy
 
@@ -102,9 +102,7 @@ def variant_range(table: ScoreTable) -> dict[str, Estimate]:
 
 
 def _variant_mean(name: str, part: ScoreTable) -> Estimate:
-    scored, unscored, failed = part.counts
-    estimate = estimate_mean(*question_means(part), n=scored, unscored=unscored, failed=failed)
-    return structs.replace(estimate, unit=f"trials of variant={name}")
+    return structs.replace(bounded(part, mean_by_question), unit=f"trials of variant={name}")
 
 
 def rounds(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[str, Estimate]:
@@ -115,7 +113,7 @@ def rounds(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[
     tag = str((options or {}).get("round_tag", "round"))
     known = _numbered_rounds(table, tag)
     estimates = {
-        f"{table.metric}_round_{number:g}": structs.replace(_round_mean(part), unit=f"trials of {tag}={text}")
+        f"{table.metric}_round_{number:g}": structs.replace(mean_of_trials(part), unit=f"trials of {tag}={text}")
         for number, text, part in known
     }
     parts = [(number, part) for number, _, part in known]
@@ -154,11 +152,6 @@ def _number(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
-
-
-def _round_mean(part: ScoreTable) -> Estimate:
-    scored, unscored, failed = part.counts
-    return estimate_mean(part.value[part.scored], part.cluster[part.scored], n=scored, unscored=unscored, failed=failed)
 
 
 def _trend_intervals(

@@ -6,18 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from msgspec import structs
 
 from ...core.types import Estimate
-from ..table import ScoredTask
+from ..table import ScoredTask, ScoreTable
 from .document_ladder import main_table
-from .means import macro_estimate
+from .means import bounded, macro_estimate
 
 
 def macro(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate]:
     """Return `macro`: every group of the first `group_by` counts the same, however many trials it has.
 
-    The groups are fixed; None where a group has no scored trial.
+    The groups are fixed; None where a group has no trial that counts.
     """
     table = main_table(scored)
     key = next(iter(scored.task.group_by), None)
@@ -25,8 +24,10 @@ def macro(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate]
         return {}
     codes, _ = table.tags[key]
     of_trial = codes[table.sample]
-    groups = [table.scored & (of_trial == code) for code in np.unique(of_trial)]
-    estimate = macro_estimate(table, [(table.value[rows], table.cluster[rows]) for rows in groups if rows.any()])
-    if not all(rows.any() for rows in groups):
-        estimate = structs.replace(estimate, value=None, stderr=None, ci95=None)
-    return {"macro": estimate}
+
+    def of(table: ScoreTable) -> Estimate:
+        groups = [table.scored & (of_trial == code) for code in np.unique(of_trial)]
+        known = groups if all(rows.any() for rows in groups) else []
+        return macro_estimate(table, [(table.value[rows], table.cluster[rows]) for rows in known])
+
+    return {"macro": bounded(table, of)}

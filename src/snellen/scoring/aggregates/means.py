@@ -1,8 +1,8 @@
-"""A ScoreTable in, named Estimates out: the mean with its strict twin, the rates beside it, and the same by groups."""
+"""A ScoreTable in, named Estimates out: the mean with its twins and bounds, the rates beside it, the same by groups."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,15 +10,15 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from ...core.errors import UsageError, did_you_mean
-from ...core.types import BASE_VARIANT, Estimate
+from ...core.types import BASE_VARIANT, Estimate, ReadPart
 from ...stats.intervals import Floats, estimate_mean, macro_moments, mean_interval, share_interval
 from ..table import Codes, ScoreTable, lower_is_better
 
 REFUSED = ("refus",)
 TRUNCATED = ("trunc",)
 """How reasons and kinds of failure begin that count as refused or truncated."""
-UNANSWERED = ("no_reference", "the sample has no ", "a blank picture has no ", "the answer ")
-"""How reasons begin that speak of the sample, which has no right answer, and not of the reply."""
+READ, STRICT = "_read", "_strict"
+"""How the twins of a figure end: over what was read alone, and over all, with failed calls as wrong too."""
 
 
 def in_unit(unit: str, estimates: Mapping[str, Estimate]) -> dict[str, Estimate]:
@@ -29,8 +29,8 @@ def in_unit(unit: str, estimates: Mapping[str, Estimate]) -> dict[str, Estimate]
 def question_means(table: ScoreTable, *, strict: bool = False) -> tuple[Floats, Codes]:
     """Return the mean value of every question over its trials, and the question's cluster.
 
-    Only scored trials count and a question without any is left out; `strict` keeps all, the others at their
-    worst: 0, or 1 for an error.
+    Every reply counts that can be judged, and a question without any is left out; `strict` keeps all, the others at
+    their worst: 0, or 1 for an error.
     """
     rows = np.ones(len(table), dtype=bool) if strict else table.scored
     samples, values = table.sample[rows], (table.strict_value if strict else table.value)[rows]
@@ -41,10 +41,38 @@ def question_means(table: ScoreTable, *, strict: bool = False) -> tuple[Floats, 
     return np.add.reduceat(values, starts) / sizes, table.cluster_of_sample[samples[starts]]
 
 
-def mean(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[str, Estimate]:
-    """Return `<metric>` (each question weighs the same) and `<metric>_strict` (unscored and failed at their worst).
+def bounded(table: ScoreTable, of: Callable[[ScoreTable], Estimate]) -> Estimate:
+    """Return a figure of a table with its value over what was read, and between which values it must lie."""
+    (found,) = with_bounds(table, lambda view: {"": of(view)}).values()
+    read = of(table.only_read) if table.unread.any() else found
+    return structs.replace(found, read=ReadPart(read.value, read.n))
 
-    With several trials a question also `<metric>_micro`, where each trial weighs the same.
+
+def with_bounds(table: ScoreTable, of: Callable[[ScoreTable], Mapping[str, Estimate]]) -> dict[str, Estimate]:
+    """Return figures of a table with the values between which they must lie, whatever was not read or failed had said.
+
+    They hold for figures that never fall when a trial turns right: means, and what is made of them.
+    """
+    found = dict(of(table))
+    if not table.has_bounds:
+        return found
+    lossy = bool(table.unread.any() or table.failed.any())
+    low, high = (of(table.as_if(right=right)) if lossy else found for right in (False, True))
+    return {name: structs.replace(one, bounds=as_bounds(low.get(name), high.get(name))) for name, one in found.items()}
+
+
+def as_bounds(one: Estimate | None, other: Estimate | None) -> tuple[float, float] | None:
+    """Return the values of two estimates, the lower first; None where one has none."""
+    if one is None or other is None or one.value is None or other.value is None:
+        return None
+    return min(one.value, other.value), max(one.value, other.value)
+
+
+def mean(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[str, Estimate]:
+    """Return `<metric>` (each question weighs the same; what was not read is not right) and its twins.
+
+    `<metric>_read` is over what was read alone, `<metric>_strict` has failed calls at their worst too. With several
+    trials a question also `<metric>_micro`, where each trial weighs the same.
     """
     estimates = headline_of(table)
     if table.is_repeated or table.is_varied:
@@ -54,6 +82,10 @@ def mean(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[st
 
 def mean_of_trials(table: ScoreTable) -> Estimate:
     """Return the mean where each trial weighs the same."""
+    return bounded(table, _mean_of_trials)
+
+
+def _mean_of_trials(table: ScoreTable) -> Estimate:
     scored, unscored, failed = table.counts
     values, clusters = table.value[table.scored], table.cluster[table.scored]
     estimate = estimate_mean(values, clusters, n=scored, unscored=unscored, failed=failed)
@@ -62,9 +94,20 @@ def mean_of_trials(table: ScoreTable) -> Estimate:
 
 def mean_of_questions(table: ScoreTable) -> Estimate:
     """Return the mean where each question weighs the same, counted in questions; one without a score is unscored."""
+    return bounded(table, _mean_in_questions)
+
+
+def _mean_in_questions(table: ScoreTable) -> Estimate:
     values, clusters = question_means(table)
     unscored = np.unique(table.sample).size - values.size
     return structs.replace(estimate_mean(values, clusters, unscored=unscored), unit="questions")
+
+
+def mean_by_question(table: ScoreTable) -> Estimate:
+    """Return the mean where each question weighs the same, counted in trials."""
+    scored, unscored, failed = table.counts
+    estimate = estimate_mean(*question_means(table), n=scored, unscored=unscored, failed=failed)
+    return _not_below_nothing(table, structs.replace(estimate, unit="trials"))
 
 
 def format_hit_rate(table: ScoreTable) -> Estimate:
@@ -75,11 +118,11 @@ def format_hit_rate(table: ScoreTable) -> Estimate:
 def rates(table: ScoreTable) -> dict[str, Estimate]:
     """Return the shares of all planned trials that were unparsed, refused, truncated and failed.
 
-    A refusal or a cut reply counts wherever it shows: as a reason not to score, or as a kind of failure. A row
-    without an answer is unscored for its own sake: nothing is said of whether its reply could be read.
+    A refusal or a cut reply counts wherever it shows: as a reason not to score, or as a kind of failure. Of a row
+    without a right answer nothing is said of whether its reply could be read.
     """
     shares = {
-        "unparsed_rate": _share(table, table.unscored & ~_has_reason(table, UNANSWERED)),
+        "unparsed_rate": _share(table, table.unread),
         "refused_rate": _share(table, _has_reason(table, REFUSED)),
         "truncated_rate": _share(table, _has_reason(table, TRUNCATED)),
         "failed_rate": _share(table, table.failed),
@@ -139,18 +182,24 @@ def split(table: ScoreTable, key: str) -> Iterator[tuple[str, ScoreTable]]:
 
 
 def groups(table: ScoreTable, keys: Sequence[str]) -> dict[str, dict[str, dict[str, Estimate]]]:
-    """Return the headline and strict estimates by each value of each key."""
+    """Return the headline and its twins by each value of each key."""
     return {key: {value: headline_of(part) for value, part in split(table, key)} for key in keys}
 
 
 def headline_of(table: ScoreTable) -> dict[str, Estimate]:
-    """Return the mean of a table and its strict twin, which has everything in its denominator."""
-    scored, unscored, failed = table.counts
-    estimates = {
-        table.metric: estimate_mean(*question_means(table), n=scored, unscored=unscored, failed=failed),
-        f"{table.metric}_strict": estimate_mean(*question_means(table, strict=True), n=len(table)),
+    """Return the mean of a table, that of what was read alone, and the strict one, which counts everything."""
+    found = bounded(table, mean_by_question)
+    strict = estimate_mean(*question_means(table, strict=True), n=len(table))
+    return {
+        table.metric: found,
+        f"{table.metric}{READ}": read_twin(table, found, mean_by_question),
+        f"{table.metric}{STRICT}": _not_below_nothing(table, structs.replace(strict, unit="trials")),
     }
-    return {name: _not_below_nothing(table, one) for name, one in in_unit("trials", estimates).items()}
+
+
+def read_twin(table: ScoreTable, found: Estimate, of: Callable[[ScoreTable], Estimate]) -> Estimate:
+    """Return a figure over what was read alone: the very same where everything was."""
+    return structs.replace(of(table.only_read) if table.unread.any() else found, bounds=None, read=None)
 
 
 def _not_below_nothing(table: ScoreTable, estimate: Estimate) -> Estimate:
@@ -164,11 +213,14 @@ def _not_below_nothing(table: ScoreTable, estimate: Estimate) -> Estimate:
 def macro_over_groups(table: ScoreTable, key: str) -> dict[str, Estimate]:
     """Return `<metric>_macro_<key>`: the mean of the groups' means, each weighing the same and taken as fixed.
 
-    None where a group has no scored trial: that of the others would be another mean.
+    None where a group has no trial that counts: that of the others would be another mean.
     """
-    parts = [question_means(part) for _, part in split(table, key)]
-    known = parts if all(values.size for values, _ in parts) else []
-    return {f"{table.metric}_macro_{key}": macro_estimate(table, known)}
+
+    def of(table: ScoreTable) -> Estimate:
+        parts = [question_means(part) for _, part in split(table, key)]
+        return macro_estimate(table, parts if all(values.size for values, _ in parts) else [])
+
+    return {f"{table.metric}_macro_{key}": bounded(table, of)}
 
 
 def macro_estimate(table: ScoreTable, parts: Sequence[tuple[Floats, Codes]]) -> Estimate:

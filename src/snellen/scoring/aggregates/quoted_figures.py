@@ -1,8 +1,8 @@
 """The figures of a card: scores of one metric in, the numbers a benchmark is quoted by out, each with its interval.
 
 Every figure is a function of sums over clusters, so one bootstrap over clusters gives the interval of all of them.
-Samples that share a group of a figure are one cluster. A figure has a strict twin, in which unscored and failed are the
-worst, and, where the protocol says what its tool does with them, a twin as the tool counts.
+Samples that share a group of a figure are one cluster. A figure has a twin over what was read alone, a strict one, in
+which failed calls are the worst too, and, where the protocol says what its tool does with them, one as the tool counts.
 """
 
 from __future__ import annotations
@@ -17,19 +17,22 @@ from numpy.typing import NDArray
 
 from ...core.errors import ConfigError, not_among
 from ...core.tasks import Figure, Task
-from ...core.types import Estimate
+from ...core.types import Estimate, ReadPart
 from ...stats.bootstrap import ANYWHERE, DRAWS, Matrix, percentile_interval, resample
 from ...stats.intervals import Floats, wilson
 from ..peers.peer_scores import PEER
 from ..table import Mask, ScoredTask, ScoreTable
 from .figure_sums import RULE_SUMS, Sums
+from .means import READ, STRICT, as_bounds
 
 COMPOSED = ("mean-of", "sum-of")
 RULES = (*RULE_SUMS, *COMPOSED)
 WHOLE_ONLY = ("all-of-group", "worst-of-group")
 """Rules whose groups must have been asked whole: of a run that was stopped they have no value."""
-TWINS = (("", False), ("_strict", True), (PEER, False))
+TWINS = (("", False), (READ, False), (STRICT, True), (PEER, False))
 """How the twins of a figure end, and whether they are strict."""
+NEVER_FALLING = ("mean", "sum", "mean-of-groups", "all-of-group", "worst-of-group")
+"""Rules by which a figure never falls when a trial turns right: such a figure has bounds."""
 
 
 class Part(NamedTuple):
@@ -40,17 +43,56 @@ class Part(NamedTuple):
 
 
 def figures(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate]:
-    """Return every figure of the task, its strict twin, and its twin as the protocol's own tool counts."""
+    """Return every figure of the task with its bounds, and its twins."""
     found: dict[str, Estimate] = {}
     planned = options.get("planned_trials")
     whole = planned is None or all(len(table) >= planned for table in scored.tables.values())
+    all_read = not any(table.unread.any() for table in scored.tables.values())
     for suffix, strict in TWINS:
-        found |= _twins(scored, suffix, strict=strict, whole=whole)
-    return found
+        if suffix == READ and all_read:
+            found |= {f"{name}{READ}": one for name, one in found.items()}
+        else:
+            seen = _viewed(scored, lambda table: table.only_read) if suffix == READ else scored
+            found |= _twins(seen, suffix, strict=strict, whole=whole)
+    return found | _with_bounds(scored, found, whole)
 
 
-def _twins(scored: ScoredTask, suffix: str, *, strict: bool, whole: bool) -> dict[str, Estimate]:
-    """Return every figure in one way of counting."""
+def _viewed(scored: ScoredTask, view: Callable[[ScoreTable], ScoreTable]) -> ScoredTask:
+    return ScoredTask(scored.task, {name: view(table) for name, table in scored.tables.items()}, lambda: iter(()))
+
+
+def _with_bounds(scored: ScoredTask, found: Mapping[str, Estimate], whole: bool) -> dict[str, Estimate]:
+    """Return the figures with what they are over what was read, and between which values they must lie."""
+
+    def settled(*, right: bool) -> dict[str, Estimate]:
+        return _twins(_viewed(scored, lambda table: table.as_if(right=right)), "", whole=whole, value_only=True)
+
+    low, high = settled(right=False), settled(right=True)
+    estimates = {}
+    for figure in scored.task.figures:
+        if figure.name in found:
+            read = found[f"{figure.name}{READ}"]
+            sure = _never_falls(figure, scored)
+            estimates[figure.name] = structs.replace(
+                found[figure.name],
+                bounds=as_bounds(low.get(figure.name), high.get(figure.name)) if sure else None,
+                read=ReadPart(read.value, read.n),
+            )
+    return estimates
+
+
+def _never_falls(figure: Figure, scored: ScoredTask) -> bool:
+    """Tell whether a figure never falls when a trial turns right, and what right is worth is known."""
+    if figure.rule in COMPOSED:
+        return all(_never_falls(one, scored) for one in scored.task.figures if one.name in figure.of)
+    table = scored.tables.get(figure.metric)
+    return figure.rule in NEVER_FALLING and table is not None and table.has_bounds
+
+
+def _twins(
+    scored: ScoredTask, suffix: str, *, whole: bool, strict: bool = False, value_only: bool = False
+) -> dict[str, Estimate]:
+    """Return every figure in one way of counting, without an interval if `value_only`."""
     known: dict[str, list[Part]] = {}
     found: dict[str, Estimate] = {}
     for figure in scored.task.figures:
@@ -61,7 +103,8 @@ def _twins(scored: ScoredTask, suffix: str, *, strict: bool, whole: bool) -> dic
             parts = [part._replace(sums=part.sums.unknown()) for part in parts]
         known[figure.name] = parts
         counted = _counted_together(figure, found, scored.task, suffix) if figure.rule in COMPOSED else _counted(parts)
-        found[f"{figure.name}{suffix}"] = _estimate(figure, parts, counted, scored, suffix)
+        draws = 0 if value_only else DRAWS
+        found[f"{figure.name}{suffix}"] = _estimate(figure, parts, counted, scored, suffix, draws=draws)
     return found
 
 
@@ -127,15 +170,17 @@ def _where(table: ScoreTable, figure: Figure) -> Mask:
     return rows
 
 
-def _estimate(figure: Figure, parts: Sequence[Part], counted: Estimate, scored: ScoredTask, suffix: str) -> Estimate:
+def _estimate(
+    figure: Figure, parts: Sequence[Part], counted: Estimate, scored: ScoredTask, suffix: str, *, draws: int
+) -> Estimate:
     if any(part.sums.is_unknown or not part.sums.rows.size for part in parts):
         return counted
     totals = _cluster_totals(parts, next(iter(scored.tables.values())))
     statistic = _combined(parts)
     value = float(statistic(totals.sum(axis=0, keepdims=True))[0])
-    if not np.isfinite(value):
-        return counted
-    drawn = statistic(resample(totals, DRAWS, "figure", figure.name, suffix))
+    if not np.isfinite(value) or not draws:
+        return structs.replace(counted, value=value if np.isfinite(value) else None)
+    drawn = statistic(resample(totals, draws, "figure", figure.name, suffix))
     finite, clusters = drawn[np.isfinite(drawn)], totals.shape[0]
     stderr = float(np.std(finite, ddof=1)) if finite.size > 1 and clusters > 1 else None
     interval = percentile_interval(drawn, clusters, _limits(parts)) or _interval_at_the_edge(value, parts)

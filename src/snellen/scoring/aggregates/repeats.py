@@ -1,7 +1,8 @@
 """Several inferences of the same prompt in, what they say together out: votes, pass@k, spread of runs, disagreement.
 
 A cell is one question in one variant. A missing inference is simply not among a cell's trials: nothing is renumbered,
-and a cell with fewer scored trials than a metric needs is counted as unscored by that metric.
+and a cell with fewer replies than a metric needs is counted as unscored by that metric. A reply without a readable
+answer is one of the replies: it is not right, and it has no vote.
 """
 
 from __future__ import annotations
@@ -15,12 +16,11 @@ from numpy.typing import NDArray
 
 from ...core.types import Estimate
 from ...stats.intervals import Floats, estimate_mean
-from ..table import ScoreTable
-from .means import mean, split
+from ..table import Outcome, ScoreTable, worst_value
+from .means import mean, split, with_bounds
 from .votes import Ballots, count_ballots, disagreement, entropy, expected_vote, majority
 
 Counts = NDArray[np.int64]
-RIGHT = 1.0 - 1e-9
 
 
 class Cells:
@@ -84,7 +84,7 @@ def _with_enough(trials: Counts, k: int, values: Floats) -> Floats:
 def aggregate(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[str, Estimate]:
     """Return the mean (per question and per inference) and all that several inferences add.
 
-    Options: `k` (list; default 1, 2, 4 … up to the most scored inferences of a cell), `correct_at` (the value from
+    Options: `k` (list; default 2, 4 … up to the most inferences of a cell that count), `correct_at` (the value from
     which a trial is right, for metrics that are not 0/1).
     """
     chosen = options or {}
@@ -102,11 +102,13 @@ def _answers(table: ScoreTable, cells: Cells, options: Mapping[str, Any]) -> dic
         return {}
     votes = count_ballots(table, cells.of_trial, cells.number, none_votes=False)
     won, voted = majority(votes)
-    vote = np.full(cells.number, np.nan)
+    replies = np.bincount(cells.of_trial[table.scored], minlength=cells.number)
+    nothing = worst_value(table.metric)
+    vote = np.where(replies > 0, np.nan if nothing is None else nothing, np.nan)
     vote[voted] = won
     estimates = {f"{table.metric}_majority": cells.estimate(vote)}
-    for k in _sizes(votes.totals, options):
-        estimates[f"cons@{k}"] = cells.estimate(expected_vote(votes, k))
+    for k in _sizes(replies, options):
+        estimates[f"cons@{k}"] = cells.estimate(expected_vote(votes, k, replies - votes.totals, nothing or 0.0))
     return estimates | _spread(count_ballots(table, cells.of_trial, cells.number, none_votes=True), cells)
 
 
@@ -118,19 +120,28 @@ def _spread(ballots: Ballots, cells: Cells) -> dict[str, Estimate]:
 
 
 def _passes(table: ScoreTable, cells: Cells, options: Mapping[str, Any]) -> dict[str, Estimate]:
-    """Return pass@k and pass^k; they need trials that are right or wrong."""
+    """Return pass@k and pass^k with their bounds; they need trials that are right or wrong.
+
+    All k are counted over the same cells, those with as many replies as the largest k takes: over more cells for the
+    smaller k, pass@k could fall as k grows.
+    """
     bar = options.get("correct_at")
     values = table.value[table.scored]
     if bar is None and not bool(np.all((values == 0.0) | (values == 1.0))):
         return {}
-    is_right = table.scored & (table.value >= (RIGHT if bar is None else float(bar)))
-    right = np.bincount(cells.of_trial[is_right], minlength=cells.number)
-    trials = np.bincount(cells.of_trial[table.scored], minlength=cells.number)
-    estimates = {}
-    for k in _sizes(trials, options):
-        estimates[f"pass@{k}"] = cells.estimate(pass_at_k(right, trials, k))
-        estimates[f"pass^{k}"] = cells.estimate(pass_all_k(right, trials, k))
-    return estimates
+    replies = np.bincount(cells.of_trial[table.scored], minlength=cells.number)
+    sizes = _sizes(replies, options)
+
+    def of(view: ScoreTable) -> dict[str, Estimate]:
+        is_right = view.outcome == Outcome.RIGHT if bar is None else view.scored & (view.value >= float(bar))
+        right = np.bincount(cells.of_trial[is_right], minlength=cells.number)
+        trials = np.bincount(cells.of_trial[view.scored], minlength=cells.number)
+        needed = max((k for k in sizes if k <= trials.max(initial=0)), default=0)
+        whole = np.where(trials >= needed, trials, 0)
+        passed = {f"pass@{k}": cells.estimate(pass_at_k(right, whole, k)) for k in sizes}
+        return passed | {f"pass^{k}": cells.estimate(pass_all_k(right, whole, k)) for k in sizes}
+
+    return with_bounds(table, of)
 
 
 def _sizes(trials: Counts, options: Mapping[str, Any]) -> Sequence[int]:

@@ -44,7 +44,7 @@ def count_ballots(
 
     `as_written` takes answers for different that differ in case or in a full stop, as another program does.
     """
-    voting = ~table.failed if none_votes else table.scored & (table.answer >= 0)
+    voting = ~table.failed if none_votes else table.read & (table.answer >= 0)
     rows = np.flatnonzero(voting)
     answer = table.answer if as_written else alike_answers(table)
     order = rows[np.lexsort((rows, answer[rows], cell[rows]))]
@@ -98,33 +98,44 @@ def disagreement(ballots: Ballots) -> Floats:
     return np.where(pairs > 0, 1.0 - same / np.where(pairs > 0, pairs, 1.0), np.nan)
 
 
-def expected_vote(ballots: Ballots, votes: int) -> Floats:
+def expected_vote(ballots: Ballots, votes: int, silent: Counts, nothing: float = 0.0) -> Floats:
     """Return the expected value of the winner among `votes` trials drawn from each cell (NaN with fewer trials).
 
-    Exact over all draws; a tie is shared, which is what "given first" means over all orders.
+    Exact over all draws; a tie is shared, which is what "given first" means over all orders. Of each cell `silent`
+    trials have no vote; a draw of these alone is worth `nothing`.
     """
-    totals = ballots.totals
     result = np.full(ballots.cells, np.nan)
-    enough = totals >= votes
+    enough = ballots.totals + silent >= votes
     if not enough.any():
         return result
     place = np.arange(ballots.cell.size) - np.searchsorted(ballots.cell, ballots.cell)
-    width = int(place.max()) + 1
-    counts = np.zeros((ballots.cells, width), dtype=np.int64)
-    values = np.zeros((ballots.cells, width))
+    width = int(place.max(initial=-1)) + 1
+    counts = np.zeros((ballots.cells, width + 1), dtype=np.int64)
+    values = np.full((ballots.cells, width + 1), nothing)
     counts[ballots.cell, place] = ballots.count
     values[ballots.cell, place] = ballots.value
+    counts[:, width] = silent
     patterns, pattern_of = np.unique(counts[enough], axis=0, return_inverse=True)
-    chances = np.array([win_chances(tuple(int(c) for c in row), votes) for row in patterns])
+    chances = np.array([win_chances(tuple(int(c) for c in row[:-1]), votes, int(row[-1])) for row in patterns])
     result[enough] = (chances[pattern_of.reshape(-1)] * values[enough]).sum(axis=1)
     return result
 
 
 @lru_cache(maxsize=65_536)
-def win_chances(counts: tuple[int, ...], votes: int) -> tuple[float, ...]:
-    """Return for each answer the chance to win `votes` draws without replacement from `counts`, ties shared."""
-    draws = math.comb(sum(counts), votes)
-    return tuple(_ways_to_win(counts, i, votes) / draws for i in range(len(counts)))
+def win_chances(counts: tuple[int, ...], votes: int, silent: int = 0) -> tuple[float, ...]:
+    """Return for each answer the chance to win `votes` draws without replacement from `counts`, ties shared.
+
+    Last stands the chance that only `silent` trials are drawn, which have no vote.
+    """
+    draws = math.comb(sum(counts) + silent, votes)
+    ways = [
+        sum(
+            math.comb(silent, quiet) * _ways_to_win(counts, place, votes - quiet)
+            for quiet in range(min(silent, votes - 1) + 1)
+        )
+        for place in range(len(counts))
+    ]
+    return tuple(way / draws for way in (*ways, math.comb(silent, votes)))
 
 
 def _ways_to_win(counts: tuple[int, ...], candidate: int, votes: int) -> float:

@@ -57,7 +57,9 @@ class Comparison(Struct, frozen=True):
     only_first: tuple[str, ...] = ()
     only_second: tuple[str, ...] = ()
     not_scored: tuple[int, int] = (0, 0)
-    """Trials of each run without a score; they count as 0 (errors as 1) unless only scored ones are compared."""
+    """Trials of each run that were not read; they count as 0 (errors as 1) unless only those that were are compared."""
+    outside: tuple[int, int] = (0, 0)
+    """Trials of each run that are no part of the comparison: failed, or nobody can judge them."""
     better: tuple[Flip, ...] = ()
     worse: tuple[Flip, ...] = ()
     divergence: dict[str, int] = {}
@@ -98,7 +100,10 @@ def compare_all(sides: Sequence[RunSide], *, scored_only: bool = False) -> list[
 
 
 def compare_pair(first: RunSide, second: RunSide, *, scored_only: bool = False) -> Comparison:
-    """Compare two runs on the samples (and, within a sample, the variants) that both have."""
+    """Compare two runs on the samples (and, within a sample, the variants) that both have a reply to.
+
+    What was not read is not right, as in the runs' own headlines; `scored_only` leaves it out.
+    """
     paired = _pair(_cells(first.table, scored_only), _cells(second.table, scored_only))
     difference, interval, p, test, p_bootstrap = _test(paired)
     stages = first.marks.parting(second.marks) if first.marks and second.marks else {}
@@ -117,21 +122,26 @@ def compare_pair(first: RunSide, second: RunSide, *, scored_only: bool = False) 
         paired=len(paired.samples),
         only_first=paired.only[0],
         only_second=paired.only[1],
-        not_scored=(int((~first.table.scored).sum()), int((~second.table.scored).sum())),
+        not_scored=(_unread(first.table), _unread(second.table)),
+        outside=(int((~first.table.scored).sum()), int((~second.table.scored).sum())),
         better=tuple(flip for flip in flips if (flip.second < flip.first) == lower),
         worse=tuple(flip for flip in flips if (flip.second > flip.first) == lower),
         divergence=_count(stages, paired.samples),
     )
 
 
+def _unread(table: ScoreTable) -> int:
+    return int((table.unread & table.scored).sum())
+
+
 def _cells(table: ScoreTable, scored_only: bool) -> _Cells:
-    """Return the mean value and the number of trials of every (sample, variant)."""
-    part = table.take(table.scored) if scored_only else table
+    """Return the mean value and the number of trials of every (sample, variant) of which something counts."""
+    part = table.take(table.read if scored_only else table.scored)
     if not len(part):
         return _Cells(part, part.sample, part.variant, np.empty(0), np.empty(0, np.int64))
     starts = np.flatnonzero(np.r_[True, (np.diff(part.sample) != 0) | (np.diff(part.variant) != 0)])
     sizes = np.diff(np.r_[starts, len(part)])
-    means = np.add.reduceat(part.strict_value, starts) / sizes
+    means = np.add.reduceat(part.value, starts) / sizes
     return _Cells(part, part.sample[starts], part.variant[starts], means, sizes)
 
 

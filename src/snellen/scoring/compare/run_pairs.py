@@ -28,8 +28,9 @@ def compare_runs(
 ) -> dict[str, list[Comparison]]:
     """Return, for every task the runs share, the comparison of every pair on each common metric (or on one).
 
-    Paired by sample id. Unscored and failed trials count as 0 unless `scored_only`. Runs read in different ways are
-    refused, unless one `reading` for all is named: a kept one, or a profile, by which they are then read.
+    Paired by sample id, over what both have a reply to. What was not read is not right, unless `scored_only` leaves it
+    out. Runs read in different ways are refused, unless one `reading` for all is named: a kept one, or a profile, by
+    which they are then read.
     """
     if len(folders) < 2:
         raise UsageError("compare needs at least two run folders: snellen compare runs/A runs/B")

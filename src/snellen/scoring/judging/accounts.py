@@ -103,7 +103,7 @@ def agreement_with_rule(judge: Judge, tables: Tables, quoted: str = "") -> dict[
     if rule not in tables or _is_of(judge, rule):
         return None
     one, other = tables[judge.metric], tables[rule]
-    both = one.scored & other.scored
+    both = one.read & other.read
     middle = sum(judge.bounds()) / 2.0
     said, read = one.value[both] > middle, other.value[both] > 0.5
     counts = Agreement()
@@ -125,11 +125,11 @@ def _is_of(judge: Judge, metric: str) -> bool:
 
 def _relative(answers: ScoreTable, references: ScoreTable) -> Estimate:
     """Return the answers' grades over the references' (their ratio may pass 1), with an interval by clusters."""
-    graded = answers.scored & references.scored
+    graded = answers.read & references.read
     _, codes = np.unique(answers.cluster[graded], return_inverse=True)
     sums = np.bincount(codes, weights=answers.value[graded]).astype(np.float64)
     sizes = np.bincount(codes, weights=references.value[graded]).astype(np.float64)
-    scored, unscored, failed = answers.counts
+    scored, unscored, failed = answers.only_read.counts
     estimate = estimate_ratio(sums, sizes, bounded=False, n=scored, unscored=unscored, failed=failed)
     return structs.replace(estimate, unit="trials")
 
@@ -141,6 +141,7 @@ def _calibrated(
     run = Path(reader.folder)
     if not labels_file(run, judge.name).is_file():
         return None, Estimate(None)
+    table = table.only_read  # people label what the judge spoke of
     keys = _keys(table, task.name)
     people = _of_task(people_labels(run, judge), task.name)
     for own in people.values():
@@ -195,9 +196,8 @@ def _notes(judge: Judge, account: Mapping[str, Any], table: ScoreTable) -> list[
         notes.append(f"{said}; it is asked in Snellen's words, so small differences remain")
     void = table.counts[1]
     if void:
-        notes.append(
-            f"{judge.metric}: {void} of {len(table)} replies have no valid verdict and are unscored, not wrong"
-        )
+        said = f"{void} of {len(table)} replies have no valid verdict"
+        notes.append(f"{judge.metric}: {said} and are outside the figure, not wrong")
     agreement = account["agreement"]
     if agreement and agreement["n"]:
         share = f"{100 * agreement['same']:.1f} % of {agreement['n']} replies"

@@ -90,7 +90,9 @@ def score_votes(judge: Judge, prediction: Prediction, replies: Sequence[str | No
     """
     answer = answer_text(prediction)
     if not answer:
-        return Score(key=prediction.key, metric=judge.metric, value=None, reason=NOTHING_SAID)
+        lowest = judge.bounds()[0]  # an empty reply is not right, and what that is worth only a scale from 0 says
+        reason = NOTHING_SAID if not lowest else f"not judged: {NOTHING_SAID}, and the lowest grade is {lowest:g}"
+        return Score(key=prediction.key, metric=judge.metric, value=None, reason=reason)
     verdicts = read_votes(judge, prediction, replies)
     said: dict[str, Any] = {"key": prediction.key, "metric": judge.metric, "answer": answer}
     said["detail"] = {"votes": verdicts}
@@ -111,7 +113,7 @@ def read_votes(judge: Judge, prediction: Prediction, replies: Sequence[str | Non
 
 def _mean_grade(judge: Judge, grades: Sequence[float], said: Mapping[str, Any]) -> Score:
     if 2 * len(grades) <= judge.votes:
-        reason = "no valid verdict" if not grades else f"{len(grades)} valid grades of {judge.votes} votes"
+        reason = "no valid verdict" if not grades else f"not judged: {len(grades)} valid grades of {judge.votes} votes"
         return Score(**said, value=None, reason=reason)
     return Score(**said, value=fmean(grades), rule="grade")
 
@@ -144,9 +146,10 @@ def scores_of_trial(
         if judge.verdict == PAIR:
             yield _reference_score(judge, prediction, replies, score)
         return
-    answer = extracted_answer(judge, prediction, replies) if answer_text(prediction) else None
+    answer = extracted_answer(judge, prediction, replies) if answer_text(prediction) else ""
     if not answer:
-        reason = NOTHING_SAID if not answer_text(prediction) else "the judge found no answer, or gave no valid verdict"
+        found_none = NOTHING_SAID if not answer_text(prediction) else "the judge found no answer in the reply"
+        reason = "no valid verdict" if answer is None else found_none
         yield Score(key=prediction.key, metric=judge.metric, value=None, reason=reason)
         return
     stated = structs.replace(prediction, text=answer, finish=None)

@@ -140,7 +140,8 @@ MISSING = Inference()
 def inference_record(question_id: Any, question: str, inferences: Sequence[Inference]) -> dict[str, Any]:
     """Return one question in the form of the multiple-inference document.
 
-    Failed, unscored and missing inferences are null at their own index, so none takes another's place.
+    Failed and missing inferences are null at their own index, so none takes another's place; what could not be read is
+    not right.
     """
     scores = [_whole(inference.score) for inference in inferences]
     known = [score for score in scores if score is not None]
@@ -171,4 +172,4 @@ def seed_record(question: Question, *, dense: bool) -> dict[str, Any]:
 def _inference(question: Question, index: int) -> Inference:
     verdict = question.verdicts.get(index)
     raw = question.replies.get(index)
-    return Inference(raw) if verdict is None else Inference(raw, verdict.answer, verdict.correct)
+    return Inference(raw) if verdict is None else Inference(raw, verdict.answer, bool(verdict.correct))

@@ -29,7 +29,7 @@ from .trials import read_trials
 INFER_METHODS = ("generation", "likelihood")
 OWN_PROFILE = "snellen"
 _BY_LETTER = ("SingleChoice", "MultiInference")
-NOTHING_READ = "undefined: no reply could be read"
+NOTHING_READ = "no reply could be read"
 FLAT_ROUNDS = "undefined: it needs at least two rounds that differ"
 COMPATIBLE = {"reform": ("SingleChoice", "Generation", "OCROpenEnded", "KIEOpenEnded")}
 """What the profile of another system can score; those not named here only read letters."""
@@ -124,7 +124,8 @@ def _score_trials(records: Iterable[Record], formulation: str, chosen: OutsideOp
         metrics["format_hit_rate"] = format_hit_rate(table)
     if chosen.eval_stability:
         metrics["instability"] = answer_entropy(table)
-    notes = {name: NOTHING_READ for name, estimate in metrics.items() if estimate.value is None} | _mark_notes(read_as)
+    nothing = [name for name, one in metrics.items() if one.value is None or (one.read is not None and not one.read.n)]
+    notes = dict.fromkeys(nothing, NOTHING_READ) | _mark_notes(read_as)
     if chosen.multi_round_eval:
         trend = trend_of_rounds(table)
         metrics |= trend
@@ -136,7 +137,7 @@ def _mark_notes(read_as: Mapping[str, int]) -> dict[str, str]:
     """Say what was taken for the options' marks where nothing in the file says so."""
     said = {
         NUMBERS: "read as (1), (2), (3), …; --option-mark upper takes letters only",
-        AMBIGUOUS: "left unscored: a number in brackets may be a label or an option's text; give --option-mark",
+        AMBIGUOUS: "not read: a number in brackets may be a label or an option's text; give --option-mark",
     }
     parts = [f"{read_as[style]} replies {words}" for style, words in said.items() if read_as.get(style)]
     return {"option_mark": "; ".join(parts)} if parts else {}

@@ -48,8 +48,8 @@ def _rows(
     for record in records:
         scored = score(record)
         sample, repeat = numbering.next(record)
-        # A record that could not be read is in no round, so it needs no number of one.
-        in_round = with_rounds and scored.value is not None
+        # A record that could not be read is not right in its round; where it names none it needs none.
+        in_round = with_rounds and (scored.value is not None or record.fields.get("round_id") is not None)
         variant = _variant(record.number_of("round_id", _LARGEST_ROUND)) if in_round else BASE_VARIANT
         answer = _class(record, scored) if with_classes else None
         yield sample, variant, repeat, METRIC, scored.value, answer, scored.rule, scored.reason

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from ...core.types import Form, Prediction, Request, Sample, Score
 from ..scorers.by_form import NEEDS_OWN_SCORER
+from ..table import is_unread
 from .peer_verdicts import PeerProtocol, PeerVerdict
 
 PEER = "peer"
@@ -26,7 +27,7 @@ KINDS: Final[Mapping[str, str]] = {
     DRAWN: "the harness could not read the reply and drew a letter",
     FAILURE: "the call failed, and its error text, or nothing, was counted as an answer",
     OTHERWISE: "the same reply gets another score",
-    UNREAD: "neither reads an answer; the harness counts that as wrong, we as unscored",
+    UNREAD: "neither reads an answer, and both count that as not right",
     LEFT_OUT: "the harness has no score for the reply, and we do",
     NOT_COMPARED: "an open answer of a benchmark that needs a scorer of its own: we do not score it",
 }
@@ -61,6 +62,11 @@ class Opinion(Struct, frozen=True, gc=False, omit_defaults=True):
     metric: str = ""
     question: str = ""
 
+    @property
+    def our_worth(self) -> float | None:
+        """Return what the reply counts in our number: its value, 0 where nothing was read; None: it is outside."""
+        return 0.0 if self.our_value is None and is_unread(self.our_reason) else self.our_value
+
 
 class _Reading(NamedTuple):
     """What the harness took from a reply; not `known` where a file says what it counted but not what it read."""
@@ -94,7 +100,10 @@ def opinion_on(
     peer_value = recorded if by_file else reproduced
     reading = _reading(told.get("read") if by_file else None, verdict, peer_value, sample.form, options)
     our_value, our_read, reason = _ours(score, sample.form)
-    kind = _kind(prediction, verdict, peer_value, our_value, (reading, our_read))
+    if peer_value is None:
+        kind = LEFT_OUT if our_value is not None or is_unread(reason) else ""
+    else:
+        kind = _kind(prediction, verdict, peer_value, our_value, (reading, our_read))
     kind = _unless_unscored(kind, reason)
     return Opinion(
         sample.id,
@@ -174,12 +183,10 @@ def _meant(read: str | None, form: Form, options: Mapping[str, str]) -> str | No
 def _kind(
     prediction: Prediction,
     verdict: PeerVerdict | None,
-    peer_value: float | None,
+    peer_value: float,
     our_value: float | None,
     readings: tuple[_Reading, str | None],
 ) -> str:
-    if peer_value is None:
-        return LEFT_OUT if our_value is not None else ""
     if prediction.failure is not None:
         return FAILURE
     if verdict is not None and verdict.drawn:

@@ -34,7 +34,7 @@ STEPS = (
     ("replies read as they are written", (MISREAD, OTHERWISE)),
     ("no letters drawn", (DRAWN,)),
     ("failed calls left out", (FAILURE,)),
-    ("replies without an answer left out", (READ_INTO, UNREAD)),
+    ("replies without a readable answer counted as not right", (READ_INTO, UNREAD)),
     ("open answers that we do not score left out", (NOT_COMPARED,)),
     ("replies counted that the harness left out", (LEFT_OUT,)),
 )
@@ -86,11 +86,11 @@ class OpinionTally:
         self._failed_right += opinion.kind == FAILURE and bool(opinion.peer_value)
         self._differ += _unlike(opinion)
         self._step(opinion)
-        for mean, value in zip(self._split(opinion.split), (opinion.peer_value, opinion.our_value), strict=True):
+        for mean, value in zip(self._split(opinion.split), (opinion.peer_value, opinion.our_worth), strict=True):
             mean.add(value)
         if self.aggregate == GROUPED:
             members = self._groups.setdefault(opinion.group or opinion.sample, [])
-            members.append((opinion.reproduced, opinion.our_value, failed))
+            members.append((opinion.reproduced, opinion.our_worth, failed))
 
     def _split(self, name: str) -> tuple[_Mean, _Mean]:
         if name not in self._splits:
@@ -102,7 +102,7 @@ class OpinionTally:
         value = opinion.peer_value
         for mean, (_, kinds) in zip(self._steps, STEPS, strict=True):
             if opinion.kind in kinds:
-                value = opinion.our_value
+                value = opinion.our_worth
             mean.add(value)
 
     def described(self) -> dict[str, Any]:
@@ -171,7 +171,7 @@ class OpinionTally:
         return REPRODUCED if self._reproduced.count and not self._unjudged else UNKNOWN
 
     def _our_groups(self) -> Estimate:
-        """Return our share of groups all of whose members are right; one unscored and none wrong is unscored."""
+        """Return our share of groups all of whose members are right; with one outside and none wrong it is unscored."""
         values, unscored, failed = [], 0, 0
         for members in self._groups.values():
             ours = [value for _, value, _ in members]

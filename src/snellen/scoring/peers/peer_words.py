@@ -58,11 +58,12 @@ def peer_beside(task: Task, metrics: Mapping[str, Any], headline: str) -> dict[s
 
 
 def _sentence(task: Task, own: Mapping[str, Any], peer: Mapping[str, Any]) -> str:
-    lost = own["unscored"] + own["failed"]
+    unread = own["n"] - (own.get("read") or own)["n"]
+    outside = own["unscored"] + own["failed"]
     tool = f"The tool of protocol {task.protocol}"
-    if not lost:
+    if not unread + outside:
         return f"{tool} prints the same: everything was read."
-    what = f"{own['unscored']} unscored and {own['failed']} failed of {own['n'] + lost} {own['unit'] or 'trials'}"
+    what = f"{unread} unread and {own['failed']} failed of {own['n'] + outside} {own['unit'] or 'trials'}"
     differs = (
         f"prints {_points(peer)} too, though it counts otherwise"
         if peer["value"] == own["value"]
