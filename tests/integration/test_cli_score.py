@@ -7,6 +7,7 @@ import pytest
 
 from snellen.cli.main import main
 
+pytestmark = pytest.mark.usefixtures("own_folder")
 RECORDS = [
     {
         "sample_id": f"s{i}",

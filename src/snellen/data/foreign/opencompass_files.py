@@ -15,14 +15,15 @@ from .gold import settle_gold, shown_options
 
 OPENCOMPASS, AISBENCH = "opencompass", "aisbench"
 FAILED = "_failed.jsonl"
+OWN_FIELDS = frozenset(("origin_prompt", "prediction", "gold", "reference", "res_length", "error_info", "success"))
 
 
 def is_opencompass(source: ForeignSource) -> bool:
-    """Tell OpenCompass by rows numbered as keys, each with a prediction."""
+    """Tell OpenCompass by rows numbered as keys, each with a prediction and nothing but what it writes beside it."""
     if not source.is_object or not source.first_key.isdecimal():
         return False
     first = next((value for _, value in iterate_members(source.path, nan=True)), None)
-    return isinstance(first, dict) and "prediction" in first
+    return isinstance(first, dict) and "prediction" in first and first.keys() <= OWN_FIELDS
 
 
 def is_aisbench(source: ForeignSource) -> bool:
