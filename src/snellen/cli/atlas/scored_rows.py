@@ -27,7 +27,7 @@ def print_scored_file(result: Mapping[str, Any], as_json: bool) -> None:
     click.echo(f"{counts} {result['unit']}{f' ({reasons})' if reasons else ''}")
     if result["peer"]:
         click.echo(result["peer"]["why"])
-    for key, groups in result["groups"].items():
+    for key, groups in result["groups"].items() if "formulation" in result else ():  # told by --detailed-keys
         for value, metrics in groups.items():
             console.print(results_table(f"{key} = {value}", {"metrics": metrics}))
     for note in result["notes"]:

@@ -16,6 +16,8 @@ from .foreign_rows import is_nothing
 
 YES_NO = ("yes", "no")
 FEWEST_LETTERS = 4
+KEPT_BACK = ("?", "hidden")
+"""What stands in the place of right answers that are not published."""
 _LETTER = re.compile(r"\(?\s*([A-Z])\s*\)?\.?")
 _LETTERS = re.compile(r"[A-Z](?:\s*[,;]?\s*[A-Z])+")
 
@@ -49,7 +51,7 @@ def shown_options(prompt: str) -> dict[str, str]:
 def settle_gold(options: Mapping[str, str], value: Any, row: str, damage: Damage) -> Gold:
     """Return form and right answers of a row; what does not fit is counted, and the row then has no right answer."""
     value = as_list(value)
-    if is_nothing(value) or value == []:
+    if is_nothing(value) or value == [] or (isinstance(value, str) and value.strip("() ").lower() in KEPT_BACK):
         damage.add("no_gold", row)
         return Gold(Form.CHOICE if options else Form.OPEN, ())
     if len(set(map(fold, options.values()))) < len(options):
