@@ -377,3 +377,46 @@ def test_a_published_layout_is_scored_by_one_command(name: str, capsys: pytest.C
     accuracy = found["metrics"]["accuracy"]
     assert (accuracy["n"], accuracy["value"]) == (layout.rows, pytest.approx(layout.right / layout.rows))
     assert "bad" not in found["damage"]
+
+
+def test_replies_about_pictures_need_no_pictures_and_a_bad_row_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [
+        {
+            "id": "a",
+            "question": "See <image 2>.",
+            "options": ["<image 3>", "<image 4>"],
+            "answer": "A",
+            "response": "A",
+        },
+        {"id": "b", "question": "See <image 1>.", "options": ["x", "y"], "answer": "Q", "response": "A"},
+        {"id": "c", "question": "Which?", "options": ["x.png", "y.png"], "answer": "B", "response": "A"},
+    ]
+    file = write({"rows.jsonl": rows})
+    assert run_command(["score", file, "--task", "mmmu-pro", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["rows"], found["metrics"]["accuracy"]["value"]) == (2, 0.5)
+    assert found["damage"]["bad"]["count"] == 1 and "record 2" in found["damage"]["bad"]["first"][0]
+
+
+def test_a_file_without_any_right_answer_gives_no_number(capsys: pytest.CaptureFixture[str]) -> None:
+    file = write({"rows.jsonl": [{"id": "a", "response": "A"}]})
+    assert run_command(["score", file]) == 2
+    assert "--data" in capsys.readouterr().err
+    assert run_command(["import", file]) == 0
+
+
+def test_verdicts_of_the_file_stand_beside_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"id": n, "response": "A", "answer": "A", "ok?": said} for n, said in enumerate(("right", "wrong"))]
+    assert run_command(["score", write({"rows.jsonl": rows}), "--map", "verdict=ok?", "--json"]) == 0
+    metrics = json.loads(capsys.readouterr().out)["metrics"]
+    assert (metrics["accuracy"]["value"], metrics["file_verdict"]["value"]) == (1.0, 0.5)
+
+
+def test_what_was_scored_is_compared_and_read_again(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, reply in (("one", "A"), ("two", "B")):
+        rows = [{"id": n, "response": reply, "answer": "AB"[n % 2], "options": OPTIONS} for n in range(4)]
+        assert run_command(["score", write({f"{name}.jsonl": rows}), "-o", name, "--model", name, "--json"]) == 0
+    capsys.readouterr()
+    assert run_command(["score", "one", "--profile", "reform", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["run"]["profile"] == "reform"
+    assert run_command(["show", "one"]) == 0

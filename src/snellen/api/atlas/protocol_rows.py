@@ -61,10 +61,11 @@ def import_by_card(
         catalog = Catalog(catalogs)
         told = [("dataset.path", str(rows.resolve())), *overrides]
         card = _scorable(catalog.task(task, told, protocol), names)
-        context = LoadContext(replies_only=True, refused={})
+        refused: dict[str, str] = {}
+        context = LoadContext(replies_only=True, refused=refused)
         trials = list(_trials(card, context, catalog))
     if not trials:
-        first = next(iter(context.refused.values()), "it is empty")
+        first = next(iter(refused.values()), "it is empty")
         raise DataError(f"{file.name}: no row can be scored as {task}: {first}")
     digest = file_hash(file)
     stored = msgspec.structs.replace(card, dataset={**card.dataset, "path": str(file)})

@@ -87,8 +87,18 @@ def import_predictions(
     """
     damage = Damage()
     file = open_predictions(path, damage, harness, columns)
-    told = {"task": task, "model": model, "data": data, "join": join, "repeated": repeated, "catalogs": catalogs}
-    return store_file(file, damage, **told, output=output, command=command or f"snellen import {path}")
+    return store_file(
+        file,
+        damage,
+        task=task,
+        model=model,
+        data=data,
+        join=join,
+        repeated=repeated,
+        catalogs=catalogs,
+        output=output,
+        command=command or f"snellen import {path}",
+    )
 
 
 def store_file(

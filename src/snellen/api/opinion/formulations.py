@@ -166,7 +166,7 @@ class Numbering:
     """Names samples by their ids, and numbers the records of each as its repeats."""
 
     def __init__(self) -> None:
-        self._codes: dict[Hashable, int] = {}
+        self._codes: dict[tuple[type, Hashable], int] = {}
         self._names: dict[str, int] = {}
         self._first_record = array("q")
         self._sizes = array("q")
@@ -324,7 +324,7 @@ def _text_rows(records: Iterable[Record], chosen: FormulationOptions, damage: Da
         if chosen.profile != "reform" and not any(text.strip() for text in answers):
             record.fail("'answer' is empty, so nothing can match it")
         reply = prediction if isinstance(prediction, str) else " ".join(prediction)
-        asked = {"question": _asked(record), "answers": answers, "variant": _variant(record, chosen)}
+        asked: dict[str, Any] = {"question": _asked(record), "answers": answers, "variant": _variant(record, chosen)}
         yield ForeignRow(name, Form.OCR, reply, repeat=repeat, **asked)
     numbering.check()
 
