@@ -18,6 +18,8 @@ from video_protocol_rows import FOUR, GOLDS, VIDEO_FIXTURES, index_of, run_video
 CASES = [(card, protocol) for card, fixture in VIDEO_FIXTURES.items() for protocol in fixture.expected]
 COUNTS = ("n", "unscored", "failed")
 
+pytestmark = pytest.mark.usefixtures("own_folder")
+
 
 @pytest.fixture(scope="module")
 def film(tmp_path_factory: pytest.TempPathFactory) -> Path:

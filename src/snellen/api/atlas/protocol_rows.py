@@ -69,7 +69,9 @@ def import_by_card(
         raise DataError(f"{file.name}: no row can be scored as {task}: {first}")
     digest = file_hash(file)
     stored = msgspec.structs.replace(card, dataset={**card.dataset, "path": str(file)})
-    identity = {"data": digest, "columns": columns or {}, "card": msgspec.to_builtins(stored)}
+    read_as = msgspec.to_builtins(card)
+    read_as["dataset"].pop("path")  # the content counts, not where it lies
+    identity = {"data": digest, "columns": columns or {}, "card": read_as}
     header = make_header(
         Answerer(file.stem, card.protocol or "rows", digest),
         {"tasks": {card.name: identity}, "seed": 0},

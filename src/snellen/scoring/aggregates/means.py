@@ -60,13 +60,6 @@ def mean_of_trials(table: ScoreTable) -> Estimate:
     return _not_below_nothing(table, structs.replace(estimate, unit="trials"))
 
 
-def mean_of_questions(table: ScoreTable) -> Estimate:
-    """Return the mean where each question weighs the same, counted in questions; one without a score is unscored."""
-    values, clusters = question_means(table)
-    unscored = np.unique(table.sample).size - values.size
-    return structs.replace(estimate_mean(values, clusters, unscored=unscored), unit="questions")
-
-
 def format_hit_rate(table: ScoreTable) -> Estimate:
     """Return the share of trials whose reply had the form looked for; each counts on its own, as in ReForm-Eval."""
     return structs.replace(estimate_mean((table.reason < 0).astype(np.float64)), unit="trials")
