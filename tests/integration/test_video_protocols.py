@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,6 @@ from video_protocol_rows import FOUR, GOLDS, VIDEO_FIXTURES, index_of, run_video
 
 CASES = [(card, protocol) for card, fixture in VIDEO_FIXTURES.items() for protocol in fixture.expected]
 COUNTS = ("n", "unscored", "failed")
-
-pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +81,8 @@ def test_a_random_letter_is_drawn_with_a_seed_beside_our_number(film: Path, tmp_
 
 def scored_file(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
     capsys.readouterr()
-    code = run_command(["score", *arguments, "--json"])
+    folder = tempfile.mkdtemp(dir=Path(str(arguments[0])).parent)
+    code = run_command(["score", *arguments, "--json", "-o", Path(folder, "run")])
     printed = capsys.readouterr()
     assert code == 0, printed.out + printed.err
     found: dict[str, Any] = json.loads(printed.out)
