@@ -108,7 +108,8 @@ def spool_rows(file: ForeignFile, damage: Damage, repeated: str = REFUSE) -> Row
     try:
         _fill(spool, file, damage, repeated)
         if not len(spool):
-            raise DataError(f"{file.path} holds no rows")
+            first = next(iter(damage.named.get("bad", ())), "")
+            raise DataError(f"{file.path} holds no rows{f' that can be read ({first})' if first else ''}")
     except SnellenError:
         spool.close()
         raise
