@@ -412,10 +412,19 @@ def test_verdicts_of_the_file_stand_beside_ours(capsys: pytest.CaptureFixture[st
     assert (metrics["accuracy"]["value"], metrics["file_verdict"]["value"]) == (1.0, 0.5)
 
 
+def test_a_file_with_verdicts_alone_gives_its_own_number_by_its_own_name(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"id": n, "response": "60", "model_answer": "60", "correct": n < 3} for n in range(4)]
+    assert run_command(["score", write({"rows.jsonl": rows}), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["metric"], found["value"], found["scored"]) == ("file_verdict", 0.75, 4)
+
+
 def test_what_was_scored_is_compared_and_read_again(capsys: pytest.CaptureFixture[str]) -> None:
     for name, reply in (("one", "A"), ("two", "B")):
-        rows = [{"id": n, "response": reply, "answer": "AB"[n % 2], "options": OPTIONS} for n in range(4)]
-        assert run_command(["score", write({f"{name}.jsonl": rows}), "-o", name, "--model", name, "--json"]) == 0
+        files = {f"{name}.jsonl": [{"id": row["id"], "response": reply} for row in QUESTIONS], "bench.jsonl": QUESTIONS}
+        assert run_command(["score", write(files), "-o", name, "--data", "bench.jsonl", "--json"]) == 0
+    assert run_command(["compare", "one", "two"]) == 0
+    assert run_command(["leaderboard", "one", "two"]) == 0
     capsys.readouterr()
     assert run_command(["score", "one", "--profile", "reform", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["run"]["profile"] == "reform"

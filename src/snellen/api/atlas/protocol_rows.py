@@ -140,7 +140,8 @@ def _scorable(task: Task, columns: Collection[str]) -> Task:
     check_fallback(task.fallback, f"task {task.name!r}")
     of_table = task.dataset["loader"] == "table" and bool(task.protocol)
     if task.dataset["loader"] != "card" and not of_table:
-        raise UsageError(f"task {task.name!r} is no card of a published benchmark: leave --task out")
+        fix = "leave --task out; `snellen import FILE --task NAME` calls rows of your own so"
+        raise UsageError(f"task {task.name!r} is no card of a published benchmark: {fix}")
     rows = _without_videos(task.dataset, columns) if of_table else task.dataset
     unasked = [] if of_table and "question" in rows.get("columns", {}) else [UNASKED]
     dataset = {

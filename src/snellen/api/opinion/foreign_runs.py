@@ -20,7 +20,7 @@ from ...core.tasks import RunHeader, Task
 from ...core.types import Form, Prediction, Request, Sample, TrialKey
 from ...data.foreign.damage_counts import Damage
 from ...data.foreign.foreign_rows import ForeignFile, ForeignRow
-from ...data.foreign.formats import open_predictions
+from ...data.foreign.formats import OWN_ROWS, open_predictions
 from ...data.foreign.gold import has_letters_alone, letter_options
 from ...data.foreign.peer_cards import peer_card
 from ...data.foreign.row_spool import REFUSE, RowSpool, spool_rows
@@ -120,7 +120,9 @@ def store_file(
         known = None if data is None else BenchmarkRows(data, join, catalogs)
         if known is not None:
             known.compare(spool, damage)
-        named = (task or our_name(file), model or file.model or "unknown")
+        # Rows of one's own name no benchmark: those that are joined with one are of it, so that they can be compared.
+        own = Path(data).stem if data is not None and file.harness == OWN_ROWS else our_name(file)
+        named = (task or own, model or file.model or "unknown")
         header = _header(file, named, spool, known, command)
         about = _about(file, header, damage, spool)
         trials = _trials(header.tasks[0].name, spool, known)

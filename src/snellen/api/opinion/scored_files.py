@@ -10,10 +10,10 @@ from typing import Any
 from ...core.errors import DataError, UsageError
 from ...data.files.records import Source
 from ...data.foreign.damage_counts import Damage, damage_lines
-from ...report.boards.headline import headline
+from ...report.boards.headline import NO_ESTIMATE, headline
 from ...store.reader import RunReader
 from ..atlas.protocol_rows import framed, import_by_card
-from .foreign_runs import ImportResult, import_predictions, store_file
+from .foreign_runs import VERDICT, ImportResult, import_predictions, store_file
 from .formulations import open_formulation
 
 
@@ -77,7 +77,10 @@ def frame(done: ImportResult) -> dict[str, Any]:
         for _, scores in reader.with_scores(task.name):
             reasons.update({one.reason for one in scores if one.value is None and one.reason})
     result = done.results["tasks"][task.name]
-    name, _ = headline(result["metrics"], result.get("headline"))
+    name, estimate = headline(result["metrics"], result.get("headline"))
     notes = [*damage_lines(done.about["damage"]), *done.about["notes"]]
+    if not estimate["n"] and result["metrics"].get(VERDICT, NO_ESTIMATE)["n"]:
+        name = VERDICT
+        notes.insert(0, "no row has a right answer: this is the share that the file itself calls right")
     found = framed(task, {**result, "headline": name}, reasons, notes, done.about["rows"])
     return {"folder": str(done.folder), **found, "damage": done.about["damage"]}
