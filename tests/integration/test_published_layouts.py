@@ -419,6 +419,13 @@ def test_a_file_with_verdicts_alone_gives_its_own_number_by_its_own_name(capsys:
     assert (found["metric"], found["value"], found["scored"]) == ("file_verdict", 0.75, 4)
 
 
+def test_the_same_file_read_otherwise_is_another_run(capsys: pytest.CaptureFixture[str]) -> None:
+    file = write({"rows.jsonl": [{"id": 1, "first": "A", "second": "B", "answer": "A"}]})
+    for column, code in (("first", 0), ("first", 0), ("second", 2)):
+        assert run_command(["score", file, "--map", f"response={column}", "-o", "run"]) == code
+    assert "another configuration" in capsys.readouterr().err
+
+
 def test_what_was_scored_is_compared_and_read_again(capsys: pytest.CaptureFixture[str]) -> None:
     for name, reply in (("one", "A"), ("two", "B")):
         files = {f"{name}.jsonl": [{"id": row["id"], "response": reply} for row in QUESTIONS], "bench.jsonl": QUESTIONS}
