@@ -10,7 +10,7 @@ from typing import Any
 from ...core.errors import DataError, UsageError
 from ...data.files.records import Source
 from ...data.foreign.damage_counts import Damage, damage_lines
-from ...report.boards.headline import NO_ESTIMATE, headline
+from ...scoring.headline import NO_ESTIMATE, headline
 from ...store.reader import RunReader
 from ..atlas.protocol_rows import framed, import_by_card
 from .foreign_runs import VERDICT, ImportResult, import_predictions, store_file
@@ -77,7 +77,7 @@ def frame(done: ImportResult) -> dict[str, Any]:
         for _, scores in reader.with_scores(task.name):
             reasons.update({one.reason for one in scores if one.value is None and one.reason})
     result = done.results["tasks"][task.name]
-    name, estimate = headline(result["metrics"], result.get("headline"))
+    name, estimate = headline(result)
     notes = [*damage_lines(done.about["damage"]), *done.about["notes"]]
     if not estimate["n"] and result["metrics"].get(VERDICT, NO_ESTIMATE)["n"]:
         name = VERDICT
