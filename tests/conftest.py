@@ -36,6 +36,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stand in a folder of the test's own: what a command writes below `runs` stays there."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def mock_server() -> Iterator[Callable[..., ServerProcess]]:
     """Start mock servers in processes of their own: `mock_server("--fault", "500@first1").base_url`."""
     with ExitStack() as stack:

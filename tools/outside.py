@@ -358,7 +358,8 @@ def _scored(folder: Path, told: Row) -> Line:
     with tempfile.TemporaryDirectory() as place:
         rows = Path(place) / name.removesuffix(".xz")
         rows.write_bytes(lzma.decompress((folder / name).read_bytes()))
-        code, out, err = _called(["score", str(rows), "--task", task, "--protocol", "official", "--json"])
+        card = ("--task", task, "--protocol", "official")
+        code, out, err = _called(["score", str(rows), *card, "--json", "-o", str(Path(place) / "run")])
     if code:
         return Line(what, False, f"refused: {(err or out).strip().splitlines()[-1][:200]}")
     return _held(what, task, json.loads(out), number)

@@ -21,7 +21,8 @@ _PUBLIC = {
     "api.look.run_result": ("RunResult",),
     "api.datasets.reform_items": ("load_reform_dataset",),
     "api.run": ("run",),
-    "api.score": ("score", "score_predictions"),
+    "api.score": ("score",),
+    "api.opinion.scored_files": ("score_predictions",),
     "api.settings": ("RunSettings",),
     "core.errors": ("SnellenError",),
     "core.tasks": ("Task",),
@@ -41,9 +42,9 @@ if TYPE_CHECKING:  # the same names, for those who read types
     from .api.look.outputs import frame as frame
     from .api.look.outputs import leaderboard as leaderboard
     from .api.look.run_result import RunResult as RunResult
+    from .api.opinion.scored_files import score_predictions as score_predictions
     from .api.run import run as run
     from .api.score import score as score
-    from .api.score import score_predictions as score_predictions
     from .api.settings import RunSettings as RunSettings
     from .core.errors import SnellenError as SnellenError
     from .core.tasks import Task as Task

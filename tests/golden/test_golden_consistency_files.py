@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from snellen.scoring.outside.predictions import score_predictions
+from snellen import score_predictions
 
 GOLDEN = Path(__file__).parent / "data" / "cure" / "consistency.json"
 
@@ -19,10 +19,12 @@ def test_items_in_one_file(tmp_path: Path, convention: str, key: str) -> None:
         path = tmp_path / "items.json"
         path.write_text(json.dumps([{"ground_truth": truth, "prediction": found} for truth, found in pairs]))
         result = score_predictions(path, "Consistency", convention=convention)
-        assert result.n == golden["expected"]["N"]
+        assert result["metrics"]["Rh"]["n"] == golden["expected"]["N"]
         for name, value in golden["expected"][key].items():
-            assert result.metrics[name].value == (None if value is None else pytest.approx(value, abs=1e-9)), (
+            assert result["metrics"][name]["value"] == (None if value is None else pytest.approx(value, abs=1e-9)), (
                 golden["id"],
                 name,
             )
-        assert result.metrics["step_accuracy"].value == pytest.approx(golden["expected"]["step_accuracy"], abs=1e-9)
+        assert result["metrics"]["step_accuracy"]["value"] == pytest.approx(
+            golden["expected"]["step_accuracy"], abs=1e-9
+        )

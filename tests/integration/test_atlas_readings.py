@@ -14,7 +14,7 @@ import pytest
 import snellen
 from atlas_fixtures import FIXTURES, figure_of_read, run_card, write_shape
 from command_line import run_command
-from snellen.api.atlas.protocol_rows import score_rows
+from snellen.api.opinion.scored_files import score_file
 from snellen.core.errors import UsageError
 from snellen.data.catalog import Catalog
 from snellen.scoring.peers.other_protocol import read_in
@@ -37,7 +37,7 @@ def test_replies_beside_their_rows_give_the_number_of_the_run(card: str, tmp_pat
     kept = [{**row, "prediction": reply} for row, reply in zip(rows, replies, strict=True)]
     told.write_text("".join(json.dumps(row) + "\n" for row in kept))
     for protocol in FIXTURES[card].expected:
-        found = score_rows(told, card, protocol)
+        found = score_file(told, task=card, protocol=protocol, output=tmp_path / protocol)
         for name, value in FIXTURES[card].expected[protocol].items():
             number = (
                 found["metrics"][f"{found['metric']}_read"][name]

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from command_line import run_command
-from snellen.api.atlas.protocol_rows import score_rows
+from snellen.api.opinion.scored_files import score_file
 from snellen.scoring.peers.fallbacks import draw_letter
 
+pytestmark = pytest.mark.usefixtures("own_folder")
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "options": "['Klee', \"O'Keeffe\"]", "answer": "B", "response": "Maybe (A).\nAnswer: B"},
     {"id": "b", "options": ["Klee", "Marc"], "answer": "A", "response": "B"},
@@ -61,7 +62,7 @@ def test_other_protocols_read_the_same_rows(
 
 def test_the_same_file_twice_gives_the_same_random_number(tmp_path: Path) -> None:
     file = write(tmp_path / "rows.jsonl", ROWS)
-    assert score_rows(file, "mmmu-pro") == score_rows(file, "mmmu-pro")
+    assert score_file(file, task="mmmu-pro") == score_file(file, task="mmmu-pro")
 
 
 def test_rows_in_a_toolkits_shape_are_grouped_as_the_card_says(tmp_path: Path) -> None:
@@ -77,13 +78,13 @@ def test_rows_in_a_toolkits_shape_are_grouped_as_the_card_says(tmp_path: Path) -
         }
         for index, answer, reply in ((1, "A", "A"), (1_000_001, "B", "B"), (2, "A", "A"), (1_000_002, "B", "A"))
     ]
-    found = score_rows(write(tmp_path / "rows.jsonl", rows), "mmbench-en", "vlmevalkit")
+    found = score_file(write(tmp_path / "rows.jsonl", rows), task="mmbench-en", protocol="vlmevalkit")
     assert (found["metric"], found["value"], found["unit"]) == ("circular", 0.5, "groups")
 
 
 def test_figures_that_the_rows_do_not_allow_are_left_out_and_said(tmp_path: Path) -> None:
     rows = [{"id": "a", "question": "Is it?", "answer": "Yes", "response": "Yes."}]
-    found = score_rows(write(tmp_path / "rows.jsonl", rows), "hallusionbench")
+    found = score_file(write(tmp_path / "rows.jsonl", rows), task="hallusionbench")
     assert (found["metric"], found["value"]) == ("accuracy", 1.0)
     assert any(note.startswith("fAcc is not computed: the rows have no column category") for note in found["notes"])
     assert any("quoted by mean_of_three, which could not be computed" in note for note in found["notes"])

@@ -105,7 +105,7 @@ MISTAKES: list[tuple[list[str], int, str]] = [
     (["rnu", "--json"], 2, "did you mean 'run'"),
     (["tasks", "eyechrt", "--json"], 2, "did you mean 'eyechart'"),
     (["models", "openai/x", "--base-url", "http://127.0.0.1:9/v1", "--json"], 3, "is it running"),
-    (["score", "nowhere", "--json"], 2, "--formulation"),
+    (["score", "nowhere", "--json"], 2, "nowhere"),
     (["cache", "prune", "--older-than-days", "-1", "--json"], 2, "older-than-days"),
 ]
 

@@ -14,6 +14,8 @@ import reform_fixtures
 from command_line import run_command
 from snellen.store.reader import RunReader
 
+pytestmark = pytest.mark.usefixtures("own_folder")
+
 
 @pytest.fixture
 def raw(tmp_path: Path) -> Path:

@@ -20,6 +20,8 @@ from snellen.data.catalog import Catalog
 
 TIER_1 = range(1, 21)
 
+pytestmark = pytest.mark.usefixtures("own_folder")
+
 
 def read(card: str, place: Path, context: LoadContext | None = None, **told: str) -> list[Sample]:
     overrides = [("dataset.path", str(place)), *((f"dataset.{key}", value) for key, value in told.items())]

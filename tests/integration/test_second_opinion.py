@@ -215,7 +215,7 @@ def test_the_benchmark_gives_options_and_right_answers_that_the_file_does_not_ho
     write_lines(Path("bench.jsonl"), data)
     alone = answer(capsys, "second-opinion", "t_samples_mmmu_val.jsonl", "-o", "alone")
     assert alone["damage"]["no_options"]["count"] == 3
-    assert (alone["peer"]["value"], alone["ours"]["value"], alone["unscored"]) == (None, None, 3)
+    assert (alone["peer"]["value"], alone["ours"]["value"], alone["unscored"]) == (1.0, 1.0, 0)
     joined = answer(capsys, "second-opinion", "t_samples_mmmu_val.jsonl", "--data", "bench.jsonl", "-o", "joined")
     assert joined["damage"] == {}
     assert (joined["peer"]["value"], joined["ours"]["value"], joined["ours"]["n"]) == (1.0, 1.0, 3)

@@ -85,7 +85,7 @@ def test_a_file_of_lmms_eval_is_read_again_by_its_rule(capsys: pytest.CaptureFix
 
 
 def test_words_in_a_row_without_options_are_unread_and_no_crash(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [{"index": 1, "question": "Which?", "answer": "B", "prediction": "Best of all is the second one"}]
+    rows = [{"index": 1, "question": "Which?", "answer": "B", "prediction": "Best of all is the blue one"}]
     found = opinion(capsys, write_tsv(Path("small_MMStar.tsv"), rows))
     assert found["damage"]["no_options"]["count"] == 1
     assert found["unscored"] == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,9 @@ def test_a_random_letter_is_drawn_with_a_seed_beside_our_number(film: Path, tmp_
 
 def scored_file(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
     capsys.readouterr()
-    code = run_command(["score", *arguments, "--json"])
+    source = Path(str(arguments[0]))
+    where = () if source.is_dir() else ("-o", Path(tempfile.mkdtemp(dir=source.parent), "run"))
+    code = run_command(["score", *arguments, "--json", *where])
     printed = capsys.readouterr()
     assert code == 0, printed.out + printed.err
     found: dict[str, Any] = json.loads(printed.out)

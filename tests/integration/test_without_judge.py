@@ -12,9 +12,9 @@ from asgi import call
 from atlas_fixtures import FIXTURES, run_card
 from command_line import run_command
 from judge_doubles import ask_about, judge_model
-from snellen.api.atlas.protocol_rows import score_rows
 from snellen.api.judge import load_judge
 from snellen.api.look.view import make_viewer
+from snellen.api.opinion.scored_files import score_file
 from snellen.core.builtins import default_registry
 from snellen.data.catalog import Catalog
 from snellen.report.finish import finish_run
@@ -73,8 +73,8 @@ def test_rows_scored_from_a_file_say_it_first(tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
     row = {"index": 1, "question": "What?", "answer": "x=2", "category": "ocr", "prediction": "x=2"}
     file.write_text(json.dumps(row) + "\n")
-    found = score_rows(file, "mm-vet")
-    assert found["notes"][0].endswith(f"{ASK.format('mm-vet')} Rows become a run by `snellen import`.")
+    found = score_file(file, task="mm-vet", output=tmp_path / "run")
+    assert found["notes"][0].endswith(ASK.format("mm-vet"))
 
 
 def test_a_number_that_a_rule_gives_officially_says_nothing_of_judges() -> None:

@@ -17,7 +17,6 @@ from ..core.types import Prediction, Request, Sample, Score
 from ..report.finish import finish_run
 from ..scoring.judging.judge_card import Judge
 from ..scoring.judging.verdicts import rename_without_judge
-from ..scoring.outside.predictions import score_predictions as score_predictions  # noqa: PLC0414 - public here
 from ..scoring.peers.other_protocol import read_in
 from ..scoring.readings import Reading, check_reading, own_reading
 from ..store.reader import RunReader

@@ -8,23 +8,25 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 from click.core import ParameterSource
 
 from ..core.config import parse_assignment
-from ..core.errors import EnvironmentProblem, UsageError
+from ..core.errors import UsageError
+from .atlas.scored_rows import print_scored_file
+from .opinion.import_command import READING
 from .options import CATALOGS, COUNT, EXECUTORS, PATH, PROTOCOL, defaulted, flag, json_flag, repeated
 
 FORMULATIONS = "SingleChoice, Generation, OCROpenEnded, KIEOpenEnded, MultiInference or Consistency (files only)."
 REDUCTIONS = "Read log-likelihoods otherwise: sum, mean, per-byte, none, prompt-mean (run folders)."
 OPTION_MARK = "SingleChoice files: how options were marked: upper, lower, number, or auto (what record or reply shows)."
 PROFILE = "How replies are read: snellen, reform, flageval, …  [default: snellen; of a run, its own]"
-FILES_ONLY = (
-    *("formulation", "infer_method", "eval_stability", "multi_round_eval", "annotations", "detailed_keys"),
-    *("tokenizer", "output", "option_mark"),
+BY_FORMULATION = (
+    *("infer_method", "eval_stability", "multi_round_eval", "annotations", "detailed_keys", "tokenizer", "option_mark"),
 )
-BY_CARD = ("task", "protocol", "catalogs", "overrides")
+BY_CARD = ("task", "protocol", "overrides")
 """Options of a table whose replies are read as a card's protocol reads them."""
+IMPORTED = ("harness", "model", "data", "join", "repeated")
+FILES_ONLY = ("formulation", "output", "columns", "task", "overrides", "catalogs", *BY_FORMULATION, *IMPORTED)
 EXECUTOR = "Run folders: who scores: this process, processes of this machine, or the nodes of a Ray cluster."
 RUNS_ONLY = (
     *("likelihood_reduction", "judge_name", "judge_model", "base_url", "judge_settings"),
@@ -42,7 +44,7 @@ JUDGE_MODEL = "Run folders: the model that judges, provider/name; without it the
 @flag("--eval-stability", "--eval_stability", help="Also the instability: entropy of the choice over repeats.")
 @flag("--multi-round-eval", "--multi_round_eval", help="Also correlation and slope over dialogue rounds.")
 @defaulted("--option-mark", "--option_mark", default="auto", help=OPTION_MARK)
-@click.option("--task", help="Files: a benchmark of `snellen tasks`; rows have id, options, answer, response.")
+@click.option("--task", help="Files: read as a card of `snellen tasks`; rows have id, options, answer, response.")
 @PROTOCOL
 @CATALOGS
 @repeated("-p", "overrides", metavar="KEY=VALUE", help="With --task: override any field of the card.")
@@ -54,7 +56,8 @@ JUDGE_MODEL = "Run folders: the model that judges, provider/name; without it the
     "--convention", help="Cf and Cb of chains: conditional or over-n.  [default: conditional; of a run, its own]"
 )
 @defaulted("--tokenizer", default="whitespace", help="Captions: whitespace, or ptb (needs Java).")
-@click.option("--output", "-o", type=PATH, help="Write one record a question (MultiInference) to this JSON file.")
+@READING
+@click.option("--output", "-o", type=PATH, help="Files: folder of the run.  [default: runs/TASK--MODEL--…]")
 @click.option("--judge", "judge_name", help="Run folders: a judge of the catalog to ask about every reply.")
 @click.option("--judge-model", help=JUDGE_MODEL)
 @click.option("--base-url", "--url", help="Run folders: where the judging model answers.")
@@ -63,14 +66,15 @@ JUDGE_MODEL = "Run folders: the model that judges, provider/name; without it the
 @click.option("--replicas", type=COUNT, help="Processes that score, for --executor processes and ray.  [default: 1]")
 @click.option("--ray-address", help="The cluster's head: auto, HOST:PORT; every node must see the run folder.")
 @json_flag(help="Print the result as JSON on stdout.")
-def score(
-    source: Path, formulation: str | None, as_json: bool, output: Path | None, profile: str | None, **options: Any
-) -> int:
+def score(source: Path, as_json: bool, **options: Any) -> int:
     """Score predictions that were made elsewhere, or score a run again.
 
-    A run read otherwise than by its first command is kept beside it: results-NAME.json.
+    A file becomes a run (as `snellen import` makes one), so that what was scored can be viewed, compared and ranked. A
+    run read otherwise than by its first command is kept beside it: results-NAME.json.
 
     \b
+    snellen score rows.jsonl
+    snellen score chats.jsonl --map response=messages[-1].content --data questions.json
     snellen score rows.jsonl --task mmmu-pro --protocol official --json
     snellen score predictions.json --formulation SingleChoice --eval-stability --profile reform --json
     snellen score answers.json --formulation MultiInference --annotations data.json --detailed-keys sub_task
@@ -78,43 +82,34 @@ def score(
     snellen score runs/my-run --executor processes --replicas 8
     snellen score runs/my-run --judge correctness --judge-model openai/NAME --base-url http://localhost:8000/v1
     """
-    convention = options.pop("convention")
-    card = {name: options.pop(name) for name in BY_CARD}
-    if card["task"] is not None and not source.is_dir():
-        return _score_by_card(source, as_json, **card)
-    if source.is_dir():
-        _refuse(
-            (*FILES_ONLY, "task", "catalogs", "overrides"), f"{source} is a run folder: it says itself what was asked"
-        )
-        own = {name: options[name] for name in RUNS_ONLY}
-        return _score_run(source, as_json, profile=profile, convention=convention, protocol=card["protocol"], **own)
-    _refuse(BY_CARD, f"{source} is scored by --formulation; --task NAME scores it by a card")
+    if (source / "run.db").exists() or (source.is_dir() and not options["harness"]):
+        _refuse(FILES_ONLY, f"{source} is a run folder: it says itself what was asked")
+        own = {name: options[name] for name in ("profile", "convention", "protocol", *RUNS_ONLY)}
+        return _score_run(source, as_json, **own)
     _refuse(RUNS_ONLY, f"{source} is a file of predictions, not a run folder")
-    if formulation is None:
-        raise UsageError(f"{source} is not a run folder: say what it holds by --formulation (see snellen score --help)")
-    told = {name: value for name, value in options.items() if name not in RUNS_ONLY}
-    told |= {"profile": profile or "snellen", "convention": convention or "conditional"}
-    return _score_file(source, formulation, as_json, output, told)
-
-
-def _score_by_card(
-    source: Path,
-    as_json: bool,
-    *,
-    task: str,
-    protocol: str | None,
-    catalogs: tuple[Path, ...],
-    overrides: tuple[str, ...],
-) -> int:
-    """Score rows as a protocol of a card does; every other option would be ignored, so it is refused."""
-    from ..api.atlas.protocol_rows import score_rows
-    from .atlas.scored_rows import print_scored_rows
-
-    others = ("profile", "convention", *FILES_ONLY, *RUNS_ONLY)
-    _refuse(others, f"{source} is read as protocol {protocol or 'official'} of {task} says")
-    told = list(map(parse_assignment, overrides))
-    print_scored_rows(score_rows(source, task, protocol, catalogs=catalogs, overrides=told), as_json)
+    print_scored_file(_score_file(source, options), as_json)
     return 0
+
+
+def _score_file(source: Path, options: dict[str, Any]) -> dict[str, Any]:
+    """Score a file by a formulation, by a card, or as it looks; what would be ignored there is refused."""
+    from ..api.opinion.scored_files import score_file
+    from .opinion.import_command import told
+
+    if options["formulation"] is not None:
+        _refuse((*BY_CARD, "catalogs", "columns", *IMPORTED), f"{source} is scored by --formulation")
+        chosen = {name: options[name] for name in BY_FORMULATION}
+        chosen["detailed_keys"] = tuple(key for value in chosen["detailed_keys"] for key in value.split(",") if key)
+        chosen |= {name: options[name] for name in ("profile", "convention") if options[name]}
+        return score_file(source, formulation=options["formulation"], output=options["output"], **chosen)
+    _refuse((*BY_FORMULATION, "convention", "profile"), f"{source} is scored by --formulation NAME, or as a run")
+    if options["task"] is None:
+        _refuse(("protocol", "overrides"), f"{source} is scored as it looks; --task NAME scores it by a card")
+        given = {name: options[name] for name in ("columns", "catalogs", "output", *IMPORTED)}
+        return score_file(source, **told(given))
+    _refuse(IMPORTED, f"{source} is read as protocol {options['protocol'] or 'official'} of {options['task']} says")
+    given = told({name: options[name] for name in ("task", "protocol", "columns", "catalogs", "output")})
+    return score_file(source, overrides=list(map(parse_assignment, options["overrides"])), **given)
 
 
 def _refuse(names: tuple[str, ...], why: str) -> None:
@@ -147,32 +142,6 @@ def written_where(folder: Path, results: Mapping[str, Any]) -> str:
     path = results_file(folder, results)
     beside = "" if path.name == "results.json" else "; the run's own reading is unchanged"
     return f"read as {results['run']['reading']['name']}: {path}{beside}"
-
-
-def _score_file(source: Path, formulation: str, as_json: bool, output: Path | None, options: dict[str, Any]) -> int:
-    from ..api.score import score_predictions
-
-    keys = tuple(key for value in options.pop("detailed_keys") for key in value.split(",") if key)
-    result = score_predictions(source, formulation, detailed_keys=keys, **options)
-    if output is not None:
-        _write_records(output, result.records)
-    for name, note in result.notes.items():
-        click.echo(f"note: {name}: {note}", err=True)
-    shown = msgspec.to_builtins(msgspec.structs.replace(result, records=[]))
-    if as_json:
-        click.echo(json.dumps(shown))
-    else:
-        _print_tables({f"{formulation}, profile {result.profile}": shown})
-    return 0
-
-
-def _write_records(path: Path, records: list[dict[str, Any]]) -> None:
-    text = json.dumps(records, ensure_ascii=False, indent=2)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text.encode("utf-8", "replace"))
-    except OSError as error:
-        raise EnvironmentProblem(f"cannot write {path}: {error.strerror}") from None
 
 
 def _print_tables(tasks: Mapping[str, Mapping[str, Any]]) -> None:

@@ -52,6 +52,10 @@ last round alone (`last`), each round is a trial like any other."""
 SCORERS = {
     "likelihood": "snellen.scoring.scorers.option_likelihood:score",
     "choice": "snellen.scoring.scorers.option_choice:score",
+    "option_index": "snellen.scoring.scorers.option_choice:score_place",
+    "annotated": "snellen.scoring.flageval.inference_rules:score",
+    "chain_label": "snellen.scoring.aggregates.consistency:score_label",
+    "file_verdict": "snellen.scoring.scorers.replies:score_verdict",
     "multiple": "snellen.scoring.scorers.option_sets:score_set",
     "yesno": "snellen.scoring.scorers.option_choice:score_yesno",
     "number": "snellen.scoring.scorers.number_match:score",
@@ -112,6 +116,7 @@ AGGREGATES = {
     "threshold": "snellen.scoring.aggregates.level_threshold:threshold_of_level",
     "exam": "snellen.sight.exam_scorer:thresholds",
     "figures": "snellen.scoring.aggregates.quoted_figures:figures",
+    "reform": "snellen.scoring.aggregates.instability:reform_figures",
 }
 
 

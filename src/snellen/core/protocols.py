@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from msgspec import UNSET, Struct, UnsetType, field
 
+from .errors import DataError
 from .jobs import Item, Job, RequestBuilder
 from .tasks import Task
 from .types import Estimate, Image, ImageSent, Params, Prediction, Request, Sample, Score
@@ -70,6 +71,16 @@ class LoadContext(Struct, frozen=True):
     own first. Empty: anywhere."""
     memory: dict[Any, Any] = field(default_factory=dict)
     """What a loader found out in one reading and need not find out again in the next; it changes no sample."""
+    replies_only: bool = False
+    """Whether stored replies are scored and nothing is asked: pictures need not be there."""
+    refused: dict[str, str] | None = None
+    """Where a row that cannot be read is entered, with the reason, instead of refusing the file; None: it refuses."""
+
+    def refuse(self, row: str, error: DataError) -> None:
+        """Enter a row that cannot be read, or raise what is wrong with it where every row must be read."""
+        if self.refused is None:
+            raise error
+        self.refused[row] = str(error)
 
 
 class Loader(Protocol):

@@ -34,6 +34,8 @@ def growth(stored: Mapping[str, Any], wanted: Mapping[str, Any], appended: Appen
 
 def _of_task(name: str, before: Mapping[str, Any], after: Mapping[str, Any], appended: Appended) -> list[str] | None:
     """Return what one task asks more, nothing if it asks the same, None if it is another task."""
+    if "variants" not in after or "variants" not in before:  # predictions made elsewhere: nothing is asked
+        return None
     rest = [{key: value for key, value in task.items() if key not in GROWING} for task in (before, after)]
     if rest[0] != rest[1] or not _keeps_trials(before, after):
         return None

@@ -193,10 +193,10 @@ def test_lmms_eval_is_read_with_its_results(tmp_path: Path) -> None:
     assert open_predictions(folder, Damage()).path == path
 
 
-def test_a_letter_without_options_is_no_right_answer_that_could_be_scored(tmp_path: Path) -> None:
+def test_a_letter_without_options_is_read_against_letters(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "x_samples_blink.jsonl", [sample(0, "B", input="Which?", pope_accuracy=math.nan)])
     _, found, damage = read(path)
-    assert found[0].answers == ()
+    assert (found[0].form, found[0].answers) == (Form.CHOICE, ("(B)",))
     assert dict(damage.counts) == {"no_options": 1}
 
 
@@ -440,7 +440,7 @@ def test_halves_of_characters_do_not_stop_an_import(tmp_path: Path) -> None:
 
 
 def test_what_is_of_no_known_format_is_refused_with_the_ways_out(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no known format \(x\): say whose it is by --from inspect\|lmms-eval"):
+    with pytest.raises(DataError, match=r"no known format \(x\): .*--map response=.*--from inspect\|lmms-eval"):
         read(write_lines(tmp_path / "a.jsonl", [{"x": 1}]))
     with pytest.raises(UsageError, match="did you mean 'vlmevalkit'"):
         read(write_lines(tmp_path / "a.jsonl", [{"x": 1}]), "vlmeval")

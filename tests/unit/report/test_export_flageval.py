@@ -1,8 +1,8 @@
 """Stored trials in the form of the multiple-inference document."""
 
+from snellen import score_predictions
 from snellen.core.types import Failure, FailureKind, Form, Prediction, Request, Sample, Score, TrialKey, Turn
 from snellen.report.exports.flageval_files import StoredTrial, flageval_records
-from snellen.scoring.outside.predictions import score_predictions
 
 SAMPLE = Sample(id="q1", dataset="d", form=Form.CHOICE, question="What is this?")
 
@@ -63,4 +63,4 @@ def test_answers_of_choices_are_letters_that_the_rules_of_that_system_read() -> 
     bare = {"question_id": "q1", "answer": {"inference_0": "B", "inference_1": "A"}}
     asked = {"question_id": "q1", "question_type": "multiple-choice", "answer": "B", "options": ["round", "square"]}
     found = score_predictions([bare], "MultiInference", annotations=[asked], profile="flageval")
-    assert found.metrics["accuracy_micro"].value == 0.5
+    assert found["metrics"]["accuracy"]["value"] == 0.5

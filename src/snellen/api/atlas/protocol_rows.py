@@ -1,82 +1,137 @@
-"""`snellen score FILE --task NAME --protocol P`: rows with replies made elsewhere, read as a card says."""
+"""`snellen score FILE --task NAME --protocol P`: rows with replies made elsewhere as a run of a card."""
 
 from __future__ import annotations
 
-from collections import Counter
+import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import islice
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ...core.builtins import default_registry
 from ...core.errors import DataError, FailureKind, UsageError
 from ...core.protocols import LoadContext
-from ...core.registry import Registry
-from ...core.tasks import RunHeader, Task
-from ...core.types import Failure, Form, Prediction, Sample, Score
+from ...core.tasks import Task
+from ...core.types import Failure, Form, Prediction, Sample
 from ...data.atlas import card_rows
 from ...data.catalog import Catalog
 from ...data.files.rows import read_rows
+from ...data.foreign.damage_counts import Damage
+from ...data.foreign.foreign_source import ForeignSource
+from ...data.foreign.malformed import LONGEST_REASON
+from ...data.foreign.plain_predictions import RowFields
 from ...data.loaders.row_cells import FIELD
 from ...prompt.build import Prompter
 from ...prompt.by_form import PrompterByForm
-from ...scoring.gathered import GatheredTask, Scored
 from ...scoring.peers.lmms_rules import FAILED_REQUEST
 from ...scoring.peers.peer_scores import check_fallback
 from ...scoring.peers.peer_words import judge_needed, peer_beside
 from ...scoring.peers.vlmevalkit_rules import FAILED_CALL
-from ...scoring.ranges import score_trial
-from ...scoring.results import summarize_task
-from ...scoring.table import ScoredTask
-from ...store.reader import Trial
+from ..header import installed_versions, make_header
+from ..opinion.foreign_runs import Answerer, ImportResult, NumberedTrial, file_hash, store_run
 
 REPLY_COLUMNS = ("response", "prediction")
 NO_QUESTION = "(the question is not in the file)"
-BATCH = 256
 UNASKED = {"set": "question", "words": NO_QUESTION, "without": "question"}
 """Replies can be scored without their questions: none of the readers looks at them."""
 
 
-def score_rows(
+def import_by_card(
     path: str | Path,
     task: str,
     protocol: str | None = None,
     *,
     catalogs: Sequence[Path] = (),
     overrides: Sequence[tuple[str, Any]] = (),
-) -> dict[str, Any]:
-    """Score a table of rows (`id, options, answer, response`) as a protocol of a card does; return plain data.
+    columns: Mapping[str, str] | None = None,
+    output: str | Path | None = None,
+) -> ImportResult:
+    """Store a table of rows (`id, options, answer, response`) as a run of a card in one of its protocols, and score it.
 
     `options` may be a list, or one written as text; an empty `response` is an empty reply, none at all a failure.
-    Columns of the benchmark's own shapes (`A`, `B`, `category` …) are understood as its card says.
+    Columns of the benchmark's own shapes (`A`, `B`, `category` …) are understood as its card says; `columns` says by
+    which path of a record others are found. Pictures need not be there; a row that cannot be read is counted.
     """
     file = Path(path)
     if not file.is_file():
         raise UsageError(f"there is no file {str(path)!r} with rows to score")
-    columns = _check_columns(file)
-    catalog, registry = Catalog(catalogs), default_registry()
-    told = [("dataset.path", str(file.resolve())), *overrides]
-    card = _scorable(catalog.task(task, told, protocol), columns)
-    context = LoadContext()
-    gathered = GatheredTask(card)
-    reasons, options = _score_all(card, context, catalog, registry, gathered)
-    scored = ScoredTask(card, gathered.tables(), lambda: iter(()))
-    result = summarize_task(scored, registry, options, RunHeader("", {}, {}, ""))
-    notes = [f"{text} ({sum(who.values())})" for text, who in context.notes.items()]
-    rows = len(next(iter(gathered.tables().values())))
-    return _framed(card, result, reasons, notes, rows)
+    with plain_rows(file, columns or {}) as rows:
+        names = _check_columns(rows, file.name)
+        catalog = Catalog(catalogs)
+        told = [("dataset.path", str(rows.resolve())), *overrides]
+        card = _scorable(catalog.task(task, told, protocol), names)
+        refused: dict[str, str] = {}
+        context = LoadContext(replies_only=True, refused=refused)
+        trials = list(_trials(card, context, catalog))
+    if not trials:
+        first = next(iter(refused.values()), "it is empty")
+        raise DataError(f"{file.name}: no row can be scored as {task}: {first}")
+    digest = file_hash(file)
+    stored = msgspec.structs.replace(card, dataset={**card.dataset, "path": str(file)})
+    read_as = msgspec.to_builtins(card)
+    read_as["dataset"].pop("path")  # the content counts, not where it lies
+    identity = {"data": digest, "columns": columns or {}, "card": read_as}
+    header = make_header(
+        Answerer(file.stem, card.protocol or "rows", digest),
+        {"tasks": {card.name: identity}, "seed": 0},
+        versions=installed_versions(),
+        command=f"snellen score {path} --task {task}",
+        tasks=[stored],
+        planned={card.name: len(trials)},
+    )
+    return store_run(header, iter(trials), _about(file, stored, context, trials), output=output)
 
 
-def _check_columns(file: Path) -> set[str]:
+def _about(file: Path, task: Task, context: LoadContext, trials: Sequence[NumberedTrial]) -> dict[str, Any]:
+    """Return what is known of rows that were read by a card."""
+    damage = Damage()
+    for name, why in (context.refused or {}).items():
+        damage.add("bad", f"{name}: {why[:LONGEST_REASON]}")
+    return {
+        "harness": "rows",
+        "peer_task": task.name,
+        "task": task.name,
+        "model": file.stem,
+        "file": str(file),
+        "rows": len(trials),
+        "failed": sum(prediction.failure is not None for *_, prediction in trials),
+        "judged": 0,
+        "planned": len(trials),
+        "reported": {},
+        "damage": damage.described(),
+        "notes": [f"{text} ({sum(who.values())})" for text, who in context.notes.items()],
+    }
+
+
+@contextmanager
+def plain_rows(file: Path, columns: Mapping[str, str]) -> Iterator[Path]:
+    """Give rows as a table: the file itself, or its records, wherever they stand, with the fields that were named."""
+    source = ForeignSource(file, columns)
+    if not columns and not source.is_object:
+        yield file
+        return
+    fields = RowFields(columns)
+    fields.check(source.first, file.name)
+    with tempfile.TemporaryDirectory() as folder:
+        rows = Path(folder, f"{file.stem}.jsonl")
+        with rows.open("wb") as lines:
+            for _, record in source.records():
+                told = {field: fields.get(record, field) for field in columns}
+                taken = set(columns.values()) - set(columns)
+                kept = {name: value for name, value in record.items() if name not in taken}
+                lines.write(msgspec.json.encode(kept | told, enc_hook=str) + b"\n")
+        yield rows
+
+
+def _check_columns(file: Path, called: str) -> set[str]:
     """Return the columns of a file; one of which no row could be scored is refused before a run's words say it."""
     first = next((row for _, row in read_rows(file)), None)
     if first is None:
-        raise DataError(f"{file.name} has no rows to score")
+        raise DataError(f"{called} has no rows to score")
     if not set(REPLY_COLUMNS) & set(first):
-        needed = f"replies stand in a column {' or '.join(REPLY_COLUMNS)}"
-        raise DataError(f"{file.name} has no column of replies (it has {', '.join(map(str, first))}); {needed}")
+        needed = f"replies stand in a column {' or '.join(REPLY_COLUMNS)}; --map response=COLUMN names another"
+        raise DataError(f"{called} has no column of replies (it has {', '.join(map(str, first))}); {needed}")
     return set(map(str, first))
 
 
@@ -85,7 +140,8 @@ def _scorable(task: Task, columns: Collection[str]) -> Task:
     check_fallback(task.fallback, f"task {task.name!r}")
     of_table = task.dataset["loader"] == "table" and bool(task.protocol)
     if task.dataset["loader"] != "card" and not of_table:
-        raise UsageError(f"task {task.name!r} is no card of a published benchmark: rows are scored by --formulation")
+        fix = "leave --task out; `snellen import FILE --task NAME` calls rows of your own so"
+        raise UsageError(f"task {task.name!r} is no card of a published benchmark: {fix}")
     rows = _without_videos(task.dataset, columns) if of_table else task.dataset
     unasked = [] if of_table and "question" in rows.get("columns", {}) else [UNASKED]
     dataset = {
@@ -107,27 +163,7 @@ def _without_videos(dataset: Mapping[str, Any], columns: Collection[str]) -> dic
     return {key: value for key, value in places.items() if key not in lacking} | ({"columns": named} if named else {})
 
 
-def _score_all(
-    task: Task, context: LoadContext, catalog: Catalog, registry: Registry, gathered: GatheredTask
-) -> tuple[Counter[str], dict[str, Any]]:
-    """Score all rows; return how many trials have which reason not to be scored, and what the scorers were told."""
-    options = dict(task.score_options)
-    functions = [registry.get("scorer", name) for name in task.scorers]
-
-    def score(*trial: Any) -> list[Score]:
-        return [one for function in functions for one in function(*trial)]
-
-    reasons: Counter[str] = Counter()
-    trials = _trials(task, context, catalog)
-    while batch := list(islice(trials, BATCH)):
-        scored: list[Scored] = [(trial, score_trial(task, score, trial, options)) for trial in batch]
-        gathered.add(scored)
-        for _, scores in scored:  # ours and the tool's reading of one reply are one trial
-            reasons.update({one.reason for one in scores if one.value is None and one.reason})
-    return reasons, options
-
-
-def _trials(task: Task, context: LoadContext, catalog: Catalog) -> Iterator[Trial]:
+def _trials(task: Task, context: LoadContext, catalog: Catalog) -> Iterator[NumberedTrial]:
     """Yield the rows as trials: the request as the protocol would have made it, the reply as the file has it."""
     prompters: dict[Form, Prompter | PrompterByForm] = {}
     rows: dict[str, int] = {}
@@ -135,15 +171,20 @@ def _trials(task: Task, context: LoadContext, catalog: Catalog) -> Iterator[Tria
         if rows.setdefault(sample.id, row) != row:
             same = f"rows {rows[sample.id] + 1} and {row + 1} are both sample {sample.id!r}"
             raise DataError(f"{same}: give every row an id of its own in a column id, or remove one")
-        reply, asked = _take_reply(sample, task)
-        if asked.form not in prompters:
-            prompt = catalog.prompt(task, asked.form)
-            # The question was put elsewhere: nothing is sent here, so no option can be missing in it.
-            prompters[asked.form] = Prompter(task, msgspec.structs.replace(prompt, hidden=prompt.hidden or ("",)), 0)
-        request = prompters[asked.form].build(asked)
+        try:
+            reply, asked = _take_reply(sample, task)
+            if asked.form not in prompters:
+                prompt = catalog.prompt(task, asked.form)
+                # The question was put elsewhere: nothing is sent here, so no option can be missing in it.
+                hidden = msgspec.structs.replace(prompt, hidden=prompt.hidden or ("",))
+                prompters[asked.form] = Prompter(task, hidden, 0)
+            request = prompters[asked.form].build(asked)
+        except DataError as error:
+            context.refuse(f"sample {sample.id!r}", error)
+            continue
         failure = _failure(reply)
         text = None if failure else reply
-        yield Trial(asked, request, Prediction(request.key, text=text, failure=failure), row)
+        yield row, asked, request, Prediction(request.key, text=text, failure=failure)
 
 
 def _take_reply(sample: Sample, task: Task) -> tuple[str | None, Sample]:
@@ -166,15 +207,16 @@ def _failure(reply: str | None) -> Failure | None:
     return None
 
 
-def _framed(
+def framed(
     task: Task, result: dict[str, Any], reasons: Mapping[str, int], notes: Sequence[str], rows: int
 ) -> dict[str, Any]:
+    """Return the headline of a task with its counts, and everything beside it, as plain data."""
     metrics = result["metrics"]
     headline = result["headline"]
     shown = metrics[headline]
     read = (shown["read"] or shown)["n"]
     needed = judge_needed(task, headline)
-    more = [f"{needed['why']} Rows become a run by `snellen import`."] if needed else []
+    more = [needed["why"]] if needed else []
     return {
         "task": task.name,
         "protocol": task.protocol,

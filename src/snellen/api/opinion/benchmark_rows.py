@@ -13,7 +13,7 @@ from ...data.answers import fold
 from ...data.dataset import fingerprint_of
 from ...data.foreign.damage_counts import Damage
 from ...data.foreign.foreign_rows import ForeignRow
-from ...data.foreign.gold import lettered
+from ...data.foreign.gold import has_letters_alone, lettered
 from ..load import load_dataset
 
 BY_ID, BY_ORDER = "id", "order"
@@ -50,6 +50,9 @@ class BenchmarkRows:
 
     def _compare(self, row: ForeignRow, sample: Sample, damage: Damage) -> None:
         self._used.add(sample.id)
+        if sample.options and has_letters_alone(row.options, row.answers):
+            row = _by_letters(row, sample)
+            damage.mend(row.id)
         pairs = {
             "other_question": ([row.question] if row.question else [], [sample.question] if sample.question else []),
             "other_options": (row.options.values(), sample.options),
@@ -103,11 +106,20 @@ def join_row(row: ForeignRow, sample: Sample) -> ForeignRow:
     """
     if not sample.options or (row.options and _same(row.options.values(), sample.options)):
         return replace(row, answers=row.answers or sample.answers)
+    if has_letters_alone(row.options, row.answers):
+        return _by_letters(row, sample)
     letters = {letter: text for letter, text in row.options.items() if text in row.answers}
     options = lettered(sample.options)
     answers = tuple(options[letter] for letter in letters if letter in options)
     form = row.form if row.form is Form.MULTIPLE else Form.CHOICE
     return replace(row, options=options, answers=answers or sample.answers, form=form)
+
+
+def _by_letters(row: ForeignRow, sample: Sample) -> ForeignRow:
+    """Return a row of which only letters are known with the options of its benchmark in their order."""
+    options = lettered(sample.options)
+    answers = tuple(options[answer[1]] for answer in row.answers if answer[1] in options)
+    return replace(row, options=options, answers=answers or sample.answers)
 
 
 def merged_sample(row: ForeignRow, sample: Sample) -> Sample:

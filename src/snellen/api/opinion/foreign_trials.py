@@ -7,9 +7,9 @@ from typing import Any
 from ...core.text import clean_text
 from ...core.types import Failure, FailureKind, Prediction, Request, Sample, TrialKey, Turn, Usage
 from ...data.foreign.foreign_rows import ForeignRow
+from ...scoring.scorers.option_choice import RIGHT
+from ...scoring.scorers.replies import PEER
 
-PEER = "peer"
-"""Where a prediction's detail keeps what the harness made of the reply."""
 LONGEST_MESSAGE = 2_000
 _KINDS = (
     (("timed out", "timeout"), FailureKind.TIMEOUT),
@@ -34,6 +34,7 @@ def sample_of(row: ForeignRow, task: str) -> Sample:
         row.answers,
         group=row.group,
         tags=dict(row.tags),
+        meta=dict(row.meta),
     )
 
 
@@ -47,7 +48,9 @@ def prediction_of(key: TrialKey, row: ForeignRow) -> Prediction:
     """Return the reply or the failure, with what the harness made of it."""
     told = {"reply": row.read_reply, "read": row.read_answer, "verdict": row.verdict}
     peer = {name: value for name, value in told.items() if value is not None}
-    detail: dict[str, Any] = {PEER: peer} if peer else {}
+    detail: dict[str, Any] = {**row.detail, **({PEER: peer} if peer else {})}
+    if row.right is not None:
+        detail[RIGHT] = row.right
     failure = None if row.failure is None else Failure(kind_of_failure(row.failure), row.failure[:LONGEST_MESSAGE])
     return Prediction(
         key,

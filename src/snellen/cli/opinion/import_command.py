@@ -8,23 +8,29 @@ from typing import Any
 
 import click
 
-from ..options import CATALOGS, MACHINE, PATH, add_options, print_json
+from ...core.errors import UsageError
+from ..options import CATALOGS, MACHINE, PATH, add_options, print_json, repeated
 
 FORMATS = ("vlmevalkit", "lmms-eval", "inspect", "flageval", "evalscope", "opencompass", "aisbench", "rows")
 DATA = "The benchmark itself (a file or a task): ids, questions and pictures come from it, and lost rows are counted."
 JOIN = click.Choice(["id", "order"])
 REPEATED = click.Choice(["refuse", "first", "last"])
-IMPORTING = add_options(
+MAP = "Where a field of your rows stands: response, answer, options, id, verdict …; a path as messages[-1].content."
+READING = add_options(
     click.option(
         "--from", "harness", type=click.Choice(FORMATS), help="Whose files these are.  [default: as they look]"
     ),
-    click.option("--task", help="Call the benchmark so.  [default: our name of it, else the harness's]"),
+    repeated("--map", "columns", metavar="FIELD=PATH", help=MAP),
     click.option("--model", help="Call the model so.  [default: as the files say]"),
     click.option("--data", help=DATA),
     click.option(
         "--join", type=JOIN, help="How rows are found in --data.  [default: id; order where files say only that]"
     ),
     click.option("--repeated", type=REPEATED, help="Which of two contradicting rows counts.  [default: refuse]"),
+)
+IMPORTING = add_options(
+    READING,
+    click.option("--task", help="Call the benchmark so.  [default: our name of it, else the harness's]"),
     CATALOGS,
     click.option("-o", "--output", type=PATH, help="Folder of the run.  [default: runs/TASK--MODEL--HARNESS-…]"),
 )
@@ -42,6 +48,7 @@ def import_command(path: Path, as_json: bool, **settings: Any) -> None:
     \b
     snellen import outputs/qwen_MMStar.xlsx
     snellen import logs/20260801_120000_samples_mmmu_val.jsonl --data mmmu.parquet --join order
+    snellen import chats.jsonl --map response=messages[-1].content --map verdict=match
     """
     from ...api.opinion.foreign_runs import import_predictions
 
@@ -54,7 +61,16 @@ def import_command(path: Path, as_json: bool, **settings: Any) -> None:
 
 def told(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that were given: the rest have their defaults where they are used."""
-    return {name: value for name, value in settings.items() if value not in (None, ())}
+    given = {name: value for name, value in settings.items() if value not in (None, ())}
+    return given | ({"columns": dict(map(assigned, given["columns"]))} if "columns" in given else {})
+
+
+def assigned(text: str) -> tuple[str, str]:
+    """Return field and path of FIELD=PATH, both as they are written."""
+    field, equals, path = text.partition("=")
+    if not equals or not field or not path:
+        raise UsageError(f"--map {text!r} is not of the form FIELD=PATH")
+    return field.strip(), path.strip()
 
 
 def _print(folder: Path, about: Mapping[str, Any], results: Mapping[str, Any]) -> None:

@@ -62,7 +62,7 @@ def load(task: Task, context: LoadContext) -> Iterator[Sample]:
 
     def read(file: Path, sheet: str) -> Iterator[tuple[int, Row]]:
         rows = source_rows(shape.source, file, sheet, drawn, context.notes, read=reader)
-        return changed_rows(changes, sides.rows(keeper.rows(rows), file))
+        return changed_rows(changes, sides.rows(keeper.rows(rows), file), context.refuse)
 
     samples = load_rows(task, source, shape.files, context, read)
     return _counted(samples, shape.source.count, context)

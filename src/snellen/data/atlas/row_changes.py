@@ -62,12 +62,24 @@ class RowChange(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     """Options without their letters: of a list `(A) …`, or of one text in which they stand marked."""
 
 
-def changed_rows(changes: Sequence[RowChange], rows: Iterator[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:
-    """Yield every row with all changes made, in their order."""
+def _raise(row: str, error: DataError) -> None:
+    raise error
+
+
+def changed_rows(
+    changes: Sequence[RowChange],
+    rows: Iterator[tuple[int, Row]],
+    refuse: Callable[[str, DataError], None] = _raise,
+) -> Iterator[tuple[int, Row]]:
+    """Yield every row with all changes made, in their order; `refuse` is told of one that a change does not fit."""
     for number, row in rows:
         changed = dict(row)
-        for change in changes:
-            _apply(change, changed, number)
+        try:
+            for change in changes:
+                _apply(change, changed, number)
+        except DataError as error:
+            refuse(f"record {number}", error)
+            continue
         yield number, changed
 
 

@@ -60,7 +60,7 @@ def iterate_with_header(path: str | Path, pointer: tuple[str, ...], *, nan: bool
 def iterate_records(
     path: str | Path, *, max_bytes: int = MAX_RECORD_BYTES, nan: bool = False
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (number from 1, record) of one JSON list of objects, or of JSON objects one after the other.
+    """Yield (number from 1, record) of one JSON list of objects, or of JSON objects one after the other, commas or not.
 
     Raises DataError naming file and record for anything else: text that is not UTF-8, a record without end, and NaN
     unless told that it is a number.
@@ -267,6 +267,9 @@ class _RecordScanner(_Scanner):
             while opening:
                 yield self._line() or self._record(opening)
                 opening = self._peek_or_end()
+                if opening == b",":  # a list that somebody wrote without its brackets
+                    self._at += 1
+                    opening = self._peek_or_end()
         elif opening:
             self._stop(f"starts with {self._sign()}: expected a JSON list of records, or one JSON object a line")
         else:

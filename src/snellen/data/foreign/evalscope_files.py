@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from .damage_counts import Damage
 from .foreign_rows import ForeignFile, ForeignRow, how_it_ended, is_nothing, plain_id, share, short_tags
 from .foreign_source import ForeignSource, Record
 from .gold import lettered, settle_gold, shown_options
+from .malformed import each_readable
 
 HARNESS = "evalscope"
 PREDICTIONS, REVIEWS, REPORTS = "predictions", "reviews", "reports"
@@ -32,7 +34,7 @@ def open_evalscope(source: ForeignSource, damage: Damage) -> ForeignFile:
     told = {plain_id(record.get("index")): record for record in _records(reviews)} if reviews.is_file() else {}
     records = source.records() if "model_output" in source.first or not outputs.is_file() else _numbered(outputs)
     task = path.stem
-    rows = _rows(records, told, damage)
+    rows = each_readable(records, partial(_rows, reviews=told, damage=damage), damage)
     return ForeignFile(HARNESS, path, rows, task, path.parent.name, _reported(path, task), notes=notes)
 
 
@@ -49,10 +51,9 @@ def _numbered(path: Path) -> Iterator[tuple[int, Record]]:
     return iterate_records(path, nan=True)
 
 
-def _rows(records: Iterator[tuple[int, Record]], reviews: Mapping[str, Record], damage: Damage) -> Iterator[ForeignRow]:
-    for _, record in records:
-        name = plain_id(record.get("index"))
-        yield _row(name, record, record if "sample_score" in record else reviews.get(name, {}), damage)
+def _rows(number: int, record: Record, reviews: Mapping[str, Record], damage: Damage) -> Iterator[ForeignRow]:
+    name = plain_id(record.get("index"))
+    yield _row(name, record, record if "sample_score" in record else reviews.get(name, {}), damage)
 
 
 def _row(name: str, record: Record, review: Record, damage: Damage) -> ForeignRow:

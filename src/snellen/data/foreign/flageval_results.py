@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from .failure_marks import failure_in
 from .foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share, token_pair
 from .foreign_source import ForeignSource, Record
 from .gold import lettered, settle_gold, shown_options
+from .malformed import each_readable
 
 HARNESS = "flageval"
 EVALUATED = "_evaluated"
@@ -37,7 +39,7 @@ def open_flageval(source: ForeignSource, damage: Damage) -> ForeignFile:
     labels = _labels(evaluated) if evaluated.is_file() else {}
     if not labels:
         notes.append(f"no {evaluated.name} beside it: right answers must come with --data")
-    rows = _rows(source.records(), labels, damage)
+    rows = each_readable(source.records(), partial(_rows, labels=labels, damage=damage), damage)
     return ForeignFile(HARNESS, path, rows, task, _model(path.parent), _reported(path, task), notes=notes)
 
 
@@ -47,30 +49,29 @@ def _labels(path: Path) -> dict[str, Record]:
     return {plain_id(record.get("question_id")): {name: record.get(name) for name in kept} for record in records}
 
 
-def _rows(records: Iterator[tuple[int, Record]], labels: Mapping[str, Record], damage: Damage) -> Iterator[ForeignRow]:
-    for _, record in records:
-        name, prompt = plain_id(record.get("question_id")), str(record.get("question") or "")
-        told = labels.get(name) or record
-        listed = told.get("options")
-        options = lettered(listed) if isinstance(listed, list) and listed else shown_options(prompt)
-        gold = settle_gold(options, told.get("label"), name, damage)
-        for repeat, value in enumerate(_replies(record.get("answer"))):
-            reply, failure = _reply(value, name, damage)
-            yield ForeignRow(
-                name,
-                gold.form,
-                reply,
-                failure,
-                repeat,
-                prompt=prompt,
-                options=options,
-                answers=gold.answers,
-                reasoning=_reason(record.get("reason"), repeat),
-                tags={} if is_nothing(told.get("question_type")) else {"question_type": str(told["question_type"])},
-                tokens=_tokens(record.get("usage"), repeat),
-                read_reply=failure,
-                verdict=None if failure else share(told.get("correct")),
-            )
+def _rows(number: int, record: Record, labels: Mapping[str, Record], damage: Damage) -> Iterator[ForeignRow]:
+    name, prompt = plain_id(record.get("question_id")), str(record.get("question") or "")
+    told = labels.get(name) or record
+    listed = told.get("options")
+    options = lettered(listed) if isinstance(listed, list) and listed else shown_options(prompt)
+    gold = settle_gold(options, told.get("label"), name, damage)
+    for repeat, value in enumerate(_replies(record.get("answer"))):
+        reply, failure = _reply(value, name, damage)
+        yield ForeignRow(
+            name,
+            gold.form,
+            reply,
+            failure,
+            repeat,
+            prompt=prompt,
+            options=options,
+            answers=gold.answers,
+            reasoning=_reason(record.get("reason"), repeat),
+            tags={} if is_nothing(told.get("question_type")) else {"question_type": str(told["question_type"])},
+            tokens=_tokens(record.get("usage"), repeat),
+            read_reply=failure,
+            verdict=None if failure else share(told.get("correct")),
+        )
 
 
 def _replies(answer: Any) -> list[Any]:

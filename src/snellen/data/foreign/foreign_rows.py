@@ -11,10 +11,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from ...core.types import Form, Image
+from ...core.types import BASE_VARIANT, Form, Image
 
 _WHOLE = re.compile(r"(-?\d+)\.0+")
 _LONGEST_TAG = 64
+WORDS = {"true": 1, "false": 0, "correct": 1, "incorrect": 0, "right": 1, "wrong": 0, "yes": 1, "no": 0}
+"""How verdicts are written out."""
 CUT = ("max_tokens", "model_length", "length")
 Tag = str | int | float | bool | None
 
@@ -50,6 +52,13 @@ class ForeignRow(Struct, frozen=True, gc=False, omit_defaults=True, array_like=T
     """What the harness says the row scored, from 0 to 1."""
     place: int | None = None
     """Which row of the benchmark it is, counted from 0, where the file says so."""
+    variant: str = BASE_VARIANT
+    right: int | None = None
+    """Which of the options was right as they were shown, where repeats of a question may show others."""
+    meta: dict[str, Any] = {}
+    """What only the scorer of this format understands."""
+    detail: dict[str, Any] = {}
+    """What the prediction keeps beside the reply."""
 
 
 @dataclass
@@ -67,6 +76,8 @@ class ForeignFile:
     expected: int | None = None
     """How many rows there should be, where a file beside it says so."""
     notes: list[str] = field(default_factory=list)
+    scoring: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the task that the format itself knows: scorers, aggregates, figures …"""
 
 
 RowReader = Callable[[], Iterator[ForeignRow]]
@@ -98,7 +109,7 @@ def share(value: Any) -> float | None:
     if isinstance(value, bool):
         return float(value)
     if isinstance(value, str):
-        value = {"true": 1, "false": 0}.get(value.strip().lower(), value)
+        value = WORDS.get(value.strip().lower(), value)
         try:
             value = float(value)
         except ValueError:

@@ -20,6 +20,7 @@ from .plain_predictions import is_plain, open_plain
 from .vlmevalkit_files import RESULTS, is_vlmevalkit, open_vlmevalkit
 
 MOST_NAMED = 8
+OWN_ROWS = "rows"
 _SKIPPED = (*RESULTS, "_evaluated", "_failed", "_result", "_checkpoint", "_PREV", "_structs", "task_info", "status")
 _ENDINGS = (".eval", ".xlsx", ".tsv", ".jsonl", ".json")
 
@@ -44,12 +45,20 @@ FORMATS: Final[Mapping[str, PredictionFormat]] = {
 """Harness -> its format, the most particular first: rows of one's own are told by least."""
 
 
-def open_predictions(path: str | Path, damage: Damage, harness: str | None = None) -> ForeignFile:
-    """Open a file of predictions, or the only one in a folder, and count in `damage` what it has lost."""
+def open_predictions(
+    path: str | Path, damage: Damage, harness: str | None = None, columns: Mapping[str, str] | None = None
+) -> ForeignFile:
+    """Open a file of predictions, or the only one in a folder, and count in `damage` what it has lost.
+
+    `columns` (field -> path) says where the fields of one's own rows stand; it makes them rows, whoever wrote them.
+    """
+    if columns and harness not in (None, OWN_ROWS):
+        raise UsageError(f"--map says nothing of files of {harness}: their columns are known; leave one of both out")
+    harness = OWN_ROWS if columns else harness
     if harness is not None and harness not in FORMATS:
         known = ", ".join(FORMATS)
         raise UsageError(f"--from {harness!r} is no format{did_you_mean(harness, FORMATS)}; known: {known}")
-    source = ForeignSource(_one_file(Path(path)))
+    source = ForeignSource(_one_file(Path(path)), columns)
     with refuse_malformed(str(source.path)):
         return _recognised(source, harness).open(source, damage)
 
@@ -59,8 +68,9 @@ def _recognised(source: ForeignSource, harness: str | None) -> PredictionFormat:
         return FORMATS[harness]
     found = next((made for made in FORMATS.values() if made.recognises(source)), None)
     if found is None:
-        shown = ", ".join(list(source.first)[:MOST_NAMED]) or f"ending {source.ending or '(none)'}"
-        raise DataError(f"{source.path} is of no known format ({shown}): say whose it is by --from {'|'.join(FORMATS)}")
+        shown = ", ".join(source.shown_columns(MOST_NAMED)) or f"ending {source.ending or '(none)'}"
+        fix = f"name the column of replies by --map response=COLUMN, or whose it is by --from {'|'.join(FORMATS)}"
+        raise DataError(f"{source.path} is of no known format ({shown}): {fix}")
     return found
 
 

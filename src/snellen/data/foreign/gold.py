@@ -10,11 +10,14 @@ from typing import Any, NamedTuple
 from ...core.types import Form
 from ..answers import fold
 from ..files.written_lists import parse_literal
-from ..loaders.row_options import options_in_text
+from ..loaders.row_options import OPTION_MARK, options_in_text
 from .damage_counts import Damage
 from .foreign_rows import is_nothing
 
 YES_NO = ("yes", "no")
+FEWEST_LETTERS = 4
+KEPT_BACK = ("?", "hidden")
+"""What stands in the place of right answers that are not published."""
 _LETTER = re.compile(r"\(?\s*([A-Z])\s*\)?\.?")
 _LETTERS = re.compile(r"[A-Z](?:\s*[,;]?\s*[A-Z])+")
 
@@ -48,7 +51,7 @@ def shown_options(prompt: str) -> dict[str, str]:
 def settle_gold(options: Mapping[str, str], value: Any, row: str, damage: Damage) -> Gold:
     """Return form and right answers of a row; what does not fit is counted, and the row then has no right answer."""
     value = as_list(value)
-    if is_nothing(value) or value == []:
+    if is_nothing(value) or value == [] or (isinstance(value, str) and value.strip("() ").lower() in KEPT_BACK):
         damage.add("no_gold", row)
         return Gold(Form.CHOICE if options else Form.OPEN, ())
     if len(set(map(fold, options.values()))) < len(options):
@@ -86,17 +89,44 @@ def _one(options: Mapping[str, str], value: Any) -> str | None:
     letter = _LETTER.fullmatch(text)
     if letter and letter[1] in options:
         return options[letter[1]]
-    return next((option for option in options.values() if fold(option) == fold(text)), None)
+    own = next((option for option in options.values() if fold(option) == fold(text)), None)
+    marked = OPTION_MARK.match(text)
+    if own is not None or marked is None:
+        return own
+    named = options.get(marked[1].upper(), "")  # `A. a cat`: the letter and the text of one option
+    return named if named and fold(named) == fold(text[marked.end() :]) else None
 
 
 def _without_options(value: Any, row: str, damage: Damage) -> Gold:
     if isinstance(value, bool):  # JSON writes the answers of yes/no questions so
         return Gold(Form.YESNO, (YES_NO[not value],))
-    if isinstance(value, str):
-        if value.strip().lower().rstrip(".") in YES_NO:
-            return Gold(Form.YESNO, (value.strip().rstrip(".").lower(),))
-        if _LETTER.fullmatch(value.strip()):
-            damage.add("no_options", row)
-            return Gold(Form.CHOICE, ())
+    if isinstance(value, str) and value.strip().lower().rstrip(".") in YES_NO:
+        return Gold(Form.YESNO, (value.strip().rstrip(".").lower(),))
+    letters = _bare_letters(value)
+    if letters:
+        damage.add("no_options", row)
+        return Gold(Form.CHOICE if len(letters) == 1 else Form.MULTIPLE, letters)
     values = value if isinstance(value, list) else [value]
     return Gold(Form.OPEN, tuple(str(item) for item in values if not is_nothing(item)))
+
+
+def _bare_letters(value: Any) -> tuple[str, ...]:
+    """Return the letters that a right answer consists of: `C`, `(C)`, `['a', 'c']`; else nothing."""
+    found = [_LETTER.fullmatch(str(item).strip().upper()) for item in (value if isinstance(value, list) else [value])]
+    return tuple(letter_option(match[1]) for match in found if match) if found and all(found) else ()
+
+
+def letter_option(letter: str) -> str:
+    """Return the text of an option that is known by its letter only: in brackets, as no article is."""
+    return f"({letter})"
+
+
+def letter_options(highest: str) -> dict[str, str]:
+    """Return options that are known by their letters only, from A to the highest that is right in any row."""
+    letters = string.ascii_uppercase[: max(FEWEST_LETTERS, string.ascii_uppercase.find(highest) + 1)]
+    return {letter: letter_option(letter) for letter in letters}
+
+
+def has_letters_alone(options: Mapping[str, str], answers: Sequence[str]) -> bool:
+    """Tell whether a row's right answers are letters of options that its file does not show."""
+    return not options and bool(answers) and all(re.fullmatch(r"\([A-Z]\)", answer) for answer in answers)

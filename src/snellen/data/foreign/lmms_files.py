@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from .failure_marks import failure_in
 from .foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share, short_tags, token_pair
 from .foreign_source import ForeignSource, Record
 from .gold import as_list, lettered, settle_gold, shown_options
+from .malformed import each_readable
 
 HARNESS = "lmms-eval"
 SAMPLES = re.compile(r"(?P<time>.*?)_?samples_(?P<task>.+?)(?P<later>_\d{4}-\d\d-\d\dT.*)?$")
@@ -62,7 +64,8 @@ def open_lmms(source: ForeignSource, damage: Damage) -> ForeignFile:
     results = _results_beside(source.path, named)
     model = str(results.get("model_name") or results.get("config", {}).get("model") or source.path.parent.name)
     expected = results.get("n-samples", {}).get(task, {}).get("effective")
-    rows = _rows(_logs(source.path) if source.is_object else source.records(), damage)
+    records = _logs(source.path) if source.is_object else source.records()
+    rows = each_readable(records, partial(_rows, damage=damage), damage)
     expected = expected if type(expected) is int else None
     return ForeignFile(HARNESS, source.path, rows, task, model, _reported(results, task), expected)
 
@@ -92,36 +95,35 @@ def _results_beside(samples: Path, named: re.Match[str] | None) -> dict[str, Any
     return {name: value for name, value in header.items() if isinstance(value, dict | str)}
 
 
-def _rows(records: Iterator[tuple[int, Record]], damage: Damage) -> Iterator[ForeignRow]:
-    for number, record in records:
-        place = record.get("doc_id")
-        metric = read_metrics(record)
-        doc = _doc(record)
-        own = _first(doc, _IDS) or metric.name
-        # A place in the data is no id: it must not be paired with another harness's number by accident.
-        name = plain_id(own) if own is not None else f"doc-{number - 1 if place is None else plain_id(place)}"
-        prompt = _prompt(record.get("input", record.get("arguments")))
-        options = _options(doc) or shown_options(prompt)
-        gold = settle_gold(options, record.get("target"), name, damage)
-        for repeat, value in enumerate(replies_of(record)):
-            reply, failure, read = _reply(value, name, damage)
-            yield ForeignRow(
-                name,
-                gold.form,
-                reply,
-                failure,
-                repeat,
-                question=str(doc.get("question") or ""),
-                prompt=prompt,
-                options=options,
-                answers=gold.answers,
-                tags=short_tags({**metric.tags, **doc}, _FIELDS | frozenset(_IDS)),
-                tokens=_tokens(record.get("token_counts"), repeat),
-                read_reply=read,
-                read_answer=metric.read,
-                verdict=metric.verdict,
-                place=place if type(place) is int else None,
-            )
+def _rows(number: int, record: Record, damage: Damage) -> Iterator[ForeignRow]:
+    place = record.get("doc_id")
+    metric = read_metrics(record)
+    doc = _doc(record)
+    own = _first(doc, _IDS) or metric.name
+    # A place in the data is no id: it must not be paired with another harness's number by accident.
+    name = plain_id(own) if own is not None else f"doc-{number - 1 if place is None else plain_id(place)}"
+    prompt = _prompt(record.get("input", record.get("arguments")))
+    options = _options(doc) or shown_options(prompt)
+    gold = settle_gold(options, record.get("target"), name, damage)
+    for repeat, value in enumerate(replies_of(record)):
+        reply, failure, read = _reply(value, name, damage)
+        yield ForeignRow(
+            name,
+            gold.form,
+            reply,
+            failure,
+            repeat,
+            question=str(doc.get("question") or ""),
+            prompt=prompt,
+            options=options,
+            answers=gold.answers,
+            tags=short_tags({**metric.tags, **doc}, _FIELDS | frozenset(_IDS)),
+            tokens=_tokens(record.get("token_counts"), repeat),
+            read_reply=read,
+            read_answer=metric.read,
+            verdict=metric.verdict,
+            place=place if type(place) is int else None,
+        )
 
 
 def _doc(record: Record) -> dict[str, Any]:

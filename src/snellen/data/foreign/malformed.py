@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
 from ...core.errors import DataError
+from .damage_counts import Damage
 
 MALFORMED: Final = (AttributeError, TypeError, ValueError, LookupError, RecursionError, OverflowError)
 """How a value of another kind than its place has shows itself: a list where an object belongs, a text for a number."""
+LONGEST_REASON = 120
 Item = TypeVar("Item")
+Row = TypeVar("Row")
 
 
 @contextmanager
@@ -34,3 +37,16 @@ def each_well_formed(rows: Iterator[Item], name: str) -> Iterator[Item]:
         if row is None:
             return
         yield row
+
+
+def each_readable(
+    records: Iterator[tuple[int, Item]], read: Callable[[int, Item], Iterator[Row]], damage: Damage
+) -> Iterator[Row]:
+    """Yield the rows that `read` makes of every record; one that it cannot read is counted by its number."""
+    for number, record in records:
+        try:
+            rows = list(read(number, record))
+        except (DataError, *MALFORMED) as error:
+            damage.add("bad", f"row {number}: {str(error)[:LONGEST_REASON]}")
+        else:
+            yield from rows

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +14,19 @@ from .damage_counts import Damage
 from .foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id
 from .foreign_source import ForeignSource, Record
 from .gold import settle_gold, shown_options
+from .malformed import each_readable
 
 OPENCOMPASS, AISBENCH = "opencompass", "aisbench"
 FAILED = "_failed.jsonl"
+OWN_FIELDS = frozenset(("origin_prompt", "prediction", "gold", "reference", "res_length", "error_info", "success"))
 
 
 def is_opencompass(source: ForeignSource) -> bool:
-    """Tell OpenCompass by rows numbered as keys, each with a prediction."""
+    """Tell OpenCompass by rows numbered as keys, each with a prediction and nothing but what it writes beside it."""
     if not source.is_object or not source.first_key.isdecimal():
         return False
     first = next((value for _, value in iterate_members(source.path, nan=True)), None)
-    return isinstance(first, dict) and "prediction" in first
+    return isinstance(first, dict) and "prediction" in first and first.keys() <= OWN_FIELDS
 
 
 def is_aisbench(source: ForeignSource) -> bool:
@@ -46,23 +50,20 @@ def open_aisbench(source: ForeignSource, damage: Damage) -> ForeignFile:
 def _opened(
     harness: str, path: Path, records: Iterator[tuple[int, Record]], damage: Damage, failed: Path | None = None
 ) -> ForeignFile:
-    rows = _rows(records, failed, damage)
+    rows = each_readable(records, partial(_rows, damage=damage), damage)
+    if failed is not None and failed.is_file():
+        rows = chain(rows, _failures(failed, damage))
     notes = [] if failed is None or not failed.is_file() else [f"failures of {failed.name}"]
     return ForeignFile(harness, path, rows, path.stem, path.parent.name, _reported(path), notes=notes)
 
 
-def _rows(records: Iterator[tuple[int, Record]], failed: Path | None, damage: Damage) -> Iterator[ForeignRow]:
-    for _, record in records:
-        name, prompt = plain_id(record.get("id")), _prompt(record.get("origin_prompt"))
-        options = shown_options(prompt)
-        gold = settle_gold(options, record.get("gold"), name, damage)
-        for repeat, value in enumerate(_predictions(record)):
-            reply, failure = _reply(value, record, name, damage)
-            yield ForeignRow(
-                name, gold.form, reply, failure, repeat, prompt=prompt, options=options, answers=gold.answers
-            )
-    if failed is not None and failed.is_file():
-        yield from _failures(failed, damage)
+def _rows(number: int, record: Record, damage: Damage) -> Iterator[ForeignRow]:
+    name, prompt = plain_id(record.get("id")), _prompt(record.get("origin_prompt"))
+    options = shown_options(prompt)
+    gold = settle_gold(options, record.get("gold"), name, damage)
+    for repeat, value in enumerate(_predictions(record)):
+        reply, failure = _reply(value, record, name, damage)
+        yield ForeignRow(name, gold.form, reply, failure, repeat, prompt=prompt, options=options, answers=gold.answers)
 
 
 def _predictions(record: Record) -> list[Any]:

@@ -14,6 +14,7 @@ from ...core.text import clean_text
 from ...core.types import Form
 from .damage_counts import Damage
 from .foreign_rows import ForeignFile, ForeignRow
+from .gold import has_letters_alone
 from .malformed import each_well_formed
 
 REFUSE, FIRST, LAST = "refuse", "first", "last"
@@ -36,6 +37,8 @@ class RowSpool:
         self.forms: set[Form] = set()
         self.repeats = 0
         """The most repeats of a question."""
+        self.highest_letter = ""
+        """The last letter, in the alphabet, that is right in a row whose options the file does not show."""
         self.questions: dict[str, int] = {}
         """Question -> its place, by first appearance."""
 
@@ -52,6 +55,8 @@ class RowSpool:
         self.failed += row.failure is not None
         self.judged += row.verdict is not None
         self.repeats = max(self.repeats, row.repeat + 1)
+        if has_letters_alone(row.options, row.answers):
+            self.highest_letter = max(self.highest_letter, *(answer[1] for answer in row.answers))
         self.questions.setdefault(clean_text(row.id), len(self.questions))
         return self._count - 1
 
@@ -103,7 +108,8 @@ def spool_rows(file: ForeignFile, damage: Damage, repeated: str = REFUSE) -> Row
     try:
         _fill(spool, file, damage, repeated)
         if not len(spool):
-            raise DataError(f"{file.path} holds no rows")
+            first = next(iter(damage.named.get("bad", ())), "")
+            raise DataError(f"{file.path} holds no rows{f' that can be read ({first})' if first else ''}")
     except SnellenError:
         spool.close()
         raise
@@ -111,9 +117,9 @@ def spool_rows(file: ForeignFile, damage: Damage, repeated: str = REFUSE) -> Row
 
 
 def _fill(spool: RowSpool, file: ForeignFile, damage: Damage, repeated: str) -> None:
-    seen: dict[tuple[str, int], tuple[int, bytes, bool, bool]] = {}
+    seen: dict[tuple[str, str, int], tuple[int, bytes, bool, bool]] = {}
     for row in each_well_formed(file.rows, str(file.path)):
-        key, said = (row.id, row.repeat), _digest(row)
+        key, said = (row.id, row.variant, row.repeat), _digest(row)
         before = seen.get(key)
         if before is None or _replaces(row, said == before[1], repeated, file, damage):
             if before is not None:
@@ -125,11 +131,13 @@ def _replaces(row: ForeignRow, same: bool, repeated: str, file: ForeignFile, dam
     """Tell whether a row takes the place of an earlier one of its question, and count what is lost."""
     if not same and repeated == REFUSE:
         where = f"{file.path}: question {row.id!r} is answered twice, and differently"
-        raise DataError(f"{where}: is this two runs in one file? --repeated first or last says which counts")
+        fix = "--repeated first or last says which counts, --map id=COLUMN,COLUMN names what makes a row one of its own"
+        raise DataError(f"{where}: is this two runs in one file? {fix}")
     damage.add("repeated" if same else "superseded", row.id)
     return not same and repeated == LAST
 
 
 def _digest(row: ForeignRow) -> bytes:
-    said = "\x1f".join((str(row.reply), str(row.failure), *row.answers, *row.options.values()))
+    asked = (row.question, row.prompt, *row.answers, *row.options.values())
+    said = "\x1f".join((str(row.reply), str(row.failure), *asked))
     return blake2b(said.encode("utf-8", "surrogatepass"), digest_size=8).digest()

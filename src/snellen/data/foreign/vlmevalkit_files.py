@@ -18,6 +18,7 @@ from .failure_marks import failure_in
 from .foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share, short_tags
 from .foreign_source import ForeignSource, Record
 from .gold import as_list, lettered, settle_gold
+from .malformed import each_readable
 from .peer_cards import peer_card, split_name
 
 HARNESS = "vlmevalkit"
@@ -83,11 +84,15 @@ def _rows(
 ) -> Iterator[ForeignRow]:
     records = _columnar(source.path) if source.is_object else source.records()
     in_sheet = source.ending == ".xlsx"
-    for number, record in records:
+
+    def read(number: int, record: Record) -> Iterator[ForeignRow]:
+        """Yield the row of a record."""
         row = _lowered(record)
         if is_nothing(row.get("index")):
-            raise DataError(f"{source.path} row {number} has no index")
+            raise DataError("it has no index")
         yield _row(row, verdicts, circular, damage, in_sheet)
+
+    return each_readable(records, read, damage)
 
 
 def _row(row: Record, verdicts: Mapping[str, _Verdict], circular: bool, damage: Damage, in_sheet: bool) -> ForeignRow:

@@ -17,6 +17,7 @@ from ..answers import LookedAt, look_afresh, look_at_options
 from .row_map import is_picture_struct
 from .row_pictures import PICTURE_NAME, SHORTEST_BASE64, SIGNATURES, Pictures, is_base64
 
+NOT_THERE = "(not in the file)"
 AS_TEXTS = "-p dataset.not_pictures=['options'] shows them as texts"
 
 
@@ -110,6 +111,14 @@ FOREIGN = re.compile(
     re.IGNORECASE,
 )
 """How other tools say where a picture stands, or write it into the text."""
+
+
+def padded(images: tuple[Image, ...], texts: Sequence[str]) -> tuple[Image, ...]:
+    """Return the pictures of a row with as many that are not there as its texts speak of beside them."""
+    marked = [text for text in texts if holds_marker(text)]
+    bare = sum(1 for text in marked for found in MARKER.finditer(text) if not found[1])
+    wanted = max([*marked_pictures(marked), bare])
+    return (*images, *[Image(NOT_THERE)] * (wanted - len(images)))
 
 
 def foreign_marker(text: str, pictures: int, where: str) -> str | None:

@@ -26,7 +26,7 @@ from .row_cells import Cells, RowNames, round_number, tag_value, token_limit
 from .row_dialogues import DIALOGUES, Doors, brings_pictures, check_question, list_rounds
 from .row_images import RowImages
 from .row_map import Places, Recognised, RowMap, choose_map, find_places, told
-from .row_markers import AS_TEXTS, NO_OPTIONS, RowOptions, foreign_marker, read_row_options, settle_markers
+from .row_markers import AS_TEXTS, NO_OPTIONS, RowOptions, foreign_marker, padded, read_row_options, settle_markers
 from .row_pictures import Pictures, remembered
 from .row_source import TableSource
 from .row_videos import RowVideos, names_of_videos, told_of_videos
@@ -50,6 +50,8 @@ class RowReader:
         self.files = files
         self.path = files[0]
         self.notes = context.notes
+        self._context = context
+        self._leaves = source.bad_rows != "refuse" or context.refused is not None
         root = self._root = source.picture_root(self.path, context.root)
         kept = self._kept = (context.workdir or cache_folder() / "generated") / "rows"
         context.folders.update(dict.fromkeys(map(str, (root, self.path.parent, kept))))
@@ -69,18 +71,21 @@ class RowReader:
             name = file.name
             for number, row in rows:
                 where = f"{name} record {number}"
-                found = self._read(row, where) if self.source.bad_rows == "refuse" else self._read_or_leave(row, where)
+                found = self._read_or_leave(row, where) if self._leaves else self._read(row, where)
                 if isinstance(found, Sample):
                     yield found
                 else:
                     yield from found
 
     def _read_or_leave(self, row: Row, where: str) -> Sample | Iterable[Sample]:
-        """Return what a row holds; one that cannot be asked is left out, with its reason in the notes."""
+        """Return what a row holds; one that cannot be asked is left out, and said or entered with its reason."""
         try:
             found = self._read(row, where)
             return found if isinstance(found, Sample) else list(found)
         except DataError as error:
+            if self._context.refused is not None:
+                self._context.refuse(where, error)
+                return ()
             reason = str(error).removeprefix(where).lstrip(": ").partition(";")[0]
             self._note(f"rows left out that cannot be asked ({reason})", where)
             return ()
@@ -202,6 +207,8 @@ class RowReader:
         offered = self._options(row, places, len(images), where) if may_offer else NO_OPTIONS
         images = (*images, *offered.images) if offered.images else images
         question = self._question(row, places, len(images), where)
+        if self._context.replies_only:
+            images = padded(images, (question, *offered.texts))
         answer = self.answers.of_places(row, places, where, offered.texts)
         stated = self._stated(row, places) if places.fields["form"] else ""
         if not offered.texts:
@@ -223,7 +230,7 @@ class RowReader:
         return self._group(row, places, *names_of_videos(videos)), tags
 
     def _note_foreign(self, question: str, pictures: int, where: str) -> None:
-        odd = foreign_marker(question, pictures, where)
+        odd = foreign_marker(question, pictures or self._context.replies_only, where)
         if odd is not None:
             said = f"rows whose question holds another tool's marker ({odd}): it is sent as text; write <image>"
             self._note(said, where)
@@ -375,7 +382,8 @@ class RowReader:
 
     def _options(self, row: Row, places: Places, pictures: int, where: str) -> RowOptions:
         """Return the options of a row that has so many pictures beside them."""
-        door = None if "options" in self.source.not_pictures else self.pictures
+        as_texts = self._context.replies_only or "options" in self.source.not_pictures
+        door = None if as_texts else self.pictures
         columns = places.fields["options"]
         several = len(columns) > 1 and "," in self.source.columns.get("options", "")
         value = row_options.plain_options(
@@ -403,7 +411,8 @@ class RowReader:
         if not places.tags and not places.fields["round"]:
             return {}
         columns = [column for column in places.tags if column not in shown]
-        self.images.refuse_unread(row, columns, places, pictured, where)
+        if not self._context.replies_only:
+            self.images.refuse_unread(row, columns, places, pictured, where)
         self.noted.lost(row, places.lost)
         self.noted.contexts(row, places.contexts)
         tags = {column: tag_value(row[column]) for column in columns}

@@ -15,10 +15,11 @@ from ...core.errors import UsageError
 from ...core.message_parts import write_markers
 from ...core.tasks import Task
 from ...core.types import Form, Prediction, Request, Sample, Score
+from ...scoring.readings import own_reading
 from ...store.reader import RunReader
 from ..files import write_atomically
 from . import page_script_files
-from .flageval_files import flageval_records
+from .flageval_files import flageval_records, flageval_result
 from .perplexity_list import perplexity_fields
 from .trial_files import FORMATS, write_export
 
@@ -71,8 +72,16 @@ def _trials(reader: RunReader, task: Task) -> Iterator[tuple[Sample, Request, Pr
 
 
 def flageval(reader: RunReader) -> Files:
-    """FlagEvalMM: `<task>.json`, one record a question with all its inferences."""
-    return {f"{_stem(task.name)}.json": flageval_records(_trials(reader, task)) for task in reader.header().tasks}
+    """FlagEvalMM: `<task>.json`, one record a question with all its inferences, and `<task>_result.json`.
+
+    Of a run that is read in its profile the records count as it counts: gaps are left out.
+    """
+    dense = own_reading(reader).profile == "flageval"
+    files: Files = {}
+    for task in reader.header().tasks:
+        files[f"{_stem(task.name)}.json"] = flageval_records(_trials(reader, task), dense=dense)
+        files[f"{_stem(task.name)}_result.json"] = flageval_result(_trials(reader, task), task.group_by)
+    return files
 
 
 def reform(reader: RunReader) -> Files:

@@ -15,7 +15,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from ...core.errors import DataError, UsageError
-from ...core.types import Estimate
+from ...core.types import Estimate, Prediction, Request, Sample, Score
 from ...stats.intervals import Floats, cluster_totals, estimate_mean, estimate_ratio
 
 CONVENTIONS = ("conditional", "over-n")
@@ -210,3 +210,12 @@ def _read_index(index: int, value: Any) -> int | str | None:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     raise DataError(f"item {index}: {value!r} is no index: write whole numbers from 0, labels, or null")
+
+
+def score_label(
+    sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]
+) -> Sequence[Score]:
+    """Scorer `chain_label`: an index or a label against the right one; none at all is wrong, never unscored."""
+    said = _read_index(0, prediction.text)
+    right = _same(0, sample.answers[0], prediction.text)
+    return [Score(request.key, "accuracy", float(right), None if said is None else str(said), "label")]

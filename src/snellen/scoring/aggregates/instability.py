@@ -18,8 +18,8 @@ from msgspec import structs
 from ...core.types import Estimate
 from ...stats.bootstrap import ANYWHERE, bootstrap_interval
 from ...stats.intervals import Floats
-from ..table import ScoreTable, lower_is_better
-from .means import bounded, mean_by_question, mean_of_trials, split
+from ..table import ScoredTask, ScoreTable, lower_is_better
+from .means import bounded, format_hit_rate, mean_by_question, mean_of_trials, split
 from .repeats import Cells
 from .votes import Ballots, count_ballots, disagreement, entropy
 
@@ -139,12 +139,26 @@ def trend_of_rounds(table: ScoreTable) -> dict[str, Estimate]:
     """Return `round_correlation` and `round_slope` as ReForm-Eval does: each round of the axis `round` is one point."""
     varied = any(variant.startswith(f"{ROUND_AXIS}=") for variant in table.variants)
     parts = [(_number(text), part) for text, part in split(table, ROUND_AXIS)] if varied else []
-    means = [(number, [float(part.value.mean())]) for number, part in parts if number is not None]
+    known = [(number, part) for number, part in parts if number is not None and part.scored.any()]
+    means = [(number, [float(part.value[part.scored].mean())]) for number, part in known]
     trend = round_trend(sorted(means))
     return {
         "round_correlation": Estimate(trend.correlation, n=len(means)),
         "round_slope": Estimate(trend.slope, n=len(means)),
     }
+
+
+def reform_figures(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate]:
+    """Aggregate `reform`: what ReForm-Eval prints beside the score of a file of predictions.
+
+    The share of replies in the form looked for; with option `eval_stability` the entropy of the answers as they are
+    written, with `multi_round_eval` correlation and slope over rounds.
+    """
+    table = next(iter(scored.tables.values()))
+    found = {"format_hit_rate": format_hit_rate(table)}
+    if options.get("eval_stability"):
+        found["instability"] = answer_entropy(table)
+    return found | (trend_of_rounds(table) if options.get("multi_round_eval") else {})
 
 
 def _number(text: str) -> float | None:

@@ -92,17 +92,6 @@ def _mean_of_trials(table: ScoreTable) -> Estimate:
     return _not_below_nothing(table, structs.replace(estimate, unit="trials"))
 
 
-def mean_of_questions(table: ScoreTable) -> Estimate:
-    """Return the mean where each question weighs the same, counted in questions; one without a score is unscored."""
-    return bounded(table, _mean_in_questions)
-
-
-def _mean_in_questions(table: ScoreTable) -> Estimate:
-    values, clusters = question_means(table)
-    unscored = np.unique(table.sample).size - values.size
-    return structs.replace(estimate_mean(values, clusters, unscored=unscored), unit="questions")
-
-
 def mean_by_question(table: ScoreTable) -> Estimate:
     """Return the mean where each question weighs the same, counted in trials."""
     scored, unscored, failed = table.counts

@@ -8,8 +8,8 @@ from ...core.types import Sample
 from ...extract.numbers import parse_number
 from ...extract.other_kinds import extract_number, extract_short
 from ...extract.rules.answer_number import LAST
-from ..outside.mmmu_open import judge_open
 from ..scorers.joined_answers import is_joined
+from ..scorers.mmmu_open import judge_open
 from ..scorers.text_match import meets
 from ..scorers.vqa import anls, relaxed_accuracy, vqa_accuracy
 from ..scorers.vqa_normalise import normalise_vqa

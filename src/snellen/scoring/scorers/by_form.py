@@ -8,8 +8,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from ...core.types import Form, Prediction, Request, Sample, Score
-from ..outside.mmmu_open import judge_open
 from . import number_match, option_choice, option_sets, text_match
+from .mmmu_open import judge_open
 from .replies import score_text
 
 METRIC = "accuracy"

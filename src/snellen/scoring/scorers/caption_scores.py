@@ -17,7 +17,7 @@ from ...stats.intervals import estimate_mean
 from ..aggregates.means import in_unit
 from .caption_metrics import CIDER_SCALE, MAX_ORDER, BleuCounts, Caption, bleu, bleu_counts, cider, rouge_l
 from .meteor import meteor, missing_reason, tokenise_ptb
-from .replies import answer_text, why_no_text
+from .replies import answer_text, is_as_written, why_no_text
 from .word_accuracy import characters_apart
 
 TOKENISERS = ("whitespace", "ptb")
@@ -112,12 +112,13 @@ def _meteor_estimate(captions: Sequence[Caption], clusters: NDArray[Any]) -> Est
 
 def score(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
     """Scorer `caption`: ROUGE-L and BLEU-1..4 of one reply. Corpus BLEU is not their mean: see `corpus_estimates`."""
-    text = answer_text(prediction)
+    written = is_as_written(options)
+    text = prediction.text if written else answer_text(prediction)
     names = (_TEXT_METRIC, *(f"bleu_{order}_sentence" for order in range(1, MAX_ORDER + 1)))
-    if not text or not sample.answers:
+    if not sample.answers or not (text or (written and text is not None)):
         reason = "the sample has no reference caption" if text else why_no_text(prediction)
         return [Score(key=prediction.key, metric=name, value=None, reason=reason) for name in names]
-    item = own_caption(text, sample.answers)
+    item = caption(text or "", sample.answers) if written else own_caption(text or "", sample.answers)
     values = (rouge_l(item), *bleu(bleu_counts(item)))
     return [
         Score(key=prediction.key, metric=name, value=value, answer=text)
@@ -134,7 +135,8 @@ def aggregate(scored: Any, options: Mapping[str, Any]) -> Mapping[str, Estimate]
     ]
     if not pairs:
         return {}
-    captions = [own_caption(score.answer, sample.answers) for sample, score in pairs]
+    made = caption if is_as_written(options) else own_caption
+    captions = [made(score.answer, sample.answers) for sample, score in pairs]
     _, clusters = np.unique([sample.group or sample.id for sample, _ in pairs], return_inverse=True)
     estimates, _ = corpus_estimates(captions, clusters, tokeniser=str(options.get("tokenizer", "whitespace")))
     if len({sample.id for sample, _ in pairs}) == 1:

@@ -10,6 +10,9 @@ from ...extract.extraction import EMPTY, TRUNCATED
 from ...extract.thinking import answer_start
 from .joined_answers import JOINED, is_joined
 
+PEER = "peer"
+"""Where the detail of an imported prediction keeps what its harness made of the reply."""
+NO_VERDICT = "the file has no verdict of it"
 Measure = Callable[[str, Sequence[str]], float]
 
 
@@ -55,6 +58,22 @@ def text_scorer(metric: str, measure: Measure) -> Callable[..., Sequence[Score]]
     """Return the scorer that gives one metric by measuring the reply against the references."""
 
     def score(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
+        if is_as_written(options) and prediction.text is not None and sample.answers:
+            text = prediction.text
+            return [Score(prediction.key, metric, float(measure(text, sample.answers)), text, rule=metric)]
         return [score_text(metric, measure, sample, prediction)]
 
     return score
+
+
+def is_as_written(options: Mapping[str, Any]) -> bool:
+    """Tell whether every reply is measured as it stands, the empty one too: ReForm-Eval does so."""
+    return bool(options) and options.get("profile") == "reform"
+
+
+def score_verdict(
+    sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]
+) -> Sequence[Score]:
+    """Scorer `file_verdict`: what the file that the reply came from says it scored."""
+    value = (prediction.detail.get(PEER) or {}).get("verdict")
+    return [Score(request.key, "file_verdict", value, reason=None if value is not None else NO_VERDICT)]

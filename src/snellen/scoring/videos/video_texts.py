@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.types import Sample
 from ...extract.numbers import parse_number
-from ..outside.mmmu_open import judge_open
+from ..scorers.mmmu_open import judge_open
 from .video_letters import first_word
 
 _POWERS = str.maketrans({"²": "^2", "³": "^3", "¹": "^1", "⁰": "^0", "⁴": "^4", "⁵": "^5"})

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
+from ...core.types import Prediction, Request, Sample, Score
 from ...data.files.records import Record
 from ...extract.choice import extract_choice
+from ...extract.extraction import UNPARSED
 from ...extract.profiles import parse_flageval
+from ..scorers.mmmu_open import judge_open
 from ..scorers.vqa import any_exact, relaxed_accuracy
-from .flageval import judge_blank
-from .flageval_open import ANSWER_TYPES, judge_typed
-from .mmmu_open import judge_open
+from .blanks import judge_blank
+from .typed_answers import ANSWER_TYPES, judge_typed
 
+ANNOTATION, NULL = "annotation", "null"
+"""Where a sample keeps its annotation, and how a prediction says that the file has null in the place of the reply."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -23,6 +27,15 @@ class Verdict(Struct, frozen=True):
 
     correct: bool | None
     answer: str | None
+
+
+def score(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
+    """Scorer `annotated`: a reply by the annotation of its question (type, options, answer) and the profile."""
+    annotation = Record("annotations", 1, sample.meta.get(ANNOTATION) or {})
+    reply = None if prediction.detail.get(NULL) else prediction.text
+    verdict = judge_inference(annotation, reply, str(options.get("profile", "snellen")))
+    value, reason = (None, UNPARSED) if verdict.correct is None else (float(verdict.correct), None)
+    return [Score(request.key, "accuracy", value, verdict.answer, "annotated", reason)]
 
 
 def judge_inference(annotation: Record, reply: str | None, profile: str) -> Verdict:

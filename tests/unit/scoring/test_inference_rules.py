@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from snellen.core.errors import DataError
-from snellen.scoring.outside.flageval_open import extract_numbers, extract_open, judge_typed
-from snellen.scoring.outside.mmmu_open import judge_open, parse_open
-from snellen.scoring.outside.predictions import score_predictions
+from snellen.data.files.records import Record
+from snellen.scoring.flageval.inference_rules import Verdict, judge_inference, question_type
+from snellen.scoring.flageval.typed_answers import extract_numbers, extract_open, judge_typed
+from snellen.scoring.scorers.mmmu_open import judge_open, parse_open
 
 
 @pytest.mark.parametrize(
@@ -73,14 +74,9 @@ def test_mmmu_reads_the_shortest_tail_of_each_line_and_its_numbers() -> None:
     assert judge_open("a cat", "t") is False
 
 
-def score(annotation: dict[str, Any], *replies: str) -> float | None:
-    annotations = [{"question_id": 1, "question": "?", **annotation}]
-    predictions = [{"question_id": 1, "answer": {f"inference_{place}": reply for place, reply in enumerate(replies)}}]
-    return (
-        score_predictions(predictions, "MultiInference", annotations=annotations, profile="flageval")
-        .metrics["accuracy"]
-        .value
-    )
+def score(annotation: dict[str, Any], *replies: str) -> float:
+    asked = record(question_id=1, question="?", **annotation)
+    return sum(bool(judge_inference(asked, reply, "flageval").correct) for reply in replies) / len(replies)
 
 
 def test_the_profile_scores_open_questions() -> None:
@@ -132,3 +128,58 @@ def test_hostile_text_costs_little(piece: str, before: str) -> None:
     judge_typed(text, "float", 1.0)
     judge_open(text, "1")
     assert time.process_time() - start < 2.0  # CPU time: what others do on this machine hardly counts
+
+
+ANIMALS = ["cat", "dog", "cow"]
+
+
+def record(number: int = 1, **fields: Any) -> Record:
+    return Record("f.json", number, fields)
+
+
+class TestInferenceRules:
+    @pytest.mark.parametrize(
+        ("fields", "kind"),
+        [
+            ({}, "open"),
+            ({"options": ["a", "b"]}, "multiple-choice"),
+            ({"question_type": "yes-no", "options": ["a"]}, "yes-no"),
+        ],
+    )
+    def test_the_type_of_a_question(self, fields: dict[str, Any], kind: str) -> None:
+        assert question_type(record(**fields)) == kind
+
+    @pytest.mark.parametrize(
+        ("fields", "reply", "verdict"),
+        [
+            ({"options": ANIMALS, "answer": "B"}, "The answer is B.", Verdict(True, "B")),
+            ({"options": ANIMALS, "answer": "cow"}, "B", Verdict(False, "B")),
+            ({"options": ANIMALS, "answer": "b"}, "hard to tell", Verdict(None, None)),
+            ({"question_type": "yes-no", "answer": "no"}, "No.", Verdict(True, "B")),
+            ({"answer": ["Paris", "paris city"]}, " paris ", Verdict(True, "paris")),
+            ({"answer": "12"}, "13", Verdict(False, "13")),
+        ],
+    )
+    def test_our_own_rules(self, fields: dict[str, Any], reply: str, verdict: Verdict) -> None:
+        assert judge_inference(record(**fields), reply, "snellen") == verdict
+
+    @pytest.mark.parametrize(
+        ("fields", "profile", "words"),
+        [
+            ({"question_type": "llm-judge", "answer": "x"}, "snellen", "needs a judge"),
+            (
+                {"question_type": "multiple-choice", "answer": "A"},
+                "snellen",
+                "'options' must be a list of 2 to 26 texts",
+            ),
+            (
+                {"options": ["same", "same"], "answer": "same"},
+                "snellen",
+                "neither the letter nor the text of one option",
+            ),
+            ({"question_type": "yes-no", "answer": "yes"}, "flageval", "has no rule for question_type 'yes-no'"),
+        ],
+    )
+    def test_what_cannot_be_judged_is_named(self, fields: dict[str, Any], profile: str, words: str) -> None:
+        with pytest.raises(DataError, match=words):
+            judge_inference(record(**fields), "A", profile)

@@ -1,4 +1,4 @@
-"""Scoring of outside predictions: our own profile, bad files, several inferences, consistency."""
+"""Files of ReForm-Eval, FlagEvalMM and CURE as runs: our own profile, bad files, several inferences, consistency."""
 
 import json
 import math
@@ -6,11 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from command_line import run_command
+from snellen import score
+from snellen.api.look.outputs import export
+from snellen.api.opinion.formulations import FORMULATIONS, OPTION_MARKS, Numbering, answer_index
+from snellen.api.opinion.scored_files import score_predictions
 from snellen.core.errors import DataError, SnellenError, UsageError
-from snellen.scoring.outside.predictions import FORMULATIONS, score_predictions
+from snellen.data.files.records import Record
 
 OPTIONS = ["yes", "no", "maybe"]
 
@@ -22,17 +27,16 @@ def choice(sample: Any, prediction: Any, answer: Any = 0, **more: Any) -> dict[s
 def test_our_own_reading_of_choices_counts_the_unread_as_not_right_and_apart() -> None:
     records = [choice(1, "The answer is A."), choice(2, "b"), choice(3, "I cannot say"), choice(4, "maybe", "maybe")]
     result = score_predictions(records, "SingleChoice")
-    accuracy = result.metrics["accuracy"]
-    assert (result.n, accuracy.value, accuracy.n, accuracy.bounds) == (4, 0.5, 4, (0.5, 0.75))
-    assert (accuracy.read.value, accuracy.read.n) == (pytest.approx(2 / 3), 3)
-    assert result.metrics["format_hit_rate"].value == 0.75
-    assert set(result.metrics) == {"accuracy", "format_hit_rate"}
+    accuracy = result["metrics"]["accuracy"]
+    assert (result["n"], accuracy["value"], accuracy["n"], tuple(accuracy["bounds"])) == (4, 0.5, 4, (0.5, 0.75))
+    assert (accuracy["read"]["value"], accuracy["read"]["n"]) == (pytest.approx(2 / 3), 3)
+    assert result["metrics"]["format_hit_rate"]["value"] == 0.75
 
 
 def test_profiles_of_others_read_and_count_in_their_own_way() -> None:
     records = [choice(1, "B) because"), choice(2, "I cannot say", 2)]
-    assert score_predictions(records, "SingleChoice", profile="vqa-scripts").metrics["accuracy"].value == 0.0
-    assert score_predictions(records, "SingleChoice", profile="reform").metrics["format_hit_rate"].value == 0.0
+    assert score_predictions(records, "SingleChoice", profile="vqa-scripts")["metrics"]["accuracy"]["value"] == 0.0
+    assert score_predictions(records, "SingleChoice", profile="reform")["metrics"]["format_hit_rate"]["value"] == 0.0
     with pytest.raises(UsageError, match="unknown profile 'refrom'"):
         score_predictions(records, "SingleChoice", profile="refrom")
 
@@ -40,13 +44,13 @@ def test_profiles_of_others_read_and_count_in_their_own_way() -> None:
 def test_repeats_are_clustered_by_sample() -> None:
     records = [choice(sample, "(A)" if sample % 2 else "(B)") for sample in range(20) for _ in range(5)]
     single = [choice((sample * 5) + i, "(A)" if sample % 2 else "(B)") for sample in range(20) for i in range(5)]
-    wide = score_predictions(records, "SingleChoice", profile="reform", eval_stability=True).metrics
-    narrow = score_predictions(single, "SingleChoice", profile="reform").metrics
-    assert wide["accuracy"].value == narrow["accuracy"].value == 0.5
-    assert wide["accuracy"].ci95[1] - wide["accuracy"].ci95[0] > 1.8 * (
-        narrow["accuracy"].ci95[1] - narrow["accuracy"].ci95[0]
+    wide = score_predictions(records, "SingleChoice", profile="reform", eval_stability=True)["metrics"]
+    narrow = score_predictions(single, "SingleChoice", profile="reform")["metrics"]
+    assert wide["accuracy"]["value"] == narrow["accuracy"]["value"] == 0.5
+    assert wide["accuracy"]["ci95"][1] - wide["accuracy"]["ci95"][0] > 1.8 * (
+        narrow["accuracy"]["ci95"][1] - narrow["accuracy"]["ci95"][0]
     )
-    assert wide["instability"].value == 0.0
+    assert wide["instability"]["value"] == 0.0
 
 
 def test_instability_is_over_option_texts() -> None:
@@ -54,26 +58,24 @@ def test_instability_is_over_option_texts() -> None:
         {**choice("s", "(A)"), "answer_options": ["yes", "no"]},
         {**choice("s", "(B)", 1), "answer_options": ["no", "yes"]},
     ]
-    assert score_predictions(shuffled, "SingleChoice", eval_stability=True).metrics["instability"].value == 0.0
+    assert score_predictions(shuffled, "SingleChoice", eval_stability=True)["metrics"]["instability"]["value"] == 0.0
     long = [choice("s", "x" * 100 + str(i)) for i in range(2)]
-    assert score_predictions(long, "SingleChoice", profile="reform", eval_stability=True).metrics[
-        "instability"
-    ].value == pytest.approx(math.log(2))
+    found = score_predictions(long, "SingleChoice", profile="reform", eval_stability=True)["metrics"]
+    assert found["instability"]["value"] == pytest.approx(math.log(2))
 
 
 def test_rounds() -> None:
     records = [choice(f"{d}_{r}", "(A)" if d >= r else "(B)", round_id=r) for d in range(3) for r in range(3)]
-    metrics = score_predictions(records, "SingleChoice", multi_round_eval=True).metrics
-    assert metrics["round_correlation"].value == pytest.approx(-1.0)
-    assert metrics["round_slope"].value == pytest.approx(-1 / 3)
+    metrics = score_predictions(records, "SingleChoice", multi_round_eval=True)["metrics"]
+    assert metrics["round_correlation"]["value"] == pytest.approx(-1.0)
+    assert metrics["round_slope"]["value"] == pytest.approx(-1 / 3)
     flat = score_predictions([choice(i, "(A)", round_id=i) for i in range(3)], "SingleChoice", multi_round_eval=True)
-    assert flat.metrics["round_correlation"].value is None
-    assert "round_correlation" in flat.notes
+    assert flat["metrics"]["round_correlation"]["value"] is None
 
 
 def test_likelihood_takes_indices() -> None:
     records = [choice(1, 0), choice(2, 2)]
-    assert score_predictions(records, "SingleChoice", infer_method="likelihood").metrics["accuracy"].value == 0.5
+    assert score_predictions(records, "SingleChoice", infer_method="likelihood")["metrics"]["accuracy"]["value"] == 0.5
 
 
 def test_ocr_and_kie_in_our_own_profile() -> None:
@@ -81,9 +83,10 @@ def test_ocr_and_kie_in_our_own_profile() -> None:
         {"sample_id": 1, "answer": ["stop", "halt"], "prediction": "HALT!"},
         {"sample_id": 2, "answer": "中文", "prediction": ["x", "中文"]},
     ]
-    assert score_predictions(records, "OCROpenEnded").metrics["accuracy"].value == 1.0
+    assert score_predictions(records, "OCROpenEnded")["metrics"]["accuracy"]["value"] == 1.0
     fields = [{"sample_id": 1, "answer": "$5", "prediction": "pay $5"}]
-    assert set(score_predictions(fields, "KIEOpenEnded").metrics) == {"accuracy"}
+    found = score_predictions(fields, "KIEOpenEnded")["metrics"]
+    assert found["accuracy"]["value"] == found["kie_accuracy"]["value"] == 1.0
 
 
 BAD = [
@@ -227,13 +230,21 @@ PREDICTIONS = [
 ]
 
 
-def test_several_inferences_macro_micro_and_groups() -> None:
-    result = score_predictions(PREDICTIONS, "MultiInference", annotations=ANNOTATIONS, detailed_keys=("sub_task",))
-    assert result.metrics["accuracy"].value == pytest.approx((2 / 3 + 1 + 1) / 3)
-    micro = result.metrics["accuracy_micro"]
-    assert (micro.value, micro.n, micro.failed) == (pytest.approx(4 / 5), 5, 1)
-    assert result.groups["sub_task"]["s"]["accuracy_micro"].value == pytest.approx(2 / 3)
-    assert result.records[0] == {
+def records_of(folder: Path, *arguments: Any, **options: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the result of a file of several inferences, and its records as FlagEvalMM has them."""
+    result = score_predictions(*arguments, output=folder / "run", **options)
+    files = {path.stem: path for path in export(folder / "run", "flageval", folder)}
+    return result, json.loads(files["predictions"].read_text())
+
+
+def test_several_inferences_macro_micro_and_groups(tmp_path: Path) -> None:
+    told = {"annotations": ANNOTATIONS, "detailed_keys": ("sub_task",)}
+    result, records = records_of(tmp_path, PREDICTIONS, "MultiInference", **told)
+    assert result["metrics"]["accuracy"]["value"] == pytest.approx((2 / 3 + 1 + 1) / 3)
+    micro = result["metrics"]["accuracy_micro"]
+    assert (micro["value"], micro["n"], micro["failed"]) == (pytest.approx(4 / 5), 5, 1)
+    assert result["groups"]["sub_task"]["s"]["accuracy"]["value"] == pytest.approx(2 / 3)
+    assert records[0] == {
         "question_id": "q1",
         "question": "Which?",
         "answer": {"inference_0": "B", "inference_1": "B", "inference_2": "A"},
@@ -242,17 +253,26 @@ def test_several_inferences_macro_micro_and_groups() -> None:
         "inference_scores": [1, 1, 0],
         "num_inferences": 3,
     }
-    assert result.records[1]["inference_scores"] == [1, None]
+    assert records[1]["inference_scores"] == [1, None]
 
 
-def test_missing_questions_are_named_and_null_answers_are_gaps() -> None:
-    result = score_predictions(
-        [{"question_id": "q1", "answer": [None, "B"]}], "MultiInference", annotations=ANNOTATIONS
-    )
-    assert result.missing == ["q2", "3"]
-    assert "2 annotated questions" in result.notes["missing"]
-    assert result.metrics["accuracy_micro"].failed == 1
-    assert result.records[0]["inference_scores"] == [None, 1]
+def test_missing_questions_are_named_and_null_answers_are_gaps(tmp_path: Path) -> None:
+    answers = [{"question_id": "q1", "answer": [None, "B"]}]
+    result, records = records_of(tmp_path, answers, "MultiInference", annotations=ANNOTATIONS)
+    assert result["damage"]["missing"]["first"] == ["q2", "3"]
+    assert result["metrics"]["accuracy_micro"]["failed"] == 1
+    assert records[0]["inference_scores"] == [None, 1]
+
+
+def test_what_was_scored_is_a_run_like_any(tmp_path: Path) -> None:
+    records = [choice(i, "(A)" if i % 3 else "(B)") for i in range(9)]
+    found = score_predictions(records, "SingleChoice", output=tmp_path / "run", profile="reform")
+    stored = score(tmp_path / "run")
+    assert stored["tasks"]["predictions"]["metrics"]["accuracy"]["value"] == found["value"]
+    assert found["profile"] == "reform"
+    (file,) = export(tmp_path / "run", "reform", tmp_path)
+    again = score_predictions(file, "SingleChoice", profile="reform")
+    assert again["value"] == found["value"]
 
 
 @pytest.mark.parametrize(
@@ -314,18 +334,17 @@ def test_consistency_in_both_conventions() -> None:
         {"ground_truth": {"inference": 1, "chain": [1]}, "prediction": {"inference": 1, "chain": [None]}},
         {"ground_truth": {"inference": 1, "chain": [1]}, "prediction": {}},
     ]
-    metrics = score_predictions(items, "Consistency").metrics
-    assert {name: metrics[name].value for name in ("Rh", "Rcot", "Ro", "Cf", "Cb")} == {
+    metrics = score_predictions(items, "Consistency")["metrics"]
+    assert {name: metrics[name]["value"] for name in ("Rh", "Rcot", "Ro", "Cf", "Cb")} == {
         "Rh": 0.5,
         "Rcot": 0.5,
         "Ro": 0.25,
         "Cf": 0.5,
         "Cb": 0.5,
     }
-    assert score_predictions(items, "Consistency", convention="over-n").metrics["Cf"].value == 0.25
+    assert score_predictions(items, "Consistency", convention="over-n")["metrics"]["Cf"]["value"] == 0.25
     undefined = score_predictions(items[3:], "Consistency")
-    assert undefined.metrics["Cf"].value is None
-    assert "Cf" in undefined.notes
+    assert undefined["metrics"]["Cf"]["value"] is None
 
 
 json_values = st.recursive(
@@ -345,6 +364,7 @@ FIELDS = (
 )
 
 
+@settings(max_examples=25, deadline=None)
 @given(
     st.sampled_from([name for name in FORMULATIONS if name != "Generation"]),
     st.sampled_from(["snellen", "reform", "flageval"]),
@@ -357,14 +377,14 @@ def test_any_records_give_a_result_or_one_clear_line(formulation: str, profile: 
     except SnellenError as error:
         assert "\n" not in str(error)
     else:
-        assert all(value.value is None or math.isfinite(value.value) for value in result.metrics.values())
+        assert all(one["value"] is None or math.isfinite(one["value"]) for one in result["metrics"].values())
 
 
 def test_a_file_and_its_records_give_the_same(tmp_path: Path) -> None:
     records = [choice(i, "(A)" if i % 3 else "(B)") for i in range(9)]
     path = tmp_path / "p.jsonl"
     path.write_text("\n".join(json.dumps(record) for record in records))
-    assert score_predictions(path, "SingleChoice").metrics == score_predictions(records, "SingleChoice").metrics
+    assert score_predictions(path, "SingleChoice")["metrics"] == score_predictions(records, "SingleChoice")["metrics"]
 
 
 def test_a_consistency_file_with_nothing_predicted_for_an_item_is_still_scored() -> None:
@@ -372,8 +392,105 @@ def test_a_consistency_file_with_nothing_predicted_for_an_item_is_still_scored()
     said = [truth, None, {"inference": "1", "chain": ["0", "1"]}, {}]
     records = [{"ground_truth": truth, "prediction": one} for one in said]
     result = score_predictions(records, "Consistency")
-    assert (result.n, result.metrics["Rh"].value, result.metrics["Rcot"].value) == (4, 0.5, 0.25)
-    assert (result.metrics["failed_rate"].value, result.metrics["failed_rate"].n) == (0.5, 4)
-    assert result.notes["failed_rate"] == "2 of 4 items have no prediction and count as wrong"
+    metrics = result["metrics"]
+    assert (metrics["Rh"]["n"], metrics["Rh"]["value"], metrics["Rcot"]["value"]) == (4, 0.5, 0.25)
+    assert result["damage"]["silent"]["count"] == 2
     with pytest.raises(DataError, match=r"record 2.*'\(a\)' is predicted where the ground truth says 1"):
         score_predictions([records[0], {"ground_truth": truth, "prediction": {"inference": "(a)"}}], "Consistency")
+
+
+FRUIT = ["apple", "pear", "plum"]
+
+
+def marked(prediction: str, options: list[str] | None = None, answer: int = 1, **more: Any) -> dict[str, Any]:
+    return {"sample_id": 1, "answer": answer, "answer_options": options or FRUIT, "prediction": prediction, **more}
+
+
+def value_of(*records: dict[str, Any], **options: Any) -> float | None:
+    numbered = [{**each, "sample_id": place} for place, each in enumerate(records)]
+    return score_predictions(numbered, "SingleChoice", **options)["metrics"]["accuracy"]["read"]["value"]
+
+
+@pytest.mark.parametrize(
+    "reply", ["(2)", "(2) pear", "The answer is (2).", "2", "2.", "[2]", "(B)", "(b) pear", "pear"]
+)
+def test_numbers_and_letters_are_read_alike(reply: str) -> None:
+    assert value_of(marked(reply)) == 1.0
+    assert value_of(marked(reply, answer=0)) == 0.0
+
+
+def test_a_number_no_option_has_is_unread() -> None:
+    assert value_of(marked("(9)")) is None
+
+
+def test_several_numbers_are_a_working_and_not_a_label() -> None:
+    assert value_of(marked("First (1) it is round, then (3) it is red.")) is None
+
+
+def test_numbers_among_numbers_are_settled_by_the_prompt_or_not_at_all() -> None:
+    """(2) may be the second option or the option 2: nothing is guessed."""
+    options = ["2", "3", "4"]
+    result = score_predictions([marked("(2)", options, 0)], "SingleChoice")
+    assert result["metrics"]["accuracy"]["read"]["n"] == 0
+    assert result["reasons"] == {"ambiguous": 1} and "two_marks" in result["damage"]
+    by_label = marked("(2)", options, 1, question_with_option="How many? Options: (1) 2; (2) 3; (3) 4.")
+    by_text = marked("(2)", options, 0, question_with_option="How many? Options: (A) 2; (B) 3; (C) 4.")
+    assert value_of(by_label, by_text) == 1.0
+    assert value_of(marked("(2)", options, 1), option_mark="number") == 1.0
+    assert value_of(marked("(2)", options, 0), option_mark="upper") == 1.0
+    assert value_of(marked("2", options, 0), marked("(2)", ["1", "2", "3"], 1)) == 1.0
+
+
+def test_what_was_taken_for_a_mark_is_counted() -> None:
+    assert score_predictions([marked("(2)")], "SingleChoice")["damage"]["numbers"]["count"] == 1
+    assert OPTION_MARKS == ("auto", "upper", "lower", "number")
+    with pytest.raises(UsageError, match="unknown option mark"):
+        score_predictions([marked("(2)")], "SingleChoice", option_mark="roman")
+
+
+def test_the_command_takes_the_option(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "p.json"
+    path.write_text(json.dumps([marked("(2)", ["2", "3", "4"])]))
+    where = ("-o", tmp_path / "run")
+    assert (
+        run_command(["score", path, "--formulation", "SingleChoice", "--option-mark", "number", "--json", *where]) == 0
+    )
+    assert json.loads(capsys.readouterr().out)["metrics"]["accuracy"]["value"] == 1.0
+
+
+ANIMALS = ["cat", "dog", "cow"]
+
+
+def animal(prediction: Any, answer: Any = 1, options: Any = ANIMALS, **more: Any) -> Record:
+    return Record("f.json", 1, {"prediction": prediction, "answer": answer, "answer_options": options, **more})
+
+
+class TestChoices:
+    @pytest.mark.parametrize(("answer", "index"), [(1, 1), ("2", 2), ("cow", 2), (0, 0)])
+    def test_an_answer_is_an_index_or_a_text(self, answer: Any, index: int) -> None:
+        assert answer_index(animal("x", answer), ANIMALS, lenient=False) == index
+
+    @pytest.mark.parametrize("answer", [3, -1, 1.0, True, None, "horse", ["dog"]])
+    def test_what_is_neither_is_refused(self, answer: Any) -> None:
+        with pytest.raises(DataError, match=r"f\.json: record 1: 'answer' must be an option index from 0 to 2"):
+            answer_index(animal("x", answer), ANIMALS, lenient=False)
+
+    def test_reform_takes_any_number(self) -> None:
+        assert [answer_index(animal("x", answer), ANIMALS, lenient=True) for answer in (7, -1, 1.9, "5")] == [
+            7,
+            -1,
+            1,
+            5,
+        ]
+
+    def test_two_options_of_one_text_are_told_by_their_marks(self) -> None:
+        twice = [{**choice(i, mark, 1), "answer_options": ["same", "same", "other"]} for i, mark in enumerate("AB")]
+        assert score_predictions(twice, "SingleChoice")["metrics"]["accuracy"]["value"] == 0.5
+
+    def test_repeats_may_show_other_options_with_other_right_ones(self) -> None:
+        shown = [{**choice("s", "(A)", answer), "answer_options": ["x", "y"]} for answer in (0, 1)]
+        assert score_predictions(shown, "SingleChoice")["metrics"]["accuracy"]["value"] == 0.5
+
+    def test_one_and_the_text_one_are_two_samples(self) -> None:
+        numbering = Numbering()
+        assert len({numbering.next(Record("p", 1, {"sample_id": name}))[0] for name in (1, "1")}) == 2

@@ -1,0 +1,1 @@
+"""FlagEvalMM's own rules: what its evaluators count as right."""

@@ -1,1 +1,0 @@
-"""Files of predictions made by other programs to trials of our own."""
