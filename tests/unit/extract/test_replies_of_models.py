@@ -101,13 +101,14 @@ def test_options_in_latex_and_no_options_at_all_are_read() -> None:
     assert extract_choice("It is 20\\%.", ["20\\%", "30\\%"]).letter == "A"
     assert extract_choice("hello", ["20\\%", "x"]).letter is None
     assert extract_choice("(B) 0.21", {}).reason == "unparsed"
+    assert extract_choice("so \x00", {"a": "oak", "i": "elm"}).letter is None
     assert opening.opening.__doc__
 
 
 PIECES = st.one_of(
     st.sampled_from(
         ["20\\%", "\\frac{1}{2}", "(B)", "[", "\\", "$", "²", "①", "-5", "½", "the answer is ", "Option A", "or ", "\\boxed{", "}", "?", "**", "yes", "\n",
-         "5 km", "1/0", "10^999", "(?:", "*", "+", "is closer than ", "the second image", "İ", "ſ", ". ", "wait, ", "not "]
+         "5 km", "1/0", "10^999", "(?:", "*", "+", "is closer than ", "the second image", "İ", "ſ", "\x00", ". ", "wait, ", "not "]
     ),
     st.text(max_size=12),
 )  # fmt: skip
