@@ -63,6 +63,7 @@ SCORERS = {
     "closed_forms": "snellen.scoring.scorers.by_form:score_closed",
     "mmmu_by_form": "snellen.scoring.scorers.by_form:score_mmmu",
     "exact": "snellen.scoring.scorers.text_match:exact",
+    "short": "snellen.scoring.scorers.open_answer:score",
     "contains": "snellen.scoring.scorers.text_match:contains",
     "wer": "snellen.scoring.scorers.text_match:word_error",
     "eyechart": "snellen.scoring.scorers.acuity:score",

@@ -26,7 +26,7 @@ DEFAULT_SCORERS: dict[Form, tuple[str, ...]] = {
     Form.MULTIPLE: ("multiple",),
     Form.YESNO: ("yesno",),
     Form.NUMBER: ("number",),
-    Form.OPEN: ("exact", "contains"),
+    Form.OPEN: ("short", "exact", "contains"),
     Form.OCR: ("wer",),
     Form.KIE: ("exact", "contains"),
     Form.CAPTION: ("caption",),

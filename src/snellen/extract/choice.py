@@ -6,21 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ..core.errors import UsageError
-from .extraction import TRUNCATED, Extraction
+from .extraction import TRUNCATED, UNPARSED, Extraction
 from .normalise import normalise
 from .option_set import OptionSet, Reply, compile_options, option_set
 from .rules import (
     closing,
     cue,
     in_words,
-    item_verdicts,
     labelled,
-    notated,
-    statement_sets,
-    statements,
+    opening,
     structured,
     valued,
-    verdicts,
     weak,
     whole,
 )
@@ -36,7 +32,6 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("whole", whole.whole),
     # Not before `whole`, since an option may itself be `null`; before all else, since error texts hold stray capitals.
     ("harness_error", whole.harness_error),
-    ("degenerate", whole.degenerate),
     # Where the answer was put on purpose: a field made for it outweighs a last line, a last line a sentence.
     ("structured", structured.structured),
     ("last_line", whole.last_line),
@@ -44,29 +39,26 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("first_line", whole.first_line),
     # A label with its own text is no stray capital: it outweighs what was only weighed, denied or declined before it.
     ("labelled", labelled.labelled),
+    ("other_box", structured.other_box),
+    # What is stated first and then explained is no stray mention either.
+    ("opening", opening.opening),
+    ("of_marks", in_words.of_marks),
+    # Whoever answered before looping has answered.
+    ("degenerate", whole.degenerate),
     # From here on nothing announces an answer. A refusal or a cut end first: what follows would read a stray mention.
     ("refusal", weak.refusal),
     ("cut_off", weak.cut_off),
     ("yes_no", weak.yes_no),
-    # A verdict on each option outweighs what an item says in passing.
-    ("item_verdicts", item_verdicts.item_verdicts),
     # From what is said of an option to what merely names one: labels before texts, since texts occur in any prose.
     ("affirmed", weak.affirmed),
     ("none_of_above", weak.none_of_above),
-    ("all_of_above", verdicts.all_of_above),
-    ("called_answer", verdicts.called_answer),
     # What the last sentence alone names, and settles, outweighs a stray label and what was named on the way.
     ("closing", closing.closing),
-    ("notated", notated.notated),
-    ("statement_pairs", statements.statement_pairs),
-    ("statement_sets", statement_sets.statement_sets),
     ("lone_label", weak.lone_label),
     # A result with which the working ends outweighs the figures on the way to it.
     ("final_value", valued.final_value),
     ("option_text", weak.option_text),
-    ("by_value", weak.by_value),
     ("by_measure", valued.by_measure),
-    ("true_false", verdicts.true_false),
     ("ordinal", weak.ordinal),
     ("in_words", in_words.in_words),
     # Last, because it names what nobody named.
@@ -110,6 +102,8 @@ def chosen_text(response: str, marks: Sequence[str], texts: Sequence[str], finis
 
 def read(options: OptionSet, response: str, finish: str | None = None) -> Extraction:
     """Read one reply with a compiled OptionSet: the fast way for many replies to the same options."""
+    if not options.marks:
+        return Extraction(None, "abstain", UNPARSED)
     hit = options.whole.get(response)
     if hit is not None:
         return hit

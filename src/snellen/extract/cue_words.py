@@ -83,6 +83,8 @@ REFUSAL = Gated(
     r"|<refusals.declines>",
     "refusals.stems",
 )
+NEEDS_MORE = LazyPattern(rf"{START}(?:<refusals.needs_more>)")
+"""Said instead of an answer to an open question."""
 UNDECIDABLE = LazyPattern(
     r"(?:<refusals.cannot>)[\w\s]{1,20}(?:<refusals.knowing>)"
     r"|(?:<refusals.lack>) (?:\w{1,12} )?(?:<refusals.facts>)|<refusals.undecidable>"

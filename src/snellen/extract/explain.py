@@ -12,6 +12,8 @@ from .extraction import Extraction
 
 _SEVERAL: Final = {
     "structured": ("boxed", "tag", "json"),
+    "other_box": ("boxed",),
+    "of_marks": ("in_words",),
     "cue": ("cue", "cue_text", "self_correction", "affirmed"),
     "first_line": ("first_line", "leading", "self_correction"),
     "refusal": ("refusal", "undecidable", "affirmed"),

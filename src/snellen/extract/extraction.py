@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-RULE_SET: Final = 7
+RULE_SET: Final = 8
 """Which rules read: 1 are those of 0.1 and 0.2. Raised whenever a reply may be read differently than before."""
 
 UNPARSED: Final = "unparsed"

@@ -23,7 +23,7 @@ _BEFORE = LazyPattern(
 """What stands after and before a capital that is a quantity or a unit (`= 1.975 A`)."""
 
 
-_UNIT_BEFORE = LazyPattern(r"\d\}?\s{1,12}\Z")
+_UNIT_BEFORE = LazyPattern(r"\d\}?\s{4,14}\Z")
 """Before a capital in braces of its own (`10^{-19}\\ \\text{C}`, blank where LaTeX stood): it is a unit."""
 _CHAIN = LazyPattern(r"(?<![A-Za-z])(?<![Nn]ot )[A-Z](?:\s?(?:→|->)\s?[A-Z](?![A-Za-z])){1,9}(?=[\s\S]{3})")
 """A way from point to point (`A → B → C`); at the end of a reply an arrow leads to what is chosen."""
@@ -54,7 +54,7 @@ def is_quantity(low: str, start: int, end: int) -> bool:
     """Whether the capital at this place is part of a formula or a unit."""
     if _AFTER.match(low, end) is not None or _BEFORE.search(low, max(0, start - 16), start) is not None:
         return True
-    return low[end : end + 1] == "}" and _UNIT_BEFORE.search(low, max(0, start - 16), start) is not None
+    return low[end : end + 1] in {"}", " "} and _UNIT_BEFORE.search(low, max(0, start - 16), start) is not None
 
 
 _SET_OFF = LazyPattern(

@@ -49,6 +49,10 @@ _RANGE_BACK = LazyPattern(
 """The other end of a range of labels, after one of them and before it."""
 _LETTERED = ("letter ", "label ", 'letter "', "letter '", "letter **", "letter (")
 _POINTS = LazyPattern(r"[)\"'*_]*\s(?:in (?:the|this) |on (?:the|this) )?(?:<labels.figure>)(?!\w)")
+_CALLED = LazyPattern(r"(?<!\w)(?:option|choice) [*_(\"']*\Z")
+_APPOSED_MARK = LazyPattern(r"[*_\"']{0,3} \(([A-Z])\)")
+_STRANGE_MARK = LazyPattern(r"(?:\A|\s)\(([A-Z])\)\s\Z")
+"""The mark of an option that was not offered, before its text."""
 _TICK = LazyPattern(r"[✓✔✅☑]|[(\[:|→–—-]\s?(?:correct|right|yes|true)(?:\s(?:answer|option|choice))?[)\].!|*_\s]*\Z")
 
 
@@ -58,6 +62,12 @@ def label_mentions(options: OptionSet, reply: Reply, start: int = 0) -> list[Men
         return reply.labels
     mentions = find_labels(options, reply, max(start, len(reply.low) - _FARTHEST))[-_MOST_MENTIONS:]
     judge(reply.low, mentions)
+    if options.crossed:
+        mentions = [
+            mention for mention in mentions if not _CALLED.search(reply.low, max(0, mention.start - 12), mention.start)
+        ]
+    if _count_others(options, reply, mentions):
+        mentions = [mention for mention in mentions if reply.low[mention.start - 1 : mention.start] != "("]
     lettered = "letter" in reply.low or "label" in reply.low
     for mention in mentions:
         mention.denied &= not _ends_own_text(options, reply.low, mention)
@@ -67,6 +77,23 @@ def label_mentions(options: OptionSet, reply: Reply, start: int = 0) -> list[Men
     if start == 0:
         reply.labels = mentions
     return mentions
+
+
+def _count_others(options: OptionSet, reply: Reply, mentions: list[Mention]) -> bool:
+    """Whether letters in brackets count other things than the options: one that is not offered follows a text."""
+    if not options.letters or not any(reply.low.startswith(" (", mention.start - 2) for mention in mentions):
+        return False
+    begin = max(0, len(reply.low) - _FARTHEST)
+    if not _APPOSED_MARK.search(reply.body, begin):
+        return False
+    marks = [apposed_mark(reply.body, text.end) for text in options.texts.find(reply.low, begin)]
+    return any(mark and mark.lower() not in options.by_mark for mark in marks)
+
+
+def apposed_mark(body: str, end: int) -> str:
+    """Return the capital in brackets that follows a text (`the third image (C)`), or nothing."""
+    found = _APPOSED_MARK.match(body, end)
+    return found.group(1) if found else ""
 
 
 def _in_range(options: OptionSet, low: str, mention: Mention) -> bool:
@@ -124,6 +151,9 @@ def text_mentions(options: OptionSet, reply: Reply, start: int = 0) -> list[Ment
         for mention in mentions:
             mention.listed = any(at in items for at in range(mention.start - 7, mention.start))
             mention.listed |= bool(items) and not mention.affirmed and _in_own_item(options, reply.low, items, mention)
+    for mention in mentions:
+        strange = _STRANGE_MARK.search(reply.body, max(0, mention.start - 6), mention.start)
+        mention.listed |= strange is not None and options.letters and strange.group(1).lower() not in options.by_mark
     if start == 0:
         reply.texts = mentions
     return mentions
@@ -223,7 +253,7 @@ def list_items(options: OptionSet, reply: Reply) -> set[int]:
     first = options.item.match("\n" + reply.body[:16])
     if first:
         heads[first.start(1) - 1] = first.group(1).lower()
-    if len(set(heads.values())) > 1 or any(_introduced(reply.low, at) for at in heads):
+    if len(set(heads.values())) > 1:
         return set(heads) - _chosen_of(heads)
     return set()
 
@@ -252,16 +282,9 @@ def speaks_of_options(line: str) -> bool:
 
     `The option that fits is` leads to one of them.
     """
-    return not line.rstrip(" :*_").endswith((" is", "是", "为", "は")) and any(
+    return not line.rstrip(" :*_").endswith((" is", " be", "是", "为", "は")) and any(
         word in line for word in words("labels.introduces")
     )
-
-
-def _introduced(low: str, at: int) -> bool:
-    """Whether the line before speaks of the options: then a single item is the start of a list that was cut off."""
-    before = low[max(0, at - 240) : max(0, low.rfind("\n", 0, at))].rstrip()
-    before = before[before.rfind("\n") + 1 :]
-    return len(before) < 200 and speaks_of_options(before)
 
 
 def _plausible(reply: Reply, start: int, end: int) -> bool:

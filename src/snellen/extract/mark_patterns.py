@@ -87,7 +87,9 @@ def _whole_replies(mark: str) -> Iterable[tuple[str, Extraction]]:
 
 
 def _alternatives(forms: Iterable[str]) -> str:
-    unique = sorted(set(forms), key=lambda form: (-len(form), form)) or ["\0"]
+    unique = sorted(set(forms), key=lambda form: (-len(form), form))
+    if not unique:
+        return "(?!)"
     if all(len(form) == 1 for form in unique):
         return "[" + "".join(re.escape(form) for form in unique) + "]"
     return "(?:" + "|".join(re.escape(form) for form in unique) + ")"

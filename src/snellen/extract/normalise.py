@@ -75,10 +75,13 @@ _ARABIC = re.compile("[أابجد]")
 _OTHER_COUNT = LazyPattern(r"(?<![\w])[تث]\s?[).:\]]")
 """Some count by the order of the alphabet; which letter is the third option is then open."""
 
-_LATEX = LazyPattern(
-    r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mathsf|bf|rm|mathcal|underline|displaystyle|operatorname)\b\s?\{?"
-    r"|\\(?:[ ,;:!]|q?quad\b)"
+_FONT = (
+    r"\\(?:text|textbf|textit|textrm|texttt|textsf|mathrm|mathbf|mathit|mathsf|mathtt|bf|rm|mathcal|underline|displaystyle"
+    r"|operatorname|large|Large|huge)\b\s?"
 )
+_LATEX = LazyPattern(rf"{_FONT}\{{?|\\(?:[ ,;:!]|q?quad\b)")
+_SET_IN_FONT = LazyPattern(rf"({_FONT}\{{)([^{{}}]{{0,400}})\}}")
+"""With its closing brace: a box around it must not end there."""
 _MARKUP = LazyPattern(
     r"</?(?:b|strong|i|em|p|br|u|span|div|li|ul|ol|mark|code|h\d|td|tr|table|center|font|s)(?:\s[^<>]{0,80})?/?>"
     r"|<\|(?:im_end|im_start|eot_id|endoftext|end|eos|return|end_of_text|end_of_sentence)\|>|</?s>|<end_of_turn>|<eos>",
@@ -95,6 +98,10 @@ _FRACTION = LazyPattern(r"\\[dt]?frac\s?\{(\\?\w{1,9})\}\s?\{(\\?\w{1,9})\}")
 
 def _fraction(match: re.Match[str]) -> str:
     return f"{match.group(1)}/{match.group(2)}".ljust(match.end() - match.start())
+
+
+def _unwrapped(match: re.Match[str]) -> str:
+    return f"{' ' * len(match.group(1))}{match.group(2)} "
 
 
 def _blank(match: re.Match[str]) -> str:
@@ -144,6 +151,7 @@ def normalise(text: str, *, lookalikes: bool = True, circles: bool = False) -> s
     if "\\" in text:
         text = _WRITTEN_LINE_END.sub(" \n", text)
         text = _DEGREE.sub(lambda match: "°".rjust(match.end() - match.start()), _FRACTION.sub(_fraction, text))
+        text = _SET_IN_FONT.sub(_unwrapped, _SET_IN_FONT.sub(_unwrapped, text))
         text = _LATEX.sub(_blank, text)
     if "&" in text:
         text = _ESCAPE.sub(lambda match: _ESCAPED[match.group()], text)

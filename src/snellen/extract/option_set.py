@@ -26,12 +26,14 @@ _LETTER = re.compile(r"(?<![A-Za-z.])[A-Z](?![A-Za-z.'])(?! [a-z]{3})|(?<=[a-z] 
 _RIGHT_ONLY_IF = re.compile(rf"\s{ONLY_IF}")
 _HAS_CIRCLE = re.compile("[①-⑳]")
 _CALLED_BY = re.compile(r"(?<!\w)([^\W\d_]{3,20})[\s-]([a-z])(?!\w)")
+_CALLED_OPTION = re.compile(r"(?<!\w)(?:option|choice) ([a-z])(?!\w)")
 _UNFINISHED = LazyPattern(
     r"(?<!\w)(?:<conclusions.leads_on>"
     r"|(?<!it )(?<!they )(?<!he )(?<!there )(?<!this )(?<!that )(?:<conclusions.leads_on_verb>))[\s*_`(\[\"']*\Z"
     r"|(?:\A|[.!\n]\s*)(?:among|out of) (?:the|these|all)[^.\n]{0,30}, [a-z]\Z"
     r"|(?<!\w)(?:that|which|whereas|while) (?!one)(?:the |an? )?[a-z]{2,16}\Z"
     r"|[.:!\n]\s*the(?: (?!is |are |was |has |shows )\w{1,16}){1,3}\Z"
+    r"|(?:\A|[.!\n]\s*)(?:based on|according to|given) [^.,:!\n]{1,40}\Z"
     r"|[=≈]\s*\Z|(?<!yes, )(?<!no, )(?<!\A)(?<=\w )there are[\s*_]*\Z"
     r"|(?:<conclusions.goes_through>)[^.\n:]{0,60}[.:]\s+[*_(]*(?:option |choice )?[a-z]\W*\Z"
 )
@@ -95,6 +97,13 @@ class OptionSet:
         self.self_named = tuple(self.texts.plain) == tuple(self.by_mark)
         self.like_labels = any(text[:1] in self.by_mark and not text[1:2].isalnum() for text in self.texts.plain)
         self.named_letters = frozenset() if self.self_named else _letters_of(texts)
+        # `Option C` may be the text of A: then the noun before a letter tells nothing.
+        self.crossed = any(
+            match.group(1) not in (mark, "")
+            for mark, text in zip(self.by_mark, self.texts.plain, strict=True)
+            for match in [_CALLED_OPTION.search(text)]
+            if match and match.group(1) in self.by_mark
+        )
         self.term_words = _words_before_letters(self.texts.plain, self.by_mark)
         self.terms = term_pattern(self.texts.plain, self.by_mark) if self.letters and not self.self_named else None
 
@@ -121,7 +130,8 @@ class OptionSet:
         index = self._marked(text.strip()) if self._begins_marked(core) else None
         if index is None and len(core) < self.texts.longest:
             index = self.texts.by_text.get(plain(core))
-        return self.texts.by_key.get(key_of(text)) if index is None and "\\" in text else index
+        folded = index is None and ("\\" in text or self.texts.formulas)
+        return self.texts.by_key.get(key_of(text)) if folded else index
 
     def _begins_marked(self, core: str) -> bool:
         """Whether a line (in lower case) begins with a mark, or with a noun that leads to one (`option b`)."""

@@ -6,13 +6,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, cached_property
 
-from .cue_words import UNDECIDABLE
+from .cue_words import UNDECIDABLE, cue_kinds
 from .measures import Measure, option_measures
-from .notations import Written, option_notation
 from .numbers import (
-    Number,
     counts_from_freezing,
-    find_numbers,
     is_below_zero,
     is_scaled,
     parse_number,
@@ -35,8 +32,6 @@ _FAHRENHEIT = re.compile(r"° ?f|fahrenheit")
 _FORMULAS = 2000
 """So many characters at the end of a reply are searched for formulas sign by sign: a bound on time."""
 _SPACES = re.compile(r"\s+")
-_TIGHT = re.compile(r"(?:\\ )?(\\?[=<>+*/×°%])(?:\\ )?|(?<=\d)(?:\\ )?(?=[a-z])")
-_LOOSE = re.compile(r",\\ |\\ |(?<=[a-z])\\-(?=[a-z])")
 _TIGHT_SPACE = re.compile(r"\s?([=<>+*/×°%])\s?|(?<=\d)\s(?=[a-z])")
 """Where spaces may be or not be: around signs, and before a unit."""
 _REMARK = re.compile(r"([^\W\d_][\w' -]{3,40}) \([^()]{2,60}\)")
@@ -56,8 +51,14 @@ _SIGNS = {
     "%": r"(?:%|percent|per cent)",
 }
 _RAISED = frozenset("⁰¹²³⁴⁵⁶⁷⁸⁹⁻₀₁₂₃₄₅₆₇₈₉")
-_SIGN = re.compile(f"[{''.join(_SIGNS)}]")
 """Signs that replies write in other ways."""
+_PIECE = re.compile(
+    rf"(?P<sign>\s?[=<>+*/×°%]\s?)|(?P<unit>(?<=\d)\s?(?=[a-z]))|(?P<comma>,\s)|(?P<gap>\s|(?<=[a-z])-(?=[a-z]))"
+    rf"|(?P<circled>{_CIRCLES}(?={_CIRCLES}))|(?P<other>.)",
+    re.DOTALL,
+)
+_PIECES = {"unit": r"\s*", "comma": r",?\s+", "gap": r"(?:-|\s+)"}
+"""Spaces around signs and before units may be or not be, hyphens may be spaces, commas may be left out."""
 _PRIMES = frozenset("'’′")
 _PRIME_SIGNS = _PRIMES | frozenset("\u0304\u0305")
 _TERM = re.compile(r"[(\s]*[a-z][\w'′()]{0,3}(?:\s?[·⊕⊗∧∨+=×*/∩∪→−-]\s?[(]?[a-z\d][\w'′()]{0,3}){1,8}")
@@ -72,8 +73,8 @@ _NUMERIC = re.compile(
 )
 
 NONE_TEXT = LazyPattern(r"<options.none_text>")
-ALL_TEXT = LazyPattern(r"\W*(?:<verdicts.all_text>)")
 NONE_SAID = Gated(r"<options.none_said>", "options.none_said_stems")
+_PLACE = LazyPattern(r"(?:<options.ordinal>)(?!\w)")
 _ORDINAL = Gated(
     r"(?<!\w)(?P<word><options.ordinal>|last|final(?=\s(?:option|one))|\d{1,2}(?:st|nd|rd|th))"
     r"\s(?:answer\s)?(?:<options.ordinal_noun>)(?!\w)"
@@ -137,7 +138,6 @@ class OptionTexts:
         self.longest = max(map(len, self.plain), default=0) + 8
         self.none = _only_one(self.plain, NONE_TEXT.match)
         self.both = _only_one(self.plain, lambda text: text.startswith("both "))
-        self.everything = _only_one(self.plain, ALL_TEXT.match)
         self.undecidable = _only_one(self.plain, UNDECIDABLE.search)
         rest = {text for i, text in enumerate(self.plain) if i != self.undecidable}
         self.yesno = "yes" in rest and rest <= {"yes", "no", "maybe", "unsure"}
@@ -151,6 +151,11 @@ class OptionTexts:
     def key(self, index: int) -> str:
         """Return the text of an option in the form in which `own_text` compares."""
         return self._keys[index]
+
+    @cached_property
+    def cues(self) -> frozenset[str]:
+        """The words of the texts that announce answers elsewhere."""
+        return frozenset(word for word in cue_kinds() if any(word in text for text in self.plain))
 
     @cached_property
     def figures(self) -> list[str]:
@@ -194,11 +199,6 @@ class OptionTexts:
         return values if len(values) == len(parsed) else {}
 
     @cached_property
-    def notation(self) -> Written | None:
-        """The notation of their own in which all options are written, if there is one."""
-        return option_notation(self.written)
-
-    @cached_property
     def measures(self) -> list[Measure]:
         """The quantities that the options are; empty unless every option is one, all different."""
         return option_measures(self.written)
@@ -222,10 +222,8 @@ class OptionTexts:
     def _as_written(self, low: str, start: int) -> list[Mention]:
         if self.pattern is None:
             return []
-        return [
-            Mention(self.index_of(match.group()), match.start(), match.end())
-            for match in self.pattern.finditer(low, start)
-        ]
+        found = ((self.index_of(match.group()), match) for match in self.pattern.finditer(low, start))
+        return [Mention(index, *match.span()) for index, match in found if index is not None]
 
     def _as_said(self, low: str, found: list[Mention]) -> list[Mention]:
         """Leave out numbers that words make other numbers (`50%` for 50, `8 °C below zero` for 8 °C)."""
@@ -253,9 +251,10 @@ class OptionTexts:
         match = self.after_cue.match(low, begin) or self.after_cue.match(low, position)
         if match is None or (self.counted and is_below_zero(low, match.start(), match.end())):
             return None
-        return Mention(self.index_of(match.group()), match.start(), match.end())
+        index = self.index_of(match.group())
+        return None if index is None else Mention(index, match.start(), match.end())
 
-    def index_of(self, spelt: str) -> int:
+    def index_of(self, spelt: str) -> int | None:
         """Return the option whose text is spelt so, a number word standing for its digits."""
         if not self.circled and spelt in self.by_text:
             return self.by_text[spelt]
@@ -267,27 +266,15 @@ class OptionTexts:
         if text in _numerals() and _numerals()[text] in self.by_text:
             return self.by_text[_numerals()[text]]
         counted = next((i for own, i in self.by_text.items() if _numerals().get(own) == text), None)
-        return self.by_key[key_of(text)] if counted is None else counted
-
-    def by_value(self, low: str) -> list[Mention]:
-        """Return numbers in `low` that equal a numeric option."""
-        if not self.values:
-            return []
-        return [
-            Mention(index, number.start, number.end)
-            for number in find_numbers(low)
-            if (index := self._offered(number)) is not None
-            and not (number.percent and number.value / 100 in self.values)
-        ]
-
-    def _offered(self, number: Number) -> int | None:
-        """Return the option that a number equals, also in its second meaning (`5m` where `$5 million` is offered)."""
-        index = self.values.get(number.value)
-        return self.values.get(number.other) if index is None and number.other is not None else index
+        return self.by_key.get(key_of(text)) if counted is None else counted
 
     def ordinals(self, low: str, last: int) -> Iterator[Mention]:
         """Yield ordinals (`the second option`, `option 2`) as mentions; `last` is the highest index."""
+        # Where the options are called by places themselves (`the second image`), `the second one` is a text.
+        placed = any(map(_PLACE.match, self.plain))
         for match in _ORDINAL.matches(low):
+            if placed and match.group("word") in word_set("options.ordinal"):
+                continue
             index = _ordinal_index(match, last)
             if 0 <= index <= last and not (match.group("number") and self.values):
                 yield Mention(index, match.start(), match.end())
@@ -313,11 +300,7 @@ def _tellable(text: str) -> bool:
 
 def _spelling(text: str) -> str:
     """The ways to write one option text: runs of spaces, hyphens as spaces, without commas, small numbers as words."""
-    spelt = _TIGHT.sub(lambda match: rf"\s*{match.group(1)}\s*" if match.group(1) else r"\s*", re.escape(text))
-    spelt = spelt.removeprefix(r"\s*").removesuffix(r"\s*")
-    spelt = _LOOSE.sub(lambda match: r",?\s+" if match.group() == r",\ " else r"(?:-|\s+)", spelt)
-    spelt = _SIGN.sub(lambda match: _SIGNS[match.group()], spelt)
-    spelt = _CIRCLED.sub(r"\1[、,，和与及\\s]{0,2}", spelt) if _CIRCLED.search(text) else spelt
+    spelt = "".join(map(_piece, _PIECE.finditer(text))).removeprefix(r"\s*").removesuffix(r"\s*")
     spelt += _OTHER_USE.get(text, "")
     if _is_term(text):
         return rf"(?:(?<=['‘]){spelt}(?=['’])|{spelt}(?!['’′\u0304\u0305]))"
@@ -326,6 +309,17 @@ def _spelling(text: str) -> str:
         return spelt
     # `-5` and `five million` do not state the option 5.
     return rf"(?<![-−])(?<!minus )(?<!negative )(?:{spelt}|{other})(?!\s(?:hundred|thousand|million|billion))"
+
+
+def _piece(match: re.Match[str]) -> str:
+    """One piece of a text as a pattern of the ways to write it."""
+    kind, piece = match.lastgroup, match.group()
+    if kind == "sign":
+        sign = piece.strip()
+        return rf"\s*{_SIGNS.get(sign) or re.escape(sign)}\s*"
+    if kind == "circled":
+        return piece + r"[、,，和与及\s]{0,2}"
+    return _PIECES.get(kind or "") or _SIGNS.get(piece) or re.escape(piece)
 
 
 def _is_term(text: str) -> bool:

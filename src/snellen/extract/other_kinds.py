@@ -8,14 +8,15 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from .choice import read
-from .cue_words import ANNOUNCES, REFUSAL
+from .cue_words import ANNOUNCES, NEEDS_MORE, REFUSAL
 from .extraction import AMBIGUOUS, EMPTY, REFUSED, TRUNCATED, UNPARSED, Extraction
 from .label_mentions import label_mentions, text_mentions
 from .measures import unit_after
 from .normalise import normalise
 from .numbers import Number, find_numbers, groups_by_point, regrouped
-from .option_set import OptionSet, Reply, option_set
+from .option_set import OptionSet, Reply, compile_options, option_set
 from .rules.answer_number import LAST, answering, candidates
+from .rules.set_of_marks import read_mark_set
 from .rules.structured import answer_field
 from .rules.yes_or_no import read_yes_or_no
 from .thinking import answer_start
@@ -23,12 +24,18 @@ from .word_lists import LazyPattern, read_lists
 
 _FARTHEST = 20_000
 """A number is looked for in so many characters at the end of a reply: a bound on time."""
+_COMMITTED = frozenset(("structured", "cue", "self_correction"))
+"""Rules by which a number is read even in a reply that declines elsewhere."""
 _GLUED = LazyPattern(r"(?<![A-Za-z])[A-Z]{2,26}(?![A-Za-z])")
 _COPULA = LazyPattern(
     r"(?:it is|it's|this is|that is|they are|there (?:is|are)|it says|it reads"
     r"|the (?:text|sign|word|label) (?:is|says|reads))\s+",
     re.IGNORECASE,
 )
+
+
+LABELS = tuple("ABCDEFGH")
+"""What options are called where they are not known."""
 
 
 class NumberRead(Struct, frozen=True, omit_defaults=True):
@@ -87,12 +94,20 @@ def extract_number(response: str, *, finish: str | None = None) -> NumberRead:
     chosen, rule = answering(body, numbers)
     if chosen is None:
         return NumberRead(None, rule, UNPARSED)
+    if rule not in _COMMITTED and _declines(body):
+        return NumberRead(None, "refusal", REFUSED)
     if rule == LAST and finish == "length":
         return NumberRead(None, "cut_off", TRUNCATED)
     value, other = _either(chosen, body)
     span = (chosen.start + offset, chosen.end + offset)
     unit = "" if chosen.percent else unit_after(body, chosen.start, chosen.end)
     return NumberRead(value, rule, None, span, chosen.percent, unit, other)
+
+
+def _declines(body: str) -> bool:
+    """Whether a reply declines or asks for more: a number in it is one of the question's, not an answer."""
+    low = body.lower()
+    return REFUSAL.search(low) is not None or NEEDS_MORE.search(low) is not None
 
 
 def _either(number: Number, body: str) -> tuple[float, float | None]:
@@ -117,6 +132,21 @@ def _why_none(body: str, finish: str | None) -> str:
     if not body.strip():
         return EMPTY
     return REFUSED if REFUSAL.search(body.lower()) else UNPARSED
+
+
+def extract_labels(response: str, *, finish: str | None = None) -> ChoicesRead:
+    """Read the set of labels (A to H) a reply names where nobody knows the options: `A, C`, `B) Germany`, `(C) 50%`.
+
+    A set that says nothing else comes first; else the one label that the reply chooses.
+    """
+    texts = ("",) * len(LABELS)
+    several = read_mark_set(response, LABELS, texts, finish)
+    if several.marks:
+        return ChoicesRead(frozenset(several.marks), several.rule)
+    single = read(compile_options(LABELS, texts), response, finish)
+    if single.letter is not None:
+        return ChoicesRead(frozenset((single.letter,)), single.rule)
+    return ChoicesRead(frozenset(), single.rule, single.reason)
 
 
 def extract_choices(

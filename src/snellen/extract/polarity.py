@@ -115,9 +115,14 @@ class Mention:
         return self.stands and not self.joined
 
     @property
+    def plain(self) -> bool:
+        """Whether it stands alone, neither asked for nor weighed."""
+        return self.alone and not self.asked and not self.tentative
+
+    @property
     def sure(self) -> bool:
-        """Whether it stands alone and is affirmed, not asked and not weighed."""
-        return self.affirmed and self.alone and not self.asked and not self.tentative
+        """Whether it is plainly named, and affirmed."""
+        return self.affirmed and self.plain
 
 
 def agreed(mentions: Sequence[Mention]) -> Mention | None:

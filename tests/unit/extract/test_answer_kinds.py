@@ -171,7 +171,7 @@ def test_answer_start(text: str, rest: str | None) -> None:
         ("⒝", "b"),
         ("А", "A"),
         ("В лесу", "В лесу"),
-        ("\\text{C}", "      C}"),
+        ("\\text{C}", "      C "),
         ("<b>C</b>", "   C    "),
         ("~~A~~ B", "      B"),
         ("a\r\nb", "a\n\nb"),

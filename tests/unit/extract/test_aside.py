@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from snellen.extract.choice import extract_choice
-from snellen.extract.other_kinds import extract_choices, extract_yesno
 
 EXAMINATIONS = Path(__file__).resolve().parents[2] / "golden" / "data" / "extraction"
 LETTERS = ["a cat", "a dog", "a horse", "a cow"]
@@ -57,40 +54,3 @@ def test_a_factor_of_a_term_is_not_the_result() -> None:
 def test_a_factor_still_speaks_against_another_option() -> None:
     reply = "The ratio is 3/4 of the bar. Look at 5."
     assert extract_choice(reply, ["3", "4", "5", "6"]).letter is None
-
-
-def read(row: dict[str, Any]) -> str | None:
-    """Read a reply as its question is asked: for one option, for all that are right, or for yes or no."""
-    if row.get("form") == "yesno":
-        return extract_yesno(row["reply"], finish=row.get("finish")).letter
-    if row.get("form") == "several":
-        return ",".join(sorted(extract_choices(row["reply"], row["options"]).letters)) or None
-    return extract_choice(row["reply"], row["options"], finish=row.get("finish")).letter
-
-
-@pytest.mark.parametrize(
-    ("name", "least_right", "most_wrong"),
-    [
-        ("examination", 0.90, 0.015),
-        ("examination-2", 0.96, 0.016),
-        ("examination-3", 0.93, 0.011),
-        ("examination-4", 0.93, 0.0),
-        ("examination-5", 0.99, 0.0),
-        ("examination-6", 0.99, 0.0),
-        ("examination-7", 0.99, 0.0),
-        ("examination-8", 0.99, 0.0),
-        ("examination-9", 0.99, 0.0),
-        ("examination-10", 0.9, 0.0),
-        ("examination-11", 0.98, 0.0),
-        ("examination-12", 0.95, 0.0),
-        ("examination-13", 0.96, 0.0),
-    ],
-)
-def test_examinations_are_read_hardly_ever_wrongly(name: str, least_right: float, most_wrong: float) -> None:
-    rows = [json.loads(line) for line in (EXAMINATIONS / f"{name}.jsonl").read_text("utf-8").splitlines()]
-    found = [read(row) for row in rows]
-    right = sum(letter == row["label"] for letter, row in zip(found, rows, strict=True))
-    wrong = sum(letter not in {None, row["label"]} for letter, row in zip(found, rows, strict=True))
-    assert len(rows) > 70
-    assert right / len(rows) >= least_right
-    assert wrong / len(rows) <= most_wrong

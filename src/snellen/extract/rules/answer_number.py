@@ -28,6 +28,14 @@ _NOT_IT = LazyPattern(
 """Before a number that is denied: `5, not 6`."""
 _REFERENCE = LazyPattern(r"(?<!\w)(?:<numbers.reference>)\s?(?:no\.?\s|#)?[(\[]?\Z", re.IGNORECASE)
 """Before a number that only says which figure, step or question is meant."""
+_OF_THINGS = LazyPattern(
+    r"(?<!\w)(?:<numbers.determiner>|\w{2,12}est|correct|right|wrong|next|other|first|last)\s[*_]{0,2}\Z",
+    re.IGNORECASE,
+)
+_ONE_OF = LazyPattern(r"\s(?:of|that|who|which|can|must|would|could|should|needs|has to)(?!\w)", re.IGNORECASE)
+"""Around a number word that points at things already known, or at anybody."""
+_ARGUMENT = re.compile(r"[A-Za-z]\(\Z|[A-Za-z]-\Z")
+"""Before the argument of a function, and the number of a name (`under-5`)."""
 _PART = LazyPattern(r"[\s*_$\"'-]{0,4}(?:<numbers.parts>)(?!\w)", re.IGNORECASE)
 """After a number that is a part of another one: `one half`, `2 dozen`."""
 _BOUND = LazyPattern(r"(?<!\w)(?:<numbers.bounds>)\s[*$]{0,2}\Z", re.IGNORECASE)
@@ -44,7 +52,19 @@ _AFTER_TURN = 24
 def candidates(body: str, numbers: list[Number]) -> list[Number]:
     """Return the numbers of a reply that may be its answer: not those that are denied or only say which thing."""
     said = [one for one in numbers if not _NOT_IT.search(body, max(0, one.start - 24), one.start)]
+    said = said if len(said) > _MOST else [one for one in said if not _names_thing(body, one)]
     return said if len(said) > _MOST else [one for one in said if not _refers(body, one)] or said
+
+
+def _names_thing(body: str, number: Number) -> bool:
+    """Whether a number only says of which things the reply speaks: `the two people`, `f(0)`, `the smallest one`."""
+    if body[number.start].isalpha():
+        return _OF_THINGS.search(body, max(0, number.start - 24), number.start) is not None or (
+            body[number.start : number.end].lower() == "one"
+            and not body[: number.start].lower().endswith("only ")
+            and _ONE_OF.match(body, number.end) is not None
+        )
+    return _ARGUMENT.search(body, max(0, number.start - 3), number.start) is not None
 
 
 def _refers(body: str, number: Number) -> bool:

@@ -26,6 +26,8 @@ _OTHER = LazyPattern(
     r"(?: at| about| only)? (?:an? |the )?\Z"
 )
 """What is said of the other bar, line or animal is not said of the one that is asked for."""
+_COMPARED = LazyPattern(r"(?<!\w)(?:than|compared (?:to|with)|relative to|as opposed to)\s[^.,;:\n]{0,40}\Z")
+"""Before what something else is measured by."""
 _TRAP = LazyPattern(r"(?<!\w)(?:<conclusions.trap>)(?!\w)")
 _ITEM = LazyPattern(r"\s*(?:[-*•>|#]|\(?\w{1,2}[.):]\s)")
 _OPERATORS = frozenset("/×·^+−")
@@ -36,29 +38,20 @@ _CONCLUDED = LazyPattern(
     r"[\s*_]*(?:so|hence|thus|therefore),?\s(?:it's |it is |it must be )?(?:an? |the )?[*_\"']*"
     r"[a-z][\w-]*(?:\s\w+){0,2}[*_\"'.!]*"
 )
-_PROVED = LazyPattern(
-    r"[\s*_>-]*(?:<conclusions.proof>)(?!\w)[^;\n]{0,80}(?<!\w)(?:<conclusions.comes_down>)(?!\w)[^;\n]{0,40}\Z"
-)
-"""Before what a result becomes at a limit, to which it is put to the proof: that is not the result."""
 
 
 def is_aside(low: str, mention: Mention) -> bool:
     """Tell whether an option is named as what would be, as what somebody says, or as a mistake to make."""
-    start, end = _sentence(low, mention)
+    start, end = sentence_of(low, mention)
     if end < len(low.rstrip()) and (
         _SUPPOSED.search(low, start, mention.start) or _SUPPOSED_AFTER.match(low, mention.end)
     ):
         return True
     if _REPORTED.search(low, start, mention.start) or _OTHER.search(low, start, mention.start):
         return True
-    return _TRAP.search(low, start, min(end, mention.end + 60)) is not None or (
-        "check" in low and is_proof(low, mention)
-    )
-
-
-def is_proof(low: str, mention: Mention) -> bool:
-    """Tell whether an option is what a result becomes at a limit, by way of a check (`As a check, … this becomes`)."""
-    return _PROVED.match(low, _last_stop(low, mention.start), mention.start) is not None
+    if _COMPARED.search(low, start, mention.start):
+        return True
+    return _TRAP.search(low, start, min(end, mention.end + 60)) is not None
 
 
 def is_operand(low: str, mention: Mention) -> bool:
@@ -122,7 +115,7 @@ def is_outweighed(options: OptionSet, reply: Reply, mention: Mention) -> bool:
     return bool(said) and all(fitting_option(one, options.texts.measures) is None for one in said)
 
 
-def _sentence(low: str, mention: Mention) -> tuple[int, int]:
+def sentence_of(low: str, mention: Mention) -> tuple[int, int]:
     """Return where the sentence around a mention starts and ends."""
     stop = _STOP.search(low, mention.end)
     return _last_stop(low, mention.start), stop.start() if stop else len(low)

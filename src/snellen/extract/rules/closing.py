@@ -1,4 +1,4 @@
-"""The last sentence of a reply, where it alone settles what working or other options led to, to the option it names."""
+"""The last sentence of a reply, where it concludes what working or other options led to, to the option it names."""
 
 from __future__ import annotations
 
@@ -16,49 +16,22 @@ from .settle import led_aside, only_named
 _SHORTEST, _LONGEST = 60, 320
 """A shorter reply is its own point; a longer last sentence says too much."""
 _TWO = 2
-_LAST_LABEL = LazyPattern(r"(?<=[a-z]{3})[)\"'*_]*([.!:])\s+[*_(\[]*([A-Z])[*_)\]]*[.!]?[*_]*\s*\Z")
 _STOP = LazyPattern(r"(?<!i\.e)(?<!e\.g)(?<!vs)(?<!fig)(?<!\n\w)(?<!\n\d\d)[.!?](?=[\s*_\"'])|\n|[。।]")
 TAKES_BACK = LazyPattern(rf"{START}(?:<options.takes_back>|while|whereas|other|others){END}|n't|\?")
 CLOSING_WORDS = LazyPattern(rf"{START}(?:<conclusions.closes>){END}|<conclusions.closes_glued>|[∴⇒]")
-_HEADS = LazyPattern(rf"[\s*_\"'“(>#-]*(?:(?:<conclusions.subject_lead>){END}[\s,]*)*[\s*_\"'“(]*\Z")
-"""Before an option that is what its sentence speaks of, and not what it says."""
-_THINGS = LazyPattern(r"(?<!\w)(?:<options.ordinal>|last|next)(?!\w)|\d|第|(?<![a-z'])[a-z](?![a-z'])(?<!a)")
 
 
 def closing(options: OptionSet, reply: Reply) -> Extraction | None:
-    """The last sentence names one option: as a conclusion, or as the only one left after others were gone through."""
-    # Most replies end with a word: there no label is looked for.
-    label = _ends_with_label(options, reply) if reply.body[-8:].rstrip(" .!*_)]\n")[-1:].isupper() else None
-    if label is not None and not reply.cut:
-        return options.pick(reply, label, "closing")
-    return None if len(reply.low) < _SHORTEST or reply.cut else _closing_sentence(options, reply)
-
-
-def _closing_sentence(options: OptionSet, reply: Reply) -> Extraction | None:
-    """Read the last sentence of a reply that is long enough to have come to something."""
+    """The last sentence of a reply that is long enough to have come to something concludes with one option."""
+    if len(reply.low) < _SHORTEST or reply.cut:
+        return None
     start = closing_start(reply.low)
     if _two_in_the_end(options, reply, start):
         return Extraction(None, "closing", AMBIGUOUS)
     chosen = _only_one(options, reply, start)
     if chosen is None or _beside_the_point(reply, chosen, start):
         return None
-    before = reply.low[start : chosen.start]
-    if CLOSING_WORDS.search(before) or _left_for_last(options, reply, chosen, start):
-        return options.pick(reply, chosen, "closing")
-    return None
-
-
-def _ends_with_label(options: OptionSet, reply: Reply) -> Mention | None:
-    """Return the label that is the last sentence, or stands after a colon at the end of one that concludes."""
-    last = _LAST_LABEL.search(reply.body, max(0, len(reply.body) - 24))
-    if last is None or last.group(2).lower() not in options.by_mark:
-        return None
-    low, at = reply.low, last.start()
-    if last.group(1) == ":" and not CLOSING_WORDS.search(low, closing_start(low[:at]), at):
-        return None
-    labels = label_mentions(options, reply)
-    chosen = labels[-1] if labels else None
-    return chosen if chosen is not None and chosen.start == last.start(2) and chosen.alone else None
+    return options.pick(reply, chosen, "closing") if CLOSING_WORDS.search(reply.low, start, chosen.start) else None
 
 
 def closing_start(low: str) -> int:
@@ -114,12 +87,3 @@ def _beside_the_point(reply: Reply, chosen: Mention, start: int) -> bool:
         TAKES_BACK.search(low, *part) or NEGATION.search(low, *part)
         for part in ((start, chosen.start), (chosen.end, len(low)))
     )
-
-
-def _left_for_last(options: OptionSet, reply: Reply, chosen: Mention, start: int) -> bool:
-    """Whether the option was not named before, others were, and its sentence says it of something."""
-    named = {mention.index for mention in text_mentions(options, reply) if mention.start < start}
-    if chosen.index in named or len(named) < min(2, len(options.marks) - 1):
-        return False
-    before = reply.low[start : chosen.start]
-    return not _HEADS.fullmatch(before) and not _THINGS.search(before)

@@ -20,6 +20,7 @@ from ..label_mentions import label_mentions, text_mentions
 from ..option_set import OptionSet, Reply
 from ..polarity import Mention, agreed
 from ..word_lists import LazyPattern, Stems, places
+from .labelled import labelled_mentions
 
 _TAIL = 480
 """Answers stand at the end: in a long reply so many characters are searched first, the rest only if they name none."""
@@ -98,10 +99,18 @@ def _announced(options: OptionSet, reply: Reply, cue: Cue) -> Extraction | None:
     low = reply.low
     if _discusses(low, cue) or _inside_word(low, cue) or _names_thing(options, low, cue):
         return None
+    if cue.word in options.texts.cues and _in_own_text(options, reply, cue):
+        return None
     verdict = announced_value(options, reply, cue)
     if verdict is None or _doubted(low, cue):
         return None
     return None if verdict.reason == TRUNCATED and _loops(low, cue.start, verdict) else verdict
+
+
+def _in_own_text(options: OptionSet, reply: Reply, cue: Cue) -> bool:
+    """Whether the cue is a word of an option's own text behind its label (`(A) the solution is option D`)."""
+    begin = max(0, cue.start - _CLAUSE)
+    return any(one.start < cue.start < one.end for one in labelled_mentions(options, reply, begin))
 
 
 def _names_thing(options: OptionSet, low: str, cue: Cue) -> bool:

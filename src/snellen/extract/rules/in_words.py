@@ -49,8 +49,12 @@ _CONCLUSION = LazyPattern(
     rf"{START}(?:<conclusions.closes>|<conclusions.concludes>|explained by|described by|described as){END}"
     rf"|\A[\s*_]*(?:this|it)\s(?:is|must be|was){END}"
 )
-_THAN = re.compile(r"(?<=er)(?<!rather)(?<!other) than [^.,;:]{1,60}")
+_THAN = re.compile(r"(?:(?<=er)(?<!rather)(?<!other) than| than| compared (?:to|with)) [^.,;:]{1,60}")
 """With what something is compared (`larger than the object`): no part of what is said."""
+_AGAINST = re.compile(r" (?:than|compared (?:to|with)|while|whereas) [^.;:]{1,200}")
+_MARK_ALONE = re.compile(
+    r"(?<=[a-z] )[\"'*(]{0,3}[A-Z](?![\w'])|[A-Z](?=[)\"'*]{0,3} (?:is|appears|seems|looks|has|and)\b)"
+)
 _SO = re.compile(r",\s(?:so|hence|therefore|thus)\s")
 _REASON_FIRST = LazyPattern(rf"\A[\s*_]*(?:<conclusions.reason_first>){END}.{{3,240}},\s(?=\D)")
 """A sentence that tells its reason first: what it says stands after the comma."""
@@ -77,8 +81,44 @@ def in_words(options: OptionSet, reply: Reply) -> Extraction | None:
     names = _own_names(options.marks, tuple(options.texts.written))
     if names:
         return _by_own_name(options, reply, names)
-    chosen = next(filter(None, (find(options, reply) for find in _FINDERS)), None)
-    return options.pick(reply, chosen, "in_words") if chosen else _by_right_side(options, reply)
+    chosen = _by_case(options, reply) or _by_letter(options, reply) or _by_words(options, reply)
+    return options.pick(reply, chosen, "in_words") if chosen else None
+
+
+def of_marks(options: OptionSet, reply: Reply) -> Extraction | None:
+    """Options say the same of their own marks (`A is closer`): the first or last sentence says it of one of them."""
+    said = _said_of_marks(options.marks, tuple(options.texts.written))
+    if not said:
+        return None
+    first = _STOP.search(reply.low, 12)
+    edges = {(0, first.end() if first else len(reply.low)), (_last_sentence(reply.low)[0], len(reply.low))}
+    found = [match for edge in sorted(edges) if (match := _mark_in(options, reply, said, *edge))]
+    chosen = agreed(found)
+    return options.pick(reply, chosen, "in_words") if chosen else None
+
+
+@lru_cache(maxsize=1024)
+def _said_of_marks(marks: tuple[str, ...], texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words that all texts but one say of their own marks, if they are the same words; else nothing."""
+    own = [text.split()[1:] for mark, text in zip(marks, texts, strict=True) if text.split()[:1] == [mark]]
+    if len(own) < max(2, len(texts) - 1) or any(words != own[0] for words in own):
+        return ()
+    return tuple(_content(" ".join(own[0]).lower()))
+
+
+def _mark_in(options: OptionSet, reply: Reply, said: Sequence[str], start: int, end: int) -> Mention | None:
+    """Return the only mark that a sentence names, outside of comparisons, if it says all the words and denies none."""
+    sentence = _AGAINST.sub(lambda match: " " * len(match.group()), reply.low[start:end])
+    stems = {_stem(word) for word in _WORD.findall(sentence)}
+    if not stems.issuperset(said) or _TURNS.search(sentence):
+        return None
+    places = [match.end() - 1 for match in _MARK_ALONE.finditer(reply.body, start, end)]
+    places = [at for at in places if sentence[at - start] != " "]
+    named = {reply.low[at]: at for at in places if reply.low[at] in options.by_mark}
+    if len(named) != 1:
+        return None
+    ((mark, at),) = named.items()
+    return Mention(options.by_mark[mark], at, at + 1)
 
 
 def _labels_settle(low: str, labels: Sequence[Mention]) -> bool:
@@ -93,20 +133,6 @@ def _concluded_in_words(options: OptionSet, reply: Reply) -> Extraction | None:
         return None
     chosen = None if UNDECIDED.search(reply.low) else _by_words(options, reply)
     return options.pick(reply, chosen, "in_words") if chosen else None
-
-
-def _by_case(options: OptionSet, reply: Reply) -> Mention | None:
-    """Return the only option that is written out, where options differ by case alone (`AA`, `Aa`, `aa`)."""
-    texts = options.texts.written
-    alike = len({text.lower() for text in texts}) < len(texts) == len(set(texts))
-    if not alike or min(map(len, texts)) < _SHORTEST:
-        return None
-    places = {text: index for index, text in enumerate(texts)}
-    longest = "|".join(re.escape(text) for text in sorted(texts, key=len, reverse=True))
-    found = list(re.finditer(rf"(?<!\w)(?:{longest})(?!\w)", reply.body))[-_MOST:]
-    mentions = [Mention(places[match.group()], match.start(), match.end()) for match in found]
-    judge(reply.low, mentions)
-    return agreed([mention for mention in mentions if mention.stands and not mention.asked])
 
 
 def _by_letter(options: OptionSet, reply: Reply) -> Mention | None:
@@ -128,46 +154,22 @@ def _by_letter(options: OptionSet, reply: Reply) -> Mention | None:
     return meant_text(reply.low, [mention for mention in mentions if mention.stands], ())
 
 
+def _by_case(options: OptionSet, reply: Reply) -> Mention | None:
+    """Return the only option that is written out, where options differ by case alone (`AA`, `Aa`, `aa`)."""
+    texts = options.texts.written
+    alike = len({text.lower() for text in texts}) < len(texts) == len(set(texts))
+    if not alike or min(map(len, texts)) < _SHORTEST:
+        return None
+    longest = "|".join(re.escape(text) for text in sorted(texts, key=len, reverse=True))
+    found = list(re.finditer(rf"(?<!\w)(?:{longest})(?!\w)", reply.body))[-_MOST:]
+    mentions = [Mention(texts.index(match.group()), match.start(), match.end()) for match in found]
+    judge(reply.low, mentions)
+    return agreed([mention for mention in mentions if mention.stands and not mention.asked])
+
+
 def _is_called_option(options: OptionSet, low: str, match: re.Match[str]) -> bool:
     """Whether a capital that is also a mark is called an option (`Option E` where the letter E is option A)."""
     return match.group().lower() in options.by_mark and low[: match.start()].rstrip(" (").endswith(_OPTION_NOUNS)
-
-
-def _by_root(options: OptionSet, reply: Reply) -> Mention | None:
-    """Return the option that stands without its ending where words are not set apart (`減少する`, `減少して`)."""
-    roots = [_GLUED_ENDING.sub("", text) for text in options.texts.plain]
-    if reply.low.isascii() or len(set(roots)) < len(roots) or min(map(len, roots)) < _SHORTEST:
-        return None
-    found = [(index, reply.low.find(root)) for index, root in enumerate(roots) if root != options.texts.plain[index]]
-    mentions = [Mention(index, at, at + len(roots[index])) for index, at in found if at >= 0]
-    judge(reply.low, mentions)
-    return agreed([mention for mention in mentions if mention.stands and not mention.asked])
-
-
-def _by_name(options: OptionSet, reply: Reply) -> Mention | None:
-    """Return the option whose last name alone is said, and not denied."""
-    names = _last_names(options.texts.written)
-    mentions = sorted(
-        (
-            Mention(index, match.start(), match.end())
-            for name, index in names.items()
-            for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", reply.body)
-            if name.lower() not in word_set("options.also_names")
-        ),
-        key=lambda mention: mention.start,
-    )[-_MOST:]
-    judge(reply.low, mentions)
-    return agreed([mention for mention in mentions if mention.stands and not mention.asked])
-
-
-def _by_right_side(options: OptionSet, reply: Reply) -> Extraction | None:
-    """Where all options give one quantity (`k = 0.1`, `k = 0.2`), read which of its values is announced or found."""
-    values = _right_sides(tuple(options.texts.written))
-    if not values:
-        return None
-    inner, again = compile_options(options.marks, values), Reply(reply.body, reply.offset, reply.finish)
-    verdict = cue.cue(inner, again) or weak.option_text(inner, again) or weak.by_value(inner, again)
-    return Extraction(verdict.letter, "in_words", None, verdict.span) if verdict and verdict.letter else None
 
 
 def _by_own_name(options: OptionSet, reply: Reply, names: tuple[str, ...]) -> Extraction | None:
@@ -205,30 +207,15 @@ def _is_own_name(name: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _right_sides(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what stands after the sign of equality, if all texts have the same before it; else nothing."""
-    sides = [text.partition("=") for text in texts]
-    alike = len({left.strip() for left, _, _ in sides}) == 1 and all(right.strip() for _, _, right in sides)
-    return tuple(right.strip() for _, _, right in sides) if alike else ()
-
-
-def _last_names(texts: Sequence[str]) -> dict[str, int]:
-    """Return the last words of names, each to its option, where every option is a name and no other holds the word."""
-    found = [_NAME.fullmatch(text.strip()) for text in texts]
-    names = {match.group(1): index for index, match in enumerate(found) if match}
-    alike = [word for text in texts for word in set(_WORD.findall(text))]
-    return names if len(names) == len(texts) and all(alike.count(name) == 1 for name in names) else {}
-
-
 def _by_words(options: OptionSet, reply: Reply) -> Mention | None:
     """Return the only option whose words all stand in the last sentence, or in what that concludes with `so`."""
     start, sentence = _last_sentence(reply.low)
     turn = next(reversed(list(_SO.finditer(sentence))), None) or _REASON_FIRST.match(sentence)
-    concluded = _told_in(options, start + turn.end(), sentence[turn.end() :]) if turn else None
-    return concluded or _told_in(options, start, sentence)
+    concluded = told_in(options, start + turn.end(), sentence[turn.end() :]) if turn else None
+    return concluded or told_in(options, start, sentence)
 
 
-def _told_in(options: OptionSet, start: int, sentence: str) -> Mention | None:
+def told_in(options: OptionSet, start: int, sentence: str) -> Mention | None:
     """Return the only option whose words all stand in a sentence, in order or not; a denial chooses none."""
     sentence = _without_comparisons(options, sentence)
     said = [(_stem(match.group()), match.end()) for match in _WORD.finditer(sentence)]
@@ -241,28 +228,14 @@ def _told_in(options: OptionSet, start: int, sentence: str) -> Mention | None:
             fitting = [(i, end) for i in tellable if (end := _said(wanted[i], spared, said, find)) > 0]
             if fitting:
                 return _mention_of(fitting, start)
-    return _all_but_one([words if turns <= set(words) else [] for words in wanted], dict(said), start)
+    return None
 
 
 def _without_comparisons(options: OptionSet, sentence: str) -> str:
     """Return a sentence without what something is compared with, unless the options compare."""
-    if " than " not in sentence or any(" than " in text for text in options.texts.plain):
+    if not _THAN.search(sentence) or any(map(_THAN.search, options.texts.plain)):
         return sentence
     return _THAN.sub(lambda match: " " * len(match.group()), sentence)
-
-
-def _all_but_one(wanted: list[list[str]], ends: dict[str, int], start: int) -> Mention | None:
-    """Return the option of which one word of many is not said, if of every other one far fewer words are."""
-    named = [len(ends.keys() & set(words)) for words in wanted]
-    index = max(range(len(named)), key=named.__getitem__, default=None)
-    if index is None:
-        return None
-    bag = set(wanted[index])
-    rivals = max((count for place, count in enumerate(named) if place != index), default=0)
-    missing = "".join(bag - ends.keys())
-    if len(bag) < _MANY or named[index] < len(bag) - 1 or rivals > named[index] - 2 or not missing.isalpha():
-        return None
-    return Mention(index, start, start + max(ends[word] for word in bag & ends.keys()))
 
 
 def _mention_of(fitting: Sequence[tuple[int, int]], start: int) -> Mention | None:
@@ -339,7 +312,3 @@ def _in_order(words: Sequence[str], said: Said) -> int:
         if end < 0:
             return -1
     return end
-
-
-_FINDERS = (_by_case, _by_name, _by_letter, _by_words, _by_root)
-"""Ways to tell an option that is not named whole, in turn."""

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from ..cue_words import GOES_THROUGH, UNDECIDED
 from ..extraction import AMBIGUOUS, Extraction
-from ..label_mentions import list_items
+from ..label_mentions import apposed_mark, label_mentions, list_items, text_mentions
 from ..option_set import OptionSet, Reply
 from ..own_text import own_end
 from ..polarity import (
@@ -27,6 +27,8 @@ _FARTHEST = 4000
 _MOST = 80
 _TAIL = 12
 """What ends so near to the end of the reply is its last word."""
+_NUMBERED = LazyPattern(r"(?:\A|\n)\s?\d{1,2}[.)] \(?\Z")
+"""Before answers to several questions."""
 _JOINED = LazyPattern(
     r"[)\]}\"'*_`$\\\s]*+(?:,?\s?(?:and|or|as well as|und|oder|et|ou|y|o|和|或|与|と|または)|[,/&、])[\s*_`(\[\"'$\\]*+"
     r"(?:also |option |choice )*+[*(]*\Z"
@@ -37,7 +39,7 @@ def labelled(options: OptionSet, reply: Reply) -> Extraction | None:
     """The reply commits itself to a label with its own text: as its last word, in bold, on a line, or affirmed."""
     found = [mention for mention in _mentions(options, reply) if mention.stands and not mention.asked]
     if not found:
-        return None
+        return _contradicted(options, reply)
     last = found[-1]
     rivals = [mention for mention in found if mention.index != last.index]
     if _leaves_open(options, reply, found, rivals):
@@ -47,9 +49,23 @@ def labelled(options: OptionSet, reply: Reply) -> Extraction | None:
     return options.pick(reply, last, "labelled")
 
 
+def _contradicted(options: OptionSet, reply: Reply) -> Extraction | None:
+    """Return that two options are said at once where a text stands with the mark of another (`red (B)` as A)."""
+    for text in text_mentions(options, reply) if " (" in reply.low else ():
+        mark = apposed_mark(reply.body, text.end).lower()
+        index = options.by_mark.get(mark, text.index)
+        if index != text.index and any(label.start == text.end + 2 for label in label_mentions(options, reply)):
+            return Extraction(None, "labelled", AMBIGUOUS, reply.span(text.start, text.end + 4))
+    return None
+
+
 def _leaves_open(options: OptionSet, reply: Reply, found: list[Mention], rivals: list[Mention]) -> bool:
     """Whether all options are said again, none of those just named is chosen, or two are endorsed in one breath."""
     if _said_again(options, reply, found) or UNDECIDED.search(reply.low, max(0, found[-1].start - 160)):
+        return True
+    if bool(rivals) and all(
+        _NUMBERED.search(reply.low, max(0, one.start - 8), one.start) for one in (rivals[-1], found[-1])
+    ):
         return True
     return bool(rivals) and _joined(reply.low, rivals[-1], found[-1])
 
@@ -66,10 +82,11 @@ def _committed(reply: Reply, last: Mention, rivals: list[Mention]) -> bool:
     """Whether the reply stops at it, sets it off or affirms it; not where it only goes through the options."""
     if any(_stands_out(reply, rival) for rival in rivals):
         return False
+    if GOES_THROUGH.search(reply.low, max(0, last.start - 100), last.start):
+        return last.affirmed
     if last.affirmed or _stands_out(reply, last):
         return True
-    ends = len(reply.low.rstrip()) - last.end <= _TAIL and not reply.cut and not rivals
-    return ends and not GOES_THROUGH.search(reply.low, max(0, last.start - 100), last.start)
+    return len(reply.low.rstrip()) - last.end <= _TAIL and not reply.cut and not rivals
 
 
 def _mentions(options: OptionSet, reply: Reply) -> list[Mention]:

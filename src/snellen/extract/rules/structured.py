@@ -36,6 +36,14 @@ def structured(options: OptionSet, reply: Reply) -> Extraction | None:
     return verdict or (_decide(options, reply, _fields(low), "json") if braced else None)
 
 
+def other_box(options: OptionSet, reply: Reply) -> Extraction | None:
+    """A box that holds no option is an answer all the same: what stands beside it is working, and none is chosen."""
+    low = reply.low
+    places = _boxes(low) if "boxed" in low and "{" in low else []
+    filled = [place for place in places if low[slice(*place)].strip(" {}\"'$\\") and place[1] < len(low)]
+    return Extraction(None, "boxed", NOT_OFFERED, reply.span(*filled[-1])) if filled else None
+
+
 def answer_field(body: str) -> tuple[int, int] | None:
     """Return where the last box, tag or JSON field with any content stands."""
     low = body.lower()

@@ -21,6 +21,7 @@ _FOUND = LazyPattern(
 )
 _OTHERWISE_SAID = LazyPattern(r"(?<=[\w)%°],)\sor\s(?=(?:about |roughly |approximately |equivalently )?[-$€£]?\d)")
 _LEADS_TO = LazyPattern(rf"{START}(?:<cues.copula>|<conclusions.reads_as>|about|roughly|approximately){END}[\s*_$]*\Z")
+_GIVEN = LazyPattern(r"\W*(?:given|since|as|if|because)(?!\w)")
 _STOPS = LazyPattern(r"[.!\n。]\s")
 
 
@@ -95,13 +96,20 @@ def _only_comments(low: str, end: int) -> bool:
 def by_measure(options: OptionSet, reply: Reply) -> Extraction | None:
     """No option text stands, all options are quantities, and the reply states one of them in other units or signs."""
     offered = options.texts.measures
-    if not offered or any(mention.stands for mention in text_mentions(options, reply)):
+    texts = text_mentions(options, reply) if offered else []
+    if not offered or any(mention.stands for mention in texts):
         return None
     if options.texts.on_another_scale(reply.low):
         return None
     cut = _line_at(reply.body, max(0, len(reply.low) - _FARTHEST))
     tail = Reply(reply.body[cut:], reply.offset + cut) if cut else reply
-    mentions = [mention for said in find_measures(tail.body) if (mention := _mention(said, offered))]
+    # What is only listed as a text is not said as a quantity either.
+    named = {text.start - cut for text in texts if text.listed}
+    found = [said for said in find_measures(tail.body) if said.start not in named]
+    mentions = [mention for said in found if (mention := _mention(said, offered))]
+    # What is worked out stands behind what is given.
+    if mentions and found[-1].start > mentions[-1].start and _GIVEN.match(tail.low):
+        return None
     judge(tail.low, mentions)
     return picked_by_text(options, tail, mentions, "by_measure")
 

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from ..cue_words import CORRECTION, REFUSAL, UNDECIDABLE
 from ..extraction import AMBIGUOUS, NOT_OFFERED, REFUSED, TRUNCATED, UNPARSED, Extraction
 from ..label_mentions import label_mentions, text_mentions
-from ..measures import find_measures, fitting_option
 from ..option_set import OptionSet, Reply
 from ..option_text import NONE_SAID
 from ..polarity import DENIED_BEFORE, ONLY_IF, Mention, agreed, judge
 from ..word_lists import START, LazyPattern
 from .aside import is_aside, is_left_behind
-from .settle import OR_BEFORE, SUPERLATIVE, after_turn, led_aside, only_named, picked_by_text
-from .yes_or_no import YesOrNo, read_yes_or_no
+from .closing import CLOSING_WORDS
+from .settle import OR_BEFORE, PREFERRED, after_turn, led_aside, only_named, picked_by_text
+from .yes_or_no import YesOrNo, opens_with_yes_or_no, read_yes_or_no
 
 _TAIL = 160
 """The last sentence or two: what is affirmed there outweighs what was affirmed on the way."""
@@ -44,14 +44,19 @@ _LACKS = LazyPattern(
 def refusal(options: OptionSet, reply: Reply) -> Extraction | None:
     """The reply declines to answer, and nothing after it chooses all the same."""
     match = _declines(reply.low)
-    if match is None:
+    # `No, …` answers, whatever else cannot be told.
+    if match is None or (options.texts.yesno and opens_with_yes_or_no(reply.low)):
         return None
     if options.texts.undecidable is not None and _says_undecidable(options, reply):
         return options.pick_at(reply, options.texts.undecidable, "undecidable", match.start(), match.end())
     turn = _STILL.search(reply.low, match.end())
     if turn:
         at = turn.start()
-        chosen = _affirmed(label_mentions(options, reply, at)) or _affirmed(text_mentions(options, reply, at))
+        texts = text_mentions(options, reply, at)
+        chosen = _affirmed(label_mentions(options, reply, at)) or _affirmed(texts)
+        chosen = chosen or agreed(
+            [one for one in texts if one.alone and PREFERRED.match(reply.low, one.end, one.end + 60)]
+        )
         if chosen is not None:
             return options.pick(reply, chosen, "affirmed")
     return Extraction(None, "refusal", REFUSED, reply.span(match.start(), match.end()))
@@ -73,17 +78,29 @@ def _declines(low: str) -> re.Match[str] | None:
 
 def cut_off(options: OptionSet, reply: Reply) -> Extraction | None:
     """Generation hit the token limit before any clear answer: whatever follows would be a guess."""
-    return Extraction(None, "cut_off", TRUNCATED) if reply.cut else None
+    if not reply.cut or (reply.finish != "length" and _concluded_before(options, reply)):
+        return None
+    return Extraction(None, "cut_off", TRUNCATED)
+
+
+def _concluded_before(options: OptionSet, reply: Reply) -> bool:
+    """Whether a whole sentence before the cut concludes with a label in brackets (`Therefore, the point is (C).`)."""
+    last = _affirmed(label_mentions(options, reply))
+    if last is None or not reply.low.startswith(").", last.end):
+        return False
+    return CLOSING_WORDS.search(reply.low, max(0, last.start - 120), last.start) is not None
 
 
 def affirmed(options: OptionSet, reply: Reply) -> Extraction | None:
     """The last label that the sentence around it affirms (`hence B`, `it's B`, `B fits best`, `only D remains`)."""
     chosen = _affirmed_label(options, reply)
-    if chosen is None or is_aside(reply.low, chosen) or _spoken_against(options, reply, chosen):
+    # What stands in brackets is called an option: `would be (C)` supposes nothing.
+    wrapped = chosen is not None and reply.low[chosen.start - 1 : chosen.start] == "("
+    if chosen is None or (not wrapped and is_aside(reply.low, chosen)) or _spoken_against(options, reply, chosen):
         return None
     if options.named_letters and _is_part_of_text(options, reply, chosen):
         return None
-    if _RIVAL.search(reply.low, chosen.start) or _several_after(options, reply, chosen):
+    if _RIVAL.search(reply.low, chosen.start):
         return Extraction(None, "affirmed", AMBIGUOUS)
     return options.pick(reply, chosen, "affirmed")
 
@@ -102,7 +119,7 @@ def _affirmed_label(options: OptionSet, reply: Reply) -> Mention | None:
     mentions = () if chosen else label_mentions(options, reply)
     if not mentions:
         return chosen
-    return _affirmed(mentions) or _singled_out(reply.low, mentions) or _called_last(reply, mentions)
+    return _affirmed(mentions)
 
 
 def _outdone_by_text(options: OptionSet, reply: Reply, chosen: Mention) -> bool:
@@ -112,35 +129,6 @@ def _outdone_by_text(options: OptionSet, reply: Reply, chosen: Mention) -> bool:
         return False
     texts = [text for text in text_mentions(options, reply) if text.start >= tail]
     return bool(texts) and texts[-1].sure and texts[-1].index != chosen.index
-
-
-def _several_after(options: OptionSet, reply: Reply, chosen: Mention) -> bool:
-    """Whether several labels are affirmed together after it (`The correct statements are A and B.`)."""
-    if len(reply.low) - chosen.end < _SHORTEST_PAIR:
-        return False
-    together = [
-        label
-        for label in label_mentions(options, reply, chosen.end)
-        if label.joined and label.affirmed and not label.asked and not label.tentative
-    ]
-    texts = text_mentions(options, reply) if together else ()
-    return any(not any(text.start <= label.start < text.end for text in texts) for label in together)
-
-
-def _singled_out(low: str, mentions: Sequence[Mention]) -> Mention | None:
-    """Return the last label if it alone is called the largest, the least or the like."""
-    standing = [mention for mention in mentions if mention.alone and not mention.asked and not mention.tentative]
-    chosen = agreed([mention for mention in standing if SUPERLATIVE.match(low, mention.end)])
-    return chosen if standing and chosen is standing[-1] else None
-
-
-def _called_last(reply: Reply, mentions: Sequence[Mention]) -> Mention | None:
-    """Return the label with which the reply ends, if it is called an option there (`… (option D).`)."""
-    last = mentions[-1] if mentions else None
-    if last is None or not last.alone or last.asked or last.tentative or reply.cut:
-        return None
-    ends = len(reply.low.rstrip(" .)*_\n]")) == last.end
-    return last if ends and _CALLED.search(reply.low, max(0, last.start - 16), last.start) else None
 
 
 def _affirmed(mentions: Sequence[Mention]) -> Mention | None:
@@ -178,7 +166,9 @@ def none_of_above(options: OptionSet, reply: Reply) -> Extraction | None:
         return None
     if options.texts.none is not None:
         return options.pick_at(reply, options.texts.none, "none_of_above", match.start(), match.end())
-    if any(mention.stands and not mention.joined for mention in label_mentions(options, reply)):
+    if any(
+        mention.sure if mention.start < match.start() else mention.alone for mention in label_mentions(options, reply)
+    ):
         return None
     return Extraction(None, "none_of_above", NOT_OFFERED, reply.span(match.start(), match.end()))
 
@@ -235,24 +225,6 @@ def elimination(options: OptionSet, reply: Reply) -> Extraction | None:
 def option_text(options: OptionSet, reply: Reply) -> Extraction | None:
     """Exactly one option text stands undenied in the reply, or the last one is a conclusion."""
     return picked_by_text(options, reply, text_mentions(options, reply), "option_text")
-
-
-def by_value(options: OptionSet, reply: Reply) -> Extraction | None:
-    """Options are numbers, and the reply states one of them in other clothes (`$1,200` for `1200`)."""
-    if not options.texts.values or text_mentions(options, reply) or options.texts.on_another_scale(reply.low):
-        return None
-    cut = max(0, len(reply.low) - 2000)
-    tail = Reply(reply.body[cut:], reply.offset + cut) if cut else reply
-    mentions = _in_their_units(options, tail, options.texts.by_value(tail.low))
-    judge(tail.low, mentions)
-    return picked_by_text(options, tail, mentions, "by_value")
-
-
-def _in_their_units(options: OptionSet, reply: Reply, mentions: list[Mention]) -> list[Mention]:
-    """Leave out numbers with another unit than the option has (`16.9 N` for `16.9 kN`)."""
-    offered = options.texts.measures
-    fits = {said.start: fitting_option(said, offered) for said in find_measures(reply.body)} if offered else {}
-    return [mention for mention in mentions if fits.get(mention.start, mention.index) == mention.index]
 
 
 def ordinal(options: OptionSet, reply: Reply) -> Extraction | None:

@@ -24,6 +24,8 @@ _REPEATS = re.compile(r"[\s,]+")
 _LOOPS = 8
 _REASONED = 2
 """The first line, and at least one between it and the others."""
+_ONE_LINE = 8000
+"""A longer line is not looked through for other labels: a bound on time."""
 _TICK = frozenset("✓✔✅☑")
 
 
@@ -166,12 +168,18 @@ def _introduced(lines: list[str], options: OptionSet) -> bool:
 
 def _leading(options: OptionSet, reply: Reply) -> Extraction | None:
     """One line that opens with a mark and a sign, as in `B. a dog, because …` or `B: The board rejected it`."""
-    match = options.head.match(reply.body)
+    match = options.head.match(reply.body) if len(reply.body) <= _ONE_LINE else None
     if match is None:
         return _leading_text(options, reply)
     if match.group(1).islower() and not reply.body.lstrip().startswith("("):
         return None
     index = options.by_mark[match.group(1).lower()]
+    said = _HEAD.match(reply.low + ".", match.end())
+    other = options.texts.by_text.get(plain(said.group(1))) if said else None
+    if said is not None and other is not None and other != index:
+        # `A: False`: the letter of `answer`, not of the option. Any other letter beside another's text says two things.
+        answers = match.group(1) == "A" and reply.body[match.end(1)] == ":"
+        return options.pick_at(reply, other, "leading", *said.span(1)) if answers else None
     if (
         _others_stand(options, reply, index, match)
         or reply.body[match.end() : match.end() + 1].isalpha()

@@ -67,6 +67,15 @@ def read_yes_or_no(low: str) -> tuple[YesOrNo | None, bool]:
     return _among(low, words, 0), bool(words)
 
 
+def opens_with_yes_or_no(low: str) -> bool:
+    """Tell whether a reply (in lower case) opens with a yes or a no that is set off (`No, the girl …`)."""
+    opened = _OPENS.match(low)
+    word = _WORD.match(low, opened.end()) if opened else None
+    return (
+        word is not None and low[word.end() : word.end() + 1] in {",", ".", "!"} and not _IDIOM.match(low, word.end())
+    )
+
+
 def _plainly(low: str, begin: int) -> YesOrNo | None:
     """Return the word with which a field opens."""
     words = [word for word in _words(low, begin) if word.start >= begin]

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ...core.types import Form, Prediction, Request, Sample, Score
-from . import number_match, option_choice, option_sets, text_match
+from . import number_match, open_answer, option_choice, option_sets, text_match
 from .mmmu_open import judge_open
 from .replies import score_text
 
@@ -20,7 +20,7 @@ READERS = {
     Form.NUMBER: number_match.score,
     Form.OCR: text_match.word_error,
 }
-"""How each form is scored; any other by `exact`."""
+"""How each form is scored; any other by `short`."""
 CLOSED = frozenset({Form.CHOICE, Form.MULTIPLE, Form.YESNO})
 """Forms whose right answer needs no rule of the benchmark's own."""
 NEEDS_OWN_SCORER = "open answer: this benchmark needs a scorer of its own"
@@ -30,7 +30,7 @@ OWN_METRIC = {Form.OCR: "word_accuracy"}
 
 def score(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
     """Return one score named `accuracy`, whatever the sample's form; its detail names the metric it came from."""
-    found = READERS.get(sample.form, text_match.exact)(sample, request, prediction, options)
+    found = READERS.get(sample.form, open_answer.score)(sample, request, prediction, options)
     wanted = OWN_METRIC.get(sample.form)
     one = next((score for score in found if score.metric == wanted), found[0])
     return [replace(one, metric=METRIC, detail={**one.detail, "form": sample.form.value, "metric": one.metric})]

@@ -67,7 +67,7 @@ def exact(sample: Sample, request: Request, prediction: Prediction, options: Map
     first = _ANSWER_END.split(answer, maxsplit=1)[0]
     taken_back = CORRECTION.search(answer.lower(), len(first)) is not None
     short = first if form(answer) not in wanted and form(first) in wanted and not taken_back else answer
-    return [Score(request.key, "exact_match", float(form(short) in wanted), short, "short")]
+    return [_unless_cut(prediction, Score(request.key, "exact_match", float(form(short) in wanted), short, "short"))]
 
 
 def contains(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
@@ -88,7 +88,13 @@ def contains(sample: Sample, request: Request, prediction: Prediction, options: 
     haystack = text if sensitive else fold(text)
     needles = [reference if sensitive else fold(reference) for reference in sample.answers]
     hit = next((needle for needle in needles if needle and _stands_in(needle, haystack, bounded=bounded)), None)
-    return [Score(request.key, metric, 0.0 if hit is None else 1.0, hit, metric)]
+    return [_unless_cut(prediction, Score(request.key, metric, 0.0 if hit is None else 1.0, hit, metric))]
+
+
+def _unless_cut(prediction: Prediction, score: Score) -> Score:
+    """Return a score, unscored where a reply that was cut has not come to the answer: it may have been to follow."""
+    cut = prediction.finish == "length" and score.value == 0.0
+    return Score(score.key, score.metric, None, score.answer, "cut_off", TRUNCATED) if cut else score
 
 
 def meets(text: str, answers: Sequence[str]) -> bool | None:
@@ -106,12 +112,15 @@ def _joined(sample: Sample, request: Request, text: str, metric: str) -> Score:
 
 
 def _stands_in(needle: str, haystack: str, *, bounded: bool) -> bool:
+    return (place_of(needle, haystack) if bounded else haystack.find(needle)) >= 0
+
+
+def place_of(needle: str, haystack: str) -> int:
+    """Return where a text stands in another as whole words and numbers, or -1."""
     at = haystack.find(needle)
-    while at >= 0:
-        if not bounded or (_begins(haystack, at) and _edge(haystack, at + len(needle))):
-            return True
+    while at >= 0 and not (_begins(haystack, at) and _edge(haystack, at + len(needle))):
         at = haystack.find(needle, at + 1)
-    return False
+    return at
 
 
 def _begins(text: str, at: int) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...core.text import json_objects
 from ...core.types import Prediction, Request, Sample, Score
-from ...extract.other_kinds import extract_short
+from ...extract.other_kinds import extract_labels, extract_short
 from ..scorers.number_match import NO_NUMBER
 from ..scorers.replies import answer_text, score_text, text_scorer
 from ..scorers.text_match import NO_REFERENCE, fold
@@ -92,21 +92,23 @@ def score_json_answer(
 def score_label_set(
     sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]
 ) -> Sequence[Score]:
-    """Scorer `label_set` (LogicVista): exactly the labels of the answer, in any order: `A, C`, `CA`, `2`.
+    """Scorer `label_set` (LogicVista): exactly the labels of the answer, in any order: `A, C`, `CA`, `B) Germany`, `2`.
 
-    What is more than labels is unscored: a judge may extract them.
+    A reply that names no labels, or several and nothing that says which, is unscored: a judge may extract them.
     """
     text = answer_text(prediction)
     if not text or not sample.answers:
         reason = NO_REFERENCE if text else "empty" if text == "" else "truncated"
         return [Score(request.key, METRIC, None, None, None, reason)]
-    said = next((found for one in (text, extract_short(text)) if (found := labels_in(one))), None)
-    if said is None:
-        return [Score(request.key, METRIC, None, None, None, "unparsed")]
+    digit = text.strip().strip(".")
+    found = extract_labels(text, finish=prediction.finish)
+    said = digit if len(digit) == 1 and digit.isdigit() else "".join(sorted(found.letters))
+    if not said:
+        return [Score(request.key, METRIC, None, None, found.rule, found.reason)]
     known = [labels for answer in sample.answers if (labels := labels_in(answer))]
     if not known:
-        return [Score(request.key, METRIC, None, said, "labels", "the answer names no labels")]
-    return [Score(request.key, METRIC, float(said in known), said, "labels")]
+        return [Score(request.key, METRIC, None, said, found.rule, "the answer names no labels")]
+    return [Score(request.key, METRIC, float(said in known), said, found.rule)]
 
 
 def labels_in(text: str) -> str | None:

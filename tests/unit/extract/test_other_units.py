@@ -1,21 +1,12 @@
-"""Options said in other notations, units and words than they are written in, and first sentences that call one the answer."""
+"""Options said in other units and words than they are written in, and first sentences that call one the answer."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from snellen.extract.choice import extract_choice
 from snellen.extract.measures import base_unit
-from snellen.extract.notations import option_notation
-from snellen.extract.rules import notated, statements
 
-ORDERS = ["1-2-3-4", "2-1-4-3", "3-1-2-4", "4-2-1-3"]
-TIMES = ["7:45", "8:15", "8:45", "9:15"]
-RANGES = ["(-∞, 2)", "(2, 5)", "[2, 5]", "(5, ∞)"]
-ROOTS = ["3√2", "2√3", "√6", "6"]
-GAINS = ["s/(s+2)", "2/(s+2)", "1/(s+2)", "(s+2)/s"]
 VOLUMES = ["0.45 L", "0.54 L", "0.63 L", "0.72 L"]
 POWERS = ["0.036 MW", "0.36 kW", "3.6 W", "36 W", "3.6 kW", "36 kW"]
 BIOMES = ["Tundra", "Taiga", "Desert", "Savanna"]
@@ -25,61 +16,19 @@ PAIRS = [
     "Statement 1 is false, Statement 2 is true",
     "Statement 1 is false, Statement 2 is false",
 ]
+HEPATITIS = [
+    "Hepatitis B, chronic infection",
+    "Hepatitis A, acute infection",
+    "Hepatitis B, resolved infection",
+    "Hepatitis B, vaccinated",
+]
+PARTS = ["Resistor R", "Inductor L", "Capacitor C", "Diode D"]
+PROJECTS = ["Project X", "Project Y", "Both projects", "Neither project"]
 
 
 def check(reply: str, options: list[str], letter: str | None) -> None:
     found = extract_choice(reply, options)
     assert found.letter == letter, found
-
-
-@pytest.mark.parametrize(
-    ("reply", "options", "letter"),
-    [
-        ("Layer 4 is the oldest. From oldest to youngest: 4, 2, 1, 3.", ORDERS, "D"),
-        ("So the order is 2 → 1 → 4 → 3.", ORDERS, "B"),
-        ("The order is 1, 3, 2, 4.", ORDERS, None),
-        ("The pictures are numbered 1, 2, 3, 4 from left to right.", ORDERS, None),
-        ("The order is not 4, 2, 1, 3.", ORDERS, None),
-        ("从老到新的顺序是④→②→①→③。", ["①②③④", "②①④③", "③①②④", "④②①③"], "D"),
-        ("The long hand is on the 9. Hence the clock shows a quarter to nine.", TIMES, "C"),
-        ("The clock shows half past nine.", TIMES, None),
-        ("It is a quarter past eight or a quarter to nine.", TIMES, None),
-        ("It takes from ten to eleven minutes.", ["10:50", "11:10"], None),
-        ("It is twenty-five past two.", ["2:20", "2:25", "2:35"], "B"),
-        ("The zeros belong to it, so the solution is 2 ≤ x ≤ 5.", RANGES, "C"),
-        ("The solution is $2 < x < 5$.", RANGES, "B"),
-        ("The solution is 2 < x ≤ 5.", RANGES, None),
-        ("c² = 4 + 16 − 8 = 12. So the third side is √12.", ROOTS, "B"),
-        ("So the diagonal is $\\sqrt{18}$.", ROOTS, "A"),
-        ("So the diagonal is √18 + 2.", ROOTS, None),
-        ("So the side is √20.", ROOTS, None),
-        ("The transfer function is therefore $\\frac{s}{s+2}$.", GAINS, "A"),
-        ("The transfer function is therefore $\\frac{2}{s+2}$.", GAINS, "B"),
-        ("The open loop has $\\frac{1}{s}$, so the closed loop is $\\frac{1}{s+1}$.", GAINS, None),
-        ("So the slope is $\\dfrac{b}{a}$.", ["a/b", "b/a", "ab"], "B"),
-    ],
-)
-def test_an_option_in_another_notation(reply: str, options: list[str], letter: str | None) -> None:
-    check(reply, options, letter)
-
-
-@given(st.permutations([1, 2, 3, 4]), st.sampled_from([", ", " → ", "-", " > ", "–"]))
-def test_an_order_is_the_option_with_the_same_order_and_no_other(order: list[int], between: str) -> None:
-    said = f"So the order is {between.join(map(str, order))}."
-    written = "-".join(map(str, order))
-    check(said, ORDERS, "ABCD"[ORDERS.index(written)] if written in ORDERS else None)
-
-
-@given(st.integers(1, 12), st.integers(0, 59))
-def test_a_time_said_in_words_is_never_another_time(hour: int, minute: int) -> None:
-    said = f"It is {minute} minutes past {hour}." if minute else f"It is {hour} o'clock."
-    check(said, [f"{hour}:{minute:02}", f"{hour}:{(minute + 30) % 60:02}", f"{hour % 12 + 1}:{minute:02}"], "A")
-
-
-@pytest.mark.parametrize("texts", [["1-2-3", "4-5-6"], ["8:15", "late"], ["(1, 2)", "both"], ["cat", "dog"], []])
-def test_options_of_no_common_notation_have_none(texts: list[str]) -> None:
-    assert option_notation(texts) is None
-    assert notated.notated and statements.statement_pairs
 
 
 @pytest.mark.parametrize(
@@ -143,8 +92,6 @@ def test_a_word_that_is_no_unit(word: str) -> None:
         ("If savanna is the correct answer, then a tundra is not far away from a taiga.", BIOMES, None),
         ("Taiga is the correct answer in most books, but this could also be a tundra.", BIOMES, None),
         ("Taiga is the correct answer. Wait, no trees at all: this must be the tundra.", BIOMES, "A"),
-        ("Nice est la bonne réponse. Paris et Lyon sont loin de la mer.", ["Lyon", "Paris", "Nice"], "C"),
-        ("Kreis ist die richtige Antwort. Eine Ellipse hat zwei Brennpunkte.", ["Ellipse", "Kreis"], "B"),
         (
             "B. En effet, la directrice (d) est loin. Une ellipse est fermée.",
             ["Une ellipse", "Une parabole", "x", "y"],
@@ -177,8 +124,6 @@ PROJECTS = ["Project X", "Project Y", "Both projects", "Neither project"]
         ("So the element X is not the resistor.", PARTS, None),
         ("Both projects pay. Since X is worth more, the firm ought to go for Project X.", PROJECTS, "A"),
         ("Substituting gives y = 1 − 2x.", ["y = 2x + 1", "y = -2x + 1", "y = 2x - 1"], None),
-        ("K₃ is planar. Both statements are false.", PAIRS, "D"),
-        ("It has a circuit, so Statement 1 is true. K₅ is not planar, so Statement 2 is false.", PAIRS, "B"),
         ("Both statements are about planar graphs.", PAIRS, None),
         ("Statement 1 is true, or Statement 1 is false.", PAIRS, None),
     ],
