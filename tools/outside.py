@@ -35,7 +35,7 @@ from snellen.store.reader import RunReader
 
 Row = dict[str, Any]
 WITHIN_POINTS = 1.0
-"""How far an official number may be from the authors', where they use no model to find the answer."""
+"""How far an authors' number may lie outside our bounds; some authors ask a language model for what a rule cannot read."""
 
 
 @dataclass(frozen=True)
@@ -214,8 +214,6 @@ CARDS = {
     "tempcompass-caption_matching": "tempcompass-caption-matching",
 }
 """Published files whose questions are another card's than their benchmark's first."""
-WITHOUT_A_MODEL = ("logicvista", "tempcompass")
-"""Benchmarks whose authors use no language model to find the answer in a reply."""
 
 
 @dataclass(frozen=True)
@@ -362,16 +360,23 @@ def _scored(folder: Path, told: Row) -> Line:
         code, out, err = _called(["score", str(rows), *card, "--json", "-o", str(Path(place) / "run")])
     if code:
         return Line(what, False, f"refused: {(err or out).strip().splitlines()[-1][:200]}")
-    return _held(what, task, json.loads(out), number)
+    return _held(what, json.loads(out), number)
 
 
 def _number(authors: Row) -> float | None:
-    value = authors.get("accuracy")
+    """Return the authors' number in per cent: their accuracy, or the mean of their tasks."""
+    value = authors.get("accuracy", authors.get("mean_of_tasks"))
     return float(value) if value is not None else None
 
 
-def _held(what: str, task: str, found: Row, authors: float | None) -> Line:
-    return Line(what, True, f"{json.dumps(found)[:150]} authors {authors}")
+def _held(what: str, found: Row, authors: float | None) -> Line:
+    """Hold our number, and what the unread replies could make of it, against the authors'."""
+    value, (low, high) = 100 * found["value"], (100 * bound for bound in found["bounds"])
+    said = f"{value:5.1f} [{low:.1f}, {high:.1f}], {found['unread']} of {found['n']} unread"
+    if authors is None:
+        return Line(what, True, f"{said}; no number of the authors")
+    good = low - WITHIN_POINTS <= authors <= high + WITHIN_POINTS
+    return Line(what, good, f"{said}; authors {authors:.1f}, {value - authors:+.1f}")
 
 
 def _called(arguments: Sequence[str]) -> tuple[int, str, str]:
