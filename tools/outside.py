@@ -35,7 +35,7 @@ from snellen.store.reader import RunReader
 
 Row = dict[str, Any]
 WITHIN_POINTS = 1.0
-"""How far an authors' number may lie outside our bounds; some authors ask a language model for what a rule cannot read."""
+"""How far an authors' number may lie outside our bounds: some ask a language model for what a rule cannot read."""
 
 
 @dataclass(frozen=True)
