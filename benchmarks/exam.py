@@ -249,7 +249,7 @@ def coverage(count: int, seed: int = 7, only: str = "") -> dict[str, Any]:
 
 
 FAR_BAR = (0.86, 0.94)
-"""How often the bound of x95 must hold, in the mean over the cells of a kind (decision 150)."""
+"""How often the bound of x95 must hold, in the mean over the cells of a kind (docs/adr/exam.md)."""
 
 
 def bounds_by_kind(table: dict[str, Any]) -> dict[str, list[float]]:

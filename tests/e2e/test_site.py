@@ -112,4 +112,4 @@ def test_the_search_finds_pages_and_decisions(site: Path) -> None:
         entry["location"].partition("#")[0]
         for entry in json.loads((site / "search/search_index.json").read_text())["docs"]
     }
-    assert {"index.html", "statistics.html", "adr/index.html", "adr/0001-store.html"} <= places
+    assert {"index.html", "statistics.html", "adr/index.html", "adr/store.html"} <= places

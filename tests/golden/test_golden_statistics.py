@@ -83,7 +83,7 @@ def repeat_cases() -> list[str]:
 
 @pytest.mark.parametrize("name", repeat_cases())
 def test_several_inferences(name: str) -> None:
-    """avg@n and pass@k with the right grouping; the recorded grouping bug is not reproduced (docs/adr/0018)."""
+    """avg@n and pass@k with the right grouping; the recorded grouping bug is not reproduced (docs/adr/statistics.md)."""
     case = load(f"perf/{name}")
     n, k = case["n"], case["k"]
     rows: Any = [

@@ -76,7 +76,7 @@ class Prompt(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Figure(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One number that a benchmark is quoted by, as data: a rule over the scores of one metric (ADR 113)."""
+    """One number that a benchmark is quoted by, as data: a rule over the scores of one metric (docs/adr/protocols.md)."""
 
     name: str
     rule: str = "mean"
@@ -130,7 +130,7 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True):
     licence: str = ""
     notes: str = ""
     protocol: str = ""
-    """Whose way of asking, reading and counting this is; a card says which it has (ADR 113)."""
+    """Whose way of asking, reading and counting this is; a card says which it has (docs/adr/protocols.md)."""
     fallback: str = ""
     """What the protocol's own tool does where nothing was read; its number stands beside ours."""
     figures: tuple[Figure, ...] = ()

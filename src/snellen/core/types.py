@@ -40,7 +40,7 @@ class Form(StrEnum):
     KIE = "kie"
     CAPTION = "caption"
     AUTO = "auto"
-    """Of a task only: decided for each record (ADR 90); its samples have one of the others."""
+    """Of a task only: decided for each record (docs/adr/rows.md); its samples have one of the others."""
 
 
 OFFERED = frozenset((Form.CHOICE, Form.MULTIPLE))

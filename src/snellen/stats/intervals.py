@@ -1,6 +1,6 @@
 """Clustered values in, an estimate with an interval that really covers out; and the tests that compare two models.
 
-The interval rules and the simulations that chose them: docs/adr/0016-interval-methods.md.
+The interval rules and the simulations that chose them: docs/adr/statistics.md.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ CORRELATIONS = np.array([0.0, 0.05, 0.15, 0.3, 0.5, 0.7])
 """How far the glyphs of a row fall together; a single trial has none."""
 FAR_SURE, FAR_SURE_CONFIRMED = 0.9, 0.92
 """How probable the bound of that level must be: a little more where trials were asked beside it, since the bound then
-rests on the law of the curve, which nobody knows (decision 180), and less on how few they were."""
+rests on the law of the curve, which nobody knows (docs/adr/exam.md), and less on how few they were."""
 SHARED_TRIALS = 20.0
 """The easy trials of other tests count for at most so many: tests differ."""
 TRUST_TRIAL, TRUST_ROW = 0.87, 0.8

@@ -1,4 +1,4 @@
-"""A card and a protocol to one task: what the protocol says replaces what the card says (ADR 113)."""
+"""A card and a protocol to one task: what the protocol says replaces what the card says (docs/adr/protocols.md)."""
 
 from __future__ import annotations
 

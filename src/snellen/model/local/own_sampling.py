@@ -1,4 +1,4 @@
-"""A checkpoint's generation_config to how it samples when nobody says: one rule for `hf/` and `vllm/` (ADR 101).
+"""A checkpoint's generation_config to how it samples when nobody says: one rule for `hf/` and `vllm/` (docs/adr/likelihood.md).
 
 Greedy, unless the checkpoint itself says `do_sample`; then its own temperature and nucleus.
 """

@@ -3,7 +3,7 @@
 The server continues a fixed prompt greedily. The values of its own words, and of rivals it names for the first of them,
 are known from that; scored as continuations they must be the same. Text does not always come back as the tokens it was
 made of (special tokens, bytes, spaces), so only tokens known to be the same are compared, and values that a neighbour's
-could pass for prove nothing (ADR 100).
+could pass for prove nothing (docs/adr/likelihood.md).
 """
 
 from __future__ import annotations
