@@ -8,8 +8,8 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "adr"
 HEAD = """# Decisions
 
-What was decided where others would ask why, with what was measured, by subject. A page says what holds now; how it came about is in the
-history of the repository. This list is written by `make docs`.
+What was decided where others would ask why, with what was measured, by subject. A page says what holds now; how it
+came about is in the history of the repository. This list is written by `make docs`.
 
 """
 

@@ -76,7 +76,7 @@ class Prompt(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Figure(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One number that a benchmark is quoted by, as data: a rule over the scores of one metric (docs/adr/protocols.md)."""
+    """One number that a benchmark is quoted by, as data: a rule over one metric's scores (docs/adr/protocols.md)."""
 
     name: str
     rule: str = "mean"

@@ -1,4 +1,4 @@
-"""A checkpoint's generation_config to how it samples when nobody says: one rule for `hf/` and `vllm/` (docs/adr/likelihood.md).
+"""A checkpoint's generation_config to how it samples when nobody says: one rule for `hf/` and `vllm/`.
 
 Greedy, unless the checkpoint itself says `do_sample`; then its own temperature and nucleus.
 """
