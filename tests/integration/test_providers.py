@@ -263,7 +263,7 @@ def test_reasoning_is_told_as_each_server_knows_it(
         ("512", "effort", "takes no number of tokens"),
         ("high", "type", "has no levels"),
         ("much", "effort", "none of off, low"),
-        ("low", "", "it is not known how x is told so"),
+        ("low", "", "it is not known how to ask x for it"),
         ("0", "gemini", "no number of tokens"),
     ],
 )

@@ -149,7 +149,7 @@ def _who_answered(result: RunResult) -> Iterator[str]:
 
 def _not_logged(result: RunResult) -> Iterator[str]:
     for name, problem in result.not_logged.items():
-        yield f"{name} was not told of this run ({problem}); the run itself is whole"
+        yield f"{name} did not get this run ({problem}); the run itself is whole"
 
 
 def _print_tables(result: RunResult, console: WholeConsole) -> None:

@@ -46,7 +46,7 @@ def opinion_sentence(summary: Mapping[str, Any]) -> str:
 def _without_steps(summary: Mapping[str, Any]) -> str:
     """Return what lies between two numbers that were not taken apart: those of groups are not sums of rows."""
     if any(summary["kinds"][kind]["count"] for kind in SHOWN_KINDS):
-        return "by the rows that the lines above count; what each is worth to a group is not told apart"
+        return "by the rows that the lines above count; what each is worth to a group is not known"
     return "the same replies, read the same way"
 
 

@@ -106,7 +106,7 @@ def test_a_server_may_say_itself_whether_to_ask_again() -> None:
 def test_an_error_inside_a_good_reply_is_what_its_code_says(reason: Any, kind: str, stops: bool) -> None:
     error = told_error(reason)
     assert (error.kind.value, isinstance(error, StopRun)) == (kind, stops)
-    assert str(error).startswith("the server told of an error: ")
+    assert str(error).startswith("the server reported an error: ")
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,7 @@ class _Probing:
         reply = await self._ask("Say yes.")
         counted = reply.usage.input_tokens if reply.usage else None
         self._text_tokens = counted
-        tokens = "tokens counted" if counted is not None else "tokens not counted: no costs can be told"
+        tokens = "tokens counted" if counted is not None else "tokens not counted: costs are unknown"
         return Probe("chat", True, f"answered {_short(reply)} in {time.monotonic() - begun:.2f} s, {tokens}")
 
     async def _pictures(self, count: int) -> Probe:
@@ -166,7 +166,7 @@ class _Probing:
         reply = await self._ask("Say yes.", count)
         counted = reply.usage.input_tokens if reply.usage else None
         if counted is None or self._text_tokens is None:
-            return Probe(what, True, "taken; whether they are looked at cannot be told without token counts")
+            return Probe(what, True, "taken; whether they are looked at is unknown without token counts")
         more = counted - self._text_tokens
         if more <= 0:
             return Probe(what, False, f"taken, and ignored: {counted} input tokens with as without")

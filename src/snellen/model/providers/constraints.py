@@ -35,7 +35,7 @@ def constraint_of(wish: str | None, style: str, provider: str) -> dict[str, Any]
     if fields is None:
         known = [f"--constrain {name}" for name in _styles().get(style, {})]
         offers = f"it knows {', '.join(known)}" if known else "it has no such thing that we know"
-        raise UsageError(f"--constrain {wish}: {provider} cannot be told so; {offers}")
+        raise UsageError(f"--constrain {wish}: {provider} has no way to ask for it; {offers}")
     return fields
 
 

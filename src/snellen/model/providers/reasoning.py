@@ -39,7 +39,7 @@ def reasoning_fields(wish: str, style: str, provider: str) -> Reasoning:
     if chosen is None and wish in table["room"] and "on" in known:
         raise UsageError(f"--reasoning {wish}: {provider} has no levels; {_offers(known)}")
     if chosen is None:
-        raise UsageError(f"--reasoning {wish}: it is not known how {provider} is told so; {_offers(known)}")
+        raise UsageError(f"--reasoning {wish}: it is not known how to ask {provider} for it; {_offers(known)}")
     return Reasoning(chosen, 0 if wish == "off" else table["room"].get(wish, table["room"]["medium"]))
 
 

@@ -122,7 +122,7 @@ def told_error(reason: Any) -> ModelError:
     known = TYPED.get(str(kind), 500)
     status = code if isinstance(code, int) and not isinstance(code, bool) and 400 <= code < 600 else known
     error = classify(error_of(reason, status), {}, b"", _NO_CLOCK)
-    error.args = (str(error).replace(f"HTTP {status}", "the server told of an error", 1),)
+    error.args = (str(error).replace(f"HTTP {status}", "the server reported an error", 1),)
     error.status = None if status == 500 else status
     return error
 

@@ -31,7 +31,7 @@ CHARTS = (
     Charted("loss", "Loss", ("loss",)),
     Charted("reward", "Reward", ("reward",)),
     Charted("rewards", "Rewards of both replies", ("rewards/chosen", "rewards/rejected")),
-    Charted("preferred", "Preferences told right", ("rewards/accuracies",), percent=True),
+    Charted("preferred", "Preferences judged right", ("rewards/accuracies",), percent=True),
     Charted("tokens", "Tokens foretold", ("mean_token_accuracy",), percent=True),
     Charted("learning-rate", "Learning rate", ("learning_rate",)),
     Charted("gradient", "Norm of the gradient", ("grad_norm",)),
