@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 from ...extract.choice import extract_choice
 from .fallbacks import PEER_READERS, ReadLetter
-from .lmms_rules import read_mmmu
-from .math_answers import read_maths_choice
+from .lmms_rules import read_mmmu, read_mmmu_official
+from .math_answers import read_boxed_choice, read_maths_choice
 
 
 def read_mmmu_pro(reply: str, options: Mapping[str, str]) -> str | None:
@@ -22,16 +22,17 @@ def read_mmmu_pro(reply: str, options: Mapping[str, str]) -> str | None:
 
 
 def read_blink(reply: str, options: Mapping[str, str]) -> str | None:
-    """BLINK's own: the reply is a letter or `(X)`; else the only `(X)` of the last paragraph, else of the whole."""
-    text = reply.strip()
-    bare = text[1:-1] if text.startswith("(") and text.endswith(")") else text
-    if bare in options:
-        return bare
-    for part in (text.split("\n\n")[-1], text):
-        named = [mark for mark in options if f"({mark})" in part]
-        if len(named) == 1:
-            return named[0]
-    return None
+    """BLINK's own: the reply is a letter or `(X)`, else the only word that is `(X)`, in the last paragraph first."""
+    whole = [mark for mark in options if reply in (mark, f"({mark})")]
+    if whole:
+        return whole[0]
+    in_all, in_last = (_words_in_brackets(part, options) for part in (reply, reply.split("\n\n")[-1]))
+    return in_last[0] if len(in_last) == 1 else in_all[0] if len(in_all) == 1 else None
+
+
+def _words_in_brackets(text: str, options: Mapping[str, str]) -> list[str]:
+    words = text.split()
+    return [mark for mark in options if f"({mark})" in words]
 
 
 def read_stated_choice(reply: str, options: Mapping[str, str]) -> str | None:
@@ -44,9 +45,11 @@ CHOICE_READERS: Mapping[str, ReadLetter] = MappingProxyType(
     {name: reader.read for name, reader in PEER_READERS.items()}
     | {
         "mmmu": read_mmmu,
+        "mmmu-official": read_mmmu_official,
         "mmmu-pro": read_mmmu_pro,
         "blink": read_blink,
         "mathvision": read_maths_choice,
+        "vlmevalkit-boxed": read_boxed_choice,
         "mathvista": read_stated_choice,
     }
 )

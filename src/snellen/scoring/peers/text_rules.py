@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import string
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Final
 
 from rapidfuzz.distance import Levenshtein
@@ -14,6 +16,8 @@ from .vlmevalkit_rules import can_infer, vlmevalkit_yes_no
 
 ANLS_KEPT = 0.5
 """The harnesses keep a similarity of exactly so much; the paper's rule does not."""
+_STOP_AFTER_DIGIT = re.compile(r"(?<=\d)\.(?!\d)")
+_DECIMAL = re.compile(r"-?(?:\d+\.\d+|\d+|\.\d+)")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
@@ -51,6 +55,32 @@ def _number(text: str) -> float | None:
 def peer_vqa(reply: str, answers: Sequence[str]) -> float:
     """VQA accuracy over the annotators, each left out once."""
     return vqa_accuracy(reply, answers)
+
+
+def vlmevalkit_vqa(reply: str, answers: Sequence[str]) -> float:
+    """The same in VLMEvalKit, where a full stop after a digit stays: `2000.` is not 2000."""
+    return vqa_accuracy(_keep_stops(reply), [_keep_stops(answer) for answer in answers])
+
+
+def _keep_stops(text: str) -> str:
+    """Put a sign no normal form touches in the place of such full stops."""
+    return _STOP_AFTER_DIGIT.sub("\0", text)
+
+
+def peer_equal_number(reply: str, answers: Sequence[str]) -> float:
+    """ZeroBench in lmms-eval: the same number, or the same text without quotes and a last full stop."""
+    said = _plain(reply)
+    return float(any(said == wanted or _same_decimal(said, wanted) for wanted in map(_plain, answers)))
+
+
+def _plain(text: str) -> str:
+    bare = " ".join(text.strip().lower().strip("\"'`").split())
+    return bare[:-1].rstrip() if bare.endswith(".") else bare
+
+
+def _same_decimal(first: str, second: str) -> bool:
+    plain = [text.strip().replace(",", "") for text in (first, second)]
+    return all(_DECIMAL.fullmatch(text) for text in plain) and Decimal(plain[0]) == Decimal(plain[1])
 
 
 def peer_contains(reply: str, answers: Sequence[str]) -> float:

@@ -19,7 +19,7 @@ REFUSALS: Final = (
 LAST_WORDS = 4
 """A letter counts only if it first stands among so many words at the end."""
 _MARKS = str.maketrans(dict.fromkeys(".()[],:;!*#{}", " "))
-_ANSWER_IS = re.compile(r"(?i:answer is)\s*(?:\*\*)?\s*([ABCD])\b")
+_ANSWER_IS = re.compile(r"answer\s+is\s+\**([ABCD])", re.IGNORECASE)
 _VQA_MARKS = str.maketrans(dict.fromkeys(';/[]"{}()=+\\_-><@`,?!.:', " "))
 
 
@@ -38,7 +38,7 @@ def infer_letter(reply: str, options: Mapping[str, str]) -> str | None:
 
 def _announced(reply: str, options: Mapping[str, str]) -> str | None:
     announced = _ANSWER_IS.search(reply)
-    letter = announced[1] if announced else ""
+    letter = announced[1].upper() if announced else ""
     return letter if letter in options else None
 
 
