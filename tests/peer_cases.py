@@ -58,7 +58,9 @@ def agreement(pair: str, folder: Path, verdicts: Path = HOME / "verdicts") -> Ag
     told = json.loads((verdicts / f"{pair}.json").read_text(encoding="utf-8"))
     rows: list[dict[str, Any]] = told["rows"]
     file = folder / f"{pair}.jsonl"
-    plain = ({key: value for key, value in row.items() if key not in OUTCOME} | {"gid": at} for at, row in enumerate(rows))
+    plain = (
+        {key: value for key, value in row.items() if key not in OUTCOME} | {"gid": at} for at, row in enumerate(rows)
+    )
     file.write_text("".join(json.dumps(row) + "\n" for row in plain), encoding="utf-8")
     ours: dict[int, float | str | None] = {}
     for trial, scores in score_each_row(file, told["benchmark"], told["protocol"]):
@@ -68,7 +70,9 @@ def agreement(pair: str, folder: Path, verdicts: Path = HOME / "verdicts") -> Ag
     unmarked = {at for at, value in ours.items() if pair in DRAWS_UNMARKED and value == DRAWN}
     compared = [(at, row) for at, row in enumerate(rows) if not row.get("judge") and at not in unmarked]
     unlike = [
-        Unlike(str(row.get("id")), str(row.get("response", row.get("prediction"))), _answer(row), _recorded(row), ours[at])
+        Unlike(
+            str(row.get("id")), str(row.get("response", row.get("prediction"))), _answer(row), _recorded(row), ours[at]
+        )
         for at, row in compared
         if not _alike(_recorded(row), ours[at])
     ]
@@ -135,12 +139,17 @@ def made_prompt(case: Mapping[str, Any], folder: Path) -> MadePrompt:
     place.mkdir(exist_ok=True)
     (place / "a.png").write_bytes(png(1))
     file = place / "rows.jsonl"
-    file.write_text(json.dumps({"id": "1", **case["row"]}) + "\n", encoding="utf-8")
+    row = {"id": "1", **case["row"]}
+    if case["benchmark"] == "mlvu":  # recorded with the columns of lmms-eval's own copy of the table
+        row |= {"video": row["video_name"], "answer": row["candidates"]["ABCD".index(row["answer"])]}
+    file.write_text(json.dumps(row) + "\n", encoding="utf-8")
     catalog = Catalog()
     task: Task = catalog.task(case["benchmark"], [("dataset.path", str(file))], case["protocol"])
     (sample,) = card_rows.load(task, LoadContext())
     request = Prompter(task, catalog.prompt(task, sample.form), 0).build(sample)
     (turn,) = [turn for turn in request.messages if turn.role == "user"]
     parts = turn.parts or (*range(len(turn.images)), turn.text)
-    order = "".join("T" if isinstance(part, str) else "I" if isinstance(part, int) else "V" for part in parts if part != "")
+    order = "".join(
+        "T" if isinstance(part, str) else "I" if isinstance(part, int) else "V" for part in parts if part != ""
+    )
     return MadePrompt(turn.text, order, request.params.max_tokens, request.params.temperature)

@@ -26,7 +26,7 @@ def read_blink(reply: str, options: Mapping[str, str]) -> str | None:
     whole = [mark for mark in options if reply in (mark, f"({mark})")]
     if whole:
         return whole[0]
-    in_all, in_last = (_words_in_brackets(part, options) for part in (reply, reply.split("\n\n")[-1]))
+    in_all, in_last = (_words_in_brackets(part, options) for part in (reply, reply.rsplit("\n\n", maxsplit=1)[-1]))
     return in_last[0] if len(in_last) == 1 else in_all[0] if len(in_all) == 1 else None
 
 

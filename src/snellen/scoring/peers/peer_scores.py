@@ -90,6 +90,4 @@ def _drawn(fallback: str, own: Score, request: Request, prediction: Prediction) 
         reply = (prediction.text or "").strip()
         return min(offered, key=lambda option: Levenshtein.distance(reply, option))
     trial = f"{own.key.sample} {own.key.variant} {own.key.repeat}"
-    return draw_letter(
-        offered, own.key.sample if own.key.variant == BASE_VARIANT and not own.key.repeat else trial
-    )
+    return draw_letter(offered, own.key.sample if own.key.variant == BASE_VARIANT and not own.key.repeat else trial)

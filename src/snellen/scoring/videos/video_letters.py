@@ -147,7 +147,9 @@ def first_word(reply: str) -> str:
     return reply.partition(" ")[0].rstrip(".").strip()
 
 
-_SPATIAL_TAGGED = re.compile(r"<\s*answer\b[^>]*>\s*([A-J])[\s.．:：)\]】、]*.*?<\s*/\s*answer\s*>", re.IGNORECASE | re.DOTALL)
+_SPATIAL_TAGGED = re.compile(
+    r"<\s*answer\b[^>]*>\s*([A-J])[\s.．:：)\]】、]*.*?<\s*/\s*answer\s*>", re.IGNORECASE | re.DOTALL
+)
 _SPATIAL_CLOSED = tuple(
     re.compile(rf"(?<![A-Za-z])[(\[{{（【]?\s*([A-F])\s*[)\]}}）】]?\s*</\s*{tag}\s*>", re.IGNORECASE)
     for tag in ("answer", "think")
@@ -155,7 +157,9 @@ _SPATIAL_CLOSED = tuple(
 _SPATIAL_LISTED = re.compile(r"[*_>\-\s]*(?:option|选项)\s+[A-J]\s*[:：]", re.IGNORECASE)
 _SPATIAL_LINE = re.compile(r"\s*[*_`>（）\[\]【】()]*\s*([A-F])\s*[*_`（）\[\]【】()]*\s*", re.IGNORECASE)
 _SPATIAL_LABEL = re.compile(r"\s*([A-F])\s*[.．:：)\]】、-]\s+", re.IGNORECASE)
-_SPATIAL_TOKEN = re.compile(r"(?<![A-Za-z])[*_`（\[{(]*\s*([A-F])\s*[*_`）\]})]*(?=$|[\s.,:;!?)\]】》」』，。；、：）])")
+_SPATIAL_TOKEN = re.compile(
+    r"(?<![A-Za-z])[*_`（\[{(]*\s*([A-F])\s*[*_`）\]})]*(?=$|[\s.,:;!?)\]】》」』，。；、：）])"
+)
 _SPATIAL_SAID = re.compile(
     r"(?:final\s*answer|the\s*answer\s*is|answer(?:\s*is)?|correct\s*answer|答案|最终答案|结论|所以|因此|我选(?:择)?|选择|选)"
     r"\s*[:：>＝=]?\s*[(\[{（【]?\s*([A-F])\s*[)\]}）】]?(?:\b|[.)、。])",
