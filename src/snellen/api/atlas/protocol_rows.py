@@ -26,7 +26,7 @@ from ...prompt.build import Prompter
 from ...prompt.by_form import PrompterByForm
 from ...scoring.peers.lmms_rules import FAILED_REQUEST
 from ...scoring.peers.peer_scores import check_fallback
-from ...scoring.peers.peer_words import judge_needed, peer_beside
+from ...scoring.peers.peer_words import extractor_missing, judge_needed, peer_beside
 from ...scoring.peers.vlmevalkit_rules import FAILED_CALL
 from ..header import installed_versions, make_header
 from ..opinion.foreign_runs import Answerer, ImportResult, NumberedTrial, file_hash, store_run
@@ -220,6 +220,7 @@ def framed(
     return {
         "task": task.name,
         "protocol": task.protocol,
+        "version": versioned(task.protocol),
         "rows": rows,
         "n": shown["n"] + shown["unscored"] + shown["failed"],
         "metric": headline,

@@ -11,7 +11,7 @@ from msgspec import Struct
 from ...core.config import convert
 from ...core.errors import UsageError, did_you_mean
 from ...core.tasks import Task
-from ..foreign.peer_cards import peer_cards
+from ..foreign.peer_cards import peer_cards, versioned
 
 Protocol = TypeVar("Protocol")
 FIRST = "official"
@@ -79,8 +79,10 @@ def under_protocol(table: Mapping[str, Any], name: str, wanted: str | None) -> d
     task = {key: value for key, value in table.items() if key not in (ABOUT, PROTOCOLS)}
     if not known and not wanted:
         return task
-    chosen = wanted or str(table.get("protocol") or FIRST)
+    chosen, _, version = (wanted or str(table.get("protocol") or FIRST)).partition("@")
     protocol = protocol_named(chosen, known, name)
+    if version and versioned(chosen) != f"{chosen}@{version}":
+        raise UsageError(f"task {name!r}: protocol {wanted!r} is not here, {versioned(chosen)} is: --protocol {chosen}")
     _check(protocol, name, chosen)
     return _as_its_tool(_overlay(task, protocol), chosen) | {"protocol": chosen}
 

@@ -35,6 +35,16 @@ def _words_in_brackets(text: str, options: Mapping[str, str]) -> list[str]:
     return [mark for mark in options if f"({mark})" in words]
 
 
+_MMSTAR_STARTS = ("", "(", "option ", "the answer is ")
+
+
+def read_mmstar(reply: str, options: Mapping[str, str]) -> str | None:
+    """MMStar's own: in lower case, the letter the reply begins with, at once or after `(`, `option` or a phrase."""
+    text = reply.lower().strip().replace("\n", " ")
+    said = [text[len(start) : len(start) + 1].upper() for start in _MMSTAR_STARTS if text.startswith(start)]
+    return next((letter for letter in said if letter in options), None)
+
+
 def read_stated_choice(reply: str, options: Mapping[str, str]) -> str | None:
     """MathVista: the reply is an option's text; else what our reader finds, in the place of its language model."""
     same = next((mark for mark, text in options.items() if reply.strip() == text), None)
@@ -48,6 +58,7 @@ CHOICE_READERS: Mapping[str, ReadLetter] = MappingProxyType(
         "mmmu-official": read_mmmu_official,
         "mmmu-pro": read_mmmu_pro,
         "blink": read_blink,
+        "mmstar": read_mmstar,
         "mathvision": read_maths_choice,
         "vlmevalkit-boxed": read_boxed_choice,
         "mathvista": read_stated_choice,

@@ -1,7 +1,7 @@
 """Answers of MATH-V: what a long reply answers with, equal to the letter, the option's value or the number.
 
-Facts: MATH-V evaluation/evaluate.py and utils.py, which lmms-eval 75571cf has too. Both evaluate what a model wrote with
-a LaTeX parser and Python's interpreter; here a small parser of expressions stands in the place of the two.
+Facts: MATH-V evaluation/evaluate.py and utils.py, which lmms-eval 75571cf has too. Both evaluate what a model wrote
+with a LaTeX parser and Python's interpreter; here a small parser of expressions stands in the place of the two.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DROPPED = (
 _FRACTION = re.compile(r"(-?\d+)/(-?\d+)")
 _BARE_ROOT = re.compile(r"\\sqrt([^{\[])")
 _BARE_FRACTION = re.compile(r"\\frac([^{])([^{])")
-_BRACKETED = re.compile(r"\(([a-e])\)|\{([a-e])\}")
+_BRACKETED = (re.compile(r"\(([a-e])\)"), re.compile(r"\{([a-e])\}"))
 
 
 def equals_in_maths(reply: str, sample: Sample) -> float:
@@ -108,7 +108,9 @@ def stated_answer(reply: str) -> str:
         text = _announced(text)
     elif text.count(_BOX) > 1:
         text = _BOX + text.rpartition(_BOX)[2]
-    plain = _BRACKETED.sub(lambda found: found[1] or found[2], _plain(text))
+    plain = _plain(text)
+    for bracketed in _BRACKETED:
+        plain = bracketed.sub(r"\1", plain)
     return plain.rstrip(".").lstrip(":").strip()
 
 
@@ -125,9 +127,7 @@ def _announced(text: str) -> str:
         for said in (flag, flag.replace("the", "The", 1)):
             if said in text:
                 text = text.rpartition(said)[2].strip().split("\n")[0].split(". ")[0]
-            else:
-                text = text.strip()
-    return text
+    return text.strip()
 
 
 def _plain(text: str) -> str:

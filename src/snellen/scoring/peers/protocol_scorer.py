@@ -1,8 +1,8 @@
 """The scorer `peer`: each reply read by the reader, and judged by the rule, that the card's protocol names.
 
 A card says which in `score_options`: `reader` for options (a name of `CHOICE_READERS` or `FITTING`), `open` for texts
-and numbers (of `OPEN_RULES`), `yesno` (of `YESNO_READERS`), `reply`: what is taken off a reply first (of `REPLIES`), and
-the name of the metric.
+and numbers (of `OPEN_RULES`), `yesno` (of `YESNO_READERS`), `reply` for what is taken off a reply first (of `REPLIES`),
+and the name of the metric.
 """
 
 from __future__ import annotations

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 import string
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Final
 
 from rapidfuzz.distance import Levenshtein
 
 from ..scorers.vqa import RELAXED_TOLERANCE, vqa_accuracy
-from .lmms_rules import lmms_yes_no, lmms_yes_no_of_mme
+from .lmms_rules import lmms_yes_no, lmms_yes_no_equal, lmms_yes_no_of_mme
 from .vlmevalkit_rules import can_infer, vlmevalkit_yes_no
 
 ANLS_KEPT = 0.5
@@ -89,6 +91,12 @@ def peer_contains(reply: str, answers: Sequence[str]) -> float:
     return float(any(answer.lower().strip().replace("\n", " ") in folded for answer in answers))
 
 
+def lmms_contains(reply: str, answers: Sequence[str]) -> float:
+    """OCRBench in lmms-eval: the same once full-width characters are plain."""
+    fold = partial(unicodedata.normalize, "NFKC")
+    return peer_contains(fold(reply), list(map(fold, answers)))
+
+
 def peer_equal(reply: str, answers: Sequence[str]) -> float:
     """Equality of lower-cased texts without punctuation: a sentence is wrong."""
     said = reply.strip().lower().translate(_NO_PUNCTUATION)
@@ -109,7 +117,9 @@ TEXT_RULES: Final[Mapping[str, Callable[[str, Sequence[str]], float]]] = {
     "peer-anls": peer_anls,
     "peer-relaxed": peer_relaxed,
     "peer-vqa": peer_vqa,
+    "vlmevalkit-vqa": vlmevalkit_vqa,
     "peer-ocrbench": peer_contains,
+    "lmms-ocrbench": lmms_contains,
     "peer-exact": peer_equal,
     "vlmevalkit-mmmu-open": vlmevalkit_mmmu_open,
     "lmms-mmmu-open": lmms_mmmu_open,
@@ -117,5 +127,6 @@ TEXT_RULES: Final[Mapping[str, Callable[[str, Sequence[str]], float]]] = {
 YES_NO_RULES: Final[Mapping[str, Callable[[str], str | None]]] = {
     "vlmevalkit": vlmevalkit_yes_no,
     "lmms-pope": lmms_yes_no,
+    "lmms-equal": lmms_yes_no_equal,
     "lmms-mme": lmms_yes_no_of_mme,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Mapping
 from typing import Final
 
@@ -57,14 +58,15 @@ def can_infer(reply: str, options: Mapping[str, str]) -> str | None:
 
 
 def can_infer_after_answer(reply: str, options: Mapping[str, str]) -> str | None:
-    """MMMU-Pro with a chain of thought: the one capital on the last line that begins with `Answer:`, else `can_infer`.
+    """MMMU-Pro with a chain of thought: of the only line that begins with `Answer:` what follows, by `can_infer`.
 
-    Where there is such a line, only what follows the word is read.
+    A line without another capital is A, for the one of `Answer`; without such a line, or with several, all is read.
     """
-    lines = [line.strip() for line in reply.splitlines() if line.strip().startswith("Answer:")]
-    tail = lines[-1].removeprefix("Answer:") if lines else reply
-    capitals = {character for character in tail if character in options} if lines else set()
-    return capitals.pop() if len(capitals) == 1 else can_infer(tail, options)
+    lines = [line.strip() for line in reply.split("\n") if line.strip().startswith("Answer:")]
+    if len(lines) != 1:
+        return can_infer(reply, options)
+    capitals = {character for character in lines[0] if character in string.ascii_uppercase}
+    return can_infer(capitals.pop() if len(capitals) == 1 else lines[0].removeprefix("Answer:"), options)
 
 
 def vlmevalkit_yes_no(reply: str) -> str | None:
