@@ -142,6 +142,8 @@ def made_prompt(case: Mapping[str, Any], folder: Path) -> MadePrompt:
     row = {"id": "1", **case["row"]}
     if case["benchmark"] == "mlvu":  # recorded with the columns of lmms-eval's own copy of the table
         row |= {"video": row["video_name"], "answer": row["candidates"]["ABCD".index(row["answer"])]}
+    if case["benchmark"] == "longvideobench":  # recorded without the column that the card's table has
+        row |= {"subtitle_path": ""}
     file.write_text(json.dumps(row) + "\n", encoding="utf-8")
     catalog = Catalog()
     task: Task = catalog.task(case["benchmark"], [("dataset.path", str(file))], case["protocol"])

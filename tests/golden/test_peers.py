@@ -57,5 +57,3 @@ def test_a_prompt_under_a_tools_name_is_the_tools(name: str, tmp_path: Path) -> 
     for field in ("max_tokens", "temperature"):
         if case["protocol"] == "lmms-eval" and field not in allowed:  # VLMEvalKit leaves both to its models
             assert getattr(made, field) == case[field], field
-
-
