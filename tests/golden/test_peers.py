@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,3 +59,24 @@ def test_a_prompt_under_a_tools_name_is_the_tools(name: str, tmp_path: Path) -> 
     for field in ("max_tokens", "temperature"):
         if case["protocol"] == "lmms-eval" and field not in allowed:  # VLMEvalKit leaves both to its models
             assert getattr(made, field) == case[field], field
+
+
+def test_a_checkout_is_held_against_what_was_recorded(tmp_path: Path) -> None:
+    folder = tmp_path / "lmms_eval" / "tasks" / "countbenchqa"
+    folder.mkdir(parents=True)
+    (folder / "countbenchqa.yaml").write_text(
+        "task: countbenchqa\ndoc_to_text: !function utils.f\ngeneration_kwargs:\n  max_new_tokens: 64\n  temperature: 0\n"
+    )
+    (folder / "utils.py").write_text(
+        "import a_package_that_is_not_here\n\n\ndef countbenchqa_process_results(doc, results):\n"
+        "    return {'acc': float(results[0] == str(doc['number']))}\n\n\n"
+        "def countbenchqa_doc_to_text(doc, kwargs=None):\n    return doc['text'] + '\\n\\n' + doc['question']\n"
+    )
+    tool = Path(__file__).resolve().parents[2] / "tools" / "peers.py"
+    done = subprocess.run(
+        [sys.executable, tool, "lmms-eval", tmp_path], check=False, capture_output=True, text=True, encoding="utf-8"
+    )
+    assert done.returncode == 1, done.stderr
+    assert "same    verdicts countbenchqa: 0 of 80" in done.stdout
+    assert "changed max_tokens countbenchqa|lmms-eval: 32 was recorded, 64 now" in done.stdout
+    assert "changed prompt countbenchqa|lmms-eval" in done.stdout

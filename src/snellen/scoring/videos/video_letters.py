@@ -188,7 +188,7 @@ def read_spatial_kit(reply: str, options: Options) -> str | None:
     if said:
         return said[1].upper()
     kept = "\n".join(line for line in text.splitlines() if not _SPATIAL_LISTED.match(line))
-    capitals = set(_SPATIAL_CAPITAL.findall(kept))
+    capitals: set[str] = set(_SPATIAL_CAPITAL.findall(kept))
     return capitals.pop() if len(capitals) == 1 else None
 
 
@@ -209,7 +209,7 @@ def _letter_of_lines(lines: Iterable[str]) -> str | None:
         whole = _SPATIAL_LINE.fullmatch(line) or _SPATIAL_LABEL.match(line)
         if whole:
             return whole[1].upper()
-        tokens = set(_SPATIAL_TOKEN.findall(line))
+        tokens: set[str] = set(_SPATIAL_TOKEN.findall(line))
         if len(tokens) == 1:
             return tokens.pop()
     return None
