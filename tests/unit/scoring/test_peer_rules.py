@@ -135,7 +135,14 @@ def test_first_letter_readers_take_the_letter_a_sentence_opens_with() -> None:
 
 @pytest.mark.parametrize(
     ("reply", "letter"),
-    [("D. pink", None), ("Answer: D. pink", None), ("答案是B", None), ("so B it is", "B"), ("(A) or (B)", "B"), ("B", "B")],
+    [
+        ("D. pink", None),
+        ("Answer: D. pink", None),
+        ("答案是B", None),
+        ("so B it is", "B"),
+        ("(A) or (B)", "B"),
+        ("B", "B"),
+    ],
 )
 def test_mmmus_own_reader_wants_a_space_on_both_sides(reply: str, letter: str | None) -> None:
     assert read_mmmu_official(reply, PETS) == letter
