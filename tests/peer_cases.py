@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from atlas_fixtures import png
-from snellen.api.atlas.protocol_rows import score_each_row
+from snellen.api.atlas.protocol_rows import import_by_card
+from snellen.core.builtins import default_registry
 from snellen.core.protocols import LoadContext
 from snellen.core.tasks import Task
+from snellen.core.types import Score
 from snellen.data.atlas import card_rows
 from snellen.data.catalog import Catalog
 from snellen.prompt.build import Prompter
 from snellen.scoring.peers.peer_scores import PEER
+from snellen.scoring.ranges import score_trial
+from snellen.store.reader import RunReader
 
 HOME = Path(__file__).parent / "golden" / "peers"
 OUTCOME = ("verdict", "random", "judge", "left_out", "group")
@@ -63,8 +67,8 @@ def agreement(pair: str, folder: Path, verdicts: Path = HOME / "verdicts") -> Ag
     )
     file.write_text("".join(json.dumps(row) + "\n" for row in plain), encoding="utf-8")
     ours: dict[int, float | str | None] = {}
-    for trial, scores in score_each_row(file, told["benchmark"], told["protocol"]):
-        ours[int(trial.sample.tags["gid"])] = _counted({score.metric: score for score in scores})
+    for gid, scores in _scores(file, told["benchmark"], told["protocol"], folder / pair):
+        ours[gid] = _counted({score.metric: score for score in scores})
     if told["unit"] == "group":
         return _grouped(pair, rows, ours)
     unmarked = {at for at, value in ours.items() if pair in DRAWS_UNMARKED and value == DRAWN}
@@ -77,6 +81,21 @@ def agreement(pair: str, folder: Path, verdicts: Path = HOME / "verdicts") -> Ag
         if not _alike(_recorded(row), ours[at])
     ]
     return Agreement(pair, len(compared), unlike)
+
+
+def _scores(file: Path, benchmark: str, protocol: str, folder: Path) -> Iterator[tuple[int, Sequence[Score]]]:
+    """Yield the scores of every row of a file, ours and the tool's, with the number of the row."""
+    import_by_card(file, benchmark, protocol, output=folder)
+    registry = default_registry()
+    with RunReader(folder) as reader:
+        (task,) = reader.header().tasks
+        scorers = [registry.get("scorer", name) for name in task.scorers]
+
+        def score(*trial: Any) -> list[Score]:
+            return [one for scorer in scorers for one in scorer(*trial)]
+
+        for trial in reader.trials(task.name):
+            yield int(trial.sample.tags["gid"]), score_trial(task, score, trial, dict(task.score_options))
 
 
 def _grouped(pair: str, rows: list[dict[str, Any]], ours: Mapping[int, float | str | None]) -> Agreement:
