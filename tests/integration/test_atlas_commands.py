@@ -149,7 +149,7 @@ def test_a_board_keeps_protocols_apart_and_pages_name_them(tmp_path: Path) -> No
     [
         (
             "vlmevalkit",
-            "Protocol vlmevalkit@e8e78f0, quoted by accuracy. The tool of protocol vlmevalkit@e8e78f0 prints",
+            "The tool of protocol vlmevalkit@e8e78f0 prints",
         ),
         ("official", "Protocol official, quoted by accuracy."),
     ],
