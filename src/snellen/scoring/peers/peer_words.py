@@ -85,7 +85,7 @@ def peer_beside(task: Task, metrics: Mapping[str, Any], headline: str) -> dict[s
 def _sentence(task: Task, own: Mapping[str, Any], peer: Mapping[str, Any]) -> str:
     unread = own["n"] - (own.get("read") or own)["n"]
     outside = own["unscored"] + own["failed"]
-    tool = f"The tool of protocol {task.protocol}"
+    tool = f"The tool of protocol {versioned(task.protocol)}"
     if not unread + outside:
         return f"{tool} prints the same: everything was read."
     what = f"{unread} unread and {own['failed']} failed of {own['n'] + outside} {own['unit'] or 'trials'}"
