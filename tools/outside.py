@@ -276,7 +276,15 @@ def _line_of_run(what: str, one: Annotations, path: Path, protocol: str, folder:
     except SnellenError as error:
         return Line(what, False, f"refused: {error}"[:200])
     said = f"{asked} of {one.rows} asked" + (f", {bare} prompts without all options" if bare else "")
-    return Line(what, asked == one.rows and not bare, f"{said}{'; ' + one.note if one.note else ''}")
+    meant = bool(bare) and _hides_options(one.card, protocol)
+    said += ", as its tool asks" if meant else ""
+    return Line(what, asked == one.rows and (meant or not bare), f"{said}{'; ' + one.note if one.note else ''}")
+
+
+def _hides_options(card: str, protocol: str) -> bool:
+    """Tell whether a protocol's prompt says that it leaves options out on purpose."""
+    catalog = Catalog()
+    return bool(catalog.prompt(catalog.task(card, protocol=protocol or None), snellen.Form.CHOICE).hidden)
 
 
 def _look(folder: Path) -> tuple[int, int]:

@@ -46,7 +46,8 @@ def test_the_cards_of_tier_1_all_have_a_fixture_and_three_protocols() -> None:
         number = (table.get("about") or {}).get("number", 0)
         if 1 <= number <= TIER_1:
             numbers.setdefault(number, []).append(name)
-            assert {"official", "lmms-eval", "vlmevalkit"} <= set(table["protocols"]), name
+            lacking = {"official", "lmms-eval", "vlmevalkit"} - set(table["protocols"])
+            assert lacking <= ({"lmms-eval"} if name.endswith("-v11") else set()), name
             assert name in FIXTURES, name
     assert sorted(numbers) == list(range(1, TIER_1 + 1))
 

@@ -20,7 +20,10 @@ from snellen.api.atlas.card_words import describe_card
 from snellen.api.look.outputs import leaderboard, moved_by_protocol
 from snellen.api.plan import make_plan
 from snellen.api.settings import RunSettings
+from snellen.core.errors import UsageError
+from snellen.data.atlas.named_protocols import protocol_texts
 from snellen.data.catalog import Catalog
+from snellen.data.foreign.peer_cards import versioned
 from snellen.scoring.compare.protocol_parts import PARTS
 
 
@@ -28,7 +31,8 @@ from snellen.scoring.compare.protocol_parts import PARTS
 def test_a_card_says_its_protocols_pitfalls_and_where_facts_were_seen(card: str) -> None:
     page = describe_card(card)
     assert page.startswith("# ")
-    for words in ("`official`", "`lmms-eval`", "`vlmevalkit`", "What Snellen does.", "Where numbers part", "Seen in:"):
+    harnesses = [f"`{versioned(name)}`" for name in protocol_texts(Catalog().task_table(card))]
+    for words in (*harnesses, "What Snellen does.", "Where numbers part", "Seen in:"):
         assert words in page
 
 
@@ -137,19 +141,47 @@ def test_a_board_keeps_protocols_apart_and_pages_name_them(tmp_path: Path) -> No
     board, _ = leaderboard(named)
     assert board.tasks == ("blink (lmms-eval)", "blink (official)")
     page = (named[1] / "report.html").read_text(encoding="utf-8")
-    assert "Protocol lmms-eval, quoted by mean_of_tasks." in page
+    assert "Protocol lmms-eval@75571cf, quoted by mean_of_tasks." in page
 
 
-def test_a_run_says_its_protocol_and_what_the_tool_would_print(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("protocol", "said"),
+    [
+        (
+            "vlmevalkit",
+            "The tool of protocol vlmevalkit@e8e78f0 prints",
+        ),
+        ("official", "Protocol official, quoted by accuracy."),
+    ],
+)
+def test_a_run_says_its_protocol_its_version_and_what_the_tool_would_print(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], protocol: str, said: str
 ) -> None:
-    run_card(tmp_path, "mathvista", "hub", "official")
+    run_card(tmp_path, "ai2d", "hub", protocol)
     capsys.readouterr()
-    arguments = ["run", "mathvista", "--data-root", tmp_path, "--model", f"replay/{tmp_path / 'replies.jsonl'}"]
-    assert run_command([*arguments, "-o", tmp_path / "again", "-p", f"dataset.path={tmp_path / 'mathvista'}"]) == 0
+    arguments = ["run", "ai2d", "--data-root", tmp_path, "--model", f"replay/{tmp_path / 'replies.jsonl'}"]
+    told = ["-o", tmp_path / "again", "-p", f"dataset.path={tmp_path / 'ai2d'}", "--protocol", protocol]
+    assert run_command([*arguments, *told]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "Protocol official, quoted by accuracy." in shown
-    assert "it takes the one spelt most like the reply" in shown
+    assert said in shown
+    assert ("The tool of protocol" in shown) == (protocol == "vlmevalkit"), "no tool reads with our reader"
+
+
+def test_a_number_without_the_model_that_finds_the_answer_is_called_so(tmp_path: Path) -> None:
+    run_card(tmp_path, "mathvista", "hub", "official")
+    results = json.loads((tmp_path / "run" / "results.json").read_text(encoding="utf-8"))
+    found = results["tasks"]["mathvista"]["protocol"]
+    assert (found["extractor"]["model"], found["extractor"]["called"]) == (
+        "GPT-4",
+        "official reader without its extractor",
+    )
+    assert found["peer"] is None, "nobody knows what the tool prints"
+
+
+def test_a_protocol_may_be_asked_by_its_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert Catalog().task("vstar", protocol="lmms-eval@75571cf").protocol == "lmms-eval"
+    with pytest.raises(UsageError, match="lmms-eval@75571cf"):
+        Catalog().task("vstar", protocol="lmms-eval@0000000")
 
 
 def test_a_suite_is_run_and_its_number_stands_in_the_results(tmp_path: Path) -> None:

@@ -164,3 +164,34 @@ def test_a_row_without_an_answer_is_counted_once(tmp_path: Path, capsys: pytest.
     file = write(tmp_path / "rows.jsonl", [ROW, ROW | {"id": "b", "answer": None}])
     found = scored(capsys, file, "--task", "mmmu-pro")
     assert (found["scored"], found["unscored"], found["reasons"]) == (1, 1, {"no_reference": 1})
+
+
+@pytest.mark.parametrize("column", [{"data_type": "image"}, {}])
+def test_a_benchmarks_own_column_is_no_picture_and_may_be_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], column: dict[str, str]
+) -> None:
+    row = {"question_id": "1", "question": "Which?", "answer": "B", "response": "B", "question_type_id": 1}
+    options = {f"choice_{letter}": str(at) for at, letter in enumerate("abcd")}
+    file = write(tmp_path / "rows.jsonl", [row | options | column])
+    found = scored(capsys, file, "--task", "seedbench-img", "--protocol", "lmms-eval")
+    assert found["metrics"]["accuracy"]["value"] == 1.0
+    assert any("data_type" in note for note in found["notes"]) == (not column)
+
+
+def test_yes_and_no_of_the_hub_are_asked_and_read_in_vlmevalkits_protocol(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{"id": "1", "question": "Is it red?", "answer": "Yes", "response": "Yes, it is."}]
+    found = scored(capsys, write(tmp_path / "rows.jsonl", rows), "--task", "realworldqa", "--protocol", "vlmevalkit")
+    assert found["value"] == 1.0
+
+
+@pytest.mark.parametrize(("protocol", "read"), [("lmms-eval", 1), ("vlmevalkit", 0)])
+def test_thinking_is_taken_off_where_the_tool_takes_it_off(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], protocol: str, read: int
+) -> None:
+    reply = "<think> A or B </think>\n B"
+    rows = [{"id": "1", "options": ["a cat", "a dog", "a cow"], "answer": "1", "response": reply}]
+    found = scored(capsys, write(tmp_path / "rows.jsonl", rows), "--task", "ai2d", "--protocol", protocol)
+    assert found["scored"] == read
+    assert found["version"] == {"lmms-eval": "lmms-eval@75571cf", "vlmevalkit": "vlmevalkit@e8e78f0"}[protocol]

@@ -290,7 +290,7 @@ def test_plain_rows_need_a_rule_to_be_named_or_bring_their_verdicts(capsys: pyte
     ]
     path = write_lines(Path("mine.jsonl"), rows)
     assert answer(capsys, "second-opinion", path, "-o", "none")["peer"]["value"] is None
-    found = answer(capsys, "second-opinion", path, "--as", "lmms-first-of-four", "-o", "named")
+    found = answer(capsys, "second-opinion", path, "--as", "lmms-first-character", "-o", "named")
     assert found["peer"]["value"] == pytest.approx(2 / 3)
     assert [row["sample"] for row in listed("named")] == ["1", "2"]
     own = write_lines(Path("own.jsonl"), [row | {"correct": True} for row in rows])

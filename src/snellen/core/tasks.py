@@ -71,6 +71,9 @@ class Prompt(Struct, frozen=True, forbid_unknown_fields=True):
     place_pictures: bool = True
     """Whether a marker (`<image 1>`) in template, question or options becomes its picture; else it stays text and all
     pictures stand first, as before version 0.3."""
+    white_space: str = "trimmed"
+    """`trimmed`: the text has none at its ends; `kept`: it ends as the template does; `parts`: none at the ends of
+    every text between pictures either."""
     video: Showing = Showing()
     """How videos are shown: which frames, how large, with which texts between them."""
 

@@ -26,9 +26,10 @@ from .marks import draw_style, make_marks
 from .place import STYLE_TAG, Placement, number_options, place_parts
 from .sampling_params import params_of_trial
 from .styles import Speech, chat, load_style
-from .template import names_field, render
+from .template import fill, names_field, render
 from .videos import Projector, refuse_videos
 
+WHITE_SPACE = ("trimmed", "kept", "parts")
 AXES = ("wording", "order", "marks", "perturb", "pages", "control", *VIDEO_AXES)
 
 Retriever = Callable[[Sample, random.Random], Sequence[Sample]]
@@ -88,8 +89,9 @@ class Prompter:
         tail = self._tail(sample, hidden)
         instruction, question = (instruction + tail, question) if instruction else ("", question + tail)
         fields = {"question": question, "options": options, "choices": options, "instruction": instruction}
+        fields["letters"] = ", ".join(marks)
         history = self._before(sample, variant, style, hidden, replies, placement=placement)
-        text = render(prompt.template, fields).rstrip(" ")
+        text = _worded(prompt, fields)
         if shown and not (hidden and prompt.hidden) and not shows_in_order(text, offered):
             raise self._options_missing(sample, offered, text)
         query, images = self._show(text, sample, axes, placement, opening=not history)
@@ -137,7 +139,8 @@ class Prompter:
     def _messages(self, speech: Speech) -> tuple[Turn, ...]:
         if self.prompt.style == "chat":
             messages = chat(speech)
-            return place_parts(messages, speech.placed) if speech.placed else messages
+            trim = self.prompt.white_space == "parts"
+            return place_parts(messages, speech.placed, trim=trim) if speech.placed else messages
         if self.prompt.place_pictures:
             speech = _with_placed_history(speech)
         images = [image for turn in speech.history for image in turn.images]
@@ -270,6 +273,15 @@ def _in_order(text: str, options: Sequence[str]) -> bool:
 
 def _seen(text: str) -> str:
     return " ".join(text.casefold().split())
+
+
+def _worded(prompt: Prompt, fields: Mapping[str, str]) -> str:
+    """Return the text of a template, with the white space at its ends that the prompt wants."""
+    if prompt.white_space not in WHITE_SPACE:
+        raise ConfigError(f"prompt.white_space {not_among(prompt.white_space, WHITE_SPACE, ' is unknown')}")
+    return (
+        fill(prompt.template, fields) if prompt.white_space == "kept" else render(prompt.template, fields).rstrip(" ")
+    )
 
 
 def _without_list(question: str, options: tuple[str, ...]) -> str:

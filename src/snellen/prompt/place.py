@@ -80,17 +80,18 @@ def _read_opening(text: str, pictures: int) -> tuple[list[int], str]:
     return named, text[start.end() :]
 
 
-def place_parts(turns: Sequence[Turn], pictures: Sequence[Image | Video]) -> tuple[Turn, ...]:
-    """Return the messages with the pictures where their tokens stand."""
-    return tuple([_place(turn, pictures) for turn in turns])
+def place_parts(turns: Sequence[Turn], pictures: Sequence[Image | Video], *, trim: bool = False) -> tuple[Turn, ...]:
+    """Return the messages with the pictures where their tokens stand; `trim`: texts between them have no edges."""
+    return tuple([_place(turn, pictures, trim) for turn in turns])
 
 
-def _place(turn: Turn, pictures: Sequence[Image | Video]) -> Turn:
+def _place(turn: Turn, pictures: Sequence[Image | Video], trim: bool) -> Turn:
     pieces = _TOKEN.split(turn.text)
     if len(pieces) == 1:
         return turn
     # Odd pieces are numbers of tokens, even ones are texts.
-    placed = [pictures[int(piece)] if number % 2 else piece for number, piece in enumerate(pieces)]
+    texts = [piece.strip() if trim else piece for piece in pieces]
+    placed = [pictures[int(piece)] if number % 2 else piece for number, piece in enumerate(texts)]
     return assemble_turn(turn.role, [*turn.images, *placed])
 
 

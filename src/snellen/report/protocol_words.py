@@ -16,7 +16,9 @@ def protocol_lines(result: Mapping[str, Any]) -> Iterator[str]:
     protocol = result.get("protocol")
     if not protocol:
         return
-    yield f"Protocol {protocol['name']}, quoted by {result['headline']}."
+    yield f"Protocol {protocol.get('version') or protocol['name']}, quoted by {result['headline']}."
+    if missing := protocol.get("extractor"):
+        yield missing["why"]
     if needed := protocol.get("needs_judge"):
         yield _judge_line(needed, result.get("judges", ()))
     if protocol["peer"]:

@@ -59,7 +59,7 @@ KNOWN = [
     ("B, since everything about the animal in the picture says so", MISREAD, AGAINST),
     ("A, since everything about the animal in the picture says so", MISREAD, NEITHER),
     ("Surely a cat: the others are no match, so not B", MISREAD, FOR),
-    ("It is certainly not a dog. The answer is a cat.", MISREAD, NEITHER),
+    ("It is certainly not a dog. What I see is a cat.", MISREAD, NEITHER),
     ("I cannot tell what that is", UNREAD, NEITHER),
     ("", UNREAD, NEITHER),
 ]

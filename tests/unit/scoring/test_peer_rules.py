@@ -16,11 +16,14 @@ from snellen.scoring.peers.lmms_rules import (
     lmms_yes_no_of_mme,
     read_first_character,
     read_first_letter,
-    read_first_of_four,
     read_letter_or_dotted,
+    read_letter_unpunctuated,
     read_mcq,
+    read_mmbench_static,
     read_mmmu,
+    read_mmmu_official,
     read_raw_letter,
+    read_vstar,
 )
 from snellen.scoring.peers.peer_verdicts import PeerVerdict, peer_protocol
 from snellen.scoring.peers.text_rules import (
@@ -56,6 +59,8 @@ PETS = {"A": "a cat", "B": "a dog", "C": "a horse", "D": "a cow"}
         ("Failed to obtain answer via API.", None),
         ("Failed to obtain answer: KeyError C", "C"),
         ("the answer is **C** because it is tall and brown and A is not", "C"),
+        ("The answer is because of its four long legs and its tail", "B"),
+        ("the answer is d, as one can see from the horns on its head", "D"),
         ("b", None),
         ("", None),
     ],
@@ -122,12 +127,56 @@ def test_the_newer_lmms_reader_weighs_shapes_and_takes_the_last(reply: str, lett
 def test_first_letter_readers_take_the_letter_a_sentence_opens_with() -> None:
     assert read_first_letter("The answer is B", PETS) == "T"
     assert read_first_letter("(b) a dog", PETS) == "B"
-    assert read_first_of_four("Based on the picture, D", PETS) == "B"
-    assert read_first_of_four("The answer is B", PETS) is None
     assert read_first_character("answer: B", PETS) == "A"
     assert read_letter_or_dotted("B. a dog", PETS) == "B"
     assert read_letter_or_dotted("The answer is B", PETS) is None
     assert read_letter_or_dotted("b", PETS) == "B"
+
+
+@pytest.mark.parametrize(
+    ("reply", "letter"),
+    [
+        ("D. pink", None),
+        ("Answer: D. pink", None),
+        ("答案是B", None),
+        ("so B it is", "B"),
+        ("(A) or (B)", "B"),
+        ("B", "B"),
+    ],
+)
+def test_mmmus_own_reader_wants_a_space_on_both_sides(reply: str, letter: str | None) -> None:
+    assert read_mmmu_official(reply, PETS) == letter
+
+
+@pytest.mark.parametrize(
+    ("reply", "letter"),
+    [
+        ("Based on the picture, D", "B"),
+        ("The answer is D", "D"),
+        ("Option: C", "C"),
+        ("It is (c).", "C"),
+        ("just d]", "D"),
+        ("is it a ?", "A"),
+        ("no", None),
+        ("see it", None),
+    ],
+)
+def test_vstar_takes_the_letter_by_the_first_of_five_shapes(reply: str, letter: str | None) -> None:
+    assert read_vstar(reply, PETS) == letter
+
+
+def test_ai2d_is_read_without_its_punctuation() -> None:
+    assert [read_letter_unpunctuated(reply, PETS) for reply in ("(b)", "**C**", "B. a dog", "( B )", "It is B")] == [
+        "B", "C", "B", None, None,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("reply", "letter"),
+    [("A dog is B", "B"), ("a dog", "B"), ("B) a cat", "B"), ("It is E", "E"), ("It is A cat or C", "A")],
+)
+def test_mmbench_static_takes_a_lone_word_or_text_before_the_ranked_reader(reply: str, letter: str | None) -> None:
+    assert read_mmbench_static(reply, PETS) == letter
 
 
 def test_mmmu_pro_is_read_after_its_answer_line_or_only_as_the_bare_letter() -> None:

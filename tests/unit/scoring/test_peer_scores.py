@@ -80,7 +80,11 @@ def test_the_readers_of_benchmarks() -> None:
     assert read["mmmu-pro"]("Think (A) … Answer: C", options) == "C"
     assert read["mmmu-pro"]("Answer: A or C, so (C)", options) == "C"
     assert read["vlmevalkit-cot"]("So it is.\nAnswer: B", options) == "B"
-    assert read["vlmevalkit-cot"]("Answer: A\nAnswer: **D**", options) == "D"
+    assert read["vlmevalkit-cot"]("Answer: A\nAnswer: **D**", options) is None, "two such lines: all is read"
+    assert read["vlmevalkit-cot"]("Answer: none of these", options) == "A", "the capital of Answer"
+    assert [read["mmstar"](reply, options) for reply in ("b", "(C)", "Option d", "The answer is A", "It is A")] == [
+        "B", "C", "D", "A", None,
+    ]  # fmt: skip
     assert read["lmms-raw-letter"]("B.", options) is None
     assert read["blink"]("(C)", options) == "C"
     assert read["blink"]("First (A).\n\nThe answer is (B) blue.", options) == "B"
@@ -184,7 +188,7 @@ def stated(own: float | None, peer: float | None, unscored: int = 0) -> str:
     def shown(value: float | None) -> dict[str, object]:
         return {"value": value, "ci95": None, "n": 4, "unscored": unscored, "failed": 0, "unit": "trials"}
 
-    task = Task("t", {"loader": "card"}, protocol="lmms-eval", fallback="wrong", headline="accuracy")
+    task = Task("t", {"loader": "card"}, protocol="lmms-eval", fallback="wrong", headline="accuracy", scorers=("peer",))
     found = stated_protocol(task, {"accuracy": shown(own), "accuracy_peer": shown(peer)})
     assert (found["headline"], found["protocol"]["name"]) == ("accuracy", "lmms-eval")
     return str(found["protocol"]["peer"]["why"])

@@ -11,14 +11,20 @@ from snellen.scoring.peers.choice_readers import CHOICE_READERS
 from snellen.scoring.peers.peer_scores import TOOL_COUNTS
 from snellen.scoring.peers.protocol_scorer import score
 from snellen.scoring.videos.video_letters import FITTING
-from snellen.scoring.videos.video_texts import fits_text, mmmu_after_answer, mra_of_first_word, mra_of_whole
+from snellen.scoring.videos.video_texts import (
+    fits_text,
+    mmmu_after_answer,
+    mra_of_first_number,
+    mra_of_first_word,
+    mra_of_last_number,
+)
 from snellen.scoring.videos.video_times import read_span_lmms
 
 OPTIONS = dict(zip("ABCDE", ["a cat", "a dog", "a cow", "a hen", "a pig"], strict=True))
 VIDEO_READERS = (
     *("video-mme", "vlmevalkit-video-mme", "longvideobench", "vlmevalkit-longvideobench", "lvbench", "mlvu"),
     *("lmms-mvbench", "lmms-egoschema", "tempcompass", "lmms-motionbench", "video-mmmu", "vlmevalkit-video-mmmu"),
-    *("vsi-bench", "vlmevalkit-vsi"),
+    *("vsi-bench", "vlmevalkit-vsi", "lmms-alone"),
 )
 
 
@@ -54,9 +60,11 @@ def made_sample(answer: str, form: Form = Form.OPEN) -> Sample:
         ("lmms-mvbench", "a cow", "A"),
         ("lmms-mvbench", "(C) cow", "C"),
         ("lmms-mvbench", "cow", None),
-        ("lmms-egoschema", "C. a cow.", "C"),
-        ("lmms-egoschema", "a cow.", "C"),
-        ("lmms-egoschema", "C.", None),
+        ("lmms-egoschema", "I rule out A. The answer is (B)", "A"),
+        ("lmms-egoschema", "(C) or D.", "C"),
+        ("lmms-egoschema", "C", "C"),
+        ("lmms-egoschema", "a cow", None),
+        ("lmms-alone", "So (B), not C", "B"),
         ("tempcompass", "C) a cow", "C"),
         ("tempcompass", "It is C", None),
         ("lmms-motionbench", "It is a dog", "A"),
@@ -70,7 +78,13 @@ def made_sample(answer: str, form: Form = Form.OPEN) -> Sample:
         ("vsi-bench", "b. table", "B"),
         ("vsi-bench", "(B)", None),
         ("vlmevalkit-vsi", "b. table", "B"),
-        ("vlmevalkit-vsi", "B table", None),
+        ("vlmevalkit-vsi", "B table", "B"),
+        ("vlmevalkit-vsi", "<answer> (no) </answer>", None),
+        ("vlmevalkit-vsi", "<answer>c. chair</answer>", "C"),
+        ("vlmevalkit-vsi", "A or B\n**D**", "D"),
+        ("vlmevalkit-vsi", "<think>A</think>", "A"),
+        ("vlmevalkit-vsi", "Option A: no\nOption B: no", None),
+        ("vlmevalkit-vsi", "我选c", "C"),
     ],
 )
 def test_a_reader_reads_what_its_tool_reads(reader: str, reply: str, read: str | None) -> None:
@@ -121,12 +135,25 @@ def test_a_reply_that_fits_several_options_is_unscored_and_what_the_tool_counts_
 
 
 @pytest.mark.parametrize(
-    ("reply", "first", "whole"),
-    [("7", 0.8, 0.8), ("7 metres", 0.8, None), ("about 7", None, None), ("7.", 0.8, 0.8), ("nan", None, None)],
+    ("reply", "word", "first", "last"),
+    [
+        ("7", 0.8, 0.8, 0.8),
+        ("7 metres", 0.8, 0.8, 0.8),
+        ("about 7", None, 0.8, 0.8),
+        ("seven", None, 0.8, 0.8),
+        ("7 or 8", 0.8, 0.8, 1.0),
+        ("<answer>7 m</answer> of 8", None, 0.8, 0.8),
+        ("[7, 8]", None, 0.8, 0.8),
+        ("nan", None, None, None),
+    ],
 )
-def test_numbers_are_read_as_two_tools_do(reply: str, first: float | None, whole: float | None) -> None:
-    assert mra_of_first_word(reply, made_sample("8")) == first
-    assert mra_of_whole(reply, made_sample("8")) == whole
+def test_numbers_are_read_as_three_tools_do(
+    reply: str, word: float | None, first: float | None, last: float | None
+) -> None:
+    gold = made_sample("8")
+    assert (mra_of_first_word(reply, gold), mra_of_first_number(reply, gold), mra_of_last_number(reply, gold)) == (
+        word, first, last,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -163,6 +190,9 @@ def test_an_open_answer_is_read_after_the_last_announcement() -> None:
         ("from 7 to 2.5", (2.5, 7.0)),
         ("0 - 5, or 7 - 9", (0.0, 5.0)),
         ("It starts at 3 s\nIt ends at 9.5 s", (3.0, 9.5)),
+        ("0:03 – 1:10", (3.0, 70.0)),
+        ("at 00:00:05, until 00:01:00", (5.0, 60.0)),
+        ("A specific example is : 20.8 - 30.0 seconds", None),
         ("somewhere", None),
     ],
 )

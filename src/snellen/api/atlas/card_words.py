@@ -12,6 +12,7 @@ from ...core.types import Form
 from ...data.atlas.card_sources import CardSource, read_card_sources
 from ...data.atlas.named_protocols import About, about_card, protocol_texts
 from ...data.catalog import Catalog
+from ...data.foreign.peer_cards import versioned
 from ...scoring.peers.peer_scores import FALLBACK_WORDS
 
 
@@ -46,7 +47,7 @@ def _protocols(catalog: Catalog, name: str, table: Mapping[str, Any]) -> Iterato
     yield "|---|---|---|"
     for protocol, text in protocol_texts(table).items():
         fallback = FALLBACK_WORDS.get(text.fallback, "nothing of its own")
-        yield f"| `{protocol}` | {text.why} | {fallback} |"
+        yield f"| `{versioned(protocol)}` | {text.why} | {fallback} |"
     yield ""
     for protocol in protocol_texts(table):
         task = catalog.task(name, protocol=protocol)
@@ -60,7 +61,7 @@ def _parts(catalog: Catalog, task: Task) -> Iterator[str]:
     quoted = f"; quoted by {task.headline}" if task.headline else ""
     prompt = _prompt(catalog, task)
     shown = _frames(prompt) if task.dimension == "video" else ""
-    yield f"`{task.protocol}`: {limits}; {shown}{told}{quoted}{f'; {figures}' if figures else ''}."
+    yield f"`{versioned(task.protocol)}`: {limits}; {shown}{told}{quoted}{f'; {figures}' if figures else ''}."
     yield from ("", "```text", *_prompt_text(prompt).splitlines(), "```", "")
 
 
@@ -80,6 +81,7 @@ def _prompt_text(prompt: Prompt) -> str:
     instruction = wordings[0] if wordings else ""
     options = "\n".join(prompt.option_format.format(mark=mark, text="…") for mark in "AB")
     text = prompt.template.replace("{instruction}", instruction).replace("{options}", options)
+    text = text.replace("{letters}", "A, B")
     return text.strip("\n")
 
 

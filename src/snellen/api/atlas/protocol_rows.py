@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,13 +21,14 @@ from ...data.files.rows import read_rows
 from ...data.foreign.damage_counts import Damage
 from ...data.foreign.foreign_source import ForeignSource
 from ...data.foreign.malformed import LONGEST_REASON
+from ...data.foreign.peer_cards import versioned
 from ...data.foreign.plain_predictions import RowFields
 from ...data.loaders.row_cells import FIELD
 from ...prompt.build import Prompter
 from ...prompt.by_form import PrompterByForm
 from ...scoring.peers.lmms_rules import FAILED_REQUEST
 from ...scoring.peers.peer_scores import check_fallback
-from ...scoring.peers.peer_words import judge_needed, peer_beside
+from ...scoring.peers.peer_words import extractor_missing, judge_needed, peer_beside
 from ...scoring.peers.vlmevalkit_rules import FAILED_CALL
 from ..header import installed_versions, make_header
 from ..opinion.foreign_runs import Answerer, ImportResult, NumberedTrial, file_hash, store_run
@@ -67,6 +69,8 @@ def import_by_card(
     if not trials:
         first = next(iter(refused.values()), "it is empty")
         raise DataError(f"{file.name}: no row can be scored as {task}: {first}")
+    if "group_by" not in dict(overrides):
+        card = _grouped_by_what_there_is(card, trials[0][1], context)
     digest = file_hash(file)
     stored = msgspec.structs.replace(card, dataset={**card.dataset, "path": str(file)})
     read_as = msgspec.to_builtins(card)
@@ -81,6 +85,14 @@ def import_by_card(
         planned={card.name: len(trials)},
     )
     return store_run(header, iter(trials), _about(file, stored, context, trials), output=output)
+
+
+def _grouped_by_what_there_is(task: Task, sample: Sample, context: LoadContext) -> Task:
+    """Return the task without the card's groups that the rows of a file say nothing of; each is noted."""
+    lacking = [tag for tag in task.group_by if tag not in sample.tags]
+    for tag in lacking:
+        context.notes.setdefault(f"not told apart by {tag}: the rows have no such column", Counter({sample.id: 1}))
+    return msgspec.structs.replace(task, group_by=tuple(tag for tag in task.group_by if tag not in lacking))
 
 
 def _about(file: Path, task: Task, context: LoadContext, trials: Sequence[NumberedTrial]) -> dict[str, Any]:
@@ -215,11 +227,12 @@ def framed(
     headline = result["headline"]
     shown = metrics[headline]
     read = (shown["read"] or shown)["n"]
-    needed = judge_needed(task, headline)
-    more = [needed["why"]] if needed else []
+    wanting = (judge_needed(task, headline), extractor_missing(task, headline))
+    more = [one["why"] for one in wanting if one]
     return {
         "task": task.name,
         "protocol": task.protocol,
+        "version": versioned(task.protocol),
         "rows": rows,
         "n": shown["n"] + shown["unscored"] + shown["failed"],
         "metric": headline,

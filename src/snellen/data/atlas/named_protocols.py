@@ -11,6 +11,7 @@ from msgspec import Struct
 from ...core.config import convert
 from ...core.errors import UsageError, did_you_mean
 from ...core.tasks import Task
+from ..foreign.peer_cards import peer_cards, versioned
 
 Protocol = TypeVar("Protocol")
 FIRST = "official"
@@ -18,6 +19,8 @@ FIRST = "official"
 ABOUT, PROTOCOLS = "about", "protocols"
 """The two tables of a card that are not fields of a task."""
 MERGED = ("params", "score_options")
+READER = "peer"
+"""The scorer that reads as a protocol's tool does."""
 TOLD = ("why", "marks")
 """What a protocol says to people."""
 
@@ -76,10 +79,12 @@ def under_protocol(table: Mapping[str, Any], name: str, wanted: str | None) -> d
     task = {key: value for key, value in table.items() if key not in (ABOUT, PROTOCOLS)}
     if not known and not wanted:
         return task
-    chosen = wanted or str(table.get("protocol") or FIRST)
+    chosen, _, version = (wanted or str(table.get("protocol") or FIRST)).partition("@")
     protocol = protocol_named(chosen, known, name)
+    if version and versioned(chosen) != f"{chosen}@{version}":
+        raise UsageError(f"task {name!r}: protocol {wanted!r} is not here, {versioned(chosen)} is: --protocol {chosen}")
     _check(protocol, name, chosen)
-    return _overlay(task, protocol) | {"protocol": chosen}
+    return _as_its_tool(_overlay(task, protocol), chosen) | {"protocol": chosen}
 
 
 def protocol_named(protocol: str, known: Mapping[str, Protocol], task: str) -> Protocol:
@@ -90,6 +95,14 @@ def protocol_named(protocol: str, known: Mapping[str, Protocol], task: str) -> P
         has = f"it has: {', '.join(known)}"
         raise UsageError(f"task {task!r} has no protocol {protocol!r}{did_you_mean(protocol, known)}; {has}")
     return known[protocol]
+
+
+def _as_its_tool(task: dict[str, Any], protocol: str) -> dict[str, Any]:
+    """Return the task with what the protocol's tool takes off every reply before it reads it."""
+    tool = peer_cards().get(protocol)
+    if tool is None or not tool.reply or READER not in task.get("scorers", ()):
+        return task
+    return {**task, "score_options": {"reply": tool.reply, **task.get("score_options", {})}}
 
 
 def _check(protocol: Mapping[str, Any], name: str, chosen: str) -> None:

@@ -47,7 +47,9 @@ class PeerCard(Struct, frozen=True, forbid_unknown_fields=True):
 
     title: str
     seen: str
-    """The version whose rules these are."""
+    """The version whose rules these are: its commit, and when that was."""
+    reply: str = ""
+    """What it takes off a reply before it reads it (`score_options.reply` of its protocols)."""
     choice: str = ""
     yesno: str = ""
     open: str = ""
@@ -56,6 +58,11 @@ class PeerCard(Struct, frozen=True, forbid_unknown_fields=True):
     leaves_out: bool = False
     """Whether rows without a verdict, in a file that has verdicts, are out of its number (else nothing is known)."""
     tasks: tuple[PeerTask, ...] = ()
+
+    @property
+    def commit(self) -> str:
+        """Return the commit whose rules these are."""
+        return self.seen.partition(" ")[0]
 
     def find(self, name: str) -> PeerTask | None:
         """Return the benchmark that the harness calls so, or None."""
@@ -102,6 +109,12 @@ def peer_card(harness: str) -> PeerCard:
     if harness not in cards:
         raise UsageError(f"no harness named {harness!r}{did_you_mean(harness, cards)}; known: {', '.join(cards)}")
     return cards[harness]
+
+
+def versioned(protocol: str) -> str:
+    """Return a protocol with the version of its tool (`lmms-eval@75571cf`); one that is no tool's is as it is."""
+    card = peer_cards().get(protocol)
+    return f"{protocol}@{card.commit}" if card is not None else protocol
 
 
 def split_name(stem: str, folder: str, card: PeerCard) -> tuple[str, str]:

@@ -21,7 +21,7 @@ _LATEX = (
     (re.compile(r"\\(?:left|right|,|;|!|quad|displaystyle)"), ""),
     (re.compile(r"\\(?:text|mathrm|mathbf|boxed)\s*\{([^{}]*)\}"), r"\1"),
     (re.compile(r"\\(?:cdot|times)|×|·"), "*"),
-    (re.compile(r"\\div|÷"), "/"),
+    (re.compile(r"\\div|÷|(?<=\d):(?=\d)"), "/"),
     (re.compile(r"\\pi|π"), " pi "),
     (re.compile(r"\\sqrt|√"), " sqrt "),
     (re.compile(r"\^\s*(?:\\circ|\{\\circ\})|°|\\degree"), ""),

@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 from ...extract.choice import extract_choice
 from .fallbacks import PEER_READERS, ReadLetter
-from .lmms_rules import read_mmmu
-from .math_answers import read_maths_choice
+from .lmms_rules import read_mmmu, read_mmmu_official
+from .math_answers import read_boxed_choice, read_maths_choice
 
 
 def read_mmmu_pro(reply: str, options: Mapping[str, str]) -> str | None:
@@ -22,16 +22,27 @@ def read_mmmu_pro(reply: str, options: Mapping[str, str]) -> str | None:
 
 
 def read_blink(reply: str, options: Mapping[str, str]) -> str | None:
-    """BLINK's own: the reply is a letter or `(X)`; else the only `(X)` of the last paragraph, else of the whole."""
-    text = reply.strip()
-    bare = text[1:-1] if text.startswith("(") and text.endswith(")") else text
-    if bare in options:
-        return bare
-    for part in (text.split("\n\n")[-1], text):
-        named = [mark for mark in options if f"({mark})" in part]
-        if len(named) == 1:
-            return named[0]
-    return None
+    """BLINK's own: the reply is a letter or `(X)`, else the only word that is `(X)`, in the last paragraph first."""
+    whole = [mark for mark in options if reply in (mark, f"({mark})")]
+    if whole:
+        return whole[0]
+    in_all, in_last = (_words_in_brackets(part, options) for part in (reply, reply.rsplit("\n\n", maxsplit=1)[-1]))
+    return in_last[0] if len(in_last) == 1 else in_all[0] if len(in_all) == 1 else None
+
+
+def _words_in_brackets(text: str, options: Mapping[str, str]) -> list[str]:
+    words = text.split()
+    return [mark for mark in options if f"({mark})" in words]
+
+
+_MMSTAR_STARTS = ("", "(", "option ", "the answer is ")
+
+
+def read_mmstar(reply: str, options: Mapping[str, str]) -> str | None:
+    """MMStar's own: in lower case, the letter the reply begins with, at once or after `(`, `option` or a phrase."""
+    text = reply.lower().strip().replace("\n", " ")
+    said = [text[len(start) : len(start) + 1].upper() for start in _MMSTAR_STARTS if text.startswith(start)]
+    return next((letter for letter in said if letter in options), None)
 
 
 def read_stated_choice(reply: str, options: Mapping[str, str]) -> str | None:
@@ -44,9 +55,12 @@ CHOICE_READERS: Mapping[str, ReadLetter] = MappingProxyType(
     {name: reader.read for name, reader in PEER_READERS.items()}
     | {
         "mmmu": read_mmmu,
+        "mmmu-official": read_mmmu_official,
         "mmmu-pro": read_mmmu_pro,
         "blink": read_blink,
+        "mmstar": read_mmstar,
         "mathvision": read_maths_choice,
+        "vlmevalkit-boxed": read_boxed_choice,
         "mathvista": read_stated_choice,
     }
 )

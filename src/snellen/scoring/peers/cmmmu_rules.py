@@ -37,6 +37,12 @@ def judge_cmmmu_as_run(reply: str, sample: Sample) -> float | None:
     return _judged(reply, sample, as_run=True)
 
 
+def drawn_from(sample: Sample) -> Sequence[str]:
+    """Return among what the script draws where it reads nothing; of a blank it draws nothing."""
+    kind = sample.tags.get("type")
+    return ("A", "B", "C", "D") if kind == CHOICE else (TRUE, FALSE) if kind == JUDGEMENT else ()
+
+
 def _judged(reply: str, sample: Sample, *, as_run: bool) -> float | None:
     kind, gold = sample.tags.get("type"), sample.answers[0].strip()
     if kind not in (CHOICE, JUDGEMENT):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+import string
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 FAILED_REQUEST: Final = "[LMMS_EVAL_REQUEST_FAILED"
@@ -30,12 +31,22 @@ class _Candidate(NamedTuple):
 
 
 def read_mmmu(reply: str, options: Mapping[str, str]) -> str | None:
-    """Return the letter by the reader of MMMU (the official one too); None where both then draw a random letter.
+    """Return the letter by lmms-eval's reader for MMMU, and MMMU-Pro's own; None where they draw a random letter.
 
     `(X)` before `X ` (also at the end of a word: `ETA `) before `X.` before an option's text; of several the last.
     """
+    return _by_shapes(reply, options, (("({})", "({})"), ("{} ", " {} "), ("{}.", " {} ")))
+
+
+def read_mmmu_official(reply: str, options: Mapping[str, str]) -> str | None:
+    """Return the letter by MMMU's own reader: a bare letter has a space on both sides, and `X.` is nothing to it."""
+    return _by_shapes(reply, options, (("({})", "({})"), (" {} ", " {} ")))
+
+
+def _by_shapes(reply: str, options: Mapping[str, str], shapes: Sequence[tuple[str, str]]) -> str | None:
+    """Return the letter of the first shape that occurs, of several the last by the second of the pair, else by text."""
     text = _padded(reply, _MMMU_MARKS)
-    for shape, last in (("({})", "({})"), ("{} ", " {} "), ("{}.", " {} ")):
+    for shape, last in shapes:
         named = [letter for letter in options if shape.format(letter) in text]
         if named:
             return max(named, key=lambda letter: text.rfind(last.format(letter)))
@@ -99,10 +110,25 @@ def read_first_letter(reply: str, options: Mapping[str, str]) -> str | None:
     return match[1].upper() if match else None
 
 
-def read_first_of_four(reply: str, options: Mapping[str, str]) -> str | None:
-    """V*: the first character of the reply in capitals if it is A to D (`Based on …` is B)."""
-    first = reply.strip()[:1].upper()
-    return first if first and first in "ABCD" else None
+_VSTAR = (
+    re.compile(r"([A-D])"),
+    re.compile(r".*?(?:ANSWER|CHOICE|OPTION)(?:\s+IS)?[\s:]+([A-D])", re.DOTALL),
+    re.compile(r".*?\(([A-D])\)", re.DOTALL),
+    re.compile(r".*?([A-D])\s*[.)\]]", re.DOTALL),
+    re.compile(r"(?:.*?\s)?([A-D])(?:\s|$)", re.DOTALL),
+)
+"""At the start, after a word that announces it, in brackets, before a mark, between spaces: the first that fits."""
+
+
+def read_vstar(reply: str, options: Mapping[str, str]) -> str | None:
+    """V*: in capitals, the letter by the first of five shapes (`Based on …` is B), else the only A to D there is."""
+    text = reply.strip().upper()
+    for shape in _VSTAR:
+        found = shape.match(text)
+        if found:
+            return found[1]
+    letters = [character for character in text if character in "ABCD"]
+    return letters[0] if len(letters) == 1 else None
 
 
 def read_first_character(reply: str, options: Mapping[str, str]) -> str | None:
@@ -122,6 +148,43 @@ def read_letter_or_dotted(reply: str, options: Mapping[str, str]) -> str | None:
     return whole.upper() if whole.upper() in options else None
 
 
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def read_letter_unpunctuated(reply: str, options: Mapping[str, str]) -> str | None:
+    """AI2D: the reply begins with `X.`, or is nothing but the letter once its punctuation is gone, in either case."""
+    match = _DOTTED.match(reply)
+    said = (match[1] if match else reply).translate(_NO_PUNCTUATION).upper()
+    return said if said in options else None
+
+
+_STATIC_LETTERS = "ABCDE"
+_STATIC_SHAPES = ("{}.", "{},", "{}:", "{})", "{}).", "({})", "({}).", ":{}", ":{},", ":{}.", ":{})", ":{}).")
+
+
+def read_mmbench_static(reply: str, options: Mapping[str, str]) -> str | None:
+    """MMBench static: a word that is one letter or one in a shape, else the one option's text, else the ranked reader.
+
+    A bare letter does not count beside an `A` among more than three words, which may be an article.
+    """
+    words = reply.split()
+    for shape in ("{}", *_STATIC_SHAPES):
+        named = [letter for letter in _STATIC_LETTERS if shape.format(letter) in words]
+        if len(named) == 1 and not (shape == "{}" and "A" in words and len(words) > 3):
+            return named[0]
+    texts = [letter for letter, text in options.items() if text.lower() in reply.lower()]
+    return texts[0] if len(texts) == 1 else read_mcq(reply, options)
+
+
+_ALONE = re.compile(r"\b([A-D])\b")
+
+
+def read_alone(reply: str, options: Mapping[str, str]) -> str | None:
+    """Perception Test: the first capital A to D that stands alone."""
+    found = _ALONE.search(reply)
+    return found[1] if found else None
+
+
 def read_raw_letter(reply: str, options: Mapping[str, str]) -> str | None:
     """MMMU-Pro vision: the reply, as it is, must be the letter; `B.` and `(B)` are wrong."""
     return reply if reply in options else None
@@ -139,11 +202,7 @@ def lmms_yes_no_of_mme(reply: str) -> str | None:
     return next((word.capitalize() for word in ("yes", "no") if word in start), None)
 
 
-LMMS_READERS: Final[Mapping[str, Callable[[str, Mapping[str, str]], str | None]]] = {
-    "mmmu": read_mmmu,
-    "mcq": read_mcq,
-    "first-letter": read_first_letter,
-    "first-of-four": read_first_of_four,
-    "first-character": read_first_character,
-    "letter-or-dotted": read_letter_or_dotted,
-}
+def lmms_yes_no_equal(reply: str) -> str | None:
+    """RealWorldQA: the whole reply in lower case, without full stops at its end, must be the word."""
+    whole = reply.lower().strip().rstrip(".")
+    return whole.capitalize() if whole in ("yes", "no") else None

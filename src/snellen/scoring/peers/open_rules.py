@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import structs
 
 from ...core.types import Sample
 from ...extract.numbers import parse_number
-from ...extract.other_kinds import extract_number, extract_short
+from ...extract.other_kinds import extract_number
 from ...extract.rules.answer_number import LAST
 from ..scorers.joined_answers import is_joined
 from ..scorers.mmmu_open import judge_open
 from ..scorers.text_match import meets
 from ..scorers.vqa import anls, relaxed_accuracy, vqa_accuracy
 from ..scorers.vqa_normalise import normalise_vqa
-from ..typed.document_answer import FORMAT_TAG, document_answer
-from ..videos.video_texts import fits_text, mmmu_after_answer, mra_of_first_word, mra_of_whole
-from .cmmmu_rules import judge_cmmmu, judge_cmmmu_as_run
-from .math_answers import equals_in_maths
-from .text_rules import peer_anls, peer_relaxed
+from ..videos.video_texts import (
+    fits_text,
+    mmmu_after_answer,
+    mra_of_first_number,
+    mra_of_first_word,
+    mra_of_last_number,
+)
+from .cmmmu_rules import drawn_from, judge_cmmmu, judge_cmmmu_as_run
+from .document_rules import lmms_document, official_document
+from .math_answers import equals_first_box, equals_in_maths
+from .text_rules import peer_anls, peer_equal_number, peer_relaxed, vlmevalkit_vqa
 from .typed_answers import equals_typed, equals_typed_lmms, equals_typed_vlmevalkit
 from .vlmevalkit_rules import can_infer
 
@@ -43,12 +52,24 @@ def _vlmevalkit_open(reply: str, sample: Sample) -> float | None:
 
 def _ocrbench(reply: str, sample: Sample) -> float:
     """An answer stands in the reply: lower case and spaces folded; of formulas, as written without any space."""
-    kinds = {str(sample.tags.get(name, "")).lower() for name in ("dataset", "category", "question_type")}
-    if any(kind.startswith(_HANDWRITTEN) for kind in kinds):
+    if _is_handwritten(sample):
         bare = reply.strip().replace("\n", " ").replace(" ", "")
         return float(any(answer.strip().replace("\n", " ").replace(" ", "") in bare for answer in sample.answers))
     text = reply.lower().strip().replace("\n", " ")
     return float(any(answer.lower().strip().replace("\n", " ") in text for answer in sample.answers))
+
+
+def _is_handwritten(sample: Sample) -> bool:
+    kinds = {str(sample.tags.get(name, "")).lower() for name in ("dataset", "category", "question_type")}
+    return any(kind.startswith(_HANDWRITTEN) for kind in kinds)
+
+
+def _ocrbench_lmms(reply: str, sample: Sample) -> float:
+    """The same in lmms-eval, which folds full-width characters into plain ones first, but not in formulas."""
+    if _is_handwritten(sample):
+        return _ocrbench(reply, sample)
+    answers = tuple(unicodedata.normalize("NFKC", answer) for answer in sample.answers)
+    return _ocrbench(unicodedata.normalize("NFKC", reply), structs.replace(sample, answers=answers))
 
 
 def _equal_lower(reply: str, sample: Sample) -> float:
@@ -81,13 +102,6 @@ def _exact(reply: str, sample: Sample) -> float | None:
     return float(any(wanted == normalise_vqa(answer) for answer in sample.answers))
 
 
-def _document(reply: str, sample: Sample) -> float:
-    """MMLongBench-Doc: by the type of the answer, of the reply or of the short answer in it."""
-    kind = str(sample.tags.get(FORMAT_TAG) or "Str")
-    said = (reply, extract_short(reply))
-    return max(document_answer(answer, one, kind) for answer in sample.answers for one in said)
-
-
 OPEN_RULES: Mapping[str, OpenRule] = {
     "exact": _exact,
     "mmmu": _mmmu,
@@ -98,21 +112,31 @@ OPEN_RULES: Mapping[str, OpenRule] = {
     "relaxed": lambda reply, sample: relaxed_accuracy(reply, sample.answers),
     "relaxed-peers": lambda reply, sample: peer_relaxed(reply, sample.answers),
     "ocrbench": _ocrbench,
+    "ocrbench-lmms": _ocrbench_lmms,
     "vqa": lambda reply, sample: vqa_accuracy(reply, sample.answers),
+    "vqa-vlmevalkit": lambda reply, sample: vlmevalkit_vqa(reply, sample.answers),
+    "equal": lambda reply, sample: float(reply.strip() in sample.answers),
+    "equal-number": lambda reply, sample: peer_equal_number(reply, sample.answers),
     "equal-lower": _equal_lower,
     "typed": equals_typed,
     "typed-lmms": equals_typed_lmms,
     "typed-vlmevalkit": equals_typed_vlmevalkit,
     "maths": equals_in_maths,
-    "document": _document,
+    "maths-vlmevalkit": equals_first_box,
+    "document": official_document,
+    "lmms-document": lmms_document,
     "mra": _mra,
     "cmmmu": judge_cmmmu,
     "cmmmu-as-run": judge_cmmmu_as_run,
     "mra-first-word": mra_of_first_word,
-    "mra-whole": mra_of_whole,
+    "mra-first-number": mra_of_first_number,
+    "mra-last-number": mra_of_last_number,
+    "mra-whole": mra_of_last_number,
     "mmmu-after-answer": mmmu_after_answer,
     "lmms-mmvu": fits_text,
 }
-"""By the name that cards use (`score_options.open`)."""
+"""By the name that cards use (`score_options.open`); `mra-whole` is a former name in runs of 0.2."""
 EMPTY_FITS = ("lmms-mmvu",)
 """Rules whose tool counts an empty reply as right."""
+DRAWS: Mapping[str, Callable[[Sample], Sequence[str]]] = {"cmmmu-as-run": drawn_from}
+"""Rules whose tool draws an answer where it reads none: among what."""

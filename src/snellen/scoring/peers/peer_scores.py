@@ -37,6 +37,8 @@ FALLBACK_WORDS: Mapping[str, str] = {
 """What a card may say a tool does, in words that end a sentence."""
 TOOL_COUNTS = "tool_counts"
 """In the detail of a score of ours that is none: what the tool's rule makes of the reply all the same."""
+DRAWN_FROM = "drawn_from"
+"""In the same place: among what the tool draws, where that is not the options shown."""
 ScoreTrial = Callable[[Sample, Request, Prediction, Mapping[str, Any]], Sequence[Score]]
 
 
@@ -81,12 +83,11 @@ def _leaves_out(fallback: str, prediction: Prediction) -> bool:
 
 def _drawn(fallback: str, own: Score, request: Request, prediction: Prediction) -> str | None:
     """Return the option a tool takes where it read none: a drawn one, or the nearest; None where it takes none."""
-    if not request.shown or fallback not in ("random", "nearest"):
+    offered = own.detail.get(DRAWN_FROM) or request.shown
+    if not offered or fallback not in ("random", "nearest"):
         return None
     if fallback == "nearest":
         reply = (prediction.text or "").strip()
-        return min(request.shown, key=lambda option: Levenshtein.distance(reply, option))
+        return min(offered, key=lambda option: Levenshtein.distance(reply, option))
     trial = f"{own.key.sample} {own.key.variant} {own.key.repeat}"
-    return draw_letter(
-        request.shown, own.key.sample if own.key.variant == BASE_VARIANT and not own.key.repeat else trial
-    )
+    return draw_letter(offered, own.key.sample if own.key.variant == BASE_VARIANT and not own.key.repeat else trial)

@@ -6,22 +6,47 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core.tasks import Task
+from ...data.foreign.peer_cards import versioned
 from ..headline import headline_metric
 from .peer_scores import FALLBACK_WORDS, PEER
+from .protocol_scorer import OWN
 
+READER = "peer"
+"""The scorer that reads as a protocol's tool does."""
+EXTRACTOR = "extractor"
+"""Of `score_options`: the model that a protocol's own tool lets find the answer in a reply."""
 WITHOUT_JUDGE = "_without_judge"
 """How metrics end that stand where a judge's would."""
 
 
 def stated_protocol(task: Task, metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a task stands for and, of its protocol, the name, its tool's number and why that differs."""
+    """Return what a task stands for and, of its protocol, name, version, its tool's number and why that differs."""
     headline = headline_metric(metrics, task.headline) or ""
     if not task.protocol:
         return {"headline": headline}
     peer = peer_beside(task, metrics, headline) if headline else None
-    protocol = {"name": task.protocol, "fallback": task.fallback, "peer": peer}
-    needed = judge_needed(task, headline)
-    return {"headline": headline, "protocol": protocol | ({"needs_judge": needed} if needed else {})}
+    name, asked, rest = task.protocol.partition(",")
+    version = versioned(name) + asked + rest
+    protocol = {"name": task.protocol, "version": version, "fallback": task.fallback, "peer": peer}
+    more = {"needs_judge": judge_needed(task, headline), "extractor": extractor_missing(task, headline)}
+    return {"headline": headline, "protocol": protocol | {key: value for key, value in more.items() if value}}
+
+
+def extractor_missing(task: Task, headline: str) -> dict[str, str] | None:
+    """Return the model that the protocol's own tool lets find the answer, which nobody asked here; None without one."""
+    model = str(task.score_options.get(EXTRACTOR) or "")
+    if not model:
+        return None
+    what = "official reader" if task.protocol.startswith("official") else f"{task.protocol} reader"
+    why = f"{headline} is by the {what} without its extractor: {model} would read what its rules do not."
+    return {"model": model, "called": f"{what} without its extractor", "why": why}
+
+
+def reads_as_its_tool(task: Task) -> bool:
+    """Tell whether replies are read as the protocol's tool reads them: no reader of ours, no model that is missing."""
+    told = task.score_options
+    own = any(told.get(name) == OWN for name in ("reader", "yesno"))
+    return (READER in task.scorers or "times" in told) and not own and not told.get(EXTRACTOR)
 
 
 def judge_needed(task: Task, headline: str) -> dict[str, str] | None:
@@ -43,9 +68,9 @@ def headline_note(task: Task, stated: Mapping[str, Any]) -> list[str]:
 
 
 def peer_beside(task: Task, metrics: Mapping[str, Any], headline: str) -> dict[str, Any] | None:
-    """Return what the protocol's own tool would print, and why it differs; None where the card does not say."""
+    """Return what the protocol's own tool would print, and why it differs; None where nothing tells that."""
     peer = metrics.get(f"{headline}{PEER}")
-    if peer is None or not task.fallback:
+    if peer is None or not task.fallback or not reads_as_its_tool(task):
         return None
     own = metrics[headline]
     return {
@@ -60,7 +85,7 @@ def peer_beside(task: Task, metrics: Mapping[str, Any], headline: str) -> dict[s
 def _sentence(task: Task, own: Mapping[str, Any], peer: Mapping[str, Any]) -> str:
     unread = own["n"] - (own.get("read") or own)["n"]
     outside = own["unscored"] + own["failed"]
-    tool = f"The tool of protocol {task.protocol}"
+    tool = f"The tool of protocol {versioned(task.protocol)}"
     if not unread + outside:
         return f"{tool} prints the same: everything was read."
     what = f"{unread} unread and {own['failed']} failed of {own['n'] + outside} {own['unit'] or 'trials'}"

@@ -1,15 +1,16 @@
 """The scorer `peer`: each reply read by the reader, and judged by the rule, that the card's protocol names.
 
 A card says which in `score_options`: `reader` for options (a name of `CHOICE_READERS` or `FITTING`), `open` for texts
-and numbers (of `OPEN_RULES`), `yesno` (of `YESNO_READERS`), and the name of the metric.
+and numbers (of `OPEN_RULES`), `yesno` (of `YESNO_READERS`), `reply` for what is taken off a reply first (of `REPLIES`),
+and the name of the metric.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ...core.errors import ConfigError, not_among
 from ...core.types import OFFERED, Form, Prediction, Request, Sample, Score, TrialKey
@@ -21,10 +22,12 @@ from ..scorers.replies import answer_text
 from ..scorers.text_match import NO_REFERENCE
 from ..videos.video_letters import FITTING
 from .choice_readers import CHOICE_READERS
-from .open_rules import EMPTY_FITS, OPEN_RULES
-from .peer_scores import TOOL_COUNTS
+from .open_rules import DRAWS, EMPTY_FITS, OPEN_RULES
+from .peer_scores import DRAWN_FROM, TOOL_COUNTS
 from .yesno_rules import YESNO_READERS
 
+THINKING_TAGS = (("<think>", "</think>"), ("<analysis>", "</analysis>"))
+"""What lmms-eval takes off by default (`--reasoning_tags`)."""
 OWN = "snellen"
 """Our own reader, which a protocol may name too."""
 
@@ -35,7 +38,27 @@ class PeerOptions(Struct, frozen=True):
     reader: str = OWN
     open: str = "exact"
     yesno: str = OWN
+    reply: str = ""
     metric: str = "accuracy"
+
+
+def without_tags(prediction: Prediction) -> str | None:
+    """Return a reply as lmms-eval hands it on: closed thinking in its two tags and outer white space taken off."""
+    text = prediction.text
+    if text is None:
+        return None
+    for opening, closing in THINKING_TAGS:
+        while (start := text.find(opening)) >= 0 and (end := text.find(closing, start)) >= 0:
+            text = text[:start] + text[end + len(closing) :]
+    return text.strip()
+
+
+REPLIES: Mapping[str, Callable[[Prediction], str | None]] = {
+    "": answer_text,
+    "as-written": lambda prediction: prediction.text,
+    "without-tags": without_tags,
+}
+"""What a tool takes off a reply before it reads it; the first is ours, for readers of ours."""
 
 
 def score(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
@@ -43,7 +66,9 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
     told = PeerOptions(**{name: options[name] for name in PeerOptions.__struct_fields__ if name in options})
     if not sample.answers:
         return [Score(request.key, told.metric, None, reason=NO_REFERENCE)]
-    text = answer_text(prediction)
+    if told.reply not in REPLIES:
+        raise ConfigError(f"score_options.reply {not_among(told.reply, REPLIES, ' is unknown')}")
+    text = REPLIES[told.reply](prediction)
     if text is None:
         return [Score(request.key, told.metric, None, rule="thinking", reason=TRUNCATED)]
     if sample.form in OFFERED:
@@ -103,7 +128,9 @@ def _judged(sample: Sample, request: Request, prediction: Prediction, text: str,
         raise ConfigError(f"score_options.open {not_among(told.open, sorted(OPEN_RULES), ' is unknown')}")
     value = OPEN_RULES[told.open](text, sample) if text else None
     if value is None:
-        counted = {TOOL_COUNTS: 1.0} if not text and told.open in EMPTY_FITS else {}
+        counted: dict[str, Any] = {TOOL_COUNTS: 1.0} if not text and told.open in EMPTY_FITS else {}
+        if told.open in DRAWS:
+            counted = {DRAWN_FROM: DRAWS[told.open](sample)}
         return Score(request.key, told.metric, None, None, told.open, _why(text, prediction, UNPARSED), counted)
     return Score(request.key, told.metric, float(value), text, told.open)
 
@@ -111,10 +138,8 @@ def _judged(sample: Sample, request: Request, prediction: Prediction, text: str,
 def _why(text: str, prediction: Prediction, otherwise: str) -> str:
     if prediction.finish == "length":
         return TRUNCATED
-    return otherwise if text else EMPTY
+    return otherwise if text.strip() else EMPTY
 
 
 def _renamed(scores: Sequence[Score], told: PeerOptions) -> Score:
-    from msgspec import structs
-
     return structs.replace(scores[0], metric=told.metric)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Mapping
 from typing import Final
 
@@ -19,7 +20,7 @@ REFUSALS: Final = (
 LAST_WORDS = 4
 """A letter counts only if it first stands among so many words at the end."""
 _MARKS = str.maketrans(dict.fromkeys(".()[],:;!*#{}", " "))
-_ANSWER_IS = re.compile(r"(?i:answer is)\s*(?:\*\*)?\s*([ABCD])\b")
+_ANSWER_IS = re.compile(r"answer\s+is\s+\**([ABCD])", re.IGNORECASE)
 _VQA_MARKS = str.maketrans(dict.fromkeys(';/[]"{}()=+\\_-><@`,?!.:', " "))
 
 
@@ -38,7 +39,7 @@ def infer_letter(reply: str, options: Mapping[str, str]) -> str | None:
 
 def _announced(reply: str, options: Mapping[str, str]) -> str | None:
     announced = _ANSWER_IS.search(reply)
-    letter = announced[1] if announced else ""
+    letter = announced[1].upper() if announced else ""
     return letter if letter in options else None
 
 
@@ -57,14 +58,15 @@ def can_infer(reply: str, options: Mapping[str, str]) -> str | None:
 
 
 def can_infer_after_answer(reply: str, options: Mapping[str, str]) -> str | None:
-    """MMMU-Pro with a chain of thought: the one capital on the last line that begins with `Answer:`, else `can_infer`.
+    """MMMU-Pro with a chain of thought: of the only line that begins with `Answer:` what follows, by `can_infer`.
 
-    Where there is such a line, only what follows the word is read.
+    A line without another capital is A, for the one of `Answer`; without such a line, or with several, all is read.
     """
-    lines = [line.strip() for line in reply.splitlines() if line.strip().startswith("Answer:")]
-    tail = lines[-1].removeprefix("Answer:") if lines else reply
-    capitals = {character for character in tail if character in options} if lines else set()
-    return capitals.pop() if len(capitals) == 1 else can_infer(tail, options)
+    lines = [line.strip() for line in reply.split("\n") if line.strip().startswith("Answer:")]
+    if len(lines) != 1:
+        return can_infer(reply, options)
+    capitals = {character for character in lines[0] if character in string.ascii_uppercase}
+    return can_infer(capitals.pop() if len(capitals) == 1 else lines[0].removeprefix("Answer:"), options)
 
 
 def vlmevalkit_yes_no(reply: str) -> str | None:

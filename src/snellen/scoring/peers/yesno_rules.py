@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from .lmms_rules import lmms_yes_no, lmms_yes_no_of_mme
+from .lmms_rules import lmms_yes_no, lmms_yes_no_equal, lmms_yes_no_of_mme
 from .vlmevalkit_rules import vlmevalkit_yes_no
 
 
@@ -17,6 +17,7 @@ def read_pope(reply: str) -> str | None:
 YESNO_READERS: Mapping[str, Callable[[str], str | None]] = {
     "vlmevalkit": vlmevalkit_yes_no,
     "lmms-whole": lmms_yes_no,
+    "lmms-equal": lmms_yes_no_equal,
     "lmms-first-four": lmms_yes_no_of_mme,
     "pope": read_pope,
 }

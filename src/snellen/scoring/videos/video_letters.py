@@ -18,6 +18,7 @@ _JOINED = ("The best option isThe correct option is", "Best answer:Best option:"
 """Two commas are missing in the list that Video-MME gives away, so that no reply holds these phrases."""
 _APART = ("The best option is", "The correct option is", "Best answer:", "Best option:")
 _MARKS = ",.!?;:'"
+_EGO_SHAPES = ("({})", "{} ", "{}.")
 _MCQ_PUNCTUATION = ';/[]"{}()=+\\_-><@`,?!'
 _DOTTED = re.compile(r"([A-E])\.\s*.+", re.IGNORECASE)
 _ALONE = re.compile(r"\b([A-E])\b", re.IGNORECASE)
@@ -39,7 +40,7 @@ def _first_capital(phrases: Iterable[str], letters: str) -> Callable[[str, Optio
 
 
 read_video_mme = _first_capital((*_ANNOUNCED, *_JOINED), "ABCD")
-"""Video-MME's own script, and lmms-eval's Video-MME and MLVU: `Best option: C` is B, the capital of Best."""
+"""Video-MME's own script: `Best option: C` is B, the capital of Best."""
 read_video_mme_kit = _first_capital((*_ANNOUNCED, *_JOINED, "Answer:", "Option:"), "ABCD")
 """VLMEvalKit's copy of it."""
 read_longvideobench = _first_capital((*_ANNOUNCED, *_APART), "ABCDE")
@@ -76,12 +77,16 @@ def read_mvbench_lmms(reply: str, options: Options) -> str | None:
 
 
 def read_egoschema(reply: str, options: Options) -> str | None:
-    """EgoSchema in lmms-eval: the whole reply is the letter, the sentence, or `X. sentence.`; `A.` is none of them."""
-    for mark, text in options.items():
-        sentence = text if text.endswith(".") else f"{text}."
-        if reply in (mark, sentence, f"{mark}. {sentence}"):
-            return mark
-    return None
+    """EgoSchema in lmms-eval: of `(X)`, `X ` and `X.` the one that stands first, else an option with its letter.
+
+    Each shape is taken where it stands last; where none is found lmms-eval draws a letter.
+    """
+    text = _bare(reply)
+    places = [(text.rfind(shape.format(mark)), mark) for shape in _EGO_SHAPES for mark in options]
+    if len(text.split()) > LONG_WORDS and not any(place >= 0 for place, _ in places):
+        places = [(text.lower().rfind(f"{mark}. {said}".lower()), mark) for mark, said in options.items()]
+    found = [one for one in places if one[0] >= 0]
+    return min(found, key=lambda one: one[0])[1] if found else None
 
 
 def read_tempcompass(reply: str, options: Options) -> str | None:
@@ -98,17 +103,21 @@ def read_motionbench(reply: str, options: Options) -> str | None:
 
 
 def read_video_mmmu(reply: str, options: Options) -> str | None:
-    """Video-MMMU: `X.` or `X:` before `(X)` before `X ` before an option's text; of several the last."""
-    text = reply
-    for mark in _MARKS:
-        text = text.strip(mark)
-    text = f" {text} "
+    """Video-MMMU's own: `X.` or `X:` before `(X)` before `X ` before an option's text; of several the last."""
+    text = _bare(reply)
     dotted, coloned, bracketed, spaced = (_shaped_so(shape, text, options) for shape in ("{}.", "{}:", "({})", "{} "))
     ways = ((dotted + coloned, "{}." if dotted else "{}:"), (bracketed, "({})"), (spaced, " {} "))
     for named, last in ways:
         if named:
             return max(named, key=lambda mark: text.rfind(last.format(mark)))
     return _last_text(text, options) if len(text.split()) > LONG_WORDS else None
+
+
+def _bare(reply: str) -> str:
+    """Return a reply without the marks at its ends, each taken away once, between two spaces."""
+    for mark in _MARKS:
+        reply = reply.strip(mark)
+    return f" {reply} "
 
 
 def _shaped_so(shape: str, text: str, options: Options) -> list[str]:
@@ -138,10 +147,72 @@ def first_word(reply: str) -> str:
     return reply.partition(" ")[0].rstrip(".").strip()
 
 
-def read_letter_kit(reply: str, options: Options) -> str | None:
-    """VSI-Bench in VLMEvalKit: the whole reply is the letter, or it begins with `X.`, in either case."""
-    text = reply.upper()
-    return text[:1] if text in options or (text[1:2] == "." and text[:1] in options) else None
+_SPATIAL_TAGGED = re.compile(
+    r"<\s*answer\b[^>]*>\s*([A-J])[\s.．:：)\]】、]*.*?<\s*/\s*answer\s*>", re.IGNORECASE | re.DOTALL
+)
+_SPATIAL_CLOSED = tuple(
+    re.compile(rf"(?<![A-Za-z])[(\[{{（【]?\s*([A-F])\s*[)\]}}）】]?\s*</\s*{tag}\s*>", re.IGNORECASE)
+    for tag in ("answer", "think")
+)
+_SPATIAL_LISTED = re.compile(r"[*_>\-\s]*(?:option|选项)\s+[A-J]\s*[:：]", re.IGNORECASE)
+_SPATIAL_LINE = re.compile(r"\s*[*_`>（）\[\]【】()]*\s*([A-F])\s*[*_`（）\[\]【】()]*\s*", re.IGNORECASE)
+_SPATIAL_LABEL = re.compile(r"\s*([A-F])\s*[.．:：)\]】、-]\s+", re.IGNORECASE)
+_SPATIAL_TOKEN = re.compile(
+    r"(?<![A-Za-z])[*_`（\[{(]*\s*([A-F])\s*[*_`）\]})]*(?=$|[\s.,:;!?)\]】》」』，。；、：）])"
+)
+_SPATIAL_SAID = re.compile(
+    r"(?:final\s*answer|the\s*answer\s*is|answer(?:\s*is)?|correct\s*answer|答案|最终答案|结论|所以|因此|我选(?:择)?|选择|选)"
+    r"\s*[:：>＝=]?\s*[(\[{（【]?\s*([A-F])\s*[)\]}）】]?(?:\b|[.)、。])",
+    re.IGNORECASE,
+)
+_SPATIAL_CAPITAL = re.compile(r"(?<![A-Za-z])[(\[{（【]?\s*([A-F])\s*[)\]}）】]?(?![A-Za-z])")
+_SPATIAL_LINES, _SPATIAL_TAIL = 6, 800
+_THOUGHT = (re.compile(r"</\s*think\s*>", re.IGNORECASE), re.compile(r"<\s*think\s*>", re.IGNORECASE))
+UNSEEN = re.compile("[\u200b\u200c\u200d\ufeff]")
+"""Characters without a width."""
+
+
+def read_spatial_kit(reply: str, options: Options) -> str | None:
+    """VSI-Bench in VLMEvalKit: `<answer>`, else the last line that names one letter, a phrase, or the only capital."""
+    text = UNSEEN.sub("", reply.strip())
+    tagged = _SPATIAL_TAGGED.search(text)
+    tail = text[-_SPATIAL_TAIL:]
+    found = tagged or next((found for shape in _SPATIAL_CLOSED if (found := shape.search(tail))), None)
+    if found:
+        return found[1].upper()
+    for part in (after_thought(text), tail):
+        letter = _letter_of_lines(part.splitlines()[-_SPATIAL_LINES:])
+        if letter:
+            return letter
+    said = _SPATIAL_SAID.search(text)
+    if said:
+        return said[1].upper()
+    kept = "\n".join(line for line in text.splitlines() if not _SPATIAL_LISTED.match(line))
+    capitals: set[str] = set(_SPATIAL_CAPITAL.findall(kept))
+    return capitals.pop() if len(capitals) == 1 else None
+
+
+def after_thought(text: str) -> str:
+    """Return what follows the last `</think>`, else the last `<think>`, else all of it."""
+    for tag in _THOUGHT:
+        tags = list(tag.finditer(text))
+        if tags:
+            return text[tags[-1].end() :].strip()
+    return text
+
+
+def _letter_of_lines(lines: Iterable[str]) -> str | None:
+    """Return the letter of the last line that is, begins with, or holds just one; lists of options are passed over."""
+    for line in reversed([line.strip() for line in lines if line.strip()]):
+        if _SPATIAL_LISTED.match(line):
+            continue
+        whole = _SPATIAL_LINE.fullmatch(line) or _SPATIAL_LABEL.match(line)
+        if whole:
+            return whole[1].upper()
+        tokens: set[str] = set(_SPATIAL_TOKEN.findall(line))
+        if len(tokens) == 1:
+            return tokens.pop()
+    return None
 
 
 def fits_mvbench(reply: str, options: Options) -> list[str]:

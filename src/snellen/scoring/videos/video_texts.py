@@ -8,39 +8,70 @@ import re
 import numpy as np
 
 from ...core.types import Sample
+from ...data.files.written_lists import parse_literal
 from ...extract.numbers import parse_number
 from ..scorers.mmmu_open import judge_open
-from .video_letters import first_word
+from .video_letters import UNSEEN, after_thought, first_word
 
 _POWERS = str.maketrans({"²": "^2", "³": "^3", "¹": "^1", "⁰": "^0", "⁴": "^4", "⁵": "^5"})
 _NUMBER = re.compile(r"\d+\.?\d*")
 _ORDER = re.compile(r"o\s*\([^)]+\)")
 _NEAR = 0.01
+_SIGNED = re.compile(r"-?\d+(?:\.\d+)?")
+_WITH_POWERS = re.compile(r"[-+]?(?:\d*\.\d+|\d+)(?:[eE][-+]?\d+)?")
+_TAGGED_NUMBER = re.compile(
+    rf"<\s*answer\b[^>]*>\s*({_WITH_POWERS.pattern})(?:[^\d<][^<]*)?<\s*/\s*answer\s*>", re.IGNORECASE
+)
+_WORDS = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
+)  # fmt: skip
+_NUMBER_WORDS = re.compile(rf"\b({'|'.join(_WORDS)})\b", re.IGNORECASE)
 _PUNCTUATION = """!"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"""
 
 
 def mra_of_first_word(reply: str, sample: Sample) -> float | None:
-    """VSI-Bench and lmms-eval: the first word must be the number (`about 4` is none)."""
-    error = _relative_error(first_word(reply), sample)
-    return None if error is None else float(np.mean(error <= 1 - np.linspace(0.5, 0.95, 10)))
+    """VSI-Bench's own: the first word must be the number (`about 4` is none)."""
+    return _mra(_float(first_word(reply)), sample)
 
 
-def mra_of_whole(reply: str, sample: Sample) -> float | None:
-    """VSI-Bench in VLMEvalKit: the whole reply must be the number (`4 tables` is none)."""
-    error = _relative_error(reply, sample)
-    return None if error is None else sum(error < 1 - (0.5 + 0.05 * step) for step in range(10)) / 10
+def mra_of_first_number(reply: str, sample: Sample) -> float | None:
+    """VSI-Bench in lmms-eval: the first word as a number, else the first number in digits, else in words."""
+    given = _float(first_word(reply))
+    if given is None and (digits := _SIGNED.search(reply)):
+        given = float(digits[0])
+    if given is None and (word := _NUMBER_WORDS.search(reply)):
+        given = float(_WORDS.index(word[1].lower()))
+    return _mra(given, sample)
 
 
-def _relative_error(text: str, sample: Sample) -> float | None:
-    """Return how far a text is from the right number, by its share; None where it is no number."""
-    gold = parse_number(sample.answers[0])
+def mra_of_last_number(reply: str, sample: Sample) -> float | None:
+    """VSI-Bench in VLMEvalKit: the number an `<answer>` begins with, else the last one after any thought.
+
+    Words up to twenty are numbers too; of a list its first member is read.
+    """
+    listed = parse_literal(reply.strip()) if reply.strip().startswith("[") and reply.strip().endswith("]") else None
+    text = str(listed[0]) if isinstance(listed, list) and listed else reply
+    text = _NUMBER_WORDS.sub(lambda word: str(_WORDS.index(word[1].lower())), UNSEEN.sub("", text.strip()))
+    tagged = _TAGGED_NUMBER.search(text)
+    numbers = [tagged[1]] if tagged else _WITH_POWERS.findall(after_thought(text)) or _WITH_POWERS.findall(text)
+    return _mra(float(numbers[-1]) if numbers else None, sample)
+
+
+def _float(text: str) -> float | None:
     try:
-        given = float(text)
+        return float(text)
     except ValueError:
         return None
-    if gold is None or not gold.value or not math.isfinite(given):
+
+
+def _mra(given: float | None, sample: Sample) -> float | None:
+    """Return mean relative accuracy over ten thresholds, 0.50 to 0.95; None where no number was given."""
+    gold = parse_number(sample.answers[0])
+    if given is None or gold is None or not gold.value or not math.isfinite(given):
         return None
-    return abs(given - gold.value) / abs(gold.value)
+    error = abs(given - gold.value) / abs(gold.value)
+    return float(np.mean(error <= 1 - np.linspace(0.5, 0.95, 10)))
 
 
 def mmmu_after_answer(reply: str, sample: Sample) -> float:
