@@ -11,8 +11,11 @@ OUTSIDE := ../shared/data
 GATED := core stats scoring store engine prompt infer
 COVERED := 92
 FIGURES := SNELLEN_FIGURES=docs/reliability.md
+# A test starts many commands: each would compile what it imports where the machine forbids bytecode beside the sources.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/.cache/pyc $(BIN)/python -m pytest
+SPREAD := -n 3 --dist worksteal
 
-.PHONY: outside demo demo-video exam test check coverage mutants bench crash fault soak hostile recount engines ray pages train-demo train-test docs lock release clean help
+.PHONY: outside demo demo-video exam test nightly check coverage mutants bench crash fault soak hostile recount engines ray pages train-demo train-test docs lock release clean help
 
 help:
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -49,19 +52,23 @@ $(VENV)/video.stamp: $(VENV)/demo.stamp
 exam: $(VENV)/demo.stamp ## the eye exam on the embedded reader: thresholds and a prescription
 	$(BIN)/snellen exam --model reader --quick -o runs/exam
 
-test: $(VENV)/test.stamp ## the whole test suite; leaves .coverage for `make check`
+test: $(VENV)/test.stamp ## the whole test suite; with COVERAGE=yes it leaves .coverage for `make check`
 	sh tests/system_packages.sh
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -rfEs -m "not slow" --cov --cov-report=
+	$(PYTEST) $(SPREAD) -rfEs -m "not slow and not nightly" $(if $(COVERAGE),--cov --cov-report=)
 
-check: $(VENV)/test.stamp coverage ## lint, types and branch coverage of the last `make test`
+nightly: $(VENV)/test.stamp ## what `make test` leaves out: all draws of the simulations, every case that starts Java, mlflow and wandb
+	$(PYTEST) $(SPREAD) -rfEs -m nightly
+
+check: $(VENV)/test.stamp coverage ## lint, types and branch coverage of the gated rooms
 	$(BIN)/ruff check src tests benchmarks examples tools
 	$(BIN)/ruff format --check src tests benchmarks examples tools
 	$(BIN)/mypy
 
-.coverage:
-	$(MAKE) test
+# Older than a source, it is measured anew by the tests that coverage follows (tests/conftest.py), not by the whole suite.
+.coverage: $(shell find src/snellen tests -name '*.py')
+	$(PYTEST) $(SPREAD) -m "not slow and not nightly" --followed --cov --cov-report=
 
-coverage: .coverage ## branch coverage of each gated room, as the last `make test` saw it
+coverage: $(VENV)/test.stamp .coverage ## branch coverage of each gated room, measured anew if a source has changed since
 	@status=0; for room in $(GATED); do \
 		printf '%-8s ' $$room; \
 		$(BIN)/coverage report --include="src/snellen/$$room/*" --format=total --precision=1 --fail-under=$(COVERED) || status=1; \
@@ -78,16 +85,16 @@ bench: $(VENV)/test.stamp ## every benchmark; each prints ratios measured in one
 	$(BIN)/python benchmarks/throughput.py dialects || status=1; exit $$status
 
 crash: $(VENV)/test.stamp ## 100 kills of each kind of work, 1,000 cuts and flipped bits, power cuts; writes docs/reliability.md
-	$(FIGURES) $(BIN)/python -m pytest -m crash tests/fault
+	$(FIGURES) $(PYTEST) -m crash tests/fault
 
 fault: $(VENV)/test.stamp ## scripted server faults, poisoned inputs, keys, many at once; writes docs/reliability.md
-	$(FIGURES) $(BIN)/python -m pytest tests/fault -m "not crash and not soak"
+	$(FIGURES) $(PYTEST) tests/fault -m "not crash and not soak"
 
 soak: $(VENV)/test.stamp ## 20 minutes of faults with a kill a minute, the limit against a cap; writes docs/reliability.md
-	$(FIGURES) $(BIN)/python -m pytest -m soak tests/fault
+	$(FIGURES) $(PYTEST) -m soak tests/fault
 
 hostile: $(VENV)/test.stamp ## 20,000 exchanges with drawn hostile servers
-	$(BIN)/python -m pytest tests/fault/test_hostile_servers.py
+	$(PYTEST) tests/fault/test_hostile_servers.py
 
 recount: $(VENV)/test.stamp ## 2,000 random runs: every number of their results counted again in plain Python
 	$(BIN)/python tests/recount.py 2000
@@ -109,10 +116,10 @@ train-demo: $(VENV)/test.stamp ## learning that can be seen: a small model from 
 	$(BIN)/python examples/train_demo.py runs/train-demo --seeds 1 2 3
 
 train-test: $(VENV)/test.stamp ## every trainer on two architectures, killed and resumed trainings, two processes
-	$(BIN)/python -m pytest -m slow tests/integration/test_training.py tests/integration/test_training_whole.py tests/integration/test_train_demo.py
+	$(PYTEST) -m slow tests/integration/test_training.py tests/integration/test_training_whole.py tests/integration/test_train_demo.py
 
 ray: $(VENV)/test.stamp ## three Ray nodes in this machine: 2,000 trials each on a checkpoint and a server, 20 replicas, 2 nodes and the driver killed
-	$(BIN)/python -m pytest -s tests/ray
+	$(PYTEST) -s tests/ray
 
 docs: $(VENV)/test.stamp ## the documentation as a site: build/site/index.html
 	$(BIN)/python tools/decisions.py
@@ -129,7 +136,7 @@ release: $(VENV)/test.stamp ## wheel and sdist in dist/, checked, installed, tri
 	$(BIN)/python tools/release.py dist
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .coverage .mutants.jsonl
+	rm -rf $(VENV) build dist .cache .pytest_cache .mypy_cache .ruff_cache .coverage .mutants.jsonl
 
 pages: $(VENV)/test.stamp ## long documents end to end on the embedded readers: plant, degrade, ask, kill, resume, draw
 	$(BIN)/python examples/pages.py runs/pages

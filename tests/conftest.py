@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from snellen.mock.process import ServerProcess, mock_process
+if TYPE_CHECKING:
+    from snellen.mock.server import Running
+
 
 # The same examples every time, and no clock: a loaded machine must not fail a property.
 settings.register_profile("steady", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -25,12 +28,22 @@ FOLLOWED = {
 }
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let coverage follow only the tests that its gate needs: those it follows take up to 1.7 times as long.
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--followed", action="store_true", help="only the tests that coverage follows")
 
-    The environment of `make engines` has no coverage, so no such mark either.
-    """
-    for item in items if config.pluginmanager.has_plugin("pytest_cov") else ():
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out what coverage does not follow, where only the rest is asked for."""
+    if not config.getoption("--followed"):
+        return None
+    around = {collection_path, *collection_path.parents}
+    leads_there = any(collection_path in (place, *place.parents) for place in FOLLOWED)
+    return None if leads_there or not FOLLOWED.isdisjoint(around) else True
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let coverage follow only the tests that its gate needs: those it follows take up to 1.7 times as long."""
+    for item in items if config.getoption("--cov", default=None) else ():
         if FOLLOWED.isdisjoint((item.path, *item.path.parents)):
             item.add_marker(pytest.mark.no_cover)
 
@@ -43,7 +56,12 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def mock_server() -> Iterator[Callable[..., ServerProcess]]:
-    """Start mock servers in processes of their own: `mock_server("--fault", "500@first1").base_url`."""
+def mock_server() -> Iterator[Callable[..., Running]]:
+    """Start mock servers on threads of this process: `mock_server("--fault", "500@first1").base_url`.
+
+    Where a server is killed, or timed so finely that a shared interpreter would show: `snellen.mock.process.mock_process`.
+    """
+    from emulator import mock_thread
+
     with ExitStack() as stack:
-        yield lambda *arguments: stack.enter_context(mock_process([str(argument) for argument in arguments]))
+        yield lambda *arguments: stack.enter_context(mock_thread(arguments))

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 
+from snellen.api.mock import build_options
+from snellen.cli.mock_server import mock_server
 from snellen.mock.server import MockOptions, Running, start
 
 
 @contextmanager
-def emulator(options: MockOptions) -> Iterator[Running]:
+def emulator(options: MockOptions, port: int = 0, *, trivial: bool = False) -> Iterator[Running]:
     """Serve until the block ends."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    running = asyncio.run_coroutine_threadsafe(start(options), loop).result()
+    running = asyncio.run_coroutine_threadsafe(start(options, port, trivial=trivial), loop).result()
     try:
         yield running
     finally:
@@ -24,6 +26,15 @@ def emulator(options: MockOptions) -> Iterator[Running]:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
+
+
+def mock_thread(arguments: Sequence[object] = ()) -> AbstractContextManager[Running]:
+    """Serve what `snellen mock-server ARGUMENTS` would, without the second that its process takes to start."""
+    values = mock_server.make_context("mock-server", [str(argument) for argument in arguments]).params
+    port, trivial = values.pop("port"), values.pop("trivial")
+    for name in ("as_json", "task", "limit"):
+        del values[name]
+    return emulator(build_options(values), port, trivial=trivial)
 
 
 async def _end(running: Running) -> None:

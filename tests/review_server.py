@@ -10,10 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from command_line import COMMAND
-from waiting import CEILING_S
 
 
 @dataclass
@@ -51,12 +49,3 @@ def review_server(folder: Path, *arguments: str) -> Iterator[ReviewServer]:
         process.wait()
         if process.stdout is not None:
             process.stdout.close()
-
-
-def snellen(*arguments: object, codes: tuple[int, ...] = (0,)) -> dict[str, Any]:
-    """Run a command with --json and return what it printed."""
-    done = subprocess.run(
-        [*COMMAND, *map(str, arguments), "--json"], capture_output=True, text=True, timeout=CEILING_S, check=False
-    )
-    assert done.returncode in codes, (done.returncode, done.stderr[-2000:])
-    return json.loads(done.stdout) if done.stdout else {}

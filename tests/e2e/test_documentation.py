@@ -26,8 +26,8 @@ from typing import Any
 import pytest
 
 from documentation import PAGES, ROOT, SHOWN, WORLDS, Block, blocks_of, commands_of
+from emulator import mock_thread
 from snellen.cli.main import main
-from snellen.mock.process import mock_process
 
 COMMAND = [sys.executable, "-c", "from snellen.cli.main import main; main()"]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
@@ -68,7 +68,7 @@ MISSING = {"reader/tesseract": "tesseract", "ptb": "java"}
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    with mock_process(["--drafter", "good"]) as server:
+    with mock_thread(["--drafter", "good"]) as server:
         yield server.base_url
 
 

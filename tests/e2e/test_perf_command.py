@@ -1,4 +1,4 @@
-"""`snellen perf` as a user types it, against a mock server in a process of its own."""
+"""`snellen perf` as a user types it, against a mock server."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from command_line import COMMAND
 from snellen.api.load import load_run
 from snellen.cli.main import cli
 from snellen.core.errors import SnellenError
-from snellen.mock.process import ServerProcess
+from snellen.mock.process import mock_process
+from snellen.mock.server import Running
 from snellen.perf.read import read_timeline
 from waiting import CEILING_S, requests_seen, wait_until
 
-MockServer = Callable[..., ServerProcess]
+MockServer = Callable[..., Running]
 
 
 def perf(*arguments: object) -> tuple[int, Any]:
@@ -168,13 +169,13 @@ def test_two_processes_are_one_load(mock_server: MockServer, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_a_sweep_finds_the_servers_knee(mock_server: MockServer, tmp_path: Path) -> None:
+def test_a_sweep_finds_the_servers_knee(tmp_path: Path) -> None:
     """Eight slots of 200 ms can do 40 requests a second, and no more."""
-    server = mock_server("--ttft-ms", 200, "--tokens", 1, "--slots", 8)
-    code, found = perf(
-        "sweep", "synthetic", "--model", "openai/mock", "--base-url", server.base_url, "--slo", "ttft=500ms", "--arrivals", "constant",
-        "--start", 20, "--duration", 4, "--precision", 0.06, "-o", tmp_path, "--limit", 50,
-    )  # fmt: skip
+    with mock_process(["--ttft-ms", "200", "--tokens", "1", "--slots", "8"]) as server:
+        code, found = perf(
+            "sweep", "synthetic", "--model", "openai/mock", "--base-url", server.base_url, "--slo", "ttft=500ms",
+            "--arrivals", "constant", "--start", 20, "--duration", 4, "--precision", 0.06, "-o", tmp_path, "--limit", 50,
+        )  # fmt: skip
     assert code == 0
     assert found["best"] == pytest.approx(40, rel=0.10)
     assert (tmp_path / "curve.svg").read_text().startswith("<svg")

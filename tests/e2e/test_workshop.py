@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from review_server import ReviewServer, review_server, snellen
+from command_line import json_of
+from review_server import ReviewServer, review_server
 from snellen.data.files.bundle import read_bundle
 from workshop_fixtures import write_sources
 
@@ -69,7 +70,7 @@ class Person:
 
 def draft(mock_server: Callable[..., Any], sources: Path, folder: Path, style: str) -> dict[str, Any]:
     server = mock_server("--drafter", style)
-    return snellen(
+    return json_of(
         "curate", "draft", sources, folder, "--model", "openai/mock", "--base-url", server.base_url, "--no-cache"
     )
 
@@ -82,7 +83,7 @@ def test_drafts_of_any_quality_are_used_or_set_aside(
     made = draft(mock_server, sources, tmp_path / "shop", style)
     assert made["drafts"] + made["set_aside"] == 60 and made["drafts"] >= fewest
     assert sum(made["reasons"].values()) == made["set_aside"]
-    report = snellen("curate", "gates", tmp_path / "shop")
+    report = json_of("curate", "gates", tmp_path / "shop")
     assert report["drafts"] == made["drafts"] and report["kept"] >= fewest - 2
 
 
@@ -90,9 +91,9 @@ def test_a_planted_artefact_is_caught_and_the_repaired_set_passes(
     mock_server: Callable[..., Any], tmp_path: Path
 ) -> None:
     draft(mock_server, write_sources(tmp_path), tmp_path / "shop", "artefact")
-    caught = snellen("curate", "gates", tmp_path / "shop", "--no-repair", codes=(1,))
+    caught = json_of("curate", "gates", tmp_path / "shop", "--no-repair", codes=(1,))
     assert {gate["gate"] for gate in caught["gates"] if not gate["passed"]} == {"surface", "blind"}
-    repaired = snellen("curate", "gates", tmp_path / "shop")
+    repaired = json_of("curate", "gates", tmp_path / "shop")
     assert repaired["kept"] == 60 and all(gate["passed"] for gate in repaired["gates"])
 
 
@@ -110,12 +111,12 @@ def test_drafting_goes_on_where_it_stopped(mock_server: Callable[..., Any], tmp_
         server.base_url,
         "--no-cache",
     ]
-    first = snellen(*flags, "--max-requests", 10, "--max-workers", 2, codes=(1,))
+    first = json_of(*flags, "--max-requests", 10, "--max-workers", 2, codes=(1,))
     assert first["over_budget"] and first["requests"] == 10 == len(log.read_text().splitlines())
-    second = snellen(*flags)
+    second = json_of(*flags)
     assert second["drafts"] == 20 and first["requests"] + second["requests"] == 40
     assert len(log.read_text().splitlines()) == 40
-    assert snellen(*flags)["requests"] == 0
+    assert json_of(*flags)["requests"] == 0
 
 
 @pytest.mark.browser
@@ -124,7 +125,7 @@ def test_the_whole_workshop(mock_server: Callable[..., Any], browser: Any, tmp_p
     shop = tmp_path / "shop"
     draft(mock_server, write_sources(tmp_path), shop, "sloppy")
     server = mock_server("--drafter", "good")
-    report = snellen(
+    report = json_of(
         "curate",
         "gates",
         shop,
@@ -219,7 +220,7 @@ def check_decisions(shop: Path, kept: int, edited: str, rejected: set[str]) -> N
 def check_published(
     mock_server: Callable[..., Any], shop: Path, tmp_path: Path, edited: str, rejected: set[str]
 ) -> None:
-    result = snellen("curate", "publish", shop, "--licence", "CC0-1.0", "--name", "Shapes and people")
+    result = json_of("curate", "publish", shop, "--licence", "CC0-1.0", "--name", "Shapes and people")
     card = result["card"]
     assert card["outcomes"] == {"open": 0, "accepted": result["items"], "rejected": len(rejected), "disputed": 0}
     assert card["audit"]["valid"] == card["audit"]["audited"] > 5 and 0.5 < card["audit"]["ci95"][0] < 1.0
@@ -241,17 +242,17 @@ def check_published(
 
 def check_runs(mock_server: Callable[..., Any], out: Path, tmp_path: Path, items: int) -> None:
     """The set is a task: a blind model stays near chance, a simulated reader that sees finds everything."""
-    blind = snellen("run", out / "task.toml", "--model", "blind/no-period", "-o", tmp_path / "blind", "--quiet")[
+    blind = json_of("run", out / "task.toml", "--model", "blind/no-period", "-o", tmp_path / "blind", "--quiet")[
         "tasks"
     ]["shapes-and-people"]["metrics"]
     assert blind["Rh"]["n"] == items and blind["Rh"]["ci95"][0] < 1 / 6 < blind["Rh"]["ci95"][1]
     answers = tmp_path / "answers.jsonl"
     plain = out / "plain.toml"  # pictures as they are: the simulated reader knows them by their bytes
     plain.write_text((out / "task.toml").read_text().replace('region = "box"', 'region = "none"'))
-    snellen("mock-server", "--write-answers", plain, "--answers", answers)
+    json_of("mock-server", "--write-answers", plain, "--answers", answers)
     server = mock_server("--answers", answers)
     flags = ["--model", "openai/mock", "--base-url", server.base_url, "--no-cache", "--quiet"]
-    seen = snellen("run", plain, *flags, "-o", tmp_path / "seen")["tasks"]["shapes-and-people"]["metrics"]
+    seen = json_of("run", plain, *flags, "-o", tmp_path / "seen")["tasks"]["shapes-and-people"]["metrics"]
     assert {name: seen[name]["value"] for name in ("Rh", "Rcot", "Ro", "Cf", "Cb")} == dict.fromkeys(
         ("Rh", "Rcot", "Ro", "Cf", "Cb"), 1.0
     )

@@ -13,8 +13,9 @@ import pytest
 
 import reform_fixtures
 from command_line import COMMAND
+from emulator import mock_thread
 from snellen.data.catalog import Catalog
-from snellen.mock.process import ServerProcess, mock_process
+from snellen.mock.server import Running
 from snellen.store.reader import RunReader
 from waiting import CEILING_S, lines_of, stored_trials, wait_until
 
@@ -95,8 +96,8 @@ def kill_at(root: Path, port: str, moments: list[int]) -> list[Path]:
     return logs
 
 
-def serve(log: Path, *more: str) -> AbstractContextManager[ServerProcess]:
-    return mock_process(["--ttft-ms", "5", "--answer", "(B)", "--log", str(log), *more])
+def serve(log: Path, *more: str) -> AbstractContextManager[Running]:
+    return mock_thread(["--ttft-ms", "5", "--answer", "(B)", "--log", str(log), *more])
 
 
 def digests(folder: Path) -> list[tuple[object, ...]]:

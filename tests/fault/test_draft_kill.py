@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from command_line import COMMAND
-from review_server import snellen
+from command_line import COMMAND, json_of
 from waiting import lines_of, wait_until
 from workshop_fixtures import write_sources
 
@@ -47,9 +46,9 @@ def test_killed_drafting_goes_on(mock_server: Callable[..., Any], tmp_path: Path
         )
         process.kill()
         killed += process.wait() == -signal.SIGKILL
-    made = snellen(*arguments)
+    made = json_of(*arguments)
     assert killed > 0 and made["drafts"] == ITEMS and made["set_aside"] == 0
     asked = Counter(json.loads(line)["body_sha256"] for line in log.read_text().splitlines())
     assert len(asked) == 2 * ITEMS
     assert sum(asked.values()) - len(asked) <= killed * WORKERS  # only what was in flight is asked again
-    assert snellen(*arguments)["requests"] == 0
+    assert json_of(*arguments)["requests"] == 0

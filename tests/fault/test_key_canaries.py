@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 import pytest
 
+from command_line import COMMAND, run_command
 from figures import note_figure
 from waiting import CEILING_S, wait_until
 from workshop_fixtures import write_sources
@@ -106,16 +107,17 @@ def commands(home: Path) -> dict[str, list[str]]:
     }  # fmt: skip
 
 
-def said(home: Path, name: str, arguments: list[str], extra: dict[str, str]) -> int:
+def said(home: Path, name: str, arguments: list[str], extra: dict[str, str], capfd: pytest.CaptureFixture[str]) -> int:
     """Run a command; what it prints goes to files beside its folder."""
     folder = home / name.replace(" ", "-")
     told = [str(folder) if argument == "OUT" else argument for argument in arguments]
-    environment = {**os.environ, **extra, "SNELLEN_CACHE_DIR": f"{folder}-cache"}
-    with Path(f"{folder}.out").open("wb") as out, Path(f"{folder}.err").open("wb") as err:
-        done = subprocess.run(
-            [*COMMAND, *told], stdout=out, stderr=err, env=environment, timeout=CEILING_S, check=False
-        )
-    return done.returncode
+    with pytest.MonkeyPatch.context() as patch:
+        for variable, value in {**extra, "SNELLEN_CACHE_DIR": f"{folder}-cache"}.items():
+            patch.setenv(variable, value)
+        code = run_command(told)
+    for ending, text in zip(("out", "err"), capfd.readouterr(), strict=True):
+        Path(f"{folder}.{ending}").write_text(text)
+    return code
 
 
 def leaks(home: Path) -> list[str]:
@@ -128,7 +130,9 @@ def leaks(home: Path) -> list[str]:
     return found
 
 
-def test_no_file_of_any_command_shows_the_key(parrot: ThreadingHTTPServer, tmp_path: Path) -> None:
+def test_no_file_of_any_command_shows_the_key(
+    parrot: ThreadingHTTPServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     told, files = commands(tmp_path), 0
     for way, (flags, extra) in ways(tmp_path, parrot.server_port).items():
         for name, arguments in told.items():
@@ -136,7 +140,7 @@ def test_no_file_of_any_command_shows_the_key(parrot: ThreadingHTTPServer, tmp_p
                 continue  # the ways meet before the commands part
             if (name, way) == ("draft", "argument"):
                 continue  # it takes no key on its command line
-            code = said(tmp_path, f"{way} {name}", [*arguments, *flags], extra)
+            code = said(tmp_path, f"{way} {name}", [*arguments, *flags], extra, capfd)
             assert (code == 2) == (way in REFUSED), (way, name, code)
     assert parrot.asked > 50, "the server was asked, and quoted the key"  # type: ignore[attr-defined]
     assert leaks(tmp_path) == []

@@ -11,7 +11,8 @@ import signal
 import subprocess
 import time
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import linear_regression, mean
 from typing import Any
@@ -20,6 +21,7 @@ import pytest
 
 from command_line import COMMAND
 from figures import note_figure
+from snellen.mock.process import ServerProcess, mock_process
 from snellen.store.damage import look_at_run
 from waiting import CEILING_S, stored_trials, wait_until
 
@@ -55,6 +57,13 @@ def slope_mb(samples: Sequence[tuple[float, float]]) -> float:
     """Return how much memory ten minutes add, by the line through what came after the first quarter."""
     late = [sample for sample in samples if sample[0] >= samples[-1][0] / 4]
     return linear_regression(*zip(*late, strict=True)).slope * 600
+
+
+@pytest.fixture
+def mock_server() -> Iterator[Callable[..., ServerProcess]]:
+    """Servers in processes of their own: the limit is timed, and minutes of load go through them."""
+    with ExitStack() as stack:
+        yield lambda *arguments: stack.enter_context(mock_process([str(argument) for argument in arguments]))
 
 
 def test_soak(mock_server: Callable[..., Any], tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,8 +32,11 @@ RIGHT_RESULTS = {
 """Cases that crash or hang the original and have a right result here; all other such cases are clear errors."""
 
 
-def cases() -> list[str]:
-    return sorted(path.stem for kind in ("sc", "ocr", "kie", "gen", "bad") for path in GOLDEN.glob(f"{kind}_*.json"))
+def cases() -> list[Any]:
+    """Return the recorded cases; of those that start Java, which takes seconds, all but one are asked by night."""
+    names = sorted(path.stem for kind in ("sc", "ocr", "kie", "gen", "bad") for path in GOLDEN.glob(f"{kind}_*.json"))
+    java = {name for name in names if name.startswith("gen_")} - {"gen_basic"}
+    return [pytest.param(name, marks=[pytest.mark.nightly] if name in java else []) for name in names]
 
 
 def load(name: str) -> dict:

@@ -20,13 +20,13 @@ from command_line import COMMAND, run_command
 from snellen.core.errors import EnvironmentProblem, UsageError
 from snellen.core.secret import Secret
 from snellen.engine.queued.batch_ledger import read_ledger
-from snellen.mock.process import ServerProcess
+from snellen.mock.server import Running
 from snellen.store.reader import RunReader
 from waiting import wait_until
 
 DIALECTS = ("openai", "openai-responses", "azure", "mistral", "anthropic", "gemini")
 ROWS = 30
-Server = Callable[..., ServerProcess]
+Server = Callable[..., Running]
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +48,7 @@ def rows(tmp_path: Path) -> Path:
     return path
 
 
-def run(rows: Path, dialect: str, server: ServerProcess, folder: Path, **more: Any) -> snellen.RunResult:
+def run(rows: Path, dialect: str, server: Running, folder: Path, **more: Any) -> snellen.RunResult:
     defaults = {"batch": True, "batch_poll_s": 0.02, "cache": False, "price": "1,2", "output_dir": folder}
     settings = {"tasks": (str(rows),), "model": f"{dialect}/mock", "base_url": server.base_url, **defaults, **more}
     return snellen.run(snellen.RunSettings(**settings))
@@ -71,7 +71,7 @@ def batched(folder: Path) -> int:
         return sum(bool(trial.prediction.detail.get("batch")) for trial in reader.trials("rows"))
 
 
-def stats(server: ServerProcess) -> dict[str, int]:
+def stats(server: Running) -> dict[str, int]:
     asked = urllib.request.Request(f"http://127.0.0.1:{server.port}/mock/stats", headers={"Authorization": "Bearer k"})
     with urllib.request.urlopen(asked) as response:
         return json.loads(response.read())

@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from command_line import run_command
+from command_line import json_of, run_command
 from cure_fixtures import item, write_cure
-from review_server import snellen
 
 
 def run(path: Path, out: Path, *flags: object, task: str = "cure", codes: tuple[int, ...] = (0,)) -> dict[str, Any]:
     told = ("run", task, "-p", f"dataset.path={path}", "-o", out, "--quiet", "--no-cache", *flags)
-    return snellen(*told, codes=codes)["tasks"][task]["metrics"]
+    return json_of(*told, codes=codes)["tasks"][task]["metrics"]
 
 
 @pytest.mark.parametrize("region", ["box", "crop", "coordinates", "none"])

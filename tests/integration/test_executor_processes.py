@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from command_line import run_command
+from emulator import mock_thread
 from executor_runs import (
     descendants,
     finish_run,
@@ -20,7 +21,6 @@ from executor_runs import (
     write_questions,
     write_sleeper,
 )
-from snellen.mock.process import mock_process
 from waiting import stored_trials, wait_until
 
 REPLICAS = "snellen.fleet.process_main"
@@ -82,7 +82,7 @@ def test_ctrl_c_drains_and_the_same_command_goes_on_with_another_executor(alone:
 
 def test_clients_of_a_server_share_one_limit_and_its_rest(tmp_path: Path) -> None:
     questions = write_questions(tmp_path, 60)
-    with mock_process(["--max-concurrency", "4", "--ttft-ms", "5"]) as server:
+    with mock_thread(["--max-concurrency", "4", "--ttft-ms", "5"]) as server:
         command = ["run", questions, "--model", "openai/mock", "--base-url", server.base_url, "--no-cache", "--quiet"]
         fleet = ["--executor", "processes", "--replicas", "2", "--max-workers", "4"]
         assert run_command([*command, *fleet, "-o", tmp_path / "fleet"]) == 0

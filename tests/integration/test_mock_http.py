@@ -12,9 +12,10 @@ from typing import Any
 import aiohttp
 import pytest
 
-from command_line import COMMAND
+from command_line import run_command
 from snellen.mock.answers import AnswerBook, Entry
 from snellen.mock.faults import KINDS, parse_fault
+from snellen.mock.process import mock_process
 from snellen.mock.readers import parse_reader
 from snellen.mock.server import MockOptions, Running, start
 from snellen.mock.wire import Pace
@@ -306,9 +307,7 @@ def test_thinking_in_a_field_of_its_own() -> None:
     assert (message["content"], "maybe A" in message["reasoning_content"]) == ("B", True)
 
 
-def test_trivial_mode_and_the_process(mock_server: Any) -> None:
-    running = mock_server("--trivial")
-
+def test_trivial_mode_and_the_process() -> None:
     async def go() -> Any:
         async with (
             aiohttp.ClientSession() as session,
@@ -316,20 +315,20 @@ def test_trivial_mode_and_the_process(mock_server: Any) -> None:
         ):
             return await response.json()
 
-    assert asyncio.run(go())["choices"][0]["message"]["content"] == "A"
+    with mock_process(["--trivial"]) as running:
+        assert asyncio.run(go())["choices"][0]["message"]["content"] == "A"
 
 
-def test_a_simulated_reader_of_known_acuity_is_measured_over_http(mock_server: Any, tmp_path: Path) -> None:
-    import os
-    import subprocess
-
+def test_a_simulated_reader_of_known_acuity_is_measured_over_http(
+    mock_server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     import snellen
 
-    environment = {**os.environ, "SNELLEN_CACHE_DIR": str(tmp_path / "cache")}
+    monkeypatch.setenv("SNELLEN_CACHE_DIR", str(tmp_path / "cache"))
     answers = tmp_path / "answers.jsonl"
     arguments = ["mock-server", "--write-answers", "eyechart", "--answers", str(answers), "--limit", "4", "--seed", "5"]
-    done = subprocess.run([*COMMAND, *arguments], env=environment, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout)["entries"] == 4
+    assert run_command(arguments) == 0
+    assert json.loads(capsys.readouterr().out)["entries"] == 4
     running = mock_server("--answers", answers, "--reader", "noisy:px50=6,slope=6")
     result = snellen.run(
         "eyechart", "openai/mock", base_url=running.base_url, limit=4, seed=5, output_dir=tmp_path / "run", cache=False

@@ -19,8 +19,7 @@ from snellen.api.money.run_cost import estimate_run
 from snellen.api.plan import make_plan
 from snellen.core.errors import UsageError
 from snellen.core.secret import Secret
-from snellen.mock.process import ServerProcess
-from snellen.mock.server import MockOptions
+from snellen.mock.server import MockOptions, Running
 from snellen.model.providers.prices import Prices, money
 
 WORDS = "Which of the shapes in the picture has the longest side, and how often does it appear beside a green one?"
@@ -49,7 +48,7 @@ def rows(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def server(mock_server: Callable[..., ServerProcess]) -> str:
+def server(mock_server: Callable[..., Running]) -> str:
     return mock_server().base_url
 
 
@@ -97,7 +96,7 @@ def test_the_estimate_of_likelihoods_is_within_a_tenth_of_the_bill(
 
 @pytest.mark.parametrize("task", ["eyechart", "eyechart-choice", "eyechart-line"])
 def test_the_estimate_of_eye_charts_is_within_a_tenth_too(
-    task: str, mock_server: Callable[..., ServerProcess], tmp_path: Path
+    task: str, mock_server: Callable[..., Running], tmp_path: Path
 ) -> None:
     answers = tmp_path / "answers.jsonl"
     assert run_command(["mock-server", "--write-answers", task, "--answers", answers, "--limit", 40]) == 0

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from command_line import run_command
-from snellen.mock.process import mock_process
+from emulator import mock_thread
 from snellen.model.served.served_model import ServedModel
 
 
 def checked(capsys: pytest.CaptureFixture[str], server: list[str], *flags: str) -> tuple[int, dict[str, Any]]:
-    with mock_process(server) as running:
+    with mock_thread(server) as running:
         code = run_command(["serve-check", running.base_url, "--json", *flags])
     return code, json.loads(capsys.readouterr().out)
 
@@ -72,7 +72,7 @@ def test_a_server_that_says_what_it_is_gets_its_card(
 
 
 def test_several_models_must_be_named(capsys: pytest.CaptureFixture[str]) -> None:
-    with mock_process(["--model-name", "one", "--model-name", "two"]) as running:
+    with mock_thread(["--model-name", "one", "--model-name", "two"]) as running:
         assert run_command(["serve-check", running.base_url]) == 2
         assert "it serves one, two: add --model NAME" in capsys.readouterr().err
         assert run_command(["serve-check", running.base_url, "--model", "tow"]) == 2

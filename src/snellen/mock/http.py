@@ -86,6 +86,11 @@ class HttpProtocol(asyncio.Protocol):
         """Remember where to write."""
         self._transport = cast("asyncio.Transport", transport)
 
+    def drop(self) -> None:
+        """End the connection at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop whatever still works for this client."""
         if self._task is not None:
@@ -158,6 +163,11 @@ class ConstantProtocol(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Remember where to write."""
         self._transport = cast("asyncio.Transport", transport)
+
+    def drop(self) -> None:
+        """End the connection at once."""
+        if self._transport is not None:
+            self._transport.abort()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return where to put what comes."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import msgspec
 
@@ -361,6 +362,7 @@ class Running:
     server: MockServer
     listener: asyncio.Server
     port: int
+    connections: WeakSet[HttpProtocol | ConstantProtocol]
 
     @property
     def base_url(self) -> str:
@@ -370,25 +372,28 @@ class Running:
     async def close(self) -> None:
         """Stop listening and drop all connections."""
         self.listener.close()
-        close_clients = getattr(self.listener, "close_clients", None)
-        if close_clients is not None:
-            close_clients()
+        for connection in list(self.connections):
+            connection.drop()
+        await asyncio.sleep(0)  # in which the loop closes their sockets
         self.server.close()
 
 
 async def start(options: MockOptions | None = None, port: int = 0, *, trivial: bool = False) -> Running:
     """Start a server on this event loop; port 0 picks a free one. `trivial` answers a constant with the least work."""
     server = MockServer(options or MockOptions())
+    connections: WeakSet[HttpProtocol | ConstantProtocol] = WeakSet()
 
     def protocol() -> asyncio.BaseProtocol:
-        return ConstantProtocol(constant_response(server)) if trivial else HttpProtocol(server.handle)
+        made = ConstantProtocol(constant_response(server)) if trivial else HttpProtocol(server.handle)
+        connections.add(made)
+        return made
 
     try:
         listener = await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", port, backlog=4096)
     except OSError as error:
         reason = f"{error.strerror}; --port 0 picks a free port"
         raise EnvironmentProblem(f"cannot listen on 127.0.0.1:{port}: {reason}") from None
-    return Running(server, listener, listener.sockets[0].getsockname()[1])
+    return Running(server, listener, listener.sockets[0].getsockname()[1], connections)
 
 
 def constant_response(server: MockServer) -> bytes:

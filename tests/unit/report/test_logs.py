@@ -65,6 +65,7 @@ def test_tensorboard_reads_figures_and_pictures_back(run: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.nightly
 def test_mlflow_reads_figures_parameters_and_pictures_back(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tracking = pytest.importorskip("mlflow.tracking")
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
@@ -80,6 +81,7 @@ def test_mlflow_reads_figures_parameters_and_pictures_back(run: Path, monkeypatc
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.nightly
 def test_wandb_offline_keeps_figures_and_pictures(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("wandb")
     monkeypatch.setenv("WANDB_MODE", "offline")
