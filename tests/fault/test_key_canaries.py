@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import pytest
 
-from command_line import COMMAND, run_command
+from command_line import run_command
 from figures import note_figure
 from waiting import CEILING_S, wait_until
 from workshop_fixtures import write_sources
