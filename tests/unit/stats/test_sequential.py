@@ -5,21 +5,23 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from draws import drawn
 from snellen.core.errors import UsageError
 from snellen.stats.sequential import ConfidenceSequence
 
 
+@drawn(200)
 @pytest.mark.parametrize(("share", "half_width"), [(0.5, None), (0.8, 0.05), (0.97, 0.02)])
-def test_anytime_coverage(share: float, half_width: float | None) -> None:
+def test_anytime_coverage(share: float, half_width: float | None, draws: int) -> None:
     """The true mean may fall out at any of 400 looks in at most 5 % of runs."""
     generator = np.random.default_rng(12)
     lost = 0
-    for _ in range(200):
+    for _ in range(draws):
         sequence = ConfidenceSequence(half_width=half_width, grid=200)
         for value in (generator.random(400) < share).tolist():
             sequence.add(float(value))
         lost += not sequence.interval[0] <= share <= sequence.interval[1]
-    assert lost / 200 <= 0.05
+    assert lost / draws <= 0.05
 
 
 def test_interval_only_shrinks_and_holds_the_mean() -> None:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from draws import drawn, leeway
 from snellen.stats.intervals import estimate_mean, estimate_ratio, holm, mcnemar, ratio_moments, wilson
 
 
@@ -124,28 +125,35 @@ def coverage_of_clusters(
     return hits / runs
 
 
+@drawn(6000)
 @pytest.mark.parametrize(("clusters", "size"), [(50, 4), (100, 5), (400, 5)])
 @pytest.mark.parametrize("icc", [0.0, 0.2, 0.5])
-def test_clustered_trials_cover(clusters: int, size: int, icc: float) -> None:
-    assert 0.94 <= coverage_of_clusters(clusters, size, icc, (0.25, 0.85), 6000, unequal=clusters != 100) <= 0.96
+def test_clustered_trials_cover(clusters: int, size: int, icc: float, draws: int) -> None:
+    covered = coverage_of_clusters(clusters, size, icc, (0.25, 0.85), draws, unequal=clusters != 100)
+    assert abs(covered - 0.95) <= leeway(0.01, 6000, draws)
 
 
-def test_few_clusters_cover_at_least() -> None:
-    assert 0.94 <= coverage_of_clusters(10, 5, 0.2, (0.25, 0.75), 6000, unequal=False) <= 0.97
+@drawn(6000)
+def test_few_clusters_cover_at_least(draws: int) -> None:
+    covered = coverage_of_clusters(10, 5, 0.2, (0.25, 0.75), draws, unequal=False)
+    assert abs(covered - 0.955) <= leeway(0.015, 6000, draws)
 
 
-def test_rare_errors_in_clusters_cover_nearly() -> None:
-    assert 0.93 <= coverage_of_clusters(100, 5, 0.3, (0.95, 0.98), 6000, unequal=False) <= 0.97
+@drawn(6000)
+def test_rare_errors_in_clusters_cover_nearly(draws: int) -> None:
+    covered = coverage_of_clusters(100, 5, 0.3, (0.95, 0.98), draws, unequal=False)
+    assert abs(covered - 0.95) <= leeway(0.02, 6000, draws)
 
 
-def test_continuous_values_cover() -> None:
+@drawn(4000)
+def test_continuous_values_cover(draws: int) -> None:
     generator = np.random.default_rng(3)
     hits = 0
-    for _ in range(4000):
+    for _ in range(draws):
         interval = estimate_mean(generator.beta(2.0, 1.0, 60)).ci95
         assert interval is not None
         hits += interval[0] <= 2 / 3 <= interval[1]
-    assert 0.94 <= hits / 4000 <= 0.96
+    assert abs(hits / draws - 0.95) <= leeway(0.01, 4000, draws)
 
 
 def test_degrees_fall_when_one_cluster_carries_the_spread() -> None:
