@@ -12,7 +12,8 @@ GATED := core stats scoring store engine prompt infer
 COVERED := 92
 FIGURES := SNELLEN_FIGURES=docs/reliability.md
 # A test starts many commands: each would compile what it imports where the machine forbids bytecode beside the sources.
-PYTEST := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/.cache/pyc $(BIN)/python -m pytest
+# The workers are as many as the cores: threads of torch inside each would only wait for one another.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/.cache/pyc OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 SPREAD := -n 3 --dist worksteal
 
 .PHONY: outside demo demo-video exam test nightly check coverage mutants bench crash fault soak hostile recount engines ray pages train-demo train-test docs lock release clean help
