@@ -13,6 +13,7 @@ import pytest
 
 from command_line import COMMAND
 from command_line import run_command as snellen
+from draws import drawn
 from snellen.api.load import load_dataset
 from snellen.data.documents.page_style import PageStyle
 from snellen.data.needles.grid_folder import write_needles
@@ -63,14 +64,15 @@ def chance(severity: float) -> float:
     return 1 / (1 + math.exp(-SLOPE * math.log(HEIGHT_PX * (1 - 0.1 * severity) / HALF_PX)))
 
 
+@drawn(6)
 def test_the_critical_severity_of_a_known_reader_lies_in_its_interval(
-    home: Path, mock_server: Callable[..., Any]
+    home: Path, mock_server: Callable[..., Any], draws: int
 ) -> None:
     """Six servers, none of them picked: a 95 % interval may miss once in six, hardly twice."""
     folder = needles(home / "n", repeats=30)
     truth = min((step / 100 for step in range(500)), key=lambda severity: abs(chance(severity) - chance(0) / 2))
     inside, covered = [], []
-    for seed in range(6):
+    for seed in range(draws):
         server = mock_server(
             "--answers", folder / "answers.jsonl", "--reader", f"noisy:px50={HALF_PX},slope={SLOPE}", "--seed", seed
         )
@@ -88,8 +90,8 @@ def test_the_critical_severity_of_a_known_reader_lies_in_its_interval(
             covered.append(low <= chance(severity) <= high)
         assert found["retention_nearest_5"]["value"] < 0.1 < found["retention_nearest_1"]["value"]
         assert found["lost_nearest"]["value"] > found["gained_nearest"]["value"]
-    assert sum(inside) >= 5, inside
-    assert sum(covered) >= 32, covered  # of 36 intervals at 95 %: 34 on average
+    assert sum(inside) >= draws - 1, inside
+    assert sum(covered) >= 0.88 * len(covered), covered  # of 36 intervals at 95 %, 32: 34 on average
 
 
 def test_lost_in_the_middle_shows_in_the_heat_map(home: Path, mock_server: Callable[..., Any]) -> None:
