@@ -128,7 +128,7 @@ def judge(module: str, text: str | None, limit_s: float) -> str:
             place.unlink()
             place.write_text(text, encoding="utf-8")
         environment = {**os.environ, "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
-        command = [sys.executable, *PYTEST, "-m", "not slow", *tests_naming(module)]
+        command = [sys.executable, *PYTEST, "-m", "not slow and not nightly", *tests_naming(module)]
         try:
             done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=limit_s, check=False)
         except subprocess.TimeoutExpired:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import aiohttp
 import pytest
 
 from command_line import run_command
+from emulator import mock_thread
 from snellen.mock.answers import AnswerBook, Entry
 from snellen.mock.faults import KINDS, parse_fault
 from snellen.mock.process import mock_process
@@ -305,6 +308,17 @@ def test_thinking_in_a_field_of_its_own() -> None:
     _, _, data = chat(MockOptions(answers=book(), reader=parse_reader("thinking:field=1")))
     message = json.loads(data)["choices"][0]["message"]
     assert (message["content"], "maybe A" in message["reasoning_content"]) == ("B", True)
+
+
+@pytest.mark.parametrize("flags", [[], ["--trivial"]])
+def test_a_server_that_is_closed_drops_its_connections(flags: list[str]) -> None:
+    with mock_thread(flags) as running:
+        connection = socket.create_connection(("127.0.0.1", running.port), CEILING_S)
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert connection.recv(1) == b"H"
+    with connection, suppress(ConnectionError):  # an end in order, or a reset; never a wait until the time is out
+        while connection.recv(2**16):
+            pass
 
 
 def test_trivial_mode_and_the_process() -> None:
