@@ -73,7 +73,9 @@ def test_a_server_that_fails_is_asked_again_next_time(mock_server: Callable[...,
     broken = mock_server("--drafter", "good", "--fault", "400@1-4")
     first = draft(sources, tmp_path / "shop", settings(broken, max_workers=1))
     assert first.failed == 4 and first.drafts == 4 and any("no reply" in reason for reason in first.reasons)
-    second = draft(sources, tmp_path / "shop", settings(mock_server("--drafter", "good"), max_workers=1))
+    second = draft(
+        sources, tmp_path / "shop", settings(mock_server("--drafter", "good"), max_workers=1, same_model=True)
+    )
     assert second.drafts == 8 and second.set_aside == 0 and second.requests == 8
 
 
