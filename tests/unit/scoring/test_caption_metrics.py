@@ -23,6 +23,7 @@ DOGS = Caption("two dogs play with a ball", ("two dogs are playing with a ball",
 
 @pytest.fixture
 def without_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave METEOR out."""
     monkeypatch.setattr(caption_module, "missing_reason", lambda: "needs Java")
 
 
@@ -126,6 +127,7 @@ def test_meteor_survives_any_text() -> None:
 
 
 @needs_java
+@pytest.mark.usefixtures("without_java")
 def test_ptb_tokens_and_names() -> None:
     captions = [Caption("Two dogs, playing!", ("two dogs playing",)), Caption("", ("a\nb \u2028 c",))]
     assert tokenise(captions, "ptb")[0] == Caption("two dogs playing", ("two dogs playing",))

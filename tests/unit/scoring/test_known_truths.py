@@ -152,7 +152,8 @@ def test_a_caption_in_chinese_is_more_than_one_token() -> None:
     assert by_metric["rouge_l"] == pytest.approx(5 / 6)
 
 
-def test_cider_of_one_sample_is_not_0_but_unknown() -> None:
+def test_cider_of_one_sample_is_not_0_but_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("snellen.scoring.scorers.caption_scores.missing_reason", lambda: "is not asked for here")
     sample = Sample("1", "t", Form.CAPTION, "?", answers=("two dogs play",))
     score = Score(KEY, "rouge_l", 1.0, "two dogs play")
     found = caption_figures(SimpleNamespace(scores=lambda: iter([(sample, score)])), {})
