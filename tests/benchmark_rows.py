@@ -289,7 +289,9 @@ def _cmmmu() -> Fixture:
         | {"subcategory": "地理", "image_1": struct(number), "image_1_filename": f"a{number}.png"}
         for number, (kind, answer, some, _) in enumerate(facts)
     ]
-    expected = {protocol: {"accuracy": 3 / 7} for protocol in ("official", "lmms-eval")} | {"snellen": {"accuracy": 5 / 6}}
+    expected = {protocol: {"accuracy": 3 / 7} for protocol in ("official", "lmms-eval")} | {
+        "snellen": {"accuracy": 5 / 6}
+    }
     return Fixture("cmmmu", "hub", rows, [reply for *_, reply in facts], expected)
 
 
