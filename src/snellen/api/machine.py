@@ -11,8 +11,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .. import __version__
 from ..core.folders import cache_folder
+from ..core.version import __version__
 from ..store.cache import ResponseCache
 from ..store.database import NETWORK_FILE_SYSTEMS, file_system_of
 

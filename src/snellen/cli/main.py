@@ -11,10 +11,10 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from .. import __version__
 from ..core.errors import EnvironmentProblem, GroundLost, SnellenError, did_you_mean
 from ..core.secret import hide_passwords
 from ..core.text import clean_text, show_text
+from ..core.version import __version__
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("run:run", "Measure a model on tasks: plan, ask, store, score, report."),

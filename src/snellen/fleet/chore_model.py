@@ -15,11 +15,11 @@ from contextlib import closing
 from threading import Thread
 from typing import Any
 
-from .. import __version__
 from ..core.errors import EnvironmentProblem, ModelError, SnellenError
 from ..core.ids import sha256_hex
 from ..core.protocols import Capability, EncodedImage, EncodedImages, ImagePolicy
 from ..core.types import Image, ImageSent, Prediction, Request, TrialKey, Turn
+from ..core.version import __version__
 from ..data.chores import Chore, Work
 from .driver import Fleet
 from .leases import LostTooOften

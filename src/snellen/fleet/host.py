@@ -8,11 +8,11 @@ import platform
 import socket
 from collections.abc import Sequence
 
-from .. import __version__
 from ..core.errors import FailureKind, ModelError, SnellenError
 from ..core.ids import content_hash
 from ..core.protocols import BatchModel, Capability, EncodedImages, Model
 from ..core.types import Prediction, Request
+from ..core.version import __version__
 from ..engine.batch import Batcher
 from ..engine.call import call_model, check_members
 from .lease_format import Hello, Lease, unpack_requests, write_outcomes

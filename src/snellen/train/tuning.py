@@ -12,10 +12,10 @@ import msgspec
 from msgspec import Struct
 from safetensors import SafetensorError
 
-from .. import __version__
 from ..core.config import convert
 from ..core.errors import EnvironmentProblem, RunMismatch
 from ..core.ids import content_hash
+from ..core.version import __version__
 from ..model.local.adapter import BASE
 from ..model.local.batch_size import is_out_of_memory
 from ..model.local.checkpoint import Checkpoint, first_line

@@ -13,6 +13,7 @@ from ...core.errors import UsageError
 from ...core.folders import cache_folder
 from ...core.protocols import LoadContext
 from ...core.types import Image, Sample
+from ...core.version import __version__
 from ...data.catalog import Catalog
 from ...data.checks import Finding, Report, check_samples
 from ...data.chores import Mapper, do_here
@@ -165,6 +166,4 @@ def _holds_samples(path: Path) -> bool:
 
 
 def _version() -> str:
-    from ... import __version__  # the package itself is whole only once this module is
-
     return f"snellen {__version__}"
