@@ -28,15 +28,15 @@ from snellen.core.protocols import Capability, EncodedImages, ImagePolicy
 from snellen.core.tasks import Prompt, RunHeader, Task
 from snellen.core.types import Form, Params, Prediction, Request, Sample
 from snellen.core.types import Image as ImageReference
-from snellen.data.degrade.perturb import FAMILIES, SEVERITIES, apply
-from snellen.data.documents.font_files import default_font, font_file
-from snellen.data.documents.layout import lay_out
-from snellen.data.documents.page_style import style_of
-from snellen.data.documents.publish import publish
-from snellen.data.documents.render import page_font, png_bytes, render_pages
-from snellen.data.documents.texts import Document
 from snellen.data.images.encode import ImageDoor
-from snellen.data.needles.haystack import chronicle
+from snellen.data.pages.font_files import default_font, font_file
+from snellen.data.pages.haystack import chronicle
+from snellen.data.pages.layout import lay_out
+from snellen.data.pages.page_style import style_of
+from snellen.data.pages.perturb import FAMILIES, SEVERITIES, apply
+from snellen.data.pages.publish import publish
+from snellen.data.pages.render import page_font, png_bytes, render_pages
+from snellen.data.pages.texts import Document
 from snellen.engine.loop import Engine
 from snellen.engine.policy import Policy
 from snellen.infer.document import DOCUMENT

@@ -23,7 +23,7 @@ from snellen.sight import procedure
 from snellen.sight.course import far_sure, final_grid, laws_of
 from snellen.sight.field_lines import field_groups
 from snellen.sight.fits import RESIZED, fit_ellipse, fit_field, fit_frame, fit_hinge
-from snellen.sight.plates.row_plates import STEPS
+from snellen.sight.row_plates import STEPS
 from snellen.sight.sitting import OBLONG_NARROWER
 from snellen.sight.special import EVEN_SURE, UNEVEN_BELOW
 from snellen.stats.curve_laws import logistic_curve

@@ -15,14 +15,13 @@ from statistics import median
 from snellen.core.ids import derive_seed, rng
 from snellen.core.types import Form, Prediction, Sample, Score, TrialKey
 from snellen.data.catalog import Catalog
-from snellen.data.loaders.eyechart import ChartSource, Condition, make_chart
+from snellen.data.loaders.eyechart import ChartSource, Condition, chart_question, make_chart
 from snellen.data.loaders.eyechart_text import alphabet_of, chance_of
-from snellen.data.loaders.eyechart_words import chart_question
 from snellen.mock.answers import entry_of
 from snellen.mock.ask import Ask, Body
 from snellen.mock.readers import View, parse_reader
 from snellen.prompt.build import Prompter
-from snellen.scoring.scorers.acuity import score, threshold
+from snellen.scoring.acuity import score, threshold
 
 SEEDS, CHARTS = 400, 3
 LEAST, MOST, MOST_BIAS = 0.93, 0.97, 0.02

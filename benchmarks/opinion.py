@@ -36,11 +36,11 @@ import re, sys, time
 started = time.monotonic()
 from pathlib import Path
 if sys.argv[1] == "import":
-    from snellen.api.opinion.foreign_runs import import_predictions
+    from snellen.api.foreign_runs import import_predictions
     done = import_predictions(Path(sys.argv[2]), output=Path(sys.argv[3]))
     count, misread = done.about["rows"], 0
 else:
-    from snellen.api.opinion.second_opinions import second_opinion
+    from snellen.api.second_opinions import second_opinion
     found = second_opinion(Path(sys.argv[3]))
     count, misread = found.summary["trials"], found.summary["kinds"]["misread"]["count"]
 mb = int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024  # of this program alone, not of who started it

@@ -28,9 +28,9 @@ import numpy as np
 from snellen.mock.process import mock_process
 from snellen.model.options import ModelOptions
 from snellen.model.served.openai import create
-from snellen.perf.load.measure import LoadPlan, Measured, measure
-from snellen.perf.load.synthetic import Synthetic, make_dialogues
-from snellen.perf.load.workload import prepare_items
+from snellen.perf.measure import LoadPlan, Measured, measure
+from snellen.perf.synthetic import Synthetic, make_dialogues
+from snellen.perf.workload import prepare_items
 
 ROUNDS = int(os.environ.get("SNELLEN_BENCH_ROUNDS", "5"))
 MAIN = [sys.executable, "-c", "from snellen.cli.main import main; main()"]

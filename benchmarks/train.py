@@ -94,7 +94,7 @@ def bench_overhead() -> bool:
     from snellen.train import tuned_weights as weights
     from snellen.train.recipe import DataSource, Recipe, Training
     from snellen.train.trl_door import Parts, make_arguments, make_trainer, open_dataset
-    from snellen.train.watchman import Watchman
+    from snellen.train.tuning import Watchman
     from tiny_checkpoints import checkpoint
 
     datasets.disable_progress_bars()

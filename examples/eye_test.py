@@ -1,8 +1,8 @@
 """An eye test of one's own: how long must the longer of four strokes be before the model sees it?"""
 
 from snellen.sight.board import Board
+from snellen.sight.choice_plates import QUADRANTS, ChoiceTest, ink_of
 from snellen.sight.plate import Card
-from snellen.sight.plates.choice_plates import QUADRANTS, ChoiceTest, ink_of
 
 QUESTION = (
     "The picture shows four strokes. Which one is longest? Guess if you are not sure. Reply with one of {answers}."

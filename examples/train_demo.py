@@ -58,8 +58,7 @@ def write_worlds(folder: Path, seed: int, sizes: dict[str, int]) -> None:
 def drop_near(folder: Path) -> int:
     """Take held-out pictures out that look like one trained on; return how many. The same colours are drawn again."""
     from snellen.core.types import Image
-    from snellen.train.near_pictures import near_pairs
-    from snellen.train.overlap import picture_marks
+    from snellen.train.overlap import near_pairs, picture_marks
 
     held = sorted((folder / "held-out" / "held-out").glob("*.png"))
     taught = [path for path in sorted(folder.rglob("*.png")) if path not in held]

@@ -23,8 +23,8 @@ from snellen.core.errors import SnellenError
 from snellen.core.protocols import ImagePolicy
 from snellen.core.types import Image
 from snellen.data.files.matlab import read_matrices
-from snellen.data.files.pickled import read_pickled
 from snellen.data.images.encode import ImageDoor
+from snellen.data.reform.corpus import read_pickled
 from snellen.perf.read import read_timeline
 
 CPU_S = 10

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from atlas_fixtures import png
-from snellen.api.atlas.protocol_rows import import_by_card
+from snellen.api.scored_files import import_by_card
 from snellen.core.builtins import default_registry
 from snellen.core.protocols import LoadContext
 from snellen.core.tasks import Task
@@ -16,7 +16,7 @@ from snellen.core.types import Score
 from snellen.data.atlas import card_rows
 from snellen.data.catalog import Catalog
 from snellen.prompt.build import Prompter
-from snellen.scoring.peers.peer_scores import PEER
+from snellen.scoring.peer_scores import PEER
 from snellen.scoring.ranges import score_trial
 from snellen.store.reader import RunReader
 

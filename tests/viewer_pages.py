@@ -22,7 +22,7 @@ class ServedViewer:
     """A viewer in a thread of its own."""
 
     def __init__(self, folder: Path, *, may_write: bool = False, plugins: Sequence[Path] = ()) -> None:
-        from snellen.api.look.view import _listen, make_viewer
+        from snellen.api.view import _listen, make_viewer
 
         uvicorn = pytest.importorskip("uvicorn", reason="the extra `view` is not installed")
         self.listener = _listen(0)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from snellen.api.atlas.card_words import describe_card
+from snellen.api.card_words import describe_card
 from snellen.data.catalog import Catalog
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "why"

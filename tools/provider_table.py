@@ -47,9 +47,9 @@ def pictures(limits: dict[str, Any]) -> str:
 def dialect_rows() -> str:
     """Return the lines of our own dialects, from their classes."""
     from snellen.core.protocols import Capability
-    from snellen.model.cloud.bedrock import Bedrock
+    from snellen.model.cloud.bedrock_model import Bedrock
     from snellen.model.cloud.vertex_model import VertexClaude, VertexGemini
-    from snellen.model.providers.provider_card import DIALECTS as KNOWN
+    from snellen.model.served.provider_card import DIALECTS as KNOWN
 
     reasoning = tomllib.loads((CATALOG / "servers" / "reasoning.toml").read_text(encoding="utf-8"))["styles"]
     tested = {name.partition("/")[0] for name in shown_models()["OWN"]}

@@ -15,10 +15,10 @@ from command_line import COMMAND
 from command_line import run_command as snellen
 from draws import drawn
 from snellen.api.load import load_dataset
-from snellen.data.documents.page_style import PageStyle
-from snellen.data.needles.grid_folder import write_needles
-from snellen.data.needles.haystack import BUILT_IN, read_haystack
-from snellen.data.needles.plant import Grid
+from snellen.data.pages.grid_folder import write_needles
+from snellen.data.pages.haystack import BUILT_IN, read_haystack
+from snellen.data.pages.page_style import PageStyle
+from snellen.data.pages.plant import Grid
 from snellen.mock.answers import write_answers
 from waiting import requests_seen, stored_trials, wait_until
 

@@ -13,7 +13,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import reform_fixtures
 import snellen
-from snellen.api.datasets.bundles import build_bundle, check_data
+from snellen.api.bundles import build_bundle, check_data
 from snellen.core.protocols import LoadContext
 from snellen.core.types import Form, Sample
 from snellen.data.catalog import Catalog

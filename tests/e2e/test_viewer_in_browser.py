@@ -20,7 +20,7 @@ from judge_doubles import ask_about, judge_model
 from made_runs import POLITE_PLUGIN, make_run, make_task
 from made_trainings import make_training, step_line
 from payloads import PAYLOADS
-from snellen.scoring.judging.judge_card import read_judge
+from snellen.scoring.judge_card import read_judge
 from viewer_pages import CHROMIUM, ServedViewer, keep_screenshot, watched_page
 from waiting import CEILING_S
 
@@ -686,7 +686,7 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def _files(runs: Path, folder: Path) -> list[str]:
     """Write the pages that are files: a report, a comparison, a load."""
-    from snellen.api.look.outputs import comparison_report
+    from snellen.api.outputs import comparison_report
     from snellen.api.perf import describe_level
     from snellen.perf.timeline import RequestRecord, Timeline
     from snellen.report.pages.perf_page import render_page

@@ -20,8 +20,8 @@ from cure_fixtures import item, write_cure
 from figures import note_figure
 from forked import forge
 from killing import MANY, WORKERS, Work, kill_and_repeat
-from snellen.api.look.timelines import read_any, summary_of
-from snellen.perf.load.journal import PARTIAL, partial_files
+from snellen.api.timelines import read_any, summary_of
+from snellen.perf.journal import PARTIAL, partial_files
 from waiting import wait_until
 from workshop_fixtures import write_sources
 
@@ -80,10 +80,10 @@ def chain(home: Path, mock_server: Callable[..., Any]) -> Work:
 
 
 def documents(home: Path, mock_server: Callable[..., Any]) -> Work:
-    from snellen.data.documents.page_style import PageStyle
-    from snellen.data.needles.grid_folder import write_needles
-    from snellen.data.needles.haystack import BUILT_IN, read_haystack
-    from snellen.data.needles.plant import Grid
+    from snellen.data.pages.grid_folder import write_needles
+    from snellen.data.pages.haystack import BUILT_IN, read_haystack
+    from snellen.data.pages.page_style import PageStyle
+    from snellen.data.pages.plant import Grid
 
     style = PageStyle(width_pt=400, height_pt=260, dpi=72, font="built-in", size_pt=14, leading_pt=17)
     grid = Grid((250,), (0.0, 0.5, 1.0), ("kv-number",), repeats=10)

@@ -16,9 +16,9 @@ from asgi import call
 from figures import note_figure
 from line_doubles import Scripted, jobs, work
 from made_runs import make_run, make_task
-from snellen.api.look.view import make_viewer
+from snellen.api.view import make_viewer
 from snellen.core.types import Prediction, TrialKey
-from snellen.report.web.guard import cookie_name
+from snellen.report.viewer.guard import cookie_name
 from snellen.store.cache import ResponseCache
 
 OPENER = """
@@ -78,7 +78,7 @@ def test_what_is_kept_of_the_keys_does_not_grow_with_a_long_run(tmp_path: Path) 
 
 
 def test_a_shelf_of_more_runs_than_files_may_be_open_can_be_read_whole(tmp_path: Path) -> None:
-    from snellen.report.web.shelf import MOST_OPEN, Shelf
+    from snellen.report.viewer.shelf import MOST_OPEN, Shelf
 
     count = 300
     work(tmp_path / "first", Scripted(), jobs(2))
@@ -106,7 +106,7 @@ def _target(path: Path) -> Path | None:
 
 
 def test_a_run_that_grew_while_it_was_closed_is_counted_anew(tmp_path: Path) -> None:
-    from snellen.report.web.shelf import Shelf
+    from snellen.report.viewer.shelf import Shelf
 
     work(tmp_path / "one", Scripted(), jobs(2))
     shelf = Shelf([tmp_path])

@@ -15,13 +15,13 @@ from fake_clock import FakeClock
 from snellen.core.errors import ModelError, SnellenError
 from snellen.core.types import Params, Prediction, Request, TrialKey, Turn
 from snellen.model.options import ModelOptions
-from snellen.model.providers.waits import parse_retry_after
 from snellen.model.served.anthropic import Anthropic
 from snellen.model.served.gemini import Gemini
 from snellen.model.served.http_client import HttpStream
 from snellen.model.served.openai import OpenAI
 from snellen.model.served.post import HttpResponse
 from snellen.model.served.served_model import ServedModel
+from snellen.model.served.waits import parse_retry_after
 
 DIALECTS = [OpenAI, Anthropic, Gemini]
 KEY = TrialKey("t", "s")

@@ -18,21 +18,21 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from figures import note_figure
-from snellen.api.datasets.bundles import check_data
+from snellen.api.bundles import check_data
 from snellen.core.config import parse_assignment, read_config_file
 from snellen.core.errors import ModelError, SnellenError
 from snellen.core.protocols import ImagePolicy
 from snellen.core.types import Image
 from snellen.data.files.bundle import read_bundle
 from snellen.data.files.matlab import read_matrices
-from snellen.data.files.pickled import read_pickled
 from snellen.data.files.records import read_records
 from snellen.data.files.rows import read_rows
 from snellen.data.images.encode import ImageDoor
+from snellen.data.reform.corpus import read_pickled
 from snellen.model.served.events import EventLines
 from snellen.model.served.http1 import Response
 from snellen.model.served.replies import decode_body
-from snellen.perf.load.journal import PARTIAL, read_partial
+from snellen.perf.journal import PARTIAL, read_partial
 from snellen.perf.read import read_timeline
 from snellen.store.damage import look_at_run
 from snellen.store.reader import RunReader

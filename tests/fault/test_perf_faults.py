@@ -24,12 +24,11 @@ from snellen.core.errors import EnvironmentProblem, ModelError
 from snellen.model.served.connection import Pool, Target, request_head
 from snellen.model.served.http1 import Response
 from snellen.model.served.openai import OpenAI
-from snellen.perf.load import fleet
-from snellen.perf.load.collect import Collector
-from snellen.perf.load.fleet import run_fleet
-from snellen.perf.load.generator import Item, LoadJob, LoadResult
-from snellen.perf.load.self_check import Watch
-from snellen.perf.load.worker import READY, serve
+from snellen.perf import measure as fleet
+from snellen.perf.collect import Collector
+from snellen.perf.generator import Item, LoadJob, LoadResult
+from snellen.perf.measure import READY, run_fleet, serve
+from snellen.perf.self_check import Watch
 
 REPLY = b'{"choices":[{"message":{"content":"ok"},"finish_reason":"stop"}]}'
 JOB = LoadJob(

@@ -13,11 +13,11 @@ import pytest
 
 from command_line import COMMAND, run_command
 from snellen.api import perf as module
-from snellen.api.look.timelines import read_any, summary_of
 from snellen.api.perf import LoadPlan, PerfSettings, Synthetic, run_perf
 from snellen.api.settings import RunSettings
+from snellen.api.timelines import read_any, summary_of
 from snellen.core.errors import DataError, UsageError
-from snellen.perf.load.journal import PARTIAL, partial_files
+from snellen.perf.journal import PARTIAL, partial_files
 from waiting import CEILING_S, wait_until
 
 

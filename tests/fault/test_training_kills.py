@@ -25,7 +25,7 @@ from tiny_checkpoints import checkpoint
 from train_doubles import assert_same_losses, write_rows
 
 STEPS, SAVED = 20, 3
-IMPORTS = ("torch", "trl", "peft", "datasets", "snellen.cli.train.train_commands", "snellen.api.training.rationale", "snellen.train.tuning",
+IMPORTS = ("torch", "trl", "peft", "datasets", "snellen.cli.train_commands", "snellen.api.rationale", "snellen.train.tuning",
            "transformers.models.idefics3", "transformers.models.llava")  # fmt: skip
 KINDS = (("idefics3", "lora"), ("llava", "full"))
 

@@ -14,14 +14,13 @@ from cure_standin import ITEMS, STEPS, write_standin
 from snellen.core.protocols import LoadContext
 from snellen.core.tasks import Task
 from snellen.core.types import Sample
-from snellen.curate.gates_set import compare_to_chance, rule_credits
+from snellen.curate.gates import compare_to_chance, level_draft, rule_credits
 from snellen.curate.records import Draft, Question, Source
-from snellen.curate.surface import level_draft
 from snellen.data.dataset import check_sample
 from snellen.data.loaders.cure import load
 from snellen.data.loaders.cure_file import CureItem, read_items
-from snellen.scoring.aggregates.blind_baselines import baselines
-from snellen.scoring.aggregates.consistency import chains_from_items, consistency
+from snellen.scoring.blind_baselines import baselines
+from snellen.scoring.consistency import chains_from_items, consistency
 
 
 @pytest.fixture(scope="module")

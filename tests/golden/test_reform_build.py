@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from snellen.api.datasets.reform_items import OnlineDataset, open_dataset
+from snellen.api.reform_items import OnlineDataset, open_dataset
 from snellen.data.reform.corpus import fill
 
 GOLDEN = Path(__file__).parent / "data" / "reform"

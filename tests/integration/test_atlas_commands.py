@@ -16,8 +16,8 @@ import pytest
 import snellen
 from atlas_fixtures import FIXTURES, png, run_card, write_shape
 from command_line import run_command
-from snellen.api.atlas.card_words import describe_card
-from snellen.api.look.outputs import leaderboard, moved_by_protocol
+from snellen.api.card_words import describe_card
+from snellen.api.outputs import leaderboard, moved_by_protocol
 from snellen.api.plan import make_plan
 from snellen.api.settings import RunSettings
 from snellen.core.errors import UsageError

@@ -14,7 +14,7 @@ import pytest
 
 from command_line import run_command
 from hub_standin import REVISION, hub_standin
-from snellen.api.atlas.card_data import fetch_card_data, verify_card_data
+from snellen.api.card_data import fetch_card_data, verify_card_data
 from snellen.api.listing import list_tasks
 from snellen.core.errors import DataError, EnvironmentProblem, UsageError
 from snellen.core.protocols import LoadContext

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from command_line import run_command
-from snellen.api.opinion.scored_files import score_file
-from snellen.scoring.peers.fallbacks import draw_letter
+from snellen.api.scored_files import score_file
+from snellen.scoring.fallbacks import draw_letter
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 ROWS: list[dict[str, Any]] = [

@@ -11,9 +11,9 @@ import pytest
 
 import snellen
 from emulator import emulator
-from snellen.api.money.cost_words import describe_cost
-from snellen.api.money.run_cost import estimate_run
+from snellen.api.cost_words import describe_cost
 from snellen.api.plan import make_plan
+from snellen.api.run_cost import estimate_run
 from snellen.core.types import Usage
 from snellen.mock.server import MockOptions
 from snellen.mock.wire import IMAGE_TOKENS

@@ -12,8 +12,7 @@ import pytest
 
 from command_line import run_command
 from snellen.cli.main import COMMANDS
-from snellen.cli.model_file import read_model_file
-from snellen.cli.run import command_line, make_settings, read_key
+from snellen.cli.run import command_line, make_settings, read_key, read_model_file
 from snellen.core.errors import ConfigError, UsageError
 
 

@@ -16,9 +16,8 @@ from snellen.core.errors import DataError
 from snellen.core.protocols import ImagePolicy
 from snellen.core.types import Image
 from snellen.data.images import encode as encode_module
-from snellen.data.images import examiner as examiner_module
-from snellen.data.images.encode import EncodedImage, ImageDoor
-from snellen.data.images.examiner import Examiner
+from snellen.data.images import encode as examiner_module
+from snellen.data.images.encode import EncodedImage, Examiner, ImageDoor
 from snellen.data.images.frames import Facts, PngFrame, png_size, read_facts, write_facts
 
 T = TypeVar("T")

@@ -16,8 +16,8 @@ import pytest
 import snellen
 from emulator import emulator
 from forked import forge
-from snellen.api.money.run_cost import estimate_run
 from snellen.api.plan import make_plan
+from snellen.api.run_cost import estimate_run
 from snellen.core.secret import Secret
 from snellen.core.types import Prediction, Usage
 from snellen.engine.policy import Policy

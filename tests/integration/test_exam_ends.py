@@ -11,7 +11,7 @@ import pytest
 
 from command_line import run_command
 from exam_observer import Observer, sit
-from snellen.api.look.exams import compare_exams
+from snellen.api.exams import compare_exams
 from snellen.core import builtins
 from snellen.core.errors import EnvironmentProblem, FailureKind, ModelError
 from snellen.core.types import Prediction

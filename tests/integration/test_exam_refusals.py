@@ -14,7 +14,7 @@ from exam_server import Ledger, serving
 from snellen.cli import exam as command
 from snellen.core.errors import FailureKind, ModelError
 from snellen.core.types import Prediction, Sample
-from snellen.report.exam_terminal import summary_lines
+from snellen.report.pages.exam_terminal import summary_lines
 
 REFUSALS = {
     "a proxy": "<html><head><title>413 Request Entity Too Large</title></head></html>",

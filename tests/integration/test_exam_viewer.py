@@ -17,8 +17,8 @@ from snellen.report.exam_file import stored_exam
 from snellen.report.pages.exam_figures import curve
 
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
-from snellen.report.web.guard import cookie_name
-from snellen.report.web.shelf import Shelf
+from snellen.report.viewer.guard import cookie_name
+from snellen.report.viewer.shelf import Shelf
 
 TESTS = ("acuity", "quarter-turns", "count")
 
@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read(folder: Path, path: str) -> str:
-    from snellen.api.look.view import make_viewer
+    from snellen.api.view import make_viewer
 
     answer = call(make_viewer([folder], "key"), path, headers={"cookie": f"{cookie_name('key')}=key"})
     assert answer.status == 200, path

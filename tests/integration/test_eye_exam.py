@@ -14,7 +14,7 @@ import pytest
 
 import snellen
 from exam_observer import USUAL, Observer, sit
-from snellen.api.look.exams import compare_exams
+from snellen.api.exams import compare_exams
 from snellen.core.errors import UsageError
 from snellen.core.types import Prediction
 

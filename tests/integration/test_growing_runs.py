@@ -10,7 +10,7 @@ import pytest
 
 import snellen
 from snellen.core.errors import RunMismatch
-from snellen.store.growth import growth
+from snellen.store.writer import growth
 
 
 @pytest.fixture

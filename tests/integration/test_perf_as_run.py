@@ -12,7 +12,7 @@ import pytest
 import snellen
 from emulator import emulator
 from snellen.api.perf import LoadPlan, PerfReport, PerfSettings, run_perf
-from snellen.cli.perf.output import print_report
+from snellen.cli.perf.command import print_report
 from snellen.core.errors import ConfigError
 from snellen.mock.server import MockOptions
 

@@ -15,11 +15,11 @@ from snellen.mock.server import MockOptions, start
 from snellen.mock.wire import Pace
 from snellen.model.options import ModelOptions
 from snellen.model.served.openai import create
-from snellen.perf.load.generator import Generator
-from snellen.perf.load.measure import LoadPlan, Measured, make_job, measure
-from snellen.perf.load.synthetic import Synthetic, make_dialogues
-from snellen.perf.load.workload import prepare_items
+from snellen.perf.generator import Generator
+from snellen.perf.measure import LoadPlan, Measured, make_job, measure
 from snellen.perf.metrics import summarize
+from snellen.perf.synthetic import Synthetic, make_dialogues
+from snellen.perf.workload import prepare_items
 from waiting import CEILING_S
 
 

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from line_doubles import Scripted
-from snellen.api.training import preferences
-from snellen.api.training.preferences import make_preferences
+from snellen.api import preferences
+from snellen.api.preferences import make_preferences
 from snellen.core.errors import EnvironmentProblem, ModelError, UsageError
 from snellen.core.types import FailureKind, Prediction, Request
 from snellen.store.reader import RunReader

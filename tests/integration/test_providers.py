@@ -23,8 +23,8 @@ from snellen.core.secret import Secret
 from snellen.core.types import Form, TrialKey, Turn
 from snellen.data.catalog import Catalog
 from snellen.model.options import ModelOptions
-from snellen.model.providers.provider_card import ProviderCard, create_by_card
-from snellen.model.providers.reasoning import merge_fields, reasoning_fields
+from snellen.model.served.provider_card import ProviderCard, create_by_card
+from snellen.model.served.reasoning import merge_fields, reasoning_fields
 
 CATALOG = Catalog()
 CARDS = {name: convert(CATALOG.card("providers", name), ProviderCard, name) for name in CATALOG.names("providers")}

@@ -18,7 +18,7 @@ from snellen.data.catalog import Catalog
 from snellen.data.loaders.eyechart import load
 from snellen.model.ocr.reader_model import create
 from snellen.model.options import ModelOptions
-from snellen.scoring.scorers.acuity import score
+from snellen.scoring.acuity import score
 
 ENGINES = [
     pytest.param(
@@ -109,7 +109,7 @@ def test_candidates_are_refused_by_name() -> None:
 
 
 def test_missing_engines_say_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("snellen.model.ocr.engines.which", lambda _: None)
+    monkeypatch.setattr("snellen.model.ocr.reader_model.which", lambda _: None)
     with pytest.raises(EnvironmentProblem, match="apt install tesseract-ocr"):
         predict(create("tesseract", ModelOptions()))
     monkeypatch.setitem(sys.modules, "rapidocr", None)

@@ -106,7 +106,7 @@ def test_likelihood_is_probed_and_its_absence_is_named(server):
 
 def test_serve_check_finds_out_what_it_can_do(server: tuple[str, str]) -> None:
     """It streams, takes pictures, lists models without the one it was started with, and gives no log-probabilities."""
-    from snellen.api.scale.server_probes import look_at_server
+    from snellen.api.server_probes import look_at_server
 
     url, model = server
     facts = look_at_server(url, model, within_s=120.0)

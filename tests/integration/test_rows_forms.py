@@ -14,7 +14,7 @@ from snellen.api.plan import make_plan
 from snellen.api.settings import RunSettings
 from snellen.core.errors import DataError, UsageError
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
-from snellen.scoring.scorers import by_form, number_match, option_choice
+from snellen.scoring import by_form, number_match, option_choice
 
 CHOICE = {"id": "c", "question": "Which animal?", "options": ["cat", "dog"], "answer": "B"}
 OPEN = {"id": "o", "question": "Capital of France?", "answer": "Paris"}

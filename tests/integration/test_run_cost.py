@@ -14,13 +14,13 @@ import pytest
 import snellen
 from command_line import run_command
 from emulator import emulator
-from snellen.api.money.cost_words import describe_cost, note_age
-from snellen.api.money.run_cost import estimate_run
+from snellen.api.cost_words import describe_cost, note_age
 from snellen.api.plan import make_plan
+from snellen.api.run_cost import estimate_run
 from snellen.core.errors import UsageError
 from snellen.core.secret import Secret
 from snellen.mock.server import MockOptions, Running
-from snellen.model.providers.prices import Prices, money
+from snellen.model.served.prices import Prices, money
 
 WORDS = "Which of the shapes in the picture has the longest side, and how often does it appear beside a green one?"
 

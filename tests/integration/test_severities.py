@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from snellen.core.ids import rng
-from snellen.data.degrade.calibrations import CALIBRATION
-from snellen.data.degrade.perturb import FAMILIES, apply
-from snellen.data.degrade.quality import character_error_rate
-from snellen.data.documents.page_style import style_of
-from snellen.data.documents.render import render_pages
-from snellen.data.needles.haystack import chronicle
-from snellen.model.ocr.engines import TesseractEngine
+from snellen.data.images.calibrations import CALIBRATION
+from snellen.data.pages.haystack import chronicle
+from snellen.data.pages.page_style import style_of
+from snellen.data.pages.perturb import FAMILIES, apply
+from snellen.data.pages.quality import character_error_rate
+from snellen.data.pages.render import render_pages
+from snellen.model.ocr.reader_model import TesseractEngine
 
 PAGE = Path(__file__).parents[2] / "docs" / "documents.md"
 

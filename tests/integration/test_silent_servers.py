@@ -17,7 +17,7 @@ from snellen.core.types import Prediction
 from snellen.mock.ask import IGNORED
 from snellen.mock.faults import parse_fault
 from snellen.mock.server import MockOptions
-from snellen.model.providers.provider_cases import ProviderCase, provider_cases
+from snellen.model.served.provider_cases import ProviderCase, provider_cases
 from snellen.store.reader import RunReader
 
 ROWS = 4

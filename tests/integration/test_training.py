@@ -20,12 +20,13 @@ from safetensors import SafetensorError
 
 import snellen
 from command_line import run_command
-from snellen.api.training import before_after, preferences, rationale
-from snellen.api.training.rationale import prepare_training, train_rationale
+from snellen.api import before_after, preferences, rationale
+from snellen.api.rationale import prepare_training, train_rationale
 from snellen.core.errors import ConfigError, DataError, EnvironmentProblem, MissingExtra, RunMismatch, UsageError
 from snellen.store.reader import RunReader
-from snellen.train import listeners, tuning, watchman
+from snellen.train import listeners, tuning
 from snellen.train import tuned_weights as weights
+from snellen.train import tuning as watchman
 from snellen.train.recipe import DataSource
 from tiny_checkpoints import checkpoint
 from train_doubles import assert_same_losses, losses_of, small_recipe, write_rows
@@ -108,14 +109,15 @@ def test_the_card_says_what_it_was_made_of(adapter: Path) -> None:
 
 
 def test_vllm_takes_the_adapters_we_train(adapter: Path) -> None:
-    from snellen.model.local.vllm_adapter import lora_arguments
+    from snellen.model.local.vllm import lora_arguments
 
     assert lora_arguments(str(adapter / "model"), {}) == {"enable_lora": True, "max_lora_rank": 16}
 
 
 def test_the_viewer_shows_what_a_training_left(adapter: Path) -> None:
     pytest.importorskip("starlette", reason="the extra `view` is not installed")
-    from snellen.report.trainings import metric_lines, training_folder, training_page, training_record
+    from snellen.report.viewer import metric_lines, training_folder, training_page
+    from snellen.report.viewer import training_folder as training_record
 
     page = str(training_page.training_page(training_folder.OpenTraining("k", "tuned", adapter)))
     for words in ("✓ finished", "6 of 6 steps", "<h3>Loss</h3>", "<h3>Tokens foretold</h3>", "checkpoint-6", "trl "):
@@ -316,7 +318,7 @@ def test_a_full_disk_is_named_and_nothing_half_stays(
 
 @pytest.mark.slow
 def test_ctrl_c_saves_and_the_same_command_goes_on(rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from snellen.train.watchman import Watchman
+    from snellen.train.tuning import Watchman
 
     log = Watchman.on_log
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from command_line import COMMAND, run_command
 from line_doubles import Scripted
-from snellen.api.training.rationale import train_rationale
+from snellen.api.rationale import train_rationale
 from snellen.train.recipe import DataSource, Feedback, Lora, Recipe, Training
 from tiny_checkpoints import checkpoint
 from train_doubles import assert_same_losses, losses_of, sampled_rationale, small_recipe, write_chains, write_rows

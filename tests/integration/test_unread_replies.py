@@ -11,7 +11,7 @@ import pytest
 
 from command_line import run_command
 from recount import OPTIONS, Drawn, Trial, write_run
-from snellen.api.look.outputs import leaderboard
+from snellen.api.outputs import leaderboard
 from snellen.core.tasks import Task
 from snellen.core.types import Form, Sample
 from snellen.report.pages.overview import read_results

@@ -11,11 +11,11 @@ import pytest
 
 import snellen
 from asgi import call
-from snellen.api.look.view import make_viewer
+from snellen.api.view import make_viewer
 from snellen.core.types import Prediction, Request, Sample, TrialKey
 from snellen.report.pages.gallery import Shown
-from snellen.report.trials.video_line import describe_video, playable, records_of, time_line
-from snellen.report.web.guard import cookie_name
+from snellen.report.viewer.guard import cookie_name
+from snellen.report.viewer.video_line import describe_video, playable, records_of, time_line
 from video_files import write_video
 from video_server import ReadingServer, reading_server
 

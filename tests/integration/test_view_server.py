@@ -16,10 +16,10 @@ import pytest
 
 from asgi import Answer, call
 from made_runs import ask, make_header, make_run, make_samples, make_task, run_apart
-from snellen.api.look.view import _listen, make_viewer
+from snellen.api.view import _listen, make_viewer
 from snellen.core.errors import UsageError
 from snellen.core.types import Failure, FailureKind, Prediction, Sample, TrialKey
-from snellen.report.web.guard import cookie_name
+from snellen.report.viewer.guard import cookie_name
 from snellen.store.database import connect
 from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter
@@ -427,7 +427,7 @@ def test_calibration_is_drawn_where_confidence_is_known(tmp_path: Path) -> None:
 def test_a_large_run_that_was_never_scored_is_shown_without_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from snellen.report.web import shelf
+    from snellen.report.viewer import shelf
     from snellen.scoring import stored
 
     monkeypatch.setattr(stored, "LIVE_SCORING", 5)

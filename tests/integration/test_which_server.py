@@ -12,7 +12,7 @@ import pytest
 
 import snellen
 from snellen.core.errors import RunMismatch
-from snellen.model.served.addresses import trim_address
+from snellen.model.served.served_model import trim_address
 from snellen.store.servers import AskedServer
 
 

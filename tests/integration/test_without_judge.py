@@ -12,14 +12,14 @@ from asgi import call
 from atlas_fixtures import FIXTURES, run_card
 from command_line import run_command
 from judge_doubles import ask_about, judge_model
-from snellen.api.judge import load_judge
-from snellen.api.look.view import make_viewer
-from snellen.api.opinion.scored_files import score_file
+from snellen.api.score import load_judge
+from snellen.api.scored_files import score_file
+from snellen.api.view import make_viewer
 from snellen.core.builtins import default_registry
 from snellen.data.catalog import Catalog
-from snellen.report.finish import finish_run
+from snellen.report.pages.finish import finish_run
 from snellen.report.protocol_words import protocol_lines
-from snellen.report.web.guard import cookie_name
+from snellen.report.viewer.guard import cookie_name
 
 JUDGED = {
     "mm-vet": "MM-Vet",

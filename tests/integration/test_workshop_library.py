@@ -16,14 +16,14 @@ from snellen.core.errors import ConfigError, DataError, EnvironmentProblem, Usag
 from snellen.core.jobs import Item
 from snellen.core.tasks import RunHeader
 from snellen.core.types import Prediction, Request
-from snellen.curate.card import card_lines
 from snellen.curate.checks import check_sample, plan_checks, read_checks, show_draft
 from snellen.curate.decisions import Decision, Ledger
 from snellen.curate.desk import ReviewSettings
+from snellen.curate.publish import card_lines
 from snellen.curate.records import SetAside
 from snellen.curate.workshop import Workshop
 from snellen.data.catalog import Catalog
-from snellen.scoring.judging.judge_card import read_judge
+from snellen.scoring.judge_card import read_judge
 from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter
 from workshop_fixtures import make_draft, write_sources

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from ray_nodes import Nodes, ray_nodes
-from snellen.api.scale.chore_workers import Workers, open_workers
-from snellen.api.scale.replicas import make_replica_model, open_replicas, policy_for
+from snellen.api.chore_workers import Workers, open_workers
+from snellen.api.replicas import make_replica_model, open_replicas, policy_for
 from snellen.api.settings import RunSettings
 from snellen.core.clock import SystemClock
 from snellen.core.jobs import Item
 from snellen.core.tasks import Prompt, RunHeader, Task
 from snellen.core.types import Form, Sample
-from snellen.data.chores import Chore
+from snellen.data.files.chores import Chore
 from snellen.engine.loop import Engine
 from snellen.engine.policy import Policy
 from snellen.fleet.chore_model import map_by_replicas

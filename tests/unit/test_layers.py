@@ -138,3 +138,29 @@ def test_no_name_hides_what_a_module_does_and_no_folder_lies_deeper_than_a_sub_r
 def test_the_page_shows_the_order_of_rooms_once_and_as_it_is() -> None:
     page = (SRC.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
     assert [line for line in page.splitlines() if line.startswith("`core · ")] == [f"`{' · '.join(ROOMS)}`"]
+
+
+def package_of(module: str) -> str:
+    return module if (SRC.parent / module.replace(".", "/")).is_dir() else module.rpartition(".")[0]
+
+
+def test_no_packages_import_each_other_in_a_circle() -> None:
+    """A folder is a layer: what it imports never leads back to it."""
+    edges: dict[str, set[str]] = {}
+    for file in FILES:
+        here = ".".join(["snellen", *file.parent.relative_to(SRC).parts])
+        if file.parent == SRC:
+            continue  # the root package names everything lazily
+        found = {package_of(module) for module in imported_modules(file) if module.startswith("snellen.")}
+        edges.setdefault(here, set()).update(found - {here})
+
+    def reached(start: str) -> set[str]:
+        seen: set[str] = set()
+        left = [start]
+        while left:
+            new = edges.get(left.pop(), set()) - seen
+            seen |= new
+            left += new
+        return seen
+
+    assert not [package for package in edges if package in reached(package)]

@@ -14,7 +14,7 @@ from ..core.registry import Registry
 from ..core.secret import names_a_key
 from ..data.catalog import Catalog
 from ..model.options import ModelOptions
-from ..model.providers.model_card import FoundCard, find_model_card
+from ..model.served.model_card import FoundCard, find_model_card
 from ..model.served.served_model import ServedModel
 from .settings import RunSettings
 
@@ -53,7 +53,7 @@ def _create_one(settings: RunSettings, registry: Registry) -> Model:
     }
     options = ModelOptions(**{name: value for name, value in told.items() if value is not None})
     if provider in cards:
-        from ..model.providers.provider_card import ProviderCard, create_by_card
+        from ..model.served.provider_card import ProviderCard, create_by_card
 
         card = convert(catalog.card("providers", provider), ProviderCard, f"provider {provider!r}")
         return create_by_card(provider, card, name, options)

@@ -26,7 +26,7 @@ from ..curate.records import Draft, Finding, SetAside, Source, write_lines
 from ..curate.sources import read_sources
 from ..curate.workshop import Workshop
 from ..data.catalog import Catalog
-from ..scoring.judging.judge_card import read_judge
+from ..scoring.judge_card import read_judge
 from ..store.lock import RunLock
 from ..store.reader import RunReader
 from .chosen_model import create_model

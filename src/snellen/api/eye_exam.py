@@ -19,8 +19,8 @@ from ..core.tasks import RunHeader, Task
 from ..core.types import Form, Params, Sample
 from ..engine.state import RunState
 from ..report.files import write_atomically
-from ..report.finish import finish_run
 from ..report.pages.exam_page import write_prescription
+from ..report.pages.finish import finish_run
 from ..sight.advice import Line, prescribe
 from ..sight.cards import MODES, chosen_tests
 from ..sight.sitting import PREFIX, Order, Sitting, Stored, no_listeners
@@ -30,7 +30,7 @@ from ..store.reader import RunReader
 from .chosen_model import create_model
 from .header import installed_versions, make_header
 from .plan import registry_for
-from .scale.replicas import check_executor
+from .replicas import check_executor
 from .session import Listener, Session, limits_for, open_session
 from .settings import AskSettings, RunSettings, make_record, refuse_others, table, taking
 

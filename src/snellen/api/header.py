@@ -15,7 +15,7 @@ from ..core.ids import content_hash
 from ..core.message_parts import holds_marker
 from ..core.tasks import PlannedCounts, Prompt, ProtocolReading, RunHeader, Task
 from ..data.dataset import Survey
-from ..data.degrade.calibrations import calibrated_variant
+from ..data.images.calibrations import calibrated_variant
 from ..prompt.build import Prompter
 from ..prompt.by_form import PrompterByForm
 from .settings import RunSettings

@@ -15,7 +15,7 @@ from ..data.catalog import Catalog
 from ..data.dataset import Dataset
 from ..store.reader import RunReader
 from .chosen_model import create_model
-from .datasets.reform_items import LOADER_SETTINGS, ReformDataset, open_dataset
+from .reform_items import LOADER_SETTINGS, ReformDataset, open_dataset
 from .settings import ModelSettings, RunSettings, make_record, taking
 
 
@@ -32,7 +32,7 @@ def load_dataset(
 
     `overrides` set fields of its dataset table: `load_dataset("eyechart", charts=3)`. With `formulation=…`
     (SingleChoice, Generation, OCROpenEnded, KIEOpenEnded) or another setting of `open_dataset` (`option_mark=…`) it
-    gives ready-made dicts with random access instead: see `snellen.api.datasets.reform_items`.
+    gives ready-made dicts with random access instead: see `snellen.api.reform_items`.
 
     Example:
         >>> [sample.question for sample in snellen.load_dataset("my.jsonl")]

@@ -83,8 +83,8 @@ def look_at_fonts() -> list[Finding]:
     """Return whether texts of all scripts can be shaped and drawn, and which Debian packages bring what is missing."""
     from PIL import features
 
-    from ..data.documents.font_files import default_font, font_set
-    from ..data.documents.fonts import TextFont
+    from ..data.pages.font_files import default_font, font_set
+    from ..data.pages.fonts import TextFont
 
     font = TextFont(default_font(), 16.0)
     scripts = font_set().scripts.items()

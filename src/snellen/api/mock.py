@@ -11,11 +11,11 @@ from typing import Any
 
 from ..core.errors import UsageError
 from ..mock.answers import AnswerBook, write_answers
+from ..mock.batch_book import parse_batch_script
 from ..mock.drafter import check_style
 from ..mock.faults import parse_fault
 from ..mock.readers import parse_reader
 from ..mock.server import MockOptions, start
-from ..mock.spoken.batch_book import parse_batch_script
 from ..mock.wire import Pace
 from .load import load_dataset
 

@@ -18,20 +18,20 @@ from ..core.errors import SnellenError, UsageError
 from ..core.event_loop import run_to_end
 from ..core.ids import content_hash
 from ..core.types import Prediction, Request
-from ..model.providers.prices import Bill, Prices
+from ..model.served.prices import Bill, Prices
 from ..model.served.served_model import ServedModel
 from ..perf.charts import latency_throughput, pictures, to_svg
-from ..perf.load.generator import Item
-from ..perf.load.journal import PARTIAL, partial_files
-from ..perf.load.measure import LoadPlan, Measured, measure
-from ..perf.load.synthetic import TASK as SYNTHETIC
-from ..perf.load.synthetic import Synthetic, make_dialogues
-from ..perf.load.workload import Asked, capture, compose, join_turns, prepare_items, salt_dialogues, with_replies
+from ..perf.generator import Item
+from ..perf.journal import PARTIAL, partial_files
+from ..perf.measure import LoadPlan, Measured, measure
 from ..perf.metrics import summarize
 from ..perf.slo import Objectives
 from ..perf.stored import to_prediction, value_for_money
 from ..perf.sweep import Point, Sweep, conclude, judge, search, sweep_table
+from ..perf.synthetic import TASK as SYNTHETIC
+from ..perf.synthetic import Synthetic, make_dialogues
 from ..perf.timeline import Timeline, write_timeline
+from ..perf.workload import Asked, capture, compose, join_turns, prepare_items, salt_dialogues, with_replies
 from ..report.files import write_atomically
 from ..report.pages.perf_page import render_page
 from ..store.cache import request_digest

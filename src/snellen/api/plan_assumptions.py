@@ -9,10 +9,10 @@ import msgspec
 from msgspec import Struct
 
 from ..core.errors import UsageError
-from ..scoring.aggregates.means import mean
-from ..scoring.aggregates.variance import advise, split_variance
+from ..scoring.means import mean
 from ..scoring.stored import stored_tables
 from ..scoring.table import ScoreTable
+from ..scoring.variance import advise, split_variance
 from ..stats.power import Assumptions, Design, assume, plan, recommend
 from ..store.reader import RunReader
 

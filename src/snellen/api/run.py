@@ -15,18 +15,18 @@ from ..core.event_loop import run_to_end
 from ..core.garbage import rare_collections
 from ..engine.interval import IntervalLimit
 from ..engine.state import RunState as RunState  # noqa: PLC0414 - part of what a run returns
-from ..report.finish import finish_run
 from ..report.logs.teller import Teller, check_trackers
+from ..report.pages.finish import finish_run
 from ..report.so_far import SoFar
-from ..scoring.aggregates.consistency import CONVENTIONS
-from ..scoring.aggregates.quoted_figures import WHOLE_ONLY
+from ..scoring.consistency import CONVENTIONS
+from ..scoring.quoted_figures import WHOLE_ONLY
 from ..scoring.readings import OWN_PROFILE, Reading, check_reading
-from .batches.batch_mode import check_batched_plan
-from .look.run_result import RunResult as RunResult  # noqa: PLC0414 - what a run returns
-from .money.cost_words import check_limit
-from .money.run_cost import CostEstimate, estimate_run
+from .batch_mode import check_batched_plan
+from .cost_words import check_limit
 from .plan import Plan, make_plan
-from .scale.replicas import check_executor
+from .replicas import check_executor
+from .run_cost import CostEstimate, estimate_run
+from .run_result import RunResult as RunResult  # noqa: PLC0414 - what a run returns
 from .session import NO_LISTENER, Listener, Session, make_limits, open_session
 from .settings import RunSettings, TaskSettings, make_record, taking_tasks
 

@@ -31,7 +31,7 @@ from ..engine.loop import Engine
 from ..engine.policy import Policy
 from ..engine.queued.batched_model import BatchedModel
 from ..engine.state import RunState
-from ..model.providers.prices import Prices
+from ..model.served.prices import Prices
 from ..scoring.readings import META, Reading
 from ..scoring.spent import PRICES
 from ..store.cache import ResponseCache
@@ -39,12 +39,12 @@ from ..store.changed_rows import Data
 from ..store.picture_ledger import PictureLedger
 from ..store.servers import AskedServer
 from ..store.writer import RunWriter
-from .batches.batch_mode import ask_by_batches, check_batches
+from .batch_mode import ask_by_batches, check_batches
+from .cost_words import check_priced
 from .header import installed_versions, make_header
 from .machine import open_cache
-from .money.cost_words import check_priced
-from .money.run_cost import find_prices
-from .scale.replicas import keeping_replicas, open_replicas, policy_for
+from .replicas import keeping_replicas, open_replicas, policy_for
+from .run_cost import find_prices
 from .settings import RunSettings
 
 WRITTEN = ("results.json", "records.jsonl", "report.html")

@@ -441,7 +441,7 @@ def perturbations(spec: str | None) -> tuple[str, ...]:
     """Return the variants of `jpeg:1-5,blur:1-3`, the untouched image first; none for None."""
     if not spec:
         return ()
-    from ..data.degrade.perturb import parse_variants  # numpy, which most commands do not need
+    from ..data.pages.perturb import parse_variants  # numpy, which most commands do not need
 
     return BASE_VARIANT, *parse_variants(spec)
 

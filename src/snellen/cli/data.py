@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ import msgspec
 
 from ..core.markup import shorten
 from ..core.text import plural, show_text
-from .atlas.fetching import fetch, verify
 from .options import (
     CATALOGS,
     COUNT,
@@ -24,7 +24,81 @@ from .options import (
     print_json,
     repeated,
 )
-from .scale.worker_flags import take_workers
+from .worker_flags import take_workers
+
+FETCH_EXAMPLE = """
+\b
+Examples:
+  snellen data fetch mmmu-pro
+  snellen data fetch mmbench-en --source tsv --data-root ~/data
+"""
+VERIFY_EXAMPLE = """
+\b
+Examples:
+  snellen data verify mmmu-pro --path data/mmmu-pro
+  snellen data verify mmbench-en --path ~/LMUData/MMBench_DEV_EN.tsv --json
+"""
+SAID_EVERY = 64 << 20
+"""Bytes after which progress is said again."""
+
+
+@click.command("fetch", epilog=FETCH_EXAMPLE)
+@click.argument("name")
+@click.option("--source", help="hub, tsv or official.  [default: the first the card knows a place of]")
+@click.option("--data-root", type=PATH, help="Folder that holds the datasets.  [default: $SNELLEN_DATA or ./data]")
+@flag("--again", help="Fetch although everything is here.")
+@CATALOGS
+@MACHINE
+def fetch(name: str, as_json: bool, **flags: Any) -> None:
+    """Bring the data of a benchmark's card: checked, continued where it stopped, offline afterwards."""
+    from ..api.card_data import fetch_card_data
+
+    fetched, folder = fetch_card_data(name, progress=_say_progress(), **flags)
+    table = {**msgspec.to_builtins(fetched), "folder": str(folder)}
+    state = "is here already, unchanged" if fetched.already else "is here"
+    revision = f" at {fetched.revision}" if fetched.revision else ""
+    text = f"{name} {state}: {folder} ({len(fetched.files)} files of {fetched.origin}{revision})"
+    print_either(table, text, as_json)
+
+
+def _say_progress() -> Any:
+    said: dict[str, int] = {}
+
+    def progress(file: str, have: int, total: int | None) -> None:
+        if have != total and have - said.get(file, 0) < SAID_EVERY:
+            return
+        said[file] = have
+        of = f" of {total:,}" if total else ""
+        click.echo(f"{file}: {have:,}{of} bytes", err=True)
+
+    return progress
+
+
+@click.command("verify", epilog=VERIFY_EXAMPLE)
+@click.argument("name")
+@click.option("--path", required=True, type=PATH, help="The table, or the folder it lies in.")
+@CATALOGS
+@MACHINE
+def verify(name: str, path: Path, catalogs: tuple[Path, ...], as_json: bool) -> int:
+    """Compare data with a benchmark's card: shape, rows, columns, checksums. Exit 1 where something differs."""
+    from ..api.card_data import verify_card_data
+
+    found = verify_card_data(name, path, catalogs)
+    print_either(msgspec.to_builtins(found), "\n".join(_verified_lines(found)), as_json)
+    return 1 if found.problems else 0
+
+
+def _verified_lines(found: Any) -> Iterator[str]:
+    if found.shape:
+        expected = "" if found.expected_rows is None else f" of {found.expected_rows:,}"
+        yield f"{found.card}: the {found.shape} form in {', '.join(found.files)}, {found.rows:,}{expected} rows"
+    for file, by in found.checked.items():
+        yield f"{file}: the checksum is that of {by}"
+    yield from (f"note: {note}" for note in found.notes)
+    yield from (f"problem: {problem}" for problem in found.problems)
+    if not found.problems:
+        yield "nothing differs from the card"
+
 
 SOURCES = click.Choice(["raw", "prepared", "hub", "bundle"])
 METHODS = click.Choice(["generation", "likelihood"])
@@ -81,7 +155,7 @@ data.add_command(verify)
 @MACHINE
 def build(name: str, out: Path, overrides: tuple[str, ...], no_check: bool, as_json: bool, **flags: Any) -> int:
     """Re-formulate a dataset into a portable bundle, and check it."""
-    from ..api.datasets.bundles import build_bundle, check_data, expected_counts
+    from ..api.bundles import build_bundle, check_data, expected_counts
     from ..core.config import parse_assignment
 
     mapper = take_workers(flags)
@@ -103,7 +177,7 @@ def build(name: str, out: Path, overrides: tuple[str, ...], no_check: bool, as_j
 @MACHINE
 def check(path: Path, no_images: bool, as_json: bool) -> int:
     """Find defects and biases: labels, options, positions, lengths, balance, duplicates, pictures. Exit 1 on errors."""
-    from ..api.datasets.bundles import check_data
+    from ..api.bundles import check_data
 
     report = check_data(path, images=not no_images)
     _print(report, as_json, {})
@@ -115,7 +189,7 @@ def check(path: Path, no_images: bool, as_json: bool) -> int:
 @MACHINE
 def stats(path: Path, as_json: bool) -> None:
     """Count what is in a file: samples, options, pictures, words of questions, steps of chains."""
-    from ..api.datasets.bundles import portray_data
+    from ..api.bundles import portray_data
 
     found = portray_data(path)
     print_either(msgspec.to_builtins(found), "\n".join(_portrait_lines(found)), as_json)
@@ -143,8 +217,8 @@ def export(name: str, out: Path, as_json: bool, **flags: Any) -> None:
     """Write a dataset's prompts, options and labels for a model outside; its predictions come back through
     `snellen score`.
     """
-    from ..api.datasets.bundles import export_items
-    from ..api.datasets.reform_items import open_dataset
+    from ..api.bundles import export_items
+    from ..api.reform_items import open_dataset
 
     dataset = open_dataset(name, **{key: value for key, value in flags.items() if value is not None})
     count = export_items(dataset, out)

@@ -63,7 +63,7 @@ def exam(context: click.Context, /, quiet: bool, as_json: bool, as_lines: bool, 
     if context.invoked_subcommand is not None:
         return 0
     from ..api.eye_exam import run_exam
-    from ..report.exam_terminal import summary_lines
+    from ..report.pages.exam_terminal import summary_lines
     from .run_output import TerminalWatcher
 
     wanted, settings = make_exam_settings(flags)
@@ -112,9 +112,9 @@ def exam_compare(folders: tuple[Path, ...], prices: tuple[str, ...], as_json: bo
 
     With --price, of two or more: the cheapest setting within a point of the best.
     """
-    from ..api.look.exam_prices import price_exams
-    from ..api.look.exams import compare_exams
-    from ..report.exam_terminal import comparison_lines, price_lines
+    from ..api.exam_prices import price_exams
+    from ..api.exams import compare_exams
+    from ..report.pages.exam_terminal import comparison_lines, price_lines
 
     if len(folders) != 2 and not prices:
         raise UsageError(f"{len(folders)} exams: name two of them, or two and more with --price IN,OUT")

@@ -10,7 +10,7 @@ import click
 from click import argument, option
 
 if TYPE_CHECKING:
-    from ..api.look.one_reply import Reading
+    from ..api.one_reply import Reading
 
 _AROUND = 400
 """So many characters of the reply are shown on each side of what decided."""
@@ -33,7 +33,7 @@ def extract(
     snellen extract "Not A; the answer is (B)." -o cat -o dog
     cat reply.txt | snellen extract -o cat -o dog --json
     """
-    from ..api.look.one_reply import read_reply
+    from ..api.one_reply import read_reply
     from ..core.types import to_json
 
     text = _reply(reply, source)

@@ -66,7 +66,7 @@ SHARED = add_options(
 @SHARED
 def mc(*, data: Path, images: Path, output: Path, quiet: bool, as_json: bool, **flags: Any) -> int:
     """Multiple choice over page images: every subfolder with images/ is a variant, each gets its result file."""
-    from ..api.datasets.page_questions import Files, run_choice
+    from ..api.page_questions import Files, run_choice
     from .run_output import TerminalWatcher
 
     watcher = TerminalWatcher(quiet=quiet)
@@ -86,7 +86,7 @@ def niah(
     *, data: Path, images: Path, output: Path, case_sensitive: bool, quiet: bool, as_json: bool, **flags: Any
 ) -> int:
     """Needle questions over page images."""
-    from ..api.datasets.page_questions import Files, run_needles
+    from ..api.page_questions import Files, run_needles
     from .run_output import TerminalWatcher
 
     config = str(flags["config_file"] or flags["model"])

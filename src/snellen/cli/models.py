@@ -74,7 +74,7 @@ def check(name: str, base_url: str | None, as_json: bool) -> None:
 @MACHINE
 def show(name: str, catalogs: tuple[Path, ...], as_json: bool) -> None:
     """Show the card of a model: limits, how it counts pictures, prices and of which day they are."""
-    from ..api.money.price_cards import describe_card, look_up_model
+    from ..api.price_cards import describe_card, look_up_model
 
     where, card = look_up_model(name, catalogs)
     print_either({"where": where, **msgspec.to_builtins(card)}, "\n".join(describe_card(where, card)), as_json)
@@ -86,7 +86,7 @@ def show(name: str, catalogs: tuple[Path, ...], as_json: bool) -> None:
 @MACHINE
 def update(file: Path, as_of: str | None, as_json: bool) -> None:
     """Take prices and limits from a table as LiteLLM publishes it, into your own folder."""
-    from ..api.money.price_cards import update_prices
+    from ..api.price_cards import update_prices
 
     summary, lines = update_prices(file, as_of)
     print_either(summary, "\n".join(lines), as_json)

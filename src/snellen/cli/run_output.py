@@ -8,18 +8,18 @@ from contextlib import contextmanager
 
 import click
 
+from ..api.cost_words import describe_cost, describe_stop
 from ..api.listing import published_card
-from ..api.money.cost_words import describe_cost, describe_stop
-from ..api.money.run_cost import CostEstimate
 from ..api.plan import Plan
 from ..api.plan_words import describe_leaving, describe_params, describe_rows, describe_videos, show_prompts
 from ..api.run import RunResult, RunState
+from ..api.run_cost import CostEstimate
 from ..core.text import plural
-from ..report.boards.cost_cells import cost_lines
-from ..report.boards.published import comparison_table
-from ..report.boards.summary_lines import dimension_means, summary_table
 from ..report.console import WholeConsole
 from ..report.curves import plot_run
+from ..report.pages.cost_cells import cost_lines
+from ..report.pages.published import comparison_table
+from ..report.pages.summary_lines import dimension_means, summary_table
 from ..report.progress import Progressbar
 from ..report.protocol_words import protocol_lines, suite_lines
 from ..report.terminal import dimension_table, group_tables, plain, results_table

@@ -12,9 +12,35 @@ from click.core import ParameterSource
 
 from ..core.config import parse_assignment
 from ..core.errors import UsageError
-from .atlas.scored_rows import print_scored_file
-from .opinion.import_command import READING
-from .options import CATALOGS, COUNT, EXECUTORS, PATH, PROTOCOL, defaulted, flag, json_flag, repeated
+from .import_command import READING
+from .options import CATALOGS, COUNT, EXECUTORS, PATH, PROTOCOL, defaulted, flag, json_flag, print_json, repeated
+
+
+def print_scored_file(result: Mapping[str, Any], as_json: bool) -> None:
+    """Print the scores of a file for programs or for people."""
+    if as_json:
+        print_json(result)
+        return
+    from ..report.console import WholeConsole
+    from ..report.terminal import results_table
+
+    console = WholeConsole()
+    how = result["protocol"] and f"protocol {result['protocol']}"
+    how = how or (f"{result['formulation']}, profile {result['profile']}" if "formulation" in result else "")
+    console.print(results_table(", ".join(filter(None, (result["task"], how))), result))
+    reasons = ", ".join(f"{count} {reason}" for reason, count in result["reasons"].items())
+    outside = f", {result['unscored']} not to be judged" if result["unscored"] else ""
+    counts = f"{result['scored']} read, {result['unread']} unread{outside}, {result['failed']} failed of {result['n']}"
+    click.echo(f"{counts} {result['unit']}{f' ({reasons})' if reasons else ''}")
+    if result["peer"]:
+        click.echo(result["peer"]["why"])
+    for key, groups in result["groups"].items() if "formulation" in result else ():  # told by --detailed-keys
+        for value, metrics in groups.items():
+            console.print(results_table(f"{key} = {value}", {"metrics": metrics}))
+    for note in result["notes"]:
+        click.echo(f"note: {note}", err=True)
+    click.echo(f"{result['folder']}: snellen view, compare, score, second-opinion", err=True)
+
 
 FORMULATIONS = "SingleChoice, Generation, OCROpenEnded, KIEOpenEnded, MultiInference or Consistency (files only)."
 REDUCTIONS = "Read log-likelihoods otherwise: sum, mean, per-byte, none, prompt-mean (run folders)."
@@ -93,8 +119,8 @@ def score(source: Path, as_json: bool, **options: Any) -> int:
 
 def _score_file(source: Path, options: dict[str, Any]) -> dict[str, Any]:
     """Score a file by a formulation, by a card, or as it looks; what would be ignored there is refused."""
-    from ..api.opinion.scored_files import score_file
-    from .opinion.import_command import told
+    from ..api.scored_files import score_file
+    from .import_command import told
 
     if options["formulation"] is not None:
         _refuse((*BY_CARD, "catalogs", "columns", *IMPORTED), f"{source} is scored by --formulation")
@@ -137,7 +163,7 @@ def _score_run(folder: Path, as_json: bool, **how: Any) -> int:
 
 def written_where(folder: Path, results: Mapping[str, Any]) -> str:
     """Return which reading was written where."""
-    from ..api.look.outputs import results_file
+    from ..api.outputs import results_file
 
     path = results_file(folder, results)
     beside = "" if path.name == "results.json" else "; the run's own reading is unchanged"

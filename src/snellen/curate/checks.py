@@ -8,9 +8,9 @@ from msgspec import structs
 
 from ..core.jobs import Item, ReadyRequests
 from ..core.types import Form, Prediction, Request, Sample, TrialKey
-from ..scoring.judging.asking import judge_key, plan_votes
-from ..scoring.judging.judge_card import Judge
-from ..scoring.judging.verdicts import score_votes
+from ..scoring.asking import judge_key, plan_votes
+from ..scoring.judge_card import Judge
+from ..scoring.verdicts import score_votes
 from ..store.reader import RunReader
 from .records import Draft, Finding
 

@@ -11,11 +11,34 @@ import msgspec
 from msgspec import Struct
 
 from ..core.errors import UsageError, did_you_mean
-from ..core.ids import derive_seed
-from .assign import assign
+from ..core.ids import derive_seed, rng
 from .decisions import MODES, UNDO, Decision, Ledger
 from .outcome import Outcome, Status, apply_edit, outcome_of, text_mark
 from .records import Draft, Gated
+
+
+def assign(items: Sequence[str], reviewers: Sequence[str], overlap: float, seed: int) -> dict[str, list[str]]:
+    """Return reviewer -> items in the order to review; `overlap` is the share of items that two people judge.
+
+    Shared items are spread over all pairs and stand first in both lists, so that agreement is known early.
+    """
+    if not reviewers:
+        raise UsageError("name at least one reviewer: --reviewer NAME")
+    if not 0.0 <= overlap <= 1.0:
+        raise UsageError(f"--overlap {overlap} must lie between 0 and 1")
+    shuffled = sorted(items)
+    rng(seed, "assignment").shuffle(shuffled)
+    people = sorted(set(reviewers))
+    shared = round(overlap * len(shuffled)) if len(people) > 1 else 0
+    lists: dict[str, list[str]] = {name: [] for name in people}
+    for place, item in enumerate(shuffled):
+        first = place % len(people)
+        lists[people[first]].append(item)
+        if place < shared:
+            step = 1 + (place // len(people)) % (len(people) - 1)
+            lists[people[(first + step) % len(people)]].append(item)
+    return lists
+
 
 REASONS = (
     "more than one right answer",

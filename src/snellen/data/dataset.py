@@ -20,10 +20,99 @@ from ..core.protocols import LoadContext, Loader
 from ..core.tasks import MOST_GROUPS, PlannedCounts, Task
 from ..core.text import NO_TAG, plural, tag_text
 from ..core.types import OFFERED, Form, Sample, Video
+from .images.decode import short_name
 from .leaving import Leaving, PictureFolders
 from .marked_rows import MarkerCount
-from .missing_files import MissingFiles
-from .specimens import Specimens, weight_bytes
+
+NAMED = 5
+"""So many are named."""
+IMAGE, VIDEO, SUBTITLES = "image", "video", "subtitle file"
+
+
+class MissingFiles:
+    """Counts what is missing while samples go by."""
+
+    def __init__(self) -> None:
+        self._kinds: Counter[str] = Counter()
+        self.first: list[str] = []
+
+    def look(self, sample: Sample, folders: PictureFolders) -> int:
+        """Take in the files of one sample; return how many pictures it names."""
+        if not (sample.images or sample.videos or sample.turns):
+            return 0
+        pictures = all_pictures(sample)
+        for image in pictures:
+            if not folders.add(sample.id, image.ref):
+                self._add(IMAGE, sample, image.ref)
+        for kind, ref in _of_videos(sample):
+            if not folders.add_video(sample.id, ref):
+                self._add(kind, sample, ref)
+        return len(pictures)
+
+    @property
+    def count(self) -> int:
+        """Return how many files are missing."""
+        return self._kinds.total()
+
+    @property
+    def said(self) -> str:
+        """Return what is missing, kind by kind: `2 images and 1 video`; empty where nothing is."""
+        kinds = [kind for kind in (IMAGE, VIDEO, SUBTITLES) if self._kinds[kind]]
+        return " and ".join(plural(self._kinds[kind], kind) for kind in kinds)
+
+    def _add(self, kind: str, sample: Sample, ref: str) -> None:
+        self._kinds[kind] += 1
+        if len(self.first) < NAMED:
+            self.first.append(f"{sample.id}: {short_name(ref)}")
+
+
+def _of_videos(sample: Sample) -> Iterator[tuple[str, str]]:
+    for video in all_videos(sample):
+        yield VIDEO, video.ref
+        if video.subtitles:
+            yield SUBTITLES, video.subtitles
+
+
+MOST = 200
+"""When there are so many, every second goes."""
+MOST_BYTES = 16 * 2**20
+"""Pictures in data URLs are heavy: of those fewer are kept."""
+
+
+class Specimens:
+    """Keeps every sample at first, then every second, every fourth and so on."""
+
+    def __init__(self) -> None:
+        self._kept: list[Sample] = []
+        self._weight_bytes = 0
+        self._seen, self._step = 0, 1
+
+    def add(self, sample: Sample) -> None:
+        """Keep a sample if it is its turn."""
+        self._seen += 1
+        if (self._seen - 1) % self._step:
+            return
+        self._kept.append(sample)
+        self._weight_bytes += weight_bytes(sample)
+        while len(self._kept) > 1 and (len(self._kept) >= MOST or self._weight_bytes > MOST_BYTES):
+            del self._kept[1::2]
+            self._weight_bytes = sum(map(weight_bytes, self._kept))
+            self._step *= 2
+
+    def kept(self) -> tuple[Sample, ...]:
+        """Return those that are kept, in the order they came."""
+        return tuple(self._kept)
+
+
+def weight_bytes(sample: Sample) -> int:
+    """Return about how much text a sample carries, where it may be much."""
+    weight = len(sample.question)
+    if sample.images:
+        weight += sum([len(image.ref) for image in sample.images])
+    if sample.meta:
+        weight += len(repr(sample.meta))
+    return weight
+
 
 LISTED = 5
 KEPT_SAMPLES = 5_000

@@ -8,7 +8,7 @@ from collections import Counter
 
 from ..core.errors import EnvironmentProblem, SnellenError, UsageError
 from ..core.types import Prediction
-from ..model.providers.prices import Bill, Prices, money
+from ..model.served.prices import Bill, Prices, money
 from .interval import IntervalLimit
 
 SHARE_AFTER = 100

@@ -4,35 +4,219 @@ from __future__ import annotations
 
 import asyncio
 import math
+import random
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import msgspec
 
 from ..core.clock import Clock
-from ..core.errors import DataError, EnvironmentProblem, ModelError, Parked, SnellenError
+from ..core.errors import DataError, EnvironmentProblem, ModelError, Parked, SnellenError, StopRun
 from ..core.garbage import collect_after_faults
-from ..core.ids import content_hash
+from ..core.ids import content_hash, rng
 from ..core.jobs import Item, Job
-from ..core.protocols import BatchModel, Capability, Model
+from ..core.protocols import BatchModel, Capability, EncodedImage, EncodedImages, ImagePolicy, Model
 from ..core.resends import resends_paid_by
 from ..core.text import clean_text
 from ..core.types import FailureKind, Image, ImageSent, Prediction, Request, TrialKey
-from ..data.images.encode import ImageDoor
+from ..data.images.encode import ImageDoor, images_of
 from ..store.cache import ResponseCache, request_digest
 from ..store.picture_ledger import PictureLedger
 from ..store.writer import RunWriter
 from .batch import Batcher
-from .call import check_members, failed
+from .call import call_model, check_members, failed
 from .flow import Limiter, RateLimit
 from .limits import LimitReached, Limits
 from .policy import Policy
-from .request_images import ImageDesk, RequestImages
 from .request_videos import has_videos, unfold_videos
-from .retry import Retrier
 from .state import RunState
+
+T = TypeVar("T")
+
+
+class Deadlines:
+    """Cuts off what takes longer than it may."""
+
+    def __init__(self) -> None:
+        self._ends: dict[asyncio.Task[Any], float] = {}
+        self._late: set[asyncio.Task[Any]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def within(self, seconds: float | None, work: Awaitable[T]) -> T:
+        """Return what `work` returns, or cancel it and raise TimeoutError after so many seconds.
+
+        A task waits for one at a time.
+        """
+        task = asyncio.current_task()
+        if seconds is None or task is None:
+            return await work
+        loop = task.get_loop()
+        end = self._ends[task] = loop.time() + seconds
+        if self._timer is None or end < self._timer.when():
+            self._wake_at(end, loop)
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if task in self._late and task.cancelling() == 1:  # cancelled by us and by nobody else
+                raise TimeoutError from None
+            raise
+        finally:
+            del self._ends[task]
+            if task in self._late:
+                self._late.remove(task)
+                task.uncancel()
+
+    def _wake_at(self, end: float, loop: asyncio.AbstractEventLoop) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = loop.call_at(end, self._cut_off, loop)
+
+    def _cut_off(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = None
+        now = loop.time()
+        for task, end in self._ends.items():
+            if end <= now and task not in self._late:
+                self._late.add(task)
+                task.cancel()
+        waiting = [end for task, end in self._ends.items() if task not in self._late]
+        if waiting:
+            self._wake_at(min(waiting), loop)
+
+
+Call = Callable[[Request, EncodedImages], Awaitable[Prediction]]
+NoteAttempt = Callable[[Request, ModelError], None]
+
+
+@dataclass(slots=True)
+class Retrier:
+    """retry(deadline(call)): returns a Prediction, with a typed failure when all attempts failed."""
+
+    call: Call
+    policy: Policy
+    limiter: Limiter
+    clock: Clock
+    note: NoteAttempt
+    rate: RateLimit | None = None
+    deadlines: Deadlines = field(default_factory=Deadlines)
+    limits: Limits = field(default_factory=Limits)
+
+    async def predict(self, request: Request, images: EncodedImages) -> Prediction:
+        """Ask until it is answered or it is clear that it will not be."""
+        draw: random.Random | None = None
+        for attempt in range(self.policy.max_retries + 1):
+            try:
+                return await self._attempt(request, images)
+            except StopRun:
+                raise
+            except ModelError as error:
+                self.note(request, error)
+                if not error.retryable or attempt >= self.policy.max_retries:
+                    return failed(request, error, attempt + 1)
+                draw = draw or rng(*msgspec.structs.astuple(request.key), "backoff")
+                wait_s = self._wait_s(error, attempt, draw)
+            await self.clock.sleep(wait_s)
+            await self.limiter.wait_for_pause()
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _attempt(self, request: Request, images: EncodedImages) -> Prediction:
+        if self.rate is not None:
+            await self.rate.turn()
+        timeout_s = self.policy.timeout_of(request.params)
+        self.limits.pay()
+        try:
+            limit_s, work = _limit_s(timeout_s, request), call_model(self.call, request, images)
+            return await (work if limit_s is None else self.deadlines.within(limit_s, work))
+        except TimeoutError:
+            raise ModelError(FailureKind.TIMEOUT, f"no answer within {timeout_s or 0:g} s", retryable=True) from None
+        except ModelError as error:
+            self._bound_rest(error)
+            if error.kind is FailureKind.RATE or (error.status == 503 and error.retry_after_s):
+                self.limiter.throttle(error.retry_after_s)
+            raise
+
+    def _bound_rest(self, error: ModelError) -> None:
+        """Cut a rest that a server asks for to the longest that is kept, and say so."""
+        asked_s, most_s = error.retry_after_s or 0.0, self.policy.retry_after_max_s
+        if asked_s > most_s:
+            error.retry_after_s = most_s
+            error.args = (f"{error} (Retry-After asks for {asked_s:.6g} s; it is asked again after {most_s:g} s)",)
+
+    def _wait_s(self, error: ModelError, attempt: int, draw: random.Random) -> float:
+        if attempt == 0 and error.status is None and error.retry_after_s == 0.0:
+            return 0.0  # our own transport knows what to do differently; no server needs a rest
+        backoff = self.policy.backoff_of(attempt) * (0.5 + draw.random())
+        return max(backoff, (error.retry_after_s or 0.0) * (1.0 + 0.1 * draw.random()))
+
+
+def _limit_s(timeout_s: float | None, request: Request) -> float | None:
+    """Return how long one attempt may take; a stream a little longer, because its reader knows what came until then."""
+    if timeout_s is None or not request.params.stream:
+        return timeout_s
+    return timeout_s + min(1.0, 0.05 * timeout_s)
+
+
+WAITING_BYTES = 256 * 2**20
+
+
+@dataclass(slots=True)
+class ImageDesk:
+    """Where images come from, and how many bytes of them requests hold that wait for a slot.
+
+    What is in flight is the limiter's matter. Without a bound here, every worker with a long document would hold all of
+    its pages; beyond the bound a request lets go of them, and they are encoded again when it may be sent.
+    """
+
+    door: ImageDoor
+    policy: ImagePolicy
+    limit_bytes: int = WAITING_BYTES
+    used_bytes: int = 0
+
+
+@dataclass(slots=True)
+class RequestImages:
+    """The images of one request, from their encoding until it is sent."""
+
+    request: Request
+    desk: ImageDesk
+    sent: tuple[ImageSent, ...] = ()
+    """What the images of the messages are once they are ready to be sent, in order."""
+    _held: dict[Image, EncodedImage] | None = field(default_factory=dict)
+    _held_bytes: int = 0
+
+    async def encode(self) -> None:
+        """Encode all images and learn what they are; raise DataError when one cannot be read."""
+        images = images_of(self.request)
+        if not images:
+            return
+        records: dict[Image, ImageSent] = {}
+        for image in images:
+            encoded = await self.desk.door.encode(image, self.desk.policy)
+            records[image] = encoded.sent
+            self._hold(image, encoded)
+        self.sent = tuple([records[image] for turn in self.request.messages for image in turn.images])
+
+    async def take(self) -> EncodedImages:
+        """Return the images for sending; they no longer count as waiting."""
+        held = self._held
+        self.let_go()
+        return held if held is not None else await self.desk.door.encode_all(self.request, self.desk.policy)
+
+    def let_go(self) -> None:
+        """Hold nothing any more; may be called again."""
+        self.desk.used_bytes -= self._held_bytes
+        self._held, self._held_bytes = None, 0
+
+    def _hold(self, image: Image, encoded: EncodedImage) -> None:
+        if self._held is None:
+            return
+        self._held[image] = encoded
+        self._held_bytes += len(encoded.base64)
+        self.desk.used_bytes += len(encoded.base64)
+        if self.desk.used_bytes > self.desk.limit_bytes:
+            self.let_go()
+
 
 DEAD_AFTER = 20
 """So many failures in a row (or twice the workers, if that is more) mean the server is gone, not unlucky."""

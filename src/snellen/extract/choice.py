@@ -6,20 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ..core.errors import UsageError
+from . import closing, cue, in_words, labelled, opening, structured, valued, weak, whole
 from .extraction import TRUNCATED, UNPARSED, Extraction
 from .normalise import normalise
 from .option_set import OptionSet, Reply, compile_options, option_set
-from .rules import (
-    closing,
-    cue,
-    in_words,
-    labelled,
-    opening,
-    structured,
-    valued,
-    weak,
-    whole,
-)
 from .thinking import SHORTEST_COURTEOUS, answer_start, without_courtesy
 
 __all__ = ["RULES", "Extraction", "Rule", "chosen_text", "extract_choice", "read"]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from .answer_number import LAST, answering, candidates
 from .choice import read
 from .cue_words import ANNOUNCES, NEEDS_MORE, REFUSAL
 from .extraction import AMBIGUOUS, EMPTY, REFUSED, TRUNCATED, UNPARSED, Extraction
@@ -15,12 +16,11 @@ from .measures import unit_after
 from .normalise import normalise
 from .numbers import Number, find_numbers, groups_by_point, regrouped
 from .option_set import OptionSet, Reply, compile_options, option_set
-from .rules.answer_number import LAST, answering, candidates
-from .rules.set_of_marks import read_mark_set
-from .rules.structured import answer_field
-from .rules.yes_or_no import read_yes_or_no
+from .set_of_marks import read_mark_set
+from .structured import answer_field
 from .thinking import answer_start
 from .word_lists import LazyPattern, read_lists
+from .yes_or_no import read_yes_or_no
 
 _FARTHEST = 20_000
 """A number is looked for in so many characters at the end of a reply: a bound on time."""

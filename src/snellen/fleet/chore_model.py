@@ -20,7 +20,7 @@ from ..core.ids import sha256_hex
 from ..core.protocols import Capability, EncodedImage, EncodedImages, ImagePolicy
 from ..core.types import Image, ImageSent, Prediction, Request, TrialKey, Turn
 from ..core.version import __version__
-from ..data.chores import Chore, Work
+from ..data.files.chores import Chore, Work
 from .driver import Fleet
 from .leases import LostTooOften
 

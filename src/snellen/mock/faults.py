@@ -13,7 +13,7 @@ from email.utils import formatdate
 
 from ..core.errors import UsageError, did_you_mean
 from ..core.ids import rng
-from ..model.providers.provider_cases import provider_cases
+from ..model.served.provider_cases import provider_cases
 from .plan import EVENTS, JSON, Piece, Plan, error_plan, event, json_plan
 
 Arguments = Mapping[str, str]

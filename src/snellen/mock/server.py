@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import hmac
+import math
 import os
+import re
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from weakref import WeakSet
 
 import msgspec
@@ -19,20 +25,157 @@ from ..core.errors import EnvironmentProblem
 from ..core.ids import rng, sha256_hex
 from . import wire
 from .answers import AnswerBook, Entry
+from .anthropic_tongue import AnthropicTongue
 from .ask import Ask, BadRequestError, StreamOptions, ask_of, ignoring, parse_ask
+from .batch_book import BatchLine, BatchScript
 from .drafter import draft_reply
 from .faults import Fault, Occasion, first_striking
 from .http import ConstantProtocol, Exchange, HttpProtocol, response_head
-from .limits import Bucket, Limits
 from .plan import Plan, error_plan, json_plan
 from .readers import Reader, Reply, View
-from .spoken.anthropic_tongue import AnthropicTongue
-from .spoken.batch_book import BatchLine, BatchScript
-from .spoken.bedrock_signature import is_signed, refuse_signature
-from .spoken.speech import batch_routes, listing, refuse_parameters, speech_of, worded
-from .spoken.tongue import Tongue
+from .speech import batch_routes, listing, refuse_parameters, speech_of, worded
 from .tokens import tokenize
+from .tongue import Tongue
 from .wire import Completion, Pace, chat_plan, complete, prompt_tokens, text_plan
+
+
+@dataclass(slots=True)
+class Bucket:
+    """A quota per minute that refills steadily; None means no limit."""
+
+    per_minute: float | None
+    level: float = 0.0
+    updated: float | None = None
+
+    def take(self, amount: float, now: float) -> float:
+        """Take `amount` and return 0, or take nothing and return the seconds until it would fit."""
+        if self.per_minute is None:
+            return 0.0
+        refilled = math.inf if self.updated is None else (now - self.updated) * self.per_minute / 60.0
+        self.level = min(self.per_minute, self.level + refilled)
+        self.updated = now
+        if self.level >= min(amount, self.per_minute):
+            self.level -= amount
+            return 0.0
+        return (min(amount, self.per_minute) - self.level) * 60.0 / self.per_minute
+
+    @property
+    def left(self) -> int:
+        """Return how much of the quota is left, as of the last request."""
+        return max(0, int(self.level))
+
+
+class Limits:
+    """What the server takes on at once; all limits may change while it runs."""
+
+    def __init__(self, max_concurrency: int | None, slots: int | None, tokens: Bucket, requests: Bucket) -> None:
+        self.max_concurrency = max_concurrency
+        self.tokens = tokens
+        self.requests = requests
+        self.running = 0
+        self.peak = 0
+        self._slots = asyncio.Semaphore(slots) if slots else None
+
+    def refuse(self, tokens: float, now: float) -> float | None:
+        """Return None to admit a request, or the seconds after which the client may try again."""
+        if self.max_concurrency is not None and self.running >= self.max_concurrency:
+            return 1.0
+        wait_s = self.requests.take(1.0, now) or self.tokens.take(tokens, now)
+        return wait_s or None
+
+    def headers(self, *, anthropic: bool) -> dict[str, str]:
+        """Return how the quotas stand, as providers say it with every reply; nothing where there are none."""
+        told: dict[str, str] = {}
+        for what, bucket in (("requests", self.requests), ("tokens", self.tokens)):
+            if bucket.per_minute is None:
+                continue
+            wait_s = (bucket.per_minute - bucket.left) * 60.0 / bucket.per_minute
+            facts = {"limit": f"{bucket.per_minute:.0f}", "remaining": str(bucket.left)}
+            if anthropic:
+                moment = datetime.fromtimestamp(time.time() + wait_s, UTC).isoformat(timespec="seconds")
+                facts["reset"] = moment.replace("+00:00", "Z")
+                told |= {f"anthropic-ratelimit-{what}-{name}": value for name, value in facts.items()}
+            else:
+                facts["reset"] = f"{wait_s:.3f}s"
+                told |= {f"x-ratelimit-{name}-{what}": value for name, value in facts.items()}
+        return told
+
+    async def __aenter__(self) -> Limits:
+        self.running += 1
+        self.peak = max(self.peak, self.running)
+        try:
+            if self._slots is not None:
+                await self._slots.acquire()
+        except asyncio.CancelledError:
+            self.running -= 1
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.running -= 1
+        if self._slots is not None:
+            self._slots.release()
+
+
+HOLDS_S = 300
+STAMP = "%Y%m%dT%H%M%SZ"
+MOMENT = re.compile(r"\d{8}T\d{6}Z")
+PROOF = re.compile(
+    r"AWS4-HMAC-SHA256 Credential=(?P<who>[^/]+)/(?P<scope>\d{8}/(?P<region>[^/]+)/[^/]+/aws4_request), "
+    r"SignedHeaders=(?P<headers>[^,]+), Signature=(?P<signature>[0-9a-f]{64})"
+)
+TOKEN = "The security token included in the request is invalid."  # noqa: S105 - words of a refusal
+SIGNATURE = (
+    "The request signature we calculated does not match the signature you provided. "
+    "Check your AWS Secret Access Key and signing method. Consult the service documentation for details."
+)
+
+
+def is_signed(exchange: Exchange) -> bool:
+    """Tell whether a request brings a signature instead of a key."""
+    return (exchange.header("authorization") or "").startswith("AWS4-HMAC-SHA256")
+
+
+def refuse_signature(exchange: Exchange, key: str, region: str, now: Callable[[], float] = time.time) -> Plan | None:
+    """Return the refusal of a signature that is not of this `NAME:SECRET` and region, or not of this moment."""
+    proof = PROOF.fullmatch(exchange.header("authorization") or "")
+    name, _, secret = key.partition(":")
+    stamp = exchange.header("x-amz-date") or ""
+    if proof is None or proof["who"] != name or not MOMENT.fullmatch(stamp):
+        return error_plan(403, TOKEN, "UnrecognizedClientException")
+    if proof["region"] != region:
+        return error_plan(403, "Credential should be scoped to a valid region. ", "InvalidSignatureException")
+    return _refuse_moment(stamp, now()) or _refuse_hash(exchange, proof, stamp, secret)
+
+
+def _refuse_moment(stamp: str, now: float) -> Plan | None:
+    sent = datetime.strptime(stamp, STAMP).replace(tzinfo=UTC).timestamp()
+    if abs(now - sent) <= HOLDS_S:
+        return None
+    late = sent < now
+    here, edge = _written(now), _written(now - HOLDS_S if late else now + HOLDS_S)
+    kind = "Signature expired" if late else "Signature not yet current"
+    than = "is now earlier than" if late else "is still later than"
+    text = f"{kind}: {stamp} {than} {edge} ({here} {'-' if late else '+'} 5 min.)"
+    return error_plan(403, text, "InvalidSignatureException")
+
+
+def _written(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime(STAMP)
+
+
+def _refuse_hash(exchange: Exchange, proof: re.Match[str], stamp: str, secret: str) -> Plan | None:
+    lines = [f"{name}:{' '.join((exchange.header(name) or '').split())}" for name in proof["headers"].split(";")]
+    body = hashlib.sha256(exchange.body).hexdigest()
+    asked = [exchange.method, quote(exchange.path, safe="/~"), "", *lines, "", proof["headers"], body]
+    told = "\n".join(("AWS4-HMAC-SHA256", stamp, proof["scope"], hashlib.sha256("\n".join(asked).encode()).hexdigest()))
+    key = f"AWS4{secret}".encode()
+    for part in proof["scope"].split("/"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    if hmac.compare_digest(hmac.digest(key, told.encode(), "sha256").hex(), proof["signature"]):
+        return None
+    return error_plan(403, SIGNATURE, "InvalidSignatureException")
+
 
 WAKE_LATE_S = 0.0005
 """The event loop wakes up to 1 ms late; aiming half of it early centres the error of every piece."""
@@ -72,7 +215,7 @@ class MockOptions:
     """The reply to a question that is not in the answer file."""
     log: Path | None = None
     dialect: str = "openai"
-    """Whose words are spoken (`snellen.mock.spoken.speech.SPEECHES`)."""
+    """Whose words are spoken (`snellen.mock.speech.SPEECHES`)."""
     refuses: tuple[str, ...] = ()
     """Parameters that are refused, as the dialect refuses them; `NAME=OTHER` says what to use instead."""
     filters: tuple[str, ...] = ()

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from ..core.vega import Spec, category, chart, layer, quantity, render_svg
+from .arrivals import planned_rate
 from .definitions import DEFINITIONS
-from .load.arrivals import planned_rate
 from .steady import concurrency_steps
 from .sweep import Sweep
 from .timeline import RequestRecord, Timeline

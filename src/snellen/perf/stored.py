@@ -10,11 +10,11 @@ import msgspec
 
 from ..core.errors import DataError
 from ..core.types import Failure, FailureKind, ImageSent, Prediction, Request, Timing, Usage
-from ..model.providers.prices import Bill
+from ..model.served.prices import Bill
 from ..scoring.headline import headline
 from ..store.reader import RunReader
-from .load.collect import Outcome
-from .load.measure import Measured
+from .collect import Outcome
+from .measure import Measured
 from .steady import whole_run
 from .timeline import CANCELLED, RequestRecord, Timeline
 

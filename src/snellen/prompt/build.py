@@ -16,7 +16,7 @@ from ..core.message_parts import without_markers
 from ..core.tasks import Prompt, Task
 from ..core.types import BASE_VARIANT, OFFERED, Image, Request, Sample, TrialKey, Turn
 from ..core.variants import parse_variant
-from ..data.degrade.calibrations import CALIBRATION
+from ..data.images.calibrations import CALIBRATION
 from ..data.loaders.row_options import split_listed
 from ..data.video.showings import VIDEO_AXES
 from . import meta

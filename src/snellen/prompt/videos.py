@@ -10,7 +10,7 @@ from ..core.errors import ConfigError
 from ..core.ids import derive_seed
 from ..core.message_parts import VIDEO_MARKER, all_videos
 from ..core.types import Sample, Showing, Video
-from ..data.degrade.calibrations import CALIBRATION
+from ..data.images.calibrations import CALIBRATION
 from ..data.video.showings import VIDEO_AXES, vary_showing
 from .place import Placement
 

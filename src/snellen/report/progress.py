@@ -13,7 +13,7 @@ from rich.text import Text
 
 from ..core.text import plural
 from ..engine.state import RunState
-from ..model.providers.prices import money
+from ..model.served.prices import money
 from .terminal import plain
 
 REFRESH_S = 0.25

@@ -16,10 +16,10 @@ import msgspec
 from ..core.registry import Registry
 from ..core.tasks import Task
 from ..core.types import Prediction, Request, Sample
-from ..scoring.aggregates.means import headline_of
 from ..scoring.gathered import GatheredTask, Scored
 from ..scoring.headline import main_metric
-from ..scoring.peers.peer_scores import ScoreTrial
+from ..scoring.means import headline_of
+from ..scoring.peer_scores import ScoreTrial
 from ..scoring.ranges import joined_scorer, score_trial
 from ..scoring.readings import Reading
 from ..store.reader import Trial

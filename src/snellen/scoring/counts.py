@@ -14,9 +14,9 @@ from msgspec import structs
 from ..core.builtins import INFERENCERS
 from ..core.tasks import PlannedCounts, RunHeader, Task
 from ..core.types import Estimate
-from .aggregates.chain_tables import settled_chains
-from .aggregates.means import axes_of, group_codes
-from .aggregates.robustness import read_level
+from .chain_tables import settled_chains
+from .means import axes_of, group_codes
+from .robustness import read_level
 from .table import Codes, ScoreTable
 
 OF = "trials of "

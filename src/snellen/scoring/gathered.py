@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ..core.tasks import Task
 from ..core.types import Prediction, Sample, Score, Usage
-from ..model.providers.prices import Bill
+from ..model.served.prices import Bill
 from ..store.reader import Trial
 from .reading import PartColumns, ScoreRow, TableBuilder, TrialRow
 from .table import Costs, SampleFacts, ScoreTable, TrialColumns, costs_of, spent_on

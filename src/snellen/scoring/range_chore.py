@@ -14,7 +14,7 @@ import numpy as np
 from ..core.errors import EnvironmentProblem
 from ..core.garbage import rare_collections
 from ..core.registry import foreign_code
-from ..data.chores import Chore, Work
+from ..data.files.chores import Chore, Work
 from ..store.reader import Rows, RunReader
 from .ranges import RangeErrand, RangeScorer, ScoredRange
 

@@ -18,12 +18,12 @@ from ..core.errors import DataError
 from ..core.registry import Registry, resolve_target
 from ..core.tasks import Task
 from ..core.types import Score, TrialKey
-from ..model.providers.prices import Bill, Prices
+from ..model.served.prices import Bill, Prices
 from ..store.database import Row
 from ..store.reader import Rows, RunReader, Trial, row_of_score
 from .gathered import GatheredPart, GatheredTask, Scored
 from .headline import main_first, quoted_metric
-from .peers.peer_scores import ScoreTrial, score_with_peer
+from .peer_scores import ScoreTrial, score_with_peer
 
 Recorder = Callable[[Sequence[Scored]], bytes]
 """Makes the lines of records.jsonl of scored trials."""

@@ -18,7 +18,7 @@ from ..core.types import REDUCTIONS
 from ..extract.extraction import RULE_SET
 from ..extract.profiles import profile_named
 from ..store.reader import RunReader
-from .aggregates.consistency import CONVENTIONS
+from .consistency import CONVENTIONS
 
 OWN_PROFILE = "snellen"
 META = "reading"

@@ -2,29 +2,320 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import numpy as np
+from msgspec import structs
+
 from ..core.registry import Registry
-from ..core.tasks import Task
-from ..core.types import Sample, Score
-from ..model.providers.prices import Bill
+from ..core.tasks import RunHeader, Task
+from ..core.text import plural, show_text
+from ..core.types import Estimate, Sample, Score, TrialKey
+from ..model.served.prices import Bill
+from ..stats.agreement import Agreement
+from ..stats.intervals import Floats, estimate_ratio
+from ..stats.prediction_powered import FEWEST_LABELS, prediction_powered_mean
 from ..store.reader import RunReader, score_of_row, write_score_rows
+from .counts import TaskCounts
 from .gathered import GatheredTask
-from .judging.accounts import add_judges
-from .judging.stored_votes import stored_verdicts
-from .peers.other_protocol import card_note, read_in
+from .headline import main_metric, quoted_metric
+from .judge_card import PAIR, Judge
+from .label_desk import people_labels
+from .labels import check_draw, draw_order, labels_file
+from .other_protocol import card_note, read_in
+from .peer_scores import PEER
+from .people import LabelsByPerson, people_account, people_notes, settle_people
+from .quoted_figures import figures as quoted_figures
 from .range_chore import Executor, score_elsewhere
 from .ranges import BATCH, RangeErrand, RangeScorer, ScoredRange, pack_scores, read_rows_of_scores
 from .readings import OWN, Reading
 from .results import chance_of, results_of, summarize_task
 from .spent import describe_bill, stored_prices, sum_costs
-from .table import ScoredTask
-from .unread import add_unread
+from .stored_votes import judge_folders, stored_judge, stored_verdicts
+from .table import ScoredTask, ScoreTable
+from .verdicts import REFERENCE
+
+CALIBRATED, RELATIVE = "_calibrated", "_relative"
+"""What follows a judge's metric: corrected by people's labels; the answer's grades over the reference's."""
+Tables = Mapping[str, ScoreTable]
+
+
+def add_judges(
+    result: dict[str, Any], reader: RunReader, task: Task, tables: Tables, header: RunHeader
+) -> dict[str, Any]:
+    """Add to a task's results, for each judge that was asked: its account, figures that rest on it, and notes."""
+    for folder in judge_folders(Path(reader.folder)):
+        with RunReader(folder) as votes:
+            judge, model = stored_judge(votes), votes.header().model
+        if judge.metric not in tables:
+            continue
+        account, figures = _account(judge, model, tables, reader=reader, task=task, header=header)
+        result.setdefault("judges", []).append(account)
+        settled = TaskCounts(tables[judge.metric], task, header).settle_all(figures)
+        result["metrics"] |= msgspec.to_builtins(settled)
+        result["notes"] = [*result.get("notes", []), *account["notes"]]
+    return result
+
+
+def _account(
+    judge: Judge, model: str, tables: Tables, *, reader: RunReader, task: Task, header: RunHeader
+) -> tuple[dict[str, Any], dict[str, Estimate]]:
+    table = tables[judge.metric]
+    account: dict[str, Any] = {
+        "judge": judge.name,
+        "metric": judge.metric,
+        "model": model,
+        "votes": judge.votes,
+        "published_judge": judge.default_model,
+        "comparable": is_published_judge(judge, model) if judge.default_model else None,
+        "agreement": agreement_with_rule(judge, tables, quoted_metric(task)),
+    }
+    figures = judged_figures(judge, task, tables, header.planned.get(task.name))
+    if judge.verdict == PAIR:
+        figures[f"{judge.metric}{RELATIVE}"] = _relative(table, tables[f"{judge.metric}{REFERENCE}"])
+    labels, corrected = _calibrated(judge, reader, task, table, header)
+    if labels is not None:
+        account["labels"] = labels
+        figures[f"{judge.metric}{CALIBRATED}"] = corrected
+    return account | {"notes": list(_notes(judge, account, table))}, figures
+
+
+def is_published_judge(judge: Judge, model: str) -> bool:
+    """Tell whether a model is the one that judged the published numbers, whoever serves it."""
+    return model.rpartition("/")[2].casefold() == judge.default_model.rpartition("/")[2].casefold()
+
+
+def judged_figures(judge: Judge, task: Task, tables: Tables, planned: int | None) -> dict[str, Estimate]:
+    """Return the figures that a benchmark is quoted by, made of the verdicts instead of the rule's scores."""
+    rule = _rule_metric(judge, tables, quoted_metric(task))
+    if not any(figure.metric == rule for figure in task.figures):
+        return {}
+    own = [structs.replace(one, metric=judge.metric if one.metric == rule else one.metric) for one in task.figures]
+    judged = ScoredTask(
+        structs.replace(task, figures=tuple(own)), {judge.metric: tables[judge.metric]}, lambda: iter(())
+    )
+    found = quoted_figures(judged, {"planned_trials": planned})
+    return {f"{judge.metric}_{name}": estimate for name, estimate in found.items()}
+
+
+def _rule_metric(judge: Judge, tables: Tables, quoted: str) -> str:
+    """Return the metric of the rule-based reader: as the judge says, else the headline of those without a judge."""
+    known = [name for name in tables if not _is_of(judge, name) and not name.endswith(PEER)]
+    return judge.rule or main_metric(tuple(known), quoted) or ""
+
+
+def agreement_with_rule(judge: Judge, tables: Tables, quoted: str = "") -> dict[str, Any] | None:
+    """Return how often a judge and the rule-based reader say the same of a reply, right or wrong; None without one."""
+    rule = _rule_metric(judge, tables, quoted)
+    if rule not in tables or _is_of(judge, rule):
+        return None
+    one, other = tables[judge.metric], tables[rule]
+    both = one.read & other.read
+    middle = sum(judge.bounds()) / 2.0
+    said, read = one.value[both] > middle, other.value[both] > 0.5
+    counts = Agreement()
+    for left, right in zip(said.tolist(), read.tolist(), strict=True):
+        counts.change({}, {"judge": str(left), "rule": str(right)})
+    return {
+        "rule": rule,
+        "n": int(both.sum()),
+        "same": counts.observed,
+        "kappa": counts.kappa("judge", "rule")[0],
+        "right_for_judge_alone": int((said & ~read).sum()),
+        "right_for_rule_alone": int((~said & read).sum()),
+    }
+
+
+def _is_of(judge: Judge, metric: str) -> bool:
+    return metric in (judge.metric, judge.without_judge, f"{judge.metric}{REFERENCE}")
+
+
+def _relative(answers: ScoreTable, references: ScoreTable) -> Estimate:
+    """Return the answers' grades over the references' (their ratio may pass 1), with an interval by clusters."""
+    graded = answers.read & references.read
+    _, codes = np.unique(answers.cluster[graded], return_inverse=True)
+    sums = np.bincount(codes, weights=answers.value[graded]).astype(np.float64)
+    sizes = np.bincount(codes, weights=references.value[graded]).astype(np.float64)
+    scored, unscored, failed = answers.only_read.counts
+    estimate = estimate_ratio(sums, sizes, bounded=False, n=scored, unscored=unscored, failed=failed)
+    return structs.replace(estimate, unit="trials")
+
+
+def _calibrated(
+    judge: Judge, reader: RunReader, task: Task, table: ScoreTable, header: RunHeader
+) -> tuple[dict[str, Any] | None, Estimate]:
+    """Return what people's labels say of the judge, and its mean corrected by them; None where nobody labelled."""
+    run = Path(reader.folder)
+    if not labels_file(run, judge.name).is_file():
+        return None, Estimate(None)
+    table = table.only_read  # people label what the judge spoke of
+    keys = _keys(table, task.name)
+    people = _of_task(people_labels(run, judge), task.name)
+    for own in people.values():
+        check_draw(own, draw_order(header.id, keys))
+    settled = settle_people(people, judge)
+    verdicts = table.value[table.scored]
+    known = _in_order(settled.labels, keys)
+    seen = ~np.isnan(known)
+
+    def corrected(labels: Floats) -> Estimate:
+        return prediction_powered_mean(verdicts, labels, table.cluster[table.scored], scale=judge.bounds())
+
+    scored, unscored, failed = table.counts
+    estimate = corrected(known)
+    figure = structs.replace(estimate, n=scored, unscored=unscored, failed=failed, left_out=0, unit="trials")
+    account: dict[str, Any] = {"n": int(seen.sum()), "fewest": FEWEST_LABELS}
+    account["same"] = float(np.mean(verdicts[seen] == known[seen])) if seen.any() else None
+    account["judge_minus_people"] = float(np.mean(verdicts[seen] - known[seen])) if seen.any() else None
+    account |= people_account(settled, judge)
+    if settled.disputed:
+        ends = [corrected(_in_order(settled.with_disputed(pick), keys)).value for pick in (min, max)]
+        account["range"] = None if None in ends else ends
+    return account, figure
+
+
+def _of_task(people: LabelsByPerson, task: str) -> LabelsByPerson:
+    own = {by: {key: value for key, value in labels.items() if key.task == task} for by, labels in people.items()}
+    return {by: labels for by, labels in own.items() if labels}
+
+
+def _in_order(labels: Mapping[TrialKey, float], keys: list[TrialKey]) -> Floats:
+    """Return the label of every trial, NaN where it has none."""
+    return np.array([labels.get(key, np.nan) for key in keys])
+
+
+def _keys(table: ScoreTable, task: str) -> list[TrialKey]:
+    rows = np.flatnonzero(table.scored)
+    return [
+        TrialKey(task, table.samples[table.sample[row]], table.variants[table.variant[row]], int(table.repeat[row]))
+        for row in rows
+    ]
+
+
+def _notes(judge: Judge, account: Mapping[str, Any], table: ScoreTable) -> list[str]:
+    """Say in words what must not be overlooked."""
+    notes = []
+    if account["comparable"] is False:
+        said = f"{judge.metric}: judged by {account['model']}; published numbers were judged by {judge.default_model}"
+        notes.append(f"{said}: not comparable with them")
+    elif account["comparable"]:
+        said = f"{judge.metric}: judged by {account['model']}, as published numbers were"
+        notes.append(f"{said}; it is asked in Snellen's words, so small differences remain")
+    void = table.counts[1]
+    if void:
+        said = f"{void} of {len(table)} replies have no valid verdict"
+        notes.append(f"{judge.metric}: {said} and are outside the figure, not wrong")
+    agreement = account["agreement"]
+    if agreement and agreement["n"]:
+        share = f"{100 * agreement['same']:.1f} % of {agreement['n']} replies"
+        notes.append(f"{judge.metric}: the judge and the rule behind {agreement['rule']} agree on {share}")
+    labels = account.get("labels")
+    if labels:
+        notes += people_notes(labels, judge, f"{judge.metric}{CALIBRATED}")
+    if labels and labels["n"] < FEWEST_LABELS:
+        fix = f"label at least {FEWEST_LABELS} (snellen judge label)"
+        notes.append(f"{judge.metric}{CALIBRATED}: {labels['n']} labels are too few for an estimate; {fix}")
+    return notes
+
+
+TOLD_FROM = 0.05
+"""The share of the replies from which on a number says in its next line that they were not read."""
+QUOTED = 3
+LONGEST_QUOTE = 160
+NEXT_STEPS = (
+    (("trunc", "the reply was cut"), "most were cut off: raise --max-tokens and ask again"),
+    (("empty", "no answer text"), "most are empty: look at the model's template, stop words and --max-tokens"),
+    (("refus",), "most are refusals: see what the model refuses before comparing it"),
+)
+"""How the commonest reason begins -> what to do about it."""
+READ_THEM = (
+    "read a few; if they do hold an answer let a model read them "
+    "(`snellen score RUN --judge NAME --judge-model MODEL`), else ask for its form in the prompt"
+)
+_REPLY = "SELECT body FROM predictions WHERE rowid = ?"
+
+
+class _Reply(msgspec.Struct):
+    text: str | None = None
+
+
+def add_unread(
+    result: dict[str, Any], task: Task, tables: Mapping[str, ScoreTable], reader: RunReader
+) -> dict[str, Any]:
+    """Add to a task's results what was not read of its headline, where that is more than a few replies."""
+    table = table_of_headline(task, tables)
+    if table is None:
+        return result
+    rows = _quoted_rows(table) if table.row.size else []
+    found = describe_unread(table, [(row, _reply(reader, int(table.row[row]))) for row in rows])
+    return result if found is None else result | {"unread": found, "notes": [found["why"], *result.get("notes", ())]}
+
+
+def table_of_headline(task: Task, tables: Mapping[str, ScoreTable]) -> ScoreTable | None:
+    """Return the table that the headline of a task is made of; without one that is known, that of most unread."""
+    own = {name: table for name, table in tables.items() if not name.endswith(PEER) and len(table)}
+    metric = next((figure.metric for figure in task.figures if figure.name == task.headline), task.headline)
+    if metric in own:
+        return own[metric]
+    return max(own.values(), key=lambda table: int(np.count_nonzero(table.unread)), default=None)
+
+
+def describe_unread(table: ScoreTable, quotes: Iterable[tuple[int, str]] = ()) -> dict[str, Any] | None:
+    """Return how many replies were not read, why, some of them, and a sentence; None where they are at most a few."""
+    unread, replies = int(np.count_nonzero(table.unread)), int(np.count_nonzero(table.read | table.unread))
+    if unread <= TOLD_FROM * replies:
+        return None
+    reasons = Counter(table.reasons[code] if code >= 0 else "unparsed" for code in table.reason[table.unread].tolist())
+    quoted = [
+        {"sample": table.samples[table.sample[row]], "reason": table.reasons[table.reason[row]], "reply": text}
+        for row, text in quotes
+    ]
+    step = _next_step(reasons)
+    counted = "they count as not right" if table.scored[table.unread].any() else "they are outside of the figure"
+    shown = "; ".join(f"{one['sample']}: “{_shortened(one['reply'])}” ({one['reason']})" for one in quoted)
+    what = f"{unread:,} of {plural(replies, 'reply')} ({100 * unread / replies:.1f} %) could not be read"
+    why = f"{table.metric}: {what}; {counted}.{f' For example {shown}.' if shown else ''} Next: {step}."
+    return {
+        "metric": table.metric,
+        "n": unread,
+        "replies": replies,
+        "reasons": dict(reasons.most_common()),
+        "quoted": quoted,
+        "next": step,
+        "why": why,
+    }
+
+
+def _quoted_rows(table: ScoreTable) -> list[int]:
+    """Return the rows to quote: one of each of the commonest reasons, then the first of the others."""
+    unread = np.flatnonzero(table.unread)
+    codes, first, counts = np.unique(table.reason[unread], return_index=True, return_counts=True)
+    chosen = [int(unread[first[place]]) for place in np.argsort(-counts, kind="stable")[:QUOTED]]
+    more = [int(row) for row in unread[: QUOTED + len(codes)] if row not in chosen]
+    return (chosen + more)[:QUOTED]
+
+
+def _reply(reader: RunReader, row: int) -> str:
+    found = next(reader.rows(_REPLY, (row,)), None)
+    return "" if found is None else msgspec.json.decode(found[0], type=_Reply).text or ""
+
+
+def _next_step(reasons: Counter[str]) -> str:
+    commonest = reasons.most_common(1)[0][0].lower()
+    return next((step for beginnings, step in NEXT_STEPS if commonest.startswith(beginnings)), READ_THEM)
+
+
+def _shortened(text: str) -> str:
+    said = " ".join(show_text(text).split())
+    return said if len(said) <= LONGEST_QUOTE else f"{said[: LONGEST_QUOTE // 2]} … {said[-LONGEST_QUOTE // 2 :]}"
+
 
 Watch = Callable[[GatheredTask, ScoredRange], None]
 """Sees parts of a task pass, without the verdicts of judges, in the order of the plan."""

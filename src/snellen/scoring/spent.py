@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ..model.providers.prices import Bill, Prices
+from ..model.served.prices import Bill, Prices
 from ..store.reader import RunReader
 
 PRICES = "prices"

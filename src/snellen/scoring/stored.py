@@ -13,7 +13,7 @@ from ..core.tasks import Task
 from ..core.types import Prediction, Score
 from ..store.reader import RunReader
 from .gathered import score_row
-from .peers.other_protocol import read_in
+from .other_protocol import read_in
 from .ranges import scored_trials
 from .reading import SampleRow, ScoreRow, read_tables
 from .readings import Reading

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from ..core.types import Estimate
-from .aggregates import chain_tables, instability, repeats, robustness, variance
-from .aggregates.means import groups, headline_of, macro_over_groups, mean, rates
+from . import chain_tables, instability, repeats, robustness, variance
 from .counts import TaskCounts
+from .means import groups, headline_of, macro_over_groups, mean, rates
 from .table import ScoredTask, ScoreTable
 
 AggregateFunction = Callable[[ScoreTable, Mapping[str, Any]], Mapping[str, Estimate]]

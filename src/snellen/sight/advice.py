@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from ..core.config import convert, read_config_file
 from .plate import Axis, fill
-from .plates.row_plates import jpeg_quality_at_least, jpeg_quality_of
 from .procedure import CEILING, FLOOR, MEASURED, OPEN
+from .row_plates import jpeg_quality_at_least, jpeg_quality_of
 from .turns import turn_words
 
 SETTLED = 2.5

@@ -10,8 +10,8 @@ from typing import Any
 from ..core.config import convert, read_config_file
 from ..core.errors import UsageError, not_among
 from ..core.registry import Registry
+from . import mark_plates, panels, row_plates, scenes
 from .plate import Card, EyeTest
-from .plates import mark_plates, panels, row_plates, scenes
 from .turns import TurnedRow
 
 PLATES: dict[str, Any] = {

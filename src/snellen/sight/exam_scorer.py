@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from ..core.types import Estimate, Failure, FailureKind, Prediction, Request, Sample, Score
-from ..model.providers.server_errors import without_advice
-from ..scoring.scorers.replies import answer_text
+from ..model.served.server_errors import without_advice
+from ..scoring.replies import answer_text
 from .cards import exam_cards, eye_test
 from .course import ThresholdCourse
 from .exam_trials import BLANK, Outcome, Planned, last_sitting

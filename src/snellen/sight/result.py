@@ -16,8 +16,8 @@ from .advice import bound_words, careful
 from .course import NOT_CONSISTENT, Settled, ThresholdCourse
 from .exam_trials import BLANK, CONFIRM, Outcome, counted, generator
 from .fits import fit_ellipse, numerosity
+from .mark_plates import MIRRORED
 from .plate import Reading
-from .plates.mark_plates import MIRRORED
 from .procedure import CEILING, MEASURED, OPEN, UNEVEN
 
 HABIT = 0.7

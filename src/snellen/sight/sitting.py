@@ -21,9 +21,9 @@ from .exam_scorer import read_outcome
 from .exam_trials import BLANK, EASY, Outcome, Planned
 from .fixed import FIELD_TRIALS, LOCATE_TRIALS, FixedCourse
 from .plate import Bench, Card, EyeTest, Reading, Stimulus, encode_detail
-from .plates.scenes import CELLS, Locating
 from .procedure import CEILING, FLOOR, Drawn, Rules, bound_of, rules_for
 from .result import result_of_both, threshold_result
+from .scenes import CELLS, Locating
 from .special import field_result, locate_result
 from .turns import TURN_TRIALS, TURNS, TurnedRow, turns_result
 

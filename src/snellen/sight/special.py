@@ -15,9 +15,9 @@ from .field_lines import Evenness
 from .fits import RESIZED, Frame, fit_field, fit_frame, fit_hinge
 from .fixed import FixedCourse, fixed_head
 from .plate import Reading
-from .plates.scenes import CELLS
 from .procedure import FLOOR, MEASURED, OPEN, UNEVEN
 from .result import posterior_mass
+from .scenes import CELLS
 
 LEAST_ANSWERS = 12
 """Fewer answers than this tell no frame and no field."""

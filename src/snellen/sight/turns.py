@@ -15,9 +15,9 @@ from .board import Board, lay, row_ink
 from .exam_trials import Outcome
 from .fixed import FixedCourse, fixed_head
 from .plate import Bench, Reading, Stimulus
-from .plates.row_plates import INK, LARGEST, RowTest, font_of, grey, legible, random_row, varied
 from .procedure import MEASURED, OPEN
 from .reply_reading import read_row
+from .row_plates import INK, LARGEST, RowTest, font_of, grey, legible, random_row, varied
 
 TURNS = (90, 180, 270)
 """Degrees clockwise."""

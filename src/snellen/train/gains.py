@@ -15,7 +15,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from ..core.errors import UsageError
-from ..scoring.aggregates.chain_tables import chains_from_table
+from ..scoring.chain_tables import chains_from_table
 from ..scoring.compare.run_pairs import compare_runs
 from ..scoring.headline import main_metric, quoted_metric
 from ..scoring.stored import stored_tables

@@ -11,9 +11,9 @@ from msgspec import structs
 from ..core.errors import DataError
 from ..core.jobs import Item, ReadyRequests
 from ..core.types import Prediction, Request, Sample, TrialKey
-from ..scoring.judging.asking import judge_key, plan_votes
-from ..scoring.judging.judge_card import Judge
-from ..scoring.judging.verdicts import score_votes
+from ..scoring.asking import judge_key, plan_votes
+from ..scoring.judge_card import Judge
+from ..scoring.verdicts import score_votes
 from .preference import JudgedReply, JudgedSample, rank_pairs
 
 CRITERIA = ("rationale_sophisticated", "rationale_consistent", "rationale_grounded")

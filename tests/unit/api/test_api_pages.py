@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from snellen.api.datasets.pages import change_style, degrade_pages, list_families, make_style, render_pages
+from snellen.api.pages import change_style, degrade_pages, list_families, make_style, render_pages
 from snellen.core.errors import ConfigError, UsageError
 
 

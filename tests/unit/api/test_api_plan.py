@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 import snellen
-from snellen.api.look.outputs import read_sample
+from snellen.api.outputs import read_sample
 from snellen.api.perf import PerfSettings, SweepSettings, run_perf, run_sweep
 from snellen.api.plan import make_plan
 from snellen.api.session import make_limits, make_policy
 from snellen.api.settings import RunSettings
 from snellen.core.errors import ConfigError, RunMismatch, UsageError
-from snellen.perf.load.measure import LoadPlan
+from snellen.perf.measure import LoadPlan
 from snellen.store.reader import RunReader
 
 

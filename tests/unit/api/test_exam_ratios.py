@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.api.look import exams
+from snellen.api import exams
 from snellen.core.errors import UsageError
 
 STEP = 0.04

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from snellen.api.machine import look_at_fonts
-from snellen.data.documents import font_files
+from snellen.data.pages import font_files
 
 
 def test_missing_scripts_are_named_with_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,12 +11,12 @@ import pytest
 
 from fleet_doubles import NearLink
 from made_runs import make_run, make_task
-from snellen.api.scale.range_executors import TERMS, LeasedScoring, check_nodes_see, describe_run_here
+from snellen.api.score import TERMS, LeasedScoring, check_nodes_see, describe_run_here
 from snellen.core.builtins import default_registry
 from snellen.core.errors import EnvironmentProblem, UsageError
 from snellen.fleet.chore_model import ChoreModel
 from snellen.fleet.driver import Fleet
-from snellen.report.finish import finish_run
+from snellen.report.pages.finish import finish_run
 from snellen.scoring.range_chore import scoring_chore
 from snellen.scoring.ranges import RangeErrand, RangeScorer, ScoredRange
 from snellen.store import reader as reader_module

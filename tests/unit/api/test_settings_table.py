@@ -15,8 +15,8 @@ import pytest
 import snellen
 from command_line import run_command
 from snellen.api import plan
-from snellen.api.datasets.page_questions import Files, run_choice
 from snellen.api.eye_exam import ExamSettings, run_exam
+from snellen.api.page_questions import Files, run_choice
 from snellen.api.perf import LoadPlan, PerfSettings, Synthetic, run_perf
 from snellen.api.plan import make_plan
 from snellen.api.settings import (

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from snellen.curate.gates import GateSettings, run_gates
+from snellen.curate.gates import GateSettings, level_question, level_texts, run_gates
 from snellen.curate.records import Draft, Finding, Question, shuffled
-from snellen.curate.surface import level_question, level_texts
 from workshop_fixtures import make_draft as make
 
 

@@ -12,13 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from snellen.core.errors import DataError, UsageError
-from snellen.curate.assign import assign
-from snellen.curate.card import card_lines
 from snellen.curate.decisions import Decision, Ledger
-from snellen.curate.desk import Desk, ReviewSettings
+from snellen.curate.desk import Desk, ReviewSettings, assign
 from snellen.curate.figures import agreement_figures, audit_figures, audit_sentence, ceiling_figures, people_figures
 from snellen.curate.outcome import Status
-from snellen.curate.publish import Title, make_card, publish
+from snellen.curate.publish import Title, card_lines, make_card, publish
 from snellen.curate.records import Gated, Question
 from snellen.stats.agreement import Agreement
 from workshop_fixtures import make_draft as make

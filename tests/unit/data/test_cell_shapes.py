@@ -7,8 +7,16 @@ from typing import Any
 import pytest
 
 from snellen.core.errors import DataError
-from snellen.data.atlas.cell_shapes import fields_of, last_of, nth_of, onward_from, told_turns, unmarked
-from snellen.data.atlas.row_changes import RowChange, changed_rows
+from snellen.data.atlas.row_changes import (
+    RowChange,
+    changed_rows,
+    fields_of,
+    last_of,
+    nth_of,
+    onward_from,
+    told_turns,
+    unmarked,
+)
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,8 @@ from hypothesis import strategies as st
 from snellen.core.errors import UsageError
 from snellen.core.protocols import ImagePolicy
 from snellen.core.types import Image
-from snellen.data.images.encode import ImageDoor
+from snellen.data.images.encode import ImageDoor, without_metadata
 from snellen.data.images.frames import PictureError
-from snellen.data.images.metadata import without_metadata
 from snellen.model.options import ModelOptions
 from snellen.model.served.anthropic import create as create_anthropic
 from snellen.model.served.openai import create as create_openai

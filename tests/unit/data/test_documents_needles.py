@@ -14,17 +14,16 @@ from PIL import Image
 from snellen.core.errors import DataError, UsageError
 from snellen.core.ids import rng
 from snellen.core.types import Form, Sample
-from snellen.data.documents.layout import lay_out
-from snellen.data.documents.page_style import PageStyle
-from snellen.data.documents.render import page_font
-from snellen.data.documents.visual_tokens import count_tokens
 from snellen.data.loaders.document import needle_facts
-from snellen.data.needles.grid_folder import write_needles
-from snellen.data.needles.haystack import BUILT_IN, chronicle, clean, parse_lengths, read_haystack, take
-from snellen.data.needles.locate import locate
-from snellen.data.needles.needle import COLOURS, NOT_FOUND, check_kinds, kinds
-from snellen.data.needles.plant import Grid, depth_bin, instance_of, parse_depths, plant
-from snellen.data.needles.unused_words import Vocabulary, boundaries, squash
+from snellen.data.pages.grid_folder import locate, write_needles
+from snellen.data.pages.haystack import BUILT_IN, chronicle, clean, parse_lengths, read_haystack, take
+from snellen.data.pages.layout import lay_out
+from snellen.data.pages.needle import COLOURS, NOT_FOUND, check_kinds, kinds
+from snellen.data.pages.page_style import PageStyle
+from snellen.data.pages.plant import Grid, depth_bin, instance_of, parse_depths, plant
+from snellen.data.pages.render import page_font
+from snellen.data.pages.unused_words import Vocabulary, boundaries, squash
+from snellen.data.pages.visual_tokens import count_tokens
 from snellen.prompt.document import choose_pages, skip_reason
 
 HAYSTACK = read_haystack(BUILT_IN, 6_000, 1)
@@ -224,7 +223,7 @@ def test_lengths_depths_and_kinds_are_read_or_refused() -> None:
 
 
 def _words(name: str) -> tuple[str, ...]:
-    from snellen.data.needles.unused_words import word_lists
+    from snellen.data.pages.unused_words import word_lists
 
     return word_lists()[name]
 

@@ -9,13 +9,13 @@ from PIL import Image
 
 from snellen.core.errors import ConfigError, DataError, UsageError
 from snellen.core.ids import rng
-from snellen.data.degrade.degrade_folder import Recipe, arrange, degrade, read_recipe
-from snellen.data.documents.budget import Limits, fit
-from snellen.data.documents.manifest import read_manifest
-from snellen.data.documents.page_style import PageStyle
-from snellen.data.documents.pages import find_variants, page_name, read_pages, sniff
-from snellen.data.documents.publish import publish
-from snellen.data.documents.texts import Document
+from snellen.data.loaders.document import Limits, fit
+from snellen.data.pages.degrade_folder import Recipe, arrange, degrade, read_recipe
+from snellen.data.pages.manifest import read_manifest
+from snellen.data.pages.page_style import PageStyle
+from snellen.data.pages.pages import find_variants, page_name, read_pages, sniff
+from snellen.data.pages.publish import publish
+from snellen.data.pages.texts import Document
 
 STYLE = PageStyle(width_pt=160, height_pt=120, dpi=72, font="built-in", size_pt=10, leading_pt=12, margin_pt=6)
 

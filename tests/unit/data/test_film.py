@@ -12,11 +12,7 @@ from snellen.core.errors import ConfigError
 from snellen.core.protocols import LoadContext
 from snellen.core.tasks import Task
 from snellen.core.types import Form
-from snellen.data.film.film_file import write_film
-from snellen.data.film.paint import paint
-from snellen.data.film.plots import BOXES, COLOURS, KINDS
-from snellen.data.film.script import Script, Thing
-from snellen.data.loaders.film import load
+from snellen.data.loaders.film import BOXES, COLOURS, KINDS, Script, Thing, load, paint, write_film
 from snellen.data.video.unfold import REELS
 
 LEVELS = {"needle": 2, "order": 4, "count": 3, "direction": 2, "speed": 2, "permanence": 3, "change": 1}

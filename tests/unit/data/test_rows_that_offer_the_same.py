@@ -15,8 +15,8 @@ from snellen.core.errors import DataError
 from snellen.core.protocols import LoadContext
 from snellen.core.tasks import Task
 from snellen.core.types import Form, Sample
-from snellen.data.answers import look_at_options
 from snellen.data.loaders import row_markers
+from snellen.data.loaders.answers import look_at_options
 from snellen.data.loaders.table import load
 
 CELLS = st.sampled_from(["1", 1, True, 1.0, "true", "cat", "Cat ", "dog", "0", 0, "<image 1>", "a.b", None])

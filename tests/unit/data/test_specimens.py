@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.types import Form, Image, Sample
-from snellen.data.specimens import MOST, MOST_BYTES, Specimens
+from snellen.data.dataset import MOST, MOST_BYTES, Specimens
 
 
 def sample(number: int, weight: int = 0) -> Sample:

@@ -11,9 +11,8 @@ from snellen.core.types import Showing
 from snellen.data.video.frame_rules import MOST_FRAMES, RULES, choose_frames, read_rule
 from snellen.data.video.reel import Reel, part_of
 from snellen.data.video.showings import check_showing, vary_showing
-from snellen.data.video.subtitles import Cue, cues_at, cues_between, parse_cues, parse_json_cues
 from snellen.data.video.tempo import disturb
-from snellen.data.video.unfold import write_stamp
+from snellen.data.video.unfold import Cue, cues_at, cues_between, parse_cues, parse_json_cues, write_stamp
 
 
 def reel_of(frames: int, fps: float = 30.0, **more: object) -> Reel:

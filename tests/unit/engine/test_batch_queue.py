@@ -14,16 +14,15 @@ from hypothesis import strategies as st
 from fake_clock import FakeClock
 from snellen.core.errors import EnvironmentProblem, ModelError, RunMismatch
 from snellen.core.types import FailureKind, Params, Request, TrialKey, Turn
-from snellen.engine.queued.batch_answers import BatchAnswers
 from snellen.engine.queued.batch_ledger import BatchLedger, SentFile, open_ledger, read_ledger
 from snellen.engine.queued.batch_lines import LinesWriter, idents_of
-from snellen.engine.queued.batch_queue import TRIES, BatchQueue
+from snellen.engine.queued.batch_queue import TRIES, BatchAnswers, BatchQueue
 from snellen.engine.queued.batch_rounds import ask_in_rounds
 from snellen.engine.queued.batched_model import request_ident
 from snellen.engine.state import RunState
 from snellen.model.batch.batch_service import BatchState
+from snellen.model.batch.batch_services import MessageService
 from snellen.model.batch.file_service import FileService
-from snellen.model.batch.message_service import MessageService
 
 
 class Service(FileService):

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from snellen.engine.deadline import Deadlines
+from snellen.engine.loop import Deadlines
 
 
 async def forever() -> str:

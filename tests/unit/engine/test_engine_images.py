@@ -13,7 +13,7 @@ from snellen.core.errors import DataError
 from snellen.core.protocols import EncodedImage, EncodedImages, ImagePolicy
 from snellen.core.types import Image, ImageSent, Prediction, Request, TrialKey, Turn
 from snellen.data.images.encode import ImageDoor
-from snellen.engine.request_images import ImageDesk, RequestImages
+from snellen.engine.loop import ImageDesk, RequestImages
 
 
 class CountingDoor(ImageDoor):

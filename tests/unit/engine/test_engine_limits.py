@@ -18,7 +18,7 @@ from snellen.core.types import FailureKind, Prediction, Request, TrialKey, Usage
 from snellen.engine.limits import LimitReached, Limits
 from snellen.engine.loop import Engine
 from snellen.engine.policy import Policy
-from snellen.model.providers.prices import Prices
+from snellen.model.served.prices import Prices
 from snellen.store.cache import ResponseCache
 from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from snellen.extract.answer_number import LAST
 from snellen.extract.other_kinds import extract_number
-from snellen.extract.rules.answer_number import LAST
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from snellen.extract import settle, valued
 from snellen.extract.choice import extract_choice
 from snellen.extract.measures import find_measures, fitting_option, option_measures
-from snellen.extract.rules import settle, valued
 
 FORCES = ["12.1 kN", "16.9 kN", "18.5 kN"]
 

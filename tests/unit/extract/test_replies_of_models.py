@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from snellen.extract import opening
 from snellen.extract.choice import extract_choice
 from snellen.extract.other_kinds import (
     extract_choices,
@@ -16,7 +17,6 @@ from snellen.extract.other_kinds import (
     extract_short,
     extract_yesno,
 )
-from snellen.extract.rules import opening
 
 IMAGES = ["the second image", "the third image"]
 POINTS = ["Point A", "Point B", "Point C", "Point D"]

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.extract import cue_value
+from snellen.extract import aside, cue
+from snellen.extract import cue as cue_value
 from snellen.extract.choice import extract_choice
 from snellen.extract.cue_words import DOUBT_CLAUSE
 from snellen.extract.option_text import OptionTexts, plain
-from snellen.extract.rules import aside, cue
 
 OPTIONS = {"A": "a cat", "B": "no", "C": "A and C", "D": "-5 °C"}
 SPACES = st.sampled_from(["", " ", "\n", "\n1", "\n12", "(b", "x. ", "! ", "; ", "。", "e.g. ", " if ", "i thought "])

@@ -18,13 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import snellen.extract
-from snellen.extract import cue_value, cue_words, label_mentions, polarity
+from snellen.extract import cue, cue_words, label_mentions, polarity, structured, weak, whole
+from snellen.extract import cue as cue_value
 from snellen.extract.choice import extract_choice
 from snellen.extract.extraction import Extraction
 from snellen.extract.mark_patterns import derive_marks, mark_patterns
 from snellen.extract.option_set import Reply, option_set
 from snellen.extract.option_text import NONE_SAID, OptionTexts, plain
-from snellen.extract.rules import cue, structured, weak, whole
 from snellen.extract.word_lists import (
     Gated,
     LazyPattern,

@@ -16,10 +16,9 @@ from fleet_doubles import Fleeting, NearLink
 from line_doubles import Scripted
 from snellen.core.errors import EnvironmentProblem, ModelError
 from snellen.core.types import Prediction, Request, TrialKey, Turn
-from snellen.fleet.driver import Fleet
+from snellen.fleet.driver import Fleet, SilenceWatch
 from snellen.fleet.leases import LeaseBook, Waiting
 from snellen.fleet.replica_state import ENDED_AFTER, GIVEN_AFTER, Patience, Replica
-from snellen.fleet.silence import SilenceWatch
 
 PATIENCE = 0.04
 

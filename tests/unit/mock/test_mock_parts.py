@@ -16,9 +16,9 @@ from snellen.core.types import Form, Image, Sample
 from snellen.mock.answers import AnswerBook, Entry, write_answers
 from snellen.mock.ask import Ask, Body, find_mark, parse_ask
 from snellen.mock.faults import Occasion, first_striking, parse_fault
-from snellen.mock.limits import Bucket
 from snellen.mock.pictures import jpeg_quality, width_px
 from snellen.mock.readers import View, logistic_chance, parse_reader
+from snellen.mock.server import Bucket
 from snellen.mock.tokens import sequence_log_probabilities, tokenize
 
 

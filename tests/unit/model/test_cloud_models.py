@@ -19,13 +19,12 @@ from snellen.core.errors import EnvironmentProblem, MissingExtra, ModelError, Us
 from snellen.core.secret import Secret
 from snellen.core.types import Params, Prediction, Request, TrialKey, Turn
 from snellen.data.catalog import Catalog
+from snellen.mock.bedrock_tongue import write_frame
 from snellen.mock.server import MockOptions
 from snellen.mock.server import start as serve
-from snellen.mock.spoken.bedrock_tongue import write_frame
-from snellen.model.cloud.event_frames import read_frames, take_frames
-from snellen.model.cloud.signing import SigningClient, aws_credentials
+from snellen.model.cloud.bedrock_model import SigningClient, aws_credentials, read_frames, take_frames
 from snellen.model.options import ModelOptions
-from snellen.model.providers.access_tokens import command_token, google_token
+from snellen.model.served.access_tokens import command_token, google_token
 from snellen.model.served.http_client import AiohttpClient
 from snellen.model.served.post import ROUTES, HttpResponse
 from snellen.model.served.served_model import ServedModel
@@ -253,7 +252,7 @@ def test_azure_takes_keys_and_entra_tokens_in_both_forms(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from snellen.core.config import convert
-    from snellen.model.providers.provider_card import ProviderCard, create_by_card
+    from snellen.model.served.provider_card import ProviderCard, create_by_card
 
     for name in ("AZURE_OPENAI_API_KEY", "AZUREAI_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN"):
         monkeypatch.delenv(name, raising=False)

@@ -10,10 +10,10 @@ import pytest
 
 from snellen.core.errors import ModelError, StopRun, UsageError
 from snellen.core.types import Request, TrialKey, Turn
-from snellen.model.cloud.bedrock import Bedrock
+from snellen.model.cloud.bedrock_model import Bedrock
 from snellen.model.options import ModelOptions
-from snellen.model.providers.constraints import unwrapped
 from snellen.model.served.anthropic import Anthropic
+from snellen.model.served.constraints import unwrapped
 from snellen.model.served.gemini import Gemini
 from snellen.model.served.openai import OpenAI
 from snellen.model.served.openai_responses import Responses

@@ -11,9 +11,7 @@ import pytest
 from snellen.core.errors import DataError, ModelError, UsageError
 from snellen.core.types import FailureKind, Request, TrialKey, Turn
 from snellen.model import blind, replay
-from snellen.model.ocr.answerer import answer
-from snellen.model.ocr.engines import parse_tsv
-from snellen.model.ocr.reading_order import Piece, lines_of
+from snellen.model.ocr.reader_model import Piece, answer, lines_of, parse_tsv
 from snellen.model.options import ModelOptions
 
 OPTIONS = ("a red big cat.", "a red dog", "one", "a very long option text")

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from snellen.core.types import Params, Request, TrialKey, Turn
-from snellen.model.local.sampling import RowSampler, cut_at_stop, make_row, sample_token
+from snellen.model.local.transformers import RowSampler, cut_at_stop, make_row, sample_token
 
 DEFAULTS = SimpleNamespace(do_sample=False, temperature=0.6, top_p=0.9, max_new_tokens=None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.model.local.trie import ROOT, build_trie, split_candidates
+from snellen.model.local.candidate_scores import ROOT, build_trie, split_candidates
 
 candidate = st.lists(st.integers(0, 3), min_size=1, max_size=5)
 candidates = st.lists(candidate, min_size=1, max_size=12)

@@ -13,10 +13,10 @@ from command_line import run_command
 from snellen.core.errors import ConfigError, DataError, UsageError
 from snellen.core.types import Failure, FailureKind, Prediction, TrialKey, Usage
 from snellen.data.catalog import Catalog
-from snellen.model.providers.model_card import find_model_card, read_model_card, table_path
-from snellen.model.providers.picture_tokens import KINDS, PictureTokens
-from snellen.model.providers.price_table import provider_addresses, read_litellm_table
-from snellen.model.providers.prices import Bill, Prices, Tokens, money
+from snellen.model.served.model_card import find_model_card, read_model_card, table_path
+from snellen.model.served.picture_tokens import KINDS, PictureTokens
+from snellen.model.served.price_table import provider_addresses, read_litellm_table
+from snellen.model.served.prices import Bill, Prices, Tokens, money
 
 KEY = TrialKey("t", "s")
 OPENAI = "https://api.openai.com/v1"

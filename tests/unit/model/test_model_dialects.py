@@ -19,13 +19,13 @@ from snellen.core.errors import EnvironmentProblem, ModelError, StopRun, UsageEr
 from snellen.core.secret import Secret
 from snellen.core.types import FailureKind, Image, Params, Prediction, Request, TrialKey, Turn, Usage
 from snellen.model.options import ModelOptions
-from snellen.model.providers.server_errors import status_error
 from snellen.model.served.anthropic import Anthropic
 from snellen.model.served.gemini import Gemini
 from snellen.model.served.http_client import Body, HttpStream
 from snellen.model.served.openai import OpenAI
 from snellen.model.served.post import HttpResponse
 from snellen.model.served.served_model import ServedModel
+from snellen.model.served.server_errors import status_error
 
 KEY = TrialKey("t", "s")
 

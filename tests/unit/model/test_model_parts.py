@@ -17,17 +17,17 @@ from snellen.core.tasks import Prompt, Task
 from snellen.core.types import Form, Image, Likelihood, Request, Sample, TrialKey, Turn
 from snellen.data.images.encode import ImageDoor
 from snellen.model.local.inputs import LocalPrompter
-from snellen.model.local.vllm_talk import converse, scoring_talks
+from snellen.model.local.plugin import wrap
+from snellen.model.local.vllm import converse, scoring_talks
 from snellen.model.ocr.reader_model import Reader
 from snellen.model.options import ModelOptions
 from snellen.model.plain import plain_text
-from snellen.model.plugin_call import wrap
 from snellen.model.served.anthropic import Anthropic
 from snellen.model.served.dialect import Dialect, build_body
 from snellen.model.served.gemini import Gemini
 from snellen.model.served.logprob_routes import letters_request, scoring_request
 from snellen.model.served.openai import OpenAI
-from snellen.perf.load.workload import prepare_items
+from snellen.perf.workload import prepare_items
 from snellen.prompt.build import Prompter
 
 COLOURS = {"A": (200, 0, 0), "B": (0, 200, 0), "C": (0, 0, 200)}
@@ -168,7 +168,7 @@ def test_a_checkpoint_without_a_template_gets_tokens_in_order(kind: str, request
 
 @BOTH
 def test_a_plug_in_gets_pictures_in_order_and_is_told_where_they_stand(kind: str, requests: dict[str, Request]) -> None:
-    from snellen.model.plugin import _prompt
+    from snellen.model.local.plugin import _prompt
 
     def answer(images: list[Any], prompt: str) -> str:
         return prompt

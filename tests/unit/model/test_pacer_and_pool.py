@@ -15,8 +15,7 @@ from snellen.mock.server import MockOptions, start
 from snellen.model.cloud.pool import DOWN_S, PooledModel
 from snellen.model.options import ModelOptions
 from snellen.model.served.openai import OpenAI
-from snellen.model.served.pacer import LONGEST_S, Pacer
-from snellen.model.served.served_model import ServedModel
+from snellen.model.served.served_model import LONGEST_S, Pacer, ServedModel
 
 ASKED = Request(TrialKey("t", "s"), (Turn("user", "hi"),))
 

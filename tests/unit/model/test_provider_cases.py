@@ -15,16 +15,15 @@ from snellen.core.secret import Secret
 from snellen.core.types import Params, Prediction, Request, TrialKey, Turn, Usage
 from snellen.mock.faults import parse_fault
 from snellen.mock.server import MockOptions, start
-from snellen.model.cloud.bedrock import Bedrock
-from snellen.model.cloud.bedrock_model import BedrockModel
+from snellen.model.cloud.bedrock_model import Bedrock, BedrockModel
 from snellen.model.options import ModelOptions
-from snellen.model.providers.provider_cases import ProviderCase, provider_cases
 from snellen.model.served.anthropic import Anthropic
 from snellen.model.served.gemini import Gemini
 from snellen.model.served.http_client import HttpStream
 from snellen.model.served.openai import OpenAI
 from snellen.model.served.openai_responses import Responses
 from snellen.model.served.post import HttpResponse
+from snellen.model.served.provider_cases import ProviderCase, provider_cases
 from snellen.model.served.served_model import ServedModel
 
 CASES = list(provider_cases().values())

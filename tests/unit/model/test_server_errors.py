@@ -9,12 +9,12 @@ import pytest
 
 from snellen.core.errors import ModelError, StopRun
 from snellen.core.types import FailureKind, Usage
-from snellen.model.providers.server_errors import error_rules, read_error, status_error
-from snellen.model.providers.waits import wait_of
 from snellen.model.served.anthropic import Anthropic
 from snellen.model.served.gemini import Gemini
 from snellen.model.served.openai import OpenAI
 from snellen.model.served.replies import Reply, check_reply, told_error
+from snellen.model.served.server_errors import error_rules, read_error, status_error
+from snellen.model.served.waits import wait_of
 
 
 class Clock:

@@ -187,7 +187,7 @@ def test_an_encoder_decoder_is_tested_too_and_can_go_from_scratch(monkeypatch):
 
 
 def test_the_self_test_falls_back_when_a_route_is_wrong(monkeypatch):
-    from snellen.model.local import replica as local_replica
+    from snellen.model.local import transformers as local_replica
 
     def broken(model, route, prefix, candidates):
         if route == "tree":

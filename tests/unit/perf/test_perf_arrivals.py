@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import UsageError
-from snellen.perf.load.arrivals import Arrivals, planned_rate, replayed, slot_starts
+from snellen.perf.arrivals import Arrivals, planned_rate, replayed, slot_starts
 
 
 def test_constant_and_ramps_by_hand() -> None:

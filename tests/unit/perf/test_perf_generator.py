@@ -14,17 +14,16 @@ from snellen.core.errors import UsageError
 from snellen.core.jobs import Item as PlannedSample
 from snellen.core.types import FailureKind, Form, Image, Params, Prediction, Request, Sample, TrialKey, Turn
 from snellen.model.options import ModelOptions
-from snellen.model.providers.prices import Bill, Prices
 from snellen.model.served.openai import create
-from snellen.perf.load.collect import Outcome
-from snellen.perf.load.fleet import deal, merge_results, processes_needed
-from snellen.perf.load.generator import Item, LoadJob, LoadResult, fill_replies
-from snellen.perf.load.measure import LoadPlan, Measured, choose_processes, make_job
-from snellen.perf.load.self_check import WatchReport, merge_reports, verdict
-from snellen.perf.load.synthetic import Synthetic, make_dialogues
-from snellen.perf.load.workload import add_salt, capture, join_turns, prepare_items, salt_dialogues, with_replies
+from snellen.model.served.prices import Bill, Prices
+from snellen.perf.collect import Outcome
+from snellen.perf.generator import Item, LoadJob, LoadResult, fill_replies
+from snellen.perf.measure import LoadPlan, Measured, choose_processes, deal, make_job, merge_results, processes_needed
+from snellen.perf.self_check import WatchReport, merge_reports, verdict
 from snellen.perf.stored import headline_of_value, to_prediction, value_for_money
+from snellen.perf.synthetic import Synthetic, make_dialogues
 from snellen.perf.timeline import CANCELLED, RequestRecord, Timeline
+from snellen.perf.workload import add_salt, capture, join_turns, prepare_items, salt_dialogues, with_replies
 
 ITEMS = tuple(Item(f"i{n}", (b"{}",)) for n in range(10))
 

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from snellen.api.look.timelines import read_any, read_trace
 from snellen.api.perf import PerfReport, describe_level, level_name
-from snellen.cli.perf.output import print_definitions, print_report, print_summary, print_sweep
-from snellen.cli.perf.settings import parse_numbers
+from snellen.api.timelines import read_any, read_trace
+from snellen.cli.perf.command import parse_numbers, print_definitions, print_report, print_summary, print_sweep
 from snellen.core.errors import DataError, UsageError
-from snellen.perf.load.measure import LoadPlan
+from snellen.perf.measure import LoadPlan
 from snellen.perf.metrics import summarize
 from snellen.perf.sweep import Point, conclude
 from snellen.perf.timeline import RequestRecord, Timeline, write_timeline

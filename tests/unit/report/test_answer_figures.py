@@ -10,8 +10,7 @@ import pytest
 
 from made_runs import make_run, make_task
 from snellen.core.builtins import default_registry
-from snellen.report.pages.answer_figures import answer_figures, read_stood
-from snellen.report.pages.figures import LATENCY, figures_of
+from snellen.report.pages.figures import LATENCY, answer_figures, figures_of, read_stood
 from snellen.report.pages.overview import overview_of
 from snellen.scoring.gathered import GatheredTask
 from snellen.scoring.run import score_run

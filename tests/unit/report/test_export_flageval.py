@@ -2,7 +2,7 @@
 
 from snellen import score_predictions
 from snellen.core.types import Failure, FailureKind, Form, Prediction, Request, Sample, Score, TrialKey, Turn
-from snellen.report.exports.flageval_files import StoredTrial, flageval_records
+from snellen.report.exports.seed_files import StoredTrial, flageval_records
 
 SAMPLE = Sample(id="q1", dataset="d", form=Form.CHOICE, question="What is this?")
 

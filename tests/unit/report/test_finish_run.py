@@ -19,8 +19,8 @@ from snellen.core.errors import UsageError
 from snellen.core.registry import Registry
 from snellen.core.types import Score
 from snellen.report.files import write_records
-from snellen.report.finish import finish_run
 from snellen.report.pages.figures import quantile
+from snellen.report.pages.finish import finish_run
 from snellen.report.pages.report_page import render_report
 from snellen.scoring import gathered as gathered_module
 from snellen.scoring.gathered import GatheredTask

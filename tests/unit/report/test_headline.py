@@ -11,13 +11,13 @@ import pytest
 import snellen
 from asgi import call
 from made_runs import make_run
-from snellen.api.look.outputs import leaderboard
-from snellen.api.look.view import make_viewer
+from snellen.api.outputs import leaderboard
+from snellen.api.view import make_viewer
 from snellen.core.builtins import default_registry
-from snellen.report.boards.summary_lines import dimension_means
 from snellen.report.files import write_results
-from snellen.report.finish import finish_run
+from snellen.report.pages.finish import finish_run
 from snellen.report.pages.report_page import render_report
+from snellen.report.pages.summary_lines import dimension_means
 from snellen.scoring.headline import headline, headline_metric
 from snellen.scoring.stored import read_columns
 from snellen.store.reader import RunReader

@@ -15,14 +15,14 @@ from asgi import Answer, call
 from command_line import run_command
 from judge_doubles import ask_about, judge_model
 from made_runs import make_run
-from snellen.api.look.drawn_replies import draw_replies, take_labels
-from snellen.api.look.view import label_address, make_viewer
+from snellen.api.drawn_replies import draw_replies, take_labels
+from snellen.api.view import label_address, make_viewer
 from snellen.core.errors import DataError, EnvironmentProblem, UsageError
 from snellen.core.types import TrialKey
-from snellen.report.web.guard import cookie_name
-from snellen.scoring.judging.judge_card import Judge, read_judge
-from snellen.scoring.judging.label_desk import DrawnTasks, add_label, asked_judges, kept_labels
-from snellen.scoring.judging.labels import labels_file
+from snellen.report.viewer.guard import cookie_name
+from snellen.scoring.judge_card import Judge, read_judge
+from snellen.scoring.label_desk import DrawnTasks, add_label, asked_judges, kept_labels
+from snellen.scoring.labels import labels_file
 
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
 PROMPT = "Right: {answers}\nCase {case}.\n{fence}\n{answer}\n{fence}"
@@ -240,7 +240,7 @@ def test_the_command_opens_the_page_and_refuses_what_it_would_ignore(
         told["ready"](f"http://127.0.0.1:1{told['page']}&token=key")
         served.update(told, folders=folders)
 
-    monkeypatch.setattr("snellen.api.look.view.view", serve)  # a server that nobody would end
+    monkeypatch.setattr("snellen.api.view.view", serve)  # a server that nobody would end
     assert run_command(["judge", "label", folder, "--judge", "mine", "--view"]) == 0
     assert (served["folders"], served["may_write"], served["page"]) == ([folder], True, label_address(folder, "mine"))
     assert "label?judge=mine&token=key" in capsys.readouterr().err

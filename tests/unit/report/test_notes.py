@@ -15,7 +15,7 @@ from asgi import call
 from made_runs import make_run, make_task
 from snellen.core.errors import DataError, UsageError
 from snellen.core.types import TrialKey
-from snellen.report.notes.ledger import (
+from snellen.report.pages.ledger import (
     FILE,
     Note,
     add_notes,
@@ -26,14 +26,14 @@ from snellen.report.notes.ledger import (
     trial_note,
     wrong_gold,
 )
-from snellen.report.notes.second_headline import second_headline, without_samples
 from snellen.report.pages.report_page import render_report
+from snellen.report.pages.second_headline import second_headline, without_samples
 from snellen.scoring.stored import read_columns
 from snellen.store.reader import RunReader
 
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
-from snellen.api.look.view import make_viewer
-from snellen.report.web.guard import cookie_name
+from snellen.api.view import make_viewer
+from snellen.report.viewer.guard import cookie_name
 
 KEY = TrialKey("shapes", "shape-00001", "wording=1", 2)
 

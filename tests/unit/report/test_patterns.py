@@ -22,8 +22,8 @@ from snellen.scoring.stored import read_columns
 from snellen.store.reader import RunReader
 
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
-from snellen.api.look.view import make_viewer
-from snellen.report.web.guard import cookie_name
+from snellen.api.view import make_viewer
+from snellen.report.viewer.guard import cookie_name
 
 CATASTROPHE = "(a|a)*b"
 PATTERNS = ("a", "^b", "c$", "a.c", r"\x00", "[^a]", "(b|c)+", r"\bab\b", "ä", "É")

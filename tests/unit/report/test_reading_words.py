@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from snellen.api.look.one_reply import read_reply
+from snellen.api.one_reply import read_reply
 from snellen.core.types import Form, Likelihood, Prediction, Request, Sample, Score, TrialKey, Turn
 from snellen.report.pages.gallery import Shown
-from snellen.report.web.reading_words import Explained, explain_score
-from snellen.scoring.scorers import option_choice, option_likelihood, text_match
+from snellen.report.viewer.reading_words import Explained, explain_score
+from snellen.scoring import option_choice, option_likelihood, text_match
 
 KEY = TrialKey("t", "s")
 OPTIONS = ("a cat", "a dog", "a cow")

@@ -8,9 +8,9 @@ import os
 import pytest
 from rich.table import Table
 
-from snellen.report.boards.sheet import Sheet, to_latex, to_terminal
 from snellen.report.console import WholeConsole
-from snellen.report.notebook import headline_words, results_html
+from snellen.report.pages.notebook import headline_words, results_html
+from snellen.report.pages.sheet import Sheet, to_latex, to_terminal
 from snellen.report.pages.vega import to_csv
 from snellen.report.terminal import group_tables, plain, results_table
 

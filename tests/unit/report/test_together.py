@@ -16,10 +16,10 @@ from snellen.report.pages.gallery import read_trial
 from snellen.store.reader import RunReader
 
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
-from snellen.api.look.view import make_viewer
-from snellen.report.together.matrix import compared_samples
-from snellen.report.web.guard import cookie_name
-from snellen.report.web.shelf import Shelf
+from snellen.api.view import make_viewer
+from snellen.report.viewer.guard import cookie_name
+from snellen.report.viewer.matrix import compared_samples
+from snellen.report.viewer.shelf import Shelf
 
 SKILLS = {"a": 0.4, "b": 0.6, "c": 0.8, "d": 0.5, "e": 0.7, "f": 0.9}
 
@@ -71,7 +71,7 @@ def test_of_an_error_the_lowest_is_best_and_a_lost_reply_the_worst() -> None:
 
     import numpy as np
 
-    from snellen.report.together.matrix import _sign, _standings
+    from snellen.report.viewer.matrix import _sign, _standings
 
     columns: Any = SimpleNamespace(
         metric="wer",

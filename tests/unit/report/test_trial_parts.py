@@ -15,13 +15,13 @@ from asgi import call
 from made_runs import make_run, make_task
 from snellen.core.types import Form, Image, Prediction, Request, Sample, TrialKey, Turn
 from snellen.report.pages.gallery import Shown
-from snellen.report.trials.stage import answer_boxes, boxes_of
-from snellen.report.trials.text_difference import line_difference, reply_difference, word_difference
-from snellen.report.trials.token_bars import likelihood_bars, token_colours
+from snellen.report.viewer.stage import answer_boxes, boxes_of
+from snellen.report.viewer.text_difference import line_difference, reply_difference, word_difference
+from snellen.report.viewer.trial_page import likelihood_bars, token_colours
 
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
-from snellen.api.look.view import make_viewer
-from snellen.report.web.guard import cookie_name
+from snellen.api.view import make_viewer
+from snellen.report.viewer.guard import cookie_name
 
 KEY = TrialKey("t", "s")
 PICTURE = Image("p.png", width=200, height=100)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from snellen.core.tasks import RunHeader, Task
 from snellen.core.types import Form
-from snellen.report.boards.ranking import Entry, board_sheets, make_board
-from snellen.report.web.board_page import board_page
+from snellen.report.pages.ranking import Entry, board_sheets, make_board
+from snellen.report.viewer.app import board_page
 
 
 def entry(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from snellen.core.types import Form, Image, Sample
-from snellen.report.trials.stage import boxes_of
+from snellen.report.viewer.stage import boxes_of
 
 
 def test_boxes_follow_their_page_when_only_some_pages_are_shown() -> None:

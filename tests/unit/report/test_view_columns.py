@@ -19,7 +19,7 @@ from made_runs import COLOURS, answer, ask, make_header, make_run, make_task, tr
 from snellen.core.builtins import default_registry
 from snellen.core.errors import EnvironmentProblem
 from snellen.core.types import Form, Sample
-from snellen.report.finish import finish_run
+from snellen.report.pages.finish import finish_run
 from snellen.report.pages.gallery import pick_rows
 from snellen.report.query import OUTCOMES, SORTS, Query, TextBlock, TextSearch, group_values, select
 from snellen.scoring.stored import read_columns, read_costs

@@ -17,7 +17,7 @@ import snellen
 from made_runs import make_run, make_task
 from payloads import PAYLOADS
 from snellen import score_predictions
-from snellen.api.look import outputs as look
+from snellen.api import outputs as look
 from snellen.core.errors import EnvironmentProblem, UsageError
 from snellen.report.exports.seed_files import EXPORTS, _stem, export_run, listed
 from snellen.report.exports.trial_files import (

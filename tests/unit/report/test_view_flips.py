@@ -13,17 +13,17 @@ from asgi import call
 from made_runs import make_run, make_task
 
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
-from snellen.report.boards.comparison import flips
-from snellen.report.web.flip_cards import flip_mark, pick_trial
-from snellen.report.web.guard import cookie_name
-from snellen.report.web.shelf import Shelf
+from snellen.report.pages.comparison import flips
+from snellen.report.viewer.flip_cards import flip_mark, pick_trial
+from snellen.report.viewer.guard import cookie_name
+from snellen.report.viewer.shelf import Shelf
 from snellen.scoring.compare.run_pairs import compare_runs
 
 COOKIE = {"cookie": f"{cookie_name('key')}=key"}
 
 
 def compared(folder: Path) -> tuple[Any, str]:
-    from snellen.api.look.view import make_viewer
+    from snellen.api.view import make_viewer
 
     keys = [run.key for run in Shelf([folder]).runs()]
     return make_viewer([folder], "key"), "/compare?" + "&".join(f"run={key}" for key in keys)

@@ -13,7 +13,7 @@ from snellen.core.errors import UsageError
 from snellen.core.types import Prediction, TrialKey, Usage
 from snellen.engine.limits import Limits
 from snellen.engine.state import RunState
-from snellen.model.providers.prices import Prices, parse_price
+from snellen.model.served.prices import Prices, parse_price
 from snellen.report.progress import Progressbar, facts, progress_line
 from snellen.report.terminal_image import blocks, escape_sequence, protocol_of
 

@@ -13,8 +13,8 @@ import pytest
 
 from asgi import call
 from made_runs import make_run
-from snellen.api.look.outputs import find_runs
-from snellen.api.look.view import make_viewer
+from snellen.api.outputs import find_runs
+from snellen.api.view import make_viewer
 from snellen.store.database import connect
 from snellen.store.lock import RunLock
 from snellen.store.seal import seal
@@ -22,12 +22,12 @@ from snellen.store.seal import seal
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
 from starlette.datastructures import QueryParams
 
-from snellen.report.web import home
-from snellen.report.web.guard import cookie_name
-from snellen.report.web.home import Sought, runs_page, sought_in
-from snellen.report.web.liveness import QUIET_S, is_written_now, last_written
-from snellen.report.web.shelf import Shelf
-from snellen.report.web.shell import progress_bar
+from snellen.report.viewer import home
+from snellen.report.viewer.guard import cookie_name
+from snellen.report.viewer.home import Sought, runs_page, sought_in
+from snellen.report.viewer.liveness import QUIET_S, is_written_now, last_written
+from snellen.report.viewer.shelf import Shelf
+from snellen.report.viewer.shell import progress_bar
 
 BEGUN = {
     "alpha": "2026-03-01T08:00:00+00:00",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from payloads import PAYLOADS
 from snellen.core.text import OBEYED
-from snellen.report.boards.sheet import (
+from snellen.report.pages.sheet import (
     FORMS,
     Sheet,
     render,

@@ -18,10 +18,10 @@ from snellen.core.errors import DataError
 from snellen.core.types import Image
 
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
-from snellen.report.web import thumbs
-from snellen.report.web.guard import cookie_name
-from snellen.report.web.questions import tell_apart
-from snellen.report.web.shelf import Shelf
+from snellen.report.viewer import app as thumbs
+from snellen.report.viewer.guard import cookie_name
+from snellen.report.viewer.shelf import Shelf
+from snellen.report.viewer.trial_table import tell_apart
 
 LONG = "You are shown one page of a long document and are asked to read it with care. "
 COOKIE = {"cookie": f"{cookie_name('key')}=key"}
@@ -112,7 +112,7 @@ class TestQuestions:
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, str, str]:
-    from snellen.api.look.view import make_viewer
+    from snellen.api.view import make_viewer
 
     folder = tmp_path_factory.mktemp("table")
     make_run(folder / "run", count=12, task=make_task(repeats=2))
@@ -132,7 +132,7 @@ def test_every_row_has_a_lazy_picture_of_the_same_origin(page: tuple[Any, str, s
 
 
 def test_run_without_pictures_has_no_column_for_them(tmp_path: Path) -> None:
-    from snellen.api.look.view import make_viewer
+    from snellen.api.view import make_viewer
 
     make_run(tmp_path / "run", count=4, pictures=0)
     key = Shelf([tmp_path]).runs()[0].key
@@ -144,7 +144,7 @@ def test_run_without_pictures_has_no_column_for_them(tmp_path: Path) -> None:
 def test_a_run_with_the_scorer_of_a_plug_in_is_shown_live_and_scored_again(tmp_path: Path) -> None:
     import msgspec
 
-    from snellen.api.look.view import make_viewer
+    from snellen.api.view import make_viewer
 
     (tmp_path / "plugin.py").write_text(POLITE_PLUGIN)
     task = msgspec.structs.replace(make_task(), scorers=("polite",))

@@ -16,22 +16,20 @@ from asgi import call
 from made_runs import make_run
 from made_trainings import make_training, step_line, training_record
 from payloads import PAYLOADS
-from snellen.api.look.view import make_viewer
+from snellen.api.view import make_viewer
 from snellen.core.errors import DataError
 from snellen.store.lock import RunLock
 
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
 
-from snellen.report.trainings import metric_lines
-from snellen.report.trainings.metric_lines import METRICS, MetricsFile, plain_number
-from snellen.report.trainings.training_figures import CHARTS, thinned, training_figures
-from snellen.report.trainings.training_folder import OpenTraining
-from snellen.report.trainings.training_page import COUNTS, SAMPLE, training_page
-from snellen.report.trainings.training_record import RECORD, RecordedTraining, read_training_record
-from snellen.report.web.guard import cookie_name
-from snellen.report.web.home import Sought, runs_page
-from snellen.report.web.liveness import QUIET_S
-from snellen.report.web.shelf import Shelf
+from snellen.report.viewer import metric_lines
+from snellen.report.viewer.guard import cookie_name
+from snellen.report.viewer.home import Sought, runs_page
+from snellen.report.viewer.liveness import QUIET_S
+from snellen.report.viewer.metric_lines import METRICS, MetricsFile, plain_number
+from snellen.report.viewer.shelf import Shelf
+from snellen.report.viewer.training_folder import RECORD, OpenTraining, RecordedTraining, read_training_record
+from snellen.report.viewer.training_page import CHARTS, COUNTS, SAMPLE, thinned, training_figures, training_page
 
 
 def rest(folder: Path) -> None:

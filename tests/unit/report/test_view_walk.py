@@ -21,9 +21,9 @@ from snellen.report.query import OUTCOMES, Query, select, sift
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
 from starlette.datastructures import QueryParams
 
-from snellen.report.web.guard import cookie_name
-from snellen.report.web.shelf import OpenRun, Shelf
-from snellen.report.web.walk import PAGE, Walk, walk_of, walk_through
+from snellen.report.viewer.guard import cookie_name
+from snellen.report.viewer.shelf import OpenRun, Shelf
+from snellen.report.viewer.walk import PAGE, Walk, walk_of, walk_through
 
 FILTERS = (
     "outcome=wrong",
@@ -50,7 +50,7 @@ def run(folder: Path) -> OpenRun:
 
 @pytest.fixture(scope="module")
 def app(folder: Path) -> Any:
-    from snellen.api.look.view import make_viewer
+    from snellen.api.view import make_viewer
 
     return make_viewer([folder], "key")
 

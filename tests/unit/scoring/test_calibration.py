@@ -10,14 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import DataError
-from snellen.scoring.aggregates.calibration import (
-    brier,
-    calibration_error,
-    confidence,
-    reliability,
-    risk_coverage,
-    softmax,
-)
+from snellen.scoring.calibration import brier, calibration_error, confidence, reliability, risk_coverage, softmax
 
 
 def test_softmax_and_confidence() -> None:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from snellen.core.types import Failure, FailureKind, Form, Prediction, Request, Sample, Score, TrialKey
-from snellen.scoring.peers.disagreement import (
+from snellen.scoring.by_form import score as our_score
+from snellen.scoring.disagreement import (
     AGAINST,
     DRAWN,
     FAILURE,
@@ -24,9 +25,8 @@ from snellen.scoring.peers.disagreement import (
     Opinion,
     opinion_on,
 )
-from snellen.scoring.peers.opinion_tally import GROUPED, OpinionTally
-from snellen.scoring.peers.peer_verdicts import peer_protocol
-from snellen.scoring.scorers.by_form import score as our_score
+from snellen.scoring.opinion_tally import GROUPED, OpinionTally
+from snellen.scoring.peer_verdicts import peer_protocol
 
 KEY = TrialKey("pets", "1")
 OPTIONS = ("a cat", "a dog", "a horse")

@@ -8,9 +8,17 @@ from hypothesis import strategies as st
 
 from snellen.core.errors import ConfigError
 from snellen.core.types import Form, Image, ImageSent, Prediction, Request, Sample, TrialKey
-from snellen.scoring.typed.coordinates import EDGES, FrameProblem, fractions, overlap, place_box
-from snellen.scoring.typed.grounding import score_box, score_click
-from snellen.scoring.typed.spots import read_box, read_point
+from snellen.scoring.grounding import (
+    EDGES,
+    FrameProblem,
+    fractions,
+    overlap,
+    place_box,
+    read_box,
+    read_point,
+    score_box,
+    score_click,
+)
 
 KEY = TrialKey("t", "1")
 SENT = ImageSent("0" * 64, "image/png", 400, 200, 10, original=(800, 400))

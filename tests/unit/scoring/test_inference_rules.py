@@ -9,9 +9,15 @@ import pytest
 
 from snellen.core.errors import DataError
 from snellen.data.files.records import Record
-from snellen.scoring.flageval.inference_rules import Verdict, judge_inference, question_type
-from snellen.scoring.flageval.typed_answers import extract_numbers, extract_open, judge_typed
-from snellen.scoring.scorers.mmmu_open import judge_open, parse_open
+from snellen.scoring.flageval.inference_rules import (
+    Verdict,
+    extract_numbers,
+    extract_open,
+    judge_inference,
+    judge_typed,
+    question_type,
+)
+from snellen.scoring.mmmu_open import judge_open, parse_open
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from snellen.scoring.aggregates.instability import aggregate, round_trend, rounds
+from snellen.scoring.instability import aggregate, round_trend, rounds
 from snellen.scoring.reading import read_tables
 
 

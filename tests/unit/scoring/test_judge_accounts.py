@@ -12,16 +12,16 @@ from msgspec import structs
 from command_line import run_command
 from judge_doubles import ask_about, judge_model
 from made_runs import make_run, make_task
-from snellen.api.look.drawn_replies import draw_replies, take_labels
-from snellen.api.look.outputs import find_runs
+from snellen.api.drawn_replies import draw_replies, take_labels
+from snellen.api.outputs import find_runs
 from snellen.core.builtins import default_registry
 from snellen.core.errors import DataError, RunMismatch, UsageError
 from snellen.core.tasks import Figure
 from snellen.core.types import Request, TrialKey
-from snellen.report.finish import finish_run
-from snellen.scoring.judging.accounts import is_published_judge
-from snellen.scoring.judging.judge_card import Judge, read_judge
-from snellen.scoring.judging.labels import check_draw, draw_order, read_labels
+from snellen.report.pages.finish import finish_run
+from snellen.scoring.judge_card import Judge, read_judge
+from snellen.scoring.labels import check_draw, draw_order, read_labels
+from snellen.scoring.run import is_published_judge
 
 PROMPT = "Options:\n{options}\nRight: {answers}\nCase {case}.\n{fence}\n{answer}\n{fence}"
 WORDS = {"choices": {"RIGHT": 1.0, "WRONG": 0.0}, "prompt": PROMPT, "default_model": "openai/gpt-4-0613"}
@@ -219,7 +219,7 @@ def test_a_judge_after_another_sees_only_what_that_one_extracted(tmp_path: Path,
     folder = make_run(tmp_path / "run", count=12, pictures=1)
     first = read_judge({"prompt": PROMPT, "verdict": "text", "compare": "exact", "metric": "found"}, "first")
     second = read_judge(WORDS | {"after": "first", "metric": "same"}, "second")
-    monkeypatch.setattr("snellen.api.judge.load_judge", lambda name: {"first": first}[name])
+    monkeypatch.setattr("snellen.api.score.load_judge", lambda name: {"first": first}[name])
     seen: list[str] = []
 
     def decide(request: Request, answer: str) -> dict[str, Any]:

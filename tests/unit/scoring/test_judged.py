@@ -13,9 +13,9 @@ from made_runs import make_run
 from snellen.core.tasks import RunHeader, Task
 from snellen.core.types import Prediction
 from snellen.data.catalog import Catalog
-from snellen.scoring.judging.asking import case_number, plan_votes
-from snellen.scoring.judging.judge_card import read_judge
-from snellen.scoring.judging.stored_votes import judge_folder, judge_folders, stored_verdicts
+from snellen.scoring.asking import case_number, plan_votes
+from snellen.scoring.judge_card import read_judge
+from snellen.scoring.stored_votes import judge_folder, judge_folders, stored_verdicts
 from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter
 

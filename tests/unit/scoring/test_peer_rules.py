@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 
 from snellen.core.errors import UsageError
 from snellen.core.types import Form
-from snellen.scoring.peers.evalscope_rules import read_last_answer
-from snellen.scoring.peers.fallbacks import PEER_READERS, draw_letter, peer_reader
-from snellen.scoring.peers.inspect_rules import read_answer_line
-from snellen.scoring.peers.lmms_rules import (
+from snellen.scoring.fallbacks import PEER_READERS, draw_letter, peer_reader, read_answer_line, read_last_answer
+from snellen.scoring.lmms_rules import (
     lmms_yes_no,
     lmms_yes_no_of_mme,
     read_first_character,
@@ -25,8 +23,8 @@ from snellen.scoring.peers.lmms_rules import (
     read_raw_letter,
     read_vstar,
 )
-from snellen.scoring.peers.peer_verdicts import PeerVerdict, peer_protocol
-from snellen.scoring.peers.text_rules import (
+from snellen.scoring.peer_verdicts import PeerVerdict, peer_protocol
+from snellen.scoring.text_rules import (
     peer_anls,
     peer_contains,
     peer_equal,
@@ -34,7 +32,7 @@ from snellen.scoring.peers.text_rules import (
     peer_vqa,
     vlmevalkit_mmmu_open,
 )
-from snellen.scoring.peers.vlmevalkit_rules import (
+from snellen.scoring.vlmevalkit_rules import (
     can_infer,
     can_infer_after_answer,
     infer_from_text,

@@ -9,17 +9,15 @@ from hypothesis import strategies as st
 from snellen.core.errors import ConfigError, UsageError
 from snellen.core.tasks import Task
 from snellen.core.types import Failure, FailureKind, Form, Prediction, Request, Sample, TrialKey
-from snellen.scoring.peers import protocol_scorer
-from snellen.scoring.peers.arithmetic import same_value, value_of
-from snellen.scoring.peers.choice_readers import CHOICE_READERS
-from snellen.scoring.peers.math_answers import stated_answer
-from snellen.scoring.peers.open_rules import OPEN_RULES
-from snellen.scoring.peers.peer_scores import check_fallback, score_with_peer
-from snellen.scoring.peers.peer_words import stated_protocol
-from snellen.scoring.peers.text_rules import peer_anls, peer_relaxed
-from snellen.scoring.peers.typed_answers import normal_form
-from snellen.scoring.peers.yesno_rules import YESNO_READERS
-from snellen.scoring.scorers.vqa import anls
+from snellen.scoring import protocol_scorer
+from snellen.scoring.arithmetic import same_value, value_of
+from snellen.scoring.math_answers import stated_answer
+from snellen.scoring.open_rules import OPEN_RULES, normal_form
+from snellen.scoring.peer_scores import check_fallback, score_with_peer
+from snellen.scoring.peer_words import stated_protocol
+from snellen.scoring.protocol_scorer import CHOICE_READERS, YESNO_READERS
+from snellen.scoring.text_rules import peer_anls, peer_relaxed
+from snellen.scoring.vqa import anls
 
 KEY = TrialKey("t", "1")
 OPTIONS = ("red", "blue", "green", "grey")

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from snellen.core.errors import ConfigError
 from snellen.core.tasks import Figure, Task
 from snellen.core.types import Estimate
-from snellen.scoring.aggregates.figure_sums import RULE_SUMS
-from snellen.scoring.aggregates.quoted_figures import RULES, figures
+from snellen.scoring.quoted_figures import RULE_SUMS, RULES, figures
 from snellen.scoring.reading import TableBuilder
 
 Row = tuple[str, float | None, dict[str, str]]

@@ -14,9 +14,9 @@ from made_runs import make_run, make_task
 from snellen.core.builtins import default_registry
 from snellen.core.errors import DataError, EnvironmentProblem, UsageError
 from snellen.core.types import Score, TrialKey
-from snellen.data.chores import Chore, do_here
-from snellen.model.providers.prices import Bill, Prices
-from snellen.report.finish import finish_run
+from snellen.data.files.chores import Chore, do_here
+from snellen.model.served.prices import Bill, Prices
+from snellen.report.pages.finish import finish_run
 from snellen.scoring.range_chore import Name, ScoringWork, pack_item, score_elsewhere, scoring_chore
 from snellen.scoring.ranges import RangeErrand, RangeScorer, ScoredRange, pack_scores, read_rows_of_scores
 from snellen.store import reader as reader_module

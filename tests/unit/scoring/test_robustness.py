@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from snellen.scoring.aggregates.instability import variant_range
-from snellen.scoring.aggregates.robustness import aggregate, ladders, read_level
+from snellen.scoring.instability import variant_range
 from snellen.scoring.reading import read_tables
+from snellen.scoring.robustness import aggregate, ladders, read_level
 from snellen.scoring.table import ScoreTable
 
 

@@ -18,10 +18,10 @@ from snellen.core.types import Prediction, Request, Sample
 from snellen.data.loaders.cure import load
 from snellen.infer.chain import CHAIN
 from snellen.prompt.build import Prompter
-from snellen.report.boards.published import comparison_rows, published_for
-from snellen.scoring.aggregates.blind_baselines import baselines
-from snellen.scoring.aggregates.blind_rules import RULES, credit
-from snellen.scoring.aggregates.chain_tables import chain_estimates
+from snellen.report.pages.published import comparison_rows, published_for
+from snellen.scoring.blind_baselines import baselines
+from snellen.scoring.blind_rules import RULES, credit
+from snellen.scoring.chain_tables import chain_estimates
 from snellen.scoring.reading import read_tables
 
 

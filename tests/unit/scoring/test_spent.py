@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from snellen.core.types import Prediction, TrialKey, Usage
-from snellen.model.providers.prices import Bill, Prices
+from snellen.model.served.prices import Bill, Prices
 from snellen.scoring.spent import describe_bill, sum_costs
 
 PRICES = Prices(1e6, 2e6, "USD", 5e5)

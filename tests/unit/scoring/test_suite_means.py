@@ -9,7 +9,7 @@ import pytest
 from snellen.core.errors import ConfigError
 from snellen.data.atlas.suites import Suite, SuiteMember, read_suite
 from snellen.data.catalog import Catalog
-from snellen.scoring.aggregates.suite_means import suite_figure, suite_figures
+from snellen.scoring.results import suite_figure, suite_figures
 
 
 def result(value: float | None, stderr: float | None = 0.03, metric: str = "accuracy") -> dict[str, Any]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from snellen.core.builtins import AGGREGATES, default_registry
 from snellen.core.errors import UsageError
-from snellen.scoring.aggregates.means import group_codes, macro_over_groups, mean, rates
+from snellen.scoring.means import group_codes, macro_over_groups, mean, rates
 from snellen.scoring.reading import read_tables
 from snellen.scoring.summary import summarize
 from snellen.scoring.table import ScoreTable

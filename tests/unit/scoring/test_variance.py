@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.scoring.aggregates.variance import advise, split_variance
 from snellen.scoring.reading import read_tables
 from snellen.scoring.table import ScoreTable
+from snellen.scoring.variance import advise, split_variance
 from snellen.stats.power import VarianceSplit
 
 

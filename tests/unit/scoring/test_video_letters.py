@@ -7,18 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
-from snellen.scoring.peers.choice_readers import CHOICE_READERS
-from snellen.scoring.peers.peer_scores import TOOL_COUNTS
-from snellen.scoring.peers.protocol_scorer import score
-from snellen.scoring.videos.video_letters import FITTING
-from snellen.scoring.videos.video_texts import (
+from snellen.scoring.peer_scores import TOOL_COUNTS
+from snellen.scoring.protocol_scorer import CHOICE_READERS, score
+from snellen.scoring.video_letters import FITTING
+from snellen.scoring.video_scores import read_span_lmms
+from snellen.scoring.video_texts import (
     fits_text,
     mmmu_after_answer,
     mra_of_first_number,
     mra_of_first_word,
     mra_of_last_number,
 )
-from snellen.scoring.videos.video_times import read_span_lmms
 
 OPTIONS = dict(zip("ABCDE", ["a cat", "a dog", "a cow", "a hen", "a pig"], strict=True))
 VIDEO_READERS = (

@@ -11,19 +11,18 @@ from typing import Any
 import pytest
 
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
+from snellen.extract.answer_number import LAST
 from snellen.extract.choice import extract_choice
 from snellen.extract.measures import in_unit, meanings, same_quantity
 from snellen.extract.other_kinds import extract_number
-from snellen.extract.rules.answer_number import LAST
-from snellen.scoring.peers.open_rules import OPEN_RULES
-from snellen.scoring.scorers.joined_answers import is_met
-from snellen.scoring.scorers.number_match import score as score_number
-from snellen.scoring.scorers.text_match import contains, exact
-from snellen.scoring.scorers.vqa import score_any_exact
-from snellen.scoring.typed.coordinates import FrameProblem, fractions
-from snellen.scoring.typed.short_answers import score_json_answer, score_label_set
-from snellen.scoring.typed.spots import read_box
-from snellen.scoring.videos.video_scores import read_span, score_mra
+from snellen.scoring.grounding import FrameProblem, fractions, read_box
+from snellen.scoring.joined_answers import is_met
+from snellen.scoring.number_match import score as score_number
+from snellen.scoring.open_rules import OPEN_RULES
+from snellen.scoring.short_answers import score_json_answer, score_label_set
+from snellen.scoring.text_match import contains, exact
+from snellen.scoring.video_scores import read_span, score_mra
+from snellen.scoring.vqa import score_any_exact
 
 KEY = TrialKey("t", "1")
 

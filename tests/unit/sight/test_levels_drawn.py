@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from snellen.report.exam_terminal import comparison_lines
 from snellen.report.pages.exam_figures import verdict_words
+from snellen.report.pages.exam_terminal import comparison_lines
 from snellen.sight.advice import beyond_easiest, evidence_of, prescribe, safe_words
 from snellen.sight.cards import eye_test
 from snellen.sight.course import ThresholdCourse
@@ -137,7 +137,7 @@ def test_progress_does_not_name_a_range_beyond_the_axis() -> None:
 
 
 def test_a_bound_against_a_value_is_a_one_sided_ratio() -> None:
-    from snellen.api.look import exams
+    from snellen.api import exams
 
     ceiling, measured = threshold_result(sat("orientation", 1.5)), threshold_result(sat("orientation", 30.0))
     row = exams._row(measured, ceiling)

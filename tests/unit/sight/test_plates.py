@@ -11,11 +11,11 @@ import PIL.Image
 import pytest
 
 from snellen.core.errors import ConfigError
+from snellen.sight import row_plates
 from snellen.sight.board import Board, Ink, encode_png, lay, padded, padded_jpeg
 from snellen.sight.cards import chosen_tests, exam_cards, eye_test
 from snellen.sight.plate import Axis, Bench
-from snellen.sight.plates import row_plates
-from snellen.sight.plates.row_plates import jpeg_quality_of, jpeg_scale_of, random_row, varied_level
+from snellen.sight.row_plates import jpeg_quality_of, jpeg_scale_of, random_row, varied_level
 
 BENCHES = (Bench(), Bench(2.5, 4.0, 12.0), Bench(40.0, 52.0, 3.0))
 LARGE = ("resolution-1792", "resolution-3584", "resolution-wide", "resolution-tall", "page")

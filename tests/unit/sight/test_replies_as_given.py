@@ -7,8 +7,8 @@ import pytest
 
 from snellen.sight.cards import eye_test
 from snellen.sight.fits import fit_frame
-from snellen.sight.plates.scenes import codes_told
 from snellen.sight.reply_reading import read_number, read_row, read_word
+from snellen.sight.scenes import codes_told
 
 SLOAN, ROW = "CDHKNORSVZ", "CDHKNORS"
 RING = ("top", "top right", "right", "bottom right", "bottom", "bottom left", "left", "top left")

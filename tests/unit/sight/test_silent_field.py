@@ -8,8 +8,8 @@ from snellen.sight.cards import eye_test
 from snellen.sight.exam_trials import Outcome, Planned
 from snellen.sight.fixed import FixedCourse
 from snellen.sight.plate import Reading
-from snellen.sight.plates.scenes import CELLS
 from snellen.sight.procedure import FLOOR
+from snellen.sight.scenes import CELLS
 from snellen.sight.special import field_result
 
 NEEDED = {"value": 8.0, "slope": 6.0, "lapse": 0.02}

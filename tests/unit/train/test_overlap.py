@@ -11,8 +11,7 @@ import pytest
 
 from snellen.core.types import Form, Image, Sample, Turn
 from snellen.train.chains import Chain
-from snellen.train.near_pictures import mark_picture, near_pairs
-from snellen.train.overlap import picture_marks, shared_pictures, shared_texts
+from snellen.train.overlap import mark_picture, near_pairs, picture_marks, shared_pictures, shared_texts
 
 
 def scene(path: Path, seed: int, size: int = 160) -> Path:

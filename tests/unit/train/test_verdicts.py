@@ -11,7 +11,7 @@ import pytest
 from snellen.core.errors import DataError
 from snellen.core.types import Failure, FailureKind, Form, Image, Prediction, Request, Sample, TrialKey, Turn
 from snellen.data.catalog import Catalog
-from snellen.scoring.judging.judge_card import read_judge
+from snellen.scoring.judge_card import read_judge
 from snellen.train.preference import CONTRADICTORY, choose_pair
 from snellen.train.preference_verdicts import (
     CRITERIA,

@@ -17,14 +17,46 @@ from ...core.errors import DataError, MissingExtra, UsageError
 from ...core.ids import sha256_hex
 from ...core.message_parts import all_pictures, all_videos, change_pictures
 from ...core.types import Image, Sample
-from ..chores import Chore, Mapper, do_here
+from ..images.decode import read_bytes, read_header
 from ..images.embedded import ImageStore
-from ..images.picture_reader import ReadPicture
+from .chores import Chore, Mapper, do_here
+
+
+class ReadPicture(Struct, frozen=True, array_like=True):
+    """A picture's file and what its header says; or what is wrong with it."""
+
+    data: bytes = b""
+    mime: str = ""
+    width: int = 0
+    height: int = 0
+    problem: str = ""
+
+
+class PictureReader:
+    """Reads pictures. What is wrong with one belongs to its record, and is said there."""
+
+    def __init__(self, settings: bytes) -> None:
+        self.facts: dict[str, Any] = {}
+
+    def __call__(self, item: bytes) -> bytes:
+        """Return the files of the pictures of one record."""
+        images = msgspec.msgpack.decode(item, type=list[Image])
+        return msgspec.msgpack.encode([_read_picture(image) for image in images])
+
+
+def _read_picture(image: Image) -> ReadPicture:
+    try:
+        data = read_bytes(image)
+        header = read_header(data, image.ref[:80])
+    except DataError as error:
+        return ReadPicture(problem=str(error))
+    return ReadPicture(data, header.mime, header.width, header.height)
+
 
 MANIFEST = "bundle.json"
 FORMAT = "snellen-bundle/1"
 ROWS_A_GROUP = 512
-WORK = "snellen.data.images.picture_reader:PictureReader"
+WORK = "snellen.data.files.bundle:PictureReader"
 COLUMNS = ("id", "question", "form", "options", "answers", "images", "group", "tags", "sample")
 
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...core.types import Form
-from ..answers import fold
 from ..files.written_lists import parse_literal
+from ..loaders.answers import fold
 from ..loaders.row_options import OPTION_MARK, options_in_text
 from .damage_counts import Damage
 from .foreign_rows import is_nothing

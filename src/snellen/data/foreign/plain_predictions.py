@@ -8,7 +8,7 @@ from typing import Any
 
 from ...core.errors import DataError, UsageError, not_among
 from ...core.types import Form
-from ..answers import find_answers, fold, is_plain_number, lettered_columns
+from ..loaders.answers import find_answers, fold, is_plain_number, lettered_columns
 from .damage_counts import Damage
 from .failure_marks import failure_anywhere
 from .foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share, short_tags

@@ -9,7 +9,7 @@ import PIL.Image
 import PIL.ImageDraw
 
 from ...core.errors import DataError, did_you_mean
-from ..degrade.calibrations import UNSTATED
+from .calibrations import UNSTATED
 
 Edit = Callable[[PIL.Image.Image, str], PIL.Image.Image]
 
@@ -45,13 +45,13 @@ def crop(picture: PIL.Image.Image, arguments: str) -> PIL.Image.Image:
 
 
 def perturb(picture: PIL.Image.Image, arguments: str) -> PIL.Image.Image:
-    """Degrade the picture: `family:severity[:seed[:calibration]]`, families of `snellen.data.degrade.perturb`."""
+    """Degrade the picture: `family:severity[:seed[:calibration]]`, families of `snellen.data.pages.perturb`."""
     family, *numbers = arguments.split(":")
     if not 1 <= len(numbers) <= 3 or not all(number.isdigit() for number in numbers):
         raise DataError(f"perturbation {arguments!r} is not family:severity[:seed[:calibration]]")
     severity, seed, calibrated = map(int, (*numbers, *("0", str(UNSTATED))[len(numbers) - 1 :]))
     # Imported by name: the families are a large module that most runs never need.
-    module = importlib.import_module("snellen.data.degrade.perturb")
+    module = importlib.import_module("snellen.data.pages.perturb")
     result: PIL.Image.Image = module.apply(picture, family, severity, seed, calibrated)
     return result
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from ...core.errors import DataError
 from ...core.message_parts import MARKER, holds_marker, marked_pictures, number_markers, write_marker
 from ...core.types import Image
-from ..answers import LookedAt, look_afresh, look_at_options
+from .answers import LookedAt, look_afresh, look_at_options
 from .row_map import is_picture_struct
 from .row_pictures import PICTURE_NAME, SHORTEST_BASE64, SIGNATURES, Pictures, is_base64
 

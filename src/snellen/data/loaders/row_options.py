@@ -11,9 +11,9 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from ...core.errors import DataError
-from ..answers import fold, look_at_options
 from ..files.written_lists import parse_literal
-from ..own_marks import alphabets_of, without_mark
+from .answers import fold, look_at_options
+from .own_marks import alphabets_of, without_mark
 from .row_map import Places, is_picture_struct
 
 TEXT_FIELDS = ("text", "value", "content", "answer", "option", "choice")

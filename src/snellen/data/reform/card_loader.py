@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
@@ -10,18 +10,407 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ...core.errors import ConfigError, DataError, not_among
+from ...core.errors import ConfigError, DataError, MissingExtra, not_among
 from ...core.folders import cache_folder
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
-from ...core.types import Sample
+from ...core.types import Image, Sample, Turn
 from ..files.bundle import MANIFEST, read_bundle
+from ..files.jsonstream import iterate_array, iterate_with_header, read_header
 from ..images.embedded import ImageStore
 from ..loaders.row_source import data_home
 from ..loaders.table import capitalise
-from .corpus import Corpus
-from .formulate import Recipe, build, guard
-from .prepared import Prepared, PreparedReader, fetch
+from .answer_kinds import plain_kind, word_lists
+from .choice_lists import read_choice_list, written_alike
+from .corpus import Corpus, Item, Tags, box_edits, fill, need
+from .distractors import Distractor, first_unique, normalise, place, require, same_answer
+from .family_vqa import make_choices, read_pairs
+from .formulate import BOX_COLOURS, Recipe, build, choice, fixed, guard, plain_end
+from .written_numbers import near_numbers
+
+MIN_ROUNDS = 2
+SAYS_YES, SAYS_NO, UNSURE = "yes", "no", "unsure"
+POLAR = {SAYS_YES: SAYS_NO, SAYS_NO: SAYS_YES}
+
+
+def read_visdial(corpus: Corpus) -> Iterator[Item]:
+    """VisDial 1.0: string tables, dialogues of indices into them, 100 candidates a round, relevance where given."""
+    path = corpus.path("dialogs")
+    tables = read_header(path, ("data", "dialogs"))
+    questions, answers = tables.get("data.questions", []), tables.get("data.answers", [])
+    relevance: dict[Any, list[float] | None] = {}
+    if corpus.has("dense"):
+        for row in corpus.rows("dense"):
+            relevance[row["image_id"], row["round_id"] - 1] = row.get("gt_relevance", row.get("relevance"))
+    for dialogue in iterate_array(path, ("data", "dialogs")):
+        image = dialogue["image_id"]
+        for number, turn in enumerate(dialogue["dialog"]):
+            if turn["question"] >= len(questions) or turn["answer"] >= len(answers):
+                raise DataError(f"{path.name} dialogue {image} round {number}: index outside the string tables")
+            candidates = [answers[index] for index in turn["answer_options"]]
+            data = {"candidates": candidates, "relevance": relevance.get((image, number))}
+            question, answer = as_question(questions[turn["question"]]), answers[turn["answer"]]
+            name, group, tags = f"{image}_{number}", str(image), Tags(round=number)
+            yield Item(name, group, (), question, answer, group=group, tags=tags, data=data)
+
+
+def as_question(text: str) -> str:
+    """Return the text with a question mark at its end."""
+    text = text.strip()
+    return text if text.endswith("?") else text + "?"
+
+
+def choose_candidate(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
+    """Each round: the answer against candidates of its kind that say something else, of no relevance where rated."""
+    yield from with_history(_candidates(items, corpus, recipe))
+
+
+def _candidates(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
+    for item in items:
+        wrong, bare = _irrelevant(item, recipe), msgspec.structs.replace(item, data={})
+        if {item.answer.lower(), *(other.text.lower() for other in wrong[:1])} == {"yes", "no"}:
+            yield fixed(msgspec.structs.replace(bare, answer=item.answer.lower()), corpus, recipe, ("yes", "no"))
+        else:
+            yield choice(bare, corpus, recipe, wrong)
+
+
+def _irrelevant(item: Item, recipe: Recipe) -> list[Distractor]:
+    """Draw wrong replies; a round that is answered by yes or no has one, any other as many as there are."""
+    candidates: list[str] = item.data["candidates"]
+    rated: list[float] = item.data["relevance"] or [0.0] * len(candidates)
+    texts = [text for text, value in zip(candidates, rated, strict=True) if value == 0]
+    source = "candidate rated irrelevant" if item.data["relevance"] else "candidate unlike the answer"
+    draw = _opposite_reply if reply_kind(item.answer) in POLAR else _replies_of_its_kind
+    return draw(item, texts, source, recipe)
+
+
+def _opposite_reply(item: Item, texts: list[str], source: str, recipe: Recipe) -> list[Distractor]:
+    """Return the shortest reply that says the opposite: of those that say the same, the one that adds nothing."""
+    wanted = POLAR[reply_kind(item.answer)]
+    found = min((text for text in texts if reply_kind(text) == wanted), key=lambda text: (len(text), text), default="")
+    return [Distractor(found, source) if found else Distractor(wanted, "the opposite reply")]
+
+
+def _replies_of_its_kind(item: Item, texts: list[str], source: str, recipe: Recipe) -> list[Distractor]:
+    """Draw replies of the answer's kind; numbers are made where candidates have too few."""
+    kind, generator = reply_kind(item.answer), recipe.rng(item.id, "distractors")
+    near = near_numbers(item.question, item.answer, (), recipe.wrong, generator=generator)
+    alike = [text for text in texts if reply_kind(text) == kind]
+    unlike = _apart(generator.sample(alike, len(alike)), item.answer, recipe.wrong)
+    if near is not None and len(unlike) < recipe.wrong:
+        return near
+    return [Distractor(text, source) for text in unlike]
+
+
+def reply_kind(text: str) -> str:
+    """Return what a spoken reply is: yes, no, unsure, number, colour or words; "nope" and "0 that i see" say no."""
+    said, lists = " ".join(text.casefold().replace(",", " ").split()).rstrip(" ."), word_lists()["replies"]
+    for kind in (UNSURE, SAYS_NO, SAYS_YES):
+        if said in lists.get(f"whole_{kind}", ()) or any(f"{said} ".startswith(f"{begin} ") for begin in lists[kind]):
+            return kind
+    return plain_kind("", said) or "words"
+
+
+def _apart(texts: Iterable[str], answer: str, count: int) -> list[str]:
+    """Return `count` texts that are neither the answer nor each other in other words."""
+    kept: list[str] = []
+    for text in texts:
+        if len(kept) < count and not any(same_answer(text, other) for other in (answer, *kept)):
+            kept.append(text)
+    return kept
+
+
+def join_questions(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
+    """VQA-MT: the questions of one picture, in order of their ids, become the rounds of one dialogue."""
+    by_image: dict[str, list[Item]] = {}
+    for item in items:
+        by_image.setdefault(item.image, []).append(item)
+    rounds = []
+    for image, group in by_image.items():
+        if len(group) < MIN_ROUNDS:
+            continue
+        for number, item in enumerate(sorted(group, key=lambda member: member.id)):
+            name, question = f"{image}_{number}", as_question(item.question)
+            tags = {**item.tags, "round": number}
+            rounds.append(msgspec.structs.replace(item, id=name, group=image, tags=tags, question=question))
+    yield from with_history(make_choices(rounds, corpus, recipe))
+
+
+def with_history(samples: Iterable[Sample]) -> Iterator[Sample]:
+    """Give each round the rounds before it: their right answers as turns, their options for prompts that show them."""
+    turns: tuple[Turn, ...] = ()
+    options: list[list[str]] = []
+    group: str | None = None
+    for sample in samples:
+        if sample.group != group:
+            turns, options, group = (), [], sample.group
+        meta = {**sample.meta, "history_options": list(options)} if options else sample.meta
+        yield msgspec.structs.replace(sample, turns=turns, meta=meta)
+        turns = (*turns, Turn("user", sample.question), Turn("assistant", sample.answers[0]))
+        options.append(list(sample.options))
+
+
+READERS = {"visdial": read_visdial, "vqa": read_pairs}
+METHODS = {"candidates": choose_candidate, "join": join_questions}
+
+
+HUB = "Aweminus/ReForm-Eval-Data"
+MAX_PATH_LENGTH = 260
+PICTURE_ENDINGS = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp", ".tif", ".tiff")
+
+
+class Prepared(Struct, frozen=True, forbid_unknown_fields=True):
+    """How a prepared file is laid out; the card's `dataset.prepared` table."""
+
+    file: str
+    layout: str = "rows"
+    """rows, dialogues, typed (TDIUC) or counts."""
+    pointer: tuple[str, ...] = ("data",)
+    header: dict[str, str] = {}
+    """What the file must say of itself (version, split, dataset_name)."""
+    columns: dict[str, str] = {}
+    """Our field (id, image, question, answer, options, references, box, wordings) -> column; others become slots."""
+    question: str = ""
+    """A template over columns where the question is put together ("{question} Context: {context}")."""
+    answer: str = "text"
+    """text or index (into the options)."""
+    options: tuple[str, ...] = ()
+    """Fixed options where the file has none."""
+    box: str = "xywh"
+    """xywh or corners."""
+    crop: bool = False
+    images: str = "{image}"
+    """File name pattern when the file names pictures instead of holding them."""
+    labels: str = ""
+    choices: str = ""
+    question_type: str = ""
+    option_end: str = ""
+    """A mark that every option is made to end with."""
+
+    def make_options(self, given: list[Any] | None) -> tuple[str, ...]:
+        """Return the options of a record, or the fixed ones, each with its end mark."""
+        texts = [str(text) for text in given or self.options]
+        return tuple(map(self.end_option, texts))
+
+    def end_option(self, text: str) -> str:
+        """Return an option with the end mark asked for; without one, a sentence loses its full stop."""
+        return _ended(text, self.option_end) if self.option_end else plain_end(text)
+
+
+def fetch(file: str) -> Path:
+    """Download one prepared file from the hub, or return it from the hub's cache."""
+    try:
+        from huggingface_hub import hf_hub_download
+    except ImportError:
+        raise MissingExtra("hub", "loading from the hub") from None
+    try:
+        return Path(hf_hub_download(HUB, file, repo_type="dataset"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"the hub did not give {HUB}/{file}: {error}; load it offline with --data-root DIR") from None
+
+
+class PreparedReader:
+    """Reads one prepared file into Samples."""
+
+    def __init__(self, layout: Prepared, find: Callable[[str], Path], store: ImageStore, recipe: Recipe) -> None:
+        self._layout = layout
+        self._find = find
+        self._store = store
+        self._recipe = recipe
+
+    def read(self) -> Iterator[Sample]:
+        """Yield the Samples in file order."""
+        layouts = {"rows": self._rows, "dialogues": self._dialogues, "typed": self._typed, "counts": self._counts}
+        if self._layout.layout not in layouts:
+            raise DataError(f"prepared.layout {self._layout.layout!r} is unknown; known: {', '.join(layouts)}")
+        return layouts[self._layout.layout]()
+
+    def _records(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield (where, record), and check what the file says of itself as soon as it is met."""
+        path, number, met = self._find(self._layout.file), 0, set()
+        for kind, value in iterate_with_header(path, self._layout.pointer):
+            if kind != "element":
+                met.add(kind)
+                self._check_header(path, kind, value)
+                continue
+            number += 1
+            if not isinstance(value, dict):
+                raise DataError(f"{path.name} record {number} is a {type(value).__name__}, not an object")
+            yield f"{path.name} record {number}", value
+        missing = sorted(set(self._layout.header) - met) if self._layout.pointer else []
+        if missing:
+            doubt = "is it the prepared file of this dataset?"
+            raise DataError(f"{path.name} does not say its {', '.join(missing)}: {doubt}")
+
+    def _check_header(self, path: Path, key: str, value: Any) -> None:
+        expected = self._layout.header.get(key)
+        if expected is not None and str(value) != expected:
+            fix = f"wrong file, or set -p dataset.prepared.header.{key}={value}"
+            raise DataError(f"{path.name} says {key} {value!r}, the card {expected!r}: {fix}")
+
+    def _rows(self) -> Iterator[Sample]:
+        for number, (where, record) in enumerate(self._records()):
+            yield self._sample(self._item(record, where, number), where)
+
+    def _item(self, record: Mapping[str, Any], where: str, number: int) -> Item:
+        layout = self._layout
+        fields = {field: need(record, column, where) for field, column in layout.columns.items()}
+        options = layout.make_options(fields.pop("options", None))
+        answer, references = fields.pop("answer", None), fields.pop("references", None)
+        wordings = tuple(map(str, fields.pop("wordings", None) or ()))
+        plain = str(fields.pop("question", "") or "".join(wordings[:1]))
+        image = self._picture(fields.pop("image"), where)
+        return Item(
+            id=str(fields.pop("id", number)),
+            image=image.ref,
+            question=_fill_question(layout.question, record, where) if layout.question else plain,
+            options=options,
+            answer=_answer_text(answer, options, layout, where) if options else "",
+            accepted=() if options else _texts(answer if references is None else references),
+            boxes=_boxes(fields.pop("box", None), layout.box),
+            crop=layout.crop,
+            wordings=wordings,
+            slots={key: str(value).strip() for key, value in fields.items()},
+            data={"image": image},
+        )
+
+    def _sample(self, item: Item, where: str, meta: Mapping[str, Any] | None = None) -> Sample:
+        image: Image = item.data["image"]
+        try:
+            edits = box_edits(item, image, BOX_COLOURS)
+        except DataError as error:
+            raise DataError(f"{where}: {error}") from None
+        extra = {key: value for key, value in (("slots", item.slots), ("wordings", list(item.wordings))) if value}
+        return Sample(
+            id=item.id,
+            dataset=self._recipe.dataset,
+            form=self._recipe.form,
+            question=item.question,
+            images=(msgspec.structs.replace(image, edits=edits),),
+            options=item.options,
+            answers=(item.answer,) if item.options else item.accepted,
+            group=item.group,
+            tags=item.tags,
+            meta={**extra, **(meta or {})},
+        )
+
+    def _picture(self, value: Any, where: str) -> Image:
+        """Return a reference for a file name or for base64 text."""
+        text = str(value)
+        is_name = isinstance(value, int) or text.isdigit() or text.lower().endswith(PICTURE_ENDINGS)
+        if is_name and len(text) <= MAX_PATH_LENGTH:
+            root = self._find("").resolve()
+            path = (root / fill(self._layout.images, {"image": text})).resolve()
+            if not path.is_relative_to(root):
+                raise DataError(f"{where}: picture {text!r} leads out of the data root {root}")
+            return Image(str(path))
+        return self._store.put_base64(text, where)
+
+    def _drawn(self, item: Item, pool: list[str], source: str, where: str) -> Sample:
+        """Make a choice whose wrong options come from a list of the file, drawn once per sample."""
+        count = self._recipe.wrong
+        others = first_unique(written_alike(item.answer, pool), [item.answer])
+        texts = self._recipe.rng(item.id, "distractors").sample(others, min(count, len(others)))
+        wrong = require([Distractor(text, source) for text in texts], count, where)
+        options, origins = place(item.answer, wrong, self._recipe.rng(item.id, "place"))
+        return self._sample(msgspec.structs.replace(item, options=options), where, {"distractors": origins})
+
+    def _typed(self) -> Iterator[Sample]:
+        """TDIUC: a questions file with pictures, an annotations file (its copy of them is skipped), choice lists."""
+        wanted = self._layout.question_type
+        labelled = (row for row in self._labels() if row["question_type"] == wanted)
+        labels = {row["question_id"]: row["answers"][0]["answer"] for row in labelled}
+        pool = read_choice_list(self._find(f"{self._layout.choices}{wanted}.json"))
+        for where, record in self._records():
+            number = need(record, "question_id", where)
+            if number not in labels:
+                continue
+            image = self._picture(record["image_id"], where)
+            answer = str(labels[number])
+            tags, data = Tags(question_type=wanted), {"image": image}
+            item = Item(str(number), image.ref, (), record["question"], answer, tags=tags, data=data)
+            if normalise(answer) in ("yes", "no"):
+                item = msgspec.structs.replace(item, answer=normalise(answer), options=("yes", "no"))
+                yield self._sample(item, where)
+            else:
+                yield self._drawn(item, pool, f"choice list of {wanted}", where)
+
+    def _labels(self) -> Iterator[dict[str, Any]]:
+        path = self._find(self._layout.labels)
+        return iterate_array(path, ("annotations",) if _is_table(path) else ())
+
+    def _counts(self) -> Iterator[Sample]:
+        pool = read_choice_list(self._find(self._layout.choices))
+        for number, (where, record) in enumerate(self._records(), 1):
+            item = self._item(record, where, number)
+            item = msgspec.structs.replace(item, answer=item.accepted[0], accepted=())
+            yield self._drawn(item, pool, "answer list of the file", where)
+
+    def _dialogues(self) -> Iterator[Sample]:
+        path = self._find(self._layout.file)
+        tables = read_header(path, self._layout.pointer)
+        for key, value in tables.items():
+            self._check_header(path, key, value)
+        yield from with_history(self._rounds(tables["data.questions"], tables["data.answers"]))
+
+    def _rounds(self, questions: list[str], answers: list[str]) -> Iterator[Sample]:
+        for where, dialogue in self._records():
+            group = str(dialogue["image_id"])
+            image = self._picture(dialogue.get("image_base64") or dialogue["image_id"], where)
+            for number, turn in enumerate(dialogue["dialog"]):
+                highest = max(turn["answer"], *turn["answer_options"])
+                if turn["question"] >= len(questions) or highest >= len(answers):
+                    raise DataError(f"{where} round {number}: index outside the string tables")
+                question, answer = as_question(questions[turn["question"]]), answers[turn["answer"]]
+                options = tuple(answers[index] for index in turn["answer_options"])
+                facts: dict[str, Any] = {"group": group, "tags": {"round": number}, "data": {"image": image}}
+                item = Item(f"{group}_{number}", image.ref, (), question, answer, options=options, **facts)
+                yield self._sample(item, where)
+
+
+def _is_table(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(64).lstrip().startswith(b"{")
+
+
+def _fill_question(template: str, record: Mapping[str, Any], where: str) -> str:
+    pieces = {key: str(value).strip() for key, value in record.items() if isinstance(value, str | int | float)}
+    try:
+        return template.format_map(pieces)
+    except KeyError as error:
+        raise DataError(f"{where} has no column {error}; it has: {', '.join(record)}") from None
+
+
+def _answer_text(answer: Any, options: tuple[str, ...], layout: Prepared, where: str) -> str:
+    if layout.answer == "index":
+        index = int(answer)
+        if not 0 <= index < len(options):
+            raise DataError(f"{where}: answer index {index} is outside the {len(options)} options")
+        return options[index]
+    text = layout.end_option(str(answer))
+    if text not in options:
+        raise DataError(f"{where}: answer {text!r} is not among the options {list(options)}")
+    return text
+
+
+def _ended(text: str, end: str) -> str:
+    return text if text.endswith(end) else text + end
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
+
+
+def _boxes(value: Any, kind: str) -> tuple[tuple[float, float, float, float], ...]:
+    if not value:
+        return ()
+    if kind == "corners":
+        flat = [float(number) for row in value for number in (row if isinstance(row, list) else [row])]
+        xs, ys = flat[0::2], flat[1::2]
+        return ((min(xs), min(ys), max(xs) - min(xs), max(ys) - min(ys)),)
+    rows = value if isinstance(value[0], list) else [value]
+    return tuple((float(x), float(y), float(w), float(h)) for x, y, w, h in rows)
+
 
 SOURCES = ("auto", "bundle", "prepared", "raw", "hub")
 

@@ -149,7 +149,7 @@ def _answers(item: Item) -> tuple[str, ...]:
 
 def native(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
     """Keep the options the dataset brings, sentences without their full stop; fewer than two is an error."""
-    from ..checks import check_options
+    from .checks import check_options
 
     for item in items:
         options, answer = tuple(map(plain_end, item.options)), plain_end(item.answer)

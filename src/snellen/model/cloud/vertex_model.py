@@ -11,7 +11,7 @@ from ...core.errors import UsageError
 from ...core.secret import Secret
 from ...core.types import Request
 from ..options import ModelOptions
-from ..providers.access_tokens import google_token
+from ..served.access_tokens import google_token
 from ..served.anthropic import Anthropic
 from ..served.dialect import Dialect, Picture, key_headers
 from ..served.gemini import Gemini

@@ -3,28 +3,135 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.config import convert
-from ...core.errors import ConfigError, EnvironmentProblem, MissingExtra, ModelError, UsageError
+from ...core.errors import ConfigError, DataError, EnvironmentProblem, MissingExtra, ModelError, UsageError
 from ...core.ids import derive_seed
 from ...core.protocols import Capability, EncodedImages, ImagePolicy
-from ...core.types import Failure, FailureKind, Params, Prediction, Request, Timing, Usage
+from ...core.types import Failure, FailureKind, Params, Prediction, Request, Timing, Turn, Usage
+from ...data.images.decode import open_image
 from ..likelihood import ask_for_priors, byte_counts, check_choices, storable
 from ..options import ModelOptions
+from ..plain import separator
 from ..served.logprob_routes import Token, continuation_values
-from .adapter import check_adapter
+from .adapter import CONFIG, check_adapter
 from .batch_size import predict_alone
 from .checkpoint import fingerprint, first_line
 from .local_options import check_pinned
 from .own_sampling import OwnSampling, describe_sampling, read_own_sampling
-from .vllm_adapter import lora_arguments, lora_request
-from .vllm_talk import Talk, converse, scoring_talks
+
+WEIGHTS = "adapter_model.safetensors"
+RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
+"""The largest rank vLLM can be made ready for is one of these."""
+NOT_LANGUAGE = re.compile(r"vision|visual|qformer|projector|connector|merger|image|audio|video")
+"""Parts of a model's layers to which vLLM applies no adapter: it warns in its log and answers without them."""
+UNLIKE = {"modules_to_save": "whole layers (modules_to_save)", "use_dora": "DoRA"}
+UNLIKE |= {"rank_pattern": "ranks by layer (rank_pattern)", "alpha_pattern": "scales by layer (alpha_pattern)"}
+"""What an adapter may have that vLLM refuses, or reads as if it were not there."""
+LARGEST_HEAD = 100_000_000
+"""Bytes of a safetensors head; its own library takes no more."""
+
+
+def lora_arguments(adapter: str, engine: dict[str, Any]) -> dict[str, Any]:
+    """Return the engine's arguments for an adapter, whose files are checked; `engine` is what the user gives it."""
+    if engine.get("enable_lora", True) is not True:
+        raise ConfigError("--model-arg engine.enable_lora=false with an adapter: it would not be applied; leave it out")
+    config = _read_config(Path(adapter))
+    for name, words in UNLIKE.items():
+        if config.get(name):
+            raise _unfit(adapter, f"it has {words}, which vLLM does not apply")
+    if config.get("bias", "none") != "none":
+        raise _unfit(adapter, "it has biases, which vLLM does not apply")
+    layer = next((name for name in _weight_names(Path(adapter) / WEIGHTS) if NOT_LANGUAGE.search(name)), None)
+    if layer is not None:
+        raise _unfit(adapter, f"{layer} is not of the language half, and vLLM applies no others")
+    return {"enable_lora": True, "max_lora_rank": _room_for(adapter, config.get("r"))}
+
+
+def lora_request(adapter: str) -> Any:
+    """Return the adapter as vLLM's chat takes it."""
+    from vllm.lora.request import LoRARequest
+
+    return LoRARequest("adapter", 1, str(Path(adapter).resolve()))
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    try:
+        config = json.loads((folder / CONFIG).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise EnvironmentProblem(f"{folder / CONFIG} cannot be read: {error}") from None
+    if not isinstance(config, dict):
+        raise EnvironmentProblem(f"{folder / CONFIG} is no adapter's configuration")
+    return config
+
+
+def _room_for(adapter: str, rank: object) -> int:
+    fitting = [room for room in RANKS if isinstance(rank, int) and 0 < rank <= room]
+    if not fitting:
+        raise _unfit(adapter, f"its rank is {rank!r}, and vLLM takes 1 to {RANKS[-1]}")
+    return fitting[0]
+
+
+def _weight_names(path: Path) -> list[str]:
+    """Return the names of an adapter's weights: the head of a safetensors file is its length and JSON."""
+    try:
+        with path.open("rb") as stream:
+            length = int.from_bytes(stream.read(8), "little")
+            names = json.loads(stream.read(length)) if 0 < length < LARGEST_HEAD else None
+    except (OSError, ValueError) as error:
+        raise EnvironmentProblem(f"{path} cannot be read: {error}") from None
+    if not isinstance(names, dict):
+        raise EnvironmentProblem(f"{path} is no file of weights")
+    return [name for name in names if name != "__metadata__"]
+
+
+def _unfit(adapter: str, why: str) -> UsageError:
+    fix = "measure it through hf/, or merge it first (snellen train merge)"
+    return UsageError(f"--model-arg adapter={adapter}: {why}; {fix}")
+
+
+class Talk(NamedTuple):
+    """One conversation for the engine. `continued`: its last message is the beginning of the answer."""
+
+    messages: list[dict[str, Any]]
+    sampling: dict[str, Any]
+    continued: bool
+
+
+def converse(request: Request, sampling: dict[str, Any]) -> Talk:
+    """Return the conversation to answer; a forced beginning stands as the assistant's unfinished words."""
+    turns = (*request.messages, Turn("assistant", request.prefix)) if request.prefix else request.messages
+    return Talk([_message(turn) for turn in turns], sampling, bool(request.prefix))
+
+
+def scoring_talks(request: Request) -> list[Talk]:
+    """Return the prompt alone, then the prompt with each candidate, all to be scored and not continued."""
+    sampling = {"max_tokens": 1, "temperature": 0.0, "prompt_logprobs": 0}
+    gap = separator(request.prefix) if request.prefix else ""
+    spoken = [replace(request, prefix=request.prefix + gap + choice) for choice in request.choices]
+    return [converse(each, sampling) for each in (request, *spoken)]
+
+
+def _message(turn: Turn) -> dict[str, Any]:
+    if not turn.images:
+        return {"role": turn.role, "content": turn.text}
+    try:
+        pictures = [{"type": "image_pil", "image_pil": open_image(image).convert("RGB")} for image in turn.images]
+    except DataError as error:
+        raise ModelError(FailureKind.DECODE, str(error)) from None
+    shown = turn.arrange(pictures)
+    content = [{"type": "text", "text": part} if isinstance(part, str) else part for part in shown]
+    return {"role": turn.role, "content": content}
+
 
 TOO_LONG = ("maximum model length", "max_model_len", "context length")
 

@@ -14,8 +14,8 @@ import msgspec
 from ...core.protocols import Capability, EncodedImage, EncodedImages, ImagePolicy
 from ...core.secret import Secret
 from ...core.types import Image, Request
-from ..providers.negotiation import NO_QUIRKS, Quirks
 from .http_client import Body
+from .negotiation import NO_QUIRKS, Quirks
 from .replies import Reply
 
 _NONCE = os.urandom(8).hex()

@@ -9,8 +9,8 @@ from ...core.protocols import Capability, ImagePolicy
 from ...core.secret import Secret
 from ...core.types import Params, Request, Turn, Usage
 from ..options import ModelOptions
-from ..providers.reasoning import merge_fields
 from .dialect import NO_NAMES, Picture, key_headers
+from .reasoning import merge_fields
 from .replies import Reply, choice_zero, expect_object, refuse_error
 from .served_model import ServedModel
 

@@ -11,12 +11,12 @@ from ...core.clock import Clock
 from ...core.protocols import EncodedImages
 from ...core.types import Request, Usage
 from ..likelihood import ask_for_priors
-from ..providers.negotiation import Quirks
-from ..providers.token_counts import read_usage
 from . import logprob_routes as routes
 from .dialect import Dialect, build_body
 from .http_client import Body
 from .logprob_routes import CHAT, ECHO, Token
+from .negotiation import Quirks
+from .token_counts import read_usage
 
 
 class Server(Protocol):

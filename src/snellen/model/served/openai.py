@@ -10,10 +10,10 @@ from ...core.protocols import Capability, ImagePolicy
 from ...core.secret import Secret
 from ...core.types import Params, Request, Turn
 from ..options import ModelOptions
-from ..providers.token_counts import read_usage
 from .dialect import NO_NAMES, Picture, key_headers
 from .replies import Reply, choice_zero, expect_object, refuse_error, unreadable
 from .served_model import ServedModel
+from .token_counts import read_usage
 
 
 def create(name: str, options: ModelOptions) -> ServedModel:

@@ -9,9 +9,9 @@ from ...core.protocols import Capability, ImagePolicy
 from ...core.secret import Secret
 from ...core.types import Request, Timing, Turn, Usage
 from ..options import ModelOptions
-from ..providers.reasoning import merge_fields
 from .dialect import Picture, key_headers
 from .http_client import Body
+from .reasoning import merge_fields
 from .replies import Reply, decode_body, expect_object, refuse_error
 from .served_model import ServedModel
 

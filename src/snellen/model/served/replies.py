@@ -12,7 +12,7 @@ from ...core.clock import SystemClock
 from ...core.errors import ModelError
 from ...core.secret import Secret
 from ...core.types import FailureKind, Usage
-from ..providers.server_errors import MESSAGE_LIMIT, classify, describe_error, error_of, read_error
+from .server_errors import MESSAGE_LIMIT, classify, describe_error, error_of, read_error
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import os
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
 
 import msgspec
 from msgspec.structs import replace
 
+from ...core.clock import Clock
 from ...core.errors import EnvironmentProblem, ModelError, StopRun, UsageError, did_you_mean
 from ...core.protocols import Capability, EncodedImages, ImagePolicy
 from ...core.resends import pay_for_resend
@@ -18,21 +22,142 @@ from ...core.secret import Secret
 from ...core.text import clean_text
 from ...core.types import FailureKind, ImageSent, Prediction, Request, Timing
 from ..options import ModelOptions
-from ..providers.constraints import constraint_of, held_answer, with_marks
-from ..providers.listings import read_listing
-from ..providers.negotiation import REFUSED_BY, Quirks
-from ..providers.reasoning import merge_fields, reasoning_fields
-from ..providers.reply_watch import LIMITS, ReplyWatch
-from ..providers.server_errors import status_error
-from .addresses import split_address, trim_address
+from .access_tokens import command_token
 from .candidate_scorer import CandidateScorer
+from .constraints import constraint_of, held_answer, with_marks
 from .dialect import Dialect, build_body, mark_what_is_kept, plain_body
 from .events import read_events
 from .http_client import AiohttpClient, Body, HttpClient
-from .key_ring import KeyRing
-from .pacer import Pacer
+from .negotiation import REFUSED_BY, Quirks
 from .post import HttpResponse
+from .reasoning import merge_fields, reasoning_fields
 from .replies import Reply, check_reply, check_streamed, decode_body, read_safely, scrub_reply, without_error
+from .reply_watch import LIMITS, ReplyWatch
+from .server_errors import status_error
+from .waits import seconds_until
+
+KINDS = ("requests", "tokens", "input-tokens", "output-tokens")
+NAMES = tuple(
+    (f"{head}{tail.format('remaining')}", f"{head}{tail.format('limit')}", f"{head}{tail.format('reset')}", kind)
+    for kind in KINDS
+    for head, tail in (("x-ratelimit-", f"{{}}-{kind}"), (f"anthropic-ratelimit-{kind}-", "{}"))
+)
+"""Headers that say what is left of a limit, how large it is and when it is full again."""
+SCARCE = 0.2
+"""Below this share of a limit requests are spaced evenly over the time until it is full again."""
+LONGEST_S = 60.0
+"""No request is held back longer: the next reply tells how the limits stand then."""
+TOKEN_STEPS = 100.0
+"""A limit of tokens is taken to be used up in so many requests: what one takes is not known before."""
+
+
+class Pacer:
+    """Spaces requests while a limit is scarce; a server that tells nothing costs a few looks a reply."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._next = 0.0
+        self._spacing_s = 0.0
+        self.waited_s = 0.0
+        """How long requests were held back, in all."""
+
+    @property
+    def must_wait(self) -> bool:
+        """Tell whether requests have to wait for their turn."""
+        return self._spacing_s > 0.0
+
+    def note(self, headers: Mapping[str, str]) -> None:
+        """Read how the limits stand."""
+        spacing_s = 0.0
+        for left, limit, reset, kind in NAMES:
+            if left in headers:
+                told = headers.get(left, ""), headers.get(limit, ""), headers.get(reset, "")
+                spacing_s = max(spacing_s, self._space(*told, kind=kind))
+        self._spacing_s = min(spacing_s, LONGEST_S)
+
+    def _space(self, left: str, limit: str, reset: str, *, kind: str) -> float:
+        reset_s = seconds_until(reset, self._clock) or 0.0
+        try:
+            share, whole = float(left) / float(limit), float(left)
+        except (ValueError, ZeroDivisionError):
+            return 0.0
+        if not 0 <= share < SCARCE:
+            return 0.0
+        steps = whole if kind == "requests" else share * TOKEN_STEPS
+        return reset_s / max(1.0, steps)
+
+    async def turn(self) -> None:
+        """Wait until the next request may leave; each takes a place of its own."""
+        now = self._clock.monotonic()
+        self._next = max(self._next, now) + self._spacing_s
+        wait_s = min(self._next - now, LONGEST_S)
+        self.waited_s += wait_s
+        await self._clock.sleep(wait_s)
+
+
+class KeyRing:
+    """Holds the key that is sent now."""
+
+    def __init__(self, options: ModelOptions, variable: str) -> None:
+        command = partial(command_token, options.key_command) if options.key_command else None
+        self._fetch = options.renew_key or command
+        self._fetching = asyncio.Lock()
+        self.key = options.api_key or (self._fetch() if self._fetch else _key_from(variable))
+
+    async def renewed(self, refused: Secret | None) -> bool:
+        """Fetch a new token after one was refused; False where there is no other, which stops the run."""
+        if self._fetch is None:
+            return False
+        async with self._fetching:
+            if self.key is not refused:  # meanwhile another request fetched one
+                return True
+            fresh = await asyncio.to_thread(self._fetch)
+            if refused is not None and fresh.reveal() == refused.reveal():
+                return False
+            self.key = fresh
+            return True
+
+
+def _key_from(variable: str) -> Secret | None:
+    value = os.environ.get(variable, "").strip()
+    return Secret(value) if value else None
+
+
+SERVICES = ("/chat/completions", "/completions", "/messages", "/models", "/responses")
+"""Endings of addresses that are a service of the server, not the server."""
+
+
+def split_address(base_url: str) -> tuple[str, Secret | None]:
+    """Return an address without the user and password in it, and those; they go as a header, and nowhere else."""
+    head, slashes, rest = base_url.strip().partition("://")
+    host, slash, path = rest.partition("/")
+    userinfo, at, host = host.rpartition("@")
+    address = f"{head}{slashes}{host}{slash}{path}"
+    if "?" in address or "#" in address:
+        bare = re.split(r"[?#]", address)[0]
+        raise UsageError(f"--base-url {bare} must end where its path ends: give a key by --api-key-env, not behind '?'")
+    return address.rstrip("/"), Secret(unquote(userinfo)) if at else None
+
+
+def trim_address(url: str) -> str:
+    """Return a server's address without the ending of one of its services: people paste what they see in logs."""
+    trimmed = url.rstrip("/")
+    for ending in SERVICES:
+        trimmed = trimmed.removesuffix(ending).rstrip("/")
+    return trimmed
+
+
+TELLING = ("root", "parent", "owned_by", "max_model_len", "version")
+"""What an entry of /models says of a checkpoint; its date and its permissions are new each time."""
+
+
+def read_listing(value: Any) -> dict[str, dict[str, Any]]:
+    """Return what a server says of each of its models and does not change from one question to the next."""
+    rows = value.get("data") or value.get("models") if isinstance(value, dict) else None
+    rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    named = {str(row.get("id") or row.get("name") or "").removeprefix("models/"): row for row in rows}
+    return {name: {key: row[key] for key in TELLING if row.get(key) is not None} for name, row in named.items() if name}
+
 
 VERSION = "/v1"
 DEPLOYMENTS = frozenset({"azure", "litellm"})

@@ -10,8 +10,8 @@ import numpy as np
 
 from ...core.types import Estimate
 from ...core.vega import Spec
-from ...scoring.aggregates.means import split
-from ...scoring.aggregates.robustness import curve, ladders
+from ...scoring.means import split
+from ...scoring.robustness import curve, ladders
 from ...scoring.stored import stored_tables
 from ...scoring.table import ScoreTable
 from ...stats.intervals import estimate_mean

@@ -8,7 +8,7 @@ from typing import Any
 from ...core.markup import Child, Html, shorten, tag
 from ...core.text import plural
 from ...data.foreign.damage_counts import damage_lines
-from ...scoring.peers.disagreement import NEITHER, Opinion
+from ...scoring.disagreement import NEITHER, Opinion
 from ..opinion_words import FAVOURS, HOW, SHOWN_KINDS
 from ..written import written, written_interval, written_share
 from . import draw

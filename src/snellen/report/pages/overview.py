@@ -11,12 +11,12 @@ from msgspec import Struct
 from ...core.builtins import default_registry
 from ...core.registry import Registry
 from ...core.tasks import RunHeader, Task
-from ...scoring.aggregates.variance import advise, split_variance
 from ...scoring.gathered import GatheredTask
 from ...scoring.readings import own_reading
 from ...scoring.results import COUNTED, frame_results
 from ...scoring.run import score_again
 from ...scoring.table import ScoreTable, TrialColumns
+from ...scoring.variance import advise, split_variance
 from ...store.reader import RunReader
 from .figures import LATENCY, Figure, figures_of
 

@@ -22,18 +22,16 @@ from ...scoring.headline import headline
 from ...scoring.stored import read_columns
 from ...scoring.table import Outcome, TrialColumns
 from ...store.reader import RunReader
-from ..boards.comparison import pair_sheet
-from ..boards.cost_cells import cost_lines
-from ..boards.sheet import sheet_table
 from ..files import write_atomically
-from ..notes.ledger import Note, read_notes, wrong_gold
-from ..notes.mark_parts import notes_table
-from ..notes.second_headline import second_headline
 from ..protocol_words import protocol_lines, reading_name
 from ..written import RESTS_ON, percent_metric, rests_on, written, written_interval
 from . import draw
+from .comparison import pair_sheet
+from .cost_cells import cost_lines
 from .gallery import Budget, gallery, pick_mask, read_trial
 from .html_document import document
+from .ledger import Note, read_notes, wrong_gold
+from .mark_parts import notes_table
 from .overview import Results, TaskOverview, overview_of, read_results
 from .parts import (
     data_table,
@@ -47,6 +45,8 @@ from .parts import (
     reply_text,
     tiles,
 )
+from .second_headline import second_headline
+from .sheet import sheet_table
 from .tables import DRAWN, head, numbers, row, scrolled
 
 PICTURE_BYTES = 2_000_000

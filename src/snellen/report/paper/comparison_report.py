@@ -13,14 +13,14 @@ from ...scoring.compare.paired import Comparison
 from ...scoring.headline import headline
 from ...scoring.table import lower_is_better
 from ...store.reader import RunReader
-from ..boards.comparison import divergence_sheet, flips, pair_sheet
-from ..boards.sheet import sheet_table
 from ..files import write_atomically
 from ..pages import draw
+from ..pages.comparison import divergence_sheet, flips, pair_sheet
 from ..pages.gallery import Budget, Shown, read_trial, request_picture
 from ..pages.html_document import document
 from ..pages.overview import read_results
 from ..pages.parts import facts, reply_text
+from ..pages.sheet import sheet_table
 from ..pages.tables import DRAWN, head, numbers, row, scrolled
 from ..written import percent_metric, written, written_interval
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ...scoring.headline import SIDE_METRICS, headline
-from ..boards.sheet import Sheet, render
 from ..files import write_atomically
+from ..pages.sheet import Sheet, render
 from ..terminal import AT_TIMES, count_text, read_text, told_counts
 from ..written import RESTS_ON, rests_on, written, written_interval
 

@@ -21,7 +21,7 @@ from ...core.types import Score
 from ...store.reader import RunReader, Trial
 from ..gathered import GatheredTask, Scored
 from ..headline import headline
-from ..peers.peer_scores import PEER
+from ..peer_scores import PEER
 from ..ranges import score_trial
 from ..results import summarize_task
 from ..table import ScoredTask

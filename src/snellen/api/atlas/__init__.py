@@ -1,1 +1,0 @@
-"""Published benchmarks: rows scored by protocol, cards and suites for people, data fetched and verified."""

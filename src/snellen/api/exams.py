@@ -1,0 +1,140 @@
+"""Two finished exams in, which thresholds differ beyond noise out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import DataError, UsageError
+from ..report.exam_file import stored_exam
+from ..report.pages.exam_figures import verdict_words
+from ..sight.advice import say
+from ..sight.procedure import CEILING
+from ..stats.intervals import holm
+from ..stats.threshold_grid import cell_quantiles
+
+LEVEL = 0.05
+
+
+def read_exam(folder: Path) -> dict[str, Any]:
+    """Return the exam.json of a folder; a folder without one is refused."""
+    content = stored_exam(folder)
+    if content is None:
+        raise UsageError(f"{folder} holds no exam.json: name the folder of a `snellen exam`")
+    return content
+
+
+def compare_exams(first: Path, second: Path) -> dict[str, Any]:
+    """Compare the thresholds that both exams measured, from their posteriors; Holm over all of them."""
+    if first.resolve() == second.resolve():
+        raise UsageError(f"{first} is named twice: an exam differs from itself in nothing, name two")
+    one, other = read_exam(first), read_exam(second)
+    shared = [name for name in one["tests"] if name in other["tests"]]
+    if not shared:
+        raise UsageError(f"{first} and {second} have no test in common")
+    rows = {name: _row(one["tests"][name], other["tests"][name]) for name in shared}
+    for name, p in zip(shared, holm([rows[name]["p"] for name in shared]), strict=True):
+        rows[name] |= {"p": p, "differs": p is not None and p < LEVEL}
+    order = sorted(shared, key=lambda name: (not rows[name]["differs"], rows[name]["p"] is None))
+    return {
+        "first": one["model"],
+        "second": other["model"],
+        "summary": _summary(rows),
+        "notes": list(_notes({"A": one, "B": other})),
+        "tests": {name: rows[name] for name in order},
+    }
+
+
+def _notes(exams: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what the ratios do not show: an exam that ended early, tests that only one of them has."""
+    for side, exam in exams.items():
+        if not exam["complete"]:
+            yield f"{side} is not finished: {exam['ended']}"
+    for side, other in (("A", "B"), ("B", "A")):
+        alone = [name for name in exams[side]["tests"] if name not in exams[other]["tests"]]
+        if alone:
+            yield f"only in {side}, not compared: {', '.join(alone)}"
+
+
+def _row(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
+    row: dict[str, Any] = {"a": verdict_words(a), "b": verdict_words(b), "ratio": None, "ci95": None, "p": None}
+    row |= {"differs": False, "words": _why_not_compared(a, b)}
+    open_sides = [one.get("bound") is not None for one in (a, b)]
+    if row["words"]:
+        return row | {"ratio_bound": None}
+    places, mass = _difference(a["posterior"], b["posterior"])
+    low, middle, high = map(float, cell_quantiles(places, mass, (0.025, 0.5, 0.975)))
+    worse = _mass_below(0.0, places, mass)
+    p = 2 * min(worse, 1 - worse)
+    row |= {"p": max(p, 1e-6), "ratio_bound": None}
+    if any(open_sides):
+        better = (b if open_sides[1] else a)["verdict"] == CEILING
+        at_least = better == open_sides[1]  # B's ratio is open upwards where B is at ceiling, or A fails
+        return row | _one_sided(places, mass, at_least=at_least)
+    ratio, ends = math.exp(middle), [round(math.exp(low), 4), round(math.exp(high), 4)]
+    return row | {"ratio": round(ratio, 4), "ci95": ends, "words": ""}
+
+
+def _why_not_compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> str:
+    """Return why two results of a test get no ratio; nothing where they do."""
+    if not any("posterior" in one or one["value"] is None for one in (a, b)):
+        return f"not compared: no threshold; 95 % of A {_span(a)}, of B {_span(b)}"
+    if all(one.get("bound") is not None for one in (a, b)):
+        return "not compared: both are beyond the levels drawn"
+    lacking = " and ".join(side for side, one in (("A", a), ("B", b)) if not _is_known(one))
+    return f"not compared: {lacking} found no threshold" if lacking else ""
+
+
+def _span(result: Mapping[str, Any]) -> str:
+    return " – ".join(map(say, result["ci95"])) if result["ci95"] else "none"
+
+
+def _mass_below(place: float, places: Any, mass: Any) -> float:
+    """Return how much of a distribution on a grid lies below a place, its cells reaching half a step either way."""
+    half = (places[1] - places[0]) / 2
+    return float(np.interp(place, np.r_[places - half, places[-1] + half], np.r_[0.0, np.cumsum(mass)]))
+
+
+def _is_known(result: Mapping[str, Any]) -> bool:
+    """Whether a test has a threshold or a bound of it, and the distribution behind."""
+    return "posterior" in result and (result["value"] is not None or result.get("bound") is not None)
+
+
+def _one_sided(places: Any, mass: Any, *, at_least: bool) -> dict[str, Any]:
+    """Return how many times better B is at least, or at most (95 %), where one threshold is beyond the levels drawn."""
+    bound = round(math.exp(float(cell_quantiles(places, mass, (0.05 if at_least else 0.95,))[0])), 4)
+    words = f"at {'least' if at_least else 'most'} {bound:.2f} times better (B)"
+    return {"ratio_bound": [bound, None] if at_least else [None, bound], "words": words}
+
+
+def _difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return the distribution of t_A - t_B in x: positive where B's threshold is the harder level."""
+    step = a["step"]
+    if abs(step - b["step"]) > 1e-9:
+        raise DataError("the two exams were fitted on different grids: run one of them again")
+    mass = np.convolve(np.array(a["mass"]), np.array(b["mass"])[::-1])
+    start = a["x"] - (b["x"] + step * (len(b["mass"]) - 1))
+    return start + step * np.arange(mass.size), mass / mass.sum()
+
+
+def _times(row: Mapping[str, Any]) -> tuple[float, str]:
+    """Return how many times better B is, and whether that is a bound."""
+    if row["ratio"] is not None:
+        return row["ratio"], ""
+    least, most = row["ratio_bound"]
+    return (most if least is None else least), "at least "
+
+
+def _summary(rows: Mapping[str, Mapping[str, Any]]) -> str:
+    apart = {name: _times(row) for name, row in rows.items() if row["differs"]}
+    better = ", ".join(f"{name} ({more}{say(ratio)}×)" for name, (ratio, more) in apart.items() if ratio > 1)
+    worse = ", ".join(f"{name} ({more}{say(1 / ratio)}×)" for name, (ratio, more) in apart.items() if ratio <= 1)
+    same = [row["ci95"][1] / row["ratio"] for row in rows.values() if row["ratio"] is not None and not row["differs"]]
+    parts = [f"{side} is better in {names}" for side, names in (("B", better), ("A", worse)) if names]
+    if same:
+        parts.append(f"no difference shown in {len(same)} tests (ratios known to ±{100 * (max(same) - 1):.0f} %)")
+    return "; ".join(parts) or "nothing could be compared"

@@ -1,1 +1,0 @@
-"""What is stored, to be looked at: files and boards, the viewer, one reply explained."""

@@ -1,1 +1,0 @@
-"""Predictions of other harnesses: imported as runs, and read a second time."""

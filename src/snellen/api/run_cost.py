@@ -1,0 +1,354 @@
+"""A plan to the tokens and the money it will take, before the first request: each figure with what it rests on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import islice, starmap
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from ..core.builtins import INFERENCERS
+from ..core.errors import DataError, SnellenError
+from ..core.event_loop import run_to_end
+from ..core.jobs import Ask, Item, Job
+from ..core.protocols import Capability, ImagePolicy, Inferencer, Model
+from ..core.registry import Registry
+from ..core.text import MESSAGE_TOKENS, text_tokens
+from ..core.types import Form, Image, Prediction, Request, Sample, Usage
+from ..data.images.decode import Header, read_header, read_stamped
+from ..data.images.encode import open_picture, prepare, target_size, with_margin
+from ..data.images.frames import png_size
+from ..data.video.unfold import REELS, sized
+from ..engine.request_videos import has_videos, unfold_videos_now
+from ..infer.generate import GENERATE
+from ..model.batch.batch_services import batch_share_of
+from ..model.served.candidate_scorer import fitting_routes
+from ..model.served.logprob_calls import calls_of
+from ..model.served.logprob_routes import LETTERS
+from ..model.served.model_card import FoundCard, ModelCard
+from ..model.served.picture_tokens import ASSUMED, PictureTokens
+from ..model.served.prices import Prices, Tokens
+from ..store.reader import RunReader
+from .chosen_model import find_card
+from .plan import Plan, PlannedTask, jobs_of
+from .settings import RunSettings
+
+TRIED = 100
+"""Requests that are looked at; the others are taken to be like them."""
+READ = 2_000
+"""Samples among whose jobs they are spread."""
+
+
+def try_jobs(
+    planned: PlannedTask, registry: Registry, forced_route: str | None = None
+) -> tuple[list[tuple[Sample, Request]], int]:
+    """Return some requests as they would be sent if all answers were right, and of how many trials they are.
+
+    Candidates are scored by the first way a server may be asked, or by the one that is named.
+    """
+    items = list(islice(starmap(Item, enumerate(planned.dataset)), READ))
+    jobs = list(jobs_of(planned, items, registry))
+    trials = sum(len(job.keys) for job in jobs)
+    step = max(1, trials // TRIED)
+    return run_to_end(_try_all(jobs[::step] if step < len(jobs) else jobs[:1], forced_route))
+
+
+async def _try_all(jobs: list[Job], forced_route: str | None) -> tuple[list[tuple[Sample, Request]], int]:
+    sent: list[tuple[Sample, Request]] = []
+    ask = _unasked(sent, forced_route)
+    for job in jobs:
+        await job.run(ask)
+    return sent, sum(len(job.keys) for job in jobs)
+
+
+def _unasked(sent: list[tuple[Sample, Request]], forced_route: str | None) -> Ask:
+    """Return what notes a request and answers it as a model that is right would."""
+
+    async def ask(item: Item, request: Request, settled: Prediction | None = None, *, keep: bool = True) -> Prediction:
+        if settled is not None:
+            return settled
+        if request.choices:
+            route = next(iter(fitting_routes(request, forced_route)), LETTERS)
+            sent.extend((item.sample, call) for call in calls_of(request, route))
+            return _scored(item.sample, request)
+        sent.append((item.sample, request))
+        return Prediction(request.key, text=_right(item.sample, request))
+
+    return ask
+
+
+def _scored(sample: Sample, request: Request) -> Prediction:
+    """Return values by which the right candidate is the likeliest, with the details that jobs look at."""
+    values = [-1.0 if choice in sample.answers else -2.0 for choice in request.choices]
+    counts = [1] * len(values)
+    detail = {"tokens": counts, "bytes": counts, "token_logprobs": [[value] for value in values], "prompt_logprobs": []}
+    return Prediction(request.key, loglikelihoods=tuple(values), detail=detail)
+
+
+def _right(sample: Sample, request: Request) -> str:
+    answer = sample.answers[0] if sample.answers else ""
+    if answer in request.shown and len(request.marks) == len(request.shown):
+        return request.marks[request.shown.index(answer)]
+    return answer
+
+
+VIDEOS_LOOKED_AT = 8
+"""Of samples with videos fewer are looked at: each has to be read through to know its frames."""
+REMEMBERED = 500
+"""Stored replies of a run that is continued, of which the tokens of the next are taken."""
+ANSWER_TOKENS = {Form.CHOICE: 8, Form.MULTIPLE: 10, Form.YESNO: 4, Form.NUMBER: 6}
+"""A short answer in tokens; of other forms `LONG_ANSWER`."""
+LONG_ANSWER = 40
+READ_OFF = frozenset((Form.OCR, Form.KIE))
+"""Forms whose reply is the right answer, more or less: as long as that."""
+RESIZING = ("crop:", "scale:", "fit:")
+"""Edits after which a picture has another size."""
+
+
+class Expected(NamedTuple):
+    """What one trial takes on average, in tokens."""
+
+    text: float
+    pictures: float
+    output: float | None
+    """None: it is not known how much a model that thinks will write, and nothing limits it."""
+    basis: str
+    unreadable: int = 0
+    """Pictures whose size could not be read; they are not in `pictures`."""
+    crowded: int = 0
+    """Prompts that show more pictures than the model's card says it takes."""
+
+    @property
+    def input(self) -> float:
+        """Return all that is sent."""
+        return self.text + self.pictures
+
+
+class TaskEstimate(NamedTuple):
+    """One task: what is still to be asked, and what a trial takes; None where that cannot be told."""
+
+    name: str
+    left: int
+    expected: Expected | None
+    most_output: int | None
+    """The token limit of a reply."""
+
+
+class CostEstimate(NamedTuple):
+    """What a run will take."""
+
+    tasks: list[TaskEstimate]
+    found: FoundCard
+    prices: Prices | None
+    billed: bool = False
+    """Whether the model is one that somebody may bill: served, or with a price."""
+    share: float = 1.0
+    """The part of the prices that is paid by the way it is asked: less in batches."""
+
+    def tokens(self, *, most: bool = False) -> Tokens | None:
+        """Return the tokens of all that is left, or with every reply as long as it may be; None if not known."""
+        total = Tokens()
+        for one in self.tasks:
+            if not one.left:
+                continue
+            output = one.most_output if most else one.expected and one.expected.output
+            if one.expected is None or output is None:
+                return None
+            total.input += math.ceil(one.left * one.expected.input)
+            total.output += math.ceil(one.left * output)
+        return total
+
+    def cost(self, *, most: bool = False) -> float | None:
+        """Return the money of `tokens`; None where tokens or prices are not known."""
+        tokens = self.tokens(most=most)
+        return None if tokens is None or self.prices is None else self.share * self.prices.cost(tokens)
+
+    @property
+    def dearest(self) -> float:
+        """Return what one trial of the dearest task is expected to cost."""
+        if self.prices is None:
+            return 0.0
+        each = [one.expected for one in self.tasks if one.expected is not None]
+        return max(
+            (self.prices.cost(Tokens(math.ceil(one.input), 0, math.ceil(one.output or 0))) for one in each), default=0.0
+        )
+
+
+def estimate_run(plan: Plan, settings: RunSettings) -> CostEstimate:
+    """Return what is left of a plan in tokens and money."""
+    found, prices = find_prices(plan.model, settings)
+    if plan.model.identity().get("base_url") is None and prices is None:  # a model of this machine has no bill
+        return CostEstimate([TaskEstimate(one.task.name, one.trials, None, None) for one in plan.tasks], found, None)
+    tasks = [_estimate_task(planned, plan, settings, found) for planned in plan.tasks]
+    share = batch_share_of(plan.model) if settings.batch else 1.0
+    return CostEstimate(tasks, found, prices, billed=True, share=1.0 if share is None else share)
+
+
+def find_prices(model: Model, settings: RunSettings) -> tuple[FoundCard, Prices | None]:
+    """Return what is known of a model where it is served, and its prices: those of `--price`, else of its card."""
+    found = find_card(model, settings)
+    prices = found.prices(settings.price)
+    return found, prices and msgspec.structs.replace(prices, batch_share=batch_share_of(model))
+
+
+def _estimate_task(planned: PlannedTask, plan: Plan, settings: RunSettings, found: FoundCard) -> TaskEstimate:
+    stored, usages = _remembered(plan.folder, planned.task.name)
+    limit = planned.task.params.max_tokens
+    left = max(0, planned.trials - stored)
+    if _is_scored(planned, plan):
+        limit = None  # a token is generated with each score, whatever replies may have
+    if usages:
+        return TaskEstimate(planned.task.name, left, _measured(usages), limit)
+    looked_at, trials = _looked_at(planned, plan, settings) if left else ([], 0)
+    if not trials:
+        return TaskEstimate(planned.task.name, left, None, limit)
+    expected = _expect(planned, plan, settings, found, looked_at=looked_at, count=trials)
+    return TaskEstimate(planned.task.name, left, expected, limit)
+
+
+def _is_scored(planned: PlannedTask, plan: Plan) -> bool:
+    """Tell whether candidates are scored instead of replies written."""
+    inferencer: Inferencer = plan.registry.get("inferencer", planned.task.infer)
+    return Capability.LIKELIHOOD in inferencer.needs
+
+
+def _looked_at(planned: PlannedTask, plan: Plan, settings: RunSettings) -> tuple[list[tuple[Sample, Request]], int]:
+    """Return some requests and of how many trials they are; none where it is not known how a trial is asked."""
+    inferencer: Inferencer = plan.registry.get("inferencer", planned.task.infer)
+    if inferencer is GENERATE:
+        looked_at = list(_some_requests(planned, plan.model))
+        return looked_at, len(looked_at)
+    if planned.task.infer not in INFERENCERS:
+        return [], 0
+    return try_jobs(planned, plan.registry, settings.model_arguments.get("likelihood"))
+
+
+def _remembered(folder: Path, task: str) -> tuple[int, list[Usage]]:
+    """Return how many trials of a task are stored, and the tokens of some of them."""
+    if not (folder / "run.db").exists():
+        return 0, []
+    with suppress(SnellenError), RunReader(folder) as reader:  # whatever is wrong with it is said when it is opened
+        count = next(reader.rows("SELECT COUNT(*) FROM predictions WHERE task = ?", (task,)))[0]
+        usages = (trial.prediction.usage for trial in islice(reader.trials(task), REMEMBERED))
+        known = [one for one in usages if one and one.input_tokens is not None and one.output_tokens is not None]
+        return count, known
+    return 0, []
+
+
+def _measured(usages: Sequence[Usage]) -> Expected:
+    given, out = (sum(getattr(one, f"{kind}_tokens") or 0 for one in usages) for kind in ("input", "output"))
+    pictures = sum(one.visual_tokens or 0 for one in usages)
+    count = len(usages)
+    basis = f"measured on {count:,} stored replies"
+    return Expected((given - pictures) / count, pictures / count, out / count, basis)
+
+
+def _expect(
+    planned: PlannedTask,
+    plan: Plan,
+    settings: RunSettings,
+    found: FoundCard,
+    *,
+    looked_at: Sequence[tuple[Sample, Request]],
+    count: int,
+) -> Expected:
+    card = found.card or ModelCard(plan.model.name)
+    formula, letters = card.pictures or ASSUMED, card.characters_per_token
+    turns = [turn for _, request in looked_at for turn in request.messages]
+    sizes = [size_as_sent(image, plan.model.image_policy) for turn in turns for image in turn.images]
+    pictures = sum(map(formula.count, filter(None, sizes)))
+    text = sum(text_tokens(turn.text, letters) + MESSAGE_TOKENS for turn in turns)
+    told = _told(formula, sizes)
+    how, reply = "replies by their form", _reply_of(planned, settings, card, looked_at)
+    if _is_scored(planned, plan):
+        how, reply = _scored_by(len(looked_at) / count, settings), usual_reply(looked_at, letters)
+    basis = f"{len(looked_at):,} prompts looked at; {told}, text by its length, {how}"
+    replies = None if reply is None else reply * len(looked_at) / count
+    return Expected(text / count, pictures / count, replies, basis, sizes.count(None), _crowded(looked_at, card))
+
+
+def _reply_of(
+    planned: PlannedTask, settings: RunSettings, card: ModelCard, looked_at: Sequence[tuple[Sample, Request]]
+) -> float | None:
+    """Return the tokens of a reply; None where a model thinks and nothing limits it."""
+    return (
+        planned.task.params.max_tokens if _thinks(settings, card) else usual_reply(looked_at, card.characters_per_token)
+    )
+
+
+def _scored_by(calls: float, settings: RunSettings) -> str:
+    """Say how many requests score a trial; a server that tells only the likeliest letters is asked once."""
+    named = settings.model_arguments.get("likelihood")
+    fewer = ", fewer if the server gives only letters" if named is None and settings.candidates == "letters" else ""
+    return f"{calls:g} requests a trial to score its candidates{fewer}"
+
+
+def _crowded(looked_at: Sequence[tuple[Sample, Request]], card: ModelCard) -> int:
+    """Return how many prompts show more pictures than the model takes."""
+    shown = (sum(len(turn.images) for turn in request.messages) for _, request in looked_at)
+    return 0 if card.max_images is None else sum(number > card.max_images for number in shown)
+
+
+def _told(formula: PictureTokens, sizes: Sequence[object]) -> str:
+    return f"pictures by {formula.kind} ({formula.mark or 'on the card'})" if sizes else "no pictures"
+
+
+def _thinks(settings: RunSettings, card: ModelCard) -> bool:
+    """Tell whether replies are longer than their answers, as was asked for or as the card says."""
+    if settings.reasoning is not None:
+        return settings.reasoning != "off"
+    return bool(card.thinks)
+
+
+def usual_reply(looked_at: Sequence[tuple[Sample, Request]], letters: float | None = None) -> float:
+    """Return how many tokens a reply has, on average: its form says so, and what is read off says it of itself."""
+
+    def tokens(sample: Sample, request: Request) -> float:
+        usual: float = ANSWER_TOKENS.get(sample.form, LONG_ANSWER)
+        if sample.form in READ_OFF and sample.answers:
+            usual = 1 + max(text_tokens(answer, letters) for answer in sample.answers)
+        return min(usual, request.params.max_tokens or usual)
+
+    return sum(tokens(*pair) for pair in looked_at) / max(1, len(looked_at))
+
+
+def _some_requests(planned: PlannedTask, model: Model) -> Iterator[tuple[Sample, Request]]:
+    """Yield prompts as they will be sent, spread over samples and variants."""
+    variants = planned.task.variants
+    for number, sample in enumerate(_specimens(planned)):
+        request = planned.prompter.build(sample, variants[number % len(variants)])
+        with suppress(DataError):  # a video that cannot be read fails when it is asked about
+            request = unfold_videos_now(request, model, rough=True).request if has_videos(request) else request
+        yield sample, request
+
+
+def _specimens(planned: PlannedTask) -> Sequence[Sample]:
+    specimens = planned.survey.specimens
+    return specimens[:: max(1, len(specimens) // VIDEOS_LOOKED_AT)] if planned.survey.videos else specimens
+
+
+def size_as_sent(image: Image, policy: ImagePolicy) -> tuple[int, int] | None:
+    """Return width and height after edits and the model's policy; None where the picture cannot be read from here."""
+    if ":" in image.ref[:6] and not image.ref.startswith("data:"):
+        return None
+    try:
+        if image.frame is not None and not image.frame.still and not image.edits:
+            film = sized(REELS.of_file(image.ref, scenes=False), image.frame.side)
+            return with_margin(target_size(Header("image/jpeg", film.width, film.height, "RGB", True), policy), policy)
+        if any(edit.startswith(RESIZING) for edit in image.edits):
+            sent = prepare(open_picture(image, None), image, policy).sent
+            return sent.width, sent.height
+        header = _header_of(image)
+    except DataError:
+        return None
+    return with_margin(target_size(header, policy), policy)
+
+
+def _header_of(image: Image) -> Header:
+    """Return a picture's header; a PNG's is taken at its word, which is near enough here: it is checked when sent."""
+    size = png_size(image.ref) if image.frame is None and ":" not in image.ref[:6] else None
+    return Header("image/png", *size, "RGB", True) if size else read_header(read_stamped(image)[0], image.ref)

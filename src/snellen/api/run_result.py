@@ -1,0 +1,93 @@
+"""What a run leaves, to be looked at from Python: numbers, tables, wrong answers, one sample with its picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..core.errors import UsageError
+from ..core.types import Estimate
+from ..engine.state import RunState
+from ..report.exports.trial_files import frame, wrong_frame
+from ..report.pages.notebook import ShownTrials, headline_words, results_html
+from ..scoring.compare.paired import Comparison
+from ..store.reader import RunReader
+from .outputs import compare, read_sample, results_of
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RunResult:
+    """What a run leaves.
+
+    Example:
+        >>> result = snellen.run("my.jsonl", "blind/first")
+        >>> sorted(path.name for path in result.folder.glob("re*"))
+        ['records.jsonl', 'report.html', 'results.json']
+    """
+
+    folder: Path
+    results: dict[str, Any]
+    state: RunState
+    interrupted: bool
+    dimensions: Mapping[str, str]
+    """Task -> the dimension it belongs to."""
+    early_stop: Mapping[str, Any] | None = None
+    """What `until_ci` saw when it stopped the run, or None where it did not: points, questions, interval."""
+    not_logged: Mapping[str, str] = field(default_factory=dict)
+    """Tracker -> why it could not be told of the run."""
+
+    @classmethod
+    def load(cls, folder: str | Path) -> RunResult:
+        """Return the result of a stored run as it stands; nothing is asked or written."""
+        results = results_of(folder)
+        with RunReader(folder) as reader:
+            dimensions = {task.name: task.dimension for task in reader.header().tasks}
+        planned, waiting = (sum(results["status"][name].values()) for name in ("planned", "not_yet_asked"))
+        state = RunState(planned=planned, resumed=planned - waiting)
+        early = results["status"].get("until_ci")
+        stopped = early if early and early["stopped"] else None
+        return cls(Path(folder), results, state, bool(waiting) and stopped is None, dimensions, stopped)
+
+    def __repr__(self) -> str:
+        return f"<RunResult {self.folder}: {'; '.join(headline_words(self.results))}>"
+
+    def _repr_html_(self) -> str:
+        """Return the tables, for a notebook."""
+        return results_html(self.results)
+
+    @property
+    def failed(self) -> int:
+        """Return how many trials have no reply."""
+        metrics = [next(iter(task["metrics"].values()), {"failed": 0}) for task in self.results["tasks"].values()]
+        return sum(first["failed"] for first in metrics)
+
+    @property
+    def metrics(self) -> dict[str, dict[str, Estimate]]:
+        """Return the estimates of every task by name, each with value, interval and counts."""
+        return {
+            task: msgspec.convert(result["metrics"], dict[str, Estimate])
+            for task, result in self.results["tasks"].items()
+        }
+
+    def frame(self) -> Any:
+        """Return all trials as a data frame: one row a trial, one column for each metric and tag."""
+        return frame(self.folder)
+
+    def wrong(self, task: str | None = None) -> Any:
+        """Return the trials whose answer was wrong, in whole or in part, as a data frame; lost ones are not in it."""
+        tasks = list(self.results["tasks"])
+        if task is not None and task not in tasks:
+            raise UsageError(f"this run has no task {task!r}; it has {', '.join(tasks)}")
+        return wrong_frame(self.folder, task)
+
+    def compare(self, other: RunResult | str | Path, **which: Any) -> dict[str, list[Comparison]]:
+        """Return the comparison of this run with another, paired by sample; as `snellen.compare`."""
+        return compare(self.folder, other.folder if isinstance(other, RunResult) else other, **which)
+
+    def show(self, sample: str, **which: Any) -> ShownTrials:
+        """Return the trials of one sample with pictures, replies and scores; a notebook shows them inline."""
+        return ShownTrials(read_sample(self.folder, sample, **which))

@@ -1,1 +1,0 @@
-"""Training as one call each: tune, make preferences, evaluate, merge."""

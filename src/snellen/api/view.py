@@ -1,0 +1,90 @@
+"""Folders of runs to a viewer in the browser, on this machine only."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from ..core.builtins import default_registry
+from ..core.errors import EnvironmentProblem, MissingExtra
+from ..core.garbage import rare_collections
+from ..report.runlist.brief import run_key
+
+
+def make_viewer(
+    folders: Sequence[str | Path], token: str, *, may_write: bool = False, plugins: Sequence[str | Path] = ()
+) -> Any:
+    """Return the viewer as an ASGI application that lets in who knows `token`; `plugins` bring scorers of runs."""
+    try:
+        from ..report.viewer.app import create_app
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "starlette":
+            raise
+        raise MissingExtra("view", "the viewer") from None
+    from ..report.viewer.shelf import Shelf
+
+    registry = default_registry(plugins)
+    shelf = Shelf([Path(folder) for folder in folders], registry)
+    return create_app(shelf, token, may_write=may_write, registry=registry)
+
+
+def view(
+    folders: Sequence[str | Path],
+    *,
+    port: int = 0,
+    may_write: bool = False,
+    plugins: Sequence[str | Path] = (),
+    ready: Callable[[str], None] | None = None,
+    page: str = "/",
+) -> None:
+    """Serve runs on 127.0.0.1 until interrupted; `ready` is given the address of a page to open, key included."""
+    token = secrets.token_urlsafe(24)
+    app = make_viewer(folders, token, may_write=may_write, plugins=plugins)
+    try:
+        import uvicorn
+    except ImportError:
+        raise MissingExtra("view", "the viewer") from None
+    listener = _listen(port)
+    address = f"http://127.0.0.1:{listener.getsockname()[1]}{page}{'&' if '?' in page else '?'}token={token}"
+    quiet = {"log_level": "warning", "lifespan": "off", "server_header": False, "ws": "none", "access_log": False}
+
+    class Viewer(uvicorn.Server):  # type: ignore[misc]  # an extra: its types are not read
+        """Tells its address when it listens to Ctrl-C too: before, an interrupt would find half a server."""
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if ready is not None:
+                ready(address)
+
+    with listener, rare_collections():
+        Viewer(uvicorn.Config(app, **quiet)).run(sockets=[listener])
+
+
+def label_address(run: str | Path, judge_name: str, by: str = "") -> str:
+    """Return the page of the viewer on which people label the replies that a judge was asked about."""
+    from ..scoring.label_desk import asked_judge
+    from ..scoring.people import check_person
+
+    folder = Path(run).resolve()
+    asked_judge(folder, judge_name)
+    name = check_person(by)
+    return f"/run/{run_key(folder)}/label?{urlencode({'judge': judge_name} | ({'by': name} if name else {}))}"
+
+
+def _listen(port: int) -> socket.socket:
+    # asyncio sends at once (TCP_NODELAY) only where the protocol is named; else every answer but the first on a
+    # connection waits some 40 ms for the browser's acknowledgement of its headers.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+    except OSError as error:
+        listener.close()
+        reason = f"{error.strerror}; choose another --port, or none"
+        raise EnvironmentProblem(f"cannot listen on 127.0.0.1:{port}: {reason}") from None
+    listener.listen(128)
+    return listener

@@ -1,1 +1,0 @@
-"""Commands about published benchmarks."""

@@ -1,0 +1,84 @@
+"""`snellen import`: predictions that another harness made, as a run of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..core.errors import UsageError
+from .options import CATALOGS, MACHINE, PATH, add_options, print_json, repeated
+
+FORMATS = ("vlmevalkit", "lmms-eval", "inspect", "flageval", "evalscope", "opencompass", "aisbench", "rows")
+DATA = "The benchmark itself (a file or a task): ids, questions and pictures come from it, and lost rows are counted."
+JOIN = click.Choice(["id", "order"])
+REPEATED = click.Choice(["refuse", "first", "last"])
+MAP = "Where a field of your rows stands: response, answer, options, id, verdict …; a path as messages[-1].content."
+READING = add_options(
+    click.option(
+        "--from", "harness", type=click.Choice(FORMATS), help="Whose files these are.  [default: as they look]"
+    ),
+    repeated("--map", "columns", metavar="FIELD=PATH", help=MAP),
+    click.option("--model", help="Call the model so.  [default: as the files say]"),
+    click.option("--data", help=DATA),
+    click.option(
+        "--join", type=JOIN, help="How rows are found in --data.  [default: id; order where files say only that]"
+    ),
+    click.option("--repeated", type=REPEATED, help="Which of two contradicting rows counts.  [default: refuse]"),
+)
+IMPORTING = add_options(
+    READING,
+    click.option("--task", help="Call the benchmark so.  [default: our name of it, else the harness's]"),
+    CATALOGS,
+    click.option("-o", "--output", type=PATH, help="Folder of the run.  [default: runs/TASK--MODEL--HARNESS-…]"),
+)
+
+
+@click.command("import")
+@click.argument("path", type=PATH)
+@IMPORTING
+@MACHINE
+def import_command(path: Path, as_json: bool, **settings: Any) -> None:
+    """Read predictions of VLMEvalKit (xlsx, tsv, json), lmms-eval, inspect_ai, FlagEvalMM, evalscope, OpenCompass or
+    AISBench, or rows with id, options, answer and response, into a run. Failed calls become failures; what the file
+    has lost is counted and said. Pickles are never read.
+
+    \b
+    snellen import outputs/qwen_MMStar.xlsx
+    snellen import logs/20260801_120000_samples_mmmu_val.jsonl --data mmmu.parquet --join order
+    snellen import chats.jsonl --map response=messages[-1].content --map verdict=match
+    """
+    from ..api.foreign_runs import import_predictions
+
+    done = import_predictions(path, **told(settings), command=f"snellen import {path}")
+    if as_json:
+        print_json({"folder": done.folder, **done.about, "results": done.results["tasks"]})
+        return
+    _print(done.folder, done.about, done.results)
+
+
+def told(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that were given: the rest have their defaults where they are used."""
+    given = {name: value for name, value in settings.items() if value not in (None, ())}
+    return given | ({"columns": dict(map(assigned, given["columns"]))} if "columns" in given else {})
+
+
+def assigned(text: str) -> tuple[str, str]:
+    """Return field and path of FIELD=PATH, both as they are written."""
+    field, equals, path = text.partition("=")
+    if not equals or not field or not path:
+        raise UsageError(f"--map {text!r} is not of the form FIELD=PATH")
+    return field.strip(), path.strip()
+
+
+def _print(folder: Path, about: Mapping[str, Any], results: Mapping[str, Any]) -> None:
+    from ..report.console import WholeConsole
+    from ..report.opinion_words import import_lines
+    from ..report.terminal import results_table
+
+    for line in import_lines(about):
+        click.echo(line)
+    WholeConsole().print(results_table(about["task"], results["tasks"][about["task"]]))
+    click.echo(f"{folder}: snellen second-opinion, compare, view, score", err=True)

@@ -1,1 +1,0 @@
-"""Commands about predictions of other harnesses."""

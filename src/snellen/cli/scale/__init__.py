@@ -1,1 +1,0 @@
-"""Commands about clusters and servers: look before a run does."""

@@ -1,1 +1,0 @@
-"""Clean pages to degraded ones: thirty families at five severities, pure and seeded."""

@@ -1,1 +1,0 @@
-"""Generated page images: render, perturb, plant."""

@@ -1,1 +1,0 @@
-"""Long texts to documents with needles planted, every position known."""

@@ -1,0 +1,1 @@
+"""Long documents as page images: rendered, degraded, with needles."""

@@ -1,1 +1,0 @@
-"""A load job to stamped outcomes: schedules, connections, generators, processes."""

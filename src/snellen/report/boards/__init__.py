@@ -1,1 +1,0 @@
-"""Results of several runs to one table."""

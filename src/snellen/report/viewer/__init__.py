@@ -1,0 +1,1 @@
+"""The viewer: runs, trials, notes, comparisons and trainings as pages."""

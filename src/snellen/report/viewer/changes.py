@@ -1,0 +1,167 @@
+"""What the viewer may write, where it was started with --write: marks, labels, tags, the trash, other scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from ...core.errors import UsageError
+from ...core.registry import Registry
+from ...core.types import TrialKey
+from ...scoring.label_desk import add_label, kept_labels
+from ...scoring.labels import read_label
+from ...scoring.people import check_person
+from ...scoring.readings import Reading
+from ..pages.finish import finish_run
+from ..pages.ledger import TRIAL_KINDS, Note, add_notes, notes_on, read_notes, run_note, trial_note
+from ..runlist.trash import take_back, throw_away
+from .again_page import known_profile
+from .liveness import is_written_now
+from .shelf import OpenRun, Shelf
+
+Thing = TypeVar("Thing")
+Told = Mapping[str, list[str]]
+MOST_BYTES = 200_000
+"""A form of ours is never longer."""
+
+
+class Changes:
+    """The changes to the runs of one shelf; refused whole where the viewer only reads."""
+
+    def __init__(self, shelf: Shelf, registry: Registry, *, allowed: bool) -> None:
+        self._shelf, self._registry, self._allowed = shelf, registry, allowed
+
+    async def runs(self, request: Request) -> Response:
+        """Hide, tag or throw away the chosen runs."""
+        told = await self._told(request)
+        await run_in_threadpool(self._change_runs, request.path_params["doing"], told)
+        return RedirectResponse("/", status_code=303)
+
+    async def marks(self, request: Request) -> Response:
+        """Set the marks and the note of one trial to what a form says, and go back to its page."""
+        told = await self._told(request)
+        await run_in_threadpool(self._mark, self._run(request.path_params["key"]), told)
+        return RedirectResponse(_own_page(_first(told, "back"), request.path_params["key"]), status_code=303)
+
+    async def labels(self, request: Request) -> Response:
+        """Keep a person's label on a judged reply and show the next one, or score the run with all labels."""
+        told = await self._told(request)
+        run, judge = self._run(request.path_params["key"]), _first(told, "judge")
+        if _first(told, "score"):
+            await run_in_threadpool(finish_run, run.folder, self._registry)
+            return RedirectResponse(f"/run/{run.key}", status_code=303)
+        await run_in_threadpool(self._label, run, judge, told)
+        by = check_person(_first(told, "by"))
+        then = urlencode({"judge": judge} | ({"by": by} if by else {}))
+        return RedirectResponse(f"/run/{run.key}/label?{then}", status_code=303)
+
+    async def scores(self, request: Request) -> Response:
+        """Keep the scores of another profile beside the run's own."""
+        told = await self._told(request)
+        run, profile = self._run(request.path_params["key"]), known_profile(_first(told, "profile"))
+        await run_in_threadpool(self._keep_scores, run.folder, profile)
+        return RedirectResponse(f"/run/{run.key}", status_code=303)
+
+    async def _told(self, request: Request) -> Told:
+        if not self._allowed:
+            raise UsageError("this viewer only reads: start it with `snellen view --write` to change anything")
+        body = await request.body()
+        if len(body) > MOST_BYTES:
+            raise UsageError(f"a form of {len(body):,} bytes is none of ours")
+        return parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
+
+    def _change_runs(self, doing: str, told: Told) -> None:
+        keys = told.get("run", [])
+        if not keys:
+            raise UsageError("no run was chosen: tick some first")
+        if doing == "restore":
+            thrown = self._shelf.thrown()
+            for key in keys:
+                take_back(_known(thrown.get(key)))
+        elif doing == "trash":
+            for run in [self._run(key) for key in keys]:
+                self._throw_away(run)
+        else:
+            note = _run_note(doing, _first(told, "tag"))
+            for run in [self._run(key) for key in keys]:
+                add_notes(run.folder, [note])
+
+    def _throw_away(self, run: OpenRun) -> None:
+        if is_written_now(run.folder):
+            raise UsageError(f"{run.name} is being written or was a moment ago: stop it first, or wait a minute")
+        self._shelf.forget(run)
+        throw_away(run.folder, self._shelf.root_of(run.folder))
+
+    def _mark(self, run: OpenRun, told: Told) -> None:
+        key = _told_key(told)
+        with run.held():
+            query = "SELECT 1 FROM predictions WHERE task = ? AND sample = ? AND variant = ? AND repeat = ?"
+            _known(next(run.reader.rows(query, (key.task, key.sample, key.variant, key.repeat)), None))
+        before = {note.kind: note for note in notes_on(read_notes(run.folder), key)}  # refused where it cannot be read
+        add_notes(run.folder, list(_changed(before, key, told)))
+
+    def _label(self, run: OpenRun, name: str, told: Told) -> None:
+        """Keep a label, if it is one of the judge's scale and its reply the next that was drawn or labelled before."""
+        key, by = _told_key(told), check_person(_first(told, "by"))
+        with run.held():
+            drawn = run.drawn(name)
+            drawn.check_turn(key, kept_labels(run.folder, drawn.judge, by))
+            value = read_label(_first(told, "label"), drawn.judge, f"sample {key.sample!r}")
+            if value is None:
+                raise UsageError(f"sample {key.sample!r}: no label was given; go back and choose one")
+            add_label(run.folder, drawn.judge, key, value, by)
+
+    def _run(self, key: str) -> OpenRun:
+        return _known(self._shelf.find(key))
+
+    def _keep_scores(self, folder: Path, profile: str) -> None:
+        finish_run(folder, self._registry, report=False, reading=Reading(profile))
+
+
+def _changed(before: Mapping[str, Note], key: TrialKey, told: Told) -> list[Note]:
+    """Return the lines to add: only what differs from what is there."""
+    added = []
+    for kind in TRIAL_KINDS:
+        text = _first(told, "note").strip() if kind == "note" else ""
+        wanted = bool(text) if kind == "note" else bool(_first(told, kind))
+        if wanted != (kind in before) or (wanted and before[kind].text != text):
+            added.append(trial_note(kind, key, text, off=not wanted))
+    return added
+
+
+def _run_note(doing: str, tag: str) -> Note:
+    known = {"hide": ("hidden", "", False), "show": ("hidden", "", True)}
+    known |= {"tag": ("tag", tag, False), "untag": ("tag", tag, True)}
+    if doing not in known:
+        raise UsageError(f"nothing is called {doing!r}")
+    kind, text, off = known[doing]
+    return run_note(kind, text, off=off)
+
+
+def _told_key(told: Told) -> TrialKey:
+    repeat = _first(told, "repeat") or "0"
+    number = int(repeat) if repeat.isdecimal() and len(repeat) < 9 else -1
+    return TrialKey(_first(told, "task"), _first(told, "sample"), _first(told, "variant") or "base", number)
+
+
+def _first(told: Told, name: str) -> str:
+    return told.get(name, [""])[0]
+
+
+def _own_page(back: str, key: str) -> str:
+    """Return where a form came from, if that is a page of this run; never another host."""
+    parts = urlsplit(back)
+    ours = not parts.scheme and not parts.netloc and parts.path.startswith(f"/run/{key}/")
+    return back if ours and not back.startswith("//") and back.isprintable() else f"/run/{key}"
+
+
+def _known(found: Thing | None) -> Thing:
+    if found is None:
+        raise UsageError("there is no such run or trial here (any more)")
+    return found

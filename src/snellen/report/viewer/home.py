@@ -1,0 +1,283 @@
+"""The shelf to the table of its runs, page by page: found by a word, in order, by model or task, some hidden."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from starlette.datastructures import QueryParams
+
+from ...core.errors import SnellenError
+from ...core.markup import Child, Html, tag
+from ...core.text import plural
+from ...scoring.headline import headline
+from ..pages import draw
+from ..pages.ledger import Note, read_notes
+from ..pages.tables import DRAWN
+from ..written import RESTS_ON, rests_on, written, written_interval
+from .shelf import OpenRun, Shelf
+from .shell import address, link, pager, progress_bar, shell
+from .training_page import trainings_section
+
+COLUMNS = ("compare", "run", "model", "task", "metric", "value", "95 % interval", DRAWN, *RESTS_ON, "begun")
+HEADS = {"model": "broad", "metric": "broad", "95 % interval": "broad", DRAWN: "broad", "begun": "broad"}
+HEADS |= dict.fromkeys(RESTS_ON, "n broad")
+"""How columns are set; a phone shows model and interval beneath run and value, and leaves out the others."""
+SORTS = {"begun": True, "run": False, "model": False, "task": False}
+"""What the runs can be ordered by, and whether the first way is downwards: the newest run stands first."""
+GROUPS = ("model", "task")
+ONE_LINE = 36
+"""Names up to this length stay on one line; longer ones fold, none is cut."""
+PAGE = 100
+"""Runs on one page: each is opened to make sure that its numbers are those of its replies."""
+
+
+class Sought(NamedTuple):
+    """Which runs a page shows, and how."""
+
+    text: str = ""
+    sort: str = "begun"
+    turned: bool = False
+    group: str = ""
+    hidden: bool = False
+    page: int = 1
+
+    def to(self, **other: object) -> str:
+        """Return the address of this list, with some of it changed."""
+        said: dict[str, object] = {"text": self.text, "sort": self.sort if self.sort != "begun" else ""}
+        said |= {"turned": "1" if self.turned else "", "group": self.group, "hidden": "1" if self.hidden else ""}
+        return address("/", **(said | other))
+
+
+class Found(NamedTuple):
+    """One run of the list, with what people said of it."""
+
+    run: OpenRun
+    notes: Sequence[Note]
+
+    @property
+    def tags(self) -> list[str]:
+        """Return its tags."""
+        return [note.text for note in self.notes if note.kind == "tag"]
+
+    @property
+    def hidden(self) -> bool:
+        """Tell whether it is hidden."""
+        return any(note.kind == "hidden" for note in self.notes)
+
+
+def sought_in(told: QueryParams) -> Sought:
+    """Return what an address asks for; what is not understood falls back to everything."""
+    sort, group, page = told.get("sort", ""), told.get("group", ""), told.get("page", "1")
+    number = int(page) if page.isdecimal() and len(page) < 9 else 1
+    known = sort if sort in SORTS else "begun", bool(told.get("turned")), group if group in GROUPS else ""
+    return Sought(told.get("text", ""), *known, bool(told.get("hidden")), number)
+
+
+def runs_page(shelf: Shelf, sought: Sought | None = None, *, may_write: bool = False) -> Html:
+    """Return one page of the runs that hold a text, with boxes to choose some."""
+    sought = sought or Sought()
+    every = list(_with_notes(shelf))
+    held, chosen = _sifted(every, sought)
+    caption = tag("caption", _counted(len(every), len(held), len(chosen)))
+    scroll, ways, unfinished = _table(shelf, chosen, caption, sought)
+    form = tag("form", scroll, ways, *_doings(may_write), **_TO_COMPARE)
+    search = _search(sought, any(one.hidden for one in every)) if every else None
+    trained, training = trainings_section(shelf.trainings(), sought.text, shelf.problems)
+    nothing = None if trained else _nothing(sought, len(held))
+    parts = [tag("h1", "Runs"), search, form if chosen else nothing, trained]
+    parts += [_problems(shelf), _trash(shelf) if may_write else None]
+    return shell("Runs", parts, place="/", live="/state" if unfinished or training else None)
+
+
+def _table(shelf: Shelf, chosen: list[Found], caption: Html, sought: Sought) -> tuple[Html, Html | None, bool]:
+    """Return one page of the table, the ways to the others, and whether a run on it still goes on."""
+    pages = max(1, math.ceil(len(chosen) / PAGE))
+    page = min(max(1, sought.page), pages)
+    rows, unfinished = _rows(shelf, chosen[(page - 1) * PAGE : page * PAGE], sought.group)
+    table = tag("table", caption, _head(sought), tag("tbody", *rows))
+    return tag("div", table, class_="scroll card runs"), _pager(sought, page, pages), unfinished
+
+
+def _counted(every: int, held: int, shown: int) -> str:
+    words = plural(every, "run") if shown == every else f"{shown:,} of {plural(every, 'run')}"
+    return words + (f", {held - shown:,} hidden" if held > shown else "")
+
+
+_TO_COMPARE = {"method": "get", "action": "/compare"}
+
+
+def _with_notes(shelf: Shelf) -> Iterator[Found]:
+    for run in shelf.listed():
+        try:
+            yield Found(run, [note for note in read_notes(run.folder) if not note.sample])
+        except SnellenError as error:
+            shelf.problems[f"notes of {run.name}"] = str(error)
+            yield Found(run, [])
+
+
+def _holds(one: Found, text: str) -> bool:
+    """Look for every word in the names of the run, its model, its tasks and its tags."""
+    brief = one.run.brief()
+    names = " ".join((one.run.name, brief.model, *brief.tasks, *one.tags)).lower()
+    return all(word in names for word in text.lower().split())
+
+
+def _sifted(every: list[Found], sought: Sought) -> tuple[list[Found], list[Found]]:
+    """Return the runs that hold the text, and in their order those of them that are shown."""
+    held = [one for one in every if _holds(one, sought.text)]
+    return held, _ordered([one for one in held if sought.hidden or not one.hidden], sought)
+
+
+def _ordered(found: list[Found], sought: Sought) -> list[Found]:
+    """Put the runs in order; by name, and so they stay where the order does not part them, and in their groups."""
+    ordered = sorted(found, key=lambda one: _place(one.run, sought.sort), reverse=SORTS[sought.sort] != sought.turned)
+    return sorted(ordered, key=lambda one: _place(one.run, sought.group)) if sought.group else ordered
+
+
+def _place(run: OpenRun, by: str) -> str:
+    brief = run.brief()
+    return {"begun": brief.created, "model": brief.model, "task": ", ".join(brief.tasks)}.get(by, run.name)
+
+
+def _rows(shelf: Shelf, chosen: Sequence[Found], group: str) -> tuple[list[Html], bool]:
+    """Return the rows of some runs; one that cannot be read is a problem, told below the table."""
+    rows, unfinished, before = [], False, None
+    for one in chosen:
+        try:
+            with one.run.held():
+                made, complete = list(_run_rows(one)), one.run.progress().complete
+        except (SnellenError, sqlite3.Error, ValueError) as error:
+            shelf.problems[one.run.name] = str(error)
+            continue
+        place = _place(one.run, group) if group else None
+        if place != before:
+            rows.append(tag("tr", tag("th", place, colspan=len(COLUMNS), scope="rowgroup"), class_="group"))
+        rows, unfinished, before = [*rows, *made], unfinished or not complete, place
+    return rows, unfinished
+
+
+def _search(sought: Sought, some_hidden: bool) -> Html:
+    field = tag("input", type="search", name="text", value=sought.text, id="search")
+    choices = [tag("option", name or "–", value=name, selected=name == sought.group) for name in ("", *GROUPS)]
+    box = tag("input", type="checkbox", name="hidden", value="1", checked=sought.hidden)
+    fields: list[Child] = [tag("label", "run, model, task or tag", field)]
+    fields.append(tag("label", "group by", tag("select", *choices, name="group")))
+    if some_hidden or sought.hidden:
+        fields.append(tag("label", "hidden runs", tag("span", box, " show")))
+    if sought.sort != "begun":
+        fields.append(tag("input", type="hidden", name="sort", value=sought.sort))
+    made = (*fields, tag("button", "Search"))
+    return tag("form", *made, method="get", action="/", class_="filters", role="search", data_filters=True)
+
+
+def _doings(may_write: bool) -> Iterator[Html]:
+    """Yield what can be done with the chosen runs; what changes something only where the viewer may write."""
+    compare = (tag("button", "Compare the chosen runs"), " ", tag("button", "Matrix", formaction="/matrix"))
+    yield tag("p", *compare, " ", tag("span", "two to six on the same task", class_="muted small"))
+    if may_write:
+        doings = (("hide", "Hide"), ("show", "Show again"), ("tag", "Add tag"), ("untag", "Take tag off"))
+        made = [_doing(*doing) for doing in (*doings, ("trash", "Move to the trash"))]
+        name = tag("label", "tag ", tag("input", name="tag", class_="short"))
+        yield tag("div", tag("span", "The chosen runs:"), *made[:2], name, *made[2:], class_="bar-of-buttons")
+
+
+def _doing(name: str, words: str) -> Html:
+    return tag("button", words, formaction=f"/runs/{name}", formmethod="post", class_="quiet")
+
+
+def _nothing(sought: Sought, held: int) -> Html:
+    if held:
+        return tag("p", f"All {plural(held, 'run')} found are hidden. ", link("Show them", sought.to(hidden="1")))
+    if sought.text:
+        return tag("p", "No run has this in its name, model, tasks or tags. ", link("Show all", "/"))
+    return tag("p", "No runs here yet. Make one: ", tag("code", "snellen run eyechart --model reader"))
+
+
+def _head(sought: Sought) -> Html:
+    return tag("thead", tag("tr", *(_head_cell(name, sought) for name in COLUMNS)))
+
+
+def _head_cell(name: str, sought: Sought) -> Html:
+    """Return the head of a column; one that can be sorted by is a link, which turns the order the second time."""
+    here = name == sought.sort
+    if name not in SORTS:
+        return tag("th", name, scope="col", class_=HEADS.get(name))
+    to = sought.to(sort=name, turned="1" if here and not sought.turned else "")
+    if not here:
+        return tag("th", link(name, to), scope="col", class_=HEADS.get(name))
+    down = SORTS[name] != sought.turned
+    arrow, order = ("↓", "descending") if down else ("↑", "ascending")
+    return tag("th", link(f"{name} {arrow}", to), scope="col", class_=HEADS.get(name), aria_sort=order)
+
+
+def _run_rows(one: Found) -> Iterator[Html]:
+    run, header = one.run, one.run.header()
+    for number, (task, result) in enumerate(run.results()["tasks"].items()):
+        name, estimate = headline(result)
+        metric, value = name or "–", estimate["value"]
+        drawn = draw.interval(value, estimate.get("ci95"), 0.0, 1.0) if 0 <= (value or 0) <= 1 else ""
+        box = tag("input", type="checkbox", name="run", value=run.key, aria_label=f"Compare {run.name}")
+        interval = written_interval(metric, estimate)
+        more = [*_beneath(header.model), progress_bar(run), *_tags(one)] if number == 0 else []
+        cells = (
+            tag("td", box if number == 0 else ""),
+            tag("th", link(run.name, f"/run/{run.key}"), *more, scope="row", class_=_fold(run.name)),
+            tag("td", header.model, class_=f"{_fold(header.model)} broad"),
+            tag("td", link(task, address(f"/run/{run.key}", task=task)), class_=_fold(task)),
+            tag("td", metric, class_="nowrap broad"),
+            tag("td", written(metric, estimate), *_beneath(interval, metric), class_="nowrap"),
+            tag("td", interval, class_="nowrap broad"),
+            tag("td", drawn, class_="bar broad"),
+            *(tag("td", f"{count:,}", class_="n broad") for count in rests_on(estimate)),
+            tag("td", header.created[:16].replace("T", " "), class_="nowrap muted broad"),
+        )
+        yield tag("tr", *cells, class_="row hidden-run" if one.hidden else "row")
+
+
+def _beneath(*words: str) -> list[Html]:
+    """Return what a phone shows beneath a value instead of in columns of its own."""
+    return [tag("div", word, class_="narrow muted small") for word in words]
+
+
+def _tags(one: Found) -> Iterator[Html]:
+    if one.tags or one.hidden:
+        made = [tag("li", link(name, address("/", text=name)), class_="chip") for name in one.tags]
+        made += [tag("li", "hidden", class_="chip")] if one.hidden else []
+        yield tag("ul", *made, class_="chips small")
+
+
+def _fold(name: str) -> str:
+    return "nowrap" if len(name) <= ONE_LINE else "fold"
+
+
+def _pager(sought: Sought, page: int, pages: int) -> Html | None:
+    if pages == 1:
+        return None
+    before = ("← Previous runs", sought.to(page=page - 1)) if page > 1 else None
+    after = ("Next runs →", sought.to(page=page + 1)) if page < pages else None
+    return pager(before, f"page {page:,} of {pages:,}", after, label="Pages of runs")
+
+
+def _problems(shelf: Shelf) -> Html | None:
+    if not shelf.problems:
+        return None
+    items = [tag("li", tag("b", name), ": ", reason) for name, reason in sorted(shelf.problems.items())]
+    return tag("div", tag("h2", "What cannot be shown"), tag("ul", *items), class_="notice")
+
+
+def _trash(shelf: Shelf) -> Html | None:
+    """Return what lies in the trash, each with the way back."""
+    thrown = shelf.thrown()
+    if not thrown:
+        return None
+    rows = [
+        tag("li", tag("button", "Take back", name="run", value=key, class_="quiet"), " ", tag("code", str(folder)))
+        for key, folder in thrown.items()
+    ]
+    form = tag("form", tag("ul", *rows, class_="plain"), method="post", action="/runs/restore")
+    count = plural(len(thrown), "run")
+    words = f"In the trash: {count}. Nothing is deleted: remove the folder by hand to be rid of it."
+    return tag("details", tag("summary", words), form)

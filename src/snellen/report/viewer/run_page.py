@@ -1,0 +1,199 @@
+"""One run to its page: the number, the figures, the groups, and the ways onward to single trials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from starlette.datastructures import QueryParams
+
+from ...core.errors import SnellenError
+from ...core.markup import Child, Html, shorten, tag
+from ...core.text import plural
+from ...core.types import Request, TrialKey
+from ...scoring.headline import headline
+from ...scoring.readings import stored_readings
+from ..pages.ledger import Note, wrong_gold
+from ..pages.mark_parts import notes_table
+from ..pages.overview import TaskOverview
+from ..pages.parts import derived_table, facts, figure_card, metric_table
+from ..pages.report_page import groups_section, hero, spread_section
+from ..pages.second_headline import second_headline
+from ..protocol_words import reading_name
+from .again_page import profile_choice
+from .exam_parts import exam_parts
+from .filters import counted_button
+from .label_page import label_links
+from .shelf import OpenRun
+from .shell import address, link, notes_notice, progress_bar, shell, trial_address
+from .walk import walk_of, walk_through
+
+
+def asked_parts(run: OpenRun, task: str) -> Iterator[Child]:
+    """Yield the protocol of a task in words, its first prompt as it was sent, and all settings, folded away."""
+    header, one = run.header(), run.task(task)
+    about: list[tuple[str, Any]] = [
+        ("form", one.form.value),
+        ("asked by", one.infer),
+        ("scored by", ", ".join(one.scorers)),
+    ]
+    about += [("inferences", one.repeats), ("variants", shorten(", ".join(one.variants), 400))]
+    yield tag("h2", "How it was asked")
+    yield facts(about)
+    first = next(
+        run.reader.rows("SELECT request FROM predictions WHERE +task = ? ORDER BY rowid LIMIT 1", (task,)), None
+    )
+    if first is not None:
+        yield tag("details", tag("summary", "The first prompt as it was sent"), *_prompt(first[0]))
+    config = msgspec.json.format(msgspec.json.encode(header.config), indent=2).decode()
+    versions = "\n".join(f"{name} {version}" for name, version in header.versions.items())
+    for name, body in (("All settings that change results", config), ("Versions", versions)):
+        yield tag("details", tag("summary", name), tag("pre", shorten(body, 40_000), class_="code", tabindex=0))
+
+
+def _prompt(body: bytes) -> Iterator[Child]:
+    request = msgspec.json.decode(body, type=Request)
+    for turn in request.messages:
+        pictures = f" ({plural(len(turn.images), 'picture')})" if turn.images else ""
+        inside = (tag("header", f"{turn.role}{pictures}"), tag("pre", shorten(turn.text, 8000)))
+        yield tag("div", *inside, class_="message")
+    yield tag("p", f"Parameters: {msgspec.json.encode(request.params).decode()}", class_="muted small")
+
+
+LARGE = 20_000
+"""From so many trials on, figures come after the numbers."""
+
+
+MOST_DRAWN = 2_000_000
+"""Figures of more trials are drawn only when somebody asks for them."""
+
+
+def run_page(run: OpenRun, task: str, *, has_report: bool) -> Html:
+    """Return the page of one run and one of its tasks."""
+    header, progress = run.header(), run.progress()
+    chips = [header.created.replace("T", " ")[:16], f"run {header.id}", plural(progress.stored, "trial")]
+    parts: list[Child] = [
+        tag("h1", header.model),
+        tag("ul", *(tag("li", chip, class_="chip") for chip in chips), class_="chips"),
+        progress_bar(run),
+        notes_notice(run),
+    ]
+    name = run.task(task).name
+    if len(header.tasks) > 1:
+        tabs = [
+            _button(other.name, address(f"/run/{run.key}", task=other.name), quiet=other.name != name)
+            for other in header.tasks
+        ]
+        parts.append(tag("nav", *tabs, class_="bar-of-buttons", aria_label="Tasks"))
+    parts += exam_parts(run, name)
+    try:
+        parts += _task_parts(run, _overview(run, name), has_report=has_report)
+    except SnellenError as error:
+        parts.append(tag("p", f"This task cannot be summed up: {error}", class_="notice"))
+    kept = stored_readings(run.folder)
+    beside = f"; kept beside it: {', '.join(kept)} (results-NAME.json)" if kept else ""
+    parts.append(tag("p", tag("b", "Reading "), f"{reading_name(run.results())}{beside}"))
+    parts.append(tag("p", tag("b", "Command "), tag("code", header.command or "not recorded", class_="mono")))
+    parts += [label_links(run), *asked_parts(run, name)]
+    live = None if progress.complete else address("/state", run=run.key)
+    return shell(run.name, parts, crumbs=[link("Runs", "/"), run.name, name], live=live)
+
+
+def _overview(run: OpenRun, task: str) -> TaskOverview:
+    """Return the task with its figures, or, for a large run not summed up yet, without: they follow by themselves."""
+    columns = run.columns(task)
+    if len(columns) <= LARGE or run.has_overview(task):
+        return run.overview(task)
+    result = run.results()["tasks"].get(task) or {"metrics": {}, "groups": {}}
+    return TaskOverview(columns.task, result, columns, [], "", ())
+
+
+def figures_page(run: OpenRun, task: str) -> Html:
+    """Return the figures of a large run as a page of their own, which the run's page takes in when it is ready."""
+    one = run.overview(run.task(task).name)
+    cards = [figure_card(figure, _figure_links(run, one.task.name, figure.name)) for figure in one.figures]
+    crumbs = [link("Runs", "/"), link(run.name, f"/run/{run.key}"), "figures"]
+    return shell(f"Figures of {run.name}", [tag("div", *cards, class_="grid"), *spread_section(one)], crumbs=crumbs)
+
+
+def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Child]:
+    name, metrics = one.task.name, one.result["metrics"]
+    forms = [
+        _button(form.upper(), address(f"/run/{run.key}/download", format=form)) for form in ("csv", "parquet", "jsonl")
+    ]
+    cards = [figure_card(figure, _figure_links(run, name, figure.name)) for figure in one.other_figures]
+    first = _figure_links(run, name, one.main_figure.name) if one.main_figure else None
+    parts: list[Child] = [
+        _ways_in(run, name),
+        hero(one, first),
+        _second_headline(run, one),
+        _coming(run, one) if not one.figures else tag("div", *cards, class_="grid"),
+    ]
+    parts += [
+        tag("h2", "All metrics"),
+        tag("div", metric_table(metrics, "Metrics with their 95 % intervals"), derived_table(metrics), class_="card"),
+        *groups_section(one),
+        *spread_section(one),
+        *notes_table([note for note in run.notes() if note.task == name], lambda note: _note_address(run, note)),
+        tag("h2", "Take it with you"),
+        tag(
+            "p",
+            *forms,
+            _button("Notes and marks", f"/run/{run.key}/notes") if run.notes() else None,
+            class_="bar-of-buttons",
+        ),
+    ]
+    if has_report:
+        parts.append(tag("p", "The page for others is report.html in the run's folder."))
+    return [*parts, tag("h2", "Read the replies another way"), profile_choice(run, name)]
+
+
+def _second_headline(run: OpenRun, one: TaskOverview) -> Html | None:
+    """Return the headline without the samples whose gold answer is wrong, under the metric of the first one."""
+    marked = wrong_gold(run.notes(), one.task.name)
+    if not marked:
+        return None
+    name = headline(one.result)[0] or ""
+    return second_headline(one.result, run.columns(one.task.name, name), marked)
+
+
+def _coming(run: OpenRun, one: TaskOverview) -> Html | None:
+    """Return the place that the figures of a large run take when they are drawn; without scripts, the way to them."""
+    if len(one.columns) <= LARGE:
+        return None
+    to = address(f"/run/{run.key}/figures", task=one.task.name)
+    if len(one.columns) > MOST_DRAWN:
+        words = f" of {len(one.columns):,} trials take minutes and gigabytes; other pages of the run wait meanwhile."
+        return tag("p", link("Figures", to), words)
+    return tag("div", tag("p", link("Figures", to), " of so many trials take a moment."), data_load=to)
+
+
+def _ways_in(run: OpenRun, task: str) -> Html:
+    """Return the ways to the trials, each with its count; nothing is offered that is empty."""
+    walk = walk_of(run, QueryParams({"task": task}))
+    counts = walk_through(run, walk).counts
+    ways = {"wrong": {"outcome": "wrong"}, "unparsed": {"outcome": "unparsed"}, "flipped": {"flipped": "1"}}
+    ways |= {"failed": {"outcome": "failed"}}
+    made = [counted_button("every trial", counts["all"], walk.to(run), loud=True)]
+    made += [counted_button(kind, counts[kind], walk.to(run, **told)) for kind, told in ways.items() if counts[kind]]
+    return tag("nav", *made, class_="bar-of-buttons", aria_label="Trials")
+
+
+def _note_address(run: OpenRun, note: Note) -> str:
+    query = "SELECT variant, repeat FROM predictions WHERE task = ? AND sample = ? ORDER BY variant <> 'base' LIMIT 1"
+    first = next(run.reader.rows(query, (note.task, note.sample)), ("base", 0))
+    variant, repeat = (note.variant, note.repeat) if note.variant else first
+    return trial_address(run, TrialKey(note.task, note.sample, variant, repeat))
+
+
+def _button(words: str, to: str, *, quiet: bool = True) -> Html:
+    return link(words, to, class_="button quiet" if quiet else "button")
+
+
+def _figure_links(run: OpenRun, task: str, figure: str) -> Html:
+    made = [
+        link(words, address(f"/run/{run.key}/figure", task=task, name=figure, format=form))
+        for form, words in (("csv", "CSV"), ("json", "Vega-Lite"))
+    ]
+    return tag("span", made[0], " · ", made[1], class_="small nowrap")

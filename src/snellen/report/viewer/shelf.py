@@ -1,0 +1,387 @@
+"""Folders to the runs in them, each opened once, read-only, and read again when it has grown."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from ...core.builtins import default_registry
+from ...core.errors import SnellenError, UsageError
+from ...core.registry import Registry
+from ...core.tasks import RunHeader, Task
+from ...scoring.label_desk import DrawnTasks, drawn_tasks
+from ...scoring.readings import Reading
+from ...scoring.run import score_again
+from ...scoring.stored import LIVE_SCORING, metrics_of, read_columns, read_costs
+from ...scoring.table import Costs, TrialColumns
+from ...store.reader import RunReader
+from ..pages.ledger import Note, read_notes
+from ..pages.overview import Results, TaskOverview, overview_of, read_results, written_results
+from ..query import LastSifted, TextSearch, group_values
+from ..runlist.brief import TRASH, RunBrief, header_brief, named_folders, run_key, written_brief
+from ..runlist.trash import thrown_runs
+from .training_folder import OpenTraining, is_training
+
+DEPTH = 3
+"""How deep below a named folder runs are looked for."""
+MOST_OPEN = 32
+"""So many runs stay open: each takes three files, and a process may have 256 of them."""
+MOST_TRIALS = 2_000_000
+"""Trials of a run that is opened: reading them takes some 20 s of a core, and up to 2.4 GB."""
+Version = tuple[int, int, int, int]
+"""When the database and its log were written last, and how large they are."""
+REST = 3.0
+"""A growing run is read again after at most this many times as long as reading took."""
+
+
+class Progress(Struct, frozen=True):
+    """Where a run stands, counted directly in its database."""
+
+    planned: int
+    stored: int
+
+    @property
+    def complete(self) -> bool:
+        """Tell whether every planned trial is stored."""
+        return self.stored >= self.planned
+
+
+class OpenRun:
+    """One run: its reader, and what was computed from what it held when last looked at. All use is under `lock`."""
+
+    def __init__(self, key: str, name: str, folder: Path, desk: Desk, registry: Registry) -> None:
+        self.key, self.name, self.folder = key, name, folder
+        self._registry = registry
+        self.lock = threading.RLock()
+        self._files = tuple(str(folder / name) for name in ("run.db", "run.db-wal", "results.json"))
+        self._desk = desk
+        self._reader: RunReader | None = None
+        self._header: tuple[Version, RunHeader] | None = None
+        self._counted: tuple[Version, Progress] | None = None
+        self._failed: tuple[Version, int] | None = None
+        self._version: tuple[Version, int] | None = None
+        self._brief: tuple[object, RunBrief] | None = None
+        self._fresh_after = 0.0
+        self._kept: dict[tuple[str, ...], Any] = {}
+
+    @property
+    def reader(self) -> RunReader:
+        """Return its reader, opened if it is not: of many runs only those used last are open."""
+        if self._reader is None:
+            self._reader = RunReader(self.folder)
+        self._desk.used(self)
+        return self._reader
+
+    def close(self) -> bool:
+        """Close the reader unless someone uses it right now; tell whether it is closed."""
+        if not self.lock.acquire(blocking=False):
+            return False
+        try:
+            if self._reader is not None:
+                self._reader.close()
+                self._reader = None
+            return True
+        finally:
+            self.lock.release()
+
+    def header(self) -> RunHeader:
+        """Return the header."""
+        version = self.version()
+        if self._header is None or self._header[0] != version:
+            self._header = (version, self.reader.header())
+        return self._header[1]
+
+    def brief(self) -> RunBrief:
+        """Return by what the run is found and ordered in a list: told by its files, so that it need not be open."""
+        stamp = self.written()
+        if self._brief is None or self._brief[0] != stamp:
+            self._brief = (stamp, written_brief(self.folder) or header_brief(self.header()))
+        return self._brief[1]
+
+    def notes(self) -> list[Note]:
+        """Return what people said of the run and its trials; nothing where that cannot be read: see `notes_problem`."""
+        return self._notes()[0]
+
+    @property
+    def notes_problem(self) -> str:
+        """Return why the notes of the run cannot be read; empty where they can. Its numbers do not hang on them."""
+        return self._notes()[1]
+
+    def _notes(self) -> tuple[list[Note], str]:
+        try:
+            return read_notes(self.folder), ""
+        except SnellenError as error:
+            return [], str(error)
+
+    def progress(self) -> Progress:
+        """Count what is stored: cheap, so it is never older than the page that shows it."""
+        version = self.version()
+        if self._counted is None or self._counted[0] != version:
+            stored = next(self.reader.rows("SELECT COUNT(*) FROM predictions"))[0]
+            self._counted = (version, Progress(sum(self.header().planned.values()), stored))
+        return self._counted[1]
+
+    def failures(self) -> int:
+        """Count the stored trials that failed: that takes a pass over them, so only where it is shown."""
+        version = self.version()
+        if self._failed is None or self._failed[0] != version:
+            failed = next(self.reader.rows("SELECT COALESCE(SUM(failed), 0) FROM predictions"))[0]
+            self._failed = (version, int(failed))
+        return self._failed[1]
+
+    def version(self) -> Version:
+        """Return what changes whenever anyone wrote to the run: told by its files, so that it need not be open."""
+        return *_stamp(self._files[0]), *_stamp(self._files[1])
+
+    @contextmanager
+    def held(self) -> Iterator[OpenRun]:
+        """Hold the run for one answer, read again first if it has grown."""
+        with self.lock:
+            self.refresh()
+            yield self
+
+    def refresh(self) -> None:
+        """Forget what was computed if the run has grown since; large runs are given a rest between readings."""
+        version, now = self.written(), time.monotonic()
+        if version != self._version and now >= self._fresh_after:
+            self._version, self._kept = version, {}
+
+    def written(self) -> tuple[Version, int]:
+        """Return what changes whenever the run or its results were written."""
+        return self.version(), self._results_written()
+
+    def _results_written(self) -> int:
+        return _stamp(self._files[2])[0]
+
+    def task(self, name: str) -> Task:
+        """Return a task by name, the first one for the empty name."""
+        tasks = self.header().tasks
+        found = next((task for task in tasks if task.name == name or not name), None)
+        if found is None:
+            raise UsageError(
+                f"this run has no task {name!r}; it has {', '.join(task.name for task in tasks) or 'none'}"
+            )
+        return found
+
+    def columns(self, task: str, metric: str = "") -> TrialColumns:
+        """Return the trials of a task as columns."""
+        found = self.task(task)
+        known = metrics_of(self.reader, found.name) if metric else []
+        metric = metric if metric in known[1:] else ""  # the first is what stands for none: it is not read twice
+        columns: TrialColumns = self._keep(("columns", found.name, metric), lambda: self._read(found, metric or None))
+        return columns
+
+    def _read(self, task: Task, metric: str | None) -> TrialColumns:
+        """Read the columns of a task; refuse to hold more than a machine can, and say what helps."""
+        if self.progress().stored > MOST_TRIALS:
+            why = f"{self.progress().stored:,} trials are too many to be looked at in a browser (most: {MOST_TRIALS:,})"
+            helps = "report.html shows its figures, `snellen show` single trials, records.jsonl holds all"
+            raise UsageError(f"{why}: {helps}")
+        return read_columns(self.reader, task, metric, self._registry)
+
+    def costs(self, task: str) -> Costs:
+        """Return latency and tokens of the trials of a task, read at their first use."""
+        costs: Costs = self._keep(("costs", task), lambda: read_costs(self.reader, self.columns(task)))
+        return costs
+
+    def groups(self, task: str) -> dict[str, list[str]]:
+        """Return what the trials of a task can be grouped by."""
+        groups: dict[str, list[str]] = self._keep(("groups", task), lambda: group_values(self.columns(task)))
+        return groups
+
+    def search(self, task: str) -> TextSearch:
+        """Return the text search of a task, made at its first use."""
+        search: TextSearch = self._keep(("search", task), lambda: TextSearch(self.reader, self.columns(task)))
+        return search
+
+    def last_sifted(self, task: str) -> LastSifted:
+        """Return what the last filters found in a task."""
+        sifted: LastSifted = self._keep(("sifted", task), LastSifted)
+        return sifted
+
+    def results(self) -> Results:
+        """Return the results of what is stored."""
+        results: Results = self._keep(("results",), self._read_results)
+        return results
+
+    def _read_results(self) -> Results:
+        """Take what is written where it fits: of a thousand runs only a few are open."""
+        written = written_results(self.folder, self.header(), self.progress().stored)
+        return written or read_results(self.reader, self.header(), most=LIVE_SCORING, registry=self._registry)
+
+    def drawn(self, judge: str) -> DrawnTasks:
+        """Return the replies that a judge judged, in the order in which people are to look at them."""
+        drawn: DrawnTasks = self._keep(("drawn", judge), lambda: drawn_tasks(self.reader, judge))
+        return drawn
+
+    def rescored(self, profile: str) -> Results:
+        """Return the results as another profile reads the replies; nothing is written."""
+        results: Results = self._keep(
+            ("again", profile), lambda: score_again(self.reader, self._registry, reading=Reading(profile))
+        )
+        return results
+
+    def overview(self, task: str) -> TaskOverview:
+        """Return a task with its figures."""
+        overview: TaskOverview = self._keep(
+            ("overview", task), lambda: overview_of(self.reader, self.columns(task), self.results())
+        )
+        return overview
+
+    def has_overview(self, task: str) -> bool:
+        """Tell whether a task's figures are at hand."""
+        return ("overview", task) in self._kept
+
+    def _keep(self, key: tuple[str, ...], make: Any) -> Any:
+        if key not in self._kept:
+            started = time.monotonic()
+            self._kept[key] = make()
+            self._fresh_after = time.monotonic() + REST * (time.monotonic() - started)
+        return self._kept[key]
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - asked for thousands of files a page
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
+class Desk:
+    """The runs whose files are open, the one used last at the end; beyond MOST_OPEN those used least are closed."""
+
+    def __init__(self) -> None:
+        self._runs: OrderedDict[str, OpenRun] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def used(self, run: OpenRun) -> None:
+        """Note that a run is used now, and close what was not for the longest time."""
+        with self._lock:
+            self._runs[run.key] = run
+            self._runs.move_to_end(run.key)
+            for key, other in list(self._runs.items())[: max(0, len(self._runs) - MOST_OPEN)]:
+                if other is not run and other.close():
+                    del self._runs[key]
+
+
+class Shelf:
+    """All runs below the named folders. A run is known by a hash: no address ever holds a path."""
+
+    def __init__(self, folders: Sequence[Path], registry: Registry | None = None) -> None:
+        self._registry = registry or default_registry()
+        self._roots = [folder.resolve() for folder in folders]
+        for folder in self._roots:
+            if not folder.is_dir():
+                raise UsageError(f"no folder {folder}: name a run folder or one that holds runs")
+        self._open: dict[str, OpenRun] = {}
+        self._trainings: dict[str, OpenTraining] = {}
+        self._desk = Desk()
+        self._lock = threading.Lock()
+        self.problems: dict[str, str] = {}
+
+    def runs(self) -> list[OpenRun]:
+        """Return all runs that can be read, by name, each looked into; what cannot is in `problems`, and why."""
+        return self._look(lambda run: run.progress())
+
+    def listed(self) -> list[OpenRun]:
+        """Return all runs by name, those whose results are as new as they are without being opened."""
+        return self._look(lambda run: run.brief())
+
+    def known(self, key: str) -> OpenRun | None:
+        """Return a run that was seen before by its key; nothing is looked for."""
+        return self._open.get(key)
+
+    def find(self, key: str) -> OpenRun | None:
+        """Return a run by its key."""
+        return self.known(key) or next((run for run in self.listed() if run.key == key), None)
+
+    def trainings(self) -> list[OpenTraining]:
+        """Return the trainings seen when runs were last looked for, the one written last first."""
+        return sorted(self._trainings.values(), key=lambda one: one.written, reverse=True)
+
+    def training(self, key: str) -> OpenTraining | None:
+        """Return a training by its key."""
+        if key not in self._trainings:
+            self.listed()
+        return self._trainings.get(key)
+
+    def thrown(self) -> dict[str, Path]:
+        """Return the runs in the trash by their keys."""
+        places = dict.fromkeys(place for root in self._roots for place in (root, root.parent))
+        found = [folder for place in places for folder in thrown_runs(place, DEPTH)]
+        ours = [folder for folder in found if self._is_ours(folder)]
+        return {run_key(folder): folder for folder in ours}
+
+    def root_of(self, folder: Path) -> Path:
+        """Return the named folder that holds a run."""
+        return next(root for root in self._roots if folder.is_relative_to(root))
+
+    def forget(self, run: OpenRun) -> None:
+        """Close a run that is about to leave its place."""
+        with run.lock, self._lock:
+            run.close()
+            self._open.pop(run.key, None)
+
+    def _is_ours(self, thrown: Path) -> bool:
+        """Tell whether a thrown run lay in or below a named folder; beside a named run lie the runs of others."""
+        trash = next(parent for parent in thrown.parents if parent.name == TRASH)
+        place = trash.parent.joinpath(*thrown.relative_to(trash).parts[1:])
+        return any(place.is_relative_to(root) for root in self._roots)
+
+    def _look(self, look: Callable[[OpenRun], object]) -> list[OpenRun]:
+        with self._lock:
+            self.problems = {}
+            found = self._walk()
+            runs = [run for run in (self._open_run(folder, look) for folder in found) if run is not None]
+            self._open = {run.key: run for run in runs}
+            return sorted(runs, key=lambda run: run.name)
+
+    def _walk(self) -> list[Path]:
+        """Return the folders of runs; trainings are kept as they are seen on the way."""
+        found, trained = set(), set()
+        for folder, names in (each for root in self._roots for each in named_folders(root, DEPTH)):
+            found |= {folder} if "run.db" in names else set()
+            trained |= {folder} if is_training(names) else set()
+        known = self._trainings
+        made = {run_key(folder): folder for folder in sorted(trained)}
+        self._trainings = {
+            key: known.get(key) or OpenTraining(key, self._name(folder), folder) for key, folder in made.items()
+        }
+        return sorted(found)
+
+    def _open_run(self, folder: Path, look: Callable[[OpenRun], object]) -> OpenRun | None:
+        key = run_key(folder)
+        name = self._name(folder)
+        try:
+            run = self._open.get(key) or OpenRun(key, name, folder, self._desk, self._registry)
+            look(run)
+        except (SnellenError, sqlite3.Error, ValueError) as error:
+            self.problems[name] = str(error)
+            return None
+        return run
+
+    def _name(self, folder: Path) -> str:
+        root = self.root_of(folder)
+        return str(folder.relative_to(root)) if folder != root else root.name
+
+
+def run_titles(runs: Sequence[OpenRun], names: Sequence[str] = ()) -> list[str]:
+    """Return the model of each run, with the run's name (or its one of `names`) where two have the same model."""
+    models = []
+    for run in runs:
+        with run.lock:
+            models.append(run.header().model)
+    if len(set(models)) == len(models):
+        return models
+    called = names or [run.name for run in runs]
+    return [f"{model} ({name})" for model, name in zip(models, called, strict=True)]

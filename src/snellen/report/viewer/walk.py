@@ -1,0 +1,161 @@
+"""An address to what is looked at: task, metric, filters and order, kept from table to trial and back."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from starlette.datastructures import QueryParams
+
+from ...core.types import TrialKey
+from ...scoring.table import Mask, TrialColumns
+from ..pages.ledger import TRIAL_KINDS
+from ..pages.mark_parts import marked_trials
+from ..query import OUTCOMES, SORTS, Query, Rows, Sifted, sift
+from .shelf import OpenRun
+from .shell import address, trial_address
+
+PAGE, GALLERY_PAGE = 50, 200
+WORDS = {
+    "slower": "at least {} s",
+    "longer": "at least {} tokens",
+    "text": "“{}”",
+    "sort": "by {}",
+    "marked": "marked: {}",
+}
+"""How a filter is told; the others are told by their value."""
+
+
+class Look(NamedTuple):
+    """How the trials are shown: as a table or a gallery, how dense, which columns, and by what they are counted."""
+
+    gallery: bool = False
+    dense: bool = False
+    columns: tuple[str, ...] = ()
+    """The chosen columns; empty: all that have something to say."""
+    by: str = ""
+
+    @property
+    def kept(self) -> dict[str, object]:
+        """Return it as the names and values of an address."""
+        named: dict[str, object] = {"view": "gallery" if self.gallery else "", "dense": "1" if self.dense else ""}
+        return named | {"columns": ",".join(self.columns), "by": self.by}
+
+    @property
+    def page(self) -> int:
+        """Return how many trials stand on one page."""
+        return GALLERY_PAGE if self.gallery else PAGE
+
+
+class Walk(NamedTuple):
+    """The trials one looks through, and in which order."""
+
+    task: str
+    metric: str
+    query: Query
+    look: Look = Look()
+
+    @property
+    def kept(self) -> dict[str, object]:
+        """Return all but the task as the names and values of an address; what says nothing is left out."""
+        query = self.query
+        named: dict[str, object] = {"outcome": query.outcome if query.outcome != "all" else "", "rule": query.rule}
+        named |= {"group": chosen_groups(query), "text": query.text}
+        named |= {"regex": "1" if query.is_pattern and query.text else ""}
+        named |= {"flipped": "1" if query.flipped else "", "slower": query.slower, "longer": query.longer}
+        named |= {"sort": query.sort if query.sort != "plan" else "", "order": "down" if query.descending else ""}
+        named |= {"marked": query.marked, **self.look.kept, "metric": self.metric}
+        return {key: value for key, value in named.items() if value not in ("", None, [])}
+
+    @property
+    def words(self) -> str:
+        """Return the filters in words, for a breadcrumb; empty where there are none."""
+        told = {key: value for key, value in self.kept.items() if key not in ("metric", "order", *self.look.kept)}
+        groups = told.pop("group", [])
+        told |= {"flipped": "flipped"} if "flipped" in told else {}
+        told |= {"text": f"/{told['text']}/"} if told.pop("regex", "") else {}
+        said = WORDS | ({"text": "{}"} if self.query.is_pattern else {})
+        single = [said.get(key, "{}").format(value) for key, value in told.items()]
+        return ", ".join([*single, *(groups if isinstance(groups, list) else [])])
+
+    def to(self, run: OpenRun, **other: object) -> str:
+        """Return the address of these trials as a table, with some of it changed."""
+        return address(f"/run/{run.key}/trials", **{"task": self.task, **self.kept, **other})
+
+    def trial(self, run: OpenRun, key: TrialKey) -> str:
+        """Return the address of one trial on this walk."""
+        return trial_address(run, key, "trial", **self.kept)
+
+
+class Walked(NamedTuple):
+    """A walk with the rows it found."""
+
+    columns: TrialColumns
+    rows: Rows
+    counts: dict[str, int]
+    """How many trials each outcome would show."""
+
+
+def chosen_groups(query: Query) -> list[str]:
+    """Return the groups that were chosen, as an address names them."""
+    return [f"{key}={value}" for key, value in ((query.key, query.group), *query.also) if key]
+
+
+def walk_of(run: OpenRun, told: QueryParams) -> Walk:
+    """Return what an address asks to see; what is not understood falls back to everything."""
+    pairs = [(key, value) for key, _, value in (one.partition("=") for one in told.getlist("group")) if key]
+    first, also = (pairs[0], tuple(pairs[1:])) if pairs else (("", ""), ())
+    outcome, sort = told.get("outcome", "all"), told.get("sort", "plan")
+    longer = _number(told.get("longer", ""))
+    query = Query(
+        outcome if outcome in OUTCOMES and outcome != "flipped" else "all",
+        told.get("rule", ""),
+        first[0],
+        first[1],
+        told.get("text", ""),
+        sort if sort in SORTS else "plan",
+        told.get("order") == "down",
+        also,
+        bool(told.get("flipped")) or outcome == "flipped",
+        _number(told.get("slower", "")),
+        math.ceil(longer) if longer is not None else None,
+        bool(told.get("regex")),
+        told["marked"] if told.get("marked") in ("any", *TRIAL_KINDS) else "",
+    )
+    return Walk(run.task(told.get("task", "")).name, told.get("metric", ""), query, _look_of(told))
+
+
+def _look_of(told: QueryParams) -> Look:
+    columns = tuple(name for name in ",".join(told.getlist("columns")).split(",") if name)
+    return Look(told.get("view") == "gallery", bool(told.get("dense")), columns, told.get("by", ""))
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if 0 < number < 1e9 else None
+
+
+def walk_through(run: OpenRun, walk: Walk) -> Walked:
+    """Find the trials of a walk."""
+    columns = run.columns(walk.task, walk.metric)
+
+    def look() -> Sifted:
+        return sift(
+            columns,
+            walk.query,
+            search=lambda text: _searched(run, walk, text),
+            costs=lambda: run.costs(walk.task),
+            marks=lambda kind: marked_trials(columns, run.notes(), kind),
+        )
+
+    # Marks change without the run.
+    found = look() if walk.query.marked else run.last_sifted(walk.task).again((columns.metric, walk.query), look)
+    return Walked(columns, *found)
+
+
+def _searched(run: OpenRun, walk: Walk, text: str) -> Mask:
+    search = run.search(walk.task)
+    return search.match(text) if walk.query.is_pattern else search.find(text)

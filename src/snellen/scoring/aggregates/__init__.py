@@ -1,1 +1,0 @@
-"""All scored trials of a task to named estimates: the group-bys."""

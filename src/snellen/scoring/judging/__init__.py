@@ -1,1 +1,0 @@
-"""Judges: what they are asked about stored replies, what their verdicts mean, and how far people agree with them."""

@@ -1,1 +1,0 @@
-"""One stored trial to its scores: the scorers that cards name."""

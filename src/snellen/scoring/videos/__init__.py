@@ -1,1 +1,0 @@
-"""Scores that only questions about videos have."""
