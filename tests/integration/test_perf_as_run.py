@@ -53,14 +53,16 @@ def rows_of(tmp_path: Path, form: str) -> Path:
 
 def settings_for(rows: Path, url: str, folder: str, **more: Any) -> snellen.RunSettings:
     same: dict[str, Any] = {"tasks": (str(rows),), "model": "anthropic/mock", "base_url": url, "prompt_cache": True}
-    return snellen.RunSettings(**same, **{"cache": False, "max_workers": 1} | more, output_dir=rows.parent / folder)
+    return snellen.RunSettings(**same, **more, output_dir=rows.parent / folder)
 
 
 def both(rows: Path, plan: LoadPlan | None = None, **more: Any) -> tuple[dict[str, Any], PerfReport]:
     """Return the results of a run, and the report of a load of the same rows on a server that starts anew."""
     options = MockOptions(dialect="anthropic", answer="red dog")
     with emulator(options) as server:
-        results = snellen.run(settings_for(rows, server.base_url, "run", **more)).results
+        results = snellen.run(
+            settings_for(rows, server.base_url, "run", **{"cache": False, "max_workers": 1} | more)
+        ).results
     level = plan or LoadPlan(concurrency=1, warmup=0)
     with emulator(options) as server:
         run = settings_for(rows, server.base_url, "load", stream=False, **more)
