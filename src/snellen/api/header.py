@@ -121,6 +121,8 @@ def take_placing(prompt: dict[str, Any], *, marked: bool, pictured: bool) -> boo
         fields.pop("video", None)  # named by itself where there are videos
         if not fields["likelihood"]:  # nothing of its own is said: no part of the name
             del fields["likelihood"]
+        if fields["white_space"] == Prompt().white_space:  # a field that 0.2 had not: its runs keep their names
+            del fields["white_space"]
     told = any(holds_marker(fields["template"]) or _has_examples(fields["shots"]) for fields in prompts)
     return any(placing) and (marked or (pictured and told))
 

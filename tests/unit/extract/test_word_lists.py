@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import pkgutil
 import re
@@ -179,18 +178,6 @@ def test_importing_the_room_compiles_and_reads_no_words() -> None:
         "assert word_lists.read_lists.cache_info().currsize == 1\n"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
-
-
-def test_every_module_of_the_room_is_named_by_a_test() -> None:
-    tests = Path(__file__).parent
-    named = {
-        name
-        for file in tests.glob("test_*.py")
-        for node in ast.walk(ast.parse(file.read_text("utf-8")))
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("snellen.extract")
-        for name in [*(alias.name for alias in node.names), (node.module or "").rpartition(".")[2]]
-    }
-    assert {module.name for module in pkgutil.iter_modules(snellen.extract.__path__)} <= named
 
 
 def test_the_pieces_alone() -> None:
