@@ -210,6 +210,73 @@ def _refcoco(card: str) -> Fixture:
     return Fixture(card, "hub", rows, replies, {"official": expected})
 
 
+def _ref_l4() -> Fixture:
+    rows = numbered(
+        [{"id": f"{n:06}", "caption": "the long haired cat on the left of the sofa"} for n in range(4)],
+        bbox=[200.0, 100.0, 200.0, 200.0],
+        ori_category_id="o365_1",
+        file_name=lambda n: f"{n}.png",
+    )
+    files = {f"images/{n}.png": picture(n, (800, 400)) for n in range(4)}
+    replies = ["[250, 250, 500, 750]", "[250, 250, 375, 750]", "(375,250),(625,750)", "[0,0,1,1] or [5,5,9,9]"]
+    expected: dict[str, float | None] = {"iou": (1 + 1 / 2 + 1 / 3) / 3, "acc_0.5": 2 / 3, "acc_0.5_strict": 0.5}
+    return Fixture("ref-l4", "hub", rows, replies, {"official": expected}, files)
+
+
+def _osworld_g() -> Fixture:
+    # x, y, width, height in pixels of 800 x 400; the last two rows have no box and are left out.
+    facts = [("bbox", [200.0, 100.0, 200.0, 200.0])] * 3 + [
+        ("polygon", [1.0, 1.0, 9.0, 1.0, 9.0, 9.0]),
+        ("refusal", []),
+    ]
+    rows = [
+        {"id": f"g{n}", "instruction": f"open file {n}", "box_type": kind, "box_coordinates": box}
+        | {"image_size": [800, 400], "image": struct(n, (800, 400))}
+        for n, (kind, box) in enumerate(facts)
+    ]
+    expected: dict[str, float | None] = {"accuracy": 0.5, "accuracy_strict": 1 / 3}
+    return Fixture("osworld-g", "hub", rows, ["(300, 500)", "(900, 500)", "I see none."], {"official": expected})
+
+
+def _visualwebbench() -> list[Fixture]:
+    """Candidates with letters on the picture, answers counted from 0; the other tasks are left out."""
+    boxes = [[0.1, 0.1, 0.2, 0.2]] * 8
+    facts = [
+        ("element_ground", "the search field", None, 0),
+        ("element_ground", "the logo", None, 7),
+        ("action_ground", None, "log in", 2),
+        ("action_ground", None, "log out", 1),
+    ]
+    ground = [
+        {"id": f"w{n}", "task_type": task, "elem_desc": said, "instruction": asked, "answer": answer, "options": boxes}
+        | {"image": struct(n), "raw_image": struct(n), "image_size": [40, 20]}
+        for n, (task, said, asked, answer) in enumerate(facts)
+    ]
+    pages = [f"A page about {what}" for what in ("cats", "dogs", "cows", "pigs", "hens", "bees", "rats", "bats")]
+    action = [
+        {"id": f"a{n}", "task_type": "action_prediction", "bbox": [0.1, 0.2, 0.3, 0.4], "answer": n, "options": pages}
+        | {"image": struct(n), "raw_image": struct(n), "image_size": [40, 20]}
+        for n in range(3)
+    ]
+    expected: dict[str, float | None] = {"accuracy": 0.75, "element": 1.0, "action": 0.5}
+    return [
+        Fixture("visualwebbench-ground", "hub", ground, ["A", "H.", "The answer is C", "D"], {"official": expected}),
+        Fixture("visualwebbench-action", "hub", action, ["A", "C", "C"], {"official": {"accuracy": 2 / 3}}),
+    ]
+
+
+def _vl_rewardbench() -> Fixture:
+    facts = [("mathverse_1", [0, 1]), ("RLHF-V-2", [1, 0]), ("wildvision-battle_3", [0, 1]), ("VLFeedback_4", [1, 0])]
+    rows = [
+        {"id": name, "query": "What is it?", "response": ["a cat", "a dog"], "human_ranking": ranks}
+        | {"image": struct(n)}
+        for n, (name, ranks) in enumerate(facts)
+    ]
+    # reasoning 1, hallucination 0, general 1 of 2: their mean is a half.
+    expected: dict[str, float | None] = {"kinds": 0.5, "accuracy": 0.5}
+    return Fixture("vl-rewardbench", "hub", rows, ["A", "A", "A", "A"], {"official": expected})
+
+
 def _naturalbench() -> Fixture:
     rows = [
         {"Index": str(n), "Image": struct(n), "Question": f"Is it {n // 2 % 2}?", "Answer": ("Yes", "No")[n % 2]}
@@ -536,6 +603,77 @@ def tier2_fixtures() -> list[Fixture]:
             ],
             ["It costs {5.9}", "{6}"],
             {"official": {"accuracy": 0.5}},
+        ),
+        Fixture(
+            "zerobench-subquestions",
+            "hub",
+            [
+                {
+                    "question_id": f"1_{n}",
+                    "question_text": "How many?",
+                    "question_answer": "7",
+                    "question_images": ["a"],
+                }
+                | {"question_images_decoded": [struct(n), struct(n + 1)]}
+                for n in range(2)
+            ],
+            ["So there are {7}", "{8}"],
+            {"official": {"accuracy": 0.5}},
+        ),
+        Fixture(
+            "treebench",
+            "tsv",
+            [
+                {"question": f"Which, {n}?", "multi-choice options": "(A) a cat\n(B) a dog\n(C) a cow\n(D) a pig"}
+                | {"answer": "ABCDA"[n], "category": "Reasoning/Ordering", "target_instances": "[[1, 2, 3, 4]]"}
+                | {"image": encoded(n)}
+                for n in range(5)
+            ],
+            RIGHT_WRONG,
+            {"official": ABCDA},
+        ),
+        Fixture(
+            "all-angles",
+            "official",
+            numbered(
+                lettered(*"ABCA", options=("left", "right", "behind")),
+                category=lambda n: ("counting", "counting", "counting", "manipulation")[n],
+                folder="scene",
+                image_path=lambda n: [f"scene/{n}.png", f"scene/{n + 1}.png"],
+                pair_idx=lambda n: n,
+                sourced_dataset="EgoHumans",
+            ),
+            ["A", "B", "A", "B"],
+            # Counting 2 of 3, manipulation 0 of 1.
+            {"official": {"accuracy": 0.5, "kinds": 1 / 3}},
+            {f"scene/{n}.png": picture(n) for n in range(5)},
+        ),
+        Fixture(
+            "space-10",
+            "hub",
+            numbered(lettered(*"ABCDA"), index=lambda n: n, image=lambda n: [struct(n), struct(n + 1)]),
+            RIGHT_WRONG,
+            {"official": ABCDA},
+        ),
+        _ref_l4(),
+        _osworld_g(),
+        *_visualwebbench(),
+        _vl_rewardbench(),
+        Fixture(
+            "vibe-eval",
+            "hub",
+            [
+                {
+                    "example_id": f"v{n}",
+                    "category": "difficulty-hard",
+                    "prompt": "What is it?",
+                    "reference": "a red cat",
+                }
+                | {"media_filename": f"{n}.png", "media_url": f"https://example.org/{n}.png", "image": struct(n)}
+                for n in range(2)
+            ],
+            ["a red cat", "nothing"],
+            {"official": {"rouge_l": 0.5}},
         ),
         Fixture(
             "erqa",
