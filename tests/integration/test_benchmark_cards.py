@@ -12,6 +12,7 @@ import pytest
 import snellen
 from atlas_fixtures import figure_of_read
 from benchmark_rows import Fixture, tier2_fixtures
+from snellen.cli.main import main
 from snellen.core.builtins import default_registry
 from snellen.core.protocols import LoadContext
 from snellen.core.types import Sample
@@ -56,6 +57,18 @@ def test_a_card_gives_the_number_worked_out_by_hand(fixture: Fixture, protocol: 
         assert figure_of_read(metrics, name) == expected, (name, sorted(metrics))
     headline = Catalog().task(fixture.card, protocol=protocol).headline
     assert headline in metrics
+
+
+def test_a_run_on_a_part_of_a_card_says_so_under_its_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fixture = next(one for one in FIXTURES if one.card == "erqa")
+    asked = ["run", fixture.card, "--model", "blind/first", "-p", f"dataset.path={fixture.write(tmp_path / 'data')}"]
+    with pytest.raises(SystemExit, match="0"):
+        main([*asked, "-o", str(tmp_path / "part")])
+    said = capsys.readouterr().out
+    assert "2 of 400 rows" in said[said.index("95 % interval") :]
+    with pytest.raises(SystemExit, match="0"):
+        main([*asked, "-o", str(tmp_path / "whole"), "-p", "dataset.sources.hub.count=2"])
+    assert "of 400 rows" not in capsys.readouterr().out
 
 
 def test_forty_cards_of_tier_2_and_more_are_there() -> None:

@@ -84,6 +84,23 @@ class TaskCounts:
             return None
         return self._trials // (len(self._task.variants) * self._task.repeats)
 
+    def beside_card(self) -> list[str]:
+        """Say of how many rows of its benchmark a task's number is, where its card counts others than were planned.
+
+        Which shape was read is not stored: where shapes have unlike counts, each is named.
+        """
+        dataset = self._task.dataset if self._task is not None else {}
+        sources = dataset.get("sources") or {}
+        meant = dataset.get("needs") or sources
+        counts = {name: one["count"] for name, one in sources.items() if name in meant and one.get("count")}
+        if not counts or self._samples is None or self._samples in counts.values():
+            return []
+        alike = len(set(counts.values())) == 1
+        whole = [f"{count:,}" if alike else f"{count:,} ({name})" for name, count in counts.items()]
+        rows = f"{self._samples:,} of {' or '.join(dict.fromkeys(whole))} rows"
+        more = self._samples > max(counts.values())
+        return [f"{rows}: {'more than the card counts, another version' if more else 'a part of the benchmark'}"]
+
     def _seen(self, unit: str) -> int | None:
         """Return how many of a unit are stored; None for one that is not known."""
         if unit not in self._stored:

@@ -183,7 +183,8 @@ def summarize_task(
         estimates: Mapping[str, Estimate] = registry.get("aggregate", name)(scored, told)
         result["metrics"] |= msgspec.to_builtins(counts.settle_all(estimates))
     stated = stated_protocol(scored.task, result["metrics"])
-    notes = [*headline_note(scored.task, stated), *figures_left_out(scored), *notes_on(scored.tables)]
+    notes = [*counts.beside_card(), *headline_note(scored.task, stated), *figures_left_out(scored)]
+    notes += notes_on(scored.tables)
     return result | {"notes": notes, "right_answers": right_answers(scored, stated["headline"])} | stated
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import snellen
@@ -221,3 +222,27 @@ def test_groups_of_which_nothing_was_asked_are_named() -> None:
     assert (found.not_yet_asked, found.left_out) == (29, 0)
     assert counts.settle(Estimate(None, unit="variants")).not_yet_asked == 1
     assert counts.settle(Estimate(None, unit="")).not_yet_asked == 0, "who does not say what is counted is left alone"
+
+
+@pytest.mark.parametrize(
+    ("counts", "planned", "said"),
+    [
+        ({"hub": 9000}, 60, ["60 of 9,000 rows: a part"]),
+        ({"hub": 9000, "tsv": 9000}, 60, ["60 of 9,000 rows: a part"]),
+        ({"hub": 900, "tsv": 1050}, 60, ["60 of 900 (hub) or 1,050 (tsv) rows: a part"]),
+        ({"hub": 900, "tsv": 1050}, 1050, []),
+        ({"hub": 60}, 61, ["61 of 60 rows: more than"]),
+        ({"hub": None}, 60, []),
+        ({}, 60, []),
+    ],
+)
+def test_a_number_of_a_part_of_a_benchmark_says_of_which(
+    counts: dict[str, int | None], planned: int, said: list[str]
+) -> None:
+    task = make_task("part", repeats=2)
+    sources = {name: {"count": count} if count else {} for name, count in counts.items()}
+    task = msgspec.structs.replace(task, dataset={**task.dataset, "sources": sources})
+    header = RunHeader("", {}, {}, "", tasks=[task], planned={task.name: planned * 2})
+    table = read_tables(rows(1.0))["accuracy"]
+    told = TaskCounts(table, task, header).beside_card()
+    assert [note[: len(start)] for note, start in zip(told, said, strict=True)] == said

@@ -64,20 +64,7 @@ def load(task: Task, context: LoadContext) -> Iterator[Sample]:
         rows = source_rows(shape.source, file, sheet, drawn, context.notes, read=reader)
         return changed_rows(changes, sides.rows(keeper.rows(rows), file), context.refuse)
 
-    samples = load_rows(task, source, shape.files, context, read)
-    return _counted(samples, shape.source.count, context)
-
-
-def _counted(samples: Iterator[Sample], expected: int | None, context: LoadContext) -> Iterator[Sample]:
-    """Yield the samples; where all were read and they are not as many as the card says, note it."""
-    count = 0
-    for sample in samples:
-        count += 1
-        yield sample
-    if expected is not None and count != expected:
-        context.notes.setdefault(
-            f"{count:,} rows, and the card says {expected:,}: a part, or another version", Counter({"": 1})
-        )
+    return load_rows(task, source, shape.files, context, read)
 
 
 def _check_shape(task: Task, shape: FoundShape) -> None:
