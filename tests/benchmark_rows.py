@@ -224,18 +224,18 @@ def _ref_l4() -> Fixture:
 
 
 def _osworld_g() -> Fixture:
-    # x, y, width, height in pixels of 800 x 400; the last two rows have no box and are left out.
-    facts = [("bbox", [200.0, 100.0, 200.0, 200.0])] * 3 + [
-        ("polygon", [1.0, 1.0, 9.0, 1.0, 9.0, 9.0]),
-        ("refusal", []),
-    ]
+    # In pixels of 800 x 400: boxes as x, y, width, height, a triangle by its corners; a refusal is left out.
+    box, triangle = [200.0, 100.0, 200.0, 200.0], [200.0, 100.0, 400.0, 100.0, 200.0, 300.0]
+    facts = [("bbox", box)] * 3 + [("polygon", triangle)] * 2 + [("refusal", [0.0, 0.0, 0.0, 0.0])]
     rows = [
-        {"id": f"g{n}", "instruction": f"open file {n}", "box_type": kind, "box_coordinates": box}
+        {"id": f"g{n}", "instruction": f"open file {n}", "box_type": kind, "box_coordinates": target}
         | {"image_size": [800, 400], "image": struct(n, (800, 400))}
-        for n, (kind, box) in enumerate(facts)
+        for n, (kind, target) in enumerate(facts)
     ]
-    expected: dict[str, float | None] = {"accuracy": 0.5, "accuracy_strict": 1 / 3}
-    return Fixture("osworld-g", "hub", rows, ["(300, 500)", "(900, 500)", "I see none."], {"official": expected})
+    # Of boxes 1 of 2 that were read, of the triangle its upper left half and not its lower right one.
+    replies = ["(300, 500)", "(900, 500)", "I see none.", "(300, 300)", "(450, 700)"]
+    expected: dict[str, float | None] = {"accuracy": 0.5, "accuracy_strict": 0.4, "boxes": 0.5, "polygons": 0.5}
+    return Fixture("osworld-g", "hub", rows, replies, {"official": expected})
 
 
 def _visualwebbench() -> list[Fixture]:

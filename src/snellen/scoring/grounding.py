@@ -125,6 +125,15 @@ def is_inside(point: Point, box: Box) -> bool:
     return box[0] <= point[0] <= box[2] and box[1] <= point[1] <= box[3]
 
 
+def is_outlined(point: Point, corners: Sequence[Point]) -> bool:
+    """Tell whether a point lies in a polygon: a line from it to the right crosses the sides an odd number of times."""
+    x, y = point
+    crossed = 0
+    for (ax, ay), (bx, by) in zip(corners, (*corners[1:], corners[0]), strict=True):
+        crossed += (ay > y) != (by > y) and x < (bx - ax) * (y - ay) / (by - ay) + ax
+    return crossed % 2 == 1
+
+
 NUMBER = r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
 _GAP = r"[\s,;]+"
 _CORNERS = rf"[\[(<{{]?\s*({NUMBER}){_GAP}({NUMBER})\s*[\])>}}]?"
@@ -219,17 +228,23 @@ def score_box(sample: Sample, request: Request, prediction: Prediction, options:
 def score_click(
     sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]
 ) -> Sequence[Score]:
-    """Metric `accuracy`: the one point of a reply (or the middle of its one box) lies in the box of the answer."""
+    """Metric `accuracy`: the one point of a reply (or the middle of its one box) lies in the box of the answer.
+
+    An answer of six numbers or more is a polygon, corner after corner.
+    """
     told = _coordinates(options)
     found = read_point(prediction.text or "")
     try:
-        golds = gold_boxes(sample, prediction, told)
-        if not golds or not found.values:
-            return _unscored(request, (CLICK,), NO_REFERENCE if not golds else found.reason)
+        outlines = [corners for answer in sample.answers if (corners := _corners(answer, sample, prediction, told))]
+        if 0 < len(outlines) < len(sample.answers):
+            raise FrameProblem("the answers are boxes and polygons")
+        golds = [] if outlines else gold_boxes(sample, prediction, told)
+        if not (outlines or golds) or not found.values:
+            return _unscored(request, (CLICK,), found.reason if outlines or golds else NO_REFERENCE)
         point = _point(found, told, picture_size(told.reply, sample, prediction))
     except FrameProblem as problem:
         return _unscored(request, (CLICK,), str(problem), found)
-    hit = any(is_inside(point, gold) for gold in golds)
+    hit = any(is_inside(point, gold) for gold in golds) or any(is_outlined(point, one) for one in outlines)
     return [Score(request.key, CLICK, float(hit), _words(found), "point" if len(found.values) == 2 else "box")]
 
 
@@ -241,6 +256,17 @@ def gold_boxes(sample: Sample, prediction: Prediction, told: Coordinates) -> lis
     if flat is not None:
         raise FrameProblem(f"the answer {flat[:40]!r} is a box without area")
     return boxes
+
+
+def _corners(answer: str, sample: Sample, prediction: Prediction, told: Coordinates) -> list[Point]:
+    """Return the corners of an answer that is a polygon, in fractions of the picture; of any other answer none."""
+    values = [float(number) for number in re.findall(NUMBER, answer)]
+    if len(values) < 6 or len(values) % 2:
+        return []
+    y_first = told.gold_order == "yxyx"
+    placed = fractions(values, told.gold, picture_size(told.gold, sample, prediction), y_first=y_first)
+    pairs = list(zip(placed[::2], placed[1::2], strict=True))
+    return [(second, first) for first, second in pairs] if y_first else pairs
 
 
 def _gold_numbers(answer: str) -> tuple[float, ...]:

@@ -145,6 +145,17 @@ def test_a_click_inside_is_right_and_a_box_clicks_its_middle() -> None:
     assert click("left of the door") is None
 
 
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [("(250, 100)", 1.0), ("(100, 250)", 1.0), ("(400, 400)", 0.0), ("(750, 750)", 0.0), ("[0, 0, 200, 200]", 1.0)],
+)
+def test_a_click_is_in_a_polygon_and_not_in_the_notch_of_its_box(reply: str, value: float) -> None:
+    # An L in 800 x 400 pixels: the upper and the left quarter of a square.
+    answer = "[0, 0, 480, 0, 480, 80, 160, 80, 160, 240, 0, 240]"
+    (score,) = scored(score_click, reply, answer, gold="pixels", gold_order="xywh", reply="0-1000")
+    assert score.value == value
+
+
 def test_a_card_without_frames_is_refused_and_so_is_an_unknown_one() -> None:
     sample = Sample("1", "t", Form.OPEN, "Where?", answers=(BOX,))
     prediction = Prediction(KEY, text="(1, 2)")
