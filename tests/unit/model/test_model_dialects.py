@@ -18,11 +18,13 @@ from line_doubles import ask as ask_model
 from snellen.core.errors import EnvironmentProblem, ModelError, StopRun, UsageError
 from snellen.core.secret import Secret
 from snellen.core.types import FailureKind, Image, Params, Prediction, Request, TrialKey, Turn, Usage
+from snellen.model.cloud.bedrock_model import Bedrock
 from snellen.model.options import ModelOptions
 from snellen.model.served.anthropic import Anthropic
 from snellen.model.served.gemini import Gemini
 from snellen.model.served.http_client import Body, HttpStream
 from snellen.model.served.openai import OpenAI
+from snellen.model.served.openai_responses import Responses
 from snellen.model.served.post import HttpResponse
 from snellen.model.served.served_model import ServedModel
 from snellen.model.served.server_errors import status_error
@@ -139,6 +141,35 @@ def test_a_reply_without_an_answer_is_a_typed_error_never_text(
     with pytest.raises(ModelError) as error:
         ask(Recorder((200, reply)))
     assert (error.value.kind, error.value.retryable) == (kind, retryable)
+
+
+def replies_that_ended(reason: str) -> list[tuple[object, object]]:
+    """Return the same answer in each dialect with a reason to finish."""
+    block = {"type": "text", "text": "B"}
+    item = {"type": "message", "content": [{"type": "output_text", "text": "B"}]}
+    return [
+        (OpenAI(), chat("B", reason)),
+        (Anthropic(), {"content": [block], "stop_reason": reason}),
+        (Gemini(), {"candidates": [{"content": {"parts": [{"text": "B"}]}, "finishReason": reason.upper()}]}),
+        (Responses(), {"status": reason, "output": [item]}),
+        (Responses(), {"status": "incomplete", "incomplete_details": {"reason": reason}, "output": [item]}),
+        (Bedrock(), {"output": {"message": {"content": [{"text": "B"}]}}, "stopReason": reason}),
+    ]
+
+
+@pytest.mark.parametrize("reason", ["timeout", "preempted", "failed", "error", "cancelled", "of a kind of its own"])
+def test_a_reason_to_finish_that_no_model_has_makes_no_answer_in_any_dialect(reason: str) -> None:
+    for dialect, reply in replies_that_ended(reason):
+        with pytest.raises(ModelError) as error:
+            ask(Recorder((200, reply)), dialect)
+        assert error.value.retryable, type(dialect)
+        assert error.value.kind in (FailureKind.SERVER, FailureKind.TIMEOUT)
+        assert reason in str(error.value).lower()
+
+
+def test_a_stream_that_ended_for_such_a_reason_is_no_answer() -> None:
+    with pytest.raises(ModelError, match="preempted"):
+        ask(Recorder(pieces=[*FULL, event({"choices": [{"delta": {}, "finish_reason": "preempted"}]})]), request=STREAM)
 
 
 def test_odd_but_legal_replies_are_read() -> None:

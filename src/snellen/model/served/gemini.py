@@ -14,7 +14,7 @@ from .reasoning import merge_fields
 from .replies import Reply, choice_zero, expect_object, refuse_error
 from .served_model import ServedModel
 
-FINISH = {"STOP": "stop", "MAX_TOKENS": "length", "FINISH_REASON_UNSPECIFIED": "error"}
+FINISH = {"STOP": "stop", "MAX_TOKENS": "length"}
 ROLES = {"assistant": "model", "user": "user"}
 
 

@@ -15,7 +15,7 @@ from .reasoning import merge_fields
 from .replies import Reply, decode_body, expect_object, refuse_error
 from .served_model import ServedModel
 
-FINISH = {"completed": "stop", "max_output_tokens": "length", "failed": "error"}
+FINISH = {"completed": "stop", "max_output_tokens": "length"}
 UNFINISHED = frozenset({"queued", "in_progress"})
 POLL_S = 5.0
 ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})

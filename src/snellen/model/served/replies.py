@@ -16,26 +16,27 @@ from .server_errors import MESSAGE_LIMIT, classify, describe_error, error_of, re
 
 P = ParamSpec("P")
 T = TypeVar("T")
-GAVE_UP = frozenset(
-    {"error", "abort", "aborted", "cancelled", "canceled", "insufficient_system_resource", "other"}
-    | {"parse_error", "network_error", "malformed_model_output"}
-)
-"""Reasons to finish that are none of the model's: what came before is a piece of a reply at best."""
 REFUSALS = frozenset(
     {"content_filter", "content_filtered", "refusal", "safety", "sensitive", "guardrail_intervened"}
     | {"recitation", "blocklist", "prohibited_content", "spii", "image_safety"}
+    | {"image_prohibited_content", "image_recitation", "model_armor"}
 )
 REFUSALS_WITHOUT_TEXT = frozenset({"language", "other"})
 TOOLS = frozenset(
     {"tool_calls", "tool_use", "function_call", "malformed_function_call", "unexpected_tool_call", "pause_turn"}
-    | {"malformed_tool_use"}
+    | {"malformed_tool_use", "too_many_tool_calls"}
 )
 """The model tried to call a tool, though it was given none."""
 FULL = frozenset({"model_length", "model_context_window_exceeded"})
 """The reply was cut because the context was full, not because of a limit we set."""
 CUT = FULL | {"length", "max_tokens", "max_output_tokens"}
-ENDED = frozenset({"stop", "end_turn", "stop_sequence"})
-"""Reasons to finish that are the model's own: it had nothing more to say."""
+ENDED = frozenset({"stop", "end_turn", "stop_sequence", "eos", "eos_token", "complete"})
+"""Reasons to finish that are the model's own: it had nothing more to say.
+
+A dialect with other words has a table FINISH that brings them to these. A reason that is in no list (timeout,
+preempted, error …) is none of the model's: what came before it is a piece of a reply at best, never an answer.
+"""
+ANSWERED = ENDED | CUT
 TYPED = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -156,8 +157,7 @@ def without_error(value: Any) -> Mapping[str, Any]:
     whole = expect_object(value)
     refuse_error(whole)
     choice = choice_zero(whole.get("choices") or [{}])
-    if str(choice.get("finish_reason")).lower() in GAVE_UP:
-        raise told_error(f"it gave the reply up ({choice['finish_reason']})")
+    _refuse_unknown_finish(choice.get("finish_reason"))
     return whole
 
 
@@ -197,14 +197,19 @@ def _check_finish(reply: Reply) -> None:
     """Raise if the reply was given up, refused, or cut before its first word: what text there is is no answer."""
     reason, has_text = (reply.finish or "").lower(), bool(reply.text and reply.text.strip())
     _check_refusal(reply, reason, has_text=has_text)
-    if reason in GAVE_UP:
-        raise told_error(f"it gave the reply up ({reply.finish})")
     if reason in TOOLS:
         raise ModelError(FailureKind.DECODE, f"the model called a tool instead of answering ({reply.finish})")
+    _refuse_unknown_finish(reply.finish)
     if reason in CUT:
         reply.finish = "length"
         if not has_text:
             raise _cut_before_text(reply, reason)
+
+
+def _refuse_unknown_finish(reason: Any) -> None:
+    """Raise if a reply finished for a reason that no model has; a server that names none is believed."""
+    if reason and str(reason).lower() not in ANSWERED:
+        raise told_error(f"it gave the reply up ({str(reason)[:MESSAGE_LIMIT]})")
 
 
 def _check_refusal(reply: Reply, reason: str, *, has_text: bool) -> None:
