@@ -268,6 +268,63 @@ def test_a_cut_or_broken_stream_is_no_answer_and_keeps_the_partial_text(pieces: 
     assert error.value.detail["partial"] == ("Hello" if pieces else "")
 
 
+def piece(ident: str, content: str | None = None, finish: str | None = None) -> bytes:
+    delta = {} if content is None else {"content": content}
+    return event({"id": ident, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [piece("c1", "O"), piece("c2", "XX"), piece("c1", "K"), piece("c1", finish="stop")],
+        [piece("c1", "O"), piece("c2", finish="stop")],
+        [piece("c1", "OK", "stop"), piece("c1", "XX")],
+        [piece("c1", "OK"), piece("c1", finish="stop"), piece("c2", "XX", "stop")],
+        [event({"choices": [{"index": 0, "delta": {"content": "O"}}, {"index": 0, "delta": {"content": "K"}}]})],
+    ],
+)
+def test_pieces_of_two_replies_are_none(pieces: list[bytes]) -> None:
+    with pytest.raises(ModelError) as error:
+        ask(Recorder(pieces=[*pieces, b"data: [DONE]\n\n"]), request=STREAM)
+    assert (error.value.kind, error.value.retryable) == (FailureKind.DECODE, True)
+
+
+def test_a_piece_that_carries_nothing_may_have_any_name() -> None:
+    usage = event({"id": "other", "choices": [], "usage": {"prompt_tokens": 2, "completion_tokens": 3}})
+    filtered = event({"id": "", "choices": [], "prompt_filter_results": []})
+    pieces = [filtered, piece("c1", "OK"), piece("c1", finish="stop"), piece("c1", ""), usage]
+    assert ask(Recorder(pieces=pieces), request=STREAM).text == "OK"
+
+
+def test_other_dialects_end_a_reply_once() -> None:
+    start = event({"type": "message_start", "message": {"id": "m1"}})
+    text = event({"type": "content_block_delta", "delta": {"type": "text_delta", "text": "B"}})
+    end = event({"type": "message_delta", "delta": {"stop_reason": "end_turn"}})
+    again = event({"type": "message_start", "message": {"id": "m2"}})
+    assert ask(Recorder(pieces=[start, text, end]), Anthropic(), STREAM).text == "B"
+    told = event({"type": "response.output_text.delta", "delta": "B"})
+    done = event({"type": "response.completed", "response": {"id": "r1", "status": "completed"}})
+    other = event({"type": "response.created", "response": {"id": "r2", "status": "in_progress"}})
+    assert ask(Recorder(pieces=[told, done]), Responses(), STREAM).text == "B"
+    streams = [
+        (Anthropic(), [start, text, end, text]),
+        (Anthropic(), [start, text, again, text, end]),
+        (Responses(), [told, done, told]),
+        (Responses(), [other, told, done]),
+    ]
+    for dialect, pieces in streams:
+        with pytest.raises(ModelError) as error:
+            ask(Recorder(pieces=pieces), dialect, STREAM)
+        assert (error.value.kind, error.value.retryable) == (FailureKind.DECODE, True)
+
+
+def test_gemini_may_say_with_every_piece_that_it_stops() -> None:
+    pieces = [
+        event({"candidates": [{"content": {"parts": [{"text": text}]}, "finishReason": "STOP"}]}) for text in "OK"
+    ]
+    assert ask(Recorder(pieces=pieces), Gemini(), STREAM).text == "OK"
+
+
 def test_anthropic_bodies_and_replies() -> None:
     reply = {
         "content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "B"}],

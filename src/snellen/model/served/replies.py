@@ -63,6 +63,8 @@ class Reply(msgspec.Struct, gc=False):
     host: str | None = None
     """Who of several hosts answered, where a gateway says it."""
     refusal: str | None = None
+    ident: str | None = None
+    """What a stream calls the reply."""
     choices: int = 0
     closed: bool = False
     """True once the server said that the stream is complete."""
@@ -112,6 +114,31 @@ def read_safely(parse: Callable[P, T], *values: P.args, **options: P.kwargs) -> 
         raise unreadable(f"the server's reply has another shape: {error}") from None
 
 
+def read_event(parse: Callable[[Any, Reply], str | None], value: Any, reply: Reply) -> str | None:
+    """Read one stream event into `reply`; what belongs to another reply, or follows the end of this one, is an error.
+
+    Two replies in one stream are not told apart by leaving one out: which of them was ours nobody says.
+    """
+    ended, finish = reply.closed or reply.finish, reply.finish
+    brought = read_safely(parse, value, reply)
+    _check_ident(value, reply, carries=bool(brought) or reply.finish != finish)
+    if brought and ended and "candidates" not in value:  # Gemini may say with every piece that it stops
+        raise unreadable(f"the stream went on after its end ({finish or 'closed'}): it may hold two replies")
+    return brought
+
+
+def _check_ident(value: Any, reply: Reply, *, carries: bool) -> None:
+    """Raise if an event names another reply than those before it; one that carries nothing may name what it likes."""
+    whole = value.get("message") or value.get("response")
+    ident = whole.get("id") if isinstance(whole, dict) else value.get("id") if carries else None
+    if not ident or ident == reply.ident:
+        return
+    if reply.ident is not None:
+        told = f"{reply.ident[:MESSAGE_LIMIT]!r} and {str(ident)[:MESSAGE_LIMIT]!r}"
+        raise unreadable(f"the stream holds pieces of two replies ({told}): ask without --stream if it always does")
+    reply.ident = str(ident)
+
+
 def unreadable(message: str) -> ModelError:
     """Return the error of a reply that is none; asked again the server may send one."""
     return ModelError(FailureKind.DECODE, message, retryable=True)
@@ -143,13 +170,16 @@ def choice_zero(rows: Any) -> dict[str, Any]:
     Empty where there is none: another choice is the answer to nothing that was asked.
     """
     rows = rows if isinstance(rows, list) else [rows]
+    found: dict[str, Any] | None = None
     for position, row in enumerate(rows):
         choice = expect_object(row)
         index = choice.get("index")
         if (position if index is None else index) == 0:
             refuse_error(choice)
-            return choice
-    return {}
+            if found is not None:
+                raise unreadable("the server sent two choices of index 0")
+            found = choice
+    return found or {}
 
 
 def without_error(value: Any) -> Mapping[str, Any]:
