@@ -172,9 +172,67 @@ def test_a_stream_that_ended_for_such_a_reason_is_no_answer() -> None:
         ask(Recorder(pieces=[*FULL, event({"choices": [{"delta": {}, "finish_reason": "preempted"}]})]), request=STREAM)
 
 
+CALL = [{"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
+TEXT = {"type": "text", "text": "OK"}
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "names"),
+    [
+        (chat([{"type": "refusal", "refusal": "I cannot"}]), FailureKind.REFUSED, "I cannot"),
+        (chat([TEXT, {"type": "refusal", "refusal": "I cannot"}]), FailureKind.REFUSED, "I cannot"),
+        (chat([TEXT, {"type": "image_url", "image_url": {"url": "x"}}]), FailureKind.DECODE, "image_url"),
+        (chat([{"type": "of a new kind", "text": "B"}]), FailureKind.DECODE, "of a new kind"),
+        (chat("", tool_calls=CALL), FailureKind.DECODE, "tool"),
+        (chat("OK", function_call={"name": "f", "arguments": ""}), FailureKind.DECODE, "tool"),
+        (chat([]), FailureKind.DECODE, "null"),
+    ],
+)
+def test_a_part_that_is_no_text_is_a_failure_of_its_kind(reply: object, kind: FailureKind, names: str) -> None:
+    with pytest.raises(ModelError, match=names) as error:
+        ask(Recorder((200, reply)))
+    assert error.value.kind is kind
+
+
+def test_parts_of_other_dialects_that_are_no_text() -> None:
+    tool = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
+    parts = [{"text": "OK"}, {"inlineData": {"mimeType": "image/png", "data": "x"}}]
+    message = {"type": "message", "content": [{"type": "output_text", "text": "OK"}]}
+    calls = {"type": "function_call", "name": "f", "arguments": "{}"}
+    replies = [
+        (Anthropic(), {"content": [TEXT, tool], "stop_reason": "end_turn"}),
+        (Gemini(), {"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}),
+        (Responses(), {"status": "completed", "output": [message, calls]}),
+        (Bedrock(), {"output": {"message": {"content": [{"text": "OK"}, {"toolUse": {}}]}}, "stopReason": "end_turn"}),
+    ]
+    for dialect, reply in replies:
+        with pytest.raises(ModelError) as error:
+            ask(Recorder((200, reply)), dialect)
+        assert (error.value.kind, error.value.retryable) == (FailureKind.DECODE, False), type(dialect)
+
+
+def test_a_reasoning_part_is_no_part_of_the_answer() -> None:
+    prediction = ask(Recorder((200, chat([{"type": "reasoning", "text": "maybe B"}, TEXT]))))
+    assert (prediction.text, prediction.reasoning) == ("OK", "maybe B")
+    pieces = [event(delta(content=[{"type": "reasoning", "text": "maybe B"}])), event(delta(content=[TEXT])), END[0]]
+    prediction = ask(Recorder(pieces=pieces), request=STREAM)
+    assert (prediction.text, prediction.reasoning) == ("OK", "maybe B")
+
+
+def test_a_stream_of_messages_or_of_calls_is_no_empty_answer() -> None:
+    message = event({"choices": [{"index": 0, "message": {"content": "OK"}, "finish_reason": "stop"}]})
+    for pieces in ([message], [event(delta(tool_calls=CALL)), END[0]]):
+        with pytest.raises(ModelError) as error:
+            ask(Recorder(pieces=pieces), request=STREAM)
+        assert error.value.kind is FailureKind.DECODE
+
+
 def test_odd_but_legal_replies_are_read() -> None:
     assert ask(Recorder((200, chat("")))).text == ""
     assert ask(Recorder((200, chat([{"type": "text", "text": "B"}])))).text == "B"
+    assert (
+        ask(Recorder((200, chat(["O", "K"], tool_calls=[], function_call={"name": "", "arguments": ""})))).text == "OK"
+    )
     assert ask(Recorder((200, b'{"choices": [{"message": {"content": "a\\ud800b\\u0000"}}]}'))).text == "a\ufffdb\ufffd"
     assert ask(Recorder((200, chat("B", reasoning_content="thus")))).reasoning == "thus"
 

@@ -27,6 +27,8 @@ TOOLS = frozenset(
     | {"malformed_tool_use", "too_many_tool_calls"}
 )
 """The model tried to call a tool, though it was given none."""
+CALLS = TOOLS | {"tool_call", "tooluse", "functioncall", "custom_tool_call"}
+"""The same as the type of a part."""
 FULL = frozenset({"model_length", "model_context_window_exceeded"})
 """The reply was cut because the context was full, not because of a limit we set."""
 CUT = FULL | {"length", "max_tokens", "max_output_tokens"}
@@ -63,6 +65,8 @@ class Reply(msgspec.Struct, gc=False):
     host: str | None = None
     """Who of several hosts answered, where a gateway says it."""
     refusal: str | None = None
+    part: str | None = None
+    """The type of a part that is neither text nor reasoning, if there was one: a picture, the call of a tool."""
     ident: str | None = None
     """What a stream calls the reply."""
     choices: int = 0
@@ -228,12 +232,21 @@ def _check_finish(reply: Reply) -> None:
     reason, has_text = (reply.finish or "").lower(), bool(reply.text and reply.text.strip())
     _check_refusal(reply, reason, has_text=has_text)
     if reason in TOOLS:
-        raise ModelError(FailureKind.DECODE, f"the model called a tool instead of answering ({reply.finish})")
+        raise _no_answer(reply.finish or "")
+    if reply.part:
+        raise _no_answer(reply.part)
     _refuse_unknown_finish(reply.finish)
     if reason in CUT:
         reply.finish = "length"
         if not has_text:
             raise _cut_before_text(reply, reason)
+
+
+def _no_answer(what: str) -> ModelError:
+    """Return the error of a model that did something else than to answer; asked again it would do so again."""
+    called = what.lower() in CALLS
+    did = "called a tool instead of answering" if called else "sent a part that is no text"
+    return ModelError(FailureKind.DECODE, f"the model {did} ({what[:MESSAGE_LIMIT]})")
 
 
 def _refuse_unknown_finish(reason: Any) -> None:
