@@ -121,7 +121,7 @@ class Collector:
 
     def record(self, name: str, scheduled: float, **extra: Any) -> RequestRecord:
         """Return what happened, with the moments that are known; a failure keeps them too."""
-        usage, failure = self.reply.usage or Usage(), self.error
+        usage, failure = (self.reply.usage or Usage()).believed(), self.error
         return RequestRecord(
             id=name,
             sent=self.sent or scheduled,

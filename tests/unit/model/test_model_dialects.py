@@ -28,6 +28,7 @@ from snellen.model.served.openai_responses import Responses
 from snellen.model.served.post import HttpResponse
 from snellen.model.served.served_model import ServedModel
 from snellen.model.served.server_errors import status_error
+from snellen.scoring.table import costs_of, spent_on
 
 KEY = TrialKey("t", "s")
 
@@ -225,6 +226,20 @@ def test_a_stream_of_messages_or_of_calls_is_no_empty_answer() -> None:
         with pytest.raises(ModelError) as error:
             ask(Recorder(pieces=pieces), request=STREAM)
         assert error.value.kind is FailureKind.DECODE
+
+
+@pytest.mark.parametrize("count", [2**63, 10**25, -1])
+def test_a_count_that_no_reply_has_is_not_stored_and_is_told(count: int) -> None:
+    reply = chat() | {"usage": {"prompt_tokens": count, "completion_tokens": 1}}
+    model = ServedModel(OpenAI(), "m", ModelOptions(base_url="http://x/v1", clock=FakeClock()), Recorder((200, reply)))
+    prediction = asyncio.run(ask_model(model, Request(KEY, (Turn("user", "hi"),))))
+    assert (prediction.text, prediction.usage) == ("B", Usage(None, 1))
+    assert any("token counts" in warning for warning in model.warnings)
+
+
+def test_a_stored_count_of_any_size_is_scored() -> None:
+    costs = costs_of([spent_on(Prediction(KEY, "B", usage=Usage(10**25, 1)))])
+    assert (costs.tokens.tolist(), costs.input_tokens.tolist()) == ([1], [0])
 
 
 def test_odd_but_legal_replies_are_read() -> None:

@@ -525,7 +525,7 @@ def _to_prediction(
         key=request.key,
         text=clean_text(reply.text or ""),
         reasoning=clean_text(reply.reasoning) if reply.reasoning else None,
-        usage=reply.usage,
+        usage=reply.usage and reply.usage.believed(),
         timing=timing,
         finish=reply.finish,
         images=sent,
