@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sqlite3
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from command_line import run_command
-from snellen.cli.main import COMMANDS
+from snellen.cli.main import COMMANDS, main
 from snellen.cli.run import command_line, make_settings, read_key, read_model_file
 from snellen.core.errors import ConfigError, UsageError
 
@@ -30,6 +31,18 @@ def snellen(capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, 
         return code, *capfd.readouterr()
 
     return call
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "koi8-r"])
+def test_a_letter_that_the_output_cannot_hold_ends_no_command(monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
+    out = io.TextIOWrapper(io.BytesIO(), encoding)
+    monkeypatch.setattr("sys.stdout", out)
+    monkeypatch.setattr("snellen.cli.main._run", lambda arguments: print("70 – 80 % … 视力") or 0)
+    with pytest.raises(SystemExit) as end:
+        main([])
+    out.flush()
+    assert end.value.code == 0
+    assert "70 " in out.buffer.getvalue().decode(encoding)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import os
 import sys
@@ -116,6 +117,9 @@ def cli() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; every deliberate error is one line on stderr and an exit code."""
+    for stream in (sys.stdout, sys.stderr):  # a letter that the terminal cannot write must not end a run
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(_run(arguments))
 
 

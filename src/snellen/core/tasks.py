@@ -35,7 +35,8 @@ class Prompt(Struct, frozen=True, forbid_unknown_fields=True):
     """How a Sample becomes messages; pure data (catalog/prompts/*.toml or inline in a task).
 
     A template without `{instruction}` puts the instruction before the first thing the user says; one without
-    `{options}` hides the options, and `hidden` then is the pool of wordings.
+    `{options}` hides the options, and `hidden` then is the pool of wordings. One without `{question}` is refused, but
+    where it hides the options too and has `hidden` wordings: then all of it stands in the picture.
     """
 
     template: str = "{question}\n{options}\n{instruction}"

@@ -274,6 +274,10 @@ class Failure(Struct, frozen=True, gc=False, omit_defaults=True):
     attempts: int = 1
 
 
+MOST_TOKENS = 2**40
+"""No reply has so many tokens; the sum of a run's counts below it fits any column."""
+
+
 class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
     """Tokens as the server counted them; None where it did not say."""
 
@@ -285,6 +289,13 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
     """The part of the input tokens that came from images."""
     written_tokens: int | None = None
     """The part of the input tokens that the server put into its cache for later: some ask more for these."""
+
+    def believed(self) -> Usage:
+        """Return the counts that a reply can have; others, below 0 or beyond any reply, are as if untold."""
+        if all(0 <= (getattr(self, name) or 0) < MOST_TOKENS for name in self.__struct_fields__):
+            return self
+        counts = {name: getattr(self, name) for name in self.__struct_fields__}
+        return Usage(**{name: count for name, count in counts.items() if 0 <= (count or 0) < MOST_TOKENS})
 
 
 class Timing(Struct, frozen=True, gc=False, omit_defaults=True):

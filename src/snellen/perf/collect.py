@@ -13,7 +13,7 @@ from ..core.types import FailureKind, Usage
 from ..model.served.dialect import Dialect
 from ..model.served.events import DONE, EventLines
 from ..model.served.http1 import Response
-from ..model.served.replies import Reply, check_reply, check_streamed, decode_body, read_safely
+from ..model.served.replies import Reply, check_reply, check_streamed, decode_body, read_event, read_safely
 from ..model.served.server_errors import status_error
 from .timeline import CANCELLED, RequestRecord
 
@@ -114,14 +114,14 @@ class Collector:
             self._stopped = True
             return
         self._first.setdefault("event", moment)
-        brought = read_safely(self._dialect.parse_event, decode_body(data), self.reply)
+        brought = read_event(self._dialect.parse_event, decode_body(data), self.reply)
         if brought:
             self._first.setdefault(brought, moment)
             self._text_times.append(moment)
 
     def record(self, name: str, scheduled: float, **extra: Any) -> RequestRecord:
         """Return what happened, with the moments that are known; a failure keeps them too."""
-        usage, failure = self.reply.usage or Usage(), self.error
+        usage, failure = (self.reply.usage or Usage()).believed(), self.error
         return RequestRecord(
             id=name,
             sent=self.sent or scheduled,

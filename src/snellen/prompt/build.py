@@ -92,6 +92,8 @@ class Prompter:
         fields["letters"] = ", ".join(marks)
         history = self._before(sample, variant, style, hidden, replies, placement=placement)
         text = _worded(prompt, fields)
+        if question.strip() and not self._shows_question():
+            raise self._question_missing(sample)
         if shown and not (hidden and prompt.hidden) and not shows_in_order(text, offered):
             raise self._options_missing(sample, offered, text)
         query, images = self._show(text, sample, axes, placement, opening=not history)
@@ -124,6 +126,20 @@ class Prompter:
 
     def _hides_options(self, sample: Sample) -> bool:
         return bool(sample.options) and not names_field(self.prompt.template, "options", "choices")
+
+    def _shows_question(self) -> bool:
+        """Tell whether a trial asks: the template names the question, or the card's wordings say it is in the picture.
+
+        Wordings for hidden options say so only where the options are hidden too.
+        """
+        template = self.prompt.template
+        in_picture = bool(self.prompt.hidden) and not names_field(template, "options", "choices")
+        return in_picture or names_field(template, "question")
+
+    def _question_missing(self, sample: Sample) -> ConfigError:
+        fix = "put {question} into it, or give it `hidden` wordings and no {options} if all of it stands in the picture"
+        what = f"the template {self.prompt.template!r} never shows the question"
+        return ConfigError(f"task {self.task.name!r}, sample {sample.id!r}: {what}; {fix}")
 
     def _options_missing(self, sample: Sample, offered: Sequence[str], text: str) -> ConfigError:
         """Return why a prompt may not be sent: it shows fewer options than the sample has, or another order."""

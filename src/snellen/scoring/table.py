@@ -18,7 +18,7 @@ from ..core.counting import is_unread as is_unread  # noqa: PLC0414 - as pages a
 from ..core.counting import lower_is_better as lower_is_better  # noqa: PLC0414
 from ..core.counting import worst_value as worst_value  # noqa: PLC0414
 from ..core.tasks import Task
-from ..core.types import Prediction, Sample, Score, TrialKey
+from ..core.types import MOST_TOKENS, Prediction, Sample, Score, TrialKey
 from ..stats.intervals import Floats
 
 Codes = NDArray[np.int32]
@@ -221,6 +221,8 @@ def spent_on(prediction: Prediction) -> tuple[float, int, int]:
     timing, usage = prediction.timing, prediction.usage
     latency_s = np.nan if timing is None or prediction.cached else timing.done - timing.sent
     tokens = ((usage.output_tokens or 0), (usage.input_tokens or 0)) if usage else (0, 0)
+    if max(tokens) >= MOST_TOKENS:  # a server's nonsense, stored by a version that believed it
+        tokens = (tokens[0] if tokens[0] < MOST_TOKENS else 0, tokens[1] if tokens[1] < MOST_TOKENS else 0)
     return latency_s, *tokens
 
 

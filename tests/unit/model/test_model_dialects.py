@@ -18,14 +18,17 @@ from line_doubles import ask as ask_model
 from snellen.core.errors import EnvironmentProblem, ModelError, StopRun, UsageError
 from snellen.core.secret import Secret
 from snellen.core.types import FailureKind, Image, Params, Prediction, Request, TrialKey, Turn, Usage
+from snellen.model.cloud.bedrock_model import Bedrock
 from snellen.model.options import ModelOptions
 from snellen.model.served.anthropic import Anthropic
 from snellen.model.served.gemini import Gemini
 from snellen.model.served.http_client import Body, HttpStream
 from snellen.model.served.openai import OpenAI
+from snellen.model.served.openai_responses import Responses
 from snellen.model.served.post import HttpResponse
 from snellen.model.served.served_model import ServedModel
 from snellen.model.served.server_errors import status_error
+from snellen.scoring.table import costs_of, spent_on
 
 KEY = TrialKey("t", "s")
 
@@ -141,9 +144,110 @@ def test_a_reply_without_an_answer_is_a_typed_error_never_text(
     assert (error.value.kind, error.value.retryable) == (kind, retryable)
 
 
+def replies_that_ended(reason: str) -> list[tuple[object, object]]:
+    """Return the same answer in each dialect with a reason to finish."""
+    block = {"type": "text", "text": "B"}
+    item = {"type": "message", "content": [{"type": "output_text", "text": "B"}]}
+    return [
+        (OpenAI(), chat("B", reason)),
+        (Anthropic(), {"content": [block], "stop_reason": reason}),
+        (Gemini(), {"candidates": [{"content": {"parts": [{"text": "B"}]}, "finishReason": reason.upper()}]}),
+        (Responses(), {"status": reason, "output": [item]}),
+        (Responses(), {"status": "incomplete", "incomplete_details": {"reason": reason}, "output": [item]}),
+        (Bedrock(), {"output": {"message": {"content": [{"text": "B"}]}}, "stopReason": reason}),
+    ]
+
+
+@pytest.mark.parametrize("reason", ["timeout", "preempted", "failed", "error", "cancelled", "of a kind of its own"])
+def test_a_reason_to_finish_that_no_model_has_makes_no_answer_in_any_dialect(reason: str) -> None:
+    for dialect, reply in replies_that_ended(reason):
+        with pytest.raises(ModelError) as error:
+            ask(Recorder((200, reply)), dialect)
+        assert error.value.retryable, type(dialect)
+        assert error.value.kind in (FailureKind.SERVER, FailureKind.TIMEOUT)
+        assert reason in str(error.value).lower()
+
+
+def test_a_stream_that_ended_for_such_a_reason_is_no_answer() -> None:
+    with pytest.raises(ModelError, match="preempted"):
+        ask(Recorder(pieces=[*FULL, event({"choices": [{"delta": {}, "finish_reason": "preempted"}]})]), request=STREAM)
+
+
+CALL = [{"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
+TEXT = {"type": "text", "text": "OK"}
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "names"),
+    [
+        (chat([{"type": "refusal", "refusal": "I cannot"}]), FailureKind.REFUSED, "I cannot"),
+        (chat([TEXT, {"type": "refusal", "refusal": "I cannot"}]), FailureKind.REFUSED, "I cannot"),
+        (chat([TEXT, {"type": "image_url", "image_url": {"url": "x"}}]), FailureKind.DECODE, "image_url"),
+        (chat([{"type": "of a new kind", "text": "B"}]), FailureKind.DECODE, "of a new kind"),
+        (chat("", tool_calls=CALL), FailureKind.DECODE, "tool"),
+        (chat("OK", function_call={"name": "f", "arguments": ""}), FailureKind.DECODE, "tool"),
+        (chat([]), FailureKind.DECODE, "null"),
+    ],
+)
+def test_a_part_that_is_no_text_is_a_failure_of_its_kind(reply: object, kind: FailureKind, names: str) -> None:
+    with pytest.raises(ModelError, match=names) as error:
+        ask(Recorder((200, reply)))
+    assert error.value.kind is kind
+
+
+def test_parts_of_other_dialects_that_are_no_text() -> None:
+    tool = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
+    parts = [{"text": "OK"}, {"inlineData": {"mimeType": "image/png", "data": "x"}}]
+    message = {"type": "message", "content": [{"type": "output_text", "text": "OK"}]}
+    calls = {"type": "function_call", "name": "f", "arguments": "{}"}
+    replies = [
+        (Anthropic(), {"content": [TEXT, tool], "stop_reason": "end_turn"}),
+        (Gemini(), {"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}),
+        (Responses(), {"status": "completed", "output": [message, calls]}),
+        (Bedrock(), {"output": {"message": {"content": [{"text": "OK"}, {"toolUse": {}}]}}, "stopReason": "end_turn"}),
+    ]
+    for dialect, reply in replies:
+        with pytest.raises(ModelError) as error:
+            ask(Recorder((200, reply)), dialect)
+        assert (error.value.kind, error.value.retryable) == (FailureKind.DECODE, False), type(dialect)
+
+
+def test_a_reasoning_part_is_no_part_of_the_answer() -> None:
+    prediction = ask(Recorder((200, chat([{"type": "reasoning", "text": "maybe B"}, TEXT]))))
+    assert (prediction.text, prediction.reasoning) == ("OK", "maybe B")
+    pieces = [event(delta(content=[{"type": "reasoning", "text": "maybe B"}])), event(delta(content=[TEXT])), END[0]]
+    prediction = ask(Recorder(pieces=pieces), request=STREAM)
+    assert (prediction.text, prediction.reasoning) == ("OK", "maybe B")
+
+
+def test_a_stream_of_messages_or_of_calls_is_no_empty_answer() -> None:
+    message = event({"choices": [{"index": 0, "message": {"content": "OK"}, "finish_reason": "stop"}]})
+    for pieces in ([message], [event(delta(tool_calls=CALL)), END[0]]):
+        with pytest.raises(ModelError) as error:
+            ask(Recorder(pieces=pieces), request=STREAM)
+        assert error.value.kind is FailureKind.DECODE
+
+
+@pytest.mark.parametrize("count", [2**63, 10**25, -1])
+def test_a_count_that_no_reply_has_is_not_stored_and_is_told(count: int) -> None:
+    reply = chat() | {"usage": {"prompt_tokens": count, "completion_tokens": 1}}
+    model = ServedModel(OpenAI(), "m", ModelOptions(base_url="http://x/v1", clock=FakeClock()), Recorder((200, reply)))
+    prediction = asyncio.run(ask_model(model, Request(KEY, (Turn("user", "hi"),))))
+    assert (prediction.text, prediction.usage) == ("B", Usage(None, 1))
+    assert any("token counts" in warning for warning in model.warnings)
+
+
+def test_a_stored_count_of_any_size_is_scored() -> None:
+    costs = costs_of([spent_on(Prediction(KEY, "B", usage=Usage(10**25, 1)))])
+    assert (costs.tokens.tolist(), costs.input_tokens.tolist()) == ([1], [0])
+
+
 def test_odd_but_legal_replies_are_read() -> None:
     assert ask(Recorder((200, chat("")))).text == ""
     assert ask(Recorder((200, chat([{"type": "text", "text": "B"}])))).text == "B"
+    assert (
+        ask(Recorder((200, chat(["O", "K"], tool_calls=[], function_call={"name": "", "arguments": ""})))).text == "OK"
+    )
     assert ask(Recorder((200, b'{"choices": [{"message": {"content": "a\\ud800b\\u0000"}}]}'))).text == "a\ufffdb\ufffd"
     assert ask(Recorder((200, chat("B", reasoning_content="thus")))).reasoning == "thus"
 
@@ -235,6 +339,63 @@ def test_a_cut_or_broken_stream_is_no_answer_and_keeps_the_partial_text(pieces: 
         ask(Recorder(pieces=pieces), request=STREAM)
     assert error.value.retryable
     assert error.value.detail["partial"] == ("Hello" if pieces else "")
+
+
+def piece(ident: str, content: str | None = None, finish: str | None = None) -> bytes:
+    delta = {} if content is None else {"content": content}
+    return event({"id": ident, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [piece("c1", "O"), piece("c2", "XX"), piece("c1", "K"), piece("c1", finish="stop")],
+        [piece("c1", "O"), piece("c2", finish="stop")],
+        [piece("c1", "OK", "stop"), piece("c1", "XX")],
+        [piece("c1", "OK"), piece("c1", finish="stop"), piece("c2", "XX", "stop")],
+        [event({"choices": [{"index": 0, "delta": {"content": "O"}}, {"index": 0, "delta": {"content": "K"}}]})],
+    ],
+)
+def test_pieces_of_two_replies_are_none(pieces: list[bytes]) -> None:
+    with pytest.raises(ModelError) as error:
+        ask(Recorder(pieces=[*pieces, b"data: [DONE]\n\n"]), request=STREAM)
+    assert (error.value.kind, error.value.retryable) == (FailureKind.DECODE, True)
+
+
+def test_a_piece_that_carries_nothing_may_have_any_name() -> None:
+    usage = event({"id": "other", "choices": [], "usage": {"prompt_tokens": 2, "completion_tokens": 3}})
+    filtered = event({"id": "", "choices": [], "prompt_filter_results": []})
+    pieces = [filtered, piece("c1", "OK"), piece("c1", finish="stop"), piece("c1", ""), usage]
+    assert ask(Recorder(pieces=pieces), request=STREAM).text == "OK"
+
+
+def test_other_dialects_end_a_reply_once() -> None:
+    start = event({"type": "message_start", "message": {"id": "m1"}})
+    text = event({"type": "content_block_delta", "delta": {"type": "text_delta", "text": "B"}})
+    end = event({"type": "message_delta", "delta": {"stop_reason": "end_turn"}})
+    again = event({"type": "message_start", "message": {"id": "m2"}})
+    assert ask(Recorder(pieces=[start, text, end]), Anthropic(), STREAM).text == "B"
+    told = event({"type": "response.output_text.delta", "delta": "B"})
+    done = event({"type": "response.completed", "response": {"id": "r1", "status": "completed"}})
+    other = event({"type": "response.created", "response": {"id": "r2", "status": "in_progress"}})
+    assert ask(Recorder(pieces=[told, done]), Responses(), STREAM).text == "B"
+    streams = [
+        (Anthropic(), [start, text, end, text]),
+        (Anthropic(), [start, text, again, text, end]),
+        (Responses(), [told, done, told]),
+        (Responses(), [other, told, done]),
+    ]
+    for dialect, pieces in streams:
+        with pytest.raises(ModelError) as error:
+            ask(Recorder(pieces=pieces), dialect, STREAM)
+        assert (error.value.kind, error.value.retryable) == (FailureKind.DECODE, True)
+
+
+def test_gemini_may_say_with_every_piece_that_it_stops() -> None:
+    pieces = [
+        event({"candidates": [{"content": {"parts": [{"text": text}]}, "finishReason": "STOP"}]}) for text in "OK"
+    ]
+    assert ask(Recorder(pieces=pieces), Gemini(), STREAM).text == "OK"
 
 
 def test_anthropic_bodies_and_replies() -> None:

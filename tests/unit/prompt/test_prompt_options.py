@@ -1,4 +1,4 @@
-"""A prompt shows every option of its sample, once and in the order of the trial, or it is not sent."""
+"""A prompt shows its question, and every option of its sample once and in the order of the trial, or it is not sent."""
 
 from __future__ import annotations
 
@@ -35,6 +35,21 @@ def cards_and_protocols() -> list[tuple[str, str | None]]:
 def test_a_prompt_without_the_options_is_refused(template: str) -> None:
     with pytest.raises(ConfigError, match=r"'t'.*'s'.*\{options\}"):
         text_of(PLAIN, Prompt(template=template, instructions=("Answer.",)))
+
+
+@pytest.mark.parametrize("template", ["{options} {instruction}", "{question.__class__} {options}"])
+@pytest.mark.parametrize("hidden", [(), ("Why?",)])
+def test_a_template_that_never_asks_is_refused(template: str, hidden: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigError, match=r"'t'.*'s'.*\{question\}"):
+        text_of(PLAIN, Prompt(template=template, instructions=("Answer.",), hidden=hidden))
+    with pytest.raises(ConfigError, match=r"\{question\}"):
+        text_of(Sample("s", "t", Form.OPEN, "Which?"), Prompt(template="{instruction}", instructions=("Answer.",)))
+
+
+def test_a_question_that_stands_in_the_picture_need_not_be_shown() -> None:
+    assert text_of(PLAIN, Prompt(template="{instruction}", hidden=("Answer it.",))) == "Answer it."
+    empty = replace(PLAIN, question="")
+    assert text_of(empty, Prompt(template="{options}")) == "A. red\nB. green\nC. 2"
 
 
 def test_a_template_of_the_options_that_leaves_them_out_is_refused() -> None:

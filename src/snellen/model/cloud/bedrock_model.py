@@ -26,6 +26,8 @@ from ..served.replies import Reply, decode_body, expect_object, refuse_error, un
 from ..served.served_model import ServedModel
 
 FINISH = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length"}
+NO_TEXT = ("toolUse", "image", "video", "audio", "document")
+"""Blocks that are no part of an answer."""
 CONFIG = {"maxTokens": "max_tokens", "temperature": "temperature", "topP": "top_p", "stopSequences": "stop"}
 
 
@@ -79,6 +81,7 @@ class Bedrock:
             reasoning="".join(thoughts) or None,
             finish=_finish(whole.get("stopReason")),
             usage=_usage(whole.get("usage")),
+            part=next((kind for block in blocks for kind in NO_TEXT if kind in block), None),
             choices=len(blocks),
         )
 
@@ -89,6 +92,9 @@ class Bedrock:
         kind = event.get("event")
         if kind == "messageStop":
             reply.finish = _finish(event.get("stopReason"))
+        elif kind == "contentBlockStart":
+            begun = expect_object(event.get("start") or {})
+            reply.part = next(filter(begun.__contains__, NO_TEXT), reply.part)
         elif kind == "metadata":
             reply.usage = _usage(event.get("usage")) or reply.usage
             reply.closed = True

@@ -15,6 +15,8 @@ from .served_model import ServedModel
 
 DEFAULT_MAX_TOKENS = 1024
 """The provider demands a limit; this one is sent when none was given."""
+NO_TEXT = frozenset({"tool_use", "image", "document"})
+"""Blocks that are no part of an answer; those of tools that the server runs itself stand beside one."""
 FINISH = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "refusal": "refusal"}
 
 
@@ -90,6 +92,7 @@ class Anthropic:
             finish=_finish(message.get("stop_reason")),
             usage=_usage(message.get("usage")),
             model=message.get("model"),
+            part=next((block["type"] for block in blocks if block.get("type") in NO_TEXT), None),
             choices=len(blocks),
         )
 
@@ -104,6 +107,9 @@ class Anthropic:
         elif kind == "message_delta":
             reply.finish = _finish((event.get("delta") or {}).get("stop_reason")) or reply.finish
             reply.usage = _merge(reply.usage, _usage(event.get("usage")))
+        elif kind == "content_block_start":
+            begun = (event.get("content_block") or {}).get("type")
+            reply.part = begun if begun in NO_TEXT else reply.part
         elif kind == "message_stop":
             reply.closed = True
         return _take_delta(event.get("delta") or {}, reply) if kind == "content_block_delta" else None

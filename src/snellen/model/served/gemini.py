@@ -14,7 +14,9 @@ from .reasoning import merge_fields
 from .replies import Reply, choice_zero, expect_object, refuse_error
 from .served_model import ServedModel
 
-FINISH = {"STOP": "stop", "MAX_TOKENS": "length", "FINISH_REASON_UNSPECIFIED": "error"}
+FINISH = {"STOP": "stop", "MAX_TOKENS": "length"}
+NO_TEXT = ("functionCall", "inlineData", "fileData")
+"""Parts that are no part of an answer; code that the server ran itself stands beside one."""
 ROLES = {"assistant": "model", "user": "user"}
 
 
@@ -112,6 +114,8 @@ def _take_parts(parts: Sequence[Mapping[str, Any]], reply: Reply) -> str | None:
         elif "text" in part:
             reply.text = (reply.text or "") + text
             brought = "content"
+        elif kind := next(filter(part.__contains__, NO_TEXT), None):
+            reply.part = kind
     return brought
 
 

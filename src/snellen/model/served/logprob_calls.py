@@ -98,7 +98,8 @@ class LogprobCalls:
         return self._counted(await self._server.post("/completions", (msgspec.json.encode(body),)))
 
     def _counted(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
-        self.usages.append(read_usage(value.get("usage")))
+        usage = read_usage(value.get("usage"))
+        self.usages.append(usage and usage.believed())
         return value
 
 

@@ -78,17 +78,16 @@ class OpenAI:
         value = expect_object(value)
         refuse_error(value)
         choice = _first_choice(value)
-        message = choice.get("message") or {}
-        return Reply(
-            text=_content(message.get("content")),
-            reasoning=_thoughts(message),
+        reply = Reply(
             finish=choice.get("finish_reason"),
             usage=read_usage(value.get("usage")),
             model=value.get("model"),
             host=value.get("provider"),
-            refusal=message.get("refusal") or (None if choice else _filtered(value)),
+            refusal=None if choice else _filtered(value),
             choices=int(bool(choice)),
         )
+        _take_message(choice.get("message") or {}, reply)
+        return reply
 
     def parse_event(self, value: Any, reply: Reply) -> str | None:
         """Read one chunk of a streamed completion."""
@@ -100,7 +99,9 @@ class OpenAI:
         choice = _first_choice(value)
         reply.choices += bool(choice)
         reply.finish = choice.get("finish_reason") or reply.finish
-        return _take_delta(choice.get("delta") or {}, reply)
+        if "delta" not in choice and choice.get("message"):
+            raise unreadable("the stream holds a whole message where a piece belongs")
+        return _take_message(choice.get("delta") or {}, reply)
 
 
 SAMPLING = ("max_tokens", "temperature", "top_p", "seed", "stop")
@@ -135,12 +136,37 @@ def _first_choice(value: dict[str, Any]) -> Mapping[str, Any]:
     return choice_zero(value.get("choices") or [{}])
 
 
-def _content(content: Any) -> str | None:
-    if content is None or isinstance(content, str):
-        return content
-    if isinstance(content, list):  # some servers answer in parts
-        return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
-    raise unreadable(f"the server's content is a {type(content).__name__}")
+TEXT_PARTS = (None, "text", "output_text")
+THOUGHT_PARTS = ("thinking", "reasoning", "reasoning_text", "reasoning_content", "summary_text")
+
+
+def _take_content(content: Any, reply: Reply) -> dict[str, str]:
+    """Return the text and the reasoning of a content, plain or in parts; what is neither is noted in the reply."""
+    if content is None:
+        return {}
+    if isinstance(content, str):
+        return {"text": content}
+    if not isinstance(content, list):
+        raise unreadable(f"the server's content is a {type(content).__name__}")
+    found: dict[str, str] = {}
+    for part in content:
+        whole = {"text": part} if isinstance(part, str) else expect_object(part)
+        kind = whole.get("type")
+        if kind in TEXT_PARTS:
+            found["text"] = found.get("text", "") + str(whole.get("text") or "")
+        elif kind in THOUGHT_PARTS:
+            found["reasoning"] = found.get("reasoning", "") + _thought(whole, reply)
+        elif kind == "refusal":
+            reply.refusal = (reply.refusal or "") + str(whole.get("refusal") or kind)
+        else:
+            reply.part = str(kind)
+    return found
+
+
+def _thought(part: Mapping[str, Any], reply: Reply) -> str:
+    names = ("thinking", "reasoning", "text", "summary", "content")
+    words = next((part[name] for name in names if part.get(name)), None)
+    return "".join(_take_content(words, reply).values())
 
 
 def _filtered(value: Mapping[str, Any]) -> str | None:
@@ -152,26 +178,21 @@ def _filtered(value: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _thoughts(message: Mapping[str, Any]) -> str | None:
-    """Return the reasoning of a message, wherever a server puts it: a field of its own, or parts of the content."""
-    told = message.get("reasoning_content") or message.get("reasoning")
-    content = message.get("content")
-    if told or not isinstance(content, list):
-        return told
-    parts = [part.get("thinking") for part in content if isinstance(part, dict) and part.get("type") == "thinking"]
-    return "".join(part if isinstance(part, str) else _content(part) or "" for part in parts) or None
-
-
-def _take_delta(delta: Mapping[str, Any], reply: Reply) -> str | None:
+def _take_message(message: Mapping[str, Any], reply: Reply) -> str | None:
+    """Take a message, or a piece of one, into the reply; return what it brought last."""
     brought = None
-    thought = _thoughts(delta)
+    content = _take_content(message.get("content"), reply)
+    thought = message.get("reasoning_content") or message.get("reasoning") or content.get("reasoning")
     if thought:
         reply.reasoning = (reply.reasoning or "") + thought
         brought = "reasoning"
-    text = _content(delta.get("content"))
-    reply.nulled = reply.nulled or (text is None and "content" in delta)
+    text = content.get("text")
+    reply.nulled = reply.nulled or (text is None and "content" in message)
     if text is not None:
         reply.text = (reply.text or "") + text
         brought = "content" if text else brought
-    reply.refusal = delta.get("refusal") or reply.refusal
+    reply.refusal = message.get("refusal") or reply.refusal
+    call = message.get("function_call")
+    if message.get("tool_calls") or (any(call.values()) if isinstance(call, dict) else call):
+        reply.part = "tool_calls"
     return brought

@@ -15,7 +15,9 @@ from .reasoning import merge_fields
 from .replies import Reply, decode_body, expect_object, refuse_error
 from .served_model import ServedModel
 
-FINISH = {"completed": "stop", "max_output_tokens": "length", "failed": "error"}
+FINISH = {"completed": "stop", "max_output_tokens": "length"}
+NO_TEXT = frozenset({"function_call", "custom_tool_call", "image_generation_call"})
+"""Items that are no part of an answer; those of tools that the server runs itself stand beside one."""
 UNFINISHED = frozenset({"queued", "in_progress"})
 POLL_S = 5.0
 ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
@@ -109,6 +111,8 @@ class Responses:
             return None
         if kind == "response.refusal.delta":
             reply.refusal = (reply.refusal or "") + str(event.get("delta", ""))
+        if kind == "response.output_item.added":
+            _note_item(expect_object(event.get("item") or {}), reply)
         brought = DELTAS.get(str(kind))
         return _take_delta(brought, str(event.get("delta") or ""), reply) if brought else None
 
@@ -130,6 +134,12 @@ def _take_item(item: Mapping[str, Any], reply: Reply) -> None:
         reply.reasoning = (reply.reasoning or "") + "".join(_texts(parts, "text")) or None
     elif item.get("type") == "message":
         _take_parts(parts, reply)
+    _note_item(item, reply)
+
+
+def _note_item(item: Mapping[str, Any], reply: Reply) -> None:
+    kind = item.get("type")
+    reply.part = str(kind) if kind in NO_TEXT else reply.part
 
 
 def _take_parts(parts: Sequence[Mapping[str, Any]], reply: Reply) -> None:
@@ -137,6 +147,8 @@ def _take_parts(parts: Sequence[Mapping[str, Any]], reply: Reply) -> None:
     if texts:
         reply.text = (reply.text or "") + "".join(texts)
     reply.refusal = "".join(_texts(parts, "refusal", "refusal")) or reply.refusal
+    others = (str(part.get("type")) for part in parts if part.get("type") not in ("output_text", "refusal"))
+    reply.part = next(others, reply.part)
 
 
 def _texts(parts: Iterable[Mapping[str, Any]], name: str, kind: str | None = None) -> list[str]:

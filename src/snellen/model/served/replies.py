@@ -16,26 +16,29 @@ from .server_errors import MESSAGE_LIMIT, classify, describe_error, error_of, re
 
 P = ParamSpec("P")
 T = TypeVar("T")
-GAVE_UP = frozenset(
-    {"error", "abort", "aborted", "cancelled", "canceled", "insufficient_system_resource", "other"}
-    | {"parse_error", "network_error", "malformed_model_output"}
-)
-"""Reasons to finish that are none of the model's: what came before is a piece of a reply at best."""
 REFUSALS = frozenset(
     {"content_filter", "content_filtered", "refusal", "safety", "sensitive", "guardrail_intervened"}
     | {"recitation", "blocklist", "prohibited_content", "spii", "image_safety"}
+    | {"image_prohibited_content", "image_recitation", "model_armor"}
 )
 REFUSALS_WITHOUT_TEXT = frozenset({"language", "other"})
 TOOLS = frozenset(
     {"tool_calls", "tool_use", "function_call", "malformed_function_call", "unexpected_tool_call", "pause_turn"}
-    | {"malformed_tool_use"}
+    | {"malformed_tool_use", "too_many_tool_calls"}
 )
 """The model tried to call a tool, though it was given none."""
+CALLS = TOOLS | {"tool_call", "tooluse", "functioncall", "custom_tool_call"}
+"""The same as the type of a part."""
 FULL = frozenset({"model_length", "model_context_window_exceeded"})
 """The reply was cut because the context was full, not because of a limit we set."""
 CUT = FULL | {"length", "max_tokens", "max_output_tokens"}
-ENDED = frozenset({"stop", "end_turn", "stop_sequence"})
-"""Reasons to finish that are the model's own: it had nothing more to say."""
+ENDED = frozenset({"stop", "end_turn", "stop_sequence", "eos", "eos_token", "complete"})
+"""Reasons to finish that are the model's own: it had nothing more to say.
+
+A dialect with other words has a table FINISH that brings them to these. A reason that is in no list (timeout,
+preempted, error …) is none of the model's: what came before it is a piece of a reply at best, never an answer.
+"""
+ANSWERED = ENDED | CUT
 TYPED = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -62,6 +65,10 @@ class Reply(msgspec.Struct, gc=False):
     host: str | None = None
     """Who of several hosts answered, where a gateway says it."""
     refusal: str | None = None
+    part: str | None = None
+    """The type of a part that is neither text nor reasoning, if there was one: a picture, the call of a tool."""
+    ident: str | None = None
+    """What a stream calls the reply."""
     choices: int = 0
     closed: bool = False
     """True once the server said that the stream is complete."""
@@ -111,6 +118,31 @@ def read_safely(parse: Callable[P, T], *values: P.args, **options: P.kwargs) -> 
         raise unreadable(f"the server's reply has another shape: {error}") from None
 
 
+def read_event(parse: Callable[[Any, Reply], str | None], value: Any, reply: Reply) -> str | None:
+    """Read one stream event into `reply`; what belongs to another reply, or follows the end of this one, is an error.
+
+    Two replies in one stream are not told apart by leaving one out: which of them was ours nobody says.
+    """
+    ended, finish = reply.closed or reply.finish, reply.finish
+    brought = read_safely(parse, value, reply)
+    _check_ident(value, reply, carries=bool(brought) or reply.finish != finish)
+    if brought and ended and "candidates" not in value:  # Gemini may say with every piece that it stops
+        raise unreadable(f"the stream went on after its end ({finish or 'closed'}): it may hold two replies")
+    return brought
+
+
+def _check_ident(value: Any, reply: Reply, *, carries: bool) -> None:
+    """Raise if an event names another reply than those before it; one that carries nothing may name what it likes."""
+    whole = value.get("message") or value.get("response")
+    ident = whole.get("id") if isinstance(whole, dict) else value.get("id") if carries else None
+    if not ident or ident == reply.ident:
+        return
+    if reply.ident is not None:
+        told = f"{reply.ident[:MESSAGE_LIMIT]!r} and {str(ident)[:MESSAGE_LIMIT]!r}"
+        raise unreadable(f"the stream holds pieces of two replies ({told}): ask without --stream if it always does")
+    reply.ident = str(ident)
+
+
 def unreadable(message: str) -> ModelError:
     """Return the error of a reply that is none; asked again the server may send one."""
     return ModelError(FailureKind.DECODE, message, retryable=True)
@@ -142,13 +174,16 @@ def choice_zero(rows: Any) -> dict[str, Any]:
     Empty where there is none: another choice is the answer to nothing that was asked.
     """
     rows = rows if isinstance(rows, list) else [rows]
+    found: dict[str, Any] | None = None
     for position, row in enumerate(rows):
         choice = expect_object(row)
         index = choice.get("index")
         if (position if index is None else index) == 0:
             refuse_error(choice)
-            return choice
-    return {}
+            if found is not None:
+                raise unreadable("the server sent two choices of index 0")
+            found = choice
+    return found or {}
 
 
 def without_error(value: Any) -> Mapping[str, Any]:
@@ -156,8 +191,7 @@ def without_error(value: Any) -> Mapping[str, Any]:
     whole = expect_object(value)
     refuse_error(whole)
     choice = choice_zero(whole.get("choices") or [{}])
-    if str(choice.get("finish_reason")).lower() in GAVE_UP:
-        raise told_error(f"it gave the reply up ({choice['finish_reason']})")
+    _refuse_unknown_finish(choice.get("finish_reason"))
     return whole
 
 
@@ -197,14 +231,28 @@ def _check_finish(reply: Reply) -> None:
     """Raise if the reply was given up, refused, or cut before its first word: what text there is is no answer."""
     reason, has_text = (reply.finish or "").lower(), bool(reply.text and reply.text.strip())
     _check_refusal(reply, reason, has_text=has_text)
-    if reason in GAVE_UP:
-        raise told_error(f"it gave the reply up ({reply.finish})")
     if reason in TOOLS:
-        raise ModelError(FailureKind.DECODE, f"the model called a tool instead of answering ({reply.finish})")
+        raise _no_answer(reply.finish or "")
+    if reply.part:
+        raise _no_answer(reply.part)
+    _refuse_unknown_finish(reply.finish)
     if reason in CUT:
         reply.finish = "length"
         if not has_text:
             raise _cut_before_text(reply, reason)
+
+
+def _no_answer(what: str) -> ModelError:
+    """Return the error of a model that did something else than to answer; asked again it would do so again."""
+    called = what.lower() in CALLS
+    did = "called a tool instead of answering" if called else "sent a part that is no text"
+    return ModelError(FailureKind.DECODE, f"the model {did} ({what[:MESSAGE_LIMIT]})")
+
+
+def _refuse_unknown_finish(reason: Any) -> None:
+    """Raise if a reply finished for a reason that no model has; a server that names none is believed."""
+    if reason and str(reason).lower() not in ANSWERED:
+        raise told_error(f"it gave the reply up ({str(reason)[:MESSAGE_LIMIT]})")
 
 
 def _check_refusal(reply: Reply, reason: str, *, has_text: bool) -> None:

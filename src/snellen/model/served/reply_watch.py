@@ -50,6 +50,10 @@ class ReplyWatch:
             self._note_model(model)
         if usage is None:
             return
+        if usage != usage.believed():
+            what = "it is stored without them, and --budget does not count them"
+            self.said.setdefault("counts", f"a reply came with token counts that no reply has: {what}")
+            return
         if limit is not None and (usage.output_tokens or 0) > limit + SPARE_TOKENS:
             self._note_limit(usage, limit)
         if shown and not self._counted_pictures:

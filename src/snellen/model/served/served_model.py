@@ -31,7 +31,16 @@ from .http_client import AiohttpClient, Body, HttpClient
 from .negotiation import REFUSED_BY, Quirks
 from .post import HttpResponse
 from .reasoning import merge_fields, reasoning_fields
-from .replies import Reply, check_reply, check_streamed, decode_body, read_safely, scrub_reply, without_error
+from .replies import (
+    Reply,
+    check_reply,
+    check_streamed,
+    decode_body,
+    read_event,
+    read_safely,
+    scrub_reply,
+    without_error,
+)
 from .reply_watch import LIMITS, ReplyWatch
 from .server_errors import status_error
 from .waits import seconds_until
@@ -461,7 +470,7 @@ class ServedModel:
             async for event in self._events(chunks):
                 now = self.clock.monotonic()
                 first.setdefault("event", now)
-                brought = read_safely(self.dialect.parse_event, decode_body(event), reply)
+                brought = read_event(self.dialect.parse_event, decode_body(event), reply)
                 if brought:
                     first.setdefault(brought, now)
                     times.append(now)
@@ -516,7 +525,7 @@ def _to_prediction(
         key=request.key,
         text=clean_text(reply.text or ""),
         reasoning=clean_text(reply.reasoning) if reply.reasoning else None,
-        usage=reply.usage,
+        usage=reply.usage and reply.usage.believed(),
         timing=timing,
         finish=reply.finish,
         images=sent,
