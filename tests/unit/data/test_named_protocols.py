@@ -132,14 +132,6 @@ def test_rows_that_are_not_the_benchmarks_are_refused_with_its_columns(tmp_path:
         next(card_rows.load(task, LoadContext(root=tmp_path)))
 
 
-def test_a_part_of_a_benchmark_is_noted(tmp_path: Path) -> None:
-    row = {"id": "1", "question": "Who?", "options": "['a', 'b']", "answer": "B"}
-    (tmp_path / "part.jsonl").write_text(json.dumps(row) + "\n")
-    context = LoadContext(root=tmp_path)
-    list(card_rows.load(Catalog().task("mmmu-pro", [("dataset.path", "part.jsonl")]), context))
-    assert "1 rows, and the card says 1,730: a part, or another version" in context.notes
-
-
 def test_a_cards_rows_become_samples_in_the_words_of_the_protocol(tmp_path: Path) -> None:
     row = {"id": "test_Art_1", "question": "Who?", "options": "['Klee', \"O'Keeffe\"]", "answer": "B", "subject": "Art"}
     (tmp_path / "mmmu-pro.jsonl").write_text(json.dumps(row) + "\n")
