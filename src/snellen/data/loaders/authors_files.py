@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import DataError, not_among
-from ..files.rows import NumberedRow, read_rows
+from ..files.rows import NumberedRow, Row, read_rows
 
-CAPTION = re.compile(r"(?m)^((?:Option|Sentence|Caption|Description|Statement) \w{1,2}: .*)$")
-"""A caption that TempCompass offers, with its name."""
+CAPTION = re.compile(r"(?m)^(?:Option|Sentence|Caption|Description|Statement) \w{1,2}: (.*)$")
+"""A caption that TempCompass offers, after its name."""
 ReadFile = Callable[[Path, str], Iterator[NumberedRow]]
 """Reads the rows of a file, of a workbook those of one sheet."""
 HUB_FILE = re.compile(r"^https?://[^/]+/datasets/[^/]+/[^/]+/resolve/[^/]+/")
@@ -66,20 +66,20 @@ def read_tempcompass(file: Path, sheet: str) -> Iterator[NumberedRow]:
     for number, row in read_rows(file, sheet):
         dimensions = {name: asked for name, asked in row.items() if _are_questions(asked)}
         if not dimensions:
-            yield number, {**row, **_captions(str(row.get("question") or ""))}
+            yield number, {**row, **_captions(row)}
             continue
         video = str(row.get("id"))
         for dimension, asked in dimensions.items():
             for place, one in enumerate(asked):
                 count += 1
                 own = {"id": f"{video}/{dimension}/{place}", "video_id": video, "dim": dimension}
-                yield count, {**own, **one, **_captions(one["question"])}
+                yield count, {**own, **one, **_captions(one)}
 
 
-def _captions(question: str) -> dict[str, list[str]]:
-    """Return the captions between which a question asks, as options that keep their names (`Sentence A: …`)."""
-    named = CAPTION.findall(question)
-    return {"options": named} if len(named) > 1 else {}
+def _captions(row: Row) -> Row:
+    """Return the captions between which a row asks as its options, and the right one, without their names."""
+    offered, right = (CAPTION.findall(str(row.get(name) or "")) for name in ("question", "answer"))
+    return {"options": offered} | ({"answer": right[0]} if right else {}) if len(offered) > 1 else {}
 
 
 def _are_questions(value: Any) -> bool:
