@@ -142,7 +142,7 @@ def test_a_bad_row_refuses_the_file_or_is_left_out_by_name(tmp_path: Path) -> No
 def test_rows_that_are_the_same_are_questions_of_their_own_and_said(tmp_path: Path) -> None:
     found, notes = samples(tmp_path, [CHOICE, CHOICE, CHOICE])
     assert len({sample.id for sample in found}) == 3
-    assert sum(sum(who.values()) for note, who in notes.items() if "same as another row" in note) == 2
+    assert sum(sum(who.values()) for note, who in notes.items() if "what another row asks" in note) == 2
 
 
 def test_one_object_a_line_is_read_though_the_file_is_named_json(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ class RowNames:
         self._hashed[made] += 1
         if self._hashed[made] == 1:
             return made
-        self._note("rows without an id that are the same as another row: each is asked", where)
+        self._note("rows without an id that ask what another row asks: each counts, whatever their answers", where)
         return f"{made}-{self._hashed[made]}"
 
 
