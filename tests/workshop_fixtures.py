@@ -10,7 +10,7 @@ import PIL.Image
 import PIL.ImageDraw
 
 from snellen.core.ids import rng
-from snellen.curate.records import Draft, Source, shuffled
+from snellen.kits.curate.records import Draft, Source, shuffled
 from snellen.mock.drafter import POOLS
 
 SIZE = (320, 240)

@@ -14,8 +14,8 @@ from ..core.errors import EnvironmentProblem, UsageError
 from ..core.ids import content_hash
 from ..core.text import plural
 from ..core.types import TrialKey
-from ..curate.records import write_lines
 from ..data.catalog import Catalog
+from ..data.files.records import write_lines
 from ..scoring.judge_card import Judge, read_judge
 from ..store.reader import RunReader
 from ..train.chain_cure import TASK as CURE_TASK

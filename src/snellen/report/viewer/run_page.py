@@ -24,6 +24,7 @@ from ..protocol_words import reading_name
 from .again_page import profile_choice
 from .exam_parts import exam_parts
 from .filters import counted_button
+from .kit_pages import kit_links
 from .label_page import label_links
 from .shelf import OpenRun
 from .shell import address, link, notes_notice, progress_bar, shell, trial_address
@@ -86,7 +87,7 @@ def run_page(run: OpenRun, task: str, *, has_report: bool) -> Html:
             for other in header.tasks
         ]
         parts.append(tag("nav", *tabs, class_="bar-of-buttons", aria_label="Tasks"))
-    parts += exam_parts(run, name)
+    parts += [kit_links(run), *exam_parts(run, name)]
     try:
         parts += _task_parts(run, _overview(run, name), has_report=has_report)
     except SnellenError as error:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct, structs
 
-from ..core.errors import DataError
-from ..core.ids import content_hash
+from ...core.errors import DataError
+from ...core.ids import content_hash
 from .decisions import Decision, Ledger
 from .gates_item import check_schema, check_unique
 from .records import Draft, Gated, Question

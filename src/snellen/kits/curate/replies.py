@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from ..core.text import json_objects
+from ...core.text import json_objects
 from .records import CANDIDATES, FEWEST_STEPS, MOST_STEPS
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable
 from urllib.parse import quote
 
-from ..core.errors import EnvironmentProblem, MissingExtra
+from ...core.errors import EnvironmentProblem, MissingExtra
 from .desk import Desk
 from .web import Keys, make_app
 

@@ -8,10 +8,22 @@ from typing import Any
 
 import click
 
-from ..core.config import parse_assignment
-from ..core.text import plural
-from .options import CATALOGS, COUNT, FILE, KEYS, NO_CACHE, PATH, SEED, defaulted, print_either, print_json, repeated
-from .run import make_settings
+from ...cli.options import (
+    CATALOGS,
+    COUNT,
+    FILE,
+    KEYS,
+    NO_CACHE,
+    PATH,
+    SEED,
+    defaulted,
+    print_either,
+    print_json,
+    repeated,
+)
+from ...cli.run import make_settings
+from ...core.config import parse_assignment
+from ...core.text import plural
 
 WORKSHOP = click.argument("folder", type=PATH, metavar="DIR")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on stdout.")
@@ -59,8 +71,8 @@ def draft(source: Path, folder: Path, as_json: bool, **flags: Any) -> int:
     \b
     snellen curate draft sherlock.json shop --image-root pictures --model openai/NAME --base-url http://localhost:8000/v1
     """
-    from ..api.curate import draft as run_draft
-    from .run_output import TerminalWatcher
+    from ...cli.run_output import TerminalWatcher
+    from .library import draft as run_draft
 
     columns = {key: str(value) for key, value in map(parse_assignment, flags.pop("columns"))}
     how = {name: flags.pop(name) for name in ("image_root", "prompt")}
@@ -95,8 +107,8 @@ def gates(folder: Path, as_json: bool, **flags: Any) -> int:
     \b
     snellen curate gates shop --checker openai/NAME --blind-model openai/NAME --base-url http://localhost:8000/v1
     """
-    from ..api.curate import GateSettings
-    from ..api.curate import gates as run_gates
+    from .library import GateSettings
+    from .library import gates as run_gates
 
     forbid, checker, blind = (flags.pop(name) for name in ("forbid", "checker", "blind_models"))
     words = frozenset(forbid.read_text(encoding="utf-8").casefold().split()) if forbid else frozenset()
@@ -126,8 +138,8 @@ def review(folder: Path, port: int, as_json: bool, **flags: Any) -> int:
     \b
     snellen curate review shop --reviewer ana --reviewer ben --overlap 0.3
     """
-    from ..api.curate import ReviewSettings
-    from ..api.curate import review as run_review
+    from .library import ReviewSettings
+    from .library import review as run_review
 
     def ready(links: dict[str, str], chosen: int, items: int) -> None:
         if as_json:
@@ -157,8 +169,8 @@ def publish(folder: Path, out: Path | None, as_json: bool, **titles: str) -> int
     snellen curate publish shop --licence CC-BY-4.0
     snellen run shop/published/task.toml --model blind/longest
     """
-    from ..api.curate import audit_sentence
-    from ..api.curate import publish as run_publish
+    from .library import audit_sentence
+    from .library import publish as run_publish
 
     result = run_publish(folder, out, **titles)
     audit, outcomes = audit_sentence(result.card["audit"]), result.card["outcomes"]
@@ -179,7 +191,7 @@ def _print_reasons(reasons: dict[str, int], most: int = 8) -> None:
 def _print_gates(report: Any) -> None:
     from rich.table import Table
 
-    from ..report.console import WholeConsole
+    from ...report.console import WholeConsole
 
     table = Table(title=f"{report.kept} of {report.drafts} drafts kept", title_justify="left")
     for column in ("gate", "seen", "set aside", "repaired", "noted", "set passes"):

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from ..core.errors import DataError, UsageError
-from ..core.ids import rng
-from ..core.types import Image
+from ...core.errors import DataError, UsageError
+from ...core.ids import rng
+from ...core.types import Image
 
 CANDIDATES = 6
 FEWEST_STEPS, MOST_STEPS = 2, 4
@@ -107,18 +107,6 @@ def shuffled(question: str, answer: str, wrong: Iterable[str], *parts: str | int
     places = list(range(len(order)))
     rng(*parts, "candidates").shuffle(places)
     return Question(question, tuple(order[place] for place in places), places.index(0))
-
-
-def write_lines(path: Path, records: Iterable[Any]) -> int:
-    """Write records as JSON Lines, whole or not at all; return how many."""
-    part = path.with_name(f".{path.name}.part")
-    count = 0
-    with part.open("wb") as stream:
-        for record in records:
-            stream.write(msgspec.json.encode(record) + b"\n")
-            count += 1
-    part.replace(path)
-    return count
 
 
 def read_lines(path: Path, kind: type[T], before: str) -> list[T]:

@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ..core.errors import EnvironmentProblem
-from ..stats.agreement import Agreement
-from ..store.database import connect
+from ...core.errors import EnvironmentProblem
+from ...stats.agreement import Agreement
+from ...store.database import connect
 
 SCHEMA_VERSION = 1
 SCHEMA = """

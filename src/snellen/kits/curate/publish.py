@@ -12,18 +12,19 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ..core.errors import DataError, UsageError
-from ..core.ids import content_hash, sha256_hex
-from ..core.protocols import LoadContext
-from ..core.tasks import Task
-from ..core.types import Image
-from ..data.files.bundle import write_bundle
-from ..data.images.decode import FORMATS, read_bytes, read_header
-from ..data.loaders.cure import load
+from ...core.errors import DataError, UsageError
+from ...core.ids import content_hash, sha256_hex
+from ...core.protocols import LoadContext
+from ...core.tasks import Task
+from ...core.types import Image
+from ...data.files.bundle import write_bundle
+from ...data.files.records import write_lines
+from ...data.images.decode import FORMATS, read_bytes, read_header
+from ...data.loaders.cure import load
 from .desk import Desk
 from .figures import agreement_figures, audit_figures, audit_sentence, ceiling_figures, outcome_counts, people_figures
 from .outcome import Outcome, Status
-from .records import Draft, Question, SetAside, write_lines
+from .records import Draft, Question, SetAside
 
 
 def write_card(folder: Path, card: dict[str, Any]) -> None:

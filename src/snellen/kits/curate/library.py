@@ -11,29 +11,30 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ..core.config import convert
-from ..core.errors import DataError, UsageError
-from ..core.ids import content_hash
-from ..curate.checks import CARD, CHECKERS, TASK, plan_checks, read_checks
-from ..curate.desk import ReviewSettings
-from ..curate.draft import TASK as DRAFT_TASK
-from ..curate.draft import Drafting, DraftPrompt, collect_drafts, plan_drafts
-from ..curate.figures import audit_sentence
-from ..curate.gates import GateReport, GateSettings, Replies, run_gates
-from ..curate.publish import Published, Title, cure_rows
-from ..curate.publish import publish as write_published
-from ..curate.records import Draft, Finding, SetAside, Source, write_lines
-from ..curate.sources import read_sources
-from ..curate.workshop import Workshop
-from ..data.catalog import Catalog
-from ..scoring.judge_card import read_judge
-from ..store.lock import RunLock
-from ..store.reader import RunReader
-from .chosen_model import create_model
-from .plan import registry_for
-from .run import run_settings
-from .session import Listener, ModelJobs, ask_jobs, check_finished, limits_for
-from .settings import RunSettings
+from ...api.chosen_model import create_model
+from ...api.plan import registry_for
+from ...api.run import run_settings
+from ...api.session import Listener, ModelJobs, ask_jobs, check_finished, limits_for
+from ...api.settings import RunSettings
+from ...core.config import convert
+from ...core.errors import DataError, UsageError
+from ...core.ids import content_hash
+from ...data.catalog import Catalog
+from ...data.files.records import write_lines
+from ...scoring.judge_card import read_judge
+from ...store.lock import RunLock
+from ...store.reader import RunReader
+from .checks import CARD, CHECKERS, TASK, plan_checks, read_checks
+from .desk import ReviewSettings
+from .draft import TASK as DRAFT_TASK
+from .draft import Drafting, DraftPrompt, collect_drafts, plan_drafts
+from .figures import audit_sentence
+from .gates import GateReport, GateSettings, Replies, run_gates
+from .publish import Published, Title, cure_rows
+from .publish import publish as write_published
+from .records import Draft, Finding, SetAside, Source
+from .sources import read_sources
+from .workshop import Workshop
 
 __all__ = ["DraftResult", "GateSettings", "ReviewSettings", "audit_sentence", "draft", "gates", "publish", "review"]
 
@@ -170,8 +171,8 @@ def review(
 
     Without `settings` those of the last review hold.
     """
-    from ..curate.serve import serve  # the web server is an extra that the other steps do without
-    from ..curate.web import Keys
+    from .serve import serve  # the web server is an extra that the other steps do without
+    from .web import Keys
 
     workshop = Workshop(folder)
     desk = workshop.open_desk(settings)

@@ -9,10 +9,10 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct, structs
 
-from ..core.jobs import Ask, Item
-from ..core.types import Form, Params, Prediction, Request, Sample, TrialKey, Turn
-from ..prompt.template import render
-from ..store.reader import RunReader
+from ...core.jobs import Ask, Item
+from ...core.types import Form, Params, Prediction, Request, Sample, TrialKey, Turn
+from ...prompt.template import render
+from ...store.reader import RunReader
 from .records import INFERENCE, Draft, SetAside, Source, shuffled
 from .replies import CandidatesReply, ChainReply, UnusableReplyError, read_candidates, read_chain
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..core.errors import ConfigError, UsageError
+from ...core.errors import ConfigError, UsageError
 from .decisions import Ledger
 from .desk import Desk, ReviewSettings
 from .records import Draft, Gated, SetAside, Source, read_lines

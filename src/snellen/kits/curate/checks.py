@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import structs
 
-from ..core.jobs import Item, ReadyRequests
-from ..core.types import Form, Prediction, Request, Sample, TrialKey
-from ..scoring.asking import judge_key, plan_votes
-from ..scoring.judge_card import Judge
-from ..scoring.verdicts import score_votes
-from ..store.reader import RunReader
+from ...core.jobs import Item, ReadyRequests
+from ...core.types import Form, Prediction, Request, Sample, TrialKey
+from ...scoring.asking import judge_key, plan_votes
+from ...scoring.judge_card import Judge
+from ...scoring.verdicts import score_votes
+from ...store.reader import RunReader
 from .records import Draft, Finding
 
 TASK = "check"

@@ -8,13 +8,13 @@ from typing import Any
 
 from msgspec import structs
 
-from ..core.errors import DataError, did_you_mean
-from ..core.ids import content_hash
-from ..core.types import Image
-from ..data.files.rows import Row, read_rows
-from ..data.images.decode import read_bytes, read_header
-from ..data.loaders.cure import CureSource, PictureFinder, clamp
-from ..data.loaders.cure_file import CureBox, CureImage
+from ...core.errors import DataError, did_you_mean
+from ...core.ids import content_hash
+from ...core.types import Image
+from ...data.files.rows import Row, read_rows
+from ...data.images.decode import read_bytes, read_header
+from ...data.loaders.cure import CureSource, PictureFinder, clamp
+from ...data.loaders.cure_file import CureBox, CureImage
 from .records import SetAside, Source
 
 FIELDS = ("id", "image", "box", "clue", "inference")

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ..core.errors import UsageError, did_you_mean
-from ..core.ids import derive_seed, rng
+from ...core.errors import UsageError, did_you_mean
+from ...core.ids import derive_seed, rng
 from .decisions import MODES, UNDO, Decision, Ledger
 from .outcome import Outcome, Status, apply_edit, outcome_of, text_mark
 from .records import Draft, Gated

@@ -15,8 +15,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from ..core.errors import DataError, EnvironmentProblem, MissingExtra, SnellenError, UsageError
-from ..data.images.decode import open_image
+from ...core.errors import DataError, EnvironmentProblem, MissingExtra, SnellenError, UsageError
+from ...data.images.decode import open_image
 from .decisions import MODES, Decision
 from .desk import REASONS, Desk
 
@@ -282,7 +282,7 @@ STRANGER = _json({"error": "open your own link"}, 403)
 
 @lru_cache(maxsize=8)
 def _file(name: str) -> bytes:
-    return (files("snellen.curate") / "static" / name).read_bytes()
+    return (files("snellen.kits.curate") / "static" / name).read_bytes()
 
 
 def _now() -> str:

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from ..core.types import Estimate
-from ..scoring.consistency import chains_from_items, consistency
-from ..stats.intervals import wilson
+from ...core.types import Estimate
+from ...scoring.consistency import chains_from_items, consistency
+from ...stats.intervals import wilson
 from .decisions import Ledger
 from .desk import Desk
 from .outcome import Status

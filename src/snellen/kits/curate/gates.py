@@ -11,9 +11,9 @@ import numpy as np
 from msgspec import Struct, field, structs
 from numpy.typing import NDArray
 
-from ..scoring.blind_learned import Choice, learned_credit
-from ..scoring.blind_rules import RULES, credit
-from ..stats.intervals import estimate_mean
+from ...scoring.blind_learned import Choice, learned_credit
+from ...scoring.blind_rules import RULES, credit
+from ...stats.intervals import estimate_mean
 from .gates_item import ITEM_GATES, ItemGate, check_words
 from .records import INFERENCE, Draft, Finding, Gated, Question, SetAside
 from .replies import alike
