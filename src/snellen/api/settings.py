@@ -52,7 +52,7 @@ GROUPS = (
 PROMPT_FIELD = "prompt."
 NOTHING: tuple[Any, ...] = (None, (), {})
 """Values of a setting that was not told."""
-FORMS = ("auto", "choice", "multiple", "yesno", "number", "open", "ocr", "kie", "caption")
+FORMS = ("auto", "choice", "multiple", "yesno", "number", "open", "ocr", "kie", "caption", "parse")
 
 
 class Setting(NamedTuple):

@@ -16,6 +16,8 @@ LOADERS = {
     "film": "snellen.data.loaders.film:load",
     "longbench-v2": "snellen.data.loaders.document:load_choice",
     "niah": "snellen.data.loaders.document:load_needles",
+    "page-bench": "snellen.data.loaders.page_bench:load",
+    "drawn-pages": "snellen.data.loaders.drawn_pages:load",
 }
 
 MODELS = {
@@ -93,6 +95,8 @@ SCORERS = {
     "chart_answer": "snellen.scoring.chart_answers:score_chart_answer",
     "document_answer": "snellen.scoring.document_answer:score_document_answer",
     "peer": "snellen.scoring.protocol_scorer:score",
+    "parse": "snellen.scoring.parsing.scorers:score",
+    "parse_official": "snellen.scoring.parsing.scorers:score_official",
     "rationale": "snellen.train.rationale_facts:score",
 }
 
@@ -118,6 +122,7 @@ AGGREGATES = {
     "exam": "snellen.sight.exam_scorer:thresholds",
     "figures": "snellen.scoring.quoted_figures:figures",
     "reform": "snellen.scoring.instability:reform_figures",
+    "olmocr": "snellen.scoring.parsing.scorers:olmocr_figures",
 }
 
 

@@ -39,6 +39,8 @@ class Form(StrEnum):
     OCR = "ocr"
     KIE = "kie"
     CAPTION = "caption"
+    PARSE = "parse"
+    """A page turned into Markdown, HTML or LaTeX."""
     AUTO = "auto"
     """Of a task only: decided for each record (docs/adr/rows.md); its samples have one of the others."""
 
