@@ -22,6 +22,7 @@ from ...core.types import Form, Image, Sample
 from .row_source import resolve
 
 Block = dict[str, Any]
+Tags = dict[str, str | int | float | bool | None]
 LARGEST_FILE = 2**30
 
 
@@ -46,7 +47,8 @@ def load(task: Task, context: LoadContext) -> Iterator[Sample]:
     if not path.exists():
         raise DataError(f"{path}: there is no such file or folder; -p dataset.path=PATH names where {task.name} lies")
     found = 0
-    for found, sample in enumerate(LAYOUTS[source.layout](task, source, path), start=1):
+    for sample in LAYOUTS[source.layout](task, source, path):
+        found += 1
         yield sample
     if source.count and found != source.count and not context.limit:
         context.notes.setdefault(f"{found:,} pages where the release has {source.count:,}", Counter())[""] += 1
@@ -85,13 +87,15 @@ def omnidoc_blocks(page: Mapping[str, Any]) -> list[Block]:
     for relation in (page.get("extra") or {}).get("relation") or ():
         if relation.get("relation_type") == "truncated":
             group = {relation["source_anno_id"], relation["target_anno_id"]}
-            groups = [other for other in groups if not other & group or group.update(other)]
-            groups.append(group)
+            touching = [other for other in groups if other & group]
+            groups = [other for other in groups if not other & group] + [group.union(*touching)]
     joined = {part for group in groups for part in group}
     items = list(page["layout_dets"])
     blocks = [_block(item) for item in items if item.get("anno_id") not in joined and not item.get("ignore")]
     for group in groups:
-        parts = sorted((item for item in items if item.get("anno_id") in group), key=lambda item: item.get("order") or 0)
+        parts = sorted(
+            (item for item in items if item.get("anno_id") in group), key=lambda item: item.get("order") or 0
+        )
         if parts and not any(part.get("ignore") for part in parts):
             text = "".join(str(part.get("text") or "") for part in parts)
             blocks.append({**_block(parts[0]), "text": text})
@@ -120,10 +124,18 @@ def _omnidocbench(task: Task, source: PageBench, path: Path) -> Iterator[Sample]
             raise DataError(f"{file}: a page without page_info.image_path")
         blocks = omnidoc_blocks(page)
         told = (about.get("page_attribute") or {}).items()
-        tags = {key: value for key, value in told if isinstance(value, str | int | float | bool)}
+        tags: Tags = {key: value for key, value in told if isinstance(value, str | int | float | bool)}
         meta = {"blocks": blocks}
         yield Sample(
-            name, task.name, Form.PARSE, "", _picture(file.parent, name), (), (markdown_of(blocks),), tags=tags, meta=meta
+            name,
+            task.name,
+            Form.PARSE,
+            "",
+            _picture(file.parent, name),
+            (),
+            (markdown_of(blocks),),
+            tags=tags,
+            meta=meta,
         )
 
 
@@ -142,7 +154,7 @@ def _olmocr(task: Task, source: PageBench, path: Path) -> Iterator[Sample]:
     with_baseline = {pdf for (pdf, _), found in tests.items() if any(one["type"] == "baseline" for one in found)}
     for (pdf, page), found in sorted(tests.items()):
         if pdf not in with_baseline:  # the bench adds one to every PDF that has none
-            found = [*found, {"type": "baseline", "id": f"{pdf}_baseline", "pdf": pdf, "page": page}]
+            found.append({"type": "baseline", "id": f"{pdf}_baseline", "pdf": pdf, "page": page})
             with_baseline.add(pdf)
         image = Image(str((path / "pdfs" / pdf).resolve()), page=page)
         yield Sample(f"{pdf}_pg{page}", task.name, Form.PARSE, "", (image,), meta={"tests": found}, tags={"pdf": pdf})
@@ -164,7 +176,11 @@ def _ocrbench(task: Task, source: PageBench, path: Path) -> Iterator[Sample]:
             continue
         answers = row.get("answers")
         texts = tuple(map(str, answers)) if isinstance(answers, list) else (str(answers),)
-        tags = {"type": kind, "language": kind.rpartition(" ")[2], "ability": ABILITIES.get(kind[:4], "element parsing")}
+        tags: Tags = {
+            "type": kind,
+            "language": kind.rpartition(" ")[2],
+            "ability": ABILITIES.get(kind[:4], "element parsing"),
+        }
         images = _picture(file.parent, str(row.get("image_path", "")))
         name = str(row.get("id", place))
         yield Sample(name, task.name, Form.PARSE, str(row.get("question") or ""), images, (), texts, tags=tags)
@@ -181,7 +197,7 @@ def _ccocr(task: Task, source: PageBench, path: Path) -> Iterator[Sample]:
     for folder in subsets:
         for name, gold in _read_json(folder / "label.json").items():
             images = _picture(folder, name if Path(name).suffix else f"{name}.jpg")
-            tags = {"subset": folder.name}
+            tags: Tags = {"subset": folder.name}
             yield Sample(f"{folder.name}/{name}", task.name, Form.PARSE, "", images, (), (str(gold),), tags=tags)
 
 

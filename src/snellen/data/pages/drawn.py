@@ -7,6 +7,7 @@ what the Markdown says: no model can know it, and the gold answer has no mistake
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -15,17 +16,19 @@ from PIL import Image, ImageDraw, ImageFont
 
 from .font_files import default_font, find_face, open_face
 
-WORDS = (
-    "amber anchor apple arrow autumn barley basket beacon bench bridge bright broken candle canvas carry castle cedar "
-    "chalk cherry circle clay clear cliff cloud cobalt copper corner cotton crane crisp current dawn deep desert distant "
-    "draft drift early earth ember empty evening falcon feather fence field flame flint forest fossil gather gentle glass "
-    "golden grain granite green harbour hazel hollow honey hunter island ivory jacket kettle ladder lantern leather ledger "
-    "letter linen little lumber maple marble market meadow measure mellow meteor middle mirror morning narrow needle "
-    "north oak ocean olive orange orchard pebble pencil pepper piano pigeon planet plenty pocket powder quarry quiet "
-    "rabbit ragged ribbon river robin rocket saddle sailor salmon shadow silver simple slender smooth spring square "
-    "stable station steady stone stream summer sunlit tablet tailor tender thicket timber tower travel trumpet tunnel "
-    "upper valley velvet village violet walnut wander water weaver wheat whistle willow window winter wooden yellow"
-).split()
+_VOCABULARY = (
+    "amber anchor apple arrow autumn barley basket beacon bench bridge bright broken candle canvas carry castle "
+    "cedar chalk cherry circle clay clear cliff cloud cobalt copper corner cotton crane crisp current dawn deep "
+    "desert distant draft drift early earth ember empty evening falcon feather fence field flame flint forest "
+    "fossil gather gentle glass golden grain granite green harbour hazel hollow honey hunter island ivory jacket "
+    "kettle ladder lantern leather ledger letter linen little lumber maple marble market meadow measure mellow "
+    "meteor middle mirror morning narrow needle north oak ocean olive orange orchard pebble pencil pepper piano "
+    "pigeon planet plenty pocket powder quarry quiet rabbit ragged ribbon river robin rocket saddle sailor salmon "
+    "shadow silver simple slender smooth spring square stable station steady stone stream summer sunlit tablet "
+    "tailor tender thicket timber tower travel trumpet tunnel upper valley velvet village violet walnut wander "
+    "water weaver wheat whistle willow window winter wooden yellow "
+)
+WORDS = tuple(re.findall("[a-z]+", _VOCABULARY))
 WIDTH, MARGIN, SIZE = 1000, 70, 22
 KINDS = ("text", "list", "table", "formula")
 
@@ -51,8 +54,7 @@ def page_blocks(draw: random.Random, parts: int = 5) -> tuple[dict[str, object],
     """Return the blocks of one page: a heading, then parts of every kind in turn."""
     blocks = [{"category": "title", "text": _phrase(draw, 3)}]
     kinds = ["text", *draw.sample(KINDS[1:], 3), *draw.choices(KINDS, k=max(0, parts - 4))][:parts]
-    for kind in kinds:
-        blocks.append({"category": _CATEGORIES[kind], "text": _MAKERS[kind](draw)})
+    blocks += [{"category": _CATEGORIES[kind], "text": _MAKERS[kind](draw)} for kind in kinds]
     return tuple({**block, "order": order} for order, block in enumerate(blocks, start=1))
 
 
@@ -62,7 +64,7 @@ def _phrase(draw: random.Random, count: int) -> str:
 
 def _sentence(draw: random.Random) -> str:
     words = draw.choices(WORDS, k=draw.randint(6, 13))
-    words[draw.randrange(1, len(words))] += ","
+    words[draw.randrange(1, len(words) - 1)] += ","
     if draw.random() < 0.4:
         words.insert(draw.randrange(1, len(words)), str(draw.randint(2, 9999)))
     return " ".join(words).capitalize() + "."
@@ -102,7 +104,9 @@ def _formula(draw: random.Random) -> str:
 
 def _term(draw: random.Random, letter: str) -> str:
     number = str(draw.randint(2, 9))
-    return draw.choice((f"{letter}^{{{number}}}", f"{letter}_{{{number}}}", f"\\frac{{{letter}}}{{{number}}}", number + letter))
+    return draw.choice(
+        (f"{letter}^{{{number}}}", f"{letter}_{{{number}}}", f"\\frac{{{letter}}}{{{number}}}", number + letter)
+    )
 
 
 _MAKERS = {"text": _paragraph, "list": _list, "table": _table, "formula": _formula}

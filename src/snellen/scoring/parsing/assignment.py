@@ -22,12 +22,18 @@ def assign(costs: Costs) -> list[tuple[int, int]]:
     row_price, column_price = np.zeros(rows), np.zeros(columns)
     column_of, row_of = np.full(rows, -1), np.full(columns, -1)
     for row in range(rows):
-        _augment(costs, row, row_price, column_price, column_of, row_of)
+        _augment(costs, row, row_price=row_price, column_price=column_price, column_of=column_of, row_of=row_of)
     return [(row, int(column_of[row])) for row in range(rows)]
 
 
 def _augment(
-    costs: Costs, start: int, row_price: Costs, column_price: Costs, column_of: NDArray[np.int_], row_of: NDArray[np.int_]
+    costs: Costs,
+    start: int,
+    *,
+    row_price: Costs,
+    column_price: Costs,
+    column_of: NDArray[np.int_],
+    row_of: NDArray[np.int_],
 ) -> None:
     columns = costs.shape[1]
     shortest, path = np.full(columns, np.inf), np.full(columns, -1)

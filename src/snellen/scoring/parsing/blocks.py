@@ -101,10 +101,15 @@ def _gold_block(category: str, text: str) -> list[Block]:
     return [replace(block, category=category) for block in read_page(text).blocks]
 
 
-_OUTER = re.compile(r"^(?P<intro>[^\n`]{0,160}:\s*\n+)?\s*(?P<fence>`{3,}|~{3,})(?P<name>[A-Za-z]*)[ \t]*\n(?P<body>.*?)\n?(?P=fence)\s*$", re.S)  # noqa: E501
+_OUTER = re.compile(
+    r"^(?P<intro>[^\n`]{0,160}:\s*\n+)?\s*(?P<fence>`{3,}|~{3,})(?P<name>[A-Za-z]*)[ \t]*\n(?P<body>.*?)\n?"
+    r"(?P=fence)\s*$",
+    re.S,
+)
 _CODE_NAMES = re.compile(r"^(?:markdown|md|html|latex|tex|text|txt|xml)?$", re.I)
 _INTRODUCTION = re.compile(
-    r"^\s*(?:sure|certainly|of course|okay|ok|here(?:'s| is| are)|below is|the following is|this is)\b[^\n]{0,160}:[ \t]*\n",
+    r"^\s*(?:sure|certainly|of course|okay|ok|here(?:'s| is| are)|below is|the following is|this is)\b"
+    r"[^\n]{0,160}:[ \t]*\n",
     re.I,
 )
 
@@ -138,7 +143,9 @@ _DISPLAY = re.compile(
 )
 _MATH_FENCE = re.compile(r"^```(?:math|latex)[ \t]*\n(.*?)\n```[ \t]*$", re.S | re.M)
 _INLINE = re.compile(r"\\\((.+?)\\\)|(?<![\\$])\$(?![\s$])([^$\n]+?)(?<![\s\\])\$(?![\d$])", re.S)
-_TAGS = re.compile(r"</?(?:b|i|em|strong|u|s|sup|sub|span|font|small|center|div|p|a|mark|body|html|figure|figcaption)\b[^<>]*>", re.I)  # noqa: E501
+_TAGS = re.compile(
+    r"</?(?:b|i|em|strong|u|s|sup|sub|span|font|small|center|div|p|a|mark|body|html|figure|figcaption)\b[^<>]*>", re.I
+)
 _BREAKS = re.compile(r"<br\s*/?>", re.I)
 _IMAGES = re.compile(r"!\[[^\]]*\]\([^)]*\)|<img\b[^<>]*>", re.I)
 _COMMENTS = re.compile(r"<!--.*?-->", re.S)
@@ -280,7 +287,9 @@ def _cell_text(text: str) -> str:
 
 def _latex_table(text: str) -> Block:
     inner = re.sub(r"^\\begin\{tabular[*x]?\}(?:\{[^{}]*\})*|\\end\{tabular[*x]?\}$", "", text)
-    inner = re.sub(r"\\(?:hline|toprule|midrule|bottomrule|cline\{[^{}]*\}|cmidrule(?:\([^)]*\))?\{[^{}]*\})", "", inner)
+    inner = re.sub(
+        r"\\(?:hline|toprule|midrule|bottomrule|cline\{[^{}]*\}|cmidrule(?:\([^)]*\))?\{[^{}]*\})", "", inner
+    )
     rows = [re.split(r"(?<!\\)&", row) for row in re.split(r"\\\\(?:\[[^\]]*\])?", inner) if row.strip()]
     return table_block([[_latex_cell(cell) for cell in row] for row in rows], text)
 
@@ -299,7 +308,9 @@ def _markdown() -> Any:
         from markdown_it import MarkdownIt
     except ImportError as error:
         raise MissingExtra("parse", "reading pages") from error
-    return MarkdownIt("commonmark", {"html": False, "maxNesting": 40}).enable("table").disable(["autolink", "reference"])
+    return (
+        MarkdownIt("commonmark", {"html": False, "maxNesting": 40}).enable("table").disable(["autolink", "reference"])
+    )
 
 
 def _walk(tokens: Sequence[Any]) -> Iterator[Block]:

@@ -115,7 +115,9 @@ def _run(formulas: list[str]) -> list[dict[str, object]]:
         command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=800,400", "--dump-dom"]
         command += [f"--user-data-dir={scratch}/profile", page.as_uri()]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=TIMEOUT_S, check=False)  # noqa: S603,E501
+            done = subprocess.run(  # noqa: S603 - a browser, and a page that stands above
+                command, capture_output=True, text=True, encoding="utf-8", timeout=TIMEOUT_S, check=False
+            )
         except subprocess.TimeoutExpired:
             raise EnvironmentProblem(f"Chromium did not draw {len(formulas)} formulas in {TIMEOUT_S} s") from None
     found = re.search(r'<pre id="drawn">(.*?)</pre>', done.stdout, re.DOTALL)

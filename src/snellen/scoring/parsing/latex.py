@@ -57,15 +57,14 @@ _ALIASES = {
     "∃": "\\exists",
     "′": "'",
 }
-_GREEK = (
+_GREEK = re.findall(
+    "[a-z]+",
     "alpha beta gamma delta varepsilon zeta eta theta iota kappa lambda mu nu xi o pi rho varsigma sigma tau upsilon "
-    "varphi chi psi omega"
-).split()
+    "varphi chi psi omega",
+)
+_CAPITALS = re.findall("[A-Za-z]+", "Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega")
 _ALIASES |= {chr(0x3B1 + place): "\\" + name for place, name in enumerate(_GREEK)}
-_ALIASES |= {
-    letter: "\\" + name
-    for letter, name in zip("ΓΔΘΛΞΠΣΥΦΨΩ", "Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega".split(), strict=True)
-}
+_ALIASES |= {letter: "\\" + name for letter, name in zip("ΓΔΘΛΞΠΣΥΦΨΩ", _CAPITALS, strict=True)}
 _DROPPED = frozenset(
     {"\\left", "\\right", "\\displaystyle", "\\textstyle", "\\limits", "\\nolimits", "\\nonumber", "\\notag", "~", "&"}
     | {"\\,", "\\;", "\\:", "\\!", "\\ ", "\\>", "\\quad", "\\qquad", "\\enspace", "\\thinspace", "\\hline", "\\\\"}
@@ -73,13 +72,16 @@ _DROPPED = frozenset(
 )
 _NAMES = frozenset(
     "\\" + name
-    for name in "arccos arcsin arctan arg cos cosh cot coth csc deg det dim exp gcd hom inf ker lg lim ln log max min Pr "
-    "sec sin sinh sup tan tanh".split()
+    for name in re.findall(
+        "[A-Za-z]+",
+        "arccos arcsin arctan arg cos cosh cot coth csc deg det dim exp gcd hom inf ker lg lim ln log max min Pr sec "
+        "sin sinh sup tan tanh",
+    )
 )
 _WITH_GROUP = re.compile(r"\\(?:tag\*?|label|hspace\*?|vspace\*?|phantom)\s*\{[^{}]*\}")
 _ENVIRONMENT = re.compile(r"\\(begin|end)\s*\{([A-Za-z]+\*?)\}(?:\s*\{[lcr|@ ]*\})?")
 _LINES = frozenset({"aligned", "align", "alignat", "alignedat", "gather", "gathered", "split", "equation", "multline"})
-"""Environments that only arrange lines; of others (matrices, cases) the name, cells and rows are part of the formula."""
+"""Environments that only arrange lines; of others (matrices, cases) name, cells and rows are part of the formula."""
 
 
 def formula_tokens(latex: str) -> list[str]:
@@ -90,10 +92,9 @@ def formula_tokens(latex: str) -> list[str]:
             bare = bare[len(left) : len(bare) - len(right)].strip()
     bare = _WITH_GROUP.sub(" ", bare)
     kept = {name for _, name in _ENVIRONMENT.findall(bare) if name.rstrip("*") not in _LINES | {"array"}}
-    bare = _ENVIRONMENT.sub(lambda found: f" \ue010{found[2]}" if found[2] in kept and found[1] == "begin" else " ", bare)
+    bare = _ENVIRONMENT.sub(lambda m: f" \ue010{m[2]}" if m[2] in kept and m[1] == "begin" else " ", bare)
     tokens: list[str] = []
-    for token in _TOKEN.findall(bare):
-        token = _ALIASES.get(token, token)
+    for token in (_ALIASES.get(token, token) for token in _TOKEN.findall(bare)):
         if token in _NAMES:
             tokens += ["\\mathrm", "{", *token[1:], "}"]
         elif token not in _DROPPED or (kept and token in ("&", "\\\\")):

@@ -104,7 +104,7 @@ def score_markdown_table(reply: str, gold: str) -> float:
 
 def _markdown_as_html(table: str) -> str:
     # str.strip takes a set of characters: letters of the word `markdown` go from both ends, as in the original
-    lines = table.strip("```markdown").strip("```").strip().split("\n")  # noqa: B005
+    lines = table.strip("```markdown").strip("```").strip().split("\n")  # noqa: B005,PLE1310
     rows = []
     for line in [lines[0], *lines[2:]]:
         cells = [cell.strip() if set(cell) != {" "} else " " for cell in line.strip().split("|")[1:-1]]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -20,7 +19,11 @@ from .omnidoc_text import parsed_html
 
 Cell = tuple[int, int]
 _ASCII = str.maketrans(
-    dict.fromkeys("‘’‚", "'") | dict.fromkeys("“”„", '"') | {"＿": "_"} | dict.fromkeys("–—‑‒−", "-") | {"\u00b5": "\u03bc"}
+    dict.fromkeys("‘’‚", "'")
+    | dict.fromkeys("“”„", '"')
+    | {"＿": "_"}
+    | dict.fromkeys("–—‑‒−", "-")
+    | {"\u00b5": "\u03bc"}
 )
 _FOREIGN = re.compile(
     "[\u4e00-\u9fff\u3040-\u309f\u30a0-\u30ff\U0001f600-\U0001f64f\U0001f300-\U0001f5ff\U0001f680-\U0001f6ff"
@@ -76,11 +79,12 @@ def _order(test: Mapping[str, Any], reply: str) -> Verdict:
         from fuzzysearch import find_near_matches
     except ImportError as error:
         raise MissingExtra("parse", "the order tests of olmOCR-bench") from error
+    search: Callable[..., list[Any]] = find_near_matches
     text, most = normal(reply), int(test.get("max_diffs", 0))
     places = []
     for name in ("before", "after"):
         wanted = normal(str(test[name]))
-        found = find_near_matches(wanted, text, max_l_dist=most)
+        found = search(wanted, text, max_l_dist=most)
         if not found:
             return Verdict(False, f"{wanted[:40]!r} is not there")
         places.append([one.start for one in found])
@@ -229,7 +233,7 @@ def _grid(rows: list[list[_Spec]]) -> Grid | None:
         name: {cell: set() for cell in specs} for name in ("up", "down", "left", "right")
     }
     for cell, spec in specs.items():
-        _enter_neighbours(cell, spec, placed, beside, width, height)
+        _enter_neighbours(cell, spec, placed, beside, (height, width))
     texts = {cell: spec.text for cell, spec in specs.items()}
     return Grid(texts, {cell for cell, spec in specs.items() if spec.heading}, **beside)
 
@@ -239,30 +243,19 @@ def _enter_neighbours(
     spec: _Spec,
     placed: Mapping[Cell, Cell],
     beside: Mapping[str, dict[Cell, set[Cell]]],
-    width: int,
-    height: int,
+    size: tuple[int, int],
 ) -> None:
-    row, column = cell
-
-    def first(places: list[Cell]) -> Cell | None:
-        return next((placed[place] for place in places if placed.get(place, cell) != cell), None)
-
-    for at in range(row, row + spec.rows):
-        sides = {
-            "right": [(at, n) for n in range(column + spec.columns, width)],
-            "left": [(at, n) for n in range(column - 1, -1, -1)],
-        }
-        for name, places in sides.items():
-            if (found := first(places)) is not None:
-                beside[name][cell].add(found)
-    for at in range(column, column + spec.columns):
-        sides = {
-            "down": [(n, at) for n in range(row + spec.rows, height)],
-            "up": [(n, at) for n in range(row - 1, -1, -1)],
-        }
-        for name, places in sides.items():
-            if (found := first(places)) is not None:
-                beside[name][cell].add(found)
+    (row, column), (height, width) = cell, size
+    lines = [
+        *(("right", [(at, n) for n in range(column + spec.columns, width)]) for at in range(row, row + spec.rows)),
+        *(("left", [(at, n) for n in range(column - 1, -1, -1)]) for at in range(row, row + spec.rows)),
+        *(("down", [(n, at) for n in range(row + spec.rows, height)]) for at in range(column, column + spec.columns)),
+        *(("up", [(n, at) for n in range(row - 1, -1, -1)]) for at in range(column, column + spec.columns)),
+    ]
+    for name, places in lines:
+        found = next((placed[place] for place in places if placed.get(place, cell) != cell), None)
+        if found is not None:
+            beside[name][cell].add(found)
 
 
 def _pipe_grids(reply: str) -> list[Grid]:
@@ -277,8 +270,10 @@ def _pipe_grids(reply: str) -> list[Grid]:
 
 
 def _pipe_grid(lines: list[str]) -> Grid | None:
-    rule = next((n for n, line in enumerate(lines) if (bare := line.replace("|", "").strip()) and set(bare) <= set("- :")), -1)
-    rows = []
+    rule = next(
+        (n for n, line in enumerate(lines) if (bare := line.replace("|", "").strip()) and set(bare) <= set("- :")), -1
+    )
+    rows: list[list[_Spec]] = []
     for number, line in enumerate(lines):
         if number == rule or (line.strip() and set(line) <= set("- :|")):
             continue
@@ -410,38 +405,33 @@ MOST_STEPS = 200_000
 
 
 def _embeds(wanted: tuple[Glyph, ...], found: tuple[Glyph, ...]) -> bool:
-    places = defaultdict(list)
-    for index, glyph in enumerate(found):
-        places[glyph.text].append(index)
-    if any(glyph.text not in places for glyph in wanted):
-        return False
+    """Return whether every wanted glyph has a place of its own among those found, with the same neighbours."""
+    places = {glyph.text: [n for n, other in enumerate(found) if other.text == glyph.text] for glyph in wanted}
     ours, theirs = _beside(wanted), _beside(found)
-    assigned: dict[int, int] = {}
+    assigned: list[int] = []
+
+    def meets(place: int, side: str, other: int) -> bool:
+        there = theirs[place].get(side)
+        if there is None:
+            return False
+        return assigned[other] == there if other < len(assigned) else found[there].text == wanted[other].text
 
     def fits(index: int, place: int) -> bool:
-        for side, other in ours[index].items():
-            there = theirs[place].get(side)
-            if there is None or (assigned[other] != there if other in assigned else found[there].text != wanted[other].text):
-                return False
-        return True
+        return place not in assigned and all(meets(place, side, other) for side, other in ours[index].items())
 
-    choices = [iter(places[wanted[0].text])] if wanted else []
+    waiting = [list(reversed(places[wanted[0].text]))] if wanted else []
     for _ in range(MOST_STEPS):
-        if len(assigned) == len(wanted):
-            return True
-        index = len(choices) - 1
-        place = next(choices[-1], None)
-        if place is None:
-            choices.pop()
-            if not choices:
-                return False
-            assigned.pop(index - 1)
-        elif place not in assigned.values():
-            assigned[index] = place
-            if not fits(index, place):
-                del assigned[index]
-            elif index + 1 < len(wanted):
-                choices.append(iter(places[wanted[index + 1].text]))
+        if len(assigned) == len(wanted) or not waiting:
+            return len(assigned) == len(wanted)
+        if not waiting[-1]:
+            waiting.pop()
+            del assigned[max(0, len(waiting) - 1) :]
+            continue
+        index, place = len(waiting) - 1, waiting[-1].pop()
+        if fits(index, place):
+            assigned.append(place)
+            if index + 1 < len(wanted):
+                waiting.append(list(reversed(places[wanted[index + 1].text])))
     return False
 
 

@@ -18,6 +18,7 @@ from .assignment import assign
 from .omnidoc_formulas import formula_pool, match_formulas
 from .omnidoc_match import IGNORED, Gold, Pair, by_place, edit, edits, match
 from .omnidoc_reading import FORMULA, INLINE_FORMULA, LATEX_TABLE, RESCUED, TABLE, TEXT, Piece, read_page
+from .omnidoc_tables import cell_text
 from .omnidoc_text import (
     INLINE,
     inline_as_characters,
@@ -28,7 +29,6 @@ from .omnidoc_text import (
     parsed_html,
     without_delimiters,
 )
-from .omnidoc_tables import cell_text
 from .teds import TableTooLarge, Teds, teds
 
 _ORDER_OF_KINDS = (
@@ -159,7 +159,9 @@ def _rows_as_texts(piece: Piece) -> list[Piece]:
         cells = (normal_cell(cell_text(cell.get_text(" ", strip=True))) for cell in row.find_all("td"))
         rows.append(" ".join(cell for cell in cells if cell))
     return [
-        replace(piece, kind=TEXT, name="table_to_text", content=text, start=piece.start + place, end=piece.start + place)
+        replace(
+            piece, kind=TEXT, name="table_to_text", content=text, start=piece.start + place, end=piece.start + place
+        )
         for place, text in enumerate(filter(None, rows))
     ]
 
@@ -178,9 +180,7 @@ def _across(pair: Pair) -> Pair:
         return pair
     gold, reply = _as_text(pair.category, pair.gold_text), _as_text(pair.reply_category, pair.reply_text)
     norms = normal_text(gold), normal_text(reply)
-    return replace(
-        pair, gold_text=gold, reply_text=reply, gold_norm=norms[0], reply_norm=norms[1], edit=edit(*norms)
-    )
+    return replace(pair, gold_text=gold, reply_text=reply, gold_norm=norms[0], reply_norm=norms[1], edit=edit(*norms))
 
 
 def _respanned(pairs: list[Pair], mixed: list[Piece]) -> list[Pair]:

@@ -256,10 +256,10 @@ def _by_order(formulas: _Prepared, gaps: bool) -> list[Pair]:
     chosen: list[Sequence[int]] = []
     place = (rows, columns)
     while place != (0, 0):
-        place, run = came[place]
-        if run is not None:
-            chosen.append(run)
-    return [formulas.row(row, run) for row, run in enumerate(reversed(chosen))]
+        place, used = came[place]
+        if used is not None:
+            chosen.append(used)
+    return [formulas.row(row, used) for row, used in enumerate(reversed(chosen))]
 
 
 def _runs(formulas: _Prepared, start: int, gaps: bool) -> list[tuple[tuple[int, ...], str, int]]:

@@ -208,7 +208,7 @@ def _is_label(label: str, before: str) -> bool:
     return bool(re.fullmatch(r"[A-Za-z0-9.\-#]+|(?:\\[A-Za-z#]+)+", label))
 
 
-_TOKENS = re.compile(r"\\begin\{[^}]*\}|\\end\{[^}]*\}|\\\\|.", re.S)
+_PARTS = re.compile(r"\\begin\{[^}]*\}|\\end\{[^}]*\}|\\\\|.", re.S)
 
 
 def latex_rows(body: str) -> list[str]:
@@ -217,28 +217,28 @@ def latex_rows(body: str) -> list[str]:
     current: list[str] = []
     braces = depth = index = 0
     while index < len(body):
-        token = _TOKENS.match(body, index)[0]  # type: ignore[index]
-        if token == "\\\\" and not braces and not depth:
+        part = _PARTS.match(body, index)[0]  # type: ignore[index]
+        if part == "\\\\" and not braces and not depth:
             rows.append("".join(current).strip())
             current = []
             index = _after_break(body, index + 2)
             continue
-        if token == "\\\\":
-            token = "\\"
-        depth, braces = _depths(token, body, index, depth, braces)
-        current.append(token)
-        index += len(token)
+        if part == "\\\\":
+            part = "\\"
+        depth, braces = _depths(part, body, index, depth, braces)
+        current.append(part)
+        index += len(part)
     rows.append("".join(current).strip())
     return [row for row in rows if row]
 
 
-def _depths(token: str, body: str, index: int, depth: int, braces: int) -> tuple[int, int]:
-    if token.startswith("\\begin{"):
+def _depths(part: str, body: str, index: int, depth: int, braces: int) -> tuple[int, int]:
+    if part.startswith("\\begin{"):
         return depth + 1, braces
-    if token.startswith("\\end{"):
+    if part.startswith("\\end{"):
         return max(0, depth - 1), braces
-    if token in "{}" and not _is_escaped(body, index):
-        return depth, braces + 1 if token == "{" else max(0, braces - 1)
+    if part in "{}" and not _is_escaped(body, index):
+        return depth, braces + 1 if part == "{" else max(0, braces - 1)
     return depth, braces
 
 
@@ -260,14 +260,14 @@ def _cells(row: str) -> list[str]:
     cells = [""]
     depth = index = 0
     while index < len(row):
-        token = _TOKENS.match(row, index)[0]  # type: ignore[index]
-        token = "\\" if token == "\\\\" else token
-        depth, _ = _depths(token, row, index, depth, 0)
-        if token == "&" and not depth and not _is_escaped(row, index):
+        part = _PARTS.match(row, index)[0]  # type: ignore[index]
+        part = "\\" if part == "\\\\" else part
+        depth, _ = _depths(part, row, index, depth, 0)
+        if part == "&" and not depth and not _is_escaped(row, index):
             cells.append("")
         else:
-            cells[-1] += token
-        index += len(token)
+            cells[-1] += part
+        index += len(part)
     return [cell.strip() for cell in cells]
 
 

@@ -190,7 +190,9 @@ def _match_ignored(maker: _PairMaker, beside: list[int]) -> tuple[list[Pair], se
     norms = [maker.wanted.norms[index] for index in beside]
     near = np.argwhere(edits(norms, maker.found.norms) < 0.25)
     taken = [int(column) for _, column in near]
-    chosen = {int(row): ((place,), 0.0) for place, (row, _) in enumerate(near)}
+    chosen: dict[int, tuple[tuple[int, ...], float]] = {
+        int(row): ((place,), 0.0) for place, (row, _) in enumerate(near)
+    }
     entries = _entries(norms, [maker.found.norms[index] for index in taken], chosen, {})
     pairs = [_global(maker, entry, beside, taken) for entry in entries]
     return pairs, set(taken)

@@ -1,8 +1,8 @@
 """Our own measure of a page: what of it a reply has read, what it has invented, in which order.
 
-Everything on a page has a mass: characters of texts, tokens of formulas, characters and cells of tables. A pair of blocks
-has `alike x (mass of both)` in common; `content` is what all pairs have in common by the mass of both pages, so that what
-is missed and what is invented cost alike. `page` is 100 x content, of which a tenth depends on the reading order.
+Everything on a page has a mass: characters of texts, tokens of formulas, characters and cells of tables. A pair of
+blocks has `alike x (mass of both)` in common; `content` is what all pairs have in common by the mass of both pages, so
+that what is missed and what is invented cost alike. `page` is 100 x content, of which a tenth depends on the order.
 """
 
 from __future__ import annotations
@@ -26,7 +26,15 @@ from .tree_distance import Node, postorder, tree_distance
 ORDER_SHARE = 0.1
 INDEPENDENT = frozenset(
     {
-        *("figure_caption", "figure_footnote", "table_caption", "table_footnote", "equation_caption", "header", "footer"),
+        *(
+            "figure_caption",
+            "figure_footnote",
+            "table_caption",
+            "table_footnote",
+            "equation_caption",
+            "header",
+            "footer",
+        ),
         *("code_txt_caption", "code_algorithm_caption", "page_number", "page_footnote", "abandon", "figure"),
     }
 )
@@ -132,7 +140,7 @@ class PageScore:
         return 2 * right / (wanted + given) if wanted else None
 
     def characters(self) -> tuple[float | None, float | None]:
-        """Return precision and recall of what is read: what is in common by the reply's mass, and by the gold page's."""
+        """Return precision and recall: what is in common by the mass of the reply, and by that of the gold page."""
         common = self._common(Kind) / 2
         sides = [self._mass(Kind, of) for of in ("reply", "gold")]
         found = [min(1.0, common / side) if side else None for side in sides]
@@ -152,7 +160,9 @@ class PageScore:
             if self.gold[match.gold[0]].kind is Kind.TEXT:
                 sides = ([self.gold[n].text for n in match.gold], [self.reply.blocks[n].text for n in match.reply])
                 pairs.append([re.sub(r"[\W_]", "", "".join(texts)) for texts in sides])
-        missed = sum(len(re.sub(r"[\W_]", "", self.gold[n].text)) for n in self.missed if self.gold[n].kind is Kind.TEXT)
+        missed = sum(
+            len(re.sub(r"[\W_]", "", self.gold[n].text)) for n in self.missed if self.gold[n].kind is Kind.TEXT
+        )
         longest = sum(max(map(len, pair)) for pair in pairs) + missed
         return 1 - (sum(Levenshtein.distance(*pair) for pair in pairs) + missed) / longest if longest else None
 

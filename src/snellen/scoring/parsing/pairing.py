@@ -1,8 +1,8 @@
 """Blocks of a gold page and of a reply in, which stand for which out: the pairing that reads most in common.
 
 Neighbours may stand together for one block, on either side: a paragraph that a reply has in three lines is still read.
-A pair that has less than half in common is none: unrelated text stands for nothing. The work is bounded by counts, never
-by time, so that the same page gets the same pairing on any machine.
+A pair that has less than half in common is none: unrelated text stands for nothing. Work is bounded by counts, not
+by time: the same page gets the same pairing on any machine.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def pair_blocks(gold: Sequence[Block], reply: Sequence[Block]) -> list[Match]:
         places = [[n for n, block in enumerate(side) if block.kind is kind] for side in (gold, reply)]
         words = _as_strings(kind, [gold[n] for n in places[0]], [reply[n] for n in places[1]])
         joint = " " if kind is Kind.TEXT else ""
-        for match in _Pairing(*words, joint).matches():
-            done.append(
-                Match(tuple(places[0][n] for n in match.gold), tuple(places[1][n] for n in match.reply), match.alike)
-            )
+        done += [
+            Match(tuple(places[0][n] for n in match.gold), tuple(places[1][n] for n in match.reply), match.alike)
+            for match in _Pairing(*words, joint).matches()
+        ]
     return sorted(done)
 
 
@@ -76,7 +76,9 @@ class _Pairing:
 
     def _exact(self, match: Match) -> float:
         sides = zip(self._written, (match.gold, match.reply), strict=True)
-        return float(Levenshtein.normalized_similarity(*(self._joint.join(side[n] for n in run) for side, run in sides)))
+        return float(
+            Levenshtein.normalized_similarity(*(self._joint.join(side[n] for n in run) for side, run in sides))
+        )
 
     def _pair_alone(self) -> None:
         rows, columns = len(self._gold), len(self._reply)
@@ -111,30 +113,28 @@ class _Pairing:
         for whole in self._free(reply=swapped):
             best: tuple[float, list[int]] = (0.0, [])
             for stretch in runs:
-                for run in _windows(stretch, parts, len(wholes[whole])):
-                    gold, reply = ([whole], run) if not swapped else (run, [whole])
-                    alike = self._alike(gold, reply)
+                for window in _windows(stretch, parts, len(wholes[whole])):
+                    alike = self._alike(*(([whole], window) if not swapped else (window, [whole])))
                     if alike >= LEAST and alike > best[0]:
-                        best = alike, run
+                        best = alike, window
             if best[1]:
-                pair = ((whole,), tuple(best[1])) if not swapped else (tuple(best[1]), (whole,))
-                self._found.append(Match(*pair, best[0]))
+                run = tuple(best[1])
+                sides = ((whole,), run) if not swapped else (run, (whole,))
+                self._found.append(Match(sides[0], sides[1], best[0]))
                 runs = _stretches(self._free(reply=not swapped))
 
     def _grow(self) -> None:
         """Let pairs take in free neighbours, on either side, as long as more is in common for it."""
         free = set(self._free(reply=False)), set(self._free(reply=True))
-        for place, match in enumerate(self._found):
-            while match.alike < 1 and (grown := self._grown(match, free)) is not None:
+        for place in range(len(self._found)):
+            while self._found[place].alike < 1 and (grown := self._grown(self._found[place], free)) is not None:
                 free[0].difference_update(grown.gold)
                 free[1].difference_update(grown.reply)
-                match = grown
-            self._found[place] = match
+                self._found[place] = grown
 
     def _grown(self, match: Match, free: tuple[set[int], set[int]]) -> Match | None:
         options = []
-        for side in (0, 1):
-            run = match[side]
+        for side, run in enumerate((match.gold, match.reply)):
             for new in ((run[0] - 1, *run), (*run, run[-1] + 1)):
                 if (set(new) - set(run)) <= free[side] and len(new) <= LONGEST_RUN:
                     gold, reply = (new, match.reply) if side == 0 else (match.gold, new)

@@ -17,6 +17,7 @@ from ..table import ScoredTask
 from ..text_match import NO_REFERENCE
 from . import ccocr, ocrbench, olmocr, omnidoc
 from .blocks import Block, Cell, Kind, read_gold, read_page
+from .omnidoc_match import Gold
 from .page_score import PageScore, score_page
 from .states import State, state_of, without_thinking
 from .teds import TableTooLarge
@@ -120,7 +121,7 @@ Measured = Mapping[str, float | str]
 """A rule's values of one page by metric; a text is the reason why there is none."""
 
 
-def omnidoc_gold(sample: Sample) -> list[omnidoc.Gold]:
+def omnidoc_gold(sample: Sample) -> list[Gold]:
     """Return a sample's page as OmniDocBench has it; one that is a text is cut into blocks by our reader."""
     blocks = sample.meta.get("blocks")
     if blocks:
@@ -128,12 +129,12 @@ def omnidoc_gold(sample: Sample) -> list[omnidoc.Gold]:
     return [_as_gold(block, place) for place, block in enumerate(gold_of(sample), start=1)]
 
 
-def _as_gold(block: Block, order: int) -> omnidoc.Gold:
+def _as_gold(block: Block, order: int) -> Gold:
     if block.kind is Kind.FORMULA:
-        return omnidoc.Gold("equation_isolated", f"$${block.source}$$", order)
+        return Gold("equation_isolated", f"$${block.source}$$", order)
     if block.kind is Kind.TABLE:
-        return omnidoc.Gold("table", table_html(block.rows), order)
-    return omnidoc.Gold("title" if block.level else "text_block", block.text, order)
+        return Gold("table", table_html(block.rows), order)
+    return Gold("title" if block.level else "text_block", block.text, order)
 
 
 def table_html(rows: Sequence[Sequence[Cell]]) -> str:
@@ -155,7 +156,14 @@ def measure_omnidoc(sample: Sample, reply: str) -> Measured:
     found: dict[str, float | str] = {names.get(name, name): value for name, value in parts.items()}
     if "text_edit" in parts:
         found["text"] = 1 - parts["text_edit"]
-    missing = {"text", "edit_distance_text", "edit_distance_formula", "edit_distance_table", "table_teds", "table_teds_s"}
+    missing = {
+        "text",
+        "edit_distance_text",
+        "edit_distance_formula",
+        "edit_distance_table",
+        "table_teds",
+        "table_teds_s",
+    }
     return found | dict.fromkeys(missing - set(found), NO_REFERENCE)
 
 

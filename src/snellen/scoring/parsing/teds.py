@@ -71,8 +71,8 @@ def _first_table(document: str) -> Any:
 
 def _tree(element: Any) -> Node:
     if element.tag == "td":
-        spans = (int(element.attrib.get(name, "1")) for name in ("colspan", "rowspan"))
-        return Node(Label("td", *spans, content=tuple(_content(element))))
+        columns, rows = (int(element.attrib.get(name, "1")) for name in ("colspan", "rowspan"))
+        return Node(Label("td", columns, rows, tuple(_content(element))))
     return Node(Label(str(element.tag)), [_tree(child) for child in element])
 
 

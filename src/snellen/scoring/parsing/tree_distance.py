@@ -51,15 +51,12 @@ def tree_distance(renaming: Matrix, left_first: list[int], left_second: list[int
     second = _groups(left_second)
     for root in _roots(left_first):
         for shape, roots in second:
-            _fill(known, renaming, left_first, root, shape, roots)
+            _fill(known, renaming, left_first, root, (shape, roots))
     return float(known[-1, -1])
 
 
 def _roots(leftmost: list[int]) -> list[int]:
-    last: dict[int, int] = {}
-    for index, first in enumerate(leftmost):
-        last[first] = index
-    return sorted(last.values())
+    return sorted({first: index for index, first in enumerate(leftmost)}.values())
 
 
 def _groups(leftmost: list[int]) -> list[tuple[tuple[int, ...], NDArray[np.int_]]]:
@@ -72,9 +69,10 @@ def _groups(leftmost: list[int]) -> list[tuple[tuple[int, ...], NDArray[np.int_]
 
 
 def _fill(
-    known: Matrix, renaming: Matrix, left_first: list[int], root: int, shape: tuple[int, ...], roots: NDArray[np.int_]
+    known: Matrix, renaming: Matrix, left_first: list[int], root: int, group: tuple[tuple[int, ...], NDArray[np.int_]]
 ) -> None:
     """Fill `known` for one subtree of the first tree against all of one shape of the second."""
+    shape, roots = group
     start, width = left_first[root], len(shape)
     columns = (roots - (width - 1))[:, None] + np.arange(width)[None, :]
     lefts = np.array(shape)
