@@ -66,8 +66,11 @@ def _page(run: Any, shown: Shown) -> Iterator[Child]:
     for words in found.reply.notes:
         yield tag("p", words, class_="small muted")
     yield tag("p", tag("del", "missing"), " ", tag("ins", "read instead, or invented"), class_="small muted")
-    blocks = tag("div", *block_rows(found), class_="card", style="overflow-x:auto")
-    yield tag("div", tag("div", pictures_part(run, shown)), blocks, class_="parsed")
+    blocks = tag("div", *block_rows(found), class_="card")
+    yield tag("div", tag("div", pictures_part(run, shown)), blocks, class_="two")
+    sides = (("Gold", found.gold), ("Reply", found.reply.blocks))
+    pages = [tag("section", tag("h3", name), *map(rendered, side), class_="card") for name, side in sides]
+    yield tag("details", tag("summary", "Both as pages"), tag("div", *pages, class_="two"))
     sources = (("Gold as written", gold_source(shown.sample)), ("Reply as written", text))
     for name, source in sources:
         yield tag("details", tag("summary", name), tag("pre", shorten(source, 30_000), tabindex=0))
@@ -123,3 +126,13 @@ def _cell(gold: str | None, reply: str | None) -> Html:
 
 def _only(gold: str | None, reply: str | None) -> Child:
     return tag("del", gold) if gold else tag("ins", reply or "")
+
+
+def rendered(block: Block) -> Html:
+    """Return a block as it looks: a heading, a text, a formula, or a table with its spans."""
+    if block.kind is Kind.TABLE:
+        cells = [[tag("td", cell.text, rowspan=cell.rows, colspan=cell.columns) for cell in row] for row in block.rows]
+        return tag("div", tag("table", tag("tbody", *(tag("tr", *row) for row in cells[:MOST_ROWS]))), class_="scroll")
+    if block.level:
+        return tag("h4", block.text)
+    return tag("p", block.source if block.kind is Kind.FORMULA else block.text, class_="mono" if block.tokens else None)
