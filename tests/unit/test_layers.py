@@ -153,6 +153,8 @@ def test_every_extra_is_used_and_every_hint_names_one() -> None:
         "python-calamine": "python_calamine",
         "google-auth": "google.auth",
         "mlflow-skinny": "mlflow",
+        "markdown-it-py": "markdown_it",
+        "beautifulsoup4": "bs4",
     }
     for extra, (named, _) in EXTRAS.items():
         packages = [re.split(r"[<>=\[]", requirement)[0] for requirement in extras[extra]]
