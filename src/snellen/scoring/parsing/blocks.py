@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -137,19 +137,17 @@ _SHOWN = re.compile("\ue000(\\d+)\ue001")
 _FENCED = re.compile(r"^(?P<mark>`{3,}|~{3,})[^\n]*\n.*?(?:^(?P=mark)[ \t]*$|\Z)", re.S | re.M)
 _TABLE = re.compile(r"<table\b", re.I)
 _TABLE_MARKS = re.compile(r"<(/?)table\b[^>]*>", re.I)
-_TABULAR = re.compile(r"\\begin\{(tabular[*x]?)\}.*?\\end\{\1\}", re.S)
-_DISPLAY = re.compile(
-    r"\$\$(.+?)\$\$|\\\[(.+?)\\\]|\\begin\{(equation|align|gather|multline|eqnarray)(\*?)\}(.+?)\\end\{\3\4\}", re.S
-)
+_TABULAR = re.compile(r"\\begin\{(tabular[*x]?)\}")
+_DISPLAY = re.compile(r"\$\$|\\\[|\\begin\{((?:equation|align|gather|multline|eqnarray)\*?)\}")
 _MATH_FENCE = re.compile(r"^```(?:math|latex)[ \t]*\n(.*?)\n```[ \t]*$", re.S | re.M)
-_INLINE = re.compile(r"\\\((.+?)\\\)|(?<![\\$])\$(?![\s$])([^$\n]+?)(?<![\s\\])\$(?![\d$])", re.S)
+_INLINE = re.compile(r"\\\(([^\n]{1,400}?)\\\)|(?<![\\$])\$(?![\s$])([^$\n]+?)(?<![\s\\])\$(?![\d$])")
 _TAGS = re.compile(
     r"</?(?:b|i|em|strong|u|s|sup|sub|span|font|small|center|div|p|a|mark|body|html|figure|figcaption)\b[^<>]*>", re.I
 )
 _BREAKS = re.compile(r"<br\s*/?>", re.I)
-_IMAGES = re.compile(r"!\[[^\]]*\]\([^)]*\)|<img\b[^<>]*>", re.I)
-_COMMENTS = re.compile(r"<!--.*?-->", re.S)
-_HTML_HEADING = re.compile(r"<h([1-6])\b[^>]*>(.*?)</h\1>", re.I | re.S)
+_IMAGES = re.compile(r"!\[[^\]\n]{0,400}\]\([^)\n]{0,2000}\)|<img\b[^<>]*>", re.I)
+_COMMENT = re.compile("<!--")
+_HTML_HEADING = re.compile(r"<h([1-6])\b[^<>]*>([^<]{0,400})</h\1>", re.I)
 
 
 class _Reader:
@@ -167,12 +165,13 @@ class _Reader:
         return f"\n\n{self._hide(block)}\n\n"
 
     def blocks(self) -> Iterator[Block]:
-        text = _COMMENTS.sub(" ", _IMAGES.sub(" ", self._text.replace("\ue000", "").replace("\ue001", "")))
+        text = _IMAGES.sub(" ", self._text.replace("\ue000", "").replace("\ue001", ""))
+        text = _between(text, _COMMENT, lambda opening: "-->", lambda whole, inner: " ")
         text = _MATH_FENCE.sub(lambda found: self._hide_block(_formula(found[1])), text)
         text = _FENCED.sub(lambda found: self._hide_block(_code(found[0])), text)
         text = self._hide_tables(text)
-        text = _TABULAR.sub(lambda found: self._hide_block(_latex_table(found[0])), text)
-        text = _DISPLAY.sub(lambda found: self._hide_block(_formula(found[1] or found[2] or found[5])), text)
+        text = _between(text, _TABULAR, _ending, lambda whole, inner: self._hide_block(_latex_table(whole)))
+        text = _between(text, _DISPLAY, _ending, lambda whole, inner: self._hide_block(_formula(inner)))
         text = _INLINE.sub(lambda found: self._hide("".join(formula_tokens(found[1] or found[2]))), text)
         text = _HTML_HEADING.sub(lambda found: f"\n\n{'#' * int(found[1])} {found[2].strip()}\n\n", text)
         text = _TAGS.sub("", _BREAKS.sub("  \n", text))
@@ -204,6 +203,33 @@ class _Reader:
                 words += kept
         if words.strip():
             yield replace(block, text=normal_text(words)) if block.rows else _text(words, level=block.level)
+
+
+def _ending(opening: re.Match[str]) -> str:
+    """Return what closes what a match has opened."""
+    return {"$$": "$$", "\\[": "\\]"}.get(opening[0], f"\\end{{{opening[1]}}}")
+
+
+def _between(
+    text: str, opening: re.Pattern[str], ending: Callable[[re.Match[str]], str], make: Callable[[str, str], str]
+) -> str:
+    """Replace what stands between an opening and its ending; in time that grows as the text does.
+
+    What is opened and never closed stays as it is, and its ending is not looked for again.
+    """
+    parts, cursor, search = [], 0, 0
+    missing: set[str] = set()
+    while (found := opening.search(text, search)) is not None:
+        close = ending(found)
+        end = -1 if close in missing else text.find(close, found.end())
+        if end < 0:
+            missing.add(close)
+            search = found.end()
+            continue
+        whole = text[found.start() : end + len(close)]
+        parts += [text[cursor : found.start()], make(whole, text[found.end() : end])]
+        cursor = search = end + len(close)
+    return "".join([*parts, text[cursor:]])
 
 
 def _table_end(text: str, start: int) -> int:

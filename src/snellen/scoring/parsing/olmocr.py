@@ -129,10 +129,11 @@ def _footnote(test: Mapping[str, Any], reply: str) -> Verdict:
     places = [found.span() for pattern in patterns for found in re.finditer(pattern, reply)]
     if not places:
         return Verdict(False, f"no footnote mark {marker!r}")
-    for name, cut in (
-        ("appears_before_marker", lambda span, size: _letters(reply[max(0, span[0] - 200) : span[0]])[-size:]),
-        ("appears_after_marker", lambda span, size: _letters(reply[span[1] : span[1] + 200])[:size]),
-    ):
+    cuts: Mapping[str, Callable[[tuple[int, int], int], str]] = {
+        "appears_before_marker": lambda span, size: _letters(reply[max(0, span[0] - 200) : span[0]])[-size:],
+        "appears_after_marker": lambda span, size: _letters(reply[span[1] : span[1] + 200])[:size],
+    }
+    for name, cut in cuts.items():
         if not test.get(name):
             continue
         wanted = normal(str(test[name]))

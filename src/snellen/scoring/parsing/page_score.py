@@ -20,7 +20,7 @@ from rapidfuzz.distance import Levenshtein
 from .assignment import assign
 from .blocks import Block, Cell, Kind, PageReading
 from .pairing import LEAST, Match, pair_blocks
-from .teds import MOST_WORK
+from .teds import MOST_WORK, Costs, text_distances
 from .tree_distance import Node, postorder, tree_distance
 
 ORDER_SHARE = 0.1
@@ -234,23 +234,15 @@ def _tree(rows: Sequence[Sequence[Cell]]) -> Node:
     return Node("table", [Node("row", [Node(cell) for cell in row]) for row in rows])
 
 
-def _renaming(
-    first: list[str | Cell], second: list[str | Cell]
-) -> tuple[np.ndarray[tuple[int, int], np.dtype[np.float64]], np.ndarray[tuple[int, int], np.dtype[np.float64]]]:
-    bare = np.ones((len(first), len(second)))
-    full = bare.copy()
-    known: dict[tuple[str, str], float] = {}
-    for row, one in enumerate(first):
-        for column, other in enumerate(second):
-            if isinstance(one, Cell) and isinstance(other, Cell):
-                if one[1:] == other[1:]:
-                    pair = one.text, other.text
-                    if pair not in known:
-                        known[pair] = 0.0 if pair[0] == pair[1] else Levenshtein.normalized_distance(*pair)
-                    bare[row, column], full[row, column] = 0.0, known[pair]
-            elif one == other:
-                bare[row, column] = full[row, column] = 0.0
-    return bare, full
+def _renaming(first: list[str | Cell], second: list[str | Cell]) -> tuple[Costs, Costs]:
+    """Return the cost of renaming each node into each other: by structure alone, and with the texts of cells."""
+    sides = (first, second)
+    shapes: list[list[object]] = [[node[1:] if isinstance(node, Cell) else node for node in side] for side in sides]
+    numbers = {shape: number for number, shape in enumerate(dict.fromkeys([*shapes[0], *shapes[1]]))}
+    kinds = [np.array([numbers[shape] for shape in side]) for side in shapes]
+    bare = (kinds[0][:, None] != kinds[1][None, :]).astype(float)
+    texts = [[node.text if isinstance(node, Cell) else "" for node in side] for side in sides]
+    return bare, np.where(bare == 0, text_distances(*texts), 1.0)
 
 
 def expanded(rows: Sequence[Sequence[Cell]]) -> dict[tuple[int, int], str]:

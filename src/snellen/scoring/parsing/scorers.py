@@ -16,7 +16,7 @@ from ...extract.extraction import EMPTY, REFUSED, TRUNCATED
 from ..table import ScoredTask
 from ..text_match import NO_REFERENCE
 from . import ccocr, ocrbench, olmocr, omnidoc
-from .blocks import Block, Cell, Kind, read_gold, read_page
+from .blocks import MOST_CHARACTERS, Block, Cell, Kind, read_gold, read_page
 from .omnidoc_match import Gold
 from .page_score import PageScore, score_page
 from .states import State, state_of, without_thinking
@@ -214,6 +214,7 @@ def score_official(
         raise ConfigError(f"score_options.rule {not_among(name, RULES, ' is unknown')}")
     reply = prediction.text or ""
     try:
+        refuse_endless(reply)
         found = RULES[name](sample, reply)
     except EnvironmentProblem as problem:
         found = {"accuracy": f"{UNSCORABLE}{problem}"}
@@ -223,6 +224,19 @@ def score_official(
     if name == "olmocr-bench" and sample.meta.get("tests"):
         detail["tests"] = [[_file(test), test.get("id", ""), passed] for test, passed in _passed(sample, reply)]
     return [_official_score(request.key, metric, value, name, detail) for metric, value in found.items()]
+
+
+MOST_UNCLOSED = 400
+
+
+def refuse_endless(reply: str) -> None:
+    """Raise ValueError for a reply on which the patterns of the originals would run for minutes."""
+    if len(reply) > MOST_CHARACTERS:
+        raise ValueError(f"{len(reply):,} characters, more than {MOST_CHARACTERS:,}")
+    pairs = (("\\[", "\\]"), ("\\(", "\\)"), ("<table", "</table"), ("\\begin{", "\\end{"), ("![", "]("))
+    unclosed = max(reply.count(opening) - reply.count(closing) for opening, closing in pairs)
+    if unclosed > MOST_UNCLOSED:
+        raise ValueError(f"{unclosed:,} formulas or tables that are never closed")
 
 
 def _official_score(key: TrialKey, metric: str, value: float | str, rule: str, detail: dict[str, Any]) -> Score:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
 from .tree_distance import Node, postorder, tree_distance
@@ -94,17 +95,30 @@ def _content(cell: Any) -> list[str]:
     return tokens[1:-1]
 
 
-def _renaming(first: list[Label], second: list[Label]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+Costs = np.ndarray[tuple[int, int], np.dtype[np.float64]]
+
+
+def _renaming(first: list[Label], second: list[Label]) -> tuple[Costs, Costs]:
     """Return the cost of renaming each node into each other: by structure alone, and with what cells hold."""
     shapes = {shape: number for number, shape in enumerate({label[:3] for label in (*first, *second)})}
     kinds = [np.array([shapes[label[:3]] for label in labels]) for labels in (first, second)]
     bare = (kinds[0][:, None] != kinds[1][None, :]).astype(float)
-    full = bare.copy()
-    known: dict[tuple[tuple[str, ...], tuple[str, ...]], float] = {}
-    for row, column in zip(*np.nonzero(bare == 0), strict=True):
-        pair = first[row].content, second[column].content
-        if pair[0] != pair[1]:
-            if pair not in known:
-                known[pair] = Levenshtein.normalized_distance(*pair)
-            full[row, column] = known[pair]
-    return bare, full
+    codes: dict[str, str] = {}
+    texts = [[_as_text(label.content, codes) for label in labels] for labels in (first, second)]
+    return bare, np.where(bare == 0, text_distances(*texts), 1.0)
+
+
+def text_distances(first: list[str], second: list[str]) -> Costs:
+    """Return the edit distance of each text from each other by the longer one; each pair is compared once."""
+    unique = [list(dict.fromkeys(texts)) for texts in (first, second)]
+    known = process.cdist(*unique, scorer=Levenshtein.normalized_distance, dtype=np.float64)
+    places = [{text: place for place, text in enumerate(texts)} for texts in unique]
+    rows, columns = ([place[text] for text in texts] for place, texts in zip(places, (first, second), strict=True))
+    return np.asarray(known, dtype=np.float64)[np.ix_(rows, columns)]
+
+
+def _as_text(content: tuple[str, ...], codes: dict[str, str]) -> str:
+    """Return the tokens of a cell as one text: a tag is one character that no text has."""
+    return "".join(
+        token if len(token) == 1 else codes.setdefault(token, chr(0x10FFFF - len(codes))) for token in content
+    )

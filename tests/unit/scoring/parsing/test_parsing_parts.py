@@ -30,7 +30,7 @@ from snellen.scoring.parsing.tree_distance import Node, postorder, tree_distance
 
 
 @given(st.integers(1, 7), st.integers(1, 7), st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_an_assignment_is_the_one_that_scipy_takes_ties_included(rows: int, columns: int, draw) -> None:
     from scipy.optimize import linear_sum_assignment
 
@@ -59,7 +59,7 @@ _trees = st.recursive(
 
 
 @given(_trees, _trees)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_the_distance_of_trees_is_that_of_the_definition(first: Node, second: Node) -> None:
     (ours, shape), (theirs, other) = postorder(first), postorder(second)
     costs = np.array([[0.4 * (a.label != b.label) for b in theirs] for a in ours])
@@ -185,7 +185,9 @@ BOMBS = {
     "ten megabytes": "word and word " * 750_000,
     "stars": "*" * 100_000,
     "dollars": "$" * 100_001,
-    "brackets": "\\[" * 20_000,
+    "brackets": "\\[" * 90_000 + "\\(" * 9_000,
+    "begins": "\\begin{equation}" * 10_000,
+    "comments": "<!--" * 40_000 + "![" * 9_000,
     "braces": "$$" + "{" * 50_000 + "$$",
     "null": "a\0b\x07c",
     "surrogate": "a \ud800 b <table><tr><td>\udfff</td></tr></table>",
