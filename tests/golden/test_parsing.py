@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("bs4")
 
-from snellen.scoring.parsing import ccocr, katex, ocrbench, olmocr, omnidoc
+from snellen.scoring.parsing import ccocr, cdm, katex, ocrbench, olmocr, omnidoc
 from snellen.scoring.parsing.blocks import read_gold, read_page
 from snellen.scoring.parsing.omnidoc_match import edit
 from snellen.scoring.parsing.omnidoc_text import normal_formula
@@ -162,6 +162,30 @@ def test_formulas_have_the_originals_scores(pair: dict[str, Any]) -> None:
         "cc_ocr_formula": ccocr.score_formula(reply, gold),
     }
     assert found == pytest.approx({name: scores[name] for name in found}, abs=CLOSE)
+
+
+FEW = {"same", "over", "swap", "tag"}
+
+
+@pytest.mark.skipif(cdm.missing_reason() is not None, reason="no pdflatex")
+@pytest.mark.parametrize(
+    "pair",
+    [
+        pytest.param(one, marks=() if one["name"] in FEW else pytest.mark.nightly, id=one["name"])
+        for one in recorded("formulas")["pairs"]
+    ],
+)
+def test_formulas_have_the_originals_cdm(pair: dict[str, Any]) -> None:
+    found = cdm.cdm(pair["prediction"], pair["gold"])
+    assert found.f1 == pytest.approx(pair["scores"]["cdm"]["F1_score"], abs=0.02)
+
+
+def test_cdm_is_refused_with_a_reason_without_latex(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    cdm.check.cache_clear()
+    assert "pdflatex" in (cdm.missing_reason() or "")
+    monkeypatch.undo()
+    cdm.check.cache_clear()
 
 
 def test_the_facts_about_olmocr_are_those_recorded() -> None:

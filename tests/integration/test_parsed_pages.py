@@ -88,6 +88,19 @@ def test_a_scorer_that_fails_says_so(pages: Path) -> None:
     assert found[0].value is None and "too many" in (found[0].reason or "")
 
 
+def test_cdm_is_measured_where_it_is_asked_for_and_latex_is_there() -> None:
+    from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
+    from snellen.scoring.parsing import cdm
+    from snellen.scoring.parsing.scorers import score_official
+
+    key = TrialKey("t", "1")
+    sample = Sample("1", "t", Form.PARSE, "", answers=("$$E = mc^{2}$$",))
+    told = {"rule": "omnidocbench-1.6", "cdm": True}
+    found = score_official(sample, Request(key, ()), Prediction(key, text=r"\[E = m c^2\]"), told)
+    score = next(one for one in found if one.metric == "formula_cdm")
+    assert score.value == 1.0 if cdm.missing_reason() is None else "pdflatex" in (score.reason or "")
+
+
 def _omnidoc(folder: Path) -> Path:
     def item(kind: str, number: int, **more: Any) -> dict[str, Any]:
         return {"category_type": kind, "order": number, "anno_id": number, "ignore": False, **more}

@@ -24,8 +24,9 @@ from .assignment import assign
 DPI = 200
 TIMEOUT_S = 60
 MOST_TOKENS = 1300
-RESIDUAL = 25.0
-TRIALS = 50
+RESIDUAL = 30.0
+TRIALS = 500
+ROUNDS = 5
 _DOCUMENT = r"""\documentclass[12pt]{article}
 \usepackage[landscape]{geometry}
 \geometry{a5paper,scale=0.98}
@@ -87,14 +88,14 @@ _UNSEEN = frozenset(
     | {"\\,", "\\!", "\\;", "\\:", "\\ ", "~", "\\nolimits", "\\middle", "\\nonumber", "\\notag"}
 )
 _SAME = {
-    "\\cdot": ".",
-    "\\mid": "|",
-    "\\to": "\\rightarrow",
-    "\\prime": "'",
-    "\\ast": "*",
-    "\\leq": "\\le",
-    "\\geq": "\\ge",
+    **dict.fromkeys(("\\dot", "\\cdot", "\\cdotp", "\\ldotp"), "."),
+    **dict.fromkeys(("\\mid", "\\vert", "\\lvert", "\\rvert"), "|"),
+    **dict.fromkeys(("\\Vert", "\\lVert", "\\rVert", "\\parallel"), "\\|"),
+    **{"\\rightarrow": "\\to", "\\top": "T", "\\prime": "'", "\\ast": "*", "\\colon": ":", "\\neg": "\\lnot"},
+    **{"\\lbrace": "\\{", "\\rbrace": "\\}", "\\lbrack": "[", "\\rbrack": "]", "\\slash": "/"},
+    **{"\\leq": "\\le", "\\geq": "\\ge", "\\neq": "\\not=", "\\dag": "\\dagger", "\\ddag": "\\ddagger"},
 }
+"""Tokens that count as the same, though it is worth a little to be written alike too."""
 
 
 class Glyphs(NamedTuple):
@@ -328,8 +329,8 @@ def _matched(gold: Glyphs, reply: Glyphs) -> int:
     kinds = _token_costs(gold.tokens, reply.tokens)
     places = [side.boxes / np.array([*side.size, *side.size]) for side in (gold, reply)]
     apart = np.abs(places[0][:, None, :] - places[1][None, :, :]).mean(axis=2)
-    orders = [np.arange(len(side.tokens)) / len(side.tokens) for side in (gold, reply)]
-    order = np.abs(orders[0][:, None] - orders[1][None, :])
+    longer = max(len(gold.tokens), len(reply.tokens))
+    order = np.abs(np.arange(len(gold.tokens))[:, None] - np.arange(len(reply.tokens))[None, :]) / longer
     pairs = assign(kinds + 0.05 * apart + 0.15 * order)
     rows, columns = (np.array(side) for side in zip(*pairs, strict=True))
     moved = _together(_centres(gold.boxes[rows]), _centres(reply.boxes[columns]))
@@ -338,8 +339,15 @@ def _matched(gold: Glyphs, reply: Glyphs) -> int:
 
 def _token_costs(gold: list[str], reply: list[str]) -> np.ndarray[Any, Any]:
     same = np.array([[one == other for other in reply] for one in gold])
-    alike = np.array([[_SAME.get(one, one) == _SAME.get(other, other) for other in reply] for one in gold])
-    return np.where(same, 0.0, np.where(alike, 0.05, 1.0))
+    alike = np.array([[_plain(one) == _plain(other) for other in reply] for one in gold])
+    return np.where(same, 0.0, np.where(alike, 0.005, 1.0))
+
+
+def _plain(token: str) -> str:
+    name = _SAME.get(token, token)
+    for prefix in ("\\wide", "\\var"):
+        name = "\\" + name.removeprefix(prefix) if name.startswith(prefix) else name
+    return name
 
 
 def _centres(boxes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -347,11 +355,11 @@ def _centres(boxes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _together(source: np.ndarray[Any, Any], target: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return which pairs move and grow together with others: at most three groups of them, the largest first."""
+    """Return which pairs move and grow together with others: in groups, the largest first."""
     found = np.zeros(len(source), dtype=bool)
     if len(source) <= _LEAST_GROUP:
         return ~found
-    for _ in range(3):
+    for _ in range(ROUNDS):
         left = np.flatnonzero(~found)
         if len(left) <= _LEAST_GROUP:
             break

@@ -15,7 +15,7 @@ from ...core.types import Estimate, Prediction, Request, Sample, Score, TrialKey
 from ...extract.extraction import EMPTY, REFUSED, TRUNCATED
 from ..table import ScoredTask
 from ..text_match import NO_REFERENCE
-from . import ccocr, ocrbench, olmocr, omnidoc
+from . import ccocr, cdm, ocrbench, olmocr, omnidoc
 from .blocks import MOST_CHARACTERS, Block, Cell, Kind, read_gold, read_page
 from .omnidoc_match import Gold
 from .page_score import PageScore, score_page
@@ -167,6 +167,18 @@ def measure_omnidoc(sample: Sample, reply: str) -> Measured:
     return found | dict.fromkeys(missing - set(found), NO_REFERENCE)
 
 
+def measure_cdm(sample: Sample, reply: str) -> float | str:
+    """Return the mean CDM of a page's formulas, or why there is none; asked for by `score_options.cdm`."""
+    pairs = omnidoc.score_page(omnidoc_gold(sample), reply).formulas
+    if not pairs:
+        return NO_REFERENCE
+    try:
+        values = [cdm.cdm(pair.reply_text, pair.gold_text).f1 for pair in pairs]
+    except EnvironmentProblem as problem:
+        return f"{UNSCORABLE}{str(problem).removeprefix(UNSCORABLE)}"
+    return sum(values) / len(values)
+
+
 def measure_olmocr(sample: Sample, reply: str) -> Measured:
     """olmOCR-bench: the share of a page's unit tests that pass. Its figure over files is the aggregate `olmocr`."""
     tests = sample.meta.get("tests") or []
@@ -220,6 +232,8 @@ def score_official(
         found = {"accuracy": f"{UNSCORABLE}{problem}"}
     except (TableTooLarge, ValueError, RecursionError) as problem:
         found = {"accuracy": f"{UNSCORABLE}the rule fails on this reply: {str(problem)[:120]}"}
+    if options.get("cdm") and name == "omnidocbench-1.6":
+        found = {**found, "formula_cdm": measure_cdm(sample, reply)}
     detail: dict[str, Any] = {"state": state_of(reply, prediction.finish).value, "rule": name}
     if name == "olmocr-bench" and sample.meta.get("tests"):
         detail["tests"] = [[_file(test), test.get("id", ""), passed] for test, passed in _passed(sample, reply)]
