@@ -51,7 +51,7 @@ $(VENV)/video.stamp: $(VENV)/demo.stamp
 	touch $@
 
 demo-pages: $(VENV)/pages.stamp ## drawn pages turned into text by the embedded reader, clean and as poor scans
-	$(BIN)/snellen run pages-own --model reader --variant perturb=jpeg:3 -o runs/demo-pages
+	$(BIN)/snellen run pages-own --model reader --variant base --variant perturb=jpeg:3 -o runs/demo-pages
 
 $(VENV)/pages.stamp: $(VENV)/demo.stamp
 	$(PIP) install -e '.[parse]'

@@ -45,7 +45,9 @@ def load(task: Task, context: LoadContext) -> Iterator[Sample]:
         raise UsageError(f"task {task.name!r}: dataset.layout {not_among(source.layout, LAYOUTS, ' is unknown')}")
     path = resolve(source.path, context.root)
     if not path.exists():
-        raise DataError(f"{path}: there is no such file or folder; -p dataset.path=PATH names where {task.name} lies")
+        raise DataError(
+            f"{path}: there is no such file or folder; name where {task.name} lies: -p dataset.path=PATH, or --data PATH"
+        )
     found = 0
     for sample in LAYOUTS[source.layout](task, source, path):
         found += 1

@@ -184,7 +184,17 @@ def measure_olmocr(sample: Sample, reply: str) -> Measured:
     tests = sample.meta.get("tests") or []
     if not tests:
         return {"tests": NO_REFERENCE}
-    return {"tests": sum(olmocr.run_test(test, reply).passed for test in tests) / len(tests)}
+    return {"tests": sum(passed for _, passed in _verdicts(sample, reply)) / len(tests)}
+
+
+@lru_cache(maxsize=4)
+def _verdicts_of(tests: bytes, reply: str) -> list[bool]:
+    return [olmocr.run_test(test, reply).passed for test in msgspec.json.decode(tests)]
+
+
+def _verdicts(sample: Sample, reply: str) -> list[tuple[Mapping[str, Any], bool]]:
+    tests = sample.meta["tests"]
+    return list(zip(tests, _verdicts_of(msgspec.json.encode(tests), reply), strict=True))
 
 
 def measure_ocrbench(sample: Sample, reply: str) -> Measured:
@@ -235,8 +245,8 @@ def score_official(
     if options.get("cdm") and name == "omnidocbench-1.6":
         found = {**found, "formula_cdm": measure_cdm(sample, reply)}
     detail: dict[str, Any] = {"state": state_of(reply, prediction.finish).value, "rule": name}
-    if name == "olmocr-bench" and sample.meta.get("tests"):
-        detail["tests"] = [[_file(test), test.get("id", ""), passed] for test, passed in _passed(sample, reply)]
+    if name == "olmocr-bench" and isinstance(found.get("tests"), float):
+        detail["tests"] = [[_file(test), test.get("id", ""), passed] for test, passed in _verdicts(sample, reply)]
     return [_official_score(request.key, metric, value, name, detail) for metric, value in found.items()]
 
 
@@ -257,11 +267,6 @@ def _official_score(key: TrialKey, metric: str, value: float | str, rule: str, d
     if isinstance(value, str):
         return Score(key, metric, None, None, rule, value, detail)
     return Score(key, metric, value, None, rule, None, detail)
-
-
-def _passed(sample: Sample, reply: str) -> Iterator[tuple[Mapping[str, Any], bool]]:
-    for test in sample.meta["tests"]:
-        yield test, olmocr.run_test(test, reply).passed
 
 
 def _file(test: Mapping[str, Any]) -> str:
