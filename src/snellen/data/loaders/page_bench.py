@@ -46,7 +46,7 @@ def load(task: Task, context: LoadContext) -> Iterator[Sample]:
     path = resolve(source.path, context.root)
     if not path.exists():
         raise DataError(
-            f"{path}: there is no such file or folder; name where {task.name} lies: -p dataset.path=PATH, or --data PATH"
+            f"{path}: there is no such file; name where {task.name} lies: -p dataset.path=PATH, or --data PATH"
         )
     found = 0
     for sample in LAYOUTS[source.layout](task, source, path):
