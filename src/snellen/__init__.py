@@ -17,7 +17,7 @@ from .core.version import __version__ as __version__
 _PUBLIC = {
     "api.eye_exam": ("exam",),
     "api.load": ("load_dataset", "load_model", "load_run"),
-    "api.outputs": ("compare", "errors", "frame", "leaderboard"),
+    "api.outputs": ("compare", "frame", "leaderboard"),
     "api.run_result": ("RunResult",),
     "api.reform_items": ("load_reform_dataset",),
     "api.run": ("run",),
@@ -38,7 +38,6 @@ if TYPE_CHECKING:  # the same names, for those who read types
     from .api.load import load_model as load_model
     from .api.load import load_run as load_run
     from .api.outputs import compare as compare
-    from .api.outputs import errors as errors
     from .api.outputs import frame as frame
     from .api.outputs import leaderboard as leaderboard
     from .api.reform_items import load_reform_dataset as load_reform_dataset

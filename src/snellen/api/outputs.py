@@ -174,7 +174,7 @@ def errors(folder: str | Path, task: str | None = None, *, quick: bool = False) 
     `quick` leaves out tasks of more than 50,000 trials: all of them are read for this.
 
     Example:
-        >>> groups = snellen.errors(snellen.run("my.jsonl", "blind/first").folder)["my"]
+        >>> groups = snellen.run("my.jsonl", "blind/first").errors()["my"]
         >>> [(group.title, len(group.trials)) for group in groups]
         [('another answer', 1)]
     """

@@ -115,7 +115,7 @@ class ErrorGroup(NamedTuple):
 
 
 def group_errors(trials: Iterable[tuple[Trial, Score]]) -> list[ErrorGroup]:
-    """Return the groups of all trials of a task that have a reply and are not right, largest first.
+    """Return the groups of all trials of a task that have a reply and are not right, largest first, unexplained last.
 
     Each comes with the score it is judged by.
     """
@@ -134,7 +134,7 @@ def group_errors(trials: Iterable[tuple[Trial, Score]]) -> list[ErrorGroup]:
     for one in named:
         groups[one.kind].append(one)
     order = list(KINDS)
-    found = sorted(groups.items(), key=lambda item: (-len(item[1]), order.index(item[0])))
+    found = sorted(groups.items(), key=lambda item: (item[0] == "other", -len(item[1]), order.index(item[0])))
     return [ErrorGroup(kind, *KINDS[kind], tuple(own), len(own) / len(named)) for kind, own in found]
 
 
