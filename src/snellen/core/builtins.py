@@ -145,7 +145,7 @@ COMMANDS = {
         "import": ("import_command:import_command", "Read predictions of another harness into a run."),
         "second-opinion": (
             "opinion_command:second_opinion_command",
-            "Read another harness's predictions again: its number, ours, and where they part.",
+            "Read another harness's predictions again: its number, ours, and where they differ.",
         ),
         "extract": ("extract:extract", "Read one reply: the option, the rule that decided, and why."),
     },
@@ -153,8 +153,8 @@ COMMANDS = {
         "tasks": ("tasks:tasks", "List tasks and suites, or show one."),
         "data": ("data:data", "Build, check and export datasets."),
         "docs": ("docs:docs", "Render texts as pages, degrade pages, plant needles."),
-        "mc": ("mc:mc", "Multiple choice over page images, with the scripts' own arguments and files."),
-        "niah": ("mc:niah", "Needle questions over page images, with the scripts' own arguments and file."),
+        "mc": ("mc:mc", "Multiple choice over page images, compatible with the LongBench scripts."),
+        "niah": ("mc:niah", "Needle questions over page images, compatible with the NIAH scripts."),
     },
     "Models": {
         "models": ("models:models", "List model providers, or check one model."),
