@@ -66,7 +66,8 @@ def _questions_needed(one: Comparison) -> int | None:
     reach = (normal_quantile(0.975) + normal_quantile(0.8)) * error / abs(one.difference)
     exact = one.paired * reach * reach
     digits = max(0, len(str(int(exact))) - 2)  # two digits are all that an estimate of this kind has
-    return math.ceil(exact / 10**digits) * 10**digits
+    step = int(10**digits)
+    return math.ceil(exact / step) * step
 
 
 def agreement(one: Comparison) -> float | None:
