@@ -49,6 +49,15 @@ GROUPS = (
 )
 """The headings of `--help`, in their order."""
 
+COMMON = frozenset(
+    {
+        *("model", "base_url", "api_key_env", "config_file", "limit", "sample", "num_infers", "variants", "data_root"),
+        *("columns", "form", "temperature", "max_tokens", "reasoning", "shuffle_options", "infer_method", "protocol"),
+        *("max_workers", "deadline_s", "max_cost", "no_cache", "output_dir", "run_name", "log", "plugins", "overrides"),
+    }
+)
+"""Rows that `--help` shows; `--help-all` shows every one."""
+
 PROMPT_FIELD = "prompt."
 NOTHING: tuple[Any, ...] = (None, (), {})
 """Values of a setting that was not told."""
@@ -409,6 +418,7 @@ class Shorthands:
     image_min_side: Annotated[int | None, Setting(PROMPT,
         "Give smaller images a white margin up to this side (px).",
         to="image_policy.min_side", file="min_short_side", least=1)]
+    run_name: Annotated[str | None, Setting(OUTPUT, "Run folder runs/NAME.", "--name", to="output_dir")]
     eval_stability: Annotated[bool, Setting(READING,
         "Accepted; instability is reported whenever there are repeats or variants.", to="num_infers")]
 # fmt: on
