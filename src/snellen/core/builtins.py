@@ -93,7 +93,6 @@ SCORERS = {
     "chart_answer": "snellen.scoring.chart_answers:score_chart_answer",
     "document_answer": "snellen.scoring.document_answer:score_document_answer",
     "peer": "snellen.scoring.protocol_scorer:score",
-    "rationale": "snellen.train.rationale_facts:score",
 }
 
 AGGREGATES = {
@@ -163,8 +162,6 @@ COMMANDS = {
             "Say in ten seconds what a server can do and which flags to use.",
         ),
         "cluster": ("cluster_command:cluster", "Look at a Ray cluster before a run does: nodes, versions, model."),
-        "mock-server": ("mock_server:mock_server", "Serve simulated readers and scripted faults, OpenAI-compatible."),
-        "train": ("train_commands:train", "Tune a model's rationales, and measure what that gained."),
     },
     "Upkeep": {
         "doctor": ("doctor:doctor", "Look at this machine, or at a run, and say what is missing."),

@@ -10,8 +10,8 @@ import pytest
 from fake_clock import FakeClock
 from snellen.core.errors import ModelError, StopRun, UsageError
 from snellen.core.types import FailureKind, Prediction, Request, TrialKey, Turn
-from snellen.mock.faults import parse_fault
-from snellen.mock.server import MockOptions, start
+from snellen.kits.mock.faults import parse_fault
+from snellen.kits.mock.server import MockOptions, start
 from snellen.model.cloud.pool import DOWN_S, PooledModel
 from snellen.model.options import ModelOptions
 from snellen.model.served.openai import OpenAI
