@@ -22,7 +22,6 @@ ROOMS = [
     "infer",
     "store",
     "engine",
-    "fleet",
     "scoring",
     "sight",
     "perf",

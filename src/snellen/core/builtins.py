@@ -23,9 +23,6 @@ MODELS = {
     "openai-responses": "snellen.model.served.openai_responses:create",
     "anthropic": "snellen.model.served.anthropic:create",
     "gemini": "snellen.model.served.gemini:create",
-    "vertex": "snellen.model.cloud.vertex_model:create",
-    "bedrock": "snellen.model.cloud.bedrock_model:create",
-    "litellm": "snellen.model.cloud.litellm_model:create",
     "reader": "snellen.model.ocr.reader_model:create",
     "blind": "snellen.model.blind:create",
     "hf": "snellen.model.local.transformers:create",
@@ -161,7 +158,6 @@ COMMANDS = {
             "serve_check_command:serve_check",
             "Say in ten seconds what a server can do and which flags to use.",
         ),
-        "cluster": ("cluster_command:cluster", "Look at a Ray cluster before a run does: nodes, versions, model."),
     },
     "Upkeep": {
         "doctor": ("doctor:doctor", "Look at this machine, or at a run, and say what is missing."),

@@ -17,7 +17,7 @@ from .errors import ConfigError, SnellenError, UsageError, not_among
 
 PLUGIN_PREFIX = "snellen_plugin_"
 """How the modules of plug-in files are named."""
-KINDS = ("loader", "model", "inferencer", "scorer", "aggregate", "eye-test", "command", "page")
+KINDS = ("loader", "model", "inferencer", "scorer", "aggregate", "eye-test", "executor", "command", "page")
 KITS = "snellen.kits"
 """The package whose folders are the shipped kits; none of them is named anywhere else."""
 

@@ -55,7 +55,7 @@ class ProcessLink:
 
     async def _start(self) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "snellen.fleet.process_main"),
+            *(sys.executable, "-m", "snellen.kits.scale.process_main"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=self._said,

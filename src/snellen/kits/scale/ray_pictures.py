@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
-from ..core.errors import EnvironmentProblem
-from ..core.protocols import EncodedImage
+from ...core.errors import EnvironmentProblem
+from ...core.protocols import EncodedImage
 
 KEPT_BYTES = 256 * 2**20
 INLINE_BYTES = 64 * 1024

@@ -10,7 +10,7 @@ import msgspec
 from ...core.errors import ModelError, StopRun, UsageError
 from ...core.protocols import EncodedImages
 from ...core.types import FailureKind, Prediction, Request
-from ..served.served_model import ServedModel
+from .served_model import ServedModel
 
 DOWN_S = 15.0
 """How long a server that could not be reached is left alone."""

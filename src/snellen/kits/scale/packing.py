@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import pybase64
 
-from ..core.errors import DataError, FailureKind, ModelError
-from ..core.ids import sha256_hex
-from ..core.protocols import EncodedImage, EncodedImages, ImagePolicy
-from ..core.types import Image, Request
-from ..data.images.decode import read_bytes
-from ..data.images.encode import Shelf
+from ...core.errors import DataError, FailureKind, ModelError
+from ...core.ids import sha256_hex
+from ...core.protocols import EncodedImage, EncodedImages, ImagePolicy
+from ...core.types import Image, Request
+from ...data.images.decode import read_bytes
+from ...data.images.encode import Shelf
 from .lease_format import Lease, LeasedPicture, write_lease
 from .leases import Waiting
 

@@ -9,7 +9,7 @@ import socket
 import warnings
 from typing import Any, NamedTuple
 
-from ..core.errors import EnvironmentProblem, MissingExtra, UsageError
+from ...core.errors import EnvironmentProblem, MissingExtra, UsageError
 from .links import Recipe
 from .ray_link import RayLink
 from .ray_pictures import RayPictures

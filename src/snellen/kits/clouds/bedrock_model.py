@@ -16,14 +16,14 @@ from ...core.errors import MissingExtra, ModelError, UsageError
 from ...core.protocols import Capability, ImagePolicy
 from ...core.secret import Secret
 from ...core.types import FailureKind, Request, Turn, Usage
-from ..options import ModelOptions
-from ..served.dialect import Picture, key_headers
-from ..served.events import EVENT_LIMIT
-from ..served.http_client import AiohttpClient, Body, HttpClient, HttpStream
-from ..served.post import HttpResponse
-from ..served.reasoning import merge_fields
-from ..served.replies import Reply, decode_body, expect_object, refuse_error, unreadable
-from ..served.served_model import ServedModel
+from ...model.options import ModelOptions
+from ...model.served.dialect import Picture, key_headers
+from ...model.served.events import EVENT_LIMIT
+from ...model.served.http_client import AiohttpClient, Body, HttpClient, HttpStream
+from ...model.served.post import HttpResponse
+from ...model.served.reasoning import merge_fields
+from ...model.served.replies import Reply, decode_body, expect_object, refuse_error, unreadable
+from ...model.served.served_model import ServedModel
 
 FINISH = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length"}
 NO_TEXT = ("toolUse", "image", "video", "audio", "document")

@@ -10,12 +10,12 @@ from typing import Any
 from ...core.errors import UsageError
 from ...core.secret import Secret
 from ...core.types import Request
-from ..options import ModelOptions
-from ..served.access_tokens import google_token
-from ..served.anthropic import Anthropic
-from ..served.dialect import Dialect, Picture, key_headers
-from ..served.gemini import Gemini
-from ..served.served_model import ServedModel
+from ...model.options import ModelOptions
+from ...model.served.access_tokens import google_token
+from ...model.served.anthropic import Anthropic
+from ...model.served.dialect import Dialect, Picture, key_headers
+from ...model.served.gemini import Gemini
+from ...model.served.served_model import ServedModel
 
 VERSION = "vertex-2023-10-16"
 PROJECTS = ("GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT")

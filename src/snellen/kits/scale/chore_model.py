@@ -15,12 +15,12 @@ from contextlib import closing
 from threading import Thread
 from typing import Any
 
-from ..core.errors import EnvironmentProblem, ModelError, SnellenError
-from ..core.ids import sha256_hex
-from ..core.protocols import Capability, EncodedImage, EncodedImages, ImagePolicy
-from ..core.types import Image, ImageSent, Prediction, Request, TrialKey, Turn
-from ..core.version import __version__
-from ..data.files.chores import Chore, Work
+from ...core.errors import EnvironmentProblem, ModelError, SnellenError
+from ...core.ids import sha256_hex
+from ...core.protocols import Capability, EncodedImage, EncodedImages, ImagePolicy
+from ...core.types import Image, ImageSent, Prediction, Request, TrialKey, Turn
+from ...core.version import __version__
+from ...data.files.chores import Chore, Work
 from .driver import Fleet
 from .leases import LostTooOften
 

@@ -10,9 +10,9 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ..core.errors import FailureKind, ModelError
-from ..core.protocols import EncodedImages
-from ..core.types import Prediction, Request
+from ...core.errors import FailureKind, ModelError
+from ...core.protocols import EncodedImages
+from ...core.types import Prediction, Request
 
 ALONE_AFTER = 2
 """Lost with its replica so often, a request is leased alone: if it is what kills, it takes nobody with it."""

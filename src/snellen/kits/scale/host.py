@@ -8,13 +8,13 @@ import platform
 import socket
 from collections.abc import Sequence
 
-from ..core.errors import FailureKind, ModelError, SnellenError
-from ..core.ids import content_hash
-from ..core.protocols import BatchModel, Capability, EncodedImages, Model
-from ..core.types import Prediction, Request
-from ..core.version import __version__
-from ..engine.batch import Batcher
-from ..engine.call import call_model, check_members
+from ...core.errors import FailureKind, ModelError, SnellenError
+from ...core.ids import content_hash
+from ...core.protocols import BatchModel, Capability, EncodedImages, Model
+from ...core.types import Prediction, Request
+from ...core.version import __version__
+from ...engine.batch import Batcher
+from ...engine.call import call_model, check_members
 from .lease_format import Hello, Lease, unpack_requests, write_outcomes
 
 

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ..core.errors import SnellenError
-from ..core.registry import foreign_code
+from ...core.errors import SnellenError
+from ...core.registry import foreign_code
 from .host import Host
 from .lease_format import Hello, read_lease, write_wire_error
 from .leases import Waiting

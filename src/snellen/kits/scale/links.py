@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-from ..core.registry import resolve_target
+from ...core.registry import resolve_target
 from .lease_format import Hello
 from .leases import Waiting
 

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from ..core.errors import EnvironmentProblem, FailureKind, ModelError, SnellenError, StopRun, UsageError
-from ..core.protocols import EncodedImage, EncodedImages
-from ..core.types import Image, ImageSent, Prediction, Request, Turn
+from ...core.errors import EnvironmentProblem, FailureKind, ModelError, SnellenError, StopRun, UsageError
+from ...core.protocols import EncodedImage, EncodedImages
+from ...core.types import Image, ImageSent, Prediction, Request, Turn
 
 
 class Hello(Struct, frozen=True):

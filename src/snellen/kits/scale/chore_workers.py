@@ -7,28 +7,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..core.errors import SnellenError, UsageError
-from ..data.files.chores import Chore, Mapper, do_here
-from ..fleet.chore_model import LEASE, UNIT, ChoreModel, map_by_replicas
-from ..fleet.driver import Fleet
-from ..fleet.leases import GIVE_UP_AFTER
-from ..fleet.links import Link, Recipe
-from ..fleet.process_link import ProcessLink
-from .replicas import EXECUTORS
+from ...api.executors import Workers
+from ...core.errors import SnellenError
+from ...data.files.chores import Chore, Mapper
+from .chore_model import LEASE, UNIT, ChoreModel, map_by_replicas
+from .driver import Fleet
+from .leases import GIVE_UP_AFTER
+from .links import Link, Recipe
+from .process_link import ProcessLink
 
 if TYPE_CHECKING:
-    from ..fleet.ray_cluster import RayCluster
+    from .ray_cluster import RayCluster
 
 MAKER = f"{__name__}:make_chore_model"
 ADVICE = "by hand, or the machine is out of memory: fewer --replicas"
-
-
-class Workers(NamedTuple):
-    """Who works: as `snellen run` means it."""
-
-    executor: str = "local"
-    replicas: int | None = None
-    ray_address: str | None = None
 
 
 class LeaseTerms(NamedTuple):
@@ -50,15 +42,6 @@ def make_chore_model(given: tuple[str, bytes]) -> ChoreModel:
 
 def mapper_for(workers: Workers, tell: Callable[[str], None] = lambda _: None) -> Mapper:
     """Return who does chores; `tell` hears of replicas that were lost or given up."""
-    if workers.executor not in EXECUTORS:
-        raise UsageError(f"--executor {workers.executor!r} is none of {', '.join(EXECUTORS)}")
-    if workers.executor == "local":
-        if workers.replicas or workers.ray_address:
-            named = "--replicas" if workers.replicas else "--ray-address"
-            raise UsageError(f"{named} is for --executor processes or ray: without one this process works alone")
-        return do_here
-    if workers.executor == "processes" and workers.ray_address:
-        raise UsageError("--ray-address is for --executor ray")
     return partial(_by_replicas, workers, tell)
 
 
@@ -84,7 +67,7 @@ def open_workers(
             return ProcessLink(number, recipe, advice=ADVICE)
 
         return Fleet(model, wanted, make_process, tell=tell, **terms._asdict())
-    from ..fleet.ray_cluster import RayCluster
+    from .ray_cluster import RayCluster
 
     cluster = RayCluster(workers.ray_address)
     try:

@@ -12,20 +12,19 @@ from typing import Any
 
 import msgspec
 
-from ..core.errors import UsageError
-from ..core.protocols import Model
-from ..engine.policy import Policy
-from ..engine.state import RunState
-from ..fleet.driver import Fleet
-from ..fleet.links import Recipe
-from ..fleet.process_link import ProcessLink
-from ..fleet.replica_state import PATIENCE_S
-from ..store.writer import RunWriter
-from .chosen_model import create_model
-from .plan import registry_for
-from .settings import RunSettings
+from ...api.chosen_model import create_model
+from ...api.plan import registry_for
+from ...api.settings import RunSettings
+from ...core.errors import UsageError
+from ...core.protocols import Model
+from ...engine.policy import Policy
+from ...engine.state import RunState
+from ...store.writer import RunWriter
+from .driver import Fleet
+from .links import Recipe
+from .process_link import ProcessLink
+from .replica_state import PATIENCE_S
 
-EXECUTORS = ("local", "processes", "ray")
 MAKER = f"{__name__}:make_replica_model"
 META = "replicas"
 """Under this name a run keeps who answered: one entry a command."""
@@ -36,32 +35,14 @@ def make_replica_model(settings: RunSettings) -> Model:
     return create_model(settings, registry_for(settings))
 
 
-def check_executor(settings: RunSettings) -> None:
-    """Refuse settings of replicas where there are none, before anything is planned."""
-    if settings.executor not in EXECUTORS:
-        raise UsageError(f"--executor {settings.executor!r} is none of {', '.join(EXECUTORS)}")
-    if settings.executor == "local":
-        given = [("--replicas", settings.replicas), ("--gpus-per-replica", settings.gpus_per_replica)]
-        given.append(("--replica-patience", settings.replica_patience_s))
-        named = [name for name, value in [*given, ("--ray-address", settings.ray_address)] if value]
-        if named:
-            raise UsageError(f"{named[0]} is for --executor processes or ray: without one this process answers alone")
-    if settings.executor == "processes" and settings.ray_address:
-        raise UsageError("--ray-address is for --executor ray")
-    if settings.executor == "processes" and settings.gpus_per_replica % 1:
-        raise UsageError("--gpus-per-replica of processes is a whole number: to share a GPU is for --executor ray")
-
-
 async def open_replicas(model: Model, settings: RunSettings) -> Model:
-    """Return who answers: the model itself, or a fleet that has not been started."""
-    if settings.executor == "local":
-        return model
+    """Return who answers: a fleet that has not been started."""
     wanted, patience_s = settings.replicas or 1, settings.replica_patience_s or PATIENCE_S
     recipe = Recipe(MAKER, msgspec.structs.replace(settings, tasks=(), command=""), str(Path.cwd()))
     if settings.executor == "processes":
         make_process = partial(_process_link, recipe, int(settings.gpus_per_replica))
         return Fleet(model, wanted, make_process, patience_s=patience_s)
-    from ..fleet.ray_cluster import RayCluster
+    from .ray_cluster import RayCluster
 
     cluster = await asyncio.to_thread(RayCluster, settings.ray_address)
     try:

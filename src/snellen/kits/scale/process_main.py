@@ -1,4 +1,4 @@
-"""A replica as a process of its own (`python -m snellen.fleet.process_main`): frames in by one pipe, out by another.
+"""A replica as a process (`python -m snellen.kits.scale.process_main`): frames in by one pipe, out by another.
 
 A frame is its length in eight bytes and its content. Whatever else is printed goes to stderr, and the process ends with
 the driver: when the pipe is closed, nobody waits for answers any more.
@@ -14,8 +14,8 @@ from typing import BinaryIO
 
 import msgspec
 
-from ..core.errors import SnellenError
-from ..core.registry import foreign_code
+from ...core.errors import SnellenError
+from ...core.registry import foreign_code
 from .host import Host
 from .lease_format import Hello, Lease, WireError, write_wire_error
 from .links import Recipe

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ..core.errors import EnvironmentProblem, GroundLost, SnellenError, UsageError
-from ..core.ids import content_hash
-from ..core.protocols import Capability, EncodedImages, Model
-from ..core.text import plural
-from ..core.types import Prediction, Request
-from ..core.version import __version__
+from ...core.errors import EnvironmentProblem, GroundLost, SnellenError, UsageError
+from ...core.ids import content_hash
+from ...core.protocols import Capability, EncodedImages, Model
+from ...core.text import plural
+from ...core.types import Prediction, Request
+from ...core.version import __version__
 from .lease_format import Hello, read_outcomes, read_prediction
 from .leases import GIVE_UP_AFTER, LeaseBook, LostTooOften, Waiting, home_of
 from .links import Link, ReplicaLost

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..fleet.links import Recipe
-from ..fleet.ray_cluster import RayCluster
-from ..fleet.ray_survey import NodeReport, survey_nodes
+from ...api.settings import RunSettings
+from .links import Recipe
+from .ray_cluster import RayCluster
+from .ray_survey import NodeReport, survey_nodes
 from .replicas import MAKER
-from .settings import RunSettings
 
 
 def check_cluster(

@@ -12,11 +12,11 @@ import msgspec
 
 from ...core.errors import EnvironmentProblem, MissingExtra, UsageError
 from ...core.protocols import Capability
-from ..options import ModelOptions
-from ..served.http_client import Body, HttpStream
-from ..served.openai import OpenAI
-from ..served.post import HttpResponse
-from ..served.served_model import ServedModel
+from ...model.options import ModelOptions
+from ...model.served.http_client import Body, HttpStream
+from ...model.served.openai import OpenAI
+from ...model.served.post import HttpResponse
+from ...model.served.served_model import ServedModel
 
 MALICIOUS = frozenset({"1.82.7", "1.82.8"})
 """Releases of 24 March 2026 that stole credentials: not even imported."""

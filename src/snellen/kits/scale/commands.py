@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .options import MACHINE, PATH, flag, print_json, repeated
+from ...cli.options import MACHINE, PATH, flag, print_json, repeated
 
 EXAMPLE = "\b\nExample:\n  snellen cluster check --ray-address auto --model hf/PATH"
 
@@ -36,7 +36,7 @@ def check(
 
     Data need not be there: pictures travel with the questions.
     """
-    from ..api.node_check import check_cluster
+    from .node_check import check_cluster
 
     reports = check_cluster(ray_address, model, base_url, plugins, loads_weights=loads_weights)
     if as_json:

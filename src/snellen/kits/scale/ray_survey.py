@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
-from ..core.errors import SnellenError
-from ..core.ids import content_hash
-from ..core.registry import foreign_code
-from ..core.version import __version__
+from ...core.errors import SnellenError
+from ...core.ids import content_hash
+from ...core.registry import foreign_code
+from ...core.version import __version__
 from .links import Recipe
 from .ray_cluster import RayCluster, RayNode, one_line
 
