@@ -14,8 +14,6 @@ LOADERS = {
     "eyechart": "snellen.data.loaders.eyechart:load",
     "cure": "snellen.data.loaders.cure:load",
     "film": "snellen.data.loaders.film:load",
-    "longbench-v2": "snellen.data.loaders.document:load_choice",
-    "niah": "snellen.data.loaders.document:load_needles",
 }
 
 MODELS = {
@@ -148,9 +146,6 @@ COMMANDS = {
     "Data": {
         "tasks": ("tasks:tasks", "List tasks and suites, or show one."),
         "data": ("data:data", "Build, check and export datasets."),
-        "docs": ("docs:docs", "Render texts as pages, degrade pages, plant needles."),
-        "mc": ("mc:mc", "Multiple choice over page images, with the scripts' own arguments and files."),
-        "niah": ("mc:niah", "Needle questions over page images, with the scripts' own arguments and file."),
     },
     "Models": {
         "models": ("models:models", "List model providers, or check one model."),

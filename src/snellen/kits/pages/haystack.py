@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from ...core.errors import UsageError
 from ...core.ids import rng, sha256_hex
+from ...data.visual_tokens import DEFAULT_TOKENIZER, count_tokens
 from .texts import read_documents
 from .unused_words import boundaries, word_lists
-from .visual_tokens import DEFAULT_TOKENIZER, count_tokens
 
 BUILT_IN = "built-in"
 _GUTENBERG = re.compile(r"\*\*\* ?START OF .*?\*\*\*(.*?)\*\*\* ?END OF ", re.DOTALL)

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ...core.errors import DataError
 from ...core.ids import sha256_hex
-from .visual_tokens import FAMILIES, Size, visual_tokens
+from ...data.visual_tokens import FAMILIES, Size, visual_tokens
 
 FILE = "manifest.json"
 

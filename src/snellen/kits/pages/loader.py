@@ -13,11 +13,11 @@ from ...core.errors import DataError, UsageError, not_among
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import Form, Image, Sample
-from ..pages.manifest import Manifest, read_manifest
-from ..pages.pages import PageFile, PageFolder, find_variants, page_size, read_pages
-from ..pages.texts import read_records
-from ..pages.visual_tokens import DEFAULT_TOKENIZER, Size, context_bin, count_tokens, visual_tokens
-from .row_source import resolve
+from ...data.loaders.row_source import resolve
+from ...data.visual_tokens import DEFAULT_TOKENIZER, Size, context_bin, count_tokens, visual_tokens
+from .manifest import Manifest, read_manifest
+from .pages import PageFile, PageFolder, find_variants, page_size, read_pages
+from .texts import read_records
 
 POLICIES = ("skip", "middle", "dpi", "chunk")
 _SMALLEST = 0.3

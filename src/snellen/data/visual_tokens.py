@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 
-from ...core.errors import MissingExtra, UsageError, not_among
+from ..core.errors import MissingExtra, UsageError, not_among
 
 Size = tuple[int, int]
 """Width and height in pixels."""

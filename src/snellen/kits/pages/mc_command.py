@@ -9,9 +9,8 @@ from typing import Any
 import click
 import msgspec
 
-from ..api.settings import RunSettings
-from ..core.errors import UsageError
-from .options import (
+from ...api.settings import RunSettings
+from ...cli.options import (
     COUNT,
     JSON,
     PATH,
@@ -23,7 +22,8 @@ from .options import (
     print_json,
     setting_options,
 )
-from .run import make_settings
+from ...cli.run import make_settings
+from ...core.errors import UsageError
 
 DEFAULT_URL = "http://localhost:8000/v1"
 MC_EXAMPLE = """
@@ -66,8 +66,8 @@ SHARED = add_options(
 @SHARED
 def mc(*, data: Path, images: Path, output: Path, quiet: bool, as_json: bool, **flags: Any) -> int:
     """Multiple choice over page images: every subfolder with images/ is a variant, each gets its result file."""
-    from ..api.page_questions import Files, run_choice
-    from .run_output import TerminalWatcher
+    from ...cli.run_output import TerminalWatcher
+    from .questions import Files, run_choice
 
     watcher = TerminalWatcher(quiet=quiet)
     result, files = run_choice(page_settings(flags), Files(data, images, output), watcher)
@@ -86,8 +86,8 @@ def niah(
     *, data: Path, images: Path, output: Path, case_sensitive: bool, quiet: bool, as_json: bool, **flags: Any
 ) -> int:
     """Needle questions over page images."""
-    from ..api.page_questions import Files, run_needles
-    from .run_output import TerminalWatcher
+    from ...cli.run_output import TerminalWatcher
+    from .questions import Files, run_needles
 
     config = str(flags["config_file"] or flags["model"])
     if case_sensitive:

@@ -94,7 +94,7 @@ def _mime(path: Path) -> str | None:
 
 def page_size(path: Path) -> tuple[int, int]:
     """Return width and height in pixels from the file's header."""
-    from ..images.decode import read_header
+    from ...data.images.decode import read_header
 
     header = read_header(path.read_bytes(), path.name)
     return header.width, header.height

@@ -9,21 +9,21 @@ from typing import Any
 
 import msgspec
 
-from ..core.config import convert
-from ..core.errors import UsageError
-from ..data.files.chores import Mapper, do_here
-from ..data.images.calibrations import CALIBRATION
-from ..data.pages.degrade_folder import PAGE_FAMILIES, Recipe, Variant, degrade, read_recipe, safe_name
-from ..data.pages.grid_folder import write_needles
-from ..data.pages.haystack import parse_lengths, read_haystack
-from ..data.pages.manifest import Manifest, total_tokens
-from ..data.pages.needle import check_kinds, kinds
-from ..data.pages.page_style import PageStyle, degrade_style, render_families, style_of
-from ..data.pages.perturb import FAMILIES
-from ..data.pages.plant import Grid, parse_depths
-from ..data.pages.publish import REFUSE, publish, publish_pdf, solve_size, source_record
-from ..data.pages.texts import read_documents
-from ..data.pages.visual_tokens import FAMILIES as MODEL_FAMILIES
+from ...core.config import convert
+from ...core.errors import UsageError
+from ...data.files.chores import Mapper, do_here
+from ...data.images.calibrations import CALIBRATION
+from ...data.visual_tokens import FAMILIES as MODEL_FAMILIES
+from .degrade_folder import PAGE_FAMILIES, Recipe, Variant, degrade, read_recipe, safe_name
+from .grid_folder import write_needles
+from .haystack import parse_lengths, read_haystack
+from .manifest import Manifest, total_tokens
+from .needle import check_kinds, kinds
+from .page_style import PageStyle, degrade_style, render_families, style_of
+from .perturb import FAMILIES
+from .plant import Grid, parse_depths
+from .publish import REFUSE, publish, publish_pdf, solve_size, source_record
+from .texts import read_documents
 
 CLEAN = "clean"
 """The name of the rendering that further ones stand beside."""
@@ -106,7 +106,7 @@ def degrade_pages(
 
 
 def _transcriber(reader: str) -> Any:
-    from .page_questions import transcriber  # brings the whole engine along, which only a reader needs
+    from .questions import transcriber  # brings the whole engine along, which only a reader needs
 
     return transcriber(reader)
 

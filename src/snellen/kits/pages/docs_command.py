@@ -7,10 +7,7 @@ from typing import Any
 
 import click
 
-from ..core.config import parse_assignment
-from ..core.errors import UsageError
-from ..core.text import plural
-from .options import (
+from ...cli.options import (
     COUNT,
     FILE,
     FOLDER,
@@ -24,7 +21,10 @@ from .options import (
     print_either,
     repeated,
 )
-from .worker_flags import take_workers
+from ...cli.worker_flags import take_workers
+from ...core.config import parse_assignment
+from ...core.errors import UsageError
+from ...core.text import plural
 
 RENDER_EXAMPLE = """
 \b
@@ -99,7 +99,7 @@ def docs() -> None:
 @WORKERS
 def render(*, source: Path, output: Path, as_json: bool, **flags: Any) -> int:
     """Render INPUT (text, markdown, LongBench-v2 JSON, a folder, a PDF) as page images."""
-    from ..api.pages import make_style, render_pages
+    from .library import make_style, render_pages
 
     how = {name: flags.pop(name) for name in ("variant", "ratio", "family", "tokenizer", "missing_glyphs")}
     how["mapper"] = take_workers(flags)
@@ -122,7 +122,7 @@ def perturb(
     *, source: Path, output: Path, family: str | None, severity: int, chain: str | None, as_json: bool, **how: Any
 ) -> int:
     """Degrade the pages of DIR into a new variant folder; the clean pages stay as they are."""
-    from ..api.pages import degrade_pages
+    from .library import degrade_pages
 
     if sum(option is not None for option in (family, chain, how["recipe"])) != 1:
         raise UsageError("name one of --family, --chain or --recipe")
@@ -144,7 +144,7 @@ def transcribe(*, data: Path, images: Path, reader: str, output: Path, as_json: 
 
     Example: snellen docs transcribe niah/data.json --images niah/clean -o niah/transcribed.json
     """
-    from ..api.page_questions import transcribe_documents
+    from .questions import transcribe_documents
 
     summary = transcribe_documents(data, images, output, reader)
     text = f"{output}: {summary['documents']} documents, {summary['without_pages']} without pages"
@@ -166,7 +166,7 @@ def transcribe(*, data: Path, images: Path, reader: str, output: Path, as_json: 
 @WORKERS
 def needle(*, output: Path, variants: tuple[str, ...], as_json: bool, **flags: Any) -> int:
     """Plant needles in a haystack at known depths and render the documents."""
-    from ..api.pages import CLEAN, change_style, make_style, plant_needles
+    from .library import CLEAN, change_style, make_style, plant_needles
 
     grid = {name: flags.pop(name) for name in NEEDLE_GRID} | {"mapper": take_workers(flags)}
     style = make_style(**flags)
@@ -184,7 +184,7 @@ def needle(*, output: Path, variants: tuple[str, ...], as_json: bool, **flags: A
 @json_flag(help="Print as JSON on stdout.")
 def families(as_json: bool) -> int:
     """List degradations with their levels at severities 1–5, needle kinds, and model families with token formulas."""
-    from ..api.pages import list_families
+    from .library import list_families
 
     summary = list_families()
     lines = [f"{name:32} {'  '.join(map(str, levels))}" for name, levels in summary["perturb"].items()]
@@ -202,7 +202,7 @@ def plot(*, run: Path, output: Path | None, as_json: bool) -> int:
 
     Example: snellen docs plot runs/niah--reader -o plots
     """
-    from ..api.page_questions import plot_documents
+    from .questions import plot_documents
 
     files = [str(file) for file in plot_documents(run, output)]
     print_either({"files": files}, "\n".join(files) or "nothing to draw", as_json)

@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from ...core.errors import UsageError
 from ...core.ids import content_hash, rng
+from ...data.visual_tokens import DEFAULT_TOKENIZER, count_tokens
 from .haystack import Haystack, take
 from .needle import Needle, NeedleMaker, Query, Statement
 from .unused_words import Vocabulary, boundaries
-from .visual_tokens import DEFAULT_TOKENIZER, count_tokens
 
 Cell = tuple[float, str]
 """Depth and kind of one needle."""

@@ -14,7 +14,8 @@ from msgspec import Struct, structs
 
 from ...core.errors import DataError, UsageError, not_among
 from ...core.ids import sha256_hex
-from ..files.chores import Chore, Mapper, do_here
+from ...data.files.chores import Chore, Mapper, do_here
+from ...data.visual_tokens import DEFAULT_TOKENIZER, count_tokens, visual_tokens
 from .font_files import FontFile, face_sha256, font_set, font_sha256, try_face
 from .fonts import TextFont
 from .layout import Line, clean_text, lay_out
@@ -25,7 +26,6 @@ from .pages import page_name
 from .render import Accent, cropped_size, page_font, png_bytes, render_pages
 from .sheet_work import picture_libraries
 from .texts import Document, document_id, pdf_pages
-from .visual_tokens import DEFAULT_TOKENIZER, count_tokens, visual_tokens
 
 
 class DrawnPage(Struct, frozen=True, array_like=True):
@@ -83,7 +83,7 @@ def _line_record(page: int, line: Line) -> dict[str, object]:
 
 
 _SMALLEST_PT, _LARGEST_PT = 3.0, 48.0
-WORK = "snellen.data.pages.publish:DocumentDrawer"
+WORK = "snellen.kits.pages.publish:DocumentDrawer"
 REFUSE = "refuse"
 MISSING = (REFUSE, "mark")
 

@@ -11,21 +11,21 @@ from typing import Any, NamedTuple
 import msgspec
 import pybase64
 
-from ..core.builtins import default_registry
-from ..core.protocols import Model
-from ..core.types import Image, Request, TrialKey, Turn
-from ..data.images.encode import ImageDoor
-from ..data.pages.pages import find_variants, read_pages
-from ..data.pages.texts import read_records
-from ..report.exports.page_script_files import choice_file, needle_file, read_asked
-from ..report.files import write_atomically
-from ..report.pages.document_plots import write_plots
-from ..scoring.document_ladder import variant_differences
-from ..scoring.stored import stored_tables
-from ..store.reader import RunReader
-from .chosen_model import create_model
-from .run import RunResult, Watcher, run_settings
-from .settings import RunSettings, refuse_others
+from ...api.chosen_model import create_model
+from ...api.run import RunResult, Watcher, run_settings
+from ...api.settings import RunSettings, refuse_others
+from ...core.builtins import default_registry
+from ...core.protocols import Model
+from ...core.types import Image, Request, TrialKey, Turn
+from ...data.images.encode import ImageDoor
+from ...report.exports.page_script_files import choice_file, needle_file, read_asked
+from ...report.files import write_atomically
+from ...report.pages.document_plots import write_plots
+from ...scoring.document_ladder import variant_differences
+from ...scoring.stored import stored_tables
+from ...store.reader import RunReader
+from .pages import find_variants, read_pages
+from .texts import read_records
 
 TRANSCRIBE = "Transcribe the text in the image."
 

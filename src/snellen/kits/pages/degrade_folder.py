@@ -15,8 +15,8 @@ from msgspec import Struct
 from ...core.config import convert, read_config_file
 from ...core.errors import ConfigError, DataError, UsageError
 from ...core.ids import rng
-from ..files.chores import Chore, Mapper, do_here
-from ..images.calibrations import CALIBRATION
+from ...data.files.chores import Chore, Mapper, do_here
+from ...data.images.calibrations import CALIBRATION
 from .manifest import DocumentRecord, Manifest, PageRecord, document_record, page_record, read_manifest, write_manifest
 from .pages import PageFile, page_name, read_pages
 from .perturb import calibration, edits_of
@@ -26,7 +26,7 @@ from .sheet_work import DegradedSheet, DegradeSettings, Sheet, open_sheet
 
 PAGE_FAMILIES = ("page_shuffle", "page_missing", "page_duplicate", "page_stitch")
 """Families that act on the order of pages: severity 1–5 is how many pages are touched."""
-WORK = "snellen.data.pages.sheet_work:SheetDegrader"
+WORK = "snellen.kits.pages.sheet_work:SheetDegrader"
 _STITCH = ((1, 2), (1, 2), (2, 2), (2, 2), (2, 3))
 """Severity 1–5 of `page_stitch`: rows and columns of pages on one sheet."""
 Transcribe = Callable[[bytes], str]

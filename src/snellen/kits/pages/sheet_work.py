@@ -12,7 +12,7 @@ import PIL
 from msgspec import Struct
 from PIL import Image, features
 
-from ..images.decode import decode
+from ...data.images.decode import decode
 from .perturb import FAMILIES, apply, page_seed
 from .quality import degradation
 from .render import png_bytes
