@@ -19,7 +19,7 @@ from snellen.api.plan import make_plan
 from snellen.api.run_cost import estimate_run
 from snellen.core.errors import UsageError
 from snellen.core.secret import Secret
-from snellen.mock.server import MockOptions, Running
+from snellen.kits.mock.server import MockOptions, Running
 from snellen.model.served.prices import Prices, money
 
 WORDS = "Which of the shapes in the picture has the longest side, and how often does it appear beside a green one?"

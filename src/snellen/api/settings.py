@@ -27,6 +27,7 @@ from typing import (
 
 import msgspec
 
+from ..core.builtins import default_registry
 from ..core.errors import UsageError, did_you_mean
 from ..core.protocols import ImagePolicy
 from ..core.secret import Secret
@@ -451,9 +452,7 @@ def perturbations(spec: str | None) -> tuple[str, ...]:
     """Return the variants of `jpeg:1-5,blur:1-3`, the untouched image first; none for None."""
     if not spec:
         return ()
-    from ..data.pages.perturb import parse_variants  # numpy, which most commands do not need
-
-    return BASE_VARIANT, *parse_variants(spec)
+    return BASE_VARIANT, *default_registry().get("edit", "perturb").parse_variants(spec)
 
 
 BATCHES = ("batch", "batch_leave", "batch_rest", "batch_lines", "batch_poll_s")

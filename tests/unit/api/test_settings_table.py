@@ -16,7 +16,6 @@ import snellen
 from command_line import run_command
 from snellen.api import plan
 from snellen.api.eye_exam import ExamSettings, run_exam
-from snellen.api.page_questions import Files, run_choice
 from snellen.api.perf import LoadPlan, PerfSettings, Synthetic, run_perf
 from snellen.api.plan import make_plan
 from snellen.api.settings import (
@@ -33,7 +32,6 @@ from snellen.api.settings import (
 )
 from snellen.cli.exam import exam as exam_command
 from snellen.cli.main import cli
-from snellen.cli.mc import mc, niah
 from snellen.cli.options import WHOLE_HELP
 from snellen.cli.perf.command import run as perf_command
 from snellen.cli.perf.command import sweep
@@ -42,6 +40,8 @@ from snellen.cli.run import run as run_command_object
 from snellen.core.errors import UsageError
 from snellen.core.protocols import ImagePolicy
 from snellen.core.secret import Secret
+from snellen.kits.pages.mc_command import mc, niah
+from snellen.kits.pages.questions import Files, run_choice
 
 COMMANDS = {
     "run": (["run", "t.jsonl"], run_command_object, "run"),
