@@ -70,8 +70,18 @@ def shell(
     trail = [child for crumb in crumbs for child in (" › ", crumb)][1:]
     path = tag("p", *trail, class_="crumbs") if crumbs else None
     main = tag("main", path, *parts, id="main", class_="wrap wide", data_live=live)
-    body = tag("body", tag("a", "Skip to the content", href="#main", class_="skip"), bar, main)
+    body = tag("body", tag("a", "Skip to the content", href="#main", class_="skip"), bar, main, _keys())
     return Html("<!doctype html>\n" + tag("html", head, body, lang="en"))
+
+
+KEYS = {"j": "next trial", "k": "previous trial", "/": "search", "?": "show or hide this list"}
+
+
+def _keys() -> Html:
+    """Return the list of keys, which `?` shows."""
+    rows = [tag("tr", tag("td", tag("kbd", key)), tag("td", words)) for key, words in KEYS.items()]
+    table = tag("table", tag("caption", "Keys"), tag("tbody", *rows))
+    return tag("dialog", table, tag("form", tag("button", "Close"), method="dialog"), id="keys", class_="keys")
 
 
 def progress_bar(run: OpenRun) -> Html | None:
