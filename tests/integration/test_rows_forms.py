@@ -10,11 +10,9 @@ from typing import Any
 import pytest
 
 import snellen
-from snellen.api.plan import make_plan
-from snellen.api.settings import RunSettings
 from snellen.core.errors import DataError, UsageError
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
-from snellen.scoring import by_form, number_match, option_choice
+from snellen.scoring import by_form, number_match, open_answer, option_choice
 
 CHOICE = {"id": "c", "question": "Which animal?", "options": ["cat", "dog"], "answer": "B"}
 OPEN = {"id": "o", "question": "Capital of France?", "answer": "Paris"}
@@ -159,11 +157,13 @@ def test_a_share_is_the_same_number_in_percent(gold: str, reply: str, value: flo
     assert scored(number_match, Sample("n", "t", Form.NUMBER, "?", answers=(gold,)), reply).value == value
 
 
-@pytest.mark.parametrize(("answer", "said"), [("3", True), (3, True), ("1,234.5", True), ("007", False), ("x", False)])
-def test_the_plan_says_that_numbers_are_compared_as_texts(tmp_path: Path, answer: object, said: bool) -> None:
-    task = write(tmp_path / "n.jsonl", {"id": "1", "question": "How many?", "answer": answer})
-    plan = make_plan(RunSettings(tasks=(str(task),), model="blind/first", output_dir=tmp_path / "r"))
-    assert any("--form number" in note for note in plan.tasks[0].survey.notes) is said
+@pytest.mark.parametrize(
+    ("answer", "reply", "value"), [("3", "3.0", 1.0), ("3", "There are three", 1.0), ("007", "7", 0.0)]
+)
+def test_an_open_answer_that_is_a_number_is_read_as_one_and_a_code_is_not(
+    answer: str, reply: str, value: float
+) -> None:
+    assert scored(open_answer, Sample("n", "t", Form.OPEN, "?", answers=(answer,)), reply).value == value
 
 
 def test_no_known_answer_is_no_wrong_answer() -> None:

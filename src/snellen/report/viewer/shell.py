@@ -79,9 +79,9 @@ KEYS = {"j": "next trial", "k": "previous trial", "/": "search", "?": "show or h
 
 def _keys() -> Html:
     """Return the list of keys, which `?` shows."""
-    rows = [tag("tr", tag("td", tag("kbd", key)), tag("td", words)) for key, words in KEYS.items()]
-    table = tag("table", tag("caption", "Keys"), tag("tbody", *rows))
-    return tag("dialog", table, tag("form", tag("button", "Close"), method="dialog"), id="keys", class_="keys")
+    lines = [tag("li", tag("kbd", key), f" {words}") for key, words in KEYS.items()]
+    close = tag("form", tag("button", "Close"), method="dialog")
+    return tag("dialog", tag("ul", *lines), close, id="keys", class_="keys", aria_label="Keys")
 
 
 def progress_bar(run: OpenRun) -> Html | None:
