@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from line_doubles import Scripted
-from snellen.api.score import ask_judge
+from snellen.api.judges import ask_judge
 from snellen.api.settings import RunSettings
 from snellen.core.types import Prediction, Request
 from snellen.scoring.judge_card import Judge

@@ -24,6 +24,7 @@ from ..stats.intervals import Floats, estimate_ratio
 from ..stats.prediction_powered import FEWEST_LABELS, prediction_powered_mean
 from ..store.reader import RunReader, score_of_row, write_score_rows
 from .counts import TaskCounts
+from .extractor import Extractor, slot_of
 from .gathered import GatheredTask
 from .headline import main_metric, quoted_metric
 from .judge_card import PAIR, Judge
@@ -37,7 +38,7 @@ from .range_chore import Executor, score_elsewhere
 from .ranges import BATCH, RangeErrand, RangeScorer, ScoredRange, pack_scores, read_rows_of_scores
 from .readings import OWN, Reading
 from .results import chance_of, results_of, summarize_task
-from .spent import describe_bill, stored_prices, sum_costs
+from .spent import describe_bill, stored_prices, sum_costs, sum_extractors
 from .stored_votes import judge_folders, stored_judge, stored_verdicts
 from .table import ScoredTask, ScoreTable
 from .verdicts import REFERENCE
@@ -225,6 +226,15 @@ def _notes(judge: Judge, account: Mapping[str, Any], table: ScoreTable) -> list[
     return notes
 
 
+def add_extractor(result: dict[str, Any], folder: Path, task: Task, model: str) -> dict[str, Any]:
+    """Say in a task's results which model found answers; without one that it is missing stands there already."""
+    slot = slot_of(task) if model else None
+    if slot is None or "protocol" not in result:
+        return result
+    account = Extractor(folder, task, slot, model).account(result["headline"])
+    return result | {"protocol": {**result["protocol"], "extractor": account}}
+
+
 TOLD_FROM = 0.05
 """The share of the replies from which on a number says in its next line that they were not read."""
 QUOTED = 3
@@ -349,7 +359,9 @@ def score_run(
             gathered = GatheredTask(task, for_pages=for_pages, bill=Bill(prices) if prices else None)
             options = {"chance": chance_of(reader, task), **task.score_options, **reading.options()}
             scorers = (*(reading.scorers or task.scorers), *more)
-            errand = RangeErrand(str(folder), task, options, scorers, prices, for_pages, recorder)
+            errand = RangeErrand(
+                str(folder), task, options, scorers, prices, for_pages, recorder, extractor=reading.extractor
+            )
             left = reader.count_trials(task.name)
             ranges = reader.sample_ranges(task.name, len(task.variants) * task.repeats)
             scored = score_elsewhere(executor, errand, ranges) if executor else here.score_all(errand, ranges)
@@ -359,6 +371,7 @@ def score_run(
             pairs = _scored_task(reader, gathered, scores)
             result = summarize_task(pairs, registry, options, header)
             result = add_judges(result, reader, task, gathered.tables(), header)
+            result = add_extractor(result, folder, task, reading.extractor)
             result["notes"] = [*from_card, *result["notes"]]
             result = add_unread(result, task, gathered.tables(), reader)
             if gathered.bill is not None:
@@ -367,7 +380,9 @@ def score_run(
             return result, gathered.usage
 
         results = results_of(reader, reading, score_task)
-        return results | {"cost": sum_costs(results["tasks"], bills)}
+        extractors = sum_extractors(results["tasks"])
+        costs = {"cost": sum_costs(results["tasks"], bills)}
+        return results | costs | ({"cost_of_extractors": extractors} if extractors else {})
 
 
 def _stored(folder: Path, reader: RunReader, task: str, passing: Iterator[bytes]) -> Callable[[], Iterable[Score]]:
