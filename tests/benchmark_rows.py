@@ -238,6 +238,41 @@ def _osworld_g() -> Fixture:
     return Fixture("osworld-g", "hub", rows, replies, {"official": expected})
 
 
+def _refspatial(split: str) -> Fixture:
+    # A mask of 40 x 20 whose right half is white, but for a grey that is out.
+    mask = PIL.Image.new("L", (40, 20), 100)
+    mask.paste(255, (20, 0, 40, 20))
+    out = io.BytesIO()
+    mask.save(out, "PNG")
+    shown = {"bytes": out.getvalue(), "path": "mask.png"}
+    rows = [
+        {"id": n, "prompt": "Point at the cup.", "suffix": "Answer as [(x1, y1)].", "step": 1}
+        | {"mask": shown, "image": struct(n)}
+        for n in range(5)
+    ]
+    # In; out; one of two; in and outside of the picture; no point at all.
+    replies = [
+        "[(0.75, 0.5)]",
+        "[(0.25, 0.5)]",
+        "[(0.5, 0.0), (0.49, 0.0)]",
+        "(0.99, 0.99), (1.5, 0.5)",
+        "There is none.",
+    ]
+    expected: dict[str, float | None] = {"accuracy": (1 + 0 + 0.5 + 0.5) / 4, "accuracy_strict": 2 / 5}
+    return Fixture(f"refspatial-{split}", "hub", rows, replies, {"official": expected, "lmms-eval": expected})
+
+
+def _mm_vet_v2() -> Fixture:
+    """Pictures between the words, by numbered columns."""
+    facts = {"answer": "x=2", "capability": ["ocr", "math"], "added_in": "v2"}
+    rows = [
+        {"id": f"v2_{n}", "question": f"Which {n} of<IMG><image_0>and<IMG><image_1>?", **facts}
+        | {"image_0": struct(n), "image_1": struct(n + 5), "image_2": None}
+        for n in range(2)
+    ]
+    return Fixture("mm-vet-v2", "hub", rows, ["x=2", "a tree"], {"official": {"exact_without_judge": 0.5}})
+
+
 def _visualwebbench() -> list[Fixture]:
     """Candidates with letters on the picture, answers counted from 0; the other tasks are left out."""
     boxes = [[0.1, 0.1, 0.2, 0.2]] * 8
@@ -658,6 +693,8 @@ def tier2_fixtures() -> list[Fixture]:
         _ref_l4(),
         _osworld_g(),
         *_visualwebbench(),
+        *map(_refspatial, ("location", "placement", "unseen")),
+        _mm_vet_v2(),
         _vl_rewardbench(),
         Fixture(
             "vibe-eval",

@@ -184,3 +184,16 @@ def test_cmmmu_is_asked_in_its_own_words_with_its_pictures_named_by_number(tmp_p
     assert "多项选择题" in choice and "判断题" in judgement and "填空题" in blank
     assert judgement.count("问题：") == blank.count("问题：") == 1
     assert all(len(sample.images) == 1 and "<img=" not in sample.question for sample in samples)
+
+
+def test_pictures_of_mm_vet_v2_stand_where_its_files_name_them(tmp_path: Path) -> None:
+    facts = {"answer": "x=2", "capability": ["ocr", "math"]}
+    rows = {"v2_0": {"question": "Which of<IMG>a.jpg<IMG>and<IMG>b.png<IMG> is it?", **facts}}
+    (tmp_path / "images").mkdir()
+    (tmp_path / "mm-vet-v2.json").write_text(json.dumps(rows))
+    for name in ("a.jpg", "b.png"):
+        PIL.Image.new("RGB", (8, 8)).save(tmp_path / "images" / name)
+    (sample,) = snellen.load_dataset("mm-vet-v2", path=str(tmp_path))
+    assert (sample.id, sample.question) == ("v2_0", "Which of<image 1>and<image 2> is it?")
+    assert [Path(image.ref).name for image in sample.images] == ["a.jpg", "b.png"]
+    assert sample.tags["capability"] == "ocr,math"

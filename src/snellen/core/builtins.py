@@ -86,6 +86,7 @@ SCORERS = {
     "exam": "snellen.sight.exam_scorer:score",
     "box": "snellen.scoring.grounding:score_box",
     "click": "snellen.scoring.grounding:score_click",
+    "points": "snellen.scoring.grounding:score_points",
     "braced": "snellen.scoring.short_answers:score_braced",
     "json_answer": "snellen.scoring.short_answers:score_json_answer",
     "label_set": "snellen.scoring.short_answers:score_label_set",
