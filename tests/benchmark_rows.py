@@ -295,7 +295,13 @@ def _visualwebbench() -> list[Fixture]:
     ]
     expected: dict[str, float | None] = {"accuracy": 0.75, "element": 1.0, "action": 0.5}
     return [
-        Fixture("visualwebbench-ground", "hub", ground, ["A", "H.", "The answer is C", "D"], {"official": expected}),
+        Fixture(
+            "visualwebbench-ground",
+            "hub",
+            ground,
+            ["A", "H. or G", "(B), no: the answer is (C)", "D"],
+            {"official": expected},
+        ),
         Fixture("visualwebbench-action", "hub", action, ["A", "C", "C"], {"official": {"accuracy": 2 / 3}}),
     ]
 

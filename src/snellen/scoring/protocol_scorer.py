@@ -7,6 +7,7 @@ and the name of the metric.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -65,6 +66,22 @@ def read_mmstar(reply: str, options: Mapping[str, str]) -> str | None:
     return next((letter for letter in said if letter in options), None)
 
 
+_UNPUNCTUATED = str.maketrans("", "", ",.!?;:'\"")
+_LETTER_FIRST = re.compile(r"[A-Z]\.")
+
+
+def read_visualwebbench(reply: str, options: Mapping[str, str]) -> str | None:
+    """VisualWebBench's own: one character, `X.` at the start, else the last `(X)`, else the last letter on its own."""
+    if len(reply) == 1 or _LETTER_FIRST.match(reply):
+        return reply[0].upper()
+    text = f" {reply.translate(_UNPUNCTUATED)} "
+    for shape in ("({})", " {} "):
+        places = {mark: place for mark in options if (place := text.rfind(shape.format(mark))) >= 0}
+        if places:
+            return max(places, key=lambda mark: places[mark])
+    return None
+
+
 def read_option_text(reply: str, options: Mapping[str, str]) -> str | None:
     """MathVista's before it asks a model: the reply is an option's text as it stands."""
     return next((mark for mark, text in options.items() if reply == text), None)
@@ -87,6 +104,7 @@ CHOICE_READERS: Mapping[str, ReadLetter] = MappingProxyType(
         "mathvision": read_maths_choice,
         "vlmevalkit-boxed": read_boxed_choice,
         "option-text": read_option_text,
+        "visualwebbench": read_visualwebbench,
         "mathvista": read_stated_choice,
     }
 )
