@@ -64,8 +64,9 @@ def test_a_run_on_a_part_of_a_card_says_so_under_its_number(tmp_path: Path, caps
     asked = ["run", fixture.card, "--model", "blind/first", "-p", f"dataset.path={fixture.write(tmp_path / 'data')}"]
     with pytest.raises(SystemExit, match="0"):
         main([*asked, "-o", str(tmp_path / "part")])
-    said = capsys.readouterr().out
+    said, plan = capsys.readouterr()
     assert "2 of 400 rows" in said[said.index("95 % interval") :]
+    assert "read as the hub form of erqa" in plan
     with pytest.raises(SystemExit, match="0"):
         main([*asked, "-o", str(tmp_path / "whole"), "-p", "dataset.sources.hub.count=2"])
     assert "of 400 rows" not in capsys.readouterr().out

@@ -170,6 +170,7 @@ def test_a_run_is_read_with_several_extractors_each_kept_under_its_name(tmp_path
     plain = snellen.score(folder)["tasks"]["blink"]
     assert plain["protocol"]["extractor"]["called"] == "official reader without its extractor"
     assert plain["metrics"]["accuracy"]["value"] == 1 / len(REPLIES)
+    assert "--extractor MODEL" in plain["unread"]["next"]
 
 
 def test_an_extraction_that_reached_its_limit_goes_on_and_asks_nothing_twice(tmp_path: Path, url: str) -> None:

@@ -249,6 +249,7 @@ READ_THEM = (
     "read a few; if they do hold an answer let a model read them "
     "(`snellen score RUN --judge NAME --judge-model MODEL`), else ask for its form in the prompt"
 )
+EXTRACT_THEM = "let a model read them, as the protocol's own tool does: `snellen score RUN --extractor MODEL`"
 _REPLY = "SELECT body FROM predictions WHERE rowid = ?"
 
 
@@ -264,7 +265,8 @@ def add_unread(
     if table is None:
         return result
     rows = _quoted_rows(table) if table.row.size else []
-    found = describe_unread(table, [(row, _reply(reader, int(table.row[row]))) for row in rows])
+    quotes = [(row, _reply(reader, int(table.row[row]))) for row in rows]
+    found = describe_unread(table, quotes, EXTRACT_THEM if lacks_extractor(result) else READ_THEM)
     return result if found is None else result | {"unread": found, "notes": [found["why"], *result.get("notes", ())]}
 
 
@@ -277,7 +279,15 @@ def table_of_headline(task: Task, tables: Mapping[str, ScoreTable]) -> ScoreTabl
     return max(own.values(), key=lambda table: int(np.count_nonzero(table.unread)), default=None)
 
 
-def describe_unread(table: ScoreTable, quotes: Iterable[tuple[int, str]] = ()) -> dict[str, Any] | None:
+def lacks_extractor(result: Mapping[str, Any]) -> bool:
+    """Tell whether the protocol's own tool asks a model that nobody asked here."""
+    slot = (result.get("protocol") or {}).get("extractor")
+    return bool(slot) and "asked" not in slot
+
+
+def describe_unread(
+    table: ScoreTable, quotes: Iterable[tuple[int, str]] = (), otherwise: str = READ_THEM
+) -> dict[str, Any] | None:
     """Return how many replies were not read, why, some of them, and a sentence; None where they are at most a few."""
     unread, replies = int(np.count_nonzero(table.unread)), int(np.count_nonzero(table.read | table.unread))
     if unread <= TOLD_FROM * replies:
@@ -287,7 +297,7 @@ def describe_unread(table: ScoreTable, quotes: Iterable[tuple[int, str]] = ()) -
         {"sample": table.samples[table.sample[row]], "reason": table.reasons[table.reason[row]], "reply": text}
         for row, text in quotes
     ]
-    step = _next_step(reasons)
+    step = _next_step(reasons, otherwise)
     counted = "they count as not right" if table.scored[table.unread].any() else "they are outside of the figure"
     shown = "; ".join(f"{one['sample']}: “{_shortened(one['reply'])}” ({one['reason']})" for one in quoted)
     what = f"{unread:,} of {plural(replies, 'reply')} ({100 * unread / replies:.1f} %) could not be read"
@@ -317,9 +327,9 @@ def _reply(reader: RunReader, row: int) -> str:
     return "" if found is None else msgspec.json.decode(found[0], type=_Reply).text or ""
 
 
-def _next_step(reasons: Counter[str]) -> str:
+def _next_step(reasons: Counter[str], otherwise: str) -> str:
     commonest = reasons.most_common(1)[0][0].lower()
-    return next((step for beginnings, step in NEXT_STEPS if commonest.startswith(beginnings)), READ_THEM)
+    return next((step for beginnings, step in NEXT_STEPS if commonest.startswith(beginnings)), otherwise)
 
 
 def _shortened(text: str) -> str:
