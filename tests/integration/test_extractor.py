@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,7 +14,7 @@ import pytest
 import snellen
 from benchmark_rows import struct
 from command_line import json_of, run_command
-from judge_doubles import CASE, FENCED
+from judge_doubles import ServedJudge, said, serving
 from snellen.api.judges import rest_of
 from snellen.api.scored_files import score_file
 from snellen.core.errors import EnvironmentProblem, UsageError
@@ -35,53 +33,29 @@ RIGHT = 3
 ASKED = 6
 
 
-class Extractor(BaseHTTPRequestHandler):
+class Extractor(ServedJudge):
     """Says of a reply what the reply itself tells it to."""
 
+    models = ("finder", "other")
     asked: ClassVar[list[str]] = []
 
-    def do_GET(self) -> None:
-        self._answer(200, {"data": [{"id": "finder"}, {"id": "other"}]})
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        text = body["messages"][-1]["content"]
-        text = text if isinstance(text, str) else text[-1]["text"]
-        case, reply = CASE.search(text), FENCED.search(text)
-        assert case
-        assert reply
-        assert "(A) left\n(B) right" in text, "options have the letters that the model saw"
-        type(self).asked.append(reply[1])
-        if "FAILS" in reply[1]:
-            self._answer(400, {"error": {"message": "not this one"}})
-            return
-        said = reply[1].partition("SAYS")[2]
-        found = json.dumps({"case": case[1], "answer": said if said != "()" else ""})
-        content = "I would rather not." if "BABBLES" in reply[1] else found
-        message = {"message": {"content": content}, "finish_reason": "stop"}
-        self._answer(200, {"choices": [message], "usage": {"prompt_tokens": 1000, "completion_tokens": 100}})
-
-    def _answer(self, status: int, body: object) -> None:
-        content = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *arguments: object) -> None:
-        pass
+    def decide(self, prompt: str, case: str, answer: str) -> tuple[int, dict[str, Any]]:
+        assert "(A) left\n(B) right" in prompt, "options have the letters that the model saw"
+        self.asked.append(answer)
+        if "FAILS" in answer:
+            return 400, {"error": {"message": "not this one"}}
+        named = answer.partition("SAYS")[2]
+        found = json.dumps({"case": case, "answer": named if named != "()" else ""})
+        text = "I would rather not." if "BABBLES" in answer else found
+        return 200, said(text, usage={"prompt_tokens": 1000, "completion_tokens": 100})
 
 
 @pytest.fixture
 def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setenv("SNELLEN_CACHE_DIR", str(tmp_path / "cache"))
-    Extractor.asked = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Extractor)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/v1"
-    server.shutdown()
-    server.server_close()
+    Extractor.asked.clear()
+    with serving(Extractor) as url:
+        yield url
 
 
 def asking(url: str, **more: Any) -> dict[str, Any]:
@@ -121,9 +95,9 @@ def check(task: dict[str, Any]) -> None:
     assert (estimate["value"], estimate["n"]) == (RIGHT / len(REPLIES), len(REPLIES))
     assert estimate["read"]["n"] == 5
     assert estimate["bounds"] == [RIGHT / len(REPLIES), (RIGHT + 3) / len(REPLIES)]
-    said = task["protocol"]["extractor"]
-    assert (said["model"], said["of_tool"], said["asked"]) == ("openai/finder", "gpt-3.5-turbo", ASKED)
-    assert f"with extractor openai/finder (blink@{said['version']})" in said["called"]
+    told = task["protocol"]["extractor"]
+    assert (told["model"], told["of_tool"], told["asked"]) == ("openai/finder", "gpt-3.5-turbo", ASKED)
+    assert f"with extractor openai/finder (blink@{told['version']})" in told["called"]
     assert task["protocol"]["peer"] is None, "the tool asks another model in other words: nobody knows what it prints"
 
 
