@@ -184,3 +184,33 @@ def test_an_extractor_is_refused_where_no_tool_asks_one(tmp_path: Path, url: str
         snellen.run("blink", **run, extractor="openai/finder", extractor_settings={"max_tokens": 5})
     assert not (tmp_path / "run" / "run.db").exists(), "nothing was asked"
     assert run_command(["score", rows_file(tmp_path), "--extractor", "openai/finder"]) == 2
+
+
+class Grader(ServedJudge):
+    """Says that whatever is under judgement is right, if it says so itself."""
+
+    asked: ClassVar[list[str]] = []
+
+    def decide(self, prompt: str, case: str, answer: str) -> tuple[int, dict[str, Any]]:
+        self.asked.append(answer)
+        return 200, said(json.dumps({"case": case, "verdict": "CORRECT" if "RIGHT" in answer else "INCORRECT"}))
+
+
+def test_a_model_that_says_right_or_wrong_gives_the_protocols_score(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TempCompass's rule reads letters; whether any other reply is right its model says, whatever our reader reads."""
+    monkeypatch.setenv("SNELLEN_CACHE_DIR", str(tmp_path / "cache"))
+    replies = ["A. up", "B", "The answer is B, RIGHT", "The answer is A"]
+    rows = [
+        {"id": f"t{n}", "options": ["up", "down"], "answer": "A", "question": "Which way?", "response": reply}
+        for n, reply in enumerate(replies)
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+    told = {"task": "tempcompass", "protocol": "official", "output": tmp_path / "run"}
+    with serving(Grader) as url:
+        found = score_file(
+            tmp_path / "rows.jsonl", extractor="openai/local-judge", extractor_settings={"base_url": url}, **told
+        )
+    assert sorted(Grader.asked) == sorted(replies[2:])
+    assert (found["value"], found["unread"]) == (0.5, 0)
