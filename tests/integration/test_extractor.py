@@ -180,6 +180,8 @@ def test_an_extractor_is_refused_where_no_tool_asks_one(tmp_path: Path, url: str
         snellen.run("blink", **told, extractor="openai/finder", extractor_settings=asking(url))
     with pytest.raises(UsageError, match="--extractor"):
         snellen.run("blink", **told, extractor_settings=asking(url))
+    with pytest.raises(UsageError, match="'absent'"):
+        snellen.run("blink", **run, extractor="openai/absent", extractor_settings=asking(url))
     with pytest.raises(UsageError, match="max_tokens"):
         snellen.run("blink", **run, extractor="openai/finder", extractor_settings={"max_tokens": 5})
     assert not (tmp_path / "run" / "run.db").exists(), "nothing was asked"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import EnvironmentProblem, RunMismatch, UsageError
+from ..core.event_loop import run_to_end
 from ..core.jobs import Item, ReadyRequests
 from ..core.protocols import Model
 from ..core.registry import Registry
@@ -115,6 +116,18 @@ def check_extractor(header: RunHeader, model: str, protocol: str = "", *, catalo
         names = ", ".join(f"{task.name} ({protocol or task.protocol or 'no protocol'})" for task in header.tasks)
         what = f"--extractor {model}: no tool of these protocols asks a model for the answer"
         raise UsageError(f"{what}: {names}; leave it out, or --protocol names another")
+
+
+def check_reachable(settings: RunSettings, registry: Registry) -> None:
+    """Refuse an extractor that cannot be asked (a mistyped name, a dead server) before a run is paid for."""
+    run_to_end(_look_at(create_model(settings, registry)))
+
+
+async def _look_at(model: Model) -> None:
+    try:
+        await model.check()
+    finally:
+        await model.close()
 
 
 def ask_extractor(

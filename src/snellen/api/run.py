@@ -23,7 +23,7 @@ from ..scoring.quoted_figures import WHOLE_ONLY
 from ..scoring.readings import OWN_PROFILE, Reading, check_reading
 from .batch_mode import check_batched_plan
 from .cost_words import check_limit
-from .judges import ask_extractor, asking_settings, check_extractor, rest_of
+from .judges import ask_extractor, asking_settings, check_extractor, check_reachable, rest_of
 from .plan import Plan, make_plan
 from .replicas import check_executor
 from .run_cost import CostEstimate, estimate_run
@@ -94,10 +94,7 @@ def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
     plan = make_plan(settings)
     reading = _planned_reading(plan, settings)
     if reading.extractor:
-        check_extractor(plan.header, reading.extractor, catalogs=settings.catalogs)
-        asking_settings(
-            reading.extractor, settings.extractor_settings
-        )  # a mistake there is told before the first reply
+        _check_asking(plan, reading, settings)
     check_batched_plan(plan, settings)
     interval = _interval(plan, settings)
     estimate = estimate_run(plan, settings)
@@ -123,8 +120,7 @@ def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
             shutil.rmtree(plan.folder, ignore_errors=True)
         raise
     if reading.extractor and not state.unfinished:
-        seconds = SystemClock().monotonic() - began
-        told = rest_of(settings, limits.spent, seconds) | settings.extractor_settings
+        told = rest_of(settings, limits.spent, SystemClock().monotonic() - began) | settings.extractor_settings
         asking = asking_settings(reading.extractor, told)
         ask_extractor(plan.folder, reading, asking, plan.registry, listener=watcher, catalogs=settings.catalogs)
     results = finish(plan.folder, plan, reading)
@@ -132,6 +128,14 @@ def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
     dimensions = {planned.task.name: planned.task.dimension for planned in plan.tasks}
     early = interval.summary() if interval is not None and interval.stopped else None
     return RunResult(plan.folder, results, state, state.unfinished, dimensions, early, teller.problems)
+
+
+def _check_asking(plan: Plan, reading: Reading, settings: RunSettings) -> None:
+    """Refuse an extractor that could not be asked, before the first reply is paid for."""
+    check_extractor(plan.header, reading.extractor, catalogs=settings.catalogs)
+    asking = asking_settings(reading.extractor, settings.extractor_settings)
+    if not (plan.folder / "run.db").exists():
+        check_reachable(asking, plan.registry)
 
 
 def finish(folder: Path, plan: Plan, reading: Reading) -> dict[str, Any]:
