@@ -262,6 +262,25 @@ def _refspatial(split: str) -> Fixture:
     return Fixture(f"refspatial-{split}", "hub", rows, replies, {"official": expected, "lmms-eval": expected})
 
 
+def _odinw() -> Fixture:
+    # Pictures of 40 x 20 pixels in two sets; the frame of replies is 0-1000.
+    facts = [("Raccoon", ["raccoon"], [[10, 5, 20, 15]], ["raccoon"]), ("Raccoon", ["raccoon"], [], [])]
+    facts += [("pothole", ["pothole", "car"], [[0, 0, 20, 20], [20, 0, 40, 20]], ["pothole", "car"])] * 2
+    rows = [
+        {"dataset_name": name, "categories": classes, "bboxes": boxes, "labels": labels, "image": struct(n)}
+        for n, (name, classes, boxes, labels) in enumerate(facts)
+    ]
+    replies = [
+        '```json\n[{"bbox_2d": [250, 250, 500, 750], "label": "Raccoon"}]\n```',
+        "[]",
+        '[{"bbox": [0, 0, 500, 1000], "label": "pothole"}, {"bbox": [500, 0, 1000, 1000], "label": "pothole"}]',
+        "There are two.",
+    ]
+    # Raccoon 1; of two potholes one is found first (recall 1/2, precision 1): 51 of 101 recalls, of cars none.
+    expected: dict[str, float | None] = {"mAP": (1 + (51 / 101 + 0) / 2) / 2, "found_0.5": 0.75}
+    return Fixture("odinw-13", "hub", rows, replies, {"official": expected})
+
+
 def _mm_vet_v2() -> Fixture:
     """Pictures between the words, by numbered columns."""
     facts = {"answer": "x=2", "capability": ["ocr", "math"], "added_in": "v2"}
@@ -701,6 +720,7 @@ def tier2_fixtures() -> list[Fixture]:
         *_visualwebbench(),
         *map(_refspatial, ("location", "placement", "unseen")),
         _mm_vet_v2(),
+        _odinw(),
         _vl_rewardbench(),
         Fixture(
             "vibe-eval",

@@ -172,7 +172,7 @@ def test_every_card_stands_in_the_documentation() -> None:
 
 def test_pixels_of_a_reply_are_those_of_the_picture_the_model_saw() -> None:
     grounded = [name for name in TIER_2 if "pixels" in protocols_of(Catalog().task_table(name))]
-    assert len(grounded) == 8
+    assert len(grounded) == 9
     for name in grounded:
         assert Catalog().task(name, protocol="pixels").score_options["coordinates"]["reply"] == "sent-pixels"
 

@@ -212,7 +212,7 @@ OPTION = "coordinates"
 
 def score_box(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
     """Metrics `iou` and `acc_0.5` of the one box a reply gives; the frames are the card's `coordinates`."""
-    told = _coordinates(options)
+    told = coordinates_of(options)
     found = read_box(prediction.text or "")
     try:
         golds = gold_boxes(sample, prediction, told)
@@ -233,7 +233,7 @@ def score_click(
 
     An answer of six numbers or more is a polygon, corner after corner.
     """
-    told = _coordinates(options)
+    told = coordinates_of(options)
     found = read_point(prediction.text or "")
     try:
         outlines = [corners for answer in sample.answers if (corners := _corners(answer, sample, prediction, told))]
@@ -260,7 +260,7 @@ def score_points(
 
     A point outside of the picture counts, and is no hit; a reply without a point is not read.
     """
-    told, found = _coordinates(options), MASK.fullmatch(sample.answers[0]) if sample.answers else None
+    told, found = coordinates_of(options), MASK.fullmatch(sample.answers[0]) if sample.answers else None
     if found is None:
         return _unscored(request, (CLICK,), NO_REFERENCE)
     said = _said(prediction.text or "")
@@ -313,7 +313,8 @@ def _gold_numbers(answer: str) -> tuple[float, ...]:
     return found.values
 
 
-def _coordinates(options: Mapping[str, Any]) -> Coordinates:
+def coordinates_of(options: Mapping[str, Any]) -> Coordinates:
+    """Return the frames that a card declares; without them nothing is guessed."""
     told = options.get(OPTION)
     if told is None:
         frames = "gold and reply, each 0-1, 0-100, 0-999, 0-1000, pixels or sent-pixels"

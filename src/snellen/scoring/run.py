@@ -281,7 +281,7 @@ def table_of_headline(task: Task, tables: Mapping[str, ScoreTable]) -> ScoreTabl
 
 def lacks_extractor(result: Mapping[str, Any]) -> bool:
     """Tell whether the protocol's own tool asks a model that nobody asked here."""
-    slot = (result.get("protocol") or {}).get("extractor")
+    slot = (result.get("protocol") or {}).get("extractor") or {}
     return bool(slot) and "asked" not in slot
 
 

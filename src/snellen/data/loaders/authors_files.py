@@ -6,6 +6,7 @@ beside the others, and never a language in the card.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -109,6 +110,14 @@ def read_mm_vet_v2(file: Path, sheet: str) -> Iterator[NumberedRow]:
         yield number, {**kept, "question": words, **pictures}
 
 
+def read_odinw(file: Path, sheet: str) -> Iterator[NumberedRow]:
+    """Yield ODinW-13's rows: the classes to look for as the question, boxes with their labels as the answer."""
+    for number, row in read_rows(file, sheet):
+        boxes = [[label, list(map(float, box))] for label, box in zip(row["labels"], row["bboxes"], strict=True)]
+        kept = {name: value for name, value in row.items() if name not in ("labels", "bboxes", "categories")}
+        yield number, {**kept, "question": ", ".join(map(str, row["categories"])), "answer": json.dumps(boxes)}
+
+
 def read_refspatial(file: Path, sheet: str) -> Iterator[NumberedRow]:
     """Yield RefSpatial-Bench's rows with the mask of the right place as runs of its pixels, which scoring can read."""
     for number, row in read_rows(file, sheet):
@@ -125,6 +134,7 @@ READERS: dict[str, ReadFile] = {
     "cmmmu": read_cmmmu,
     "mm-vet-v2": read_mm_vet_v2,
     "mmvu": read_mmvu,
+    "odinw-13": read_odinw,
     "refspatial": read_refspatial,
     "tempcompass": read_tempcompass,
 }
