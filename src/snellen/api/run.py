@@ -23,9 +23,9 @@ from ..scoring.quoted_figures import WHOLE_ONLY
 from ..scoring.readings import OWN_PROFILE, Reading, check_reading
 from .batch_mode import check_batched_plan
 from .cost_words import check_limit
+from .executors import check_executor
 from .judges import ask_extractor, asking_settings, check_extractor, check_reachable, rest_of
 from .plan import Plan, make_plan
-from .replicas import check_executor
 from .run_cost import CostEstimate, estimate_run
 from .run_result import RunResult as RunResult  # noqa: PLC0414 - what a run returns
 from .session import NO_LISTENER, Listener, Session, make_limits, open_session
