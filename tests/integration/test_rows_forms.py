@@ -180,3 +180,31 @@ def test_a_truth_value_is_the_answer_to_a_yes_no_question(tmp_path: Path, reply:
         str(tmp_path / "rows.jsonl"), f"replay/{tmp_path / 'replies.jsonl'}", output_dir=tmp_path / "run"
     )
     assert result.results["tasks"]["rows"]["metrics"]["accuracy"]["value"] == 1.0
+
+
+def test_a_path_into_a_record_is_a_field_as_in_score(tmp_path: Path) -> None:
+    rows = [
+        {
+            "meta": {"key": f"k{n}", "kind": "animals"},
+            "messages": [{"role": "user", "content": f"Which animal, {n}?"}, {"role": "assistant", "content": "cat"}],
+            "choices": {"list": ["cat", "dog"]},
+        }
+        for n in range(2)
+    ]
+    file = write(tmp_path / "chats.jsonl", *rows)
+    paths = {"question": "messages[0].content", "answer": "messages[-1].content"}
+    told = paths | {"options": "choices.list", "id": "meta.key"}
+    samples = list(snellen.load_dataset(str(file), columns=told))
+    assert [(one.id, one.question, one.options, one.answers) for one in samples] == [
+        (f"k{n}", f"Which animal, {n}?", ("cat", "dog"), ("cat",)) for n in range(2)
+    ]
+    result = snellen.run(str(file), "blind/first", columns=told, output_dir=tmp_path / "run")
+    assert result.metrics["chats"]["accuracy"].value == 1.0
+    with pytest.raises(DataError, match=r"messages\[9\]\.content"):
+        list(snellen.load_dataset(str(file), columns=told | {"answer": "messages[9].content"}))
+
+
+def test_a_column_that_is_called_like_a_path_is_that_column(tmp_path: Path) -> None:
+    file = write(tmp_path / "flat.jsonl", {"q.text": "Capital of France?", "q": {"text": "another"}, "answer": "Paris"})
+    (sample,) = snellen.load_dataset(str(file), columns={"question": "q.text"})
+    assert sample.question == "Capital of France?"
