@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from ..report.exports.trial_files import frame as _frame
 from ..report.pages.comparison import sheets_of
 from ..report.pages.gallery import Shown, read_trial
 from ..report.pages.ledger import exported_notes
-from ..report.pages.overview import overview_of, read_results
+from ..report.pages.overview import overview_of
 from ..report.pages.ranking import Board, Entry, make_board
 from ..report.pages.report_page import PICTURE_BYTES, write_report
 from ..report.pages.vega import save_plot
@@ -22,14 +22,16 @@ from ..report.paper.comparison_report import write_comparison
 from ..report.paper.run_sheets import run_sheets, write_tables
 from ..report.paper.vector_figures import write_figures
 from ..report.runlist.brief import run_folders
+from ..report.stored_results import read_results
 from ..scoring.compare.paired import Comparison
 from ..scoring.compare.protocol_parts import MovedParts, moved_parts
 from ..scoring.compare.run_pairs import compare_runs
 from ..scoring.error_groups import MOST_GROUPED, ErrorGroup, read_errors
-from ..scoring.readings import file_of, kept_reading, own_reading
+from ..scoring.readings import kept_reading, own_reading
 from ..scoring.stored import read_columns
 from ..scoring.stored_votes import judge_folders
 from ..store.reader import RunReader
+from .stored_results import results_of
 
 DEPTH = 3
 
@@ -121,21 +123,6 @@ def compare(
 def moved_by_protocol(*runs: str | Path) -> dict[str, MovedParts]:
     """Return, for tasks that two runs asked in different protocols, which part moved the number; else nothing."""
     return moved_parts((Path(runs[0]), Path(runs[1]))) if len(runs) == 2 else {}
-
-
-def results_of(folder: str | Path, reading: str | None = None) -> dict[str, Any]:
-    """Return the results of a run as they stand, those of a run that goes on included; or of a kept reading."""
-    if reading is not None:
-        return kept_reading(Path(folder), reading)[1]
-    with RunReader(folder) as reader:
-        return read_results(reader, reader.header())
-
-
-def results_file(folder: str | Path, results: Mapping[str, Any]) -> Path:
-    """Return the file that holds results: that of the run's own reading, or of another."""
-    with RunReader(folder) as reader:
-        name = results["run"]["reading"]["name"]
-        return file_of(Path(folder), "results", "json", None if name == own_reading(reader).name else name)
 
 
 def read_sample(

@@ -17,7 +17,8 @@ from ..report.pages.notebook import ShownTrials, headline_words, results_html
 from ..scoring.compare.paired import Comparison
 from ..scoring.error_groups import ErrorGroup
 from ..store.reader import RunReader
-from .outputs import compare, errors, read_sample, results_of
+from .outputs import compare, errors, read_sample
+from .stored_results import results_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)

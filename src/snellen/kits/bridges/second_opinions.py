@@ -16,7 +16,7 @@ from ...core.garbage import rare_collections
 from ...core.tasks import Task
 from ...data.foreign.peer_cards import PeerCard, PeerRules, peer_card
 from ...report.files import atomic_file, write_atomically
-from ...report.pages.overview import read_results
+from ...report.stored_results import read_results
 from ...scoring.fallbacks import peer_reader
 from ...scoring.headline import headline
 from ...scoring.peer_verdicts import PeerProtocol, peer_protocol

@@ -24,6 +24,7 @@ from ...scoring.table import Outcome, TrialColumns
 from ...store.reader import RunReader
 from ..files import write_atomically
 from ..protocol_words import protocol_lines, reading_name
+from ..stored_results import Results, read_results
 from ..written import RESTS_ON, percent_metric, rests_on, written, written_interval
 from . import draw
 from .comparison import pair_sheet
@@ -32,7 +33,7 @@ from .gallery import Budget, gallery, pick_mask, read_trial
 from .html_document import document
 from .ledger import Note, read_notes, wrong_gold
 from .mark_parts import notes_table
-from .overview import Results, TaskOverview, overview_of, read_results
+from .overview import TaskOverview, overview_of
 from .parts import (
     data_table,
     derived_table,
