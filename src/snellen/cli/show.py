@@ -77,7 +77,7 @@ def _show_run(run: Path, reading: str | None, as_json: bool) -> None:
 
 
 def _show_errors(run: Path, task: str | None, as_json: bool) -> None:
-    from ..api.outputs import errors
+    from ..api.stored_results import errors
     from ..report.console import WholeConsole
     from ..report.error_words import error_table
     from ..report.terminal import plain
