@@ -132,23 +132,22 @@ COMMANDS = {
         ),
         "leaderboard": ("leaderboard:leaderboard", "Rank many runs, and say which cannot be told apart."),
     },
-    "Score": {
+    "Read again": {
         "score": ("score:score", "Score predictions made elsewhere, or score a run again."),
         "judge": ("label:judge", "Label a few judged replies, and correct a judge's figure by them."),
         "import": ("import_command:import_command", "Read predictions of another harness into a run."),
         "extract": ("extract:extract", "Read one reply: the option, the rule that decided, and why."),
     },
-    "Data": {
+    "Data and models": {
         "tasks": ("tasks:tasks", "List tasks and suites, or show one."),
         "data": ("data:data", "Build, check and export datasets."),
-    },
-    "Models": {
         "models": ("models:models", "List model providers, or check one model."),
         "serve-check": (
             "serve_check_command:serve_check",
             "Say in ten seconds what a server can do and which flags to use.",
         ),
     },
+    "Workshop": {},
     "Upkeep": {
         "init": ("project:init", "Write snellen.toml: model, address and tasks for this folder."),
         "doctor": ("doctor:doctor", "Look at this machine, or at a run, and say what is missing."),

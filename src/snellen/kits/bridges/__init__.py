@@ -9,4 +9,4 @@ def register(registry: Registry) -> None:
     """Add the command `second-opinion`."""
     words = "Read another harness's predictions again: its number, ours, and where they differ."
     target = "snellen.kits.bridges.commands:second_opinion_command"
-    registry.add("command", "second-opinion", Command(target, words, "Score"))
+    registry.add("command", "second-opinion", Command(target, words, "Read again"))

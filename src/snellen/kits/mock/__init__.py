@@ -8,4 +8,4 @@ from ...core.registry import Command, Registry
 def register(registry: Registry) -> None:
     """Add the command `mock-server`."""
     words = "Serve simulated readers and scripted faults, OpenAI-compatible."
-    registry.add("command", "mock-server", Command("snellen.kits.mock.commands:mock_server", words, "Models"))
+    registry.add("command", "mock-server", Command("snellen.kits.mock.commands:mock_server", words, "Upkeep"))

@@ -13,8 +13,8 @@ def register(registry: Registry) -> None:
     registry.add("edit", "perturb", f"{here}.perturb")
     registry.add("check", "fonts", f"{here}.font_check:look_at_fonts")
     words = "Render texts as pages, degrade pages, plant needles."
-    registry.add("command", "docs", Command(f"{here}.docs_command:docs", words, "Data"))
+    registry.add("command", "docs", Command(f"{here}.docs_command:docs", words, "Workshop"))
     words = "Multiple choice over page images, compatible with the LongBench scripts."
-    registry.add("command", "mc", Command(f"{here}.mc_command:mc", words, "Data"))
+    registry.add("command", "mc", Command(f"{here}.mc_command:mc", words, "Workshop"))
     words = "Needle questions over page images, compatible with the NIAH scripts."
-    registry.add("command", "niah", Command(f"{here}.mc_command:niah", words, "Data"))
+    registry.add("command", "niah", Command(f"{here}.mc_command:niah", words, "Workshop"))

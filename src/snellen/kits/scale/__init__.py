@@ -10,4 +10,4 @@ def register(registry: Registry) -> None:
     registry.add("executor", "processes", "snellen.kits.scale.executor:FLEET")
     registry.add("executor", "ray", "snellen.kits.scale.executor:FLEET")
     words = "Look at a Ray cluster before a run does: nodes, versions, model."
-    registry.add("command", "cluster", Command("snellen.kits.scale.commands:cluster", words, "Models"))
+    registry.add("command", "cluster", Command("snellen.kits.scale.commands:cluster", words, "Upkeep"))

@@ -8,5 +8,5 @@ from ...core.registry import Command, Registry
 def register(registry: Registry) -> None:
     """Add the command `train`, and the scorer of rationales."""
     words = "Tune a model's rationales, and measure what that gained."
-    registry.add("command", "train", Command("snellen.kits.train.commands:train", words, "Models"))
+    registry.add("command", "train", Command("snellen.kits.train.commands:train", words, "Workshop"))
     registry.add("scorer", "rationale", "snellen.kits.train.rationale_facts:score")
