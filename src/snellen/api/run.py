@@ -21,7 +21,7 @@ from ..report.so_far import SoFar
 from ..scoring.consistency import CONVENTIONS
 from ..scoring.quoted_figures import WHOLE_ONLY
 from ..scoring.readings import OWN_PROFILE, Reading, check_reading
-from .batch_mode import check_batched_plan
+from .batches import check_batched_plan
 from .cost_words import check_limit
 from .executors import check_executor
 from .judges import ask_extractor, asking_settings, check_extractor, check_reachable, rest_of

@@ -171,7 +171,7 @@ def _score_run(folder: Path, as_json: bool, **how: Any) -> int:
 
 def written_where(folder: Path, results: Mapping[str, Any]) -> str:
     """Return which reading was written where."""
-    from ..api.outputs import results_file
+    from ..api.stored_results import results_file
 
     path = results_file(folder, results)
     beside = "" if path.name == "results.json" else "; the run's own reading is unchanged"

@@ -123,7 +123,6 @@ COMMANDS = {
         "run": ("run:run", "Measure a model on tasks: plan, ask, store, score, report."),
         "exam": ("exam:exam", "Examine how a model sees: thresholds, and a prescription of what to send it."),
         "perf": ("perf.command:perf", "Measure serving performance: load, objectives, timelines."),
-        "batch": ("queued_batches:batch", "Look at the batches of a run, or cancel them."),
         "plan": ("plan:plan", "Say how many questions and repeats detect a gap."),
     },
     "Look": {
@@ -140,10 +139,6 @@ COMMANDS = {
         "score": ("score:score", "Score predictions made elsewhere, or score a run again."),
         "judge": ("label:judge", "Label a few judged replies, and correct a judge's figure by them."),
         "import": ("import_command:import_command", "Read predictions of another harness into a run."),
-        "second-opinion": (
-            "opinion_command:second_opinion_command",
-            "Read another harness's predictions again: its number, ours, and where they differ.",
-        ),
         "extract": ("extract:extract", "Read one reply: the option, the rule that decided, and why."),
     },
     "Data and models": {

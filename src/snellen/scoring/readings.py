@@ -24,6 +24,8 @@ OWN_PROFILE = "snellen"
 META = "reading"
 """Where run.db keeps the run's own reading."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]+")
+COUNTED = "every reply; unread is not right"
+"""What the figures of results.json are over. Those of 0.2, which do not say it, left out what was not read."""
 
 
 class Reading(Struct, frozen=True, omit_defaults=True):

@@ -24,15 +24,15 @@ from ...scoring.table import Outcome, TrialColumns
 from ...store.reader import RunReader
 from ..files import write_atomically
 from ..protocol_words import protocol_lines, reading_name
+from ..stored_results import Results, read_results
 from ..written import RESTS_ON, percent_metric, rests_on, written, written_interval
 from . import draw
-from .comparison import pair_sheet
 from .cost_cells import cost_lines
 from .gallery import Budget, gallery, pick_mask, read_trial
 from .html_document import document
 from .ledger import Note, read_notes, wrong_gold
 from .mark_parts import notes_table
-from .overview import Results, TaskOverview, overview_of, read_results
+from .overview import TaskOverview, overview_of
 from .parts import (
     data_table,
     derived_table,
@@ -102,8 +102,11 @@ def render_report(
 
 def _baseline(compared: Mapping[str, Sequence[Comparison]]) -> Iterator[Child]:
     """Yield the tests against a baseline; A is the baseline, B this run."""
-    if compared:
-        yield tag("h2", "Beside the baseline")
+    if not compared:
+        return
+    from .comparison import pair_sheet  # most reports stand alone
+
+    yield tag("h2", "Beside the baseline")
     for task, comparisons in compared.items():
         yield tag("div", sheet_table(pair_sheet(task, comparisons)), class_="card")
 
