@@ -20,7 +20,19 @@ from ..core.event_loop import run_to_end
 from ..core.garbage import rare_collections
 from ..core.tasks import RunHeader, Task
 from ..core.text import clean_text
-from ..core.types import Failure, FailureKind, Form, Prediction, Request, Sample, TrialKey, Turn, Usage
+from ..core.types import (
+    Failure,
+    FailureKind,
+    Form,
+    Likelihood,
+    Prediction,
+    Request,
+    Sample,
+    Timing,
+    TrialKey,
+    Turn,
+    Usage,
+)
 from ..data.dataset import fingerprint_of
 from ..data.foreign.damage_counts import Damage
 from ..data.foreign.foreign_rows import ForeignFile, ForeignRow
@@ -187,7 +199,10 @@ def sample_of(row: ForeignRow, task: str) -> Sample:
 def request_of(key: TrialKey, row: ForeignRow, sample: Sample) -> Request:
     """Return what was sent, as far as the file holds it; else the question alone."""
     turns = (Turn("user", row.prompt or sample.question, sample.images),)
-    return Request(key, turns, marks=tuple(row.options), shown=tuple(row.options.values()))
+    shown = tuple(row.options.values())
+    if row.loglikelihoods:
+        return Request(key, turns, choices=shown, shown=shown, likelihood=Likelihood(row.reduction))
+    return Request(key, turns, marks=tuple(row.options), shown=shown)
 
 
 def prediction_of(key: TrialKey, row: ForeignRow) -> Prediction:
@@ -198,12 +213,15 @@ def prediction_of(key: TrialKey, row: ForeignRow) -> Prediction:
     if row.right is not None:
         detail[RIGHT] = row.right
     failure = None if row.failure is None else Failure(kind_of_failure(row.failure), row.failure[:LONGEST_MESSAGE])
+    likelihoods = row.loglikelihoods if failure is None and row.loglikelihoods else None
     return Prediction(
         key,
-        text=None if failure is not None else clean_text(row.reply or ""),
+        text=None if failure is not None or likelihoods else clean_text(row.reply or ""),
+        loglikelihoods=likelihoods,
         failure=failure,
         reasoning=row.reasoning,
         usage=Usage(*row.tokens) if row.tokens else None,
+        timing=None if row.latency_s is None else Timing(0.0, row.latency_s),
         finish=row.finish,
         detail=detail,
     )

@@ -11,7 +11,10 @@ import click
 from ..core.errors import UsageError
 from .options import CATALOGS, MACHINE, PATH, add_options, print_json, repeated
 
-FORMATS = ("vlmevalkit", "lmms-eval", "inspect", "flageval", "evalscope", "opencompass", "aisbench", "rows")
+FORMATS = (
+    *("vlmevalkit", "lmms-eval", "inspect", "flageval", "evalscope", "opencompass", "aisbench"),
+    *("lm-eval", "helm", "nemo-evaluator", "every-eval-ever", "openai-evals", "traces", "rows"),
+)
 DATA = "The benchmark itself (a file or a task): ids, questions and pictures come from it, and lost rows are counted."
 JOIN = click.Choice(["id", "order"])
 REPEATED = click.Choice(["refuse", "first", "last"])

@@ -18,6 +18,7 @@ from ...core.types import Image
 from ..files.jsonstream import iterate_with_header
 from ..files.picture_zip import BAD_ZIP
 from .damage_counts import Damage
+from .failure_marks import stopped_by_filter
 from .foreign_rows import ForeignFile, ForeignRow, how_it_ended, is_nothing, plain_id, share, short_tags, token_pair
 from .foreign_source import ForeignSource
 from .gold import lettered, settle_gold, shown_options
@@ -175,10 +176,12 @@ def sample_row(sample: Mapping[str, Any], damage: Damage, *, shuffled: bool = Fa
     prompt, _ = _content((sample.get("messages") or [])[:2], {})
     options = lettered(sample["choices"]) if sample.get("choices") else shown_options(prompt)
     gold = settle_gold(options, sample.get("target"), name, damage)
+    score = _score(sample.get("scores"))
     reply, failure = _reply(sample, output, name, damage)
+    refused = None if failure else stopped_by_filter(_finish(output), reply or "", score.get("answer"))
+    reply, failure = (None, refused) if refused else (reply, failure)
     if shuffled:
         damage.add("shuffled", name)
-    score = _score(sample.get("scores"))
     return ForeignRow(
         name,
         gold.form,
