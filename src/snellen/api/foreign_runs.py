@@ -212,7 +212,7 @@ def prediction_of(key: TrialKey, row: ForeignRow) -> Prediction:
     detail: dict[str, Any] = {**row.detail, **({PEER: peer} if peer else {})}
     if row.right is not None:
         detail[RIGHT] = row.right
-    failure = None if row.failure is None else Failure(kind_of_failure(row.failure), row.failure[:LONGEST_MESSAGE])
+    failure = None if row.failure is None else failure_of(row.failure)
     likelihoods = row.loglikelihoods if failure is None and row.loglikelihoods else None
     return Prediction(
         key,
@@ -224,7 +224,16 @@ def prediction_of(key: TrialKey, row: ForeignRow) -> Prediction:
         timing=None if row.latency_s is None else Timing(0.0, row.latency_s),
         finish=row.finish,
         detail=detail,
+        at=row.at,
     )
+
+
+def failure_of(told: str) -> Failure:
+    """Return a failure from a harness's own words; those of a run of ours begin with its kind."""
+    named, _, message = told.partition(": ")
+    if named in {kind.value for kind in FailureKind} and message:
+        return Failure(FailureKind(named), message[:LONGEST_MESSAGE])
+    return Failure(kind_of_failure(told), told[:LONGEST_MESSAGE])
 
 
 def kind_of_failure(message: str) -> FailureKind:
