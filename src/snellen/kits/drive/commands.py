@@ -29,7 +29,7 @@ BENCH = add_options(
     ),
     click.option("--max-cost", type=FROM_ZERO, help="What all runs together may spend; needed with --allow-run."),
 )
-TOKEN = "SNELLEN_SERVE_TOKEN"
+TOKEN = "SNELLEN_SERVE_TOKEN"  # noqa: S105 - the name of a variable
 
 
 def _bench(runs: Path, models: Path | None, data: Path | None, allow_run: bool, max_cost: float | None) -> Any:

@@ -27,7 +27,7 @@ from ...api.plan_assumptions import plan_size
 from ...api.run_cost import estimate_run
 from ...api.settings import RunSettings
 from ...core.config import read_config_file
-from ...core.errors import ConfigError, SnellenError, UsageError, not_among
+from ...core.errors import ConfigError, EnvironmentProblem, SnellenError, UsageError, not_among
 from ...core.text import clean_text
 from ...report.exports.exported_run import FAILED as TRIAL_FAILED
 from ...report.exports.exported_run import SCORED, UNSCORED, ExportedRun, ExportedTrial
@@ -159,7 +159,12 @@ class Workbench:
             told |= {"job": job.id, "state": job.state, "max_cost": job.max_cost, "currency": job.currency}
             told |= {"spent": job.spent} if job.spent is not None else {}
             told |= {"error": _cut(job.error)} if job.error else {}
-        return told | (_counts(folder) if (folder / "run.db").exists() else {})
+        try:
+            return told | (_counts(folder) if (folder / "run.db").exists() else {})
+        except EnvironmentProblem:
+            if job is None or job.state != RUNNING:
+                raise
+            return told  # its database is just being made
 
     def results(self, run: str) -> dict[str, Any]:
         """Return every metric with its interval and counts: never a bare value."""
@@ -320,13 +325,13 @@ class Workbench:
             if name in entry:
                 arguments += [f"--{name.replace('_', '-')}", str(entry[name])]
         arguments += ["--limit", str(limit)] if limit else []
-        return arguments + (["--repeats", str(repeats)] if repeats else [])
+        return arguments + (["--num-infers", str(repeats)] if repeats else [])
 
     def _settings(self, task: str, model: str, limit: int | None, repeats: int | None) -> RunSettings:
         from ...cli.run import make_settings
 
-        entry = {name: value for name, value in self._entry(model).items()}
-        flags: dict[str, Any] = {"tasks": (str(self._task(task)),), "limit": limit, "repeats": repeats}
+        entry = dict(self._entry(model))
+        flags: dict[str, Any] = {"tasks": (str(self._task(task)),), "limit": limit, "num_infers": repeats}
         if "config" in entry:
             flags["config_file"] = Path(str(entry.pop("config")))
         if "base_url" in entry:
@@ -406,7 +411,7 @@ class Workbench:
         command += ["--max-cost", repr(job.max_cost)] if job.billed and job.max_cost > 0 else []
         with self.ledger.log_of(job).open("wb") as log:
             # A session of its own: who kills the server does not kill the run.
-            self._process = subprocess.Popen(
+            self._process = subprocess.Popen(  # noqa: S603 - our own command, checked arguments
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=self.root
             )
             while not self._ending:
