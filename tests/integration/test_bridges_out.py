@@ -263,6 +263,19 @@ def test_a_collector_gets_a_span_a_trial_and_an_event_a_reply(run: Path, protoco
     assert b"Which colour" not in b"".join(body for _, _, body in received.requests)
 
 
+def test_a_run_is_told_live_each_trial_once(tmp_path: Path, mock_server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    golden = Path(__file__).parents[1] / "golden" / "data" / "bridges" / "bench.jsonl"
+    with collector() as (address, received):
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
+        flags = ["--base-url", mock_server().base_url, "--log", "otel", "--quiet", "--no-cache", "-o", tmp_path / "run"]
+        assert run_command(["run", golden, "--model", "openai/mock", *flags]) == 0
+    spans, events = decode(received, "json")
+    assert len([span for span in spans if span["name"].startswith("chat ")]) == 5
+    assert len({span["spanId"] for span in spans}) == len(spans) == 6
+    assert len(events) == 5
+    assert {event["traceId"] for event in events} == {span["traceId"] for span in spans}
+
+
 def decode(received: Received, protocol: str) -> tuple[list[Any], list[Any]]:
     spans: list[Any] = []
     events: list[Any] = []

@@ -150,6 +150,7 @@ def test_every_extra_is_used_and_every_hint_names_one() -> None:
         "python-calamine": "python_calamine",
         "google-auth": "google.auth",
         "mlflow-skinny": "mlflow",
+        "opentelemetry-proto": "opentelemetry",
     }
     for extra, (named, _) in EXTRAS.items():
         packages = [re.split(r"[<>=\[]", requirement)[0] for requirement in extras[extra]]

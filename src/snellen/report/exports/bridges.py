@@ -27,4 +27,4 @@ def write_bridge(folder: Path, form: str, output: Path, details: Details) -> tup
     with open_export(folder) as run:
         files = write(run, output, details)
         notes = [f"{run.pictures_missing} pictures are not there any more"] if run.pictures_missing else []
-        return files, notes
+        return files, [*run.notes, *notes]

@@ -44,6 +44,8 @@ def write(run: ExportedRun, output: Path, details: Details) -> list[Path]:
     """Write `data/COLLECTION/DEVELOPER/MODEL/UUID.json` and `UUID_samples.jsonl` for every task."""
     check_details(details, DETAILS, "eee")
     files: list[Path] = []
+    if details.get("developer", split_model(run.header.model)[1]) == "unknown":
+        run.notes.append("nothing says who made the model: --detail developer=NAME; records are found by it")
     for task in run.tasks:
         files += _TaskFiles(run, task, details).write(output)
     return files

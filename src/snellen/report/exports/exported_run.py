@@ -89,6 +89,8 @@ class ExportedRun:
         self.header: RunHeader = reader.header()
         self.results: Mapping[str, Any] = read_results(reader, self.header)
         self.pictures_missing = 0
+        self.notes: list[str] = []
+        """What must be said of the export."""
 
     @cached_property
     def began(self) -> datetime:
@@ -137,10 +139,11 @@ class ExportedRun:
     def trials(self, task: str) -> Iterator[ExportedTrial]:
         """Yield the trials of a task in the order of the plan."""
         for (sample, request, prediction, _), scores in self.reader.with_scores(task):
-            began, estimated = self._began(prediction)
+            began, estimated = self.began_of(prediction)
             yield ExportedTrial(sample, request, prediction, scores, began, estimated)
 
-    def _began(self, prediction: Prediction) -> tuple[datetime, bool]:
+    def began_of(self, prediction: Prediction) -> tuple[datetime, bool]:
+        """Return when a trial was sent, and whether that is an estimate."""
         timing, came = prediction.timing, _moment(prediction.at)
         if came is not None:
             return came - timedelta(seconds=timing.done - timing.sent if timing else 0.0), False
