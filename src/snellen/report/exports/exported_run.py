@@ -25,6 +25,7 @@ from ..pages.overview import read_results
 SCORED, UNSCORED, FAILED = "scored", "unscored", "failed"
 ESTIMATED = "estimated"
 """How a time is marked that nobody noted: made of the run's beginning and a clock without a date."""
+REMEMBERED_PICTURES = 32
 Details = Mapping[str, str]
 """What only the user can say of an export: `organization`, `dataset` …"""
 
@@ -89,6 +90,7 @@ class ExportedRun:
         self.header: RunHeader = reader.header()
         self.results: Mapping[str, Any] = read_results(reader, self.header)
         self.pictures_missing = 0
+        self._urls: dict[Any, str | None] = {}
         self.notes: list[str] = []
         """What must be said of the export."""
 
@@ -151,9 +153,21 @@ class ExportedRun:
         return self.began + timedelta(seconds=max(0.0, after)), True
 
     def data_url(self, image: Image) -> str | None:
-        """Return a picture as a data URL, its edits applied; one that is gone is counted, and None."""
+        """Return a picture as a data URL, its edits applied; one that is gone is counted, and None.
+
+        Repeats and variants of a question show the same ones near each other, so the last few are remembered.
+        """
         if image.ref.startswith("data:") and not image.edits and image.frame is None:
             return image.ref
+        key = (image.ref, image.edits, image.frame, image.page)
+        if key in self._urls:
+            return self._urls[key]
+        if len(self._urls) >= REMEMBERED_PICTURES:
+            self._urls.pop(next(iter(self._urls)))
+        found = self._urls[key] = self._as_url(image)
+        return found
+
+    def _as_url(self, image: Image) -> str | None:
         try:
             if image.edits:
                 data, mime = encode_png(open_image(image)), "image/png"
