@@ -22,6 +22,7 @@ from made_runs import make_run, make_task
 from snellen.api.foreign_runs import import_predictions
 from snellen.api.outputs import export
 from snellen.core.errors import EnvironmentProblem, UsageError
+from snellen.data.files.bundle import write_bundle
 from snellen.store.reader import RunReader
 
 FORMS = ("eee", "inspect", "otel", "junit", "croissant")
@@ -319,6 +320,20 @@ def test_mlcroissant_validates_the_description_and_reads_the_rows(run: Path, tmp
         assert record["rows/question"].decode() == row["question"]
         assert [text.decode() for text in record["rows/options"]] == row["options"]
     assert all((tmp_path / path).is_file() for row in told for path in row["images"])
+
+
+@pytest.mark.filterwarnings("ignore")  # of rdflib, about how mlcroissant uses it
+@pytest.mark.parametrize("parquet", [False, True])
+def test_what_is_built_has_a_description_that_mlcroissant_reads(run: Path, parquet: bool, tmp_path: Path) -> None:
+    croissant = pytest.importorskip("mlcroissant", reason="mlcroissant is not installed")
+    with RunReader(run) as reader:
+        samples = list(reader.samples("shapes"))
+    write_bundle(samples, tmp_path / "bundle", parquet, name="shapes", licence="CC-BY-4.0")
+    dataset = croissant.Dataset(jsonld=str(tmp_path / "bundle" / "croissant.json"))
+    assert not dataset.metadata.ctx.issues.errors
+    found = list(dataset.records("rows"))
+    assert [record["rows/id"].decode() for record in found] == [sample.id for sample in samples]
+    assert [text.decode() for text in found[0]["rows/options"]] == list(samples[0].options)
 
 
 def test_gates_become_junit_and_a_summary_of_the_step(
