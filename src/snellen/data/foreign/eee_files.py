@@ -112,7 +112,14 @@ def _reported(aggregate: Mapping[str, Any]) -> dict[str, float]:
         name = result.get("evaluation_result_id") or config.get("metric_id") or result.get("evaluation_name")
         if isinstance(value, int | float) and not isinstance(value, bool):
             found[str(name)] = float(value)
+            found |= _interval(str(name), result["score_details"])
     return found
+
+
+def _interval(name: str, details: Mapping[str, Any]) -> dict[str, float]:
+    told = (details.get("uncertainty") or {}).get("confidence_interval") or {}
+    ends = {"low": told.get("lower"), "high": told.get("upper")}
+    return {f"{name}.{end}": float(value) for end, value in ends.items() if isinstance(value, int | float)}
 
 
 class _Reader:

@@ -202,6 +202,8 @@ def sample_row(sample: Mapping[str, Any], damage: Damage, *, shuffled: bool = Fa
         tokens=token_pair(output.get("usage"), ("input_tokens", "output_tokens")),
         read_answer=None if is_nothing(score.get("answer")) else str(score["answer"]),
         verdict=None if failure else _grade(score.get("value")),
+        reasoning=_reasoning(output),
+        latency_s=_seconds(sample.get("working_time", output.get("time"))),
     )
 
 
@@ -229,14 +231,17 @@ def own_row(row: ForeignRow, sample: Mapping[str, Any]) -> ForeignRow:
         loglikelihoods=likelihoods,
         reduction=str(ours.get("reduction") or "sum"),
         detail={**row.detail, **(ours.get("counts") or {})},
-        reasoning=_reasoning(sample),
-        latency_s=sample.get("total_time"),
         at=sample.get("completed_at") if ours.get("time") == "noted" else None,
     )
 
 
-def _reasoning(sample: Mapping[str, Any]) -> str | None:
-    choices = (sample.get("output") or {}).get("choices") or [{}]
+def _seconds(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _reasoning(output: Mapping[str, Any]) -> str | None:
+    """Return what the model thought aloud, which inspect takes off its reply."""
+    choices = output.get("choices") or [{}]
     content = (choices[0].get("message") or {}).get("content")
     parts = [part for part in content if part.get("type") == "reasoning"] if isinstance(content, list) else []
     return str(parts[0].get("reasoning") or "") if parts else None
