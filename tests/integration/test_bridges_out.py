@@ -386,6 +386,35 @@ def test_the_command_writes_a_form_and_refuses_details_it_does_not_have(run: Pat
     assert run_command(["report", run, "--export", "csv", "-o", tmp_path, "--detail", "a=b"]) == 2
 
 
+def test_the_questions_of_an_export_can_be_asked_again_with_their_pictures(tmp_path: Path, mock_server: Any) -> None:
+    golden = Path(__file__).parents[1] / "golden" / "data" / "bridges" / "openai-evals"
+    (log,) = golden.glob("*.jsonl")
+    told = json_of("import", log, "--as-data", tmp_path / "asked.jsonl")
+    assert (told["questions"], told["pictures"]) == (5, 4), "of the call that failed nothing but its name is known"
+    rows = [json.loads(line) for line in (tmp_path / "asked.jsonl").read_text().splitlines()]
+    assert rows[0]["question"] == "Which shape is drawn on the red sign?"
+    assert (rows[0]["options"], rows[0]["answer"]) == (["circle", "square", "triangle", "star"], "square")
+    (tmp_path / "asked.jsonl").write_text("\n".join(json.dumps(row) for row in rows if row["question"]))
+    flags = ["--base-url", mock_server().base_url, "--quiet", "--no-cache", "-o", tmp_path / "run"]
+    assert run_command(["run", tmp_path / "asked.jsonl", "--model", "openai/mock", *flags]) == 0
+    with RunReader(tmp_path / "run") as reader:
+        assert [len(trial.prediction.images) for trial in reader.trials("asked")] == [1, 1, 1, 1]
+
+
+def test_a_dataset_without_replies_is_no_run_but_can_be_asked(tmp_path: Path) -> None:
+    item = {
+        "id": "i",
+        "datasetId": "d",
+        "input": {"question": "What?", "image": "data:image/png;base64,AA=="},
+        "expectedOutput": "cat",
+    }
+    (tmp_path / "items.jsonl").write_text(json.dumps(item))
+    told = json_of("import", tmp_path / "items.jsonl", "--as-data", tmp_path / "rows.jsonl")
+    assert (told["questions"], told["pictures"], told["notes"]) == (1, 1, [])
+    assert json.loads((tmp_path / "rows.jsonl").read_text())["answer"] == "cat"
+    assert run_command(["import", tmp_path / "items.jsonl", "-o", tmp_path / "run"]) == 2
+
+
 def test_predictions_of_another_harness_are_written_out_again(tmp_path: Path) -> None:
     golden = Path(__file__).parents[1] / "golden" / "data" / "bridges" / "lm-eval" / "mc"
     told = json_of("import", golden, "-o", tmp_path / "run", "--export", "eee", "--export-to", tmp_path / "out")

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from ..core.errors import DataError, SnellenError, UsageError
-from .options import CATALOGS, MACHINE, PATH, add_options, print_json, repeated
+from ..core.text import plural
+from .options import CATALOGS, MACHINE, PATH, add_options, print_either, print_json, repeated
 
 FORMATS = (
     *("vlmevalkit", "lmms-eval", "inspect", "flageval", "evalscope", "opencompass", "aisbench"),
@@ -46,10 +47,18 @@ IMPORTING = add_options(
 @click.option(
     "--export", "form", type=click.Choice(BRIDGES), help="Write each run out again in the form of another tool."
 )
+@click.option(
+    "--as-data", type=PATH, help="Write the questions alone as rows (.jsonl) for `snellen run`; no run is made."
+)
 @click.option("--export-to", type=PATH, help="Folder for what --export writes.  [default: RUN/export]")
 @MACHINE
 def import_command(
-    paths: tuple[Path, ...], form: str | None, export_to: Path | None, as_json: bool, **settings: Any
+    paths: tuple[Path, ...],
+    form: str | None,
+    as_data: Path | None,
+    export_to: Path | None,
+    as_json: bool,
+    **settings: Any,
 ) -> None:
     """Read predictions of VLMEvalKit (xlsx, tsv, json), lmms-eval, lm-eval, inspect_ai, FlagEvalMM, evalscope,
     OpenCompass, AISBench, HELM, NeMo Evaluator or OpenAI evals, records of Every Eval Ever, exports of Langfuse,
@@ -62,6 +71,9 @@ def import_command(
     snellen import outputs/*.xlsx --export eee --export-to converted
     snellen import chats.jsonl --map response=messages[-1].content --map verdict=match
     """
+    if as_data is not None:
+        _take_questions(paths, as_data, form, as_json, settings)
+        return
     if export_to and not form:
         raise click.UsageError("--export-to belongs to --export")
     if len(paths) > 1 and settings.get("output"):
@@ -77,6 +89,22 @@ def import_command(
             click.echo(f"error: {error}", err=True)
     if problems:
         raise DataError(f"{len(problems)} of {len(paths)} files could not be read; the others are imported")
+
+
+def _take_questions(
+    paths: tuple[Path, ...], target: Path, form: str | None, as_json: bool, settings: Mapping[str, Any]
+) -> None:
+    from ..api.foreign_runs import take_questions
+
+    given = told(settings)
+    useless = sorted(given.keys() - {"harness", "columns", "repeated"})
+    if useless or form or len(paths) > 1:
+        raise click.UsageError("--as-data writes the questions of one file: only --from, --map and --repeated fit it")
+    done = take_questions(paths[0], target, **given)
+    words = f"{plural(done.questions, 'question')} with {plural(done.pictures, 'picture')} in {done.path}"
+    for line in done.notes:
+        click.echo(line, err=True)
+    print_either(done, words, as_json)
 
 
 def _import(path: Path, form: str | None, export_to: Path | None, as_json: bool, settings: Mapping[str, Any]) -> None:
