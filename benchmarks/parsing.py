@@ -11,7 +11,7 @@ import resource
 import sys
 import time
 
-from snellen.data.pages.drawn import page_blocks
+from snellen.kits.parsing.drawn import page_blocks
 from snellen.scoring.parsing import omnidoc
 from snellen.scoring.parsing.blocks import read_gold, read_page
 from snellen.scoring.parsing.omnidoc_match import Gold

@@ -14,7 +14,8 @@ pytest.importorskip("bs4")
 from command_line import json_of, run_command
 from snellen.core.protocols import LoadContext
 from snellen.data.catalog import Catalog
-from snellen.data.loaders import drawn_pages, page_bench
+from snellen.data.loaders import page_bench
+from snellen.kits.parsing import drawn_pages
 from snellen.kits.parsing.laws import LAWS, RULES, audit
 from snellen.kits.parsing.laws import drawn_pages as law_pages
 from snellen.kits.parsing.parsed_page import block_rows, rendered

@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 from ...core.errors import EnvironmentProblem
 from ...core.types import Form, Sample
-from ...data.pages.drawn import page_blocks
 from ...scoring.parsing import ccocr, ocrbench, olmocr
 from ...scoring.parsing.blocks import read_gold, read_page
 from ...scoring.parsing.page_score import score_page
 from ...scoring.parsing.scorers import gold_of, measure_omnidoc
 from ...scoring.parsing.states import State, state_of
 from ...scoring.parsing.teds import teds
+from .drawn import page_blocks
 
 TOLERANCE = 0.001
 """A tenth of a point."""
