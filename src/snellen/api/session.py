@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import signal
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -19,25 +20,28 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from ..core.answerer import Answerer, differences
 from ..core.clock import SystemClock
 from ..core.errors import DataError, EnvironmentProblem, UsageError
 from ..core.event_loop import run_to_end
 from ..core.jobs import Job
 from ..core.protocols import ImagePolicy, Model
 from ..core.tasks import RunHeader, Task
+from ..core.text import ago, plural
 from ..data.images.encode import ImageDoor
 from ..engine.limits import Limits
 from ..engine.loop import Engine
 from ..engine.policy import Policy
 from ..engine.queued.batched_model import BatchedModel
 from ..engine.state import RunState
+from ..engine.trust import CacheTrust
 from ..model.served.prices import Prices
 from ..scoring.readings import META, Reading
 from ..scoring.spent import PRICES
-from ..store.cache import ResponseCache
+from ..store.answerers import Answerers
+from ..store.cache import OtherReplies, ResponseCache
 from ..store.changed_rows import Data
 from ..store.picture_ledger import PictureLedger
-from ..store.servers import AskedServer
 from ..store.writer import RunWriter
 from .batch_mode import ask_by_batches, check_batches
 from .cost_words import check_priced
@@ -136,11 +140,12 @@ class Session:
     policy: Policy
     limits: Limits
     listener: Listener
-    server: AskedServer
+    answerers: Answerers
     resumed: bool
     """Whether the folder held a run before: its server and its pictures must be the same."""
     state: RunState = field(default_factory=RunState)
     """What is going on: of the pass that goes on, or of the last one."""
+    _trust: CacheTrust | None = None
     _ledger: PictureLedger | None = None
     _is_checked: bool = False
 
@@ -157,22 +162,25 @@ class Session:
             state = await ask_by_batches(self, one_pass, stop_on_signals)
         else:
             state = await one_pass(self.model, self.policy)
-        if self.resumed and not self._is_checked and not state.unfinished:  # all was stored: it was not asked
-            self.server.keep(self.writer)
+        if self.resumed and not self._is_checked and not state.unfinished:  # all was stored: nobody was asked
+            self.answerers.keep()
+        if self.cache is not None:
+            state.cached_from = self.cache.oldest
         return state
 
     async def _ask_once(self, model: Model, policy: Policy, jobs: Iterator[Job], planned: int) -> RunState:
         if self.cache is not None:  # what a batch of ours was paid for comes from that batch
             self.cache.reads = not (isinstance(model, BatchedModel) and model.has_batches)
         opening = self._check_again if self.resumed else None
+        asked_of: dict[str, Any] = {"answerers": self.answerers, "trust": self._make_trust()}
         engine = Engine(
-            model, self.writer, policy, SystemClock(), cache=self.cache, limits=self.limits, opening=opening
+            model, self.writer, policy, SystemClock(), cache=self.cache, limits=self.limits, opening=opening, **asked_of
         )
         self.state = engine.state
         engine.state.planned = planned
         with (
             stop_on_signals(engine.stop),
-            self.server.keeping_adjusted(self.writer),
+            self.answerers.keeping_adjusted(),
             keeping_replicas(model, engine.state, self.writer),
             self.listener.watch(engine.state),
         ):
@@ -185,9 +193,23 @@ class Session:
             await self.model.check()
             self._ledger = self.writer.ledger()
             await check_pictures(self._ledger, self.model.image_policy)
-            self.server.keep(self.writer)
+            self._settle_answerer()
             self._is_checked = True
         return self._ledger
+
+    def _settle_answerer(self) -> None:
+        """Keep who answers, and say what the cache has of others who had his name and his address."""
+        self.answerers.keep()
+        if self.cache is not None and self.model.cacheable:
+            for other in self.cache.enter(self.answerers.now)[:1]:
+                self.listener.notify(_describe_others(other, self.answerers.now))
+
+    def _make_trust(self) -> CacheTrust | None:
+        """Return the checks of a cache of a server's replies; a model of this machine is known by its files."""
+        if self.cache is None or not self.answerers.now.address or self.settings.same_model:
+            return None
+        self._trust = self._trust or CacheTrust(self.settings.cache_check, self.listener.notify)
+        return self._trust
 
 
 @asynccontextmanager
@@ -215,13 +237,14 @@ async def open_session(
             check_folder(folder)
             await model.check()
         with open_store(folder, header, None if resumed else reading, data) as writer, _opened_cache(settings) as cache:
-            server = AskedServer(folder, model, allowed=settings.same_model)
-            server.check_address(writer)
-            if not resumed:
-                server.keep(writer)
+            answerers = Answerers(folder, model, writer, allowed=settings.same_model)
+            answerers.check(listed=not resumed)
             keep_prices(writer, limits.prices)
             heard = listener or NO_LISTENER
-            yield Session(folder, header, model, settings, writer, cache, policy, limits, heard, server, resumed)
+            session = Session(folder, header, model, settings, writer, cache, policy, limits, heard, answerers, resumed)
+            if not resumed:
+                session._settle_answerer()
+            yield session
 
 
 @asynccontextmanager
@@ -245,6 +268,13 @@ def _opened_cache(settings: RunSettings) -> Iterator[ResponseCache | None]:
         return
     with closing(open_cache()) as cache:
         yield cache
+
+
+def _describe_others(other: OtherReplies, now: Answerer) -> str:
+    """Say that stored replies are not used, because another gave them."""
+    how = next(differences(other.who, now), "was asked of another configuration")
+    replies = f"{plural(other.replies, 'reply')} of {now.model} from {ago(time.time() - other.last)} in the cache"
+    return f"{replies}: not used, because it {how}"
 
 
 async def check_pictures(ledger: PictureLedger, policy: ImagePolicy) -> None:

@@ -36,6 +36,8 @@ class RunState:
     done: int = 0
     failed: int = 0
     cached: int = 0
+    cached_from: float | None = None
+    """When the oldest reply was made that came from the cache."""
     cut_off: int = 0
     """Replies that ended at the token limit: most of these cannot be read."""
     empty: int = 0
