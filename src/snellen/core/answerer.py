@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from .ids import content_hash
+from .loaded_code import hashes_of
 from .secret import Secret, names_a_key
 
 HASH_ROUNDS = 50_000
@@ -67,11 +68,12 @@ def answerer_of(model: Any) -> Answerer:
     """Return who answers for a model, as far as it is known now: what a server lists only after `Model.check`."""
     makes = msgspec.json.decode(msgspec.json.encode(dict(model.identity())))  # as it will be read from a file
     address = makes.pop("base_url", None) or ""
+    code = hashes_of(model)
     more = (
         model.surroundings() if isinstance(model, TellsMore) else {"listed": dict(getattr(model, "said", None) or {})}
     )
     plain = msgspec.json.decode(msgspec.json.encode(dict(more)))
-    return Answerer(getattr(model, "name", ""), makes, re.sub(r"://[^/@\s]+@", "://", address), **plain)
+    return Answerer(getattr(model, "name", ""), makes, re.sub(r"://[^/@\s]+@", "://", address), code=code, **plain)
 
 
 def hashed_headers(headers: Mapping[str, Secret], address: str) -> dict[str, str]:

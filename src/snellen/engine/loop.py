@@ -465,7 +465,7 @@ class Engine:
             self._limiter.release(size_bytes)
             self.state.slots = self._limiter.slots
             self.state.paused_until = self._limiter.paused_until
-        if self._cache is not None:
+        if self._cache is not None and self._model.cacheable:
             self._cache.put(digest, self._answerer, prediction)
         self._limits.count(prediction)  # before the next may leave: what came back counts as spent
         return prediction
