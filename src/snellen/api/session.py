@@ -108,14 +108,19 @@ def check_folder(folder: Path) -> None:
 
 @contextmanager
 def open_store(
-    folder: Path, header: RunHeader, reading: Reading | None = None, data: Data | None = None
+    folder: Path,
+    header: RunHeader,
+    reading: Reading | None = None,
+    data: Data | None = None,
+    *,
+    same_code: bool = False,
 ) -> Iterator[RunWriter]:
     """Open the store of a run for the block; `reading` says how the first command reads its replies.
 
     results.json is that first reading, all others stand beside it.
     """
     check_folder(folder)
-    with closing(RunWriter(folder, header, data)) as writer:
+    with closing(RunWriter(folder, header, data, same_code=same_code)) as writer:
         if reading is not None and writer.meta(META) is None:
             writer.put_meta(META, reading)
         yield writer
@@ -206,9 +211,10 @@ class Session:
 
     def _make_trust(self) -> CacheTrust | None:
         """Return the checks of a cache of a server's replies; a model of this machine is known by its files."""
+        count = self.settings.cache_check
         if self.cache is None or not self.answerers.now.address or self.settings.same_model:
             return None
-        self._trust = self._trust or CacheTrust(self.settings.cache_check, self.listener.notify)
+        self._trust = self._trust or CacheTrust(count, self.listener.notify)
         return self._trust
 
 
@@ -236,7 +242,9 @@ async def open_session(
         if not resumed:  # before there is a run: a mistyped model or a dead server leaves nothing behind
             check_folder(folder)
             await model.check()
-        with open_store(folder, header, None if resumed else reading, data) as writer, _opened_cache(settings) as cache:
+        first, same = None if resumed else reading, settings.same_model
+        opened = open_store(folder, header, first, data, same_code=same)
+        with opened as writer, _opened_cache(settings) as cache:
             answerers = Answerers(folder, model, writer, allowed=settings.same_model)
             answerers.check(listed=not resumed)
             keep_prices(writer, limits.prices)

@@ -16,7 +16,7 @@ import sysconfig
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -146,18 +146,25 @@ def _is_there(path: Path) -> bool:
         return False
 
 
-def code_of(thing: Any, arguments: Mapping[str, Any] | None = None) -> Loaded | None:
-    """Return what a function, a class or an object of a user's file consists of; None of an installed package's."""
+def code_of(thing: Any) -> Loaded | None:
+    """Return what a function, a class or an object of a plug-in consists of; None of anything else."""
     named = thing if inspect.isroutine(thing) or inspect.isclass(thing) else type(thing)
     module = sys.modules.get(getattr(named, "__module__", "") or "")
     file = getattr(module, "__file__", None)
-    if module is None or not file or not is_own(file):
+    if module is None or not file or not is_own(file) or not any(map(partial(_brings, file), _of_module)):
         return None
-    return Loaded(module.__name__, arguments or {})
+    return Loaded(module.__name__, {})
+
+
+def _brings(file: str, plugin: str) -> bool:
+    """Tell whether a module is a plug-in's, or is imported by it."""
+    module = sys.modules.get(plugin)
+    own = str(getattr(module, "__file__", ""))
+    return module is not None and (file == own or file in _imported(own, ""))
 
 
 def hashes_of(thing: Any) -> dict[str, str]:
-    """Return the files of a user's function, class or object with their hashes; nothing of an installed package's."""
+    """Return the files of a plug-in's function, class or object with their hashes; nothing of anything else."""
     loaded = code_of(thing)
     if loaded is None:
         return {}

@@ -95,6 +95,20 @@ def _shows_own_rows(task: Mapping[str, Any]) -> bool:
     return any(one.get("retriever", "zero") != "zero" and not one.get("pool") for one in shots if one)
 
 
+def without_code(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a configuration without the hashes of plug-ins' files."""
+    model = {key: value for key, value in (config.get("model") or {}).items() if key not in CODE}
+    tasks = {name: {key: value for key, value in task.items() if key not in CODE} for name, task in _tasks(config)}
+    return {**config, "model": model, "tasks": tasks}
+
+
+def _tasks(config: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    tasks = config.get("tasks")
+    return list(tasks.items()) if isinstance(tasks, Mapping) else []
+
+
+CODE = frozenset({"code", "loaded", "file"})
+"""What stands in a configuration for the files of plug-ins."""
 GROUP_ROWS = 64
 """At most so many rows a commit: while one half of 128 workers waits for its commit, the other half is served."""
 PATIENCE_S = 0.005
@@ -130,8 +144,10 @@ _encode = msgspec.json.Encoder().encode
 class RunWriter:
     """The one writer of a run. `put` returns when the row is on disk."""
 
-    def __init__(self, folder: Path, header: RunHeader, data: Data | None = None) -> None:
+    def __init__(self, folder: Path, header: RunHeader, data: Data | None = None, *, same_code: bool = False) -> None:
+        """Open a run; `same_code` (`--same-model`) takes edited plug-ins for those that began it."""
         self.folder = folder
+        self._same_code = same_code
         self._data: Data = data or {}
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -252,10 +268,14 @@ class RunWriter:
             self._keep_reading(stored, header)
         elif grown := growth(stored.config, config, partial(rows_appended, stored, header, self._data)):
             self._grow(stored, header, grown)
+        elif self._same_code and without_code(stored.config) == without_code(config):
+            self._grow(stored, header, [describe_difference(stored.config, config)])
         else:
             rows = describe_rows_changed(self._database, stored, header, self._data)
             difference = "; ".join(filter(None, [rows, describe_difference(stored.config, config)]))
             advice = "choose another -o, or repeat the first command"
+            if without_code(stored.config) == without_code(config):
+                advice = "choose another -o, or --same-model if the edited plug-in asks and answers the same"
             raise RunMismatch(f"{self.folder} holds another configuration: {difference}; {advice}")
 
     def _keep_reading(self, stored: RunHeader, header: RunHeader) -> None:
