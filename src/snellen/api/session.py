@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
@@ -28,7 +29,7 @@ from ..core.jobs import Job
 from ..core.protocols import ImagePolicy, Model
 from ..core.tasks import RunHeader, Task
 from ..core.text import ago, plural
-from ..data.images.encode import ImageDoor
+from ..data.images.encode import encode_moving
 from ..engine.limits import Limits
 from ..engine.loop import Engine
 from ..engine.policy import Policy
@@ -41,7 +42,10 @@ from ..scoring.spent import PRICES
 from ..store.answerers import Answerers
 from ..store.cache import OtherReplies, ResponseCache
 from ..store.changed_rows import Data
+from ..store.database import connect
+from ..store.lock import RunLock
 from ..store.picture_ledger import PictureLedger
+from ..store.sent_pictures import PictureKeeper
 from ..store.writer import RunWriter
 from .batch_mode import ask_by_batches, check_batches
 from .cost_words import check_priced
@@ -51,6 +55,11 @@ from .replicas import keeping_replicas, open_replicas, policy_for
 from .run_cost import find_prices
 from .settings import RunSettings
 
+SET_ASIDE = (
+    *("results.json", "records.jsonl", "report.html", "exam.json", "batches.json", "batch", "pictures.db"),
+    *("pictures.db-wal", "pictures.db-shm", "run.db"),
+)
+"""What `--fresh` moves out of the way, run.db last: a kill in between leaves a run that is continued."""
 WRITTEN = ("results.json", "records.jsonl", "report.html")
 """What a run leaves beside run.db."""
 
@@ -150,6 +159,7 @@ class Session:
     """Whether the folder held a run before: its server and its pictures must be the same."""
     state: RunState = field(default_factory=RunState)
     """What is going on: of the pass that goes on, or of the last one."""
+    keeper: PictureKeeper | None = None
     _trust: CacheTrust | None = None
     _ledger: PictureLedger | None = None
     _is_checked: bool = False
@@ -168,6 +178,7 @@ class Session:
         else:
             state = await one_pass(self.model, self.policy)
         if self.resumed and not self._is_checked and not state.unfinished:  # all was stored: nobody was asked
+            await check_pictures(self.writer.ledger(), self.model.image_policy)
             self.answerers.keep()
         if self.cache is not None:
             state.cached_from = self.cache.oldest
@@ -175,9 +186,9 @@ class Session:
 
     async def _ask_once(self, model: Model, policy: Policy, jobs: Iterator[Job], planned: int) -> RunState:
         if self.cache is not None:  # what a batch of ours was paid for comes from that batch
-            self.cache.reads = not (isinstance(model, BatchedModel) and model.has_batches)
+            self.cache.reads = not (isinstance(model, BatchedModel) and model.has_batches) and not self.settings.fresh
         opening = self._check_again if self.resumed else None
-        asked_of: dict[str, Any] = {"answerers": self.answerers, "trust": self._make_trust()}
+        asked_of: dict[str, Any] = {"answerers": self.answerers, "trust": self._make_trust(), "keeper": self.keeper}
         engine = Engine(
             model, self.writer, policy, SystemClock(), cache=self.cache, limits=self.limits, opening=opening, **asked_of
         )
@@ -238,18 +249,21 @@ async def open_session(
     model = await open_replicas(model, settings)
     policy = policy_for(model, make_policy(settings), settings)
     async with _closing_model(model, folder):
+        if settings.fresh:
+            set_aside(folder)
         resumed = (folder / "run.db").exists()
         if not resumed:  # before there is a run: a mistyped model or a dead server leaves nothing behind
             check_folder(folder)
             await model.check()
         first, same = None if resumed else reading, settings.same_model
         opened = open_store(folder, header, first, data, same_code=same)
-        with opened as writer, _opened_cache(settings) as cache:
+        with opened as writer, _opened_cache(settings) as cache, _opened_keeper(folder, settings) as keeper:
             answerers = Answerers(folder, model, writer, allowed=settings.same_model)
             answerers.check(listed=not resumed)
             keep_prices(writer, limits.prices)
             heard = listener or NO_LISTENER
             session = Session(folder, header, model, settings, writer, cache, policy, limits, heard, answerers, resumed)
+            session.keeper = keeper
             if not resumed:
                 session._settle_answerer()
             yield session
@@ -278,6 +292,33 @@ def _opened_cache(settings: RunSettings) -> Iterator[ResponseCache | None]:
         yield cache
 
 
+@contextmanager
+def _opened_keeper(folder: Path, settings: RunSettings) -> Iterator[PictureKeeper | None]:
+    """Open where pictures are kept as they are sent, or nothing where that is switched off."""
+    if settings.keep_pictures == "off":
+        yield None
+        return
+    with closing(PictureKeeper(folder, everything=settings.keep_pictures == "all")) as keeper:
+        yield keeper
+
+
+def set_aside(folder: Path) -> None:
+    """Move a run out of the way, within its folder: nothing that was paid for is deleted."""
+    if not (folder / "run.db").exists():
+        return
+    lock = RunLock(folder)
+    try:
+        with closing(connect(folder / "run.db")) as database:
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # its log is folded in: one file is moved, or none
+        aside = folder / f"before-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
+        aside.mkdir()
+        for name in SET_ASIDE:
+            if (folder / name).exists():
+                (folder / name).rename(aside / name)
+    finally:
+        lock.release()
+
+
 def _describe_others(other: OtherReplies, now: Answerer) -> str:
     """Say that stored replies are not used, because another gave them."""
     how = next(differences(other.who, now), "was asked of another configuration")
@@ -287,11 +328,10 @@ def _describe_others(other: OtherReplies, now: Answerer) -> str:
 
 async def check_pictures(ledger: PictureLedger, policy: ImagePolicy) -> None:
     """Refuse to continue with other pictures: some of those already sent are looked at again, if they are there."""
-    with closing(ImageDoor()) as door:
-        for image in ledger.some:
-            with contextlib.suppress(DataError):  # gone, or no longer readable: its trials are finished
-                encoded = await door.encode(image, policy)
-                ledger.check_sent([(image, encoded.sent)])
+    for image in ledger.some:
+        with contextlib.suppress(DataError):  # gone, or no longer readable: its trials are finished
+            encoded = await asyncio.to_thread(encode_moving, image, policy)
+            ledger.check_sent([(image, encoded.sent)])
 
 
 @contextmanager

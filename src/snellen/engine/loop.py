@@ -27,6 +27,7 @@ from ..data.images.encode import ImageDoor, images_of
 from ..store.answerers import Answerers
 from ..store.cache import ResponseCache, request_digest
 from ..store.picture_ledger import PictureLedger
+from ..store.sent_pictures import PictureKeeper
 from ..store.writer import RunWriter
 from .batch import Batcher
 from .call import call_model, check_members, failed
@@ -176,6 +177,7 @@ class ImageDesk:
     policy: ImagePolicy
     limit_bytes: int = WAITING_BYTES
     used_bytes: int = 0
+    keeper: PictureKeeper | None = None
 
 
 @dataclass(slots=True)
@@ -200,6 +202,8 @@ class RequestImages:
         for image in images:
             encoded = await self.desk.door.encode(image, self.desk.policy)
             records[image] = encoded.sent
+            if self.desk.keeper is not None:
+                self.desk.keeper.put(encoded)
             self._hold(image, encoded)
         self.sent = tuple([records[image] for turn in self.request.messages for image in turn.images])
         baseline = [image for turn in self.request.likelihood.baseline for image in turn.images]
@@ -254,6 +258,7 @@ class Engine:
         opening: Opening | None = None,
         answerers: Answerers | None = None,
         trust: CacheTrust | None = None,
+        keeper: PictureKeeper | None = None,
     ) -> None:
         check_members(model)
         self._limits = limits or Limits()
@@ -270,7 +275,7 @@ class Engine:
         self._policy = policy
         self._clock = clock
         self._cache = cache if model.cacheable else None
-        self._desk = ImageDesk(door or ImageDoor(), model.image_policy)
+        self._desk = ImageDesk(door or ImageDoor(), model.image_policy, keeper=keeper)
         workers, adaptive = policy.max_workers, policy.adaptive
         call = model.predict
         if isinstance(model, BatchModel) and Capability.BATCH in model.capabilities:

@@ -185,7 +185,16 @@ class RunWriter:
 
     def ledger(self) -> PictureLedger:
         """Return what the pictures of all finished trials were when they were sent."""
-        return PictureLedger(self._database.execute("SELECT request, body FROM predictions WHERE failed = 0"))
+        rows = self._database.execute("SELECT request, body FROM predictions WHERE failed = 0")
+        return PictureLedger(rows, self._began())
+
+    def _began(self) -> float | None:
+        """Return when the run was begun; None where its header does not say it."""
+        row = self._database.execute("SELECT value FROM meta WHERE key = 'header'").fetchone()
+        try:
+            return datetime.fromisoformat(msgspec.json.decode(row[0], type=RunHeader).created).timestamp()
+        except (ValueError, TypeError, msgspec.DecodeError):
+            return None
 
     def stored(self, key: TrialKey) -> Prediction | None:
         """Return the stored reply of a finished trial."""

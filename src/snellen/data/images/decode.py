@@ -33,6 +33,8 @@ FORMATS = {
 }
 """Pillow plug-ins we let near a file; everything else (EPS, PDF, FITS…) is never reached."""
 
+CHANGED = "changed:"
+"""Stands before the reference of a picture whose file is no longer what was sent: it is never opened."""
 NAME_LIMIT = 200
 """A reference longer than this is pixels, not a name."""
 EXIF_ORIENTATION = 0x0112
@@ -70,6 +72,9 @@ def read_stamped(image: Image) -> tuple[bytes, int]:
         return read_film_frame(image.ref, image.frame), 0
     if image.ref.startswith("data:"):
         return _read_data_url(image.ref), 0
+    if image.ref.startswith(CHANGED):
+        name = short_name(image.ref.removeprefix(CHANGED))
+        raise DataError(f"image {name!r} is not what the model saw: it changed since it was sent, and no copy was kept")
     if "://" in image.ref:
         raise DataError(f"image {image.ref!r} is a URL: download it and name the file (URLs are never fetched)")
     try:
