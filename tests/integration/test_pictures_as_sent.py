@@ -20,6 +20,7 @@ from snellen.data.images.decode import open_image
 from snellen.report.pages.gallery import read_trial
 from snellen.report.viewer.stage import stored_pictures
 from snellen.store.reader import RunReader
+from snellen.store.sent_pictures import FILE
 
 ROWS = 8
 
@@ -115,4 +116,4 @@ def test_pages_show_what_was_sent_and_never_what_the_file_became(
 
 def test_what_is_kept_can_be_chosen(task: str, mock_server: Callable[..., Any]) -> None:
     run(task, mock_server("--answer", "A"), keep_pictures="off")
-    assert not Path("r/pictures.db").exists()
+    assert not (Path("r") / FILE).exists()

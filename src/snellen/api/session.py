@@ -194,6 +194,7 @@ class Session:
         )
         self.state = engine.state
         engine.state.planned = planned
+        engine.state.pacing = lambda: getattr(self.model, "pacing", "")
         with (
             stop_on_signals(engine.stop),
             self.answerers.keeping_adjusted(),

@@ -62,6 +62,8 @@ class RunState:
     not_kept: int = 0
     """Replies that the cache could not keep; the run has them."""
     why_not_kept: str = ""
+    pacing: Callable[[], str] = str
+    """Says why requests leave one by one, while they do."""
     replicas: Callable[[], str] = str
     """Says who answers and how much each did, where several do; nothing where one process does all."""
 

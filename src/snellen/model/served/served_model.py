@@ -59,6 +59,8 @@ SCARCE = 0.2
 """Below this share of a limit requests are spaced evenly over the time until it is full again."""
 LONGEST_S = 60.0
 """No request is held back longer: the next reply tells how the limits stand then."""
+PACING_TOLD_S = 0.5
+"""From so much between two requests on it is told why: before, nobody wonders."""
 TOKEN_STEPS = 100.0
 """A limit of tokens is taken to be used up in so many requests: what one takes is not known before."""
 
@@ -70,6 +72,8 @@ class Pacer:
         self._clock = clock
         self._next = 0.0
         self._spacing_s = 0.0
+        self.words = ""
+        """Why requests are spaced, while they are."""
         self.waited_s = 0.0
         """How long requests were held back, in all."""
 
@@ -84,7 +88,10 @@ class Pacer:
         for left, limit, reset, kind in NAMES:
             if left in headers:
                 told = headers.get(left, ""), headers.get(limit, ""), headers.get(reset, "")
-                spacing_s = max(spacing_s, self._space(*told, kind=kind))
+                apart_s = self._space(*told, kind=kind)
+                if apart_s > spacing_s:
+                    spacing_s = apart_s
+                    self.words = f"the server says {told[0]} of {told[1]} {kind} are left until {told[2]}"
         self._spacing_s = min(spacing_s, LONGEST_S)
 
     def _space(self, left: str, limit: str, reset: str, *, kind: str) -> float:
@@ -408,6 +415,12 @@ class ServedModel:
     def warnings(self) -> tuple[str, ...]:
         """What replies showed of the server that its users should know."""
         return tuple([self._without_secrets(text) for text in self._watch.said.values()])
+
+    @property
+    def pacing(self) -> str:
+        """Say how far apart requests leave, and why; nothing while they need not wait."""
+        apart = self._pacer._spacing_s
+        return f"one request each {apart:.2g} s: {self._pacer.words}" if apart >= PACING_TOLD_S else ""
 
     @property
     def adjusted(self) -> tuple[str, ...]:
