@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pybase64
+from msgspec.structs import replace
 
 from ..core.errors import DataError
 from ..core.ids import sha256_hex
@@ -93,9 +94,10 @@ class SeenPictures:
         if image.frame is None and not self._is_newer(image):
             return image
         kept = self._kept(sent)
-        if kept is not None:
-            return kept
-        return image if self._is_the_same(image, sent) else Image(f"{CHANGED}{image.ref}")
+        if kept is None and self._is_the_same(image, sent):
+            return image
+        frame = None if image.frame is None else replace(image.frame, still=True)  # the reference is the frame itself
+        return Image(kept or f"{CHANGED}{image.ref}", page=image.page, frame=frame)
 
     def _is_newer(self, image: Image) -> bool:
         """Tell whether the file was touched after the run began; where it was not, it is what was sent."""
@@ -105,7 +107,7 @@ class SeenPictures:
             return True
         return max(found.st_mtime, found.st_ctime) >= self._began
 
-    def _kept(self, sent: ImageSent) -> Image | None:
+    def _kept(self, sent: ImageSent) -> str | None:
         if not self._path.is_file():
             return None
         try:
@@ -115,7 +117,7 @@ class SeenPictures:
             return None
         if row is None or sha256_hex(row[1]) != sent.sha256:
             return None
-        return Image(f"data:{row[0]};base64,{pybase64.b64encode(row[1]).decode()}")
+        return f"data:{row[0]};base64,{pybase64.b64encode(row[1]).decode()}"
 
     def _is_the_same(self, image: Image, sent: ImageSent) -> bool:
         try:
