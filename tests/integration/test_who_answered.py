@@ -159,3 +159,15 @@ def test_a_moment_of_listing_is_no_date_of_a_model_and_credentials_leave_no_trac
         assert "created" not in who["listed"]
         assert list(who["headers"]) == ["x-team"]
         assert b"password-of-team" not in Path("c1/run.db").read_bytes()
+
+
+def test_a_run_continued_by_another_version_says_so(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from snellen.api import plan
+
+    with twofaced(TwoFaced()) as url:
+        run(task, url, "c1", cache=False)
+        newer = {**plan.installed_versions(), "snellen": "9.0"}
+        monkeypatch.setattr(plan, "installed_versions", lambda: newer)
+        found = run(task, url, "c1", cache=False)
+        assert [one["versions"]["snellen"] for one in found.results["continued_with"]] == ["9.0"]
+        assert run(task, url, "c1", cache=False).results["continued_with"] == found.results["continued_with"]

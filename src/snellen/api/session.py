@@ -324,7 +324,7 @@ def _describe_others(other: OtherReplies, now: Answerer) -> str:
     """Say that stored replies are not used, because another gave them."""
     how = next(differences(other.who, now), "was asked of another configuration")
     replies = f"{plural(other.replies, 'reply')} of {now.model} from {ago(time.time() - other.last)} in the cache"
-    return f"{replies}: not used, because it {how}"
+    return f"{replies}: not used, because the model {how}"
 
 
 async def check_pictures(ledger: PictureLedger, policy: ImagePolicy) -> None:

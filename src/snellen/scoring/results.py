@@ -156,6 +156,7 @@ def frame_results(
         "suites": suite_figures(tasks),
         "usage": usage,
         "versions": header.versions,
+        **({"continued_with": told} if (told := reader.meta("continued_with")) else {}),
         "status": _status(reader, header),
     }
 

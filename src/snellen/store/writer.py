@@ -107,6 +107,8 @@ def _tasks(config: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
     return list(tasks.items()) if isinstance(tasks, Mapping) else []
 
 
+CONTINUED = "continued_with"
+"""With which versions a run was continued, where these are others than it began with."""
 CODE = frozenset({"code", "loaded", "file"})
 """What stands in a configuration for the files of plug-ins."""
 GROUP_ROWS = 64
@@ -289,6 +291,9 @@ class RunWriter:
 
     def _keep_reading(self, stored: RunHeader, header: RunHeader) -> None:
         """Take over how replies are read (scorers, protocols): it may differ from the first command; replies do not."""
+        later = self.meta(CONTINUED) or []
+        if header.versions not in (stored.versions, *(one["versions"] for one in later[-1:])):
+            self.put_meta(CONTINUED, [*later, {"at": header.created, "versions": header.versions}])
         if (stored.tasks, stored.protocols) != (header.tasks, header.protocols):
             self._put_header(msgspec.structs.replace(stored, tasks=header.tasks, protocols=header.protocols))
 
