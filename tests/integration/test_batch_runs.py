@@ -19,8 +19,8 @@ import snellen
 from command_line import COMMAND, run_command
 from snellen.core.errors import EnvironmentProblem, UsageError
 from snellen.core.secret import Secret
-from snellen.engine.queued.batch_ledger import read_ledger
-from snellen.mock.server import Running
+from snellen.kits.batches.batch_ledger import read_ledger
+from snellen.kits.mock.server import Running
 from snellen.store.reader import RunReader
 from waiting import wait_until
 
@@ -60,7 +60,8 @@ def records(folder: Path) -> dict[str, Any]:
         kept = {}
         for trial in reader.trials("rows"):
             whole = msgspec.to_builtins(trial.prediction)
-            whole.pop("timing", None)
+            for moment in ("timing", "at"):
+                whole.pop(moment, None)
             whole["detail"] = {name: value for name, value in whole.get("detail", {}).items() if name != "batch"}
             kept[trial.prediction.key.sample] = whole
     return kept

@@ -126,7 +126,9 @@ NO_REPLY: dict[str, str] = {
         ("executor", "replicas", "gpus_per_replica", "replica_patience_s", "ray_address"), "where it is computed"
     ),
     **dict.fromkeys(("output_dir", "log", "command", "keep_pictures"), "output"),
-    **dict.fromkeys(("profile", "convention", "detailed_keys"), "how replies are read"),
+    **dict.fromkeys(
+        ("profile", "convention", "detailed_keys", "extractor", "extractor_settings"), "how replies are read"
+    ),
     **dict.fromkeys(
         (
             "limit",
