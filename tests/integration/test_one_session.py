@@ -15,7 +15,7 @@ from exam_server import Ledger, serving
 from judge_doubles import judge_model
 from line_doubles import Scripted, jobs
 from made_runs import make_run
-from snellen.api.score import ask_judge
+from snellen.api.judges import ask_judge
 from snellen.api.session import ModelJobs, ask_jobs
 from snellen.api.settings import RunSettings
 from snellen.api.stored_results import results_of

@@ -33,7 +33,7 @@ MOST_GROUPS, MOST_ANSWERS, MOST_POSITIONS = 20, 12, 26
 FEWEST = 10
 """With fewer trials a figure of shares says nothing."""
 LOST = {
-    Outcome.UNREAD: "(unparsed)",
+    Outcome.UNREAD: "(unread)",
     Outcome.FAILED: "(failed)",
     Outcome.PENDING: "(not scored)",
     Outcome.UNJUDGED: "(not judged)",
