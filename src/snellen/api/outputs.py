@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import SnellenError, UsageError, did_you_mean
 from ..core.types import TrialKey
+from ..report.exports.bridges import WRITERS, write_bridge
 from ..report.exports.seed_files import export_run
 from ..report.exports.trial_files import frame as _frame
 from ..report.pages.comparison import sheets_of
@@ -86,9 +87,18 @@ def plots(folder: str | Path, output: str | Path) -> list[Path]:
         return files
 
 
-def export(folder: str | Path, form: str, output: str | Path) -> list[Path]:
-    """Write a run in the form of another system, or as jsonl, csv or parquet."""
-    return export_run(Path(folder), form, Path(output))
+def export(
+    folder: str | Path, form: str, output: str | Path, details: Mapping[str, str] | None = None
+) -> tuple[list[Path], list[str]]:
+    """Write a run in the form of another tool, or as jsonl, csv or parquet; return the files and what to say of them.
+
+    `details` is what only you know: `dataset` of a hub result, `organization` of a record, `endpoint` of a collector.
+    """
+    if form in WRITERS:
+        return write_bridge(Path(folder), form, Path(output), details or {})
+    if details:
+        raise UsageError(f"--detail says nothing of --export {form}: leave it out")
+    return export_run(Path(folder), form, Path(output)), []
 
 
 def frame(run: str | Path) -> Any:

@@ -26,6 +26,7 @@ from ..core.jobs import Job
 from ..core.protocols import ImagePolicy, Model
 from ..core.tasks import RunHeader, Task
 from ..data.images.encode import ImageDoor
+from ..engine.control import listening
 from ..engine.limits import Limits
 from ..engine.loop import Engine
 from ..engine.policy import Policy
@@ -174,6 +175,7 @@ class Session:
             self.server.keeping_adjusted(self.writer),
             keeping_replicas(model, engine.state, self.writer, self.settings.executor),
             self.listener.watch(engine.state),
+            listening(self.folder, engine),
         ):
             await engine.run(jobs)
         return engine.state

@@ -245,7 +245,7 @@ class AskSettings(ModelSettings, frozen=True, kw_only=True, forbid_unknown_field
     output_dir: Annotated[Path | None, Setting(OUTPUT,
         "Run folder; the same command again continues it.", "--output-dir -o")] = None
     log: Annotated[tuple[str, ...], Setting(OUTPUT,
-        "Tell a tracker, live: jsonl, tensorboard, mlflow or wandb (extras).", metavar="TRACKER")] = ()
+        "Tell a tracker, live: jsonl, otel, tensorboard, mlflow or wandb (extras).", metavar="TRACKER")] = ()
     command: Annotated[str, Setting(OUTPUT, "The command as it was typed, for the run's header.", None)] = ""
 
 
