@@ -134,7 +134,7 @@ class Registry:
         self._entry_points_loaded = True
         for kind, name, target in _installed():
             if kind == "kit":
-                with foreign_code(f"kit {name!r} ({target}) cannot be registered:"):
+                with foreign_code(f"kit {name!r} ({target}) cannot be registered, update or remove its package:"):
                     resolve_target(target)(self)
             else:
                 self.add(kind, name, target)
