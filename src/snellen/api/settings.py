@@ -259,6 +259,12 @@ class TaskSettings(AskSettings, frozen=True, kw_only=True, forbid_unknown_fields
         "--variant", to="variants", identity="yes")] = ()
     until_ci: Annotated[float | None, Setting(ASKED,
         "Stop when the interval is ± this many points.", above=0, below=50)] = None
+    bank: Annotated[Path | None, Setting(ASKED,
+        "Estimate the whole benchmark with a bank of other models' results: with --until-ci or --budget.",
+        exists=True)] = None
+    budget: Annotated[int | None, Setting(ASKED, "With --bank: ask so many questions.", least=1)] = None
+    bank_without: Annotated[tuple[str, ...], Setting(ASKED,
+        "A model of the bank to leave out, beside those that are this one.", metavar="NAME")] = ()
     subset: Annotated[str | None, Setting(ASKED,
         "A named subset (core, debug, a card of yours), or COLUMN=VALUE.", identity="yes", metavar="NAME")] = None
     data_root: Annotated[Path | None, Setting(ASKED,
@@ -467,7 +473,8 @@ NOT_BY: Mapping[str, tuple[type, Mapping[str, str]]] = {
     "perf": (
         RunSettings,
         dict.fromkeys(REPLICAS, ONE_MACHINE)
-        | dict.fromkeys(("max_workers", "max_retries", "rate", "max_errors", "deadline_s", "until_ci", *BATCHES), LOADS)
+        | dict.fromkeys(("max_workers", "max_retries", "rate", "max_errors", "deadline_s", *BATCHES), LOADS)
+        | dict.fromkeys(("until_ci", "bank", "budget", "bank_without"), LOADS)
         | dict.fromkeys(("max_cost", "yes", "cache", "same_model", "log"), ""),
     ),
     "mc": (RunSettings, dict.fromkeys(("tasks", "output_dir", "variants", "limit"), "its own options say that")),

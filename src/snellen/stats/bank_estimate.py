@@ -18,7 +18,8 @@ from .item_bank import Array, Booleans, Indices, Predictor
 
 FOLDS = 5
 PRIOR_UNITS = 10.0
-"""The variance of what the bank left is pulled to that of the outcomes by so many questions."""
+"""The variance of what the bank left is pulled to that of the outcomes by so many 0/1 questions; partial scores vary
+less than these, and pull less."""
 LEAST_EFFECT = 0.02
 FEWEST_ASKED, FEWEST_OF_A_TAG = 50, 50
 LOOK_EVERY = 25
@@ -118,7 +119,8 @@ def estimates(fit: CrossFit, items: int, within: Booleans | None = None) -> Esti
         value = (1.0 - trust) * mean + trust * _corrected(fit, own, use, within, total)
         left, _ = _spread(fit.values - trust[:, None] * out, use, fit.units)
         variance = np.minimum(left * (groups - 1.0) / np.maximum(groups - 2.0, 1.0), outcome)
-    variance = (groups * variance + PRIOR_UNITS * outcome) / (groups + PRIOR_UNITS)
+    pull = PRIOR_UNITS * np.minimum(1.0, _in_plain_units(outcome, mean, asked))
+    variance = (groups * variance + pull * outcome) / (groups + pull)
     largest = _by_unit(use, fit.units).max(axis=1)
     effects = [_effect(one, mean, asked, asked / groups, largest) for one in (variance, outcome)]
     return Estimates(value, mean, trust, asked, groups, effects[0], effects[1], total)
@@ -166,9 +168,15 @@ def _by_unit(values: Array, units: Indices) -> Array:
 
 def _effect(variance: Array, mean: Array, asked: Array, usual: Array, largest: Array) -> Array:
     """Return the variance in units of a 0/1 question's; of outcomes all alike it is that of groups all alike."""
-    plain = mean * (1.0 - mean) * asked / np.maximum(asked - 1.0, 1.0)
-    found = np.divide(variance, plain, out=usual.copy(), where=plain > 1e-12)
+    found = _in_plain_units(variance, mean, asked, usual)
     return np.clip(found, LEAST_EFFECT, np.maximum(largest, 1.0))
+
+
+def _in_plain_units(variance: Array, mean: Array, asked: Array, alike: Array | None = None) -> Array:
+    """Return a variance in units of that of 0/1 outcomes of the same mean; `alike` (1) where these are all the same."""
+    plain = mean * (1.0 - mean) * asked / np.maximum(asked - 1.0, 1.0)
+    start = np.ones_like(plain) if alike is None else alike.copy()
+    return np.asarray(np.divide(variance, plain, out=start, where=plain > 1e-12))
 
 
 def whole_estimate(fit: CrossFit, items: int, within: Booleans | None = None) -> WholeEstimate:
