@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from itertools import islice
 from pathlib import Path
@@ -89,15 +89,20 @@ def run(tasks: str | tuple[str, ...] | RunSettings, model: str = "", **settings:
 
 
 @rare_collections()
-def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
-    """Plan, ask, store, score and report, as the settings say; the `watcher` hears of it."""
+def run_settings(
+    settings: RunSettings, watcher: Watcher | None, stops: Callable[[Plan], PrefixLimit] | None = None
+) -> RunResult:
+    """Plan, ask, store, score and report, as the settings say; the `watcher` hears of it.
+
+    `stops` makes what orders the questions and ends the run, where a caller has a rule of its own (a gate).
+    """
     began = SystemClock().monotonic()
     check_trackers(settings.log)
     check_executor(settings)
     plan = make_plan(settings)
     reading = _planned_reading(plan, settings)
     check_batched_plan(plan, settings)
-    interval = _interval(plan, settings)
+    interval = _interval(plan, settings) if stops is None else stops(plan)
     estimate = estimate_run(plan, settings)
     limits = make_limits(settings, estimate.prices, began, expected=estimate.dearest, interval=interval)
     if watcher is not None:

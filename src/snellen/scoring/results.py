@@ -163,6 +163,9 @@ def _put_stopped_interval(tasks: Mapping[str, Any], until_ci: Mapping[str, Any] 
 
     One made for a fixed number of trials would be too narrow. The value has replies that were under way at the stop.
     """
+    if until_ci and until_ci.get("gate"):
+        _put_gated(tasks)
+        return
     if until_ci and until_ci.get("whole"):
         _put_whole(tasks, until_ci)
         return
@@ -183,9 +186,22 @@ def _put_whole(tasks: Mapping[str, Any], until_ci: Mapping[str, Any]) -> None:
         if estimate is None or estimate["value"] is None:
             continue
         low, high = whole["interval"] or (whole["value"], whole["value"])
+        if estimate.get("bounds") is not None:
+            estimate["bounds"] = whole["bounds"]
         estimate |= {"value": whole["value"], "stderr": (high - low) / (2 * Z95), "ci95": [low, high]}
         task["whole"] = dict(whole) | {"metric": metric}
         task["notes"] = [*task["notes"], *whole_lines(whole, metric)]
+
+
+def _put_gated(tasks: Mapping[str, Any]) -> None:
+    """Say of the questions that a gate asked that they are no fair sample: it asks those that may change more often."""
+    for task in tasks.values():
+        for estimate in task["metrics"].values():
+            estimate["ci95"] = None
+        task["notes"] = [*task["notes"], GATED]
+
+
+GATED = "these questions were chosen by a gate, those that may change first: their mean is no score (see gate.json)"
 
 
 def whole_lines(whole: Mapping[str, Any], metric: str) -> list[str]:
@@ -198,7 +214,7 @@ def whole_lines(whole: Mapping[str, Any], metric: str) -> list[str]:
         f"{metric} {value:.1f} ({low:.1f}–{high:.1f}) is an estimate of all {items:,} questions from {asked:,} asked"
     )
     trust = f"trust in the bank {whole['trust']:.2f}, random sampling would need ~{whole['alike']:,.0f}"
-    lines = [f"{words} · {trust} · the mean of those asked is {100 * whole['mean']:.1f}"]
+    lines = [f"{words} · {trust} · other rows are means of what was asked, no estimates"]
     if whole["outside_the_bank"]:
         changed = f", {whole['of_another_content']:,} of them changed since" if whole["of_another_content"] else ""
         lines.append(f"{whole['outside_the_bank']:,} of {items:,} questions are not in the bank{changed}")

@@ -20,14 +20,12 @@ from .item_bank import Array, Indices
 NEIGHBOURS = 20
 RICH = 20.0
 """The wealth that shows something with an error of 1 in 20."""
-RULED_OUT = 40.0
-"""The wealth of either side that rules a difference out of the interval of 95 %."""
 SHARES = np.array([0.5, 0.5])
 STAKES = np.array([1.0, 3.0])
 """Two bettors share the money, one bold: how many questions change is not known before."""
 FIRST_VARIANCE, FIRST_WEIGHT = 0.06, 30.0
 MOST_HASTE, LARGEST_BET = 5.0, 0.95
-GRID = 2_000
+GRID = 4_000
 NOISE_A_MARGIN = 3.3
 """Sampling noise of the mean difference may be this part of the margin, not more: else hardly anything is settled."""
 SAME, BETTER, WORSE, OPEN = "same", "better", "worse", "not settled"
@@ -150,7 +148,7 @@ class Verdict(NamedTuple):
     value: float
     """The estimate of the mean difference over all questions."""
     interval: Interval | None
-    """Valid at whatever moment the gate stopped; None where everything was asked: the difference is exact."""
+    """Each end holds with 95 %, whenever the gate stopped; None where everything was asked: the difference is exact."""
 
 
 class Gate:
@@ -180,7 +178,7 @@ class Gate:
         at, value = np.array([unit]), np.array([difference])
         self.wagers.add(at, value)
         self._rule.add(at, value)
-        ruled = np.maximum(self._rule.wealth_above[0], self._rule.wealth_below[0]) >= RULED_OUT / RICH * self._rich
+        ruled = np.maximum(self._rule.wealth_above[0], self._rule.wealth_below[0]) >= self._rich
         self._alive &= ~ruled
         self.word = self._found()
 
@@ -202,11 +200,14 @@ class Gate:
 
     @property
     def interval(self) -> Interval:
-        """Return every difference that nobody has ruled out, rounded outward by a step of the grid."""
+        """Return every difference that nobody has ruled out: each end holds with the verdict's own chance of error.
+
+        So an interval never contradicts a word: it ends above -margin where that is `same`, below 0 where it is `worse`.
+        """
         alive, step = self._grid[self._alive], 2.0 / GRID
         if not alive.size:  # all points between two steps: the truth lies between
             return self.value - step, self.value + step
-        return max(-1.0, float(alive[0]) - step), min(1.0, float(alive[-1]) + step)
+        return float(alive[0]), float(alive[-1])
 
     @property
     def value(self) -> float:

@@ -97,7 +97,7 @@ def read_source(path: Path, task: str | None, metric: str | None, licence: str =
 
 
 def read_run(folder: Path, task: str | None, metric: str | None, licence: str = "") -> Answers | None:
-    """Return what the model of a run gave; None for a run of other tasks. Failed calls are holes, unread is not right."""
+    """Return what the model of a run gave, None for a run of other tasks; failed calls are holes, unread is wrong."""
     with RunReader(folder) as reader:
         header = reader.header()
         cards = {card.name: card for card in header.tasks if card.name in reader.tasks()}
@@ -145,7 +145,8 @@ def sample_values(folder: Path, task: str, metric: str | None = None) -> dict[st
 
 def _facts(header: RunHeader, card: Task, folder: Path, licence: str) -> dict[str, object]:
     facts = {
-        "source": f"run {header.id}",
+        "source": "runs of Snellen",
+        "run": header.id,
         "folder": folder.name,
         "date": header.created[:10],
         "protocol": card.protocol,
@@ -177,7 +178,7 @@ def read_table(path: Path, licence: str = "") -> Iterator[Answers]:
         models, items, values = _read_arrays(path)
     else:
         models, items, values = _read_text(path)
-    facts: dict[str, object] = {"source": f"table {path.name}"} | ({"licence": licence} if licence else {})
+    facts = {"source": f"table {path.name}", **({"licence": licence} if licence else {})}
     named = [BankItem(item) for item in items]
     for row, model in enumerate(models):
         known = np.flatnonzero(~np.isnan(values[row]))
@@ -257,8 +258,8 @@ def _long(path: Path, places: list[int], rows: Iterator[list[str]]) -> tuple[lis
     items = list(dict.fromkeys(item for _, item in found))
     model_at, item_at = ({name: at for at, name in enumerate(names)} for names in (models, items))
     values = np.full((len(models), len(items)), np.nan)
-    for (model, item), value in found.items():
-        values[model_at[model], item_at[item]] = value
+    for (model, item), given in found.items():
+        values[model_at[model], item_at[item]] = given
     return models, items, values
 
 
@@ -307,9 +308,9 @@ def _join(found: list[Answers], mixed: bool, *, keep_answers: bool, notes: list[
         notes.append(f"{other:,} cells are of another question or gold than the first and were left out, as told")
     values = np.full((len(found), len(items)), np.nan)
     answers: dict[tuple[int, int], str] = {}
-    for row, (at, given, texts) in enumerate(cells):
-        values[row, at] = given
-        answers |= {(row, item): text for item, text in zip(at, texts, strict=False) if text is not None}
+    for row, (columns, given, texts) in enumerate(cells):
+        values[row, columns] = given
+        answers |= {(row, item): text for item, text in zip(columns, texts, strict=False) if text is not None}
     first = next((one for one in found if one.task), found[0])
     created = datetime.now(UTC).isoformat(timespec="seconds")
     meta = {"task": first.task, "metric": first.metric, "how": first.how, "created": created, "notes": notes}

@@ -61,12 +61,12 @@ def check(bank: Bank, *, asked: int = ASKED, trials: int = TRIALS, seed: int = 0
     quarter = max(1, len(order) // 4)
     cuts = dict(zip(HELD, (order[-quarter:], draw.permutation(len(order))[:quarter], order[:quarter]), strict=True))
     found = [
-        _held(name, fit_predictor(np.delete(complete, cut, 0)), complete[cut], count, trials, draw)
+        _held(name, fit_predictor(np.delete(complete, cut, 0)), complete[cut], (count, trials), draw)
         for name, cut in cuts.items()
     ]
     rest, strongest = np.delete(complete, cuts[HELD[0]], 0), complete[cuts[HELD[0]]]
     spoiled = [
-        _held(name, fit_predictor(bad), strongest, count, trials, draw) for name, bad in spoil(rest, draw).items()
+        _held(name, fit_predictor(bad), strongest, (count, trials), draw) for name, bad in spoil(rest, draw).items()
     ]
     return Checked(found, spoiled)
 
@@ -82,10 +82,9 @@ def spoil(bank: Array, draw: np.random.Generator) -> dict[str, Array]:
     }
 
 
-def _held(
-    name: str, predictor: Predictor, held: Array, asked: int, trials: int, draw: np.random.Generator
-) -> HeldOut:
+def _held(name: str, predictor: Predictor, held: Array, draws: tuple[int, int], draw: np.random.Generator) -> HeldOut:
     """Draw prefixes of what held-out models answered; holes of theirs are no items of their benchmark."""
+    asked, trials = draws
     covered: list[bool] = []
     widths, plain_widths = [], []
     for start in range(0, trials, CHUNK):
@@ -122,7 +121,7 @@ def card_lines(bank: Bank) -> list[str]:
     by_id = sum(not item.content for item in bank.items)
     lines = [
         f"{head}: {len(bank.models)} models × {len(bank.items):,} questions, {100 * known.mean():.1f} % of cells known",
-        f"scores of its models: {100 * means.min():.1f} to {100 * means.max():.1f}, median {100 * np.median(means):.1f}",
+        f"its models score {100 * means.min():.1f} to {100 * means.max():.1f}, median {100 * np.median(means):.1f}",
         f"gold version {meta.get('gold') or 'unknown'}; prompt and protocol {meta.get('how') or 'unknown'}",
         "answers that were read are kept" if bank.answers else "neither replies nor answers are kept",
     ]
