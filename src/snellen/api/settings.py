@@ -267,6 +267,11 @@ class TaskSettings(AskSettings, frozen=True, kw_only=True, forbid_unknown_fields
         "A model of the bank to leave out, beside those that are this one.", metavar="NAME")] = ()
     subset: Annotated[str | None, Setting(ASKED,
         "A named subset (core, debug, a card of yours), or COLUMN=VALUE.", identity="yes", metavar="NAME")] = None
+    errata: Annotated[Path | None, Setting(ROWS,
+        "A ledger of corrected gold answers.", identity="when set", exists=True)] = None
+    gold: Annotated[str | None, Setting(ROWS,
+        "Of that ledger: official, corrected, or as it stood at a date (2026-07).  [default: corrected]",
+        identity="when set", metavar="VERSION")] = None
     data_root: Annotated[Path | None, Setting(ASKED,
         "Folder that holds the datasets. [default: $SNELLEN_DATA or ./data]")] = None
     split: Annotated[str | None, Setting(ROWS,

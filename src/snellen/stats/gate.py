@@ -202,7 +202,7 @@ class Gate:
     def interval(self) -> Interval:
         """Return every difference that nobody has ruled out: each end holds with the verdict's own chance of error.
 
-        So an interval never contradicts a word: it ends above -margin where that is `same`, below 0 where it is `worse`.
+        So it never contradicts a word: it begins above -margin where that is `same`, and ends below 0 at `worse`.
         """
         alive, step = self._grid[self._alive], 2.0 / GRID
         if not alive.size:  # all points between two steps: the truth lies between
