@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from ...core.registry import Command, Page, Registry
 
+NEEDS = ("curate",)
+"""The review desk."""
+
 
 def register(registry: Registry) -> None:
     """Add the commands `bank`, `gate` and `audit`, and the pages of banks, gates and audits."""

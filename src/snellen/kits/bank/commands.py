@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import tomllib
 from pathlib import Path
@@ -24,6 +25,7 @@ from ...cli.options import (
     json_flag,
     print_either,
     print_json,
+    repeated,
     shared,
 )
 from ...core.config import convert
@@ -236,3 +238,125 @@ def _base_flags(header: RunHeader, command: click.Command) -> dict[str, Any]:
         return dict(command.make_context("run", words, resilient_parsing=False).params)
     except click.ClickException as error:
         raise UsageError(f"the base's command cannot be read again ({error.format_message()}): gate two runs") from None
+
+
+class AuditGroup(click.Group):
+    """`snellen audit RUNS` ranks; its other words are commands of their own."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Take a first word that is no command for the first source of a ranking."""
+        if args and args[0] not in self.commands:
+            return "rank", self.commands["rank"], args
+        return super().resolve_command(ctx, args)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Let options of the ranking stand before its sources."""
+        if args and args[0].startswith("-") and args[0] not in ("-h", "--help"):
+            args = ["rank", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=AuditGroup, context_settings={"help_option_names": ["-h", "--help"]})
+def audit() -> None:
+    """Rank gold answers by how doubtful they are, let people decide, keep the errata.
+
+    \b
+    snellen audit runs/ --bank mmmu.bank -o audits/mmmu
+    snellen audit review audits/mmmu --reviewer ana --reviewer ben
+    snellen audit errata audits/mmmu --run runs/a -o errata.jsonl
+    snellen audit score runs/a --errata errata.jsonl
+    snellen audit compare runs/a runs/b
+    snellen run mmmu --errata errata.jsonl --model openai/NAME
+    """
+
+
+@audit.command()
+@click.argument("sources", nargs=-1, required=True, type=PATH, metavar="RUNS...")
+@BANK
+@click.option("-o", "--output", type=PATH, help="Folder for the list, the page and the review.")
+@click.option("--task", help="Of runs with several tasks: which.")
+@defaulted("--share", type=click.FloatRange(0, 1, min_open=True), default=0.05, help="Share of the rows to list.")
+@JSON
+def rank(sources: tuple[Path, ...], output: Path | None, as_json: bool, **how: Any) -> None:
+    """Rank the gold answers that runs were scored by, worst first."""
+    from .audit import audit as audit_runs
+
+    found = audit_runs(sources, how["bank"], output, task=how["task"], share=how["share"])
+    if as_json:
+        print_json(msgspec.structs.replace(found, doubts=found.doubts[: found.listed]))
+        return
+    click.echo("\n".join(found.lines()))
+    if output is not None:
+        click.echo(f"{output / 'audit.html'}; next: snellen audit review {output} --reviewer NAME --reviewer NAME")
+
+
+@audit.command("review")
+@click.argument("folder", type=FOLDER, metavar="DIR")
+@repeated("--reviewer", "reviewers", help="Who decides; two people see every row.")
+@defaulted("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1; 0 picks a free one.")
+@JSON
+def review_audit(folder: Path, reviewers: tuple[str, ...], port: int, as_json: bool) -> None:
+    """Open the review page on localhost, with one link for every reviewer, until Ctrl-C."""
+    from .audit import review
+
+    def ready(links: dict[str, str], chosen: int, items: int) -> None:
+        text = "\n".join(
+            [f"{items} rows; each reviewer opens the own link:", *(f"  {k}: {v}" for k, v in links.items())]
+        )
+        print_either({"links": links, "port": chosen, "pid": os.getpid()}, text, as_json)
+
+    review(folder, reviewers, port, ready)
+
+
+@audit.command()
+@click.argument("folder", type=FOLDER, metavar="DIR")
+@click.option("--run", "source", type=FOLDER, required=True, help="A run with these questions.")
+@click.option("-o", "--output", type=PATH, required=True, help="The ledger to add to.")
+@JSON
+def errata(folder: Path, source: Path, output: Path, as_json: bool) -> None:
+    """Write what the reviewers settled to a ledger that `run --errata` takes."""
+    from .audit import errata_of
+
+    found = errata_of(folder, output, source)
+    print_either(found, found.line(), as_json)
+
+
+@audit.command()
+@click.argument("ledgers", nargs=-1, required=True, type=FILE, metavar="LEDGER...")
+@click.option("-o", "--output", type=PATH, required=True, help="The ledger to write.")
+def merge(ledgers: tuple[Path, ...], output: Path) -> None:
+    """Join ledgers: the same line once, the latest decision of a row counts."""
+    from ...data.errata import merge_errata, write_errata
+
+    if output.exists():
+        raise UsageError(f"{output} is there already: choose another -o")
+    click.echo(f"{output}: {write_errata(output, merge_errata(ledgers))} lines")
+
+
+@audit.command()
+@click.argument("folder", type=FOLDER, metavar="RUN")
+@click.option("--errata", type=FILE, required=True, help="The ledger of corrected golds.")
+@click.option("--gold", help="As it stood at a date, e.g. 2026-07.")
+@click.option("--task", help="Of a run with several tasks: which.")
+@JSON
+def score(folder: Path, errata: Path, gold: str | None, task: str | None, as_json: bool) -> None:
+    """Score a stored run under corrected golds: official, corrected, and the range over undecided rows."""
+    from .golds import score_range
+
+    found = score_range(folder, errata, gold, task)
+    print_either(found, found.line(), as_json)
+
+
+@audit.command()
+@click.argument("first", type=FOLDER)
+@click.argument("second", type=FOLDER)
+@click.option("--task", help="Of runs with several tasks: which.")
+@JSON
+def compare(first: Path, second: Path, task: str | None, as_json: bool) -> None:
+    """Compare two runs of different golds by either's, and say how many points the golds moved."""
+    from .golds import compare_golds
+
+    found = compare_golds(first, second, task)
+    print_either(found, found.line(), as_json)

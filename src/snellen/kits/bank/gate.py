@@ -357,9 +357,13 @@ def check_identity(base: Base, plan: Plan) -> None:
 
 
 def write_gate(folder: Path, found: GateResult) -> None:
-    """Write gate.json beside the run."""
+    """Write gate.json and its page beside the run."""
+    from .gate_words import gate_page  # it knows this module's records
+
     body = msgspec.json.format(msgspec.json.encode(found), indent=2)
     write_atomically(folder / "gate.json", lambda file: file.write(body))
+    page = gate_page(found).encode("utf-8", "replace")
+    write_atomically(folder / "gate.html", lambda file: file.write(page))
 
 
 def gate(base: str | Path, candidate: str | Path | RunSettings, **settings: Any) -> GateResult:
