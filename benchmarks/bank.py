@@ -10,6 +10,8 @@ import resource
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial as partial_of
 from pathlib import Path
 from typing import NamedTuple
 
@@ -271,7 +273,7 @@ def flip_chance(base: np.ndarray, bank: np.ndarray) -> np.ndarray:
 
 
 def changed(
-    base: np.ndarray, lost: int, gained: int, chance: np.ndarray, rows: int, draw: np.random.Generator
+    base: np.ndarray, lost: int, gained: int, chance: np.ndarray, rows: int, *, draw: np.random.Generator
 ) -> np.ndarray:
     """Differences of candidates that lose and gain exactly so many items, drawn by chance."""
     key = draw.exponential(size=(rows, base.size)) / chance
@@ -319,39 +321,20 @@ def gate(matrices: list[Matrix], gates: int) -> None:
         print(
             "| truth, how it changed | false verdict % | median questions (p90) | paired without bank |\n|---|---|---|---|"
         )
-        for how, weight in (
-            ("where the bank expects", chance),
-            ("hostile", 1 / chance),
-            ("spread evenly", np.ones(items)),
-        ):
-            for truth, more in (("-m", lost), ("0", 0)):
-                churn = round(0.03 * items)
-                print_gates(
-                    matrix.name,
-                    f"{truth}, {how}, 3 % churn",
-                    (prepared, alone),
-                    margin,
-                    lambda rows, w=weight, m=more, c=churn: changed(base, c + m, c, w, rows, draw),
-                    truth,
-                    gates,
-                    few,
-                    draw,
-                )
-        print_gates(
-            matrix.name,
-            "-m, losses only",
-            (prepared, alone),
-            margin,
-            lambda rows: changed(base, lost, 0, chance, rows, draw),
-            "-m",
-            gates,
-            few,
-            draw,
-        )
+        ways = (("where the bank expects", chance), ("hostile", 1 / chance), ("spread evenly", np.ones(items)))
+        churn = round(0.03 * items)
+        rows = [
+            (f"{truth}, {how}, 3 % churn", churn + more, churn, weight)
+            for how, weight in ways
+            for truth, more in (("-m", lost), ("0", 0))
+        ]
+        for name, losses, gains, weight in [*rows, ("-m, losses only", lost, 0, chance)]:
+            make = partial_of(changed, base, losses, gains, weight, draw=draw)
+            print_gates(matrix.name, name, (prepared, alone), margin, make, gates, few, draw)
         for churn in (0.01, 0.03):
             count = round(churn * items)
             loss = round(0.05 * items)
-            verdict, asked = race(prepared, margin, changed(base, count + loss, count, chance, few, draw), draw)
+            verdict, asked = race(prepared, margin, changed(base, count + loss, count, chance, few, draw=draw), draw)
             print(
                 f"| -5 points, {100 * churn:.0f} % churn | same {100 * (verdict == 1).mean():.2f} | {np.median(asked):.0f} ({np.quantile(asked, 0.9):.0f}) {bar(f'{matrix.name}: -5 points, churn {churn}: {np.median(asked):.0f}', np.median(asked) <= 210)} | – |",
                 flush=True,
@@ -363,12 +346,12 @@ def print_gates(
     row: str,
     prepared: tuple[Preparation, Preparation],
     margin: float,
-    make,
-    truth: str,
+    make: Callable[[int], np.ndarray],
     gates: int,
     few: int,
     draw: np.random.Generator,
 ) -> None:
+    truth = row.partition(",")[0]
     verdicts, questions = [], []
     for start in range(0, gates, 1_000):
         verdict, asked = race(prepared[0], margin, make(min(1_000, gates - start)), draw)
@@ -483,7 +466,8 @@ def review(matrices: list[Matrix], repeats: int = 60) -> None:
 
 def speed() -> None:
     """10^6 cells to a bank file, and the next question at 12,000 items."""
-    from snellen.kits.bank.file import Bank, build_from_tables, read_bank
+    from snellen.kits.bank.build import build
+    from snellen.store.bank_file import read_bank
 
     with tempfile.TemporaryDirectory() as folder:
         draw = np.random.default_rng(3)
@@ -494,8 +478,8 @@ def speed() -> None:
             for row, values in enumerate(results):
                 file.write(f"m{row}," + ",".join(map(str, values)) + "\n")
         began = time.process_time()
-        build_from_tables([table], Path(folder) / "b.bank")
-        bank: Bank = read_bank(Path(folder) / "b.bank")
+        build([table], Path(folder) / "b.bank")
+        bank = read_bank(Path(folder) / "b.bank")
         used = time.process_time() - began
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(

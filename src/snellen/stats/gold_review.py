@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from .item_bank import Array, fit_factors, sigmoid
@@ -125,7 +126,7 @@ def _normalised(logs: Array) -> Array:
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
-class GoldRange(NamedTuple):
+class GoldRange(Struct, frozen=True):
     """A score under the official gold, the settled one, and over everything that is undecided."""
 
     official: float

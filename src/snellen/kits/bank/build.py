@@ -20,7 +20,7 @@ from ...core.types import BASE_VARIANT
 from ...report.runlist.brief import run_folders
 from ...scoring.headline import quoted_metric
 from ...scoring.stored import metrics_of, stored_tables
-from ...store.bank_file import Bank, BankItem, BankModel, Floats, differs, item_of, read_bank, write_bank
+from ...store.bank_file import Bank, BankItem, BankModel, Floats, check_bank, differs, item_of, read_bank, write_bank
 from ...store.reader import RunReader
 
 TABLES = (".csv", ".tsv", ".npz")
@@ -72,6 +72,7 @@ def build(
     notes: list[str] = []
     _check_alike(found, mixed, notes)
     bank = _join(found, mixed, keep_answers=answers, notes=notes)
+    check_bank(bank)
     _check_twins(bank, twins, notes)
     if output is not None:
         write_bank(Path(output), bank)
@@ -290,6 +291,9 @@ def _join(found: list[Answers], mixed: bool, *, keep_answers: bool, notes: list[
     cells: list[tuple[list[int], Floats, list[str | None]]] = []
     other = 0
     for one in found:
+        twice = [name for name, count in Counter(item.id for item in one.items).items() if count > 1]
+        if twice:
+            raise UsageError(f"question {twice[0]!r} comes more than once in the results of {one.model.name}")
         keep = []
         for at, item in enumerate(one.items):
             known = items.get(item.id)
