@@ -40,8 +40,10 @@ BANK = click.option("--bank", type=FILE, help="A bank of other models' results o
 ASKED_ANEW = shared(
     *("model", "base_url", "config_file", "api_key_env", "api_key_file", "max_workers", "max_cost", "deadline_s"),
     *("yes", "no_cache", "output_dir", "plugins", "num_infers", "same_model"),
+    *("infer_method", "limit", "protocol", "overrides"),
 )
-"""Settings that a gate's candidate has of its own; all others are the base's."""
+"""Settings that a gate's candidate has of its own; all others are those of the base's command. The last line is for a
+base that no command asked (`snellen.run`)."""
 NOT_THE_BASES = (
     *("model", "base_url", "config_file", "api_key", "api_key_env", "api_key_file", "output_dir", "max_cost"),
     *("deadline_s", "until_ci", "bank", "budget", "bank_without", "log", "headers", "same_model", "yes", "batch"),
@@ -118,6 +120,7 @@ def card(file: Path, as_json: bool) -> None:
 @click.option("--task", help="Of a base with several tasks: which.")
 @click.option("--metric", help="What is compared.  [default: the task's headline]")
 @click.option("--policy", type=FILE, help="Several tasks at once: a TOML file with margins, banks and budgets.")
+@click.option("--exam", type=FOLDER, help="First a quick eye exam of the candidate, against this exam of the base.")
 @defaulted("--format", "form", type=click.Choice(["text", "github", "junit"]), default="text")
 @SEED
 @PLAIN
@@ -134,6 +137,8 @@ def gate(base: Path, candidate: Path | None, policy: Path | None, form: str, as_
     """
     from .gate_words import joint_exit_code, render
 
+    if candidate is not None and flags["exam"] is not None:
+        raise UsageError("--exam asks the candidate, and a stored run cannot be asked: compare two exams instead")
     if (candidate is None) == (flags["model"] is None and flags["config_file"] is None):
         raise UsageError("name the candidate: a second run folder, or --model provider/name")
     found = [_one_gate(base, candidate, one, flags) for one in _policies(policy, flags, base)]
@@ -196,13 +201,15 @@ class Policy(msgspec.Struct, forbid_unknown_fields=True):
 
 def _one_gate(base: Path, candidate: Path | None, settings: GateSettings, flags: dict[str, Any]) -> GateResult:
     from ...cli.run_output import TerminalWatcher
-    from .gate import gate_asking, gate_stored
+    from .gate import gate_asking, gate_stored, look_first
 
     if candidate is not None:
         return gate_stored(base, candidate, settings)
     run = candidate_settings(base, settings.task, flags)
     watcher = TerminalWatcher(quiet=True, as_lines=flags["as_lines"], prompts=0)
-    return gate_asking(base, run, settings, None if flags["quiet"] else watcher)
+    seen = [] if flags["exam"] is None else look_first(flags["exam"], run)
+    found = gate_asking(base, run, settings, None if flags["quiet"] else watcher)
+    return msgspec.structs.replace(found, notes=[*seen, *found.notes])
 
 
 def candidate_settings(base: Path, task: str | None, flags: dict[str, Any]) -> Any:

@@ -14,6 +14,8 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
+from ...api.exams import compare_exams, read_exam
+from ...api.eye_exam import ExamSettings, run_exam
 from ...api.plan import Plan
 from ...api.run import Watcher, run_settings
 from ...api.settings import RunSettings
@@ -341,6 +343,20 @@ def gate_asking(
         found = msgspec.structs.replace(found, notes=[*found.notes, f"ended early: {why}"])
     write_gate(result.folder, found)
     return found
+
+
+EXAM_REQUESTS = 240
+EXAMINED = ("model", "base_url", "more_urls", "api_key", "headers", "plugins", "max_workers", "cache", "arguments")
+
+
+def look_first(base_exam: Path, run: RunSettings) -> list[str]:
+    """Examine the candidate by the tests of the base's exam, quickly, and say what differs; the questions decide."""
+    wanted = ExamSettings(mode="quick", tests=tuple(read_exam(base_exam)["tests"]), requests=EXAM_REQUESTS)
+    known = {name: getattr(run, name) for name in EXAMINED if hasattr(run, name)}
+    place = (run.output_dir or Path("runs")) / "exam"
+    found = run_exam(wanted, RunSettings(tasks=(), output_dir=place, **known))
+    compared = compare_exams(base_exam, found.folder)
+    return [f"eyes: {compared['summary']}", *(f"eyes: {note}" for note in compared["notes"])]
 
 
 def check_identity(base: Base, plan: Plan) -> None:
