@@ -205,7 +205,9 @@ def write_bank_shop() -> None:
     drawn_banks.write_replies(Path("same.jsonl"), results[5])
     snellen.run("task.jsonl", "replay/same.jsonl", output_dir="candidates/same", cache=False)
     sample = next(iter(snellen.load_dataset("task.jsonl")))
-    entry = Erratum("task", sample.id, question_hash(sample), sample.answers, "corrected", (sample.options[1],), "2026-07")
+    entry = Erratum(
+        "task", sample.id, question_hash(sample), sample.answers, "corrected", (sample.options[1],), "2026-07"
+    )
     write_errata(Path("errata.jsonl"), [entry])
     put("newer.jsonl", Path("task.jsonl").read_text().replace("Question 3?", "Question three?"))
 

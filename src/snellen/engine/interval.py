@@ -60,7 +60,8 @@ class PrefixLimit:
         group.setdefault(item.position, []).append(self._seen(item.sample, request, prediction))
         if sum(map(len, group.values())) < self._trials * self._sizes[rank]:
             return
-        self._ready[rank] = list(self._open.pop(rank).items())
+        questions = self._open.pop(rank)  # in the order in which they came, which must not matter
+        self._ready[rank] = [(position, sorted(questions[position], key=repr)) for position in sorted(questions)]
         while self._next in self._ready and not self.stopped:
             self._next += 1
             self.take(self._next - 1, self._ready.pop(self._next - 1))
