@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ..core.errors import UsageError
 from ..stats.bank_estimate import FEWEST_ASKED, LOOK_EVERY, cross_fit, estimates
-from ..stats.gate import Wagers, prepare
+from ..stats.gate import RICH, Wagers, prepare
 from ..stats.item_bank import fit_predictor
 from ..store.bank_file import Bank, read_bank, relatives
 from ..store.reader import RunReader
@@ -45,11 +45,16 @@ class GatePlan(Struct, frozen=True):
     most: int
     """Nine of ten gates need at most so many."""
     items: int
+    loss: float = 0.0
+    """Points that the candidate lost: then the gate says `worse`."""
 
     def line(self) -> str:
         """Say it in one line."""
         told = f"margin {self.margin:g}, {100 * self.churn:g} % of answers change each way"
-        return f"{told}: same after about {self.median:,} of {self.items:,} questions (nine of ten by {self.most:,})"
+        if self.loss:
+            told = f"a loss of {self.loss:g} points, and {100 * self.churn:g} % of answers change each way"
+        word, most = ("worse" if self.loss else "same"), f"nine of ten by {self.most:,}"
+        return f"{told}: {word} after about {self.median:,} of {self.items:,} questions ({most})"
 
 
 def plan_width(bank: Bank, points: float, seed: int = 0) -> WidthPlan:
@@ -77,8 +82,13 @@ def plan_width(bank: Bank, points: float, seed: int = 0) -> WidthPlan:
     return WidthPlan(points, found[False], found[True], items)
 
 
-def plan_gate(bank: Bank, margin: float, base: Path | None = None, seed: int = 0) -> list[GatePlan]:
-    """Simulate gates on a base (its model in the bank, else the bank's median model) whose copies differ by churn."""
+def plan_gate(
+    bank: Bank, margin: float, base: Path | None = None, *, loss: float = 0.0, seed: int = 0
+) -> list[GatePlan]:
+    """Simulate gates on a base (its model in the bank, else the bank's median model) whose copies differ by churn.
+
+    With a `loss` in points the copies lost so many more than they gained, and the gate has to say `worse`.
+    """
     values = np.nan_to_num(bank.values)
     at = int(np.argsort(values.mean(axis=1))[len(values) // 2])
     if base is not None:
@@ -93,19 +103,20 @@ def plan_gate(bank: Bank, margin: float, base: Path | None = None, seed: int = 0
     found = []
     for churn in CHURN:
         count = max(1, round(churn * items))
-        change = _changes(values[at], count, prepared.score, draw)
-        asked = _race(prepared.score, Wagers(prepared, margin / 100, np.array([-margin / 100]), GATES), change, draw)
-        found.append(GatePlan(margin, churn, int(np.median(asked)), int(np.quantile(asked, 0.9)), items))
+        change = _changes(values[at], (count + round(loss / 100 * items), count), prepared.score, draw)
+        wagers = Wagers(prepared, margin / 100, np.array([0.0 if loss else -margin / 100]), GATES)
+        asked = _race(prepared.score, wagers, change, draw)
+        found.append(GatePlan(margin, churn, int(np.median(asked)), int(np.quantile(asked, 0.9)), items, loss))
     return found
 
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
-def _changes(base: Array, count: int, score: Array, draw: np.random.Generator) -> Array:
+def _changes(base: Array, counts: tuple[int, int], score: Array, draw: np.random.Generator) -> Array:
     key = draw.exponential(size=(GATES, base.size)) / score**2
     change = np.zeros((GATES, base.size))
-    for side, sign in ((base >= 0.5, -1.0), (base < 0.5, 1.0)):
+    for count, side, sign in ((counts[0], base >= 0.5, -1.0), (counts[1], base < 0.5, 1.0)):
         number = min(count, int(side.sum()))
         at = np.argsort(np.where(side, key, np.inf), axis=1)[:, :number]
         np.put_along_axis(change, at, sign, 1)
@@ -113,12 +124,13 @@ def _changes(base: Array, count: int, score: Array, draw: np.random.Generator) -
 
 
 def _race(score: Array, wagers: Wagers, change: Array, draw: np.random.Generator) -> Array:
-    """Return after how many questions each gate said `same`; all of them where it never did."""
+    """Return after how many questions each gate was settled, on either side of its one delta; all where it was not."""
     order = np.argsort(draw.exponential(size=change.shape) / score, axis=1)
     asked, rows = np.full(len(change), float(change.shape[1])), np.arange(len(change))
     for step in range(change.shape[1] - 1):
         wagers.add(order[:, step], change[rows, order[:, step]])
-        won = (wagers.wealth_above[:, 0] >= 20.0) & (asked == change.shape[1])
+        rich = np.maximum(wagers.wealth_above[:, 0], wagers.wealth_below[:, 0]) >= RICH
+        won = rich & (asked == change.shape[1])
         asked[won] = step + 1
         if (asked < change.shape[1]).all():
             break
@@ -133,10 +145,10 @@ def plan_with_bank(
     lines = []
     if until_ci is not None:
         lines.append(plan_width(bank, until_ci).line())
-    if gap is not None:  # a gap shows where the interval of a difference, about √2 of one's own, ends before zero
-        found = plan_width(bank, gap / 2**0.5)
-        base = "" if against is None else f" from {against.name}"
-        lines.append(f"a gap of {gap:g} points{base}: {found.line()}")
+    if gap is not None and against is not None:  # the base is known: only the candidate is asked, paired
+        lines += [one.line() for one in plan_gate(bank, gap, against, loss=gap)]
+    elif gap is not None:  # two models, each estimated: the interval of a difference is about √2 as wide as one's own
+        lines.append(f"a gap of {gap:g} points between two models: {plan_width(bank, round(gap / 2**0.5, 2)).line()}")
     if gate is not None:
         lines += [one.line() for one in plan_gate(bank, gate, against)]
     if not lines:

@@ -60,15 +60,19 @@ def build(
     twins: bool = False,
     answers: bool = False,
     licence: str = "",
+    without: Sequence[str] = (),
 ) -> Built:
     """Make a bank of runs (or folders of them), 0/1 tables (.csv .tsv .npz) and older banks.
 
     `mixed` takes runs of another prompt, protocol or gold too (cells of another gold become holes), `twins` models that
-    answer all alike; `answers` keeps what was read from replies, which `snellen audit` needs.
+    answer all alike; `without` leaves models out; `answers` keeps what was read from replies, for `snellen audit`.
     """
     found = [one for source in sources for one in read_source(Path(source), task, metric, licence)]
     if not found:
         raise UsageError(f"no results in {', '.join(map(str, sources))}: name runs, tables or banks")
+    if unknown := set(without) - {one.model.name for one in found}:
+        raise UsageError(f"--without {not_among(min(unknown), [one.model.name for one in found])}")
+    found = [one for one in found if one.model.name not in without]
     notes: list[str] = []
     _check_alike(found, mixed, notes)
     bank = _join(found, mixed, keep_answers=answers, notes=notes)
@@ -340,5 +344,7 @@ def _check_twins(bank: Bank, allowed: bool, notes: list[str]) -> None:
         names = f"{bank.models[first].name} and {bank.models[second].name}"
         count = int((~np.isnan(bank.values[first])).sum())
         if not allowed:
-            raise UsageError(f"{names} gave the same on all {count:,} questions: name one of them, or --twins")
+            raise UsageError(
+                f"{names} gave the same on all {count:,} questions: leave one out (--without NAME), or --twins"
+            )
         notes.append(f"{names} gave the same on all {count:,} questions")

@@ -68,6 +68,7 @@ def bank() -> None:
 @click.option("--metric", help="The metric of the cells.  [default: the task's headline]")
 @flag("--mixed", help="Take runs of another prompt, protocol or gold too; cells of another gold are left out.")
 @flag("--twins", help="Take models that gave the same everywhere.")
+@repeated("--without", metavar="NAME", help="A model to leave out. Repeatable.")
 @flag("--answers", help="Keep the answers that were read (never replies): `snellen audit` uses them.")
 @defaulted("--licence", default="", help="The licence of these results, for the card.")
 @JSON
