@@ -71,7 +71,7 @@ def rasch_abilities(results: Array) -> Array:
 def option_votes(chosen: NDArray[np.int64], gold: NDArray[np.int64], options: int) -> Votes:
     """Return the votes from chosen options: models × items with option numbers, `NOBODY` for no answer."""
     asked = (chosen != NOBODY).any(axis=0)
-    results = np.where(chosen == NOBODY, 0.0, (chosen == gold).astype(np.float64))
+    results = np.where(chosen == NOBODY, np.nan, (chosen == gold).astype(np.float64))
     weight = model_weights(results)
     ability = rasch_abilities(results)
     items = chosen.shape[1]
@@ -84,16 +84,19 @@ def option_votes(chosen: NDArray[np.int64], gold: NDArray[np.int64], options: in
     rival = tally.argmax(axis=1)
     for_rival = np.maximum(tally[at, rival], 0.0)
     vote = (for_rival - for_gold) / max(float(weight.sum()), 1e-12)
-    rise = _rises((chosen == rival).astype(np.float64), ability)
+    rise = _rises((chosen == rival).astype(np.float64), chosen != NOBODY, ability)
     doubt = np.where(asked, vote + RISE * np.where(for_rival > 0.0, rise, 0.0), -np.inf)
     return Votes(doubt, vote, np.where(for_rival > 0.0, rival, NOBODY), rise)
 
 
-def _rises(takes: Array, ability: Array) -> Array:
-    """Return the correlation of taking an option with ability, item by item; 0 where all or none take it."""
-    centred = takes - takes.mean(axis=0)
-    spread = np.sqrt((centred**2).sum(axis=0) * max(float((ability**2).sum()), 1e-12))
-    return np.asarray(np.divide(ability @ centred, spread, out=np.zeros(takes.shape[1]), where=spread > 1e-12))
+def _rises(takes: Array, asked: NDArray[np.bool_], ability: Array) -> Array:
+    """Return the correlation of taking an option with ability among those who answered; 0 where all or none take it."""
+    count = np.maximum(asked.sum(axis=0), 1)
+    centred = np.where(asked, takes - (takes * asked).sum(axis=0) / count, 0.0)
+    able = np.where(asked, ability[:, None] - (ability[:, None] * asked).sum(axis=0) / count, 0.0)
+    spread = np.sqrt((centred**2).sum(axis=0) * (able**2).sum(axis=0))
+    shared = (able * centred).sum(axis=0)
+    return np.asarray(np.divide(shared, spread, out=np.zeros(takes.shape[1]), where=spread > 1e-9))
 
 
 def wrong_gold_ratios(results: Array) -> Array:
