@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,13 @@ from msgspec import Struct
 
 from ..core.builtins import default_registry
 from ..core.config import set_by_path
-from ..core.counting import worth_of
 from ..core.protocols import LoadContext
 from ..core.tasks import Task
 from ..core.types import Image, Sample
 from ..data.catalog import Catalog
 from ..data.dataset import Dataset
-from ..scoring.ranges import joined_scorer, score_trial
-from ..store.reader import RunReader, Trial
+from ..scoring.other_golds import regraded
+from ..store.reader import RunReader
 
 PARTS = ("gold", "options", "question", "pictures")
 
@@ -141,17 +141,8 @@ def _effects(folder: Path, before: dict[str, Sample], after: dict[str, Sample]) 
 def _worths(
     reader: RunReader, task: Task, before: dict[str, Sample], after: dict[str, Sample]
 ) -> Iterator[tuple[float, float]]:
-    score = joined_scorer(default_registry(), task.scorers)
-
-    def worth(trial: Trial, version: Sample) -> float | None:
-        sample = msgspec.structs.replace(trial.sample, answers=version.answers)
-        found = score_trial(task, score, trial._replace(sample=sample), task.score_options)
-        return worth_of(found[0]) if found else None
-
-    for trial in reader.trials(task.name):
-        old, new = before.get(trial.sample.id), after.get(trial.sample.id)
-        if old is None or new is None or trial.prediction.failure is not None:
-            continue
-        first, second = worth(trial, old), worth(trial, new)
-        if first is not None and second is not None:
-            yield first, second
+    for sample, under in regraded(reader, task):
+        if sample.id in before and sample.id in after:
+            old, new = under(before[sample.id].answers), under(after[sample.id].answers)
+            if not (math.isnan(old) or math.isnan(new)):
+                yield old, new

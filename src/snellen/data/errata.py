@@ -48,10 +48,18 @@ def _name(line: Erratum) -> str:
 
 
 def question_hash(sample: Sample) -> str:
-    """Return the hash of what a sample asks: its words, options and pictures, and not its answers."""
+    """Return the hash of what a sample asks: its form, words, options and pictures, and not its answers.
+
+    A picture without a hash of its own is known by its file's name, an embedded one by its bytes.
+    """
     turns = [(turn.role, turn.text) for turn in sample.turns]
-    pictures = [image.sha256 or Path(image.ref).name for image in sample.images if not image.ref.startswith("data:")]
-    return content_hash((sample.question, sorted(sample.options), pictures, turns))
+    pictures = [image.sha256 or _place(image.ref) for image in sample.images]
+    videos = [_place(video.ref) for video in sample.videos]
+    return content_hash((sample.form, sample.question, sorted(sample.options), pictures, videos, turns))
+
+
+def _place(ref: str) -> str:
+    return ref if ref.startswith("data:") else Path(ref).name
 
 
 def read_errata(path: Path) -> list[Erratum]:

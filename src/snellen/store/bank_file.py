@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ..core.errors import EnvironmentProblem, UsageError
 from ..core.ids import content_hash
 from ..core.types import Sample
+from ..data.errata import question_hash
 
 FORMAT = 1
 APPLICATION = 0x534E424B
@@ -111,15 +112,8 @@ def differs(first: BankItem, second: BankItem) -> bool:
 
 def item_of(sample: Sample) -> BankItem:
     """Return a sample as a bank knows it: hashed, never itself."""
-    turns = [(turn.role, turn.text) for turn in sample.turns]
-    pictures = [
-        image.sha256 or (image.ref if image.ref.startswith("data:") else Path(image.ref).name)
-        for image in sample.images
-    ]
-    videos = [Path(video.ref).name for video in sample.videos]
-    asked = (sample.form, sample.question, sorted(sample.options), pictures, videos, turns)
     tags = {key: str(value) for key, value in sample.tags.items() if value is not None}
-    return BankItem(sample.id, content_hash(asked), content_hash(sorted(sample.answers)), tags, sample.group)
+    return BankItem(sample.id, question_hash(sample), content_hash(sorted(sample.answers)), tags, sample.group)
 
 
 def write_bank(path: Path, bank: Bank) -> None:

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
-import msgspec
 import numpy as np
 from msgspec import Struct
 
-from ...core.builtins import default_registry
-from ...core.counting import worth_of
 from ...core.errors import UsageError
 from ...core.tasks import Task
-from ...core.types import Sample
 from ...data.errata import Golds, read_golds
-from ...scoring.ranges import joined_scorer, score_trial
+from ...scoring.other_golds import regraded
 from ...stats.gold_review import GoldRange, gold_range
-from ...store.reader import RunReader, Trial
-
-Answers = tuple[str, ...] | None
+from ...store.reader import RunReader
 
 
 class RangeOfRun(Struct, frozen=True):
@@ -45,29 +36,6 @@ class RangeOfRun(Struct, frozen=True):
         return f"{self.task} {self.metric}: {words} · {open_rows} · {self.changed} golds changed{lost}"
 
 
-class Rescored(NamedTuple):
-    """One trial's worth under other golds: call it with the answers that shall be right."""
-
-    sample: Sample
-    under: Callable[[Answers], float]
-
-
-def rescored(reader: RunReader, task: Task) -> Iterator[Rescored]:
-    """Yield every trial with a function from gold answers to its worth; NaN: dropped, or nobody can judge it."""
-    score = joined_scorer(default_registry(), task.scorers)
-
-    def worth(trial: Trial, answers: Answers) -> float:
-        if answers is None or trial.prediction.failure is not None:
-            return np.nan
-        sample = msgspec.structs.replace(trial.sample, answers=answers)
-        found = score_trial(task, score, trial._replace(sample=sample), task.score_options)
-        value = worth_of(found[0]) if found else None
-        return np.nan if value is None else value
-
-    for trial in reader.trials(task.name):
-        yield Rescored(trial.sample, partial(worth, trial))
-
-
 def score_range(folder: Path, errata: Path, version: str | None = None, task: str | None = None) -> RangeOfRun:
     """Return a run's score under the official golds, the corrected ones, and over all that is undecided."""
     golds = read_golds(errata, version) or Golds(())
@@ -83,7 +51,7 @@ def _under(
     reader: RunReader, card: Task, golds: Golds
 ) -> tuple[list[float], list[float], list[np.ndarray[tuple[int], np.dtype[np.float64]]]]:
     official, corrected, admissible = [], [], []
-    for sample, under in rescored(reader, card):
+    for sample, under in regraded(reader, card):
         plain = under(sample.answers)
         entry = golds.entry(sample)
         official.append(plain)
@@ -137,7 +105,7 @@ def compare_golds(first: Path, second: Path, task: str | None = None) -> Transla
         shared = golds.keys() & others.keys()
         rows = [[], [], [], []]  # type: list[list[float]]
         for reader, own_card, own, foreign, at in ((one, card, golds, others, 0), (two, other, others, golds, 2)):
-            for sample, under in rescored(reader, own_card):
+            for sample, under in regraded(reader, own_card):
                 if sample.id in shared:
                     rows[at].append(under(own[sample.id]))
                     rows[at + 1].append(under(foreign[sample.id]))
