@@ -274,7 +274,7 @@ def audit() -> None:
     snellen audit runs/ --bank mmmu.bank -o audits/mmmu
     snellen audit review audits/mmmu --reviewer ana --reviewer ben
     snellen audit errata audits/mmmu --run runs/a -o errata.jsonl
-    snellen audit score runs/a --errata errata.jsonl
+    snellen score runs/a --errata errata.jsonl
     snellen audit compare runs/a runs/b
     snellen run mmmu --errata errata.jsonl --model openai/NAME
     """
@@ -344,27 +344,13 @@ def merge(ledgers: tuple[Path, ...], output: Path) -> None:
 
 
 @audit.command()
-@click.argument("folder", type=FOLDER, metavar="RUN")
-@click.option("--errata", type=FILE, required=True, help="The ledger of corrected golds.")
-@click.option("--gold", help="As it stood at a date, e.g. 2026-07.")
-@click.option("--task", help="Of a run with several tasks: which.")
-@JSON
-def score(folder: Path, errata: Path, gold: str | None, task: str | None, as_json: bool) -> None:
-    """Score a stored run under corrected golds: official, corrected, and the range over undecided rows."""
-    from .golds import score_range
-
-    found = score_range(folder, errata, gold, task)
-    print_either(found, found.line(), as_json)
-
-
-@audit.command()
 @click.argument("first", type=FOLDER)
 @click.argument("second", type=FOLDER)
 @click.option("--task", help="Of runs with several tasks: which.")
 @JSON
 def compare(first: Path, second: Path, task: str | None, as_json: bool) -> None:
     """Compare two runs of different golds by either's, and say how many points the golds moved."""
-    from .golds import compare_golds
+    from ...api.golds import compare_golds
 
     found = compare_golds(first, second, task)
     print_either(found, found.line(), as_json)

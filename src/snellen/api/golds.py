@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 from msgspec import Struct
 
-from ...core.errors import UsageError
-from ...core.tasks import Task
-from ...data.errata import Golds, read_golds
-from ...scoring.other_golds import regraded
-from ...stats.gold_review import GoldRange, gold_range
-from ...store.reader import RunReader
+from ..core.errors import UsageError
+from ..core.tasks import Task
+from ..data.errata import Golds, read_golds
+from ..scoring.other_golds import regraded
+from ..stats.gold_review import GoldRange, gold_range
+from ..store.reader import RunReader
 
 
 class RangeOfRun(Struct, frozen=True):
@@ -36,15 +36,17 @@ class RangeOfRun(Struct, frozen=True):
         return f"{self.task} {self.metric}: {words} · {open_rows} · {self.changed} golds changed{lost}"
 
 
-def score_range(folder: Path, errata: Path, version: str | None = None, task: str | None = None) -> RangeOfRun:
-    """Return a run's score under the official golds, the corrected ones, and over all that is undecided."""
-    golds = read_golds(errata, version) or Golds(())
+def score_range(folder: Path, errata: Path, version: str | None = None) -> list[RangeOfRun]:
+    """Return a run's score, task by task, under the official golds, the corrected ones, and all that is undecided."""
+    found = []
     with RunReader(folder) as reader:
-        card = _task_of(reader, folder, task)
-        official, corrected, admissible = _under(reader, card, golds)
-        metric = next(iter(reader.scores(card.name))).metric if reader.has_scores(card.name) else card.scorers[0]
-    found = gold_range(np.array(official), np.array(corrected), admissible)
-    return RangeOfRun(card.name, metric, found, len(golds.changed), len(golds.misfits))
+        for card in reader.header().tasks:
+            golds = read_golds(errata, version) or Golds(())
+            official, corrected, admissible = _under(reader, card, golds)
+            metric = next(iter(reader.scores(card.name))).metric if reader.has_scores(card.name) else card.scorers[0]
+            spans = gold_range(np.array(official), np.array(corrected), admissible)
+            found.append(RangeOfRun(card.name, metric, spans, len(golds.changed), len(golds.misfits)))
+    return found
 
 
 def _under(
