@@ -9,15 +9,19 @@ import numpy as np
 import pytest
 
 import snellen
+from asgi import call
 from command_line import json_of, run_command
 from drawn_banks import drawn_bank, make_runs, write_replies
+from snellen.api.view import make_viewer
 from snellen.core.errors import DataError, UsageError
 from snellen.data.errata import Erratum, Golds, merge_errata, question_hash, read_errata, write_errata
 from snellen.kits.bank.audit import audit, errata_of
+from snellen.kits.bank.build import build
 from snellen.kits.curate.decisions import Decision
 from snellen.kits.curate.desk import ReviewSettings
 from snellen.kits.curate.outcome import text_mark
 from snellen.kits.curate.workshop import Workshop
+from snellen.report.viewer.guard import cookie_name
 
 RESULTS = drawn_bank(8, 120, stronger=2.0)
 FLIPPED = (3, 40, 77)
@@ -40,6 +44,16 @@ def test_planted_flips_come_first_with_their_reason(shop: Path) -> None:
     row = next(doubt for doubt in found["doubts"] if doubt["sample"] == "q3")
     assert row["proposed"] == "left 3" and row["official"] == ["right 3"] and row["reasons"]
     assert {path.name for path in (shop / "audit").iterdir()} >= {"audit.html", "audit.jsonl", "gated.jsonl"}
+
+
+def test_the_viewer_shows_an_audit_that_lies_in_a_run(shop: Path) -> None:
+    audit([shop / "runs"], output=shop / "runs" / "model-0" / "audit")
+    app, headers = make_viewer([shop / "runs" / "model-0"], "key"), {"cookie": f"{cookie_name('key')}=key"}
+    build([shop / "runs"], shop / "runs" / "task.bank")
+    key = call(app, "/", headers=headers).text.split('href="/run/')[1].split('"')[0].split("?")[0]
+    assert f"/run/{key}/audit" in call(app, f"/run/{key}", headers=headers).text
+    assert "Gold answers to look at" in call(app, f"/run/{key}/audit", headers=headers).text
+    assert "8 models × 120 questions" in call(app, "/banks", headers=headers).text
 
 
 def decide(desk, item: str, reviewer: str, action: str, reason: str = "") -> None:
