@@ -28,14 +28,24 @@ from ...core.tasks import RunHeader
 from ...engine.interval import NO_OPTIONS, PrefixLimit, Seen
 from ...report.files import write_atomically
 from ...scoring.stored import stored_tables
-from ...stats.gate import BETTER, OPEN, SAME, WORSE, Gate, Preparation, prepare, repeats_for, sampling_noise
+from ...stats.gate import (
+    BETTER,
+    NOISE_A_MARGIN,
+    OPEN,
+    SAME,
+    WORSE,
+    Gate,
+    Preparation,
+    prepare,
+    repeats_for,
+    sampling_noise,
+)
 from ...store.bank_file import Bank, BankItem, read_bank, relatives
 from ...store.reader import RunReader
 from .build import Answers, read_run
 
 EXIT_CODES = {SAME: 0, BETTER: 0, WORSE: 1, OPEN: 4}
 MOST_FLIPS = 200
-NOISE_SHARE = 3.3
 
 
 class GateSettings(Struct, frozen=True, kw_only=True):
@@ -192,7 +202,7 @@ class Course:
                 )
             return 0.0
         found = sampling_noise(base.noise, base.repeats, base.noise, repeats, items)
-        if NOISE_SHARE * found > margin:
+        if NOISE_A_MARGIN * found > margin:
             needed = repeats_for(margin, base.noise, base.noise, items)
             raise UsageError(
                 f"margin {100 * margin:g} needs {needed} repeats of both (--num-infers {needed}): sampling noise"
