@@ -24,7 +24,7 @@ from snellen.core.ids import rng
 from snellen.data.files.records import write_lines
 from snellen.kits.curate.gates import run_gates
 from snellen.kits.curate.records import Draft, Gated, Source, shuffled
-from snellen.mock.drafter import POOLS
+from snellen.kits.mock.drafter import POOLS
 
 GATES_S, PAGE_MS = 60.0, 100.0
 

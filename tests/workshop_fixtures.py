@@ -11,7 +11,7 @@ import PIL.ImageDraw
 
 from snellen.core.ids import rng
 from snellen.kits.curate.records import Draft, Source, shuffled
-from snellen.mock.drafter import POOLS
+from snellen.kits.mock.drafter import POOLS
 
 SIZE = (320, 240)
 PLACES = {

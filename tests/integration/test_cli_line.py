@@ -103,7 +103,7 @@ def test_every_flag_gives_one_json_document_and_nothing_else(
 
 
 MISTAKES: list[tuple[list[str], int, str]] = [
-    (["run", "--json"], 2, "Missing argument"),
+    (["run", "--json"], 2, "name the model"),
     (["run", "data.jsonl", "--json"], 2, "name the model"),
     (["run", "eyechrt", "--model", "blind/first", "--json"], 2, "did you mean 'eyechart'"),
     (["run", "nothing.jsonl", "--model", "blind/first", "--json"], 2, "does not exist"),

@@ -13,7 +13,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from ..core.builtins import default_registry
+from ..core.builtins import COMMANDS, default_registry
 from ..core.errors import EnvironmentProblem, GroundLost, SnellenError, did_you_mean
 from ..core.registry import Command, Registry, resolve_target
 from ..core.secret import hide_passwords
@@ -52,13 +52,14 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Print the table without importing any command."""
-        headings: dict[str, list[tuple[str, str]]] = {}
+        headings: dict[str, list[tuple[str, str]]] = {heading: [] for heading in COMMANDS}
         for name, command in _commands().items():
             headings.setdefault(command.group, []).append((name, command.help))
         widest = max(len(name) for name in _commands())
         for heading, rows in headings.items():
-            with formatter.section(heading):
-                formatter.write_dl([(name.ljust(widest), text) for name, text in rows])
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl([(name.ljust(widest), text) for name, text in rows])
 
 
 def _commands(wanted: str = "") -> Mapping[str, Command]:

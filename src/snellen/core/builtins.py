@@ -14,8 +14,6 @@ LOADERS = {
     "eyechart": "snellen.data.loaders.eyechart:load",
     "cure": "snellen.data.loaders.cure:load",
     "film": "snellen.data.loaders.film:load",
-    "longbench-v2": "snellen.data.loaders.document:load_choice",
-    "niah": "snellen.data.loaders.document:load_needles",
 }
 
 MODELS = {
@@ -23,9 +21,6 @@ MODELS = {
     "openai-responses": "snellen.model.served.openai_responses:create",
     "anthropic": "snellen.model.served.anthropic:create",
     "gemini": "snellen.model.served.gemini:create",
-    "vertex": "snellen.model.cloud.vertex_model:create",
-    "bedrock": "snellen.model.cloud.bedrock_model:create",
-    "litellm": "snellen.model.cloud.litellm_model:create",
     "reader": "snellen.model.ocr.reader_model:create",
     "blind": "snellen.model.blind:create",
     "hf": "snellen.model.local.transformers:create",
@@ -86,6 +81,8 @@ SCORERS = {
     "exam": "snellen.sight.exam_scorer:score",
     "box": "snellen.scoring.grounding:score_box",
     "click": "snellen.scoring.grounding:score_click",
+    "points": "snellen.scoring.grounding:score_points",
+    "detections": "snellen.scoring.detections:score",
     "braced": "snellen.scoring.short_answers:score_braced",
     "json_answer": "snellen.scoring.short_answers:score_json_answer",
     "label_set": "snellen.scoring.short_answers:score_label_set",
@@ -93,7 +90,6 @@ SCORERS = {
     "chart_answer": "snellen.scoring.chart_answers:score_chart_answer",
     "document_answer": "snellen.scoring.document_answer:score_document_answer",
     "peer": "snellen.scoring.protocol_scorer:score",
-    "rationale": "snellen.train.rationale_facts:score",
 }
 
 AGGREGATES = {
@@ -114,6 +110,7 @@ AGGREGATES = {
     "caption": "snellen.scoring.caption_scores:aggregate",
     "cure": "snellen.scoring.blind_baselines:aggregate",
     "macro": "snellen.scoring.macro_mean:macro",
+    "detections": "snellen.scoring.detections:average_precision",
     "threshold": "snellen.scoring.level_threshold:threshold_of_level",
     "exam": "snellen.sight.exam_scorer:thresholds",
     "figures": "snellen.scoring.quoted_figures:figures",
@@ -126,7 +123,6 @@ COMMANDS = {
         "run": ("run:run", "Measure a model on tasks: plan, ask, store, score, report."),
         "exam": ("exam:exam", "Examine how a model sees: thresholds, and a prescription of what to send it."),
         "perf": ("perf.command:perf", "Measure serving performance: load, objectives, timelines."),
-        "batch": ("queued_batches:batch", "Look at the batches of a run, or cancel them."),
         "plan": ("plan:plan", "Say how many questions and repeats detect a gap."),
     },
     "Look": {
@@ -139,34 +135,24 @@ COMMANDS = {
         ),
         "leaderboard": ("leaderboard:leaderboard", "Rank many runs, and say which cannot be told apart."),
     },
-    "Score": {
+    "Read again": {
         "score": ("score:score", "Score predictions made elsewhere, or score a run again."),
         "judge": ("label:judge", "Label a few judged replies, and correct a judge's figure by them."),
         "import": ("import_command:import_command", "Read predictions of another harness into a run."),
-        "second-opinion": (
-            "opinion_command:second_opinion_command",
-            "Read another harness's predictions again: its number, ours, and where they part.",
-        ),
         "extract": ("extract:extract", "Read one reply: the option, the rule that decided, and why."),
     },
-    "Data": {
+    "Data and models": {
         "tasks": ("tasks:tasks", "List tasks and suites, or show one."),
         "data": ("data:data", "Build, check and export datasets."),
-        "docs": ("docs:docs", "Render texts as pages, degrade pages, plant needles."),
-        "mc": ("mc:mc", "Multiple choice over page images, with the scripts' own arguments and files."),
-        "niah": ("mc:niah", "Needle questions over page images, with the scripts' own arguments and file."),
-    },
-    "Models": {
         "models": ("models:models", "List model providers, or check one model."),
         "serve-check": (
             "serve_check_command:serve_check",
             "Say in ten seconds what a server can do and which flags to use.",
         ),
-        "cluster": ("cluster_command:cluster", "Look at a Ray cluster before a run does: nodes, versions, model."),
-        "mock-server": ("mock_server:mock_server", "Serve simulated readers and scripted faults, OpenAI-compatible."),
-        "train": ("train_commands:train", "Tune a model's rationales, and measure what that gained."),
     },
+    "Workshop": {},
     "Upkeep": {
+        "init": ("project:init", "Write snellen.toml: model, address and tasks for this folder."),
         "doctor": ("doctor:doctor", "Look at this machine, or at a run, and say what is missing."),
         "repair": ("repair:repair", "Save every readable row of a damaged run into a new run.db."),
         "cache": ("cache:cache", "Look at or prune the response cache."),

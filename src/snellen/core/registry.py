@@ -17,7 +17,20 @@ from .errors import ConfigError, SnellenError, UsageError, not_among
 
 PLUGIN_PREFIX = "snellen_plugin_"
 """How the modules of plug-in files are named."""
-KINDS = ("loader", "model", "inferencer", "scorer", "aggregate", "eye-test", "command", "page")
+KINDS = (
+    "loader",
+    "model",
+    "inferencer",
+    "scorer",
+    "aggregate",
+    "eye-test",
+    "executor",
+    "asking",
+    "edit",
+    "check",
+    "command",
+    "page",
+)
 KITS = "snellen.kits"
 """The package whose folders are the shipped kits; none of them is named anywhere else."""
 
@@ -184,8 +197,9 @@ def _names_a_group_of_ours(folder: str) -> bool:
 
 
 def resolve_target(target: Target) -> Any:
-    """Return what `module:attribute` names, importing the module; an object is returned as it is."""
+    """Return what `module:attribute` (or `module`) names, importing it; an object is returned as it is."""
     if not isinstance(target, str):
         return target
     module, _, attribute = target.partition(":")
-    return getattr(importlib.import_module(module), attribute)
+    found = importlib.import_module(module)
+    return getattr(found, attribute) if attribute else found

@@ -20,7 +20,7 @@ from snellen.kits.curate.draft import CHAIN, WRONG, Draft, Drafting, DraftJob, D
 from snellen.kits.curate.records import SetAside, Source, shuffled
 from snellen.kits.curate.replies import UnusableReplyError, read_candidates, read_chain
 from snellen.kits.curate.sources import read_sources
-from snellen.mock.drafter import STYLES, check_style, draft_reply
+from snellen.kits.mock.drafter import STYLES, check_style, draft_reply
 
 GOOD_CHAIN = json.dumps(
     {

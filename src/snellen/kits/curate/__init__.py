@@ -8,4 +8,4 @@ from ...core.registry import Command, Registry
 def register(registry: Registry) -> None:
     """Add the command `curate`."""
     words = "Build a dataset with an LLM and people: draft, gates, review, publish."
-    registry.add("command", "curate", Command("snellen.kits.curate.commands:curate", words, "Data"))
+    registry.add("command", "curate", Command("snellen.kits.curate.commands:curate", words, "Workshop"))

@@ -64,8 +64,8 @@ from .walk import walk_of
 
 CAPTION = "Best first, among runs of the same questions, metric, way of asking, variants and reading. Rank 1 is best."
 NOTE = (
-    "Runs with the same number cannot be told apart from the first run of that number "
-    "(95 %, unpaired, so on the safe side). Choose runs under Runs to test them on the samples they share."
+    "Runs that share a rank do not differ significantly from the first of that rank "
+    "(95 %, unpaired, so conservative). Choose runs under Runs to test them on the samples they share."
 )
 COLUMNS = ("#", "model", "run", *((name, "n") for name in ("tasks", "average rank", "mean", "95 % interval")), DRAWN)
 
@@ -401,7 +401,8 @@ class Viewer:
         keys = list(dict.fromkeys(request.query_params.getlist("run")))
         if not 2 <= len(keys) <= MOST_RUNS:
             raise UsageError(f"choose two to {MOST_RUNS} runs to compare, not {len(keys)}")
-        return [self._run(key) for key in keys]
+        # The older run first: then an improvement reads as a plus.
+        return sorted((self._run(key) for key in keys), key=lambda run: run.header().created)
 
     def _compared(self, request: Request) -> tuple[list[OpenRun], list[str], Mapping[str, Sequence[Comparison]]]:
         runs = self._chosen(request)

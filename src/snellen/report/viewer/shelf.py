@@ -18,6 +18,7 @@ from ...core.builtins import default_registry
 from ...core.errors import SnellenError, UsageError
 from ...core.registry import Registry
 from ...core.tasks import RunHeader, Task
+from ...scoring.error_groups import MOST_GROUPED, ErrorGroup, Mistake, read_errors
 from ...scoring.label_desk import DrawnTasks, drawn_tasks
 from ...scoring.readings import Reading
 from ...scoring.run import score_again
@@ -25,10 +26,11 @@ from ...scoring.stored import LIVE_SCORING, metrics_of, read_columns, read_costs
 from ...scoring.table import Costs, TrialColumns
 from ...store.reader import RunReader
 from ..pages.ledger import Note, read_notes
-from ..pages.overview import Results, TaskOverview, overview_of, read_results, written_results
+from ..pages.overview import TaskOverview, overview_of
 from ..query import LastSifted, TextSearch, group_values
 from ..runlist.brief import TRASH, RunBrief, header_brief, named_folders, run_key, written_brief
 from ..runlist.trash import thrown_runs
+from ..stored_results import Results, read_results, written_results
 from .training_folder import OpenTraining, is_training
 
 DEPTH = 3
@@ -191,6 +193,17 @@ class OpenRun:
             helps = "report.html shows its figures, `snellen show` single trials, records.jsonl holds all"
             raise UsageError(f"{why}: {helps}")
         return read_columns(self.reader, task, metric, self.registry)
+
+    def errors(self, task: str) -> list[ErrorGroup]:
+        """Return why answers of a task are not right, in groups; nothing of a task with too many trials to read."""
+        if len(self.columns(task)) > MOST_GROUPED or not self.reader.has_scores(task):
+            return []
+        groups: list[ErrorGroup] = self._keep(("errors", task), lambda: read_errors(self.reader, task))
+        return groups
+
+    def mistakes(self, task: str, kind: str) -> Sequence[Mistake]:
+        """Return the trials of a task that are not right for one reason."""
+        return next((group.trials for group in self.errors(task) if group.kind == kind), ())
 
     def costs(self, task: str) -> Costs:
         """Return latency and tokens of the trials of a task, read at their first use."""
