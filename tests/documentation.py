@@ -12,6 +12,8 @@ from typing import Any
 
 import PIL.Image
 
+import snellen
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^(?P<tick>```+)(?P<kind>\w*)[^\n]*\n(?P<code>.*?)^(?P=tick)[ ]*$", re.MULTILINE | re.DOTALL)
@@ -205,7 +207,29 @@ def write_replies() -> None:
     put("rows.jsonl", "\n".join(map(json.dumps, rows)))
 
 
+def write_bank_shop() -> None:
+    """Runs of eight models, a table of two more, replies of a new one and of one that is nearly the same; a ledger."""
+    import drawn_banks
+    from snellen.data.errata import Erratum, question_hash, write_errata
+
+    results = drawn_banks.drawn_bank(11, 200)
+    drawn_banks.make_runs(Path(), results[:8])
+    lines = [",".join(["model", *(f"q{n}" for n in range(200))])]
+    lines += [",".join([f"other-{row}", *map(str, results[row])]) for row in (8, 9)]
+    put("table.csv", "\n".join(lines))
+    drawn_banks.write_replies(Path("new.jsonl"), results[10])
+    drawn_banks.write_replies(Path("same.jsonl"), results[5])
+    snellen.run("task.jsonl", "replay/same.jsonl", output_dir="candidates/same", cache=False)
+    sample = next(iter(snellen.load_dataset("task.jsonl")))
+    entry = Erratum(
+        "task", sample.id, question_hash(sample), sample.answers, "corrected", (sample.options[1],), "2026-07"
+    )
+    write_errata(Path("errata.jsonl"), [entry])
+    put("newer.jsonl", Path("task.jsonl").read_text().replace("Question 3?", "Question three?"))
+
+
 WORLDS: dict[str, Callable[[], None]] = {
+    "bank.md": write_bank_shop,
     "README.md": write_questions,
     "bridges.md": write_bridges,
     "ci.md": write_measured,

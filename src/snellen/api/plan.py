@@ -26,6 +26,7 @@ from ..core.types import Form, Sample
 from ..core.variants import parse_variant
 from ..data.catalog import DEFAULT_SCORERS, Catalog, with_defaults
 from ..data.dataset import Dataset, Survey, fingerprint_of, survey, without_places
+from ..data.errata import OFFICIAL, read_golds
 from ..data.loaders.row_dialogues import DIALOGUES
 from ..data.selection import choose
 from ..data.subsets import choose_subset, read_subset
@@ -361,10 +362,12 @@ def _make_prompter(
 def _plan_task(task: Task, catalog: Catalog, registry: Registry, settings: RunSettings, folder: Path) -> PlannedTask:
     context = LoadContext(seed=settings.seed, root=settings.data_root, workdir=folder / "images", limit=settings.limit)
     dataset = Dataset(task, registry.get("loader", task.dataset["loader"]), context)
+    dataset = replace(dataset, golds=read_golds(settings.errata, settings.gold))
     dataset = choose(dataset, settings.ids, settings.sample, settings.sample_seed, settings.stratify)
     if settings.subset is not None:
         dataset = choose_subset(dataset, read_subset(settings.subset, catalog))
     content = survey(dataset)
+    check_golds(dataset, settings)
     task = settle_form(task, content)
     dataset = replace(dataset, tagged=task.form is Form.AUTO)
     if content.missing_count and not settings.allow_missing_images:
@@ -387,6 +390,16 @@ def _plan_task(task: Task, catalog: Catalog, registry: Registry, settings: RunSe
         for sample, variant in product(first_of_each_form(dataset, content), task.variants):
             prompter.build(sample, variant)
     return count_announced(PlannedTask(task, prompter, dataset, content), registry)
+
+
+def check_golds(dataset: Dataset, settings: RunSettings) -> None:
+    """Refuse a ledger that speaks of none of these questions: it is another benchmark's, or another version's."""
+    golds = dataset.golds
+    if golds is None or not len(golds) or golds.changed or settings.gold == OFFICIAL:
+        return
+    if golds.misfits:
+        count = len(golds.misfits)
+        raise UsageError(f"--errata {settings.errata}: its {count} rows ask something else here; use the data it is of")
 
 
 def first_of_each_form(dataset: Dataset, content: Survey) -> list[Sample]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from ..core.clock import SystemClock
-from ..core.errors import SnellenError, UsageError
+from ..core.errors import SnellenError, UsageError, not_among
 from ..core.event_loop import run_to_end
 from ..core.garbage import rare_collections
-from ..engine.interval import IntervalLimit
+from ..core.protocols import Scorer
+from ..engine.bank_interval import BankLimit
+from ..engine.interval import IntervalLimit, PrefixLimit
 from ..engine.state import RunState as RunState  # noqa: PLC0414 - part of what a run returns
 from ..report.logs.teller import Teller, check_trackers
 from ..report.pages.finish import finish_run
@@ -21,6 +23,7 @@ from ..report.so_far import SoFar
 from ..scoring.consistency import CONVENTIONS
 from ..scoring.quoted_figures import WHOLE_ONLY
 from ..scoring.readings import OWN_PROFILE, Reading, check_reading
+from ..store.bank_file import read_bank, relatives
 from .batches import check_batched_plan
 from .cost_words import check_limit
 from .executors import check_executor
@@ -31,6 +34,7 @@ from .run_result import RunResult as RunResult  # noqa: PLC0414 - what a run ret
 from .session import NO_LISTENER, Listener, Session, make_limits, open_session
 from .settings import RunSettings, TaskSettings, make_record, taking_tasks
 
+FEWEST_BUDGET = 10
 REPORTED_TRIALS = 50_000
 """Up to so many trials report.html is written by itself; a larger run is for `snellen view` or `snellen report`."""
 
@@ -86,8 +90,13 @@ def run(tasks: str | tuple[str, ...] | RunSettings, model: str = "", **settings:
 
 
 @rare_collections()
-def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
-    """Plan, ask, store, score and report, as the settings say; the `watcher` hears of it."""
+def run_settings(
+    settings: RunSettings, watcher: Watcher | None, stops: Callable[[Plan], PrefixLimit] | None = None
+) -> RunResult:
+    """Plan, ask, store, score and report, as the settings say; the `watcher` hears of it.
+
+    `stops` makes what orders the questions and ends the run, where a caller has a rule of its own (a gate).
+    """
     began = SystemClock().monotonic()
     check_trackers(settings.log)
     check_executor(settings)
@@ -96,7 +105,7 @@ def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
     if reading.extractor:
         _check_asking(plan, reading, settings)
     check_batched_plan(plan, settings)
-    interval = _interval(plan, settings)
+    interval = _interval(plan, settings) if stops is None else stops(plan)
     estimate = estimate_run(plan, settings)
     limits = make_limits(settings, estimate.prices, began, expected=estimate.dearest, interval=interval)
     if watcher is not None:
@@ -171,17 +180,44 @@ async def _ask_all(opening: AbstractAsyncContextManager[Session], plan: Plan) ->
         return state
 
 
-def _interval(plan: Plan, settings: RunSettings) -> IntervalLimit | None:
+def _interval(plan: Plan, settings: RunSettings) -> PrefixLimit | None:
     """Return the interval that ends the run once it is narrow enough, if the settings name one."""
-    if settings.until_ci is None:
+    if settings.bank is None and settings.until_ci is None:
+        if settings.budget is not None:
+            raise UsageError("--budget is a number of questions for --bank: name a bank, or use --sample")
         return None
     if settings.extractor:
         raise UsageError("--until-ci looks at every reply as it comes, --extractor reads after the last: leave one out")
     if len(plan.tasks) != 1:
-        raise UsageError("--until-ci works on one task at a time: each task has its own interval")
+        raise UsageError("--until-ci and --bank work on one task at a time: each task has its own interval")
     task = plan.tasks[0].task
     grouped = [figure.name for figure in task.figures if figure.rule in WHOLE_ONLY]
     if grouped:
         raise UsageError(f"--until-ci says nothing of {', '.join(grouped)}: groups must be asked whole; leave it out")
     scorer = plan.registry.get("scorer", task.scorers[0])
-    return IntervalLimit(settings.until_ci, scorer, len(task.variants) * task.repeats, task.score_options)
+    trials = len(task.variants) * task.repeats
+    if settings.bank is not None:
+        return _bank_limit(plan, settings, settings.bank, scorer)
+    return IntervalLimit(settings.until_ci or 0.0, scorer, trials, task.score_options)
+
+
+def _bank_limit(plan: Plan, settings: RunSettings, path: Path, scorer: Scorer) -> BankLimit:
+    """Return the limit that estimates the whole with a bank; the model under test is left out of it."""
+    task = plan.tasks[0].task
+    if settings.until_ci is None and settings.budget is None:
+        raise UsageError("--bank saves questions: say how many to ask (--budget 200) or how exactly (--until-ci 3)")
+    if settings.budget is not None and settings.budget < FEWEST_BUDGET:
+        raise UsageError(f"--budget {settings.budget} is too few to say anything: at least {FEWEST_BUDGET}")
+    if len(task.variants) > 1:
+        raise UsageError(f"--bank knows questions as they are, and task {task.name!r} has variants: leave one out")
+    bank = read_bank(path)
+    bank.meta["file"] = path.name
+    unknown = set(settings.bank_without) - {model.name for model in bank.models}
+    if unknown:
+        raise UsageError(f"--bank-without {not_among(min(unknown), [model.name for model in bank.models])} of {path}")
+    without = (*settings.bank_without, *relatives(plan.model.name, bank))
+    if len(bank.models) - len(set(without)) < 2:
+        raise UsageError(f"{path} has no other models than {', '.join(without)}: a bank is of others")
+    return BankLimit(
+        bank, without, scorer, task.repeats, task.score_options, points=settings.until_ci, budget=settings.budget
+    )

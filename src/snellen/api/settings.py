@@ -277,8 +277,19 @@ class TaskSettings(AskSettings, frozen=True, kw_only=True, forbid_unknown_fields
         "--variant", to="variants", identity="yes")] = ()
     until_ci: Annotated[float | None, Setting(ASKED,
         "Stop when the interval is ± this many points.", above=0, below=50)] = None
+    bank: Annotated[Path | None, Setting(ASKED,
+        "Estimate the whole benchmark with a bank of other models' results: with --until-ci or --budget.",
+        exists=True)] = None
+    budget: Annotated[int | None, Setting(ASKED, "With --bank: ask so many questions.", least=1)] = None
+    bank_without: Annotated[tuple[str, ...], Setting(ASKED,
+        "A model of the bank to leave out, beside those that are this one.", metavar="NAME")] = ()
     subset: Annotated[str | None, Setting(ASKED,
         "A named subset (core, debug, a card of yours), or COLUMN=VALUE.", identity="yes", metavar="NAME")] = None
+    errata: Annotated[Path | None, Setting(ROWS,
+        "A ledger of corrected gold answers.", identity="when set", exists=True)] = None
+    gold: Annotated[str | None, Setting(ROWS,
+        "Of that ledger: official, corrected, or as it stood at a date (2026-07).  [default: corrected]",
+        identity="when set", metavar="VERSION")] = None
     data_root: Annotated[Path | None, Setting(ASKED,
         "Folder that holds the datasets. [default: $SNELLEN_DATA or ./data]")] = None
     split: Annotated[str | None, Setting(ROWS,
@@ -490,7 +501,8 @@ NOT_BY: Mapping[str, tuple[type, Mapping[str, str]]] = {
     "perf": (
         RunSettings,
         dict.fromkeys(REPLICAS, ONE_MACHINE)
-        | dict.fromkeys(("max_workers", "max_retries", "rate", "max_errors", "deadline_s", "until_ci", *BATCHES), LOADS)
+        | dict.fromkeys(("max_workers", "max_retries", "rate", "max_errors", "deadline_s", *BATCHES), LOADS)
+        | dict.fromkeys(("until_ci", "bank", "budget", "bank_without"), LOADS)
         | dict.fromkeys(("max_cost", "yes", "cache", "cache_check", "fresh", "same_model", "keep_pictures", "log"), "")
         | dict.fromkeys(("extractor", "extractor_settings"), "`snellen score RUN --extractor` reads its store"),
     ),

@@ -171,6 +171,23 @@ def build(name: str, out: Path, overrides: tuple[str, ...], no_check: bool, as_j
     return 1 if report.errors else 0
 
 
+@data.command()
+@click.argument("name")
+@click.argument("old", type=click.Path(exists=True, path_type=Path))
+@click.argument("new", type=click.Path(exists=True, path_type=Path))
+@repeated("--run", "runs", type=FOLDER, help="A stored run: what the new golds do to it. Repeatable.")
+@MACHINE
+def diff(name: str, old: Path, new: Path, runs: tuple[Path, ...], as_json: bool) -> None:
+    """Say what changed between two versions of a benchmark: rows, golds, options, words, pictures.
+
+    NAME is its card, or `-` for files of your own.
+    """
+    from ..api.data_diff import diff_data
+
+    found = diff_data(name, old, new, runs)
+    print_either(found, "\n".join(found.lines()), as_json)
+
+
 @data.command(epilog=CHECK_EXAMPLE)
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
 @flag("--no-images", help="Do not open the pictures.")

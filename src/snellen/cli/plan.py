@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from click import option
 
-from .options import MACHINE_STDOUT, PATH, defaulted, print_json
+from .options import MACHINE_STDOUT, PATH, defaulted, print_either, print_json
 
 if TYPE_CHECKING:
     from ..api.plan_assumptions import Sizing
@@ -24,16 +24,29 @@ if TYPE_CHECKING:
 @defaulted("--power", type=float, default=0.8, help="Power: the chance to find the gap if it is there.")
 @defaulted("--alpha", type=float, default=0.05, help="False-positive rate.")
 @option("--from-run", type=PATH, help="Take accuracy and variance shares from a run with repeats.")
+@option("--bank", type=PATH, help="A bank: how many of its questions --until-ci, --gate or --gap need.")
+@option("--until-ci", type=float, help="With --bank: the half-width wanted, in points.")
+@option("--gate", type=float, help="With --bank: the margin of a gate, in points.")
+@option("--against", type=PATH, help="With --bank: the base run of the gate.")
 @MACHINE_STDOUT
 def plan(
-    *, gap: float | None, questions: int | None, repeats: str, from_run: Path | None, as_json: bool, **assumed: float
+    *, gap: float | None, questions: int | None, repeats: str, from_run: Path | None, as_json: bool, **assumed: Any
 ) -> None:
     """Say how much to measure before measuring.
 
     \b
     snellen plan --gap 2.0 --accuracy 70
     snellen plan --questions 500 --from-run runs/pilot
+    snellen plan --bank mmmu.bank --until-ci 2
+    snellen plan --bank mmmu.bank --gate 1.5 --against runs/base
     """
+    banked = {name: assumed.pop(name) for name in ("bank", "until_ci", "gate", "against")}
+    if banked["bank"] is not None:
+        from ..api.bank_plan import plan_with_bank
+
+        lines = plan_with_bank(banked.pop("bank"), gap=gap, **banked)
+        print_either({"plan": lines}, "\n".join(lines), as_json)
+        return
     from ..api.plan_assumptions import plan_size
 
     sizing = plan_size(

@@ -139,7 +139,10 @@ def _how_it_went(result: RunResult) -> Iterator[str]:
     elif state.resumed or state.cached:
         stored = f"{state.resumed:,} stored before, {state.cached:,} from the cache"
         yield f"{state.done - state.cached:,} asked now, {stored}{_age_of_cache(result)}"
-    if result.early_stop:
+    if result.early_stop and result.early_stop.get("whole"):
+        asked = result.early_stop["questions"]
+        yield f"stopped after {asked:,} questions in drawn order; replies that came later are stored and not counted"
+    elif result.early_stop:
         points, (low, high) = result.early_stop["points"], result.early_stop["interval"]
         asked, planned = state.done + state.resumed, state.planned
         yield (

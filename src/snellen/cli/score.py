@@ -13,7 +13,19 @@ from click.core import ParameterSource
 from ..core.config import parse_assignment
 from ..core.errors import UsageError
 from .import_command import READING
-from .options import CATALOGS, COUNT, EXECUTORS, PATH, PROTOCOL, defaulted, flag, json_flag, print_json, repeated
+from .options import (
+    CATALOGS,
+    COUNT,
+    EXECUTORS,
+    PATH,
+    PROTOCOL,
+    defaulted,
+    flag,
+    json_flag,
+    print_either,
+    print_json,
+    repeated,
+)
 
 
 def print_scored_file(result: Mapping[str, Any], as_json: bool) -> None:
@@ -40,6 +52,17 @@ def print_scored_file(result: Mapping[str, Any], as_json: bool) -> None:
     for note in result["notes"]:
         click.echo(f"note: {note}", err=True)
     click.echo(f"{result['folder']}: snellen view, compare, score, second-opinion", err=True)
+
+
+def _print_range(run: Path, errata: Path | None, gold: str | None, as_json: bool) -> int:
+    """Print what a run scores under corrected golds; its own results stay as they are."""
+    from ..api.golds import score_range
+
+    if errata is None:
+        raise UsageError(f"--gold {gold} needs the ledger that says so: --errata FILE")
+    found = score_range(run, errata, gold)
+    print_either(found, "\n".join(one.line() for one in found), as_json)
+    return 0
 
 
 FORMULATIONS = "SingleChoice, Generation, OCROpenEnded, KIEOpenEnded, MultiInference or Consistency (files only)."
@@ -90,6 +113,10 @@ JUDGE_MODEL = "Run folders: the model that judges, provider/name; without it the
 @click.option("--judge-model", help=JUDGE_MODEL)
 @click.option("--base-url", "--url", help="Run folders: where the judging model answers.")
 @repeated("--judge-arg", "judge_settings", metavar="SETTING=VALUE", help=JUDGE_SETTINGS)
+@click.option(
+    "--errata", type=PATH, help="Run folders: a ledger of corrected golds; official, corrected, and the range."
+)
+@click.option("--gold", help="Of that ledger: as it stood at a date, e.g. 2026-07.  [default: corrected]")
 @click.option("--extractor", metavar="MODEL", help=EXTRACTOR)
 @repeated("--extractor-arg", "extractor_settings", metavar="SETTING=VALUE", help=EXTRACTOR_SETTINGS)
 @defaulted("--executor", type=click.Choice(EXECUTORS), default="local", help=EXECUTOR)
@@ -111,8 +138,12 @@ def score(source: Path, as_json: bool, **options: Any) -> int:
     snellen score rows.jsonl --task blink --protocol official --extractor openai/NAME
     snellen score runs/my-run --profile vqa-scripts
     snellen score runs/my-run --executor processes --replicas 8
+    snellen score runs/my-run --errata errata.jsonl
     snellen score runs/my-run --judge correctness --judge-model openai/NAME --base-url http://localhost:8000/v1
     """
+    errata, gold = options.pop("errata"), options.pop("gold")
+    if errata is not None or gold is not None:
+        return _print_range(source, errata, gold, as_json)
     if (source / "run.db").exists() or (source.is_dir() and not options["harness"]):
         _refuse(FILES_ONLY, f"{source} is a run folder: it says itself what was asked")
         read_as = ("profile", "convention", "protocol", "extractor", "extractor_settings")

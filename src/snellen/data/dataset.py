@@ -20,6 +20,7 @@ from ..core.protocols import LoadContext, Loader
 from ..core.tasks import MOST_GROUPS, PlannedCounts, Task
 from ..core.text import NO_TAG, plural, tag_text
 from ..core.types import OFFERED, Form, Sample, Video
+from .errata import Golds
 from .images.decode import short_name
 from .leaving import Leaving, PictureFolders
 from .marked_rows import MarkerCount
@@ -135,6 +136,8 @@ class Dataset:
     """The ids to keep; None keeps all."""
     marks: array[int] = field(default_factory=lambda: array("q"))
     """A hash of each sample that was surveyed and not kept: one that is read again must be the same."""
+    golds: Golds | None = None
+    """Corrections of gold answers, put in as samples are read."""
 
     def __iter__(self) -> Iterator[Sample]:
         samples = iter(self._kept) if self._kept else self._read()
@@ -144,6 +147,8 @@ class Dataset:
         fresh: list[Sample] | None = []
         room_bytes = KEPT_BYTES
         samples = self.loader(self.task, self.context)
+        if self.golds is not None:
+            samples = self.golds.applied(samples)
         if self.chosen is not None:
             samples = (sample for sample in samples if sample.id in self.chosen)
         samples = islice(samples, self.context.limit)

@@ -9,7 +9,7 @@ from collections import Counter
 from ..core.errors import EnvironmentProblem, SnellenError, UsageError
 from ..core.types import Prediction
 from ..model.served.prices import Bill, Prices, money
-from .interval import IntervalLimit
+from .interval import PrefixLimit
 
 SHARE_AFTER = 100
 """A share of errors counts only after so many trials: one bad start is no verdict."""
@@ -44,7 +44,7 @@ class Limits:
         expected: float = 0.0,
         errors: str | None = None,
         ends: float | None = None,
-        interval: IntervalLimit | None = None,
+        interval: PrefixLimit | None = None,
     ) -> None:
         self.requests, self.tokens, self.money = requests, tokens, money
         self.prices, self.ends, self.interval = prices, ends, interval

@@ -168,6 +168,12 @@ def _put_stopped_interval(tasks: Mapping[str, Any], until_ci: Mapping[str, Any] 
 
     One made for a fixed number of trials would be too narrow. The value has replies that were under way at the stop.
     """
+    if until_ci and until_ci.get("gate"):
+        _put_gated(tasks)
+        return
+    if until_ci and until_ci.get("whole"):
+        _put_whole(tasks, until_ci)
+        return
     if not until_ci or not until_ci["stopped"]:
         return
     for task in tasks.values():
@@ -175,6 +181,57 @@ def _put_stopped_interval(tasks: Mapping[str, Any], until_ci: Mapping[str, Any] 
         if estimate is not None and estimate["value"] is not None:
             low, high = until_ci["interval"]
             estimate["ci95"] = [min(low, estimate["value"]), max(high, estimate["value"])]
+
+
+def _put_whole(tasks: Mapping[str, Any], until_ci: Mapping[str, Any]) -> None:
+    """Let the metric that a bank helped with be the estimate of the whole benchmark; the mean of a part is no score."""
+    whole, metric = until_ci["whole"], until_ci["metric"]
+    for task in tasks.values():
+        estimate = task["metrics"].get(metric)
+        if estimate is None or estimate["value"] is None:
+            continue
+        low, high = whole["interval"] or (whole["value"], whole["value"])
+        if estimate.get("bounds") is not None:
+            estimate["bounds"] = whole["bounds"]
+        estimate |= {"value": whole["value"], "stderr": (high - low) / (2 * Z95), "ci95": [low, high]}
+        task["whole"] = dict(whole) | {"metric": metric}
+        task["notes"] = [*task["notes"], *whole_lines(whole, metric)]
+
+
+def _put_gated(tasks: Mapping[str, Any]) -> None:
+    """Say of the questions that a gate asked that they are no fair sample: it asks those that may change more often."""
+    for task in tasks.values():
+        for estimate in task["metrics"].values():
+            estimate["ci95"] = None
+        task["notes"] = [*task["notes"], GATED]
+
+
+GATED = "these questions were chosen by a gate, those that may change first: their mean is no score (see gate.json)"
+
+
+def whole_lines(whole: Mapping[str, Any], metric: str) -> list[str]:
+    """Say what an estimate of the whole is, and what it rests on."""
+    asked, items, value = whole["asked"], whole["items"], 100 * whole["value"]
+    if whole["interval"] is None:
+        return [f"{metric} {value:.1f}: all {items:,} questions were asked, so the bank says nothing more"]
+    low, high = (100 * end for end in whole["interval"])
+    words = (
+        f"{metric} {value:.1f} ({low:.1f}–{high:.1f}) is an estimate of all {items:,} questions from {asked:,} asked"
+    )
+    trust = f"trust in the bank {whole['trust']:.2f}, random sampling would need ~{whole['alike']:,.0f}"
+    lines = [f"{words} · {trust} · other rows are means of what was asked, no estimates"]
+    if whole["outside_the_bank"]:
+        changed = f", {whole['of_another_content']:,} of them changed since" if whole["of_another_content"] else ""
+        lines.append(f"{whole['outside_the_bank']:,} of {items:,} questions are not in the bank{changed}")
+    if whole["left_out_of_the_bank"]:
+        lines.append(f"left out of the bank, as they are this model: {', '.join(whole['left_out_of_the_bank'])}")
+    if whole["failed"]:
+        lines.append(f"{whole['failed']:,} calls of the prefix failed and count as not right")
+    if whole["bounds"][0] != whole["bounds"][1]:
+        lines.append(f"had every unread reply been right: {100 * whole['bounds'][1]:.1f}")
+    if whole["repetition_error"]:
+        lines.append(f"another full run would differ by ± {100 * whole['repetition_error']:.2f} (one standard error)")
+    return lines
 
 
 def summarize_task(

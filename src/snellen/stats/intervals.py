@@ -52,7 +52,7 @@ def wilson(share: float, trials: float, z: float = Z95) -> Interval:
     squared = z * z / trials
     center = share + squared / 2.0
     half = z * math.sqrt(share * (1.0 - share) / trials + squared / (4.0 * trials))
-    low, high = (center - half) / (1.0 + squared), (center + half) / (1.0 + squared)
+    low, high = float((center - half) / (1.0 + squared)), float((center + half) / (1.0 + squared))
     return (0.0 if share == 0.0 else max(0.0, low)), (1.0 if share == 1.0 else min(1.0, high))
 
 

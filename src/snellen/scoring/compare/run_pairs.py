@@ -7,6 +7,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from ...core.errors import UsageError, did_you_mean
 from ...core.types import Score
 from ...store.reader import RunReader
@@ -41,12 +43,40 @@ def compare_runs(
         readers = [stack.enter_context(RunReader(folder)) for folder in folders]
         names = _names(folders)
         chosen = align_readings(readers, names, reading)
+        for name in _common_tasks(readers, names, task):
+            check_golds(readers, names, name)
         return {
             name: _compare_task(
                 [_side(*pair, name) for pair in zip(readers, chosen, strict=True)], names, name, metric, scored_only
             )
             for name in _common_tasks(readers, names, task)
         }
+
+
+def check_golds(readers: Sequence[RunReader], names: Sequence[str], task: str) -> None:
+    """Refuse runs whose questions are the same and whose golds are not: a difference would be the golds' too."""
+    decode = msgspec.json.Decoder(_Gold).decode
+    first: dict[str, _Gold] = {}
+    for place, reader in enumerate(readers):
+        differing = 0
+        for (body,) in reader.sample_columns("body", task):
+            own = decode(body)
+            known = first.setdefault(own.id, own)
+            differing += known.question == own.question and sorted(known.answers) != sorted(own.answers)
+        if differing:
+            words = (
+                f"{differing} questions of task {task!r} have another gold answer in {names[place]} than in {names[0]}"
+            )
+            both = f"{readers[0].folder} {reader.folder}"
+            raise UsageError(f"{words}: `snellen audit compare {both}` compares them by either's")
+
+
+class _Gold(msgspec.Struct):
+    """What of a sample says which answers are right."""
+
+    id: str
+    question: str = ""
+    answers: tuple[str, ...] = ()
 
 
 def align_readings(readers: Sequence[RunReader], names: Sequence[str], reading: str | None) -> Sequence[Reading | None]:

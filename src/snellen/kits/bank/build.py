@@ -1,0 +1,350 @@
+"""Runs, imported predictions, tables of others and older banks to one bank; mixtures are refused unless told."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import combinations
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from ...core.errors import DataError, UsageError, not_among
+from ...core.ids import content_hash
+from ...core.tasks import RunHeader, Task
+from ...core.types import BASE_VARIANT
+from ...report.runlist.brief import run_folders
+from ...scoring.headline import quoted_metric
+from ...scoring.stored import metrics_of, stored_tables
+from ...store.bank_file import Bank, BankItem, BankModel, Floats, check_bank, differs, item_of, read_bank, write_bank
+from ...store.reader import RunReader
+
+TABLES = (".csv", ".tsv", ".npz")
+ITEM_WORDS = ("item", "items", "id", "question", "sample", "index")
+TWINS_FROM = 50
+"""Two models that give the same on so many questions are taken for one that was counted twice."""
+DEPTH = 4
+
+
+class Answers(NamedTuple):
+    """What one model gave on some questions."""
+
+    model: BankModel
+    items: Sequence[BankItem]
+    values: Floats
+    answers: Sequence[str | None] = ()
+    task: str = ""
+    metric: str = "accuracy"
+    how: str = ""
+    """Prompt, protocol and scorers as one hash; empty where nobody knows."""
+
+
+class Built(NamedTuple):
+    """A bank, and what was left out or is worth knowing."""
+
+    bank: Bank
+    notes: list[str]
+
+
+def build(
+    sources: Sequence[str | Path],
+    output: str | Path | None = None,
+    *,
+    task: str | None = None,
+    metric: str | None = None,
+    mixed: bool = False,
+    twins: bool = False,
+    answers: bool = False,
+    licence: str = "",
+    without: Sequence[str] = (),
+) -> Built:
+    """Make a bank of runs (or folders of them), 0/1 tables (.csv .tsv .npz) and older banks.
+
+    `mixed` takes runs of another prompt, protocol or gold too (cells of another gold become holes), `twins` models that
+    answer all alike; `without` leaves models out; `answers` keeps what was read from replies, for `snellen audit`.
+    """
+    found = [one for source in sources for one in read_source(Path(source), task, metric, licence)]
+    if not found:
+        raise UsageError(f"no results in {', '.join(map(str, sources))}: name runs, tables or banks")
+    if unknown := set(without) - {one.model.name for one in found}:
+        raise UsageError(f"--without {not_among(min(unknown), [one.model.name for one in found])}")
+    found = [one for one in found if one.model.name not in without]
+    notes: list[str] = []
+    _check_alike(found, mixed, notes)
+    bank = _join(found, mixed, keep_answers=answers, notes=notes)
+    check_bank(bank)
+    _check_twins(bank, twins, notes)
+    if output is not None:
+        write_bank(Path(output), bank)
+    return Built(bank, notes)
+
+
+def read_source(path: Path, task: str | None, metric: str | None, licence: str = "") -> Iterator[Answers]:
+    """Yield the models of a source: a table, a bank, a run, or a folder that holds runs."""
+    if path.suffix in TABLES:
+        yield from read_table(path, licence)
+    elif path.is_file():
+        yield from _of_bank(path)
+    elif path.is_dir():
+        folders = [path] if (path / "run.db").exists() else sorted(run_folders(path, DEPTH))
+        if not folders:
+            raise UsageError(f"no run below {path}: a run folder holds run.db")
+        for folder in folders:
+            found = read_run(folder, task, metric, licence)
+            if found is not None:
+                yield found
+    else:
+        raise UsageError(f"{path} is not there: name a run folder, a table ({', '.join(TABLES)}) or a bank")
+
+
+def read_run(folder: Path, task: str | None, metric: str | None, licence: str = "") -> Answers | None:
+    """Return what the model of a run gave, None for a run of other tasks; failed calls are holes, unread is wrong."""
+    with RunReader(folder) as reader:
+        header = reader.header()
+        cards = {card.name: card for card in header.tasks if card.name in reader.tasks()}
+        if task is None and len(cards) > 1:
+            raise UsageError(f"{folder} has the tasks {', '.join(cards)}: say which one with --task")
+        card = cards.get(task) if task else next(iter(cards.values()), None)
+        if card is None:
+            return None
+        known = metrics_of(reader, card.name)
+        if not known:
+            raise UsageError(f"{folder} has no scores: score it first with `snellen score {folder}`")
+        chosen = metric or (quoted_metric(card) if quoted_metric(card) in known else known[0])
+        if chosen not in known:
+            raise UsageError(f"{folder}: no metric {not_among(chosen, known)}")
+        samples = {sample.id: item_of(sample) for sample in reader.samples(card.name)}
+        values, said = _sample_values(reader, card.name, chosen)
+        items = [samples[name] for name in values]
+        facts = _facts(header, card, folder, licence)
+        model = BankModel(header.model, facts)
+        texts = [said.get(name) for name in values]
+        return Answers(
+            model, items, np.array(list(values.values())), texts, card.name, chosen, _how(header, card, chosen)
+        )
+
+
+def _sample_values(reader: RunReader, task: str, metric: str) -> tuple[dict[str, float], dict[str, str]]:
+    """Return the mean of each sample over repeats of the plain question, and the answer read in the first."""
+    table = stored_tables(reader, task, tag_keys=())[metric]
+    plain = np.array([name == BASE_VARIANT for name in table.variants] or [True])
+    use = table.scored & plain[table.variant]
+    sums = np.bincount(table.sample[use], weights=table.value[use], minlength=len(table.samples))
+    counts = np.bincount(table.sample[use], minlength=len(table.samples))
+    values = {table.samples[at]: float(sums[at] / counts[at]) for at in np.flatnonzero(counts).tolist()}
+    said: dict[str, str] = {}
+    for at in np.flatnonzero(use & (table.answer >= 0)).tolist():
+        said.setdefault(table.samples[table.sample[at]], table.answers[table.answer[at]])
+    return values, said
+
+
+def sample_values(folder: Path, task: str, metric: str | None = None) -> dict[str, float]:
+    """Return what a run gave on each question of a task, by id."""
+    found = read_run(folder, task, metric)
+    return {} if found is None else dict(zip((item.id for item in found.items), found.values.tolist(), strict=True))
+
+
+def _facts(header: RunHeader, card: Task, folder: Path, licence: str) -> dict[str, object]:
+    facts = {
+        "source": "runs of Snellen",
+        "run": header.id,
+        "folder": folder.name,
+        "date": header.created[:10],
+        "protocol": card.protocol,
+        "repeats": card.repeats,
+        "settings": msgspec.to_builtins(card.params),
+        "licence": licence,
+    }
+    return {key: value for key, value in facts.items() if value not in ("", None, {}, ())}
+
+
+def _how(header: RunHeader, card: Task, metric: str) -> str:
+    identity = header.config.get("tasks", {}).get(card.name, {})
+    prompt = identity.get("prompt") if isinstance(identity, dict) else None
+    return content_hash([prompt, card.infer, card.scorers, card.protocol, metric]) if prompt else ""
+
+
+def _of_bank(path: Path) -> Iterator[Answers]:
+    bank = read_bank(path)
+    for row, model in enumerate(bank.models):
+        known = np.flatnonzero(~np.isnan(bank.values[row])).tolist()
+        texts = [bank.answers.get((row, item)) for item in known]
+        told = (str(bank.meta.get(key, "")) for key in ("task", "metric", "how"))
+        yield Answers(model, [bank.items[item] for item in known], bank.values[row, known], texts, *told)
+
+
+def read_table(path: Path, licence: str = "") -> Iterator[Answers]:
+    """Yield the models of a table: wide (a row a model, or a row an item), long (model, item, value), or an .npz."""
+    if path.suffix == ".npz":
+        models, items, values = _read_arrays(path)
+    else:
+        models, items, values = _read_text(path)
+    facts = {"source": f"table {path.name}", **({"licence": licence} if licence else {})}
+    named = [BankItem(item) for item in items]
+    for row, model in enumerate(models):
+        known = np.flatnonzero(~np.isnan(values[row]))
+        yield Answers(BankModel(model, facts), [named[item] for item in known.tolist()], values[row, known])
+
+
+def _read_arrays(path: Path) -> tuple[list[str], list[str], Floats]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            results, models, items = file["Y"].astype(np.float64), file["models"], file["items"]
+    except (OSError, ValueError, KeyError) as error:
+        raise DataError(f"{path} is no table of results (arrays Y, models, items): {error}") from None
+    if results.ndim == 3:  # arms: the first is the question as it is
+        results = results[0]
+    if results.shape != (models.size, items.size):
+        raise DataError(f"{path}: Y is {results.shape}, and there are {models.size} models and {items.size} items")
+    results[results < 0] = np.nan
+    return [str(name) for name in models], [str(name) for name in items], results
+
+
+def _read_text(path: Path) -> tuple[list[str], list[str], Floats]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = csv.reader(file, delimiter="\t" if path.suffix == ".tsv" else ",")
+            header = next(rows, [])
+            names = [name.strip().lower() for name in header[:3]]
+            if len(header) == 3 and set(names) == {"model", "item", "value"}:
+                return _long(path, [names.index(name) for name in ("model", "item", "value")], rows)
+            firsts, cells = _wide(path, header, rows)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path} cannot be read as a table: {error}") from None
+    if names and names[0] in ITEM_WORDS:
+        return [str(name) for name in header[1:]], firsts, np.array(cells).T
+    return firsts, [str(name) for name in header[1:]], np.array(cells)
+
+
+def _wide(path: Path, header: list[str], rows: Iterator[list[str]]) -> tuple[list[str], list[list[float]]]:
+    if len(header) < 2:
+        raise DataError(f"{path} has no columns of results: a row a model, a column an item (or model,item,value)")
+    firsts, cells = [], []
+    for number, row in enumerate(rows, start=2):
+        if not row:
+            continue
+        if len(row) != len(header):
+            raise DataError(f"{path}, line {number}: {len(row)} cells where the first line has {len(header)}")
+        firsts.append(row[0])
+        try:
+            cells.append([float(cell) if cell else np.nan for cell in row[1:]])
+        except ValueError:
+            at = next(place for place, cell in enumerate(row[1:], start=1) if cell and not _is_number(cell))
+            raise DataError(f"{path}, line {number}, column {header[at]!r}: {row[at]!r} is no number") from None
+    return firsts, cells
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _long(path: Path, places: list[int], rows: Iterator[list[str]]) -> tuple[list[str], list[str], Floats]:
+    found: dict[tuple[str, str], float] = {}
+    for number, row in enumerate(rows, start=2):
+        if not row:
+            continue
+        try:
+            model, item, value = (row[place] for place in places)
+            key = (model, item)
+            if key in found:
+                raise DataError(f"{path}, line {number}: {model!r} answered {item!r} twice")
+            found[key] = float(value)
+        except (IndexError, ValueError):
+            raise DataError(f"{path}, line {number}: not model, item and a number") from None
+    models = list(dict.fromkeys(model for model, _ in found))
+    items = list(dict.fromkeys(item for _, item in found))
+    model_at, item_at = ({name: at for at, name in enumerate(names)} for names in (models, items))
+    values = np.full((len(models), len(items)), np.nan)
+    for (model, item), given in found.items():
+        values[model_at[model], item_at[item]] = given
+    return models, items, values
+
+
+def _check_alike(found: list[Answers], mixed: bool, notes: list[str]) -> None:
+    """Refuse models that were asked, read or counted in different ways, and a name that comes twice."""
+    differing: tuple[tuple[str, Callable[[Answers], str], str], ...] = (
+        ("benchmarks", lambda one: one.task, "--task chooses one"),
+        ("metrics", lambda one: one.metric, "--metric chooses one"),
+        ("prompts, protocols or scorers", lambda one: one.how, "--mixed takes them all"),
+    )
+    for what, told, fix in differing:
+        kinds = Counter(told(one) for one in found if told(one))
+        if len(kinds) > 1 and not (mixed and "mixed" in fix):
+            most = kinds.most_common(1)[0][0]
+            odd = next(one for one in found if told(one) and told(one) != most)
+            shown = f" ({most}; {told(odd)})" if "mixed" not in fix else ""
+            raise UsageError(f"the results are of different {what}{shown}: {odd.model.name} is not as most; {fix}")
+        if len(kinds) > 1:
+            notes.append(f"models of {len(kinds)} different {what} are in one bank, as told")
+    names = Counter(one.model.name for one in found)
+    if twice := [name for name, count in names.items() if count > 1]:
+        raise UsageError(f"{twice[0]!r} comes {names[twice[0]]} times: name each model once")
+
+
+def _join(found: list[Answers], mixed: bool, *, keep_answers: bool, notes: list[str]) -> Bank:
+    items: dict[str, BankItem] = {}
+    places: dict[str, int] = {}
+    cells: list[tuple[list[int], Floats, list[str | None]]] = []
+    other = 0
+    for one in found:
+        twice = [name for name, count in Counter(item.id for item in one.items).items() if count > 1]
+        if twice:
+            raise UsageError(f"question {twice[0]!r} comes more than once in the results of {one.model.name}")
+        keep = []
+        for at, item in enumerate(one.items):
+            known = items.get(item.id)
+            if known is not None and differs(known, item):
+                other += 1
+                if not mixed:
+                    raise _refuse_other(one, known, item)
+                continue
+            if known is None or not known.content:
+                items[item.id] = item
+                places.setdefault(item.id, len(places))
+            keep.append(at)
+        texts = [one.answers[at] for at in keep] if keep_answers and one.answers else []
+        cells.append(([places[one.items[at].id] for at in keep], one.values[keep], texts))
+    if other:
+        notes.append(f"{other:,} cells are of another question or gold than the first and were left out, as told")
+    values = np.full((len(found), len(items)), np.nan)
+    answers: dict[tuple[int, int], str] = {}
+    for row, (columns, given, texts) in enumerate(cells):
+        values[row, columns] = given
+        answers |= {(row, item): text for item, text in zip(columns, texts, strict=False) if text is not None}
+    first = next((one for one in found if one.task), found[0])
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    meta = {"task": first.task, "metric": first.metric, "how": first.how, "created": created, "notes": notes}
+    golds = content_hash(sorted((item.id, item.gold) for item in items.values()))
+    meta |= {"gold": golds if any(item.gold for item in items.values()) else ""}
+    return Bank(meta, list(items.values()), [one.model for one in found], values, answers)
+
+
+def _refuse_other(one: Answers, known: BankItem, item: BankItem) -> UsageError:
+    gold = known.content == item.content
+    what = "another gold answer" if gold else "another question or picture"
+    fix = "score the runs by one gold (--errata)" if gold else "build a bank for each version of the data"
+    return UsageError(f"{one.model.name} has {what} at {item.id!r} than the others: {fix}, or --mixed leaves it out")
+
+
+def _check_twins(bank: Bank, allowed: bool, notes: list[str]) -> None:
+    by_row: dict[bytes, list[int]] = {}
+    for row, values in enumerate(bank.values):
+        if (~np.isnan(values)).sum() >= TWINS_FROM:
+            by_row.setdefault(np.nan_to_num(values, nan=-1.0).tobytes(), []).append(row)
+    pairs = [pair for rows in by_row.values() for pair in combinations(rows, 2)]
+    for first, second in pairs:
+        names = f"{bank.models[first].name} and {bank.models[second].name}"
+        count = int((~np.isnan(bank.values[first])).sum())
+        if not allowed:
+            raise UsageError(
+                f"{names} gave the same on all {count:,} questions: leave one out (--without NAME), or --twins"
+            )
+        notes.append(f"{names} gave the same on all {count:,} questions")
