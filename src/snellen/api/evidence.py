@@ -26,9 +26,7 @@ NEW = (BLANK, OTHER, WITHOUT_PAGE)
 """Controls that show something in the place of what a row has."""
 
 
-def check_evidence(
-    task: Task, samples: Iterable[Sample], others: OtherPictures | None, *, told: bool
-) -> None:
+def check_evidence(task: Task, samples: Iterable[Sample], others: OtherPictures | None, *, told: bool) -> None:
     """Refuse arms that some rows cannot be asked in: a figure over the others would be one of another test.
 
     `told`: arms were named as such; else only what stands in for a picture is looked at, and never in vain.

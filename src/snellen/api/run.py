@@ -162,7 +162,7 @@ def _interval(plan: Plan, settings: RunSettings) -> IntervalLimit | None:
         raise UsageError("--until-ci works on one task at a time: each task has its own interval")
     task = plan.tasks[0].task
     if find_arms(task.variants):
-        raise UsageError("--until-ci watches one score, and arms are compared over all questions: leave one of them out")
+        raise UsageError("--until-ci watches one score, and arms are compared over all questions: leave one out")
     grouped = [figure.name for figure in task.figures if figure.rule in WHOLE_ONLY]
     if grouped:
         raise UsageError(f"--until-ci says nothing of {', '.join(grouped)}: groups must be asked whole; leave it out")

@@ -264,7 +264,8 @@ class TaskSettings(AskSettings, frozen=True, kw_only=True, forbid_unknown_fields
     until_ci: Annotated[float | None, Setting(ASKED,
         "Stop when the interval is ± this many points.", above=0, below=50)] = None
     subset: Annotated[str | None, Setting(ASKED,
-        "A named subset (core, debug, a card of yours), one that lies beside a run (RUN/needs-picture), or COLUMN=VALUE.", identity="yes", metavar="NAME")] = None
+        "A named subset (core, debug, a card of yours), one beside a run (RUN/needs-picture), or COLUMN=VALUE.",
+        identity="yes", metavar="NAME")] = None
     data_root: Annotated[Path | None, Setting(ASKED,
         "Folder that holds the datasets. [default: $SNELLEN_DATA or ./data]")] = None
     split: Annotated[str | None, Setting(ROWS,

@@ -18,9 +18,7 @@ STANDING_IN = (BLANK, OTHER)
 """Controls that show a picture in the place of every picture."""
 
 
-def choose_pages(
-    sample: Sample, axes: Mapping[str, str], others: OtherPictures | None = None
-) -> tuple[Image, ...]:
+def choose_pages(sample: Sample, axes: Mapping[str, str], others: OtherPictures | None = None) -> tuple[Image, ...]:
     """Return a trial's images: a rendering (`pages=NAME`), and what `control` makes of it."""
     control = _control(axes)
     if control == OTHER and others is not None:

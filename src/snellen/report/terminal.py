@@ -82,6 +82,34 @@ def estimate_cells(metric: str, estimate: Mapping[str, Any], counts: Sequence[st
     return [plain(metric), written(metric, estimate), *ends, *counted]
 
 
+def arms_tables(result: Mapping[str, Any]) -> Iterator[Table]:
+    """Yield what each arm keeps of the score with the picture; nothing of a run without arms."""
+    arms = result.get("arms")
+    if not arms:
+        return
+    table = Table(title="what the picture is worth", title_justify="left", title_style="bold")
+    table.add_column("arm")
+    for column in ("score", "picture adds", "kept", "kept above guessing", "says it sees none", "questions"):
+        table.add_column(column, justify="right")
+    metric = arms["metric"]
+    score = arms["picture"]["score"]
+    table.add_row("picture", _with_interval(metric, score), "", "", "", count_text(arms["picture"]["unseen"]), "")
+    for name, arm in arms["arms"].items():
+        shares = [said_share(arm[kind]) for kind in ("gain", "kept", "kept_above_chance")]
+        counts = count_text(arm["unseen"]), count_text(arm["questions"])
+        table.add_row(name, _with_interval(metric, arm["score"]), *shares, *counts)
+    yield table
+
+
+def said_share(estimate: Mapping[str, Any]) -> str:
+    """Return a share or a gain in per cent with its interval, whatever its sign."""
+    if estimate["value"] is None:
+        return "–"
+    ends = estimate["ci95"]
+    interval = f" [{ends[0] * 100:.1f} – {ends[1] * 100:.1f}]" if ends else ""
+    return f"{estimate['value'] * 100:.1f} %{interval}"
+
+
 def group_tables(result: Mapping[str, Any], most: int = 12) -> Iterator[Table]:
     """Yield one table for each key that has a few groups."""
     for key, groups in result.get("groups", {}).items():

@@ -72,9 +72,7 @@ def fewer_by_chance(right: int, asked: int, right_without: int, asked_without: i
     total = right + right_without
     ways = math.comb(asked + asked_without, total)
     low = max(0, total - asked)
-    found = sum(
-        math.comb(asked_without, k) * math.comb(asked, total - k) for k in range(low, right_without + 1)
-    )
+    found = sum(math.comb(asked_without, k) * math.comb(asked, total - k) for k in range(low, right_without + 1))
     return found / ways
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 from ...core.builtins import default_registry
 from ...core.registry import Registry
 from ...core.tasks import RunHeader, Task
+from ...scoring.arms import counted
 from ...scoring.gathered import GatheredTask
 from ...scoring.readings import own_reading
 from ...scoring.results import COUNTED, frame_results
@@ -83,7 +84,7 @@ def overview_of(
 ) -> TaskOverview:
     """Return one task with its figures; what was gathered while it was scored is not read again."""
     task = columns.task
-    table = columns.by_sample if columns.metrics else None
+    table = counted(columns.by_sample) if columns.metrics else None
     advice, shares = _spread(table)
     result = results["tasks"].get(task.name) or {"metrics": {}, "groups": {}}
     figures = figures_of(reader, columns, table, gathered)
