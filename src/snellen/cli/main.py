@@ -27,6 +27,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "compare:compare",
         "Compare runs sample by sample: difference, interval, exact test, first divergence.",
     ),
+    "contaminated": (
+        "contaminated:contaminated",
+        "Say whether a test was seen before, and what could have been found.",
+    ),
     "plan": ("plan:plan", "Say how many questions and repeats detect a gap."),
     "view": ("view:view", "Look at runs in the browser, also while they run."),
     "score": ("score:score", "Score predictions made elsewhere, or score a run again."),

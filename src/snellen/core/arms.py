@@ -15,6 +15,8 @@ from .variants import format_variant, parse_variant
 
 PICTURE = "picture"
 NONE, BLANK, OTHER, WITHOUT_PAGE, NO_VIDEO = "none", "blank", "other", "without-page", "no-video"
+RECALL = "recall"
+"""Of the axis `control`: the text is to be continued, without its picture."""
 SHUFFLED_OPTIONS, FRAMES_SHUFFLED, ONE_FRAME = "shuffled-options", "frames-shuffled", "one-frame"
 ARMS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
@@ -82,6 +84,13 @@ def find_arms(variants: Sequence[str]) -> list[Arm]:
                 found.append(Arm(name, variant, beside))
     asked = {arm.name for arm in found}
     return found if asked & {*WITHHOLDING, FRAMES_SHUFFLED, ONE_FRAME} else []
+
+
+def variants_beside(variants: Sequence[str]) -> set[str]:
+    """Return the variants that are no part of a task's figures: arms, and what only asks whether a test was seen."""
+    probes = {name for name in variants if _axes(name).get("control") == RECALL or "twin" in _axes(name)}
+    beside = probes | {arm.variant for arm in find_arms(variants)}
+    return beside if beside < set(variants) else set()
 
 
 def first_arm(arms: Sequence[Arm]) -> str:

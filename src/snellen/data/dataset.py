@@ -19,6 +19,7 @@ from ..core.message_parts import all_pictures, all_videos
 from ..core.protocols import LoadContext, Loader
 from ..core.tasks import MOST_GROUPS, PlannedCounts, Task
 from ..core.text import NO_TAG, plural, tag_text
+from ..core.twins import read_rules, with_twins
 from ..core.types import OFFERED, Form, Sample, Video
 from .images.decode import short_name
 from .leaving import Leaving, PictureFolders
@@ -114,6 +115,8 @@ def weight_bytes(sample: Sample) -> int:
     return weight
 
 
+TWINS = 3
+"""Twins that are drawn of a question whose card gives a rule."""
 LISTED = 5
 KEPT_SAMPLES = 5_000
 KEPT_BYTES = 64 * 2**20
@@ -144,6 +147,9 @@ class Dataset:
         fresh: list[Sample] | None = []
         room_bytes = KEPT_BYTES
         samples = self.loader(self.task, self.context)
+        if self.task.twins:
+            rules = read_rules(self.task.twins, self.task.name)
+            samples = (with_twins(sample, rules, TWINS, self.context.seed) for sample in samples)
         if self.chosen is not None:
             samples = (sample for sample in samples if sample.id in self.chosen)
         samples = islice(samples, self.context.limit)

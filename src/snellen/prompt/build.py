@@ -14,6 +14,8 @@ from ..core.errors import ConfigError, not_among
 from ..core.ids import derive_seed, rng
 from ..core.message_parts import without_markers
 from ..core.tasks import Prompt, Task
+from ..core.twins import AXIS as TWIN
+from ..core.twins import twin_of
 from ..core.types import BASE_VARIANT, OFFERED, Image, Request, Sample, TrialKey, Turn
 from ..core.variants import parse_variant
 from ..data.images.calibrations import CALIBRATION
@@ -25,13 +27,14 @@ from .history import example_turns, history_turns, shot_turns, show_options
 from .marks import draw_style, make_marks
 from .other_picture import OtherPictures
 from .place import STYLE_TAG, Placement, number_options, place_parts
+from .recall import RECALL, recall_request
 from .sampling_params import params_of_trial
 from .styles import Speech, chat, load_style
 from .template import fill, names_field, render
 from .videos import Projector, refuse_videos
 
 WHITE_SPACE = ("trimmed", "kept", "parts")
-AXES = ("wording", "order", "marks", "perturb", "pages", "control", *VIDEO_AXES)
+AXES = ("wording", "order", "marks", "perturb", "pages", "control", TWIN, *VIDEO_AXES)
 
 Retriever = Callable[[Sample, random.Random], Sequence[Sample]]
 """Finds examples for a sample among others."""
@@ -64,6 +67,8 @@ class Prompter:
         self, sample: Sample, variant: str = BASE_VARIANT, repeat: int = 0, replies: Sequence[str] | None = None
     ) -> Request:
         """Return the Request of one trial; `replies` are the model's own answers to earlier rounds of a dialogue."""
+        if _axes(variant).get("control") == RECALL:
+            return recall_request(sample, TrialKey(self.task.name, sample.id, variant, repeat), self.task.params)
         speech, marks, shown = self.speak(sample, variant, repeat, replies)
         messages, prefix = self._messages(speech), self._prefix_left(speech)
         key = TrialKey(self.task.name, sample.id, variant, repeat)
@@ -75,6 +80,7 @@ class Prompter:
     ) -> Spoken:
         """Return what is said in one trial, before it is given the form of messages or of one string."""
         prompt, axes = self.prompt, _axes(variant)
+        sample = twin_of(sample, axes)
         placement = Placement()
         projector = Projector(sample, prompt.video, axes, placement, seed=self.seed, others=self.others)
         sample = self._with_own_rounds(projector.with_rounds(), axes)

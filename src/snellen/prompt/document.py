@@ -10,10 +10,12 @@ from ..core.arms import BLANK, NO_VIDEO, OTHER, WITHOUT_PAGE
 from ..core.errors import ConfigError, not_among
 from ..core.types import Image, Sample
 from .other_picture import OtherPictures, as_many
+from .recall import RECALL
 
-CONTROLS = ("text", "oracle", "none", "transcript", NO_VIDEO, BLANK, OTHER, WITHOUT_PAGE)
+CONTROLS = ("text", "oracle", "none", "transcript", NO_VIDEO, BLANK, OTHER, WITHOUT_PAGE, RECALL)
 """Same question, other evidence: the text itself, only the needle's page, nothing, the embedded reader's transcript,
-everything but the videos, grey pictures, those of another sample, all pages but the needle's."""
+everything but the videos, grey pictures, those of another sample, all pages but the needle's.
+`recall` asks how the text goes on instead."""
 STANDING_IN = (BLANK, OTHER)
 """Controls that show a picture in the place of every picture."""
 

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.arms import PICTURE, Arm, find_arms, first_arm
+from ..core.arms import PICTURE, Arm, find_arms, first_arm, variants_beside
 from ..core.tasks import Task
 from ..core.text import plural
 from ..core.types import OFFERED, Estimate, Form, Sample
@@ -61,7 +61,7 @@ def counted_tables(tables: Mapping[str, ScoreTable]) -> Mapping[str, ScoreTable]
 
 def counted(table: ScoreTable) -> ScoreTable:
     """Return the trials that a figure of the task is over: those that are no arm."""
-    arms = {arm.variant for arm in find_arms(table.variants)}
+    arms = variants_beside(table.variants)
     if not arms:
         return table
     kept = np.array([name not in arms for name in table.variants], dtype=bool)
@@ -70,7 +70,7 @@ def counted(table: ScoreTable) -> ScoreTable:
 
 def counted_task(scored: ScoredTask) -> ScoredTask:
     """Return a task as aggregates see it, without the trials of arms."""
-    arms = {arm.variant for arm in find_arms(scored.task.variants)}
+    arms = variants_beside(scored.task.variants)
     if not arms:
         return scored
     own = tuple(variant for variant in scored.task.variants if variant not in arms)

@@ -18,6 +18,7 @@ from msgspec import structs
 from ..core.errors import DataError
 from ..core.registry import Registry, resolve_target
 from ..core.tasks import Task
+from ..core.twins import AXIS, twin_of
 from ..core.types import Score, TrialKey
 from ..extract.extraction import REFUSED, UNPARSED, UNSEEN
 from ..extract.said_beside import says_unseen, stated_confidence
@@ -26,6 +27,7 @@ from ..store.database import Row
 from ..store.reader import Rows, RunReader, Trial, row_of_score
 from .gathered import GatheredPart, GatheredTask, Scored
 from .headline import main_first, quoted_metric
+from .means import axes_of
 from .peer_scores import ScoreTrial, score_with_peer
 
 Recorder = Callable[[Sequence[Scored]], bytes]
@@ -152,6 +154,8 @@ def score_trial(task: Task, score: ScoreTrial, trial: Trial, options: Mapping[st
     A failed one has no other.
     """
     sample, request, prediction, _ = trial
+    if AXIS in prediction.key.variant:
+        sample = twin_of(sample, axes_of(prediction.key.variant))
     found: Sequence[Score] = ()
     if task.fallback:
         found = score_with_peer(task.fallback, score, (sample, request, prediction), options)

@@ -181,8 +181,9 @@ def summarize_task(
     whole, scored, keys = scored, counted_task(scored), group_keys(scored.tables, scored.task)
     result = summarize(scored.tables, group_by=keys, options=options, counts=counts)
     arms, figures = describe_arms(whole, keys)
-    if arms:
+    if scored is not whole:
         result["groups"]["variant"] = _by_variant(whole.tables, counts)
+    if arms:
         result["metrics"] |= msgspec.to_builtins(counts.settle_all(figures))
     told = {"planned_trials": header.planned.get(scored.task.name), **options}
     for name in aggregates_of(scored.task):
