@@ -110,6 +110,39 @@ def said_share(estimate: Mapping[str, Any]) -> str:
     return f"{estimate['value'] * 100:.1f} %{interval}"
 
 
+SURENESS = (
+    "answers",
+    "mean confidence",
+    "right",
+    "calibration error",
+    "risk area",
+    "error of the surest half",
+    "of 80 %",
+)
+"""What is told of a source of confidence."""
+
+
+def sureness_cells(one: Mapping[str, Any]) -> list[str]:
+    """Return a source of confidence as cells: how sure, how right, how far apart, what is risked."""
+    risk = {round(share, 1): error for share, error in one["risk"]}
+    shares = [f"{value * 100:.1f} %" for value in (one["confidence"], one["accuracy"])]
+    figures = [said_share(one["ece"]), said_share(one["aurc"])]
+    return [count_text(one["n"]), *shares, *figures, *(f"{risk[share] * 100:.1f} %" for share in (0.5, 0.8))]
+
+
+def sureness_tables(result: Mapping[str, Any]) -> Iterator[Table]:
+    """Yield how sure and how right answers were; nothing where nobody told how sure."""
+    if not result.get("sureness"):
+        return
+    table = Table(title="how sure, and how right", title_justify="left", title_style="dim")
+    table.add_column("by")
+    for column in SURENESS:
+        table.add_column(column, justify="right")
+    for one in result["sureness"]:
+        table.add_row(one["source"], *sureness_cells(one))
+    yield table
+
+
 def seen_table(task: str, tests: Sequence[Mapping[str, Any]]) -> Table:
     """Return the tests of whether a task was seen before, each with what it could have found."""
     table = Table(title=plain(f"{task}: seen before?"), title_justify="left", title_style="bold")

@@ -6,7 +6,7 @@ Figures of a task are over the questions as they are (`counted`); the arms stand
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 import msgspec
 import numpy as np
@@ -39,6 +39,7 @@ FEWEST_IN_GROUP = 20
 """Questions below which a group has no share."""
 NEEDS_PICTURE = "needs_picture"
 Masks = NDArray[np.bool_]
+Table = TypeVar("Table", bound=ScoreTable)
 
 
 class Question(NamedTuple):
@@ -59,13 +60,13 @@ def counted_tables(tables: Mapping[str, ScoreTable]) -> Mapping[str, ScoreTable]
     return {name: counted(table) for name, table in tables.items()}
 
 
-def counted(table: ScoreTable) -> ScoreTable:
+def counted(table: Table) -> Table:
     """Return the trials that a figure of the task is over: those that are no arm."""
     arms = variants_beside(table.variants)
     if not arms:
         return table
     kept = np.array([name not in arms for name in table.variants], dtype=bool)
-    return table.take(kept[table.variant])
+    return cast(Table, table.take(kept[table.variant]))
 
 
 def counted_task(scored: ScoredTask) -> ScoredTask:
@@ -114,6 +115,7 @@ class Arms:
         self.first = first_arm(self.arms) if self.arms else ""
         self.chance = np.array([chance.get(name, 0.0) for name in table.samples] or [0.0])
         self._by_arm = {name: self._means(name) for name in self.names}
+        self._answered = {name: self._shares_read(name) for name in self.names}
 
     def _rows(self, variants: Iterable[str]) -> Masks:
         wanted = set(variants)
@@ -130,6 +132,17 @@ class Arms:
         """Return every question's mean with the picture and in an arm; NaN where nothing can be judged."""
         beside = self._rows(arm.beside for arm in self.arms if arm.name == name)
         return self._of_questions(beside), self._of_questions(self.rows_of(name))
+
+    def _shares_read(self, name: str) -> tuple[Floats, Floats]:
+        """Return which share of a question's replies were read, with the picture and in an arm: only those guess."""
+        beside = self._rows(arm.beside for arm in self.arms if arm.name == name)
+        table, size = self.table, len(self.table.samples)
+        shares = []
+        for rows in (beside & table.scored, self.rows_of(name) & table.scored):
+            count = np.bincount(table.sample[rows], minlength=size)
+            read = np.bincount(table.sample[rows & table.read], minlength=size)
+            shares.append(read / np.maximum(count, 1))
+        return shares[0], shares[1]
 
     def _of_questions(self, rows: Masks) -> Floats:
         table, size = self.table, len(self.table.samples)
@@ -154,7 +167,12 @@ class Arms:
         found["without"] = float(second.mean()) if second.size else None
         found["gain"] = _gain(first - second, clusters)
         found["kept"] = kept_share(first, second, 0.0, clusters)
-        found["kept_above_chance"] = kept_share(first, second, chance, clusters) if chance.any() else found["kept"]
+        guessed = [chance * shares[both] for shares in self._answered[name]]
+        found["kept_above_chance"] = (
+            kept_share(first, second, guessed[0], clusters, chance_without=guessed[1])
+            if chance.any()
+            else found["kept"]
+        )
         found["chance"] = float(chance.mean()) if chance.size else None
         return found
 

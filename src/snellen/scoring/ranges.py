@@ -29,11 +29,10 @@ from .gathered import GatheredPart, GatheredTask, Scored
 from .headline import main_first, quoted_metric
 from .means import axes_of
 from .peer_scores import ScoreTrial, score_with_peer
+from .sureness import STATED
 
 Recorder = Callable[[Sequence[Scored]], bytes]
 """Makes the lines of records.jsonl of scored trials."""
-STATED = "stated"
-"""Where the detail of a score keeps how sure its reply says it is."""
 BATCH = 64
 """Trials that are scored and coded together."""
 

@@ -26,6 +26,7 @@ from .quoted_figures import figures_left_out
 from .readings import OWN, Reading
 from .robustness import DISTURBING
 from .summary import group_estimates, summarize
+from .sureness import describe_sureness
 from .table import ScoredTask, ScoreTable
 from .variance import advise, split_variance
 
@@ -191,8 +192,9 @@ def summarize_task(
         result["metrics"] |= msgspec.to_builtins(counts.settle_all(estimates))
     stated = stated_protocol(scored.task, result["metrics"])
     notes = [*counts.beside_card(), *headline_note(scored.task, stated), *figures_left_out(scored)]
+    sure = describe_sureness(scored)
     notes += [*arms.get("arms", {}).get("notes", ()), *notes_on(scored.tables)]
-    return result | {"notes": notes, "right_answers": right_answers(scored, stated["headline"])} | stated | arms
+    return result | {"notes": notes, "right_answers": right_answers(scored, stated["headline"])} | stated | arms | sure
 
 
 def _by_variant(tables: Mapping[str, ScoreTable], counts: TaskCounts) -> dict[str, dict[str, Any]]:

@@ -23,6 +23,8 @@ POWER, ALPHA = 0.9, 0.05
 TO_ALARM, TO_FIND = normal_quantile(1 - ALPHA), normal_quantile(POWER)
 TO_DETECT = TO_ALARM + TO_FIND
 """Standard errors that a true drop must have to be found nine times in ten, at 5 % false alarms: 2.93."""
+MOST_GRADES = 24
+"""Values of right, wrong and a few repeats; more are probabilities."""
 FEWEST = 20
 """Questions below which no verdict is given."""
 
@@ -60,14 +62,23 @@ def exchange_test(published: Floats, others: NDArray[np.float64], *purpose: str 
     p = _p_value(leads, drop, purpose, draws) if informative else 1.0
     interval = mean_interval(ratio_moments(drops, np.ones_like(drops)))
     changed = float(np.nanmean(rest, axis=1).mean())
-    return Exchange(count, float(first.mean()), changed, drop, interval, p, detectable_drop(spread, count), informative)
+    detectable = detectable_drop(spread, count, graded=_is_graded(forms))
+    return Exchange(count, float(first.mean()), changed, drop, interval, p, detectable, informative)
 
 
-def detectable_drop(error: float, questions: int) -> float:
+def _is_graded(values: NDArray[np.float64]) -> bool:
+    """Tell whether values are finer than right, wrong and a few repeats."""
+    return np.unique(values[np.isfinite(values)]).size > MOST_GRADES
+
+
+def detectable_drop(error: float, questions: int, *, graded: bool = False) -> float:
     """Return the true drop that is found nine times in ten, where the forms differ by this standard error otherwise.
 
-    A drop makes questions differ that did not: it widens both what chance allows and its own error, by its size.
+    Of right and wrong a drop makes questions differ that did not: it widens both what chance allows and its own error,
+    by its size. `graded` values, such as probabilities, may all move a little.
     """
+    if graded and error > 0.0:
+        return TO_DETECT * error
     drop = TO_DETECT * max(error, 1.0 / questions)
     for _ in range(50):
         drop = TO_ALARM * math.sqrt(error**2 + drop / (2 * questions)) + TO_FIND * math.sqrt(
@@ -143,7 +154,7 @@ def order_test(values: NDArray[np.float64], places: NDArray[np.int64]) -> Exchan
         drop,
         interval,
         p,
-        detectable_drop(error, count),
+        detectable_drop(error, count, graded=_is_graded(values)),
         int((spread > 0).sum()),
     )
 

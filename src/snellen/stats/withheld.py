@@ -26,15 +26,21 @@ FALSE_DISCOVERY = 0.05
 
 
 def kept_share(
-    with_it: Floats, without: Floats, chance: Floats | float = 0.0, clusters: Integers | None = None
+    with_it: Floats,
+    without: Floats,
+    chance: Floats | float = 0.0,
+    clusters: Integers | None = None,
+    *,
+    chance_without: Floats | float | None = None,
 ) -> Estimate:
     """Return which share of the score above `chance` is kept without the evidence, with its paired 95 % interval.
 
-    None where the score does not clearly lie above guessing. `n` counts the questions. Fieller's interval of a ratio of
-    two paired means, clustered, with half a pseudo pair of each kind in its variance.
+    None where the score does not clearly lie above guessing. `n` counts the questions. `chance_without`: what guessing
+    earns without the evidence, where that is less (who declines to answer does not guess). Fieller's interval of a
+    ratio of two paired means, clustered, with half a pseudo pair of each kind in its variance.
     """
     count = int(with_it.size)
-    first, second = with_it - chance, without - chance
+    first, second = with_it - chance, without - (chance if chance_without is None else chance_without)
     total = float(first.sum())
     if count < 2 or total <= 0.0:
         return Estimate(None, n=count, unit="questions")

@@ -1,4 +1,4 @@
-"""The arms of a run to a section of its pages and to files beside it: which questions do not need their picture."""
+"""The arms of a run, and how sure it was, to sections of its pages; and to files: what does not need its picture."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ...scoring.arms import HARMED, KEEPS, NEEDS, NEITHER, Arms, Question, arms_
 from ...scoring.stored import stored_tables
 from ...store.reader import RunReader
 from ..files import atomic_file
-from ..terminal import said_share
+from ..terminal import SURENESS, said_share, sureness_cells
 from ..written import written, written_interval
 from . import draw
 from .gallery import read_trial
@@ -216,3 +216,28 @@ def _blind_row(reader: RunReader, task: Task, variant: str, one: Question) -> Ht
         tag("td", right + (f"; {one.verdict}" if one.verdict else ""), class_="small"),
     )
     return row(one.sample, *cells)
+
+
+def sureness_section(one: TaskOverview) -> Iterator[Child]:
+    """Yield how sure and how right answers were, by each source of confidence, with the risk at each share answered."""
+    found = one.result.get("sureness")
+    if not found:
+        return
+    yield tag("h2", "How sure, and how right")
+    names = head("confidence by", *((name, "n") for name in SURENESS))
+    rows = [row(source["source"], *numbers(sureness_cells(source))) for source in found]
+    caption = "Calibration error over 15 bins; risk area: mean error over all shares answered, the surest first"
+    shares = [f"{share * 100:.0f} %" for share, _ in found[0]["risk"]]
+    risks = [row(source["source"], *numbers(f"{error * 100:.1f}" for _, error in source["risk"])) for source in found]
+    risk_caption = "Error in per cent where only the surest share is answered"
+    yield tag(
+        "div",
+        scrolled(caption, tag("caption", caption), names, tag("tbody", *rows)),
+        scrolled(
+            risk_caption,
+            tag("caption", risk_caption),
+            head("confidence by", *((share, "n") for share in shares)),
+            tag("tbody", *risks),
+        ),
+        class_="card",
+    )

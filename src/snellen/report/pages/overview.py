@@ -88,7 +88,7 @@ def overview_of(
     advice, shares = _spread(table)
     result = results["tasks"].get(task.name) or {"metrics": {}, "groups": {}}
     figures = figures_of(reader, columns, table, gathered)
-    return TaskOverview(task, result, columns, figures, advice, shares)
+    return TaskOverview(task, result, counted(columns), figures, advice, shares)
 
 
 def _spread(table: ScoreTable | None) -> tuple[str, tuple[tuple[str, float], ...]]:

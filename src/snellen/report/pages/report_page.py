@@ -26,7 +26,7 @@ from ..files import write_atomically
 from ..protocol_words import protocol_lines, reading_name
 from ..written import RESTS_ON, percent_metric, rests_on, written, written_interval
 from . import draw
-from .arms_part import arms_section
+from .arms_part import arms_section, sureness_section
 from .comparison import pair_sheet
 from .cost_cells import cost_lines
 from .gallery import Budget, gallery, pick_mask, read_trial
@@ -162,6 +162,7 @@ def task_sections(
     yield hero(one)
     yield second_headline(one.result, _headline_columns(reader, one), wrong_gold(notes, one.task.name))
     yield from arms_section(reader, one)
+    yield from sureness_section(one)
     if one.other_figures:
         yield tag("div", *(figure_card(figure) for figure in one.other_figures), class_="grid")
     yield tag("h2", "All metrics")

@@ -14,7 +14,7 @@ from ...core.text import plural
 from ...core.types import Request, TrialKey
 from ...scoring.headline import headline
 from ...scoring.readings import stored_readings
-from ..pages.arms_part import arms_section
+from ..pages.arms_part import arms_section, sureness_section
 from ..pages.ledger import Note, wrong_gold
 from ..pages.mark_parts import notes_table
 from ..pages.overview import TaskOverview
@@ -131,6 +131,7 @@ def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Ch
         hero(one, first),
         _second_headline(run, one),
         *arms_section(run.reader, one, lambda kind, arm: _arm_trials(run, name, kind, arm)),
+        *sureness_section(one),
         _coming(run, one) if not one.figures else tag("div", *cards, class_="grid"),
     ]
     parts += [
