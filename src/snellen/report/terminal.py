@@ -8,6 +8,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from ..core.arms import ARMS
 from ..core.text import show_text
 from ..scoring.headline import MACRO, SIDE_METRICS, is_side_metric
 from .written import read_share, written, written_interval, written_share
@@ -94,11 +95,16 @@ def arms_tables(result: Mapping[str, Any]) -> Iterator[Table]:
     metric = arms["metric"]
     score = arms["picture"]["score"]
     table.add_row("picture", _with_interval(metric, score), "", "", "", count_text(arms["picture"]["unseen"]), "")
-    for name, arm in arms["arms"].items():
+    for name, arm in in_order(arms["arms"]):
         shares = [said_share(arm[kind]) for kind in ("gain", "kept", "kept_above_chance")]
         counts = count_text(arm["unseen"]), count_text(arm["questions"])
         table.add_row(name, _with_interval(metric, arm["score"]), *shares, *counts)
     yield table
+
+
+def in_order(arms: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return arms as people think of them: what takes most away first."""
+    return sorted(arms.items(), key=lambda pair: list(ARMS).index(pair[0]))
 
 
 def said_share(estimate: Mapping[str, Any]) -> str:

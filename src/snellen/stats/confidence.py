@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..core.ids import derive_seed
 from ..core.types import Estimate
-from .bootstrap import DRAWS, has_no_spread, resample
+from .bootstrap import DRAWS, has_no_spread
 from .intervals import NO_SPREAD, Z95, Floats, Integers, Interval
 
 BINS = 15
@@ -70,11 +70,12 @@ def expected_error(sure: Floats, right: Floats, clusters: Integers) -> Estimate:
     gaps = np.zeros((count, BINS + 1))
     np.add.at(gaps, (clusters, place), sure - right)
     gaps[:, BINS] = np.bincount(clusters, minlength=count)
-    drawn = resample(gaps, DRAWS, "ece")
-    noise = (drawn[:, :BINS] / drawn[:, BINS:]).var(axis=0)
-    mean = gaps[:, :BINS].sum(axis=0) / gaps[:, BINS].sum()
+    total = float(gaps[:, BINS].sum())
+    mean = gaps[:, :BINS].sum(axis=0) / total
+    noise = np.maximum(0.0, (gaps[:, :BINS] ** 2).sum(axis=0) / total**2 - mean**2 / count)
     least = float(np.sqrt(np.maximum(0.0, mean**2 - noise)).sum())
-    spread = float(np.abs(drawn[:, :BINS]).sum(axis=1).std() / gaps[:, BINS].sum())
+    drawn = np.random.default_rng(derive_seed("ece")).normal(mean, np.sqrt(noise), (DRAWS, BINS))
+    spread = float(np.abs(drawn).sum(axis=1).std())
     plain = float(np.abs(mean).sum())
     low = 0.0 if plain <= _by_noise(sure, place) else max(0.0, least - Z95 * spread)
     ends = (low, min(1.0, plain + Z95 * spread))

@@ -13,11 +13,23 @@ from ...core.markup import Child, Html, shorten, tag
 from ...core.tasks import Task
 from ...core.text import plural
 from ...core.types import TrialKey
-from ...scoring.arms import HARMED, KEEPS, NEEDS, NEITHER, Arms, Question, arms_table, chances, is_judged, left_out
+from ...scoring.arms import (
+    CLASSES,
+    HARMED,
+    KEEPS,
+    NEEDS,
+    NEITHER,
+    Arms,
+    Question,
+    arms_table,
+    chances,
+    is_judged,
+    left_out,
+)
 from ...scoring.stored import stored_tables
 from ...store.reader import RunReader
 from ..files import atomic_file
-from ..terminal import SURENESS, said_share, sureness_cells
+from ..terminal import SURENESS, in_order, said_share, sureness_cells
 from ..written import written, written_interval
 from . import draw
 from .gallery import read_trial
@@ -135,7 +147,7 @@ def in_words(found: Mapping[str, Any]) -> str:
 def _arms_table(found: Mapping[str, Any]) -> Html:
     metric, score = found["metric"], found["picture"]["score"]
     rows = [_arm_row(PICTURE, metric, score, ("", "", ""), found["picture"]["unseen"])]
-    for name, arm in found["arms"].items():
+    for name, arm in in_order(found["arms"]):
         shares = tuple(said_share(arm[kind]) for kind in ("gain", "kept", "kept_above_chance"))
         rows.append(_arm_row(name, metric, arm["score"], shares, arm["unseen"]))
     columns = ("value", "95 % interval", "picture adds", "kept", "kept above guessing", "says it sees none")
@@ -186,7 +198,7 @@ def _questions(reader: RunReader, task: Task, found: Mapping[str, Any], to: Addr
     variant = next(arm.variant for arm in arms.arms if arm.name == found["first"])
     counts = [
         tag("li", tag("a", f"{count:,}", href=to(kind, variant)) if to else f"{count:,}", f" {WORDS[kind]}")
-        for kind, count in found["questions"].items()
+        for kind, count in ((kind, found["questions"][kind]) for kind in CLASSES)
     ]
     yield tag("h3", "Question by question")
     yield tag("ul", *counts)
