@@ -1,6 +1,6 @@
 """Small checkpoints that were trained on a test for 0, 1, 3 and 10 epochs: how many `snellen contaminated` finds.
 
-Run: python benchmarks/contamination.py FOLDER [--seeds 20] [--small]     (`make contamination`; extra `train`)
+Run: python benchmarks/contamination.py FOLDER [--seeds 20]     (`make contamination`; extra `train`)
 A test is 200 questions whose answers are drawn by chance, so that nobody can know them. A base is taught the form on
 other questions; then the training kit teaches it the test itself, for so many epochs. Every checkpoint is asked its own
 test, and ten tests that it has never seen: those are the clean ones. The same command goes on where it was stopped.
@@ -25,6 +25,7 @@ from train_world import MARKS, NAMES, SPECIAL, TEAMS, row, write_model, write_ro
 
 EPOCHS = (0, 1, 3, 10)
 QUESTIONS, UNSEEN = 200, 10
+LEAST_FOUND, MOST_FALSE = 0.9, 0.05
 THINGS = [*NAMES, *TEAMS, "paris", "rome", "london", "berlin", "madrid", "vienna", "oak", "elm", "fir", "ash"]
 VARIANTS = ("base", "order=1", "order=2", "order=3")
 TASK = """
@@ -102,20 +103,28 @@ def ask(folder: Path, model: Path, test: str, name: str) -> Path:
     return folder / "runs" / name
 
 
-def verdicts(run: Path) -> dict[str, dict[str, Any]]:
-    """Return the verdict on every test of a run: ids tell which test a question is of."""
-    from snellen.scoring.seen_before import ALARM, ORDER, seen_tests
+def verdicts(run: Path, *, turns: int) -> list[dict[str, Any]]:
+    """Return the verdict on every test of a run.
+
+    In several `turns` each order is called the published one: to who has not seen the test all of them are alike.
+    """
+    from snellen.scoring.seen_before import ALARM, order_forms
+    from snellen.stats.exchange import order_test
     from snellen.store.reader import RunReader
 
+    found = []
     with RunReader(run) as reader:
         (task,) = reader.header().tasks
-        tests = sorted({str(sample.tags["test"]) for sample in reader.samples(task.name)})
-        found = {}
-        for test in tests:
-            (one,) = [one for one in seen_tests(reader, task, only={"test": test}) if one.test == ORDER]
-            p = one.p_holm if one.p_holm is not None else 1.0
-            found[test] = {"found": p <= ALARM, "p": p, "drop": one.result.drop, "detectable": one.result.detectable}
-        return found
+        for test in sorted({str(sample.tags["test"]) for sample in reader.samples(task.name)}):
+            values, places = order_forms(reader, task, {"test": test})
+            for turn in range(turns):
+                order = [turn, *(place for place in range(len(VARIANTS)) if place != turn)]
+                one = order_test(values[:, order], places[:, order])
+                p = 1.0 if one.p is None else one.p
+                found.append(
+                    {"found": p <= ALARM, "p": p, "drop": one.drop, "detectable": one.detectable, "turn": turn}
+                )
+    return found
 
 
 def examine(folder: Path, seed: int) -> list[dict[str, Any]]:
@@ -128,11 +137,11 @@ def examine(folder: Path, seed: int) -> list[dict[str, Any]]:
     found = []
     for epochs in EPOCHS:
         model = train(folder, base, "test-chains.jsonl", f"seen-{epochs}", seed, epochs) if epochs else base
-        own = verdicts(ask(folder, model, "test", f"test-{epochs}"))
-        found += [{"seed": seed, "epochs": epochs, "seen": True, **one} for one in own.values()]
+        own = verdicts(ask(folder, model, "test", f"test-{epochs}"), turns=1)
+        found += [{"seed": seed, "epochs": epochs, "seen": True, **one} for one in own]
         if epochs == EPOCHS[seed % len(EPOCHS)]:  # the clean tests are asked of checkpoints of every length in turn
-            clean = verdicts(ask(folder, model, "clean", f"clean-{epochs}"))
-            found += [{"seed": seed, "epochs": epochs, "seen": False, **one} for one in clean.values()]
+            clean = verdicts(ask(folder, model, "clean", f"clean-{epochs}"), turns=len(VARIANTS))
+            found += [{"seed": seed, "epochs": epochs, "seen": False, **one} for one in clean]
     kept.write_text(json.dumps(found), encoding="utf-8")
     return found
 
@@ -146,13 +155,15 @@ def show(found: list[dict[str, Any]]) -> list[str]:
         own = [one for one in found if one["seen"] and one["epochs"] == epochs]
         share = sum(one["found"] for one in own) / max(1, len(own))
         means = [100 * sum(one[name] for one in own) / max(1, len(own)) for name in ("drop", "detectable")]
-        print(f"| {epochs} epochs | {len(own)} | {100 * share:.0f} % | {means[0]:+.1f} | {means[1]:.1f} |")
-        if epochs >= 3 and share < 0.9:
+        print(f"| {epochs} epochs | {len(own)} | {100 * share:.0f} % | {means[0]:+.2f} | {means[1]:.2f} |")
+        if epochs >= 3 and share < LEAST_FOUND:
             failed.append(f"{epochs} epochs: only {100 * share:.0f} % are found")
     clean = [one for one in found if not one["seen"]]
-    share = sum(one["found"] for one in clean) / max(1, len(clean))
-    print(f"| never (clean) | {len(clean)} | {100 * share:.1f} % false alarms | – | – |")
-    return [*failed, *([f"{100 * share:.1f} % false alarms"] if share > 0.05 else [])]
+    for name, own in (("never", [one for one in clean if one["turn"] == 0]), ("never, every order in turn", clean)):
+        share = sum(one["found"] for one in own) / max(1, len(own))
+        print(f"| {name} | {len(own)} | {100 * share:.1f} % false alarms | – | – |")
+        failed += [f"{100 * share:.1f} % false alarms"] if share > MOST_FALSE else []
+    return failed
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ from ..core.tasks import Task
 from ..core.twins import AXIS as TWIN
 from ..core.types import BASE_VARIANT, Prediction, Request, Sample
 from ..prompt.recall import split_text
-from ..stats.exchange import FEWEST, Exchange, beside_references, exchange_test, order_test
+from ..stats.exchange import ALPHA, FEWEST, Exchange, beside_references, exchange_test, order_test
 from ..stats.intervals import holm
 from ..store.reader import RunReader, Trial
 from .calibration import softmax
@@ -28,7 +28,8 @@ from .headline import main_metric, quoted_metric
 from .means import axes_of
 
 ORDER, TWINS, NEXT = "order of options", "twins", "next option from memory"
-ALARM = 0.05
+ALARM = ALPHA
+"""A drop is called one where its 95 % interval lies above 0."""
 DROP, NO_DROP, TOO_FEW, ABOVE = "drop", "no drop found", "too few questions", "larger than in the references"
 _WORD = re.compile(r"\w+")
 
@@ -175,6 +176,16 @@ def is_sorted(options: Sequence[str]) -> bool:
     except ValueError:
         keys = [text.casefold() for text in options]
     return len(options) > 2 and (keys == sorted(keys) or keys == sorted(keys, reverse=True))
+
+
+def order_forms(reader: RunReader, task: Task, only: Mapping[str, str]) -> tuple[Any, Any]:
+    """Return what each question earned in its published order (first column) and in drawn ones, and where the right
+    answer stood; `only` samples whose tags have these values, and none whose options stand sorted.
+    """
+    orders = [variant for variant in task.variants if set(axes_of(variant)) == {"order"}]
+    forms, in_order = _forms(reader, task, {BASE_VARIANT, *orders}, only)
+    usable = [sample for sample, own in forms.items() if BASE_VARIANT in own and sample not in in_order]
+    return _matrix(forms, usable, [BASE_VARIANT, *orders])
 
 
 def _order(forms: Forms, variants: Sequence[str], in_order: set[str]) -> SeenTest:

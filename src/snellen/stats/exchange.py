@@ -19,10 +19,10 @@ from .intervals import TAIL95, Floats, Interval, mean_interval, ratio_moments
 
 DRAWS = 4_000
 _CELLS_AT_ONCE = 4_000_000
-POWER, ALPHA = 0.9, 0.05
+POWER, ALPHA = 0.9, 0.025
 TO_ALARM, TO_FIND = normal_quantile(1 - ALPHA), normal_quantile(POWER)
 TO_DETECT = TO_ALARM + TO_FIND
-"""Standard errors that a true drop must have to be found nine times in ten, at 5 % false alarms: 2.93."""
+"""Standard errors that a true drop must have to be found nine times in ten, at 2.5 % false alarms: 3.24."""
 MOST_GRADES = 24
 """Values of right, wrong and a few repeats; more are probabilities."""
 FEWEST = 20
@@ -41,7 +41,7 @@ class Exchange(Struct, frozen=True):
     p: float | None
     """One-sided: the chance of such a drop where the forms are exchangeable."""
     detectable: float | None
-    """The smallest true drop that is found with a power of 90 % at 5 % false alarms."""
+    """The smallest true drop that is found with a power of 90 % at 2.5 % false alarms."""
     informative: int = 0
     """Questions whose forms differ at all."""
 

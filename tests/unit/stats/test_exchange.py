@@ -20,8 +20,8 @@ def answers(draw: np.random.Generator, n: int, memory: float = 0.0) -> tuple[np.
 
 def test_a_liking_for_a_letter_is_no_memory() -> None:
     draw = np.random.default_rng(0)
-    alarms = [(order_test(*answers(draw, 100)).p or 1) <= 0.05 for _ in range(400)]
-    assert np.mean(alarms) <= 0.075  # 5 %, and what 400 draws may add
+    alarms = [(order_test(*answers(draw, 100)).p or 1) <= 0.025 for _ in range(400)]
+    assert np.mean(alarms) <= 0.045  # 2.5 %, and what 400 draws may add
 
 
 def test_what_could_have_been_found_is_found() -> None:
@@ -31,7 +31,7 @@ def test_what_could_have_been_found_is_found() -> None:
         detectable = order_test(values, places).detectable or 1.0
         wrong = values[:, 0] == 0
         values[:, 0] = np.maximum(values[:, 0], wrong & (draw.random(150) < detectable / wrong.mean()))
-        found.append((order_test(values, places).p or 1) <= 0.05)
+        found.append((order_test(values, places).p or 1) <= 0.025)
     assert np.mean(found) >= 0.85
 
 
@@ -65,4 +65,4 @@ def test_a_drop_that_honest_models_have_too_is_no_alarm() -> None:
     alone, _ = beside_references(0.2, 0.03, [0.0, 0.02])
     common, detectable = beside_references(0.2, 0.03, [0.18, 0.22])
     assert alone < 0.01 < 0.3 < common
-    assert detectable > 2.9 * 0.03
+    assert detectable > 3.2 * 0.03
