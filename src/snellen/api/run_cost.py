@@ -25,7 +25,6 @@ from ..data.images.frames import png_size
 from ..data.video.unfold import REELS, sized
 from ..engine.request_videos import has_videos, unfold_videos_now
 from ..infer.generate import GENERATE
-from ..model.batch.batch_services import batch_share_of
 from ..model.served.candidate_scorer import fitting_routes
 from ..model.served.logprob_calls import calls_of
 from ..model.served.logprob_routes import LETTERS
@@ -33,6 +32,7 @@ from ..model.served.model_card import FoundCard, ModelCard
 from ..model.served.picture_tokens import ASSUMED, PictureTokens
 from ..model.served.prices import Prices, Tokens
 from ..store.reader import RunReader
+from .batches import batch_share_of
 from .chosen_model import find_card
 from .plan import Plan, PlannedTask, jobs_of
 from .settings import RunSettings
@@ -266,7 +266,7 @@ def _expect(
     how, reply = "replies by their form", _reply_of(planned, settings, card, looked_at)
     if _is_scored(planned, plan):
         how, reply = _scored_by(len(looked_at) / count, settings), usual_reply(looked_at, letters)
-    basis = f"{len(looked_at):,} prompts looked at; {told}, text by its length, {how}"
+    basis = f"rough estimate from {len(looked_at):,} prompts; {told}, text by its length, {how}"
     replies = None if reply is None else reply * len(looked_at) / count
     return Expected(text / count, pictures / count, replies, basis, sizes.count(None), _crowded(looked_at, card))
 

@@ -15,8 +15,9 @@ from ..engine.state import RunState
 from ..report.exports.trial_files import frame, wrong_frame
 from ..report.pages.notebook import ShownTrials, headline_words, results_html
 from ..scoring.compare.paired import Comparison
+from ..scoring.error_groups import ErrorGroup
 from ..store.reader import RunReader
-from .outputs import compare, read_sample, results_of
+from .stored_results import errors, results_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,10 +85,18 @@ class RunResult:
             raise UsageError(f"this run has no task {task!r}; it has {', '.join(tasks)}")
         return wrong_frame(self.folder, task)
 
+    def errors(self, task: str | None = None) -> dict[str, list[ErrorGroup]]:
+        """Return the answers that are not right in groups that say why, largest first; by task."""
+        return errors(self.folder, task)
+
     def compare(self, other: RunResult | str | Path, **which: Any) -> dict[str, list[Comparison]]:
         """Return the comparison of this run with another, paired by sample; as `snellen.compare`."""
+        from .outputs import compare
+
         return compare(self.folder, other.folder if isinstance(other, RunResult) else other, **which)
 
     def show(self, sample: str, **which: Any) -> ShownTrials:
         """Return the trials of one sample with pictures, replies and scores; a notebook shows them inline."""
+        from .outputs import read_sample
+
         return ShownTrials(read_sample(self.folder, sample, **which))

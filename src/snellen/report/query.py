@@ -34,7 +34,7 @@ KEPT_ROWS = 20_000_000
 SORTS = ("plan", "value", "latency", "tokens", "sample")
 PICTURE_KEY = "picture"
 """What questions of a run with arms can be filtered by: whether they need the picture."""
-OUTCOMES = ("all", "wrong", "partly", "right", "unparsed", "failed", "flipped", "pending", "unjudged")
+OUTCOMES = ("all", "wrong", "partly", "right", "unread", "failed", "flipped", "pending", "unjudged")
 
 
 class Query(Struct, frozen=True):
@@ -58,6 +58,8 @@ class Query(Struct, frozen=True):
     """Whether the text is a regular expression."""
     marked: str = ""
     """A kind of mark that somebody gave the trial, or `any`."""
+    why: str = ""
+    """Why it is not right: a kind of `snellen.scoring.error_groups`."""
 
 
 class _Reply(Struct):
@@ -206,11 +208,14 @@ def sift(
     search: Callable[[str], Mask] | None = None,
     costs: Callable[[], Costs] | None = None,
     marks: Callable[[str], Mask] | None = None,
+    errors: Callable[[str], Mask] | None = None,
 ) -> tuple[Rows, dict[str, int]]:
     """Return the rows of `select`, and how many each outcome would show with all the other filters as they are."""
     rest = _but_outcome(columns, query, search, costs)
     if query.marked and marks is not None:
         rest &= marks(query.marked)
+    if query.why and errors is not None:
+        rest &= errors(query.why)
     asked = _by_outcome(columns, query.outcome)
     flipped = columns.flipped if query.flipped else np.ones(len(columns), np.bool_)
     counts = {name: int(np.count_nonzero(rest & flipped & _by_outcome(columns, name))) for name in OUTCOMES}
@@ -253,7 +258,7 @@ def _by_outcome(columns: TrialColumns, name: str) -> Mask:
         return np.ones(len(columns), np.bool_)
     if name == "wrong":
         return np.asarray((columns.outcome == Outcome.WRONG) | (columns.outcome == Outcome.PARTLY), dtype=np.bool_)
-    kind = Outcome.UNREAD if name == "unparsed" else Outcome.__members__.get(name.upper())
+    kind = Outcome.__members__.get(name.upper())
     return np.asarray(columns.outcome == (-1 if kind is None else kind.value), dtype=np.bool_)
 
 

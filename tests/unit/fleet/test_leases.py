@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from snellen.core.types import Image, Request, TrialKey, Turn
-from snellen.fleet.leases import ALONE_AFTER, REMEMBERED_HOMES, LeaseBook, Waiting, home_of
+from snellen.kits.scale.leases import ALONE_AFTER, REMEMBERED_HOMES, LeaseBook, Waiting, home_of
 
 LOOP = asyncio.new_event_loop()
 

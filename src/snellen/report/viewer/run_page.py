@@ -26,6 +26,7 @@ from ..query import PICTURE_KEY
 from .again_page import profile_choice
 from .exam_parts import exam_parts
 from .filters import counted_button
+from .kit_pages import kit_links
 from .label_page import label_links
 from .shelf import OpenRun
 from .shell import address, link, notes_notice, progress_bar, shell, trial_address
@@ -88,7 +89,7 @@ def run_page(run: OpenRun, task: str, *, has_report: bool) -> Html:
             for other in header.tasks
         ]
         parts.append(tag("nav", *tabs, class_="bar-of-buttons", aria_label="Tasks"))
-    parts += exam_parts(run, name)
+    parts += [kit_links(run), *exam_parts(run, name)]
     try:
         parts += _task_parts(run, _overview(run, name), has_report=has_report)
     except SnellenError as error:
@@ -129,6 +130,7 @@ def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Ch
     parts: list[Child] = [
         _ways_in(run, name),
         hero(one, first),
+        *_errors(run, name),
         _second_headline(run, one),
         *arms_section(run.reader, one, lambda kind, arm: _arm_trials(run, name, kind, arm)),
         *sureness_section(one),
@@ -137,7 +139,7 @@ def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Ch
     parts += [
         tag("h2", "All metrics"),
         tag("div", metric_table(metrics, "Metrics with their 95 % intervals"), derived_table(metrics), class_="card"),
-        *groups_section(one),
+        *groups_section(one, lambda key, value: _group_address(run, name, key, value)),
         *spread_section(one),
         *notes_table([note for note in run.notes() if note.task == name], lambda note: _note_address(run, note)),
         tag("h2", "Take it with you"),
@@ -149,8 +151,31 @@ def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Ch
         ),
     ]
     if has_report:
-        parts.append(tag("p", "The page for others is report.html in the run's folder."))
+        parts.append(tag("p", "To share this run, send report.html from its folder."))
     return [*parts, tag("h2", "Read the replies another way"), profile_choice(run, name)]
+
+
+def _errors(run: OpenRun, task: str) -> Iterator[Child]:
+    """Yield why answers are not right: each group with its rule, its share, and the way to its trials."""
+    groups = run.errors(task)
+    if not groups:
+        return
+    walk = walk_of(run, QueryParams({"task": task}))
+    rows = [
+        tag(
+            "tr",
+            tag("th", link(group.title.capitalize(), walk.to(run, why=group.kind)), scope="row"),
+            tag("td", f"{len(group.trials):,}", class_="number"),
+            tag("td", f"{group.share:.0%}", class_="number"),
+            tag("td", group.rule, f" Next: {group.step}." if group.step else None),
+        )
+        for group in groups
+    ]
+    names = ("group", "trials", "share", "when a trial is in it")
+    head = tag("tr", *(tag("th", name, scope="col", class_="number" if name in names[1:3] else None) for name in names))
+    table = tag("table", tag("caption", "Answers that are not right, by the first rule that fits"), head, *rows)
+    yield tag("h2", "Why is it wrong?")
+    yield tag("div", table, class_="card scroll")
 
 
 def _second_headline(run: OpenRun, one: TaskOverview) -> Html | None:
@@ -177,7 +202,7 @@ def _ways_in(run: OpenRun, task: str) -> Html:
     """Return the ways to the trials, each with its count; nothing is offered that is empty."""
     walk = walk_of(run, QueryParams({"task": task}))
     counts = walk_through(run, walk).counts
-    ways = {"wrong": {"outcome": "wrong"}, "unparsed": {"outcome": "unparsed"}, "flipped": {"flipped": "1"}}
+    ways = {"wrong": {"outcome": "wrong"}, "unread": {"outcome": "unread"}, "flipped": {"flipped": "1"}}
     ways |= {"failed": {"outcome": "failed"}}
     made = [counted_button("every trial", counts["all"], walk.to(run), loud=True)]
     made += [counted_button(kind, counts[kind], walk.to(run, **told)) for kind, told in ways.items() if counts[kind]]
@@ -187,6 +212,10 @@ def _ways_in(run: OpenRun, task: str) -> Html:
 def _arm_trials(run: OpenRun, task: str, kind: str, variant: str) -> str:
     """Return the address of the trials of questions of one kind, in one variant."""
     return address(f"/run/{run.key}/trials", task=task, group=[f"{PICTURE_KEY}={kind}", f"variant={variant}"])
+
+
+def _group_address(run: OpenRun, task: str, key: str, value: str) -> str:
+    return walk_of(run, QueryParams({"task": task})).to(run, group=f"{key}={value}")
 
 
 def _note_address(run: OpenRun, note: Note) -> str:

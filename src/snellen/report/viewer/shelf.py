@@ -18,6 +18,7 @@ from ...core.builtins import default_registry
 from ...core.errors import SnellenError, UsageError
 from ...core.registry import Registry
 from ...core.tasks import RunHeader, Task
+from ...scoring.error_groups import MOST_GROUPED, ErrorGroup, Mistake, read_errors
 from ...scoring.label_desk import DrawnTasks, drawn_tasks
 from ...scoring.readings import Reading
 from ...scoring.run import score_again
@@ -25,10 +26,11 @@ from ...scoring.stored import LIVE_SCORING, metrics_of, read_columns, read_costs
 from ...scoring.table import Costs, TrialColumns
 from ...store.reader import RunReader
 from ..pages.ledger import Note, read_notes
-from ..pages.overview import Results, TaskOverview, overview_of, read_results, written_results
+from ..pages.overview import TaskOverview, overview_of
 from ..query import LastSifted, TextSearch, group_values
 from ..runlist.brief import TRASH, RunBrief, header_brief, named_folders, run_key, written_brief
 from ..runlist.trash import thrown_runs
+from ..stored_results import Results, read_results, written_results
 from .training_folder import OpenTraining, is_training
 
 DEPTH = 3
@@ -41,6 +43,10 @@ Version = tuple[int, int, int, int]
 """When the database and its log were written last, and how large they are."""
 REST = 3.0
 """A growing run is read again after at most this many times as long as reading took."""
+
+
+class NotFound(Exception):
+    """What was asked for is not there."""
 
 
 class Progress(Struct, frozen=True):
@@ -60,7 +66,7 @@ class OpenRun:
 
     def __init__(self, key: str, name: str, folder: Path, desk: Desk, registry: Registry) -> None:
         self.key, self.name, self.folder = key, name, folder
-        self._registry = registry
+        self.registry = registry
         self.lock = threading.RLock()
         self._files = tuple(str(folder / name) for name in ("run.db", "run.db-wal", "results.json"))
         self._desk = desk
@@ -186,7 +192,18 @@ class OpenRun:
             why = f"{self.progress().stored:,} trials are too many to be looked at in a browser (most: {MOST_TRIALS:,})"
             helps = "report.html shows its figures, `snellen show` single trials, records.jsonl holds all"
             raise UsageError(f"{why}: {helps}")
-        return read_columns(self.reader, task, metric, self._registry)
+        return read_columns(self.reader, task, metric, self.registry)
+
+    def errors(self, task: str) -> list[ErrorGroup]:
+        """Return why answers of a task are not right, in groups; nothing of a task with too many trials to read."""
+        if len(self.columns(task)) > MOST_GROUPED or not self.reader.has_scores(task):
+            return []
+        groups: list[ErrorGroup] = self._keep(("errors", task), lambda: read_errors(self.reader, task))
+        return groups
+
+    def mistakes(self, task: str, kind: str) -> Sequence[Mistake]:
+        """Return the trials of a task that are not right for one reason."""
+        return next((group.trials for group in self.errors(task) if group.kind == kind), ())
 
     def costs(self, task: str) -> Costs:
         """Return latency and tokens of the trials of a task, read at their first use."""
@@ -216,7 +233,7 @@ class OpenRun:
     def _read_results(self) -> Results:
         """Take what is written where it fits: of a thousand runs only a few are open."""
         written = written_results(self.folder, self.header(), self.progress().stored)
-        return written or read_results(self.reader, self.header(), most=LIVE_SCORING, registry=self._registry)
+        return written or read_results(self.reader, self.header(), most=LIVE_SCORING, registry=self.registry)
 
     def drawn(self, judge: str) -> DrawnTasks:
         """Return the replies that a judge judged, in the order in which people are to look at them."""
@@ -226,7 +243,7 @@ class OpenRun:
     def rescored(self, profile: str) -> Results:
         """Return the results as another profile reads the replies; nothing is written."""
         results: Results = self._keep(
-            ("again", profile), lambda: score_again(self.reader, self._registry, reading=Reading(profile))
+            ("again", profile), lambda: score_again(self.reader, self.registry, reading=Reading(profile))
         )
         return results
 
@@ -304,6 +321,13 @@ class Shelf:
     def find(self, key: str) -> OpenRun | None:
         """Return a run by its key."""
         return self.known(key) or next((run for run in self.listed() if run.key == key), None)
+
+    def run(self, key: str) -> OpenRun:
+        """Return a run by its key. Raises NotFound, which the viewer answers with a page."""
+        run = self.find(key)
+        if run is None:
+            raise NotFound("there is no such run here")
+        return run
 
     def trainings(self) -> list[OpenTraining]:
         """Return the trainings seen when runs were last looked for, the one written last first."""
