@@ -16,7 +16,7 @@ FIGURES := SNELLEN_FIGURES=docs/reliability.md
 PYTEST := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/.cache/pyc OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 SPREAD := -n 3 --dist worksteal
 
-.PHONY: outside demo demo-video demo-pages exam test nightly check coverage mutants bench crash fault soak hostile recount engines ray pages train-demo train-test docs lock release clean help
+.PHONY: outside demo demo-video demo-pages exam test nightly check coverage mutants bench crash fault soak hostile recount engines ray pages contamination train-demo train-test docs lock release clean help
 
 help:
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -119,6 +119,9 @@ $(ENGINES)/engines.stamp: requirements/torch.txt requirements/engines.txt pyproj
 
 engines: $(ENGINES)/engines.stamp ## real vLLM on the CPU, server and offline engine, against hf/ (3.5 GB and ten minutes, once)
 	PYTHONPATH=tests/engines/shim $(ENGINES)/bin/python -m pytest -s tests/engines
+
+contamination: $(VENV)/test.stamp ## small checkpoints trained on a test for 0 to 10 epochs: how many `snellen contaminated` finds (an hour)
+	$(BIN)/python benchmarks/contamination.py build/contamination --seeds 20
 
 train-demo: $(VENV)/test.stamp ## learning that can be seen: a small model from nothing, SFT, then feedback; three seeds, 25 minutes
 	$(BIN)/python examples/train_demo.py runs/train-demo --seeds 1 2 3

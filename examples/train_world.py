@@ -218,13 +218,13 @@ def vocabulary() -> list[str]:
     return list(dict.fromkeys([*SPECIAL, *words, *NAMES, *TEAMS, *CITIES]))
 
 
-def write_model(folder: Path, seed: int) -> None:
-    """Write a LLaVA of about a million weights, drawn by the seed, with a tokenizer of whole words."""
+def write_model(folder: Path, seed: int, words: list[str] | None = None) -> None:
+    """Write a LLaVA of about a million weights, drawn by the seed, with a tokenizer of whole words (or of `words`)."""
     import torch
     import transformers as t
     from tokenizers import Tokenizer, models, pre_tokenizers
 
-    words = vocabulary()
+    words = words or vocabulary()
     inner = Tokenizer(models.WordLevel({word: place for place, word in enumerate(words)}, unk_token="<unk>"))
     inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer = t.PreTrainedTokenizerFast(
@@ -236,8 +236,8 @@ def write_model(folder: Path, seed: int) -> None:
         patch_size=16, projection_dim=128, initializer_range=SPREAD,
     )  # fmt: skip
     text = t.LlamaConfig(
-        vocab_size=128, hidden_size=128, intermediate_size=384, num_hidden_layers=3, num_attention_heads=4,
-        num_key_value_heads=4, max_position_embeddings=256, pad_token_id=0, bos_token_id=None,
+        vocab_size=max(128, len(words)), hidden_size=128, intermediate_size=384, num_hidden_layers=3,
+        num_attention_heads=4, num_key_value_heads=4, max_position_embeddings=256, pad_token_id=0, bos_token_id=None,
         eos_token_id=words.index("<|end|>"), initializer_range=SPREAD,
     )  # fmt: skip
     config = t.LlavaConfig(

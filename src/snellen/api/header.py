@@ -94,6 +94,8 @@ def identity_of(
     table = msgspec.to_builtins(task)
     for field in NOT_IN_IDENTITY:
         table.pop(field)
+    if not table["twins"]:  # a field that 0.2 had not: its runs keep their names
+        del table["twins"]
     for field in ("path", "image_root", "image_list", "documents_in_flight", "sources"):
         table["dataset"].pop(field, None)  # the data's content counts, not where it lies
     table["variants"] = [calibrated_variant(variant) for variant in task.variants]

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ..core.arms import OTHER, check_arms, in_arms
 from ..core.builtins import INFERENCERS, default_registry
 from ..core.config import convert, set_by_path
 from ..core.errors import DataError, UsageError, did_you_mean, not_among
@@ -38,10 +39,12 @@ from ..infer.plugged import contain, raised
 from ..prompt.build import Prompter
 from ..prompt.by_form import PrompterByForm
 from ..prompt.duplicate import duplicate
+from ..prompt.other_picture import OtherPictures
 from ..prompt.pack import apply_pack, read_pack
 from ..prompt.shots import Finder, make_retriever
 from ..scoring.peer_scores import check_fallback
 from .chosen_model import create_model
+from .evidence import check_evidence
 from .header import identity_of, installed_versions, make_header, prompts_of
 from .settings import RunSettings
 
@@ -202,6 +205,9 @@ def _resolve(catalog: Catalog, name: str, settings: RunSettings) -> Task:
     if settings.duplication is not None or settings.random_instruct:
         prompt = _prompt_for(catalog, task, settings)
         task = duplicate(task, prompt, settings.duplication or len(prompt.instructions) or 1, settings.random_instruct)
+    if settings.arms:
+        check_arms(settings.arms)
+        task = msgspec.structs.replace(task, variants=in_arms(task.variants, settings.arms))
     return task
 
 
@@ -352,7 +358,11 @@ def _make_prompter(
             prompt, finder = drawn_from_file(prompt, form, examples)
         elif prompt.shots.retriever != "zero":
             finder = make_retriever(prompt.shots, list(dataset))
-        return Prompter(task, prompt, settings.seed, finder)
+        return Prompter(task, prompt, settings.seed, finder, others)
+
+    shown_instead = any(parse_variant(variant).get("control") == OTHER for variant in task.variants)
+    others = OtherPictures.of(list(dataset), settings.seed) if shown_instead else None
+    check_evidence(task, dataset, others, told=bool(settings.arms))
 
     if task.form is not Form.AUTO:
         return of_form(task.form)

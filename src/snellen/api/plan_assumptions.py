@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from ..core.errors import UsageError
+from ..scoring.arms import counted_tables
 from ..scoring.means import mean
 from ..scoring.stored import stored_tables
 from ..scoring.table import ScoreTable
@@ -45,7 +46,8 @@ def plan_size(
 def measure_pilot(folder: Path, assumptions: Assumptions) -> tuple[Assumptions, str]:
     """Return the assumptions with accuracy and variance shares of the run's first 0…1 metric, and its advice."""
     with RunReader(folder) as reader:
-        tables = [table for task in reader.tasks() for table in stored_tables(reader, task, tag_keys=()).values()]
+        stored = [counted_tables(stored_tables(reader, task, tag_keys=())) for task in reader.tasks()]
+    tables = [table for found in stored for table in found.values()]
     table = next((table for table in tables if _is_share(table)), None)
     if table is None:
         remedy = f"score it first with `snellen score {folder}`"

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from ..core.arms import find_arms
 from ..core.clock import SystemClock
 from ..core.errors import SnellenError, UsageError, not_among
 from ..core.event_loop import run_to_end
@@ -191,6 +192,8 @@ def _interval(plan: Plan, settings: RunSettings) -> PrefixLimit | None:
     if len(plan.tasks) != 1:
         raise UsageError("--until-ci and --bank work on one task at a time: each task has its own interval")
     task = plan.tasks[0].task
+    if find_arms(task.variants):
+        raise UsageError("--until-ci watches one score, and arms are compared over all questions: leave one out")
     grouped = [figure.name for figure in task.figures if figure.rule in WHOLE_ONLY]
     if grouped:
         raise UsageError(f"--until-ci says nothing of {', '.join(grouped)}: groups must be asked whole; leave it out")

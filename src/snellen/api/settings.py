@@ -275,6 +275,10 @@ class TaskSettings(AskSettings, frozen=True, kw_only=True, forbid_unknown_fields
     variants: Annotated[tuple[str, ...], Setting(ASKED,
         "A variant to ask, e.g. wording=1 or order=2; may be repeated.",
         "--variant", to="variants", identity="yes")] = ()
+    arms: Annotated[tuple[str, ...], Setting(ASKED,
+        "Ask each question with and without its picture: picture,none,blank,other,shuffled-options; videos also "
+        "one-frame,frames-shuffled,no-video; documents without-page.",
+        identity="when set", many=False, metavar="ARM,ARM…")] = ()
     until_ci: Annotated[float | None, Setting(ASKED,
         "Stop when the interval is ± this many points.", above=0, below=50)] = None
     bank: Annotated[Path | None, Setting(ASKED,
@@ -284,7 +288,8 @@ class TaskSettings(AskSettings, frozen=True, kw_only=True, forbid_unknown_fields
     bank_without: Annotated[tuple[str, ...], Setting(ASKED,
         "A model of the bank to leave out, beside those that are this one.", metavar="NAME")] = ()
     subset: Annotated[str | None, Setting(ASKED,
-        "A named subset (core, debug, a card of yours), or COLUMN=VALUE.", identity="yes", metavar="NAME")] = None
+        "A named subset (core, debug, a card of yours), one beside a run (RUN/needs-picture), or COLUMN=VALUE.",
+        identity="yes", metavar="NAME")] = None
     errata: Annotated[Path | None, Setting(ROWS,
         "A ledger of corrected gold answers.", identity="when set", exists=True)] = None
     gold: Annotated[str | None, Setting(ROWS,

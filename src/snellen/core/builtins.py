@@ -127,6 +127,10 @@ COMMANDS = {
         "run": ("run:run", "Measure a model on tasks: plan, ask, store, score, report."),
         "exam": ("exam:exam", "Examine how a model sees: thresholds, and a prescription of what to send it."),
         "perf": ("perf.command:perf", "Measure serving performance: load, objectives, timelines."),
+        "contaminated": (
+            "contaminated:contaminated",
+            "Say whether a test was seen before, and what could have been found.",
+        ),
         "plan": ("plan:plan", "Say how many questions and repeats detect a gap."),
     },
     "Look": {

@@ -142,6 +142,8 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True):
     """The metric that the benchmark is quoted by; empty: as tables choose it."""
     score_options: dict[str, Any] = {}
     """What its scorers and aggregates are told."""
+    twins: tuple[dict[str, Any], ...] = ()
+    """Rules by which questions are drawn anew, `find`, `draw` and `answer` (`snellen.core.twins.TwinRule`)."""
 
 
 class ProtocolReading(Struct, frozen=True, omit_defaults=True):

@@ -19,6 +19,7 @@ from ..core.message_parts import all_pictures, all_videos
 from ..core.protocols import LoadContext, Loader
 from ..core.tasks import MOST_GROUPS, PlannedCounts, Task
 from ..core.text import NO_TAG, plural, tag_text
+from ..core.twins import read_rules, with_twins
 from ..core.types import OFFERED, Form, Sample, Video
 from .errata import Golds
 from .images.decode import short_name
@@ -115,6 +116,8 @@ def weight_bytes(sample: Sample) -> int:
     return weight
 
 
+TWINS = 3
+"""Twins that are drawn of a question whose card gives a rule."""
 LISTED = 5
 KEPT_SAMPLES = 5_000
 KEPT_BYTES = 64 * 2**20
@@ -149,6 +152,9 @@ class Dataset:
         samples = self.loader(self.task, self.context)
         if self.golds is not None:
             samples = self.golds.applied(samples)
+        if self.task.twins:
+            rules = read_rules(self.task.twins, self.task.name)
+            samples = (with_twins(sample, rules, TWINS, self.context.seed) for sample in samples)
         if self.chosen is not None:
             samples = (sample for sample in samples if sample.id in self.chosen)
         samples = islice(samples, self.context.limit)

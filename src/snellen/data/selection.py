@@ -18,26 +18,31 @@ def choose(
     sample: int | None = None,
     seed: int = 0,
     stratify: str | None = None,
+    *,
+    told: str = "--ids",
 ) -> Dataset:
-    """Return the dataset with only the samples of these ids, or `sample` drawn ones; an unknown id is refused."""
+    """Return the dataset with only the samples of these ids, or `sample` drawn ones; an unknown id is refused.
+
+    `told`: where the ids come from.
+    """
     if stratify is not None and sample is None:
         raise UsageError(f"--stratify {stratify} needs --sample N: how many to draw")
     if ids:
-        _check_ids(dataset, ids)
+        _check_ids(dataset, ids, told)
         dataset = replace(dataset, chosen=frozenset(ids), _kept=[])
     if sample is None:
         return dataset
     return replace(dataset, chosen=frozenset(draw(dataset, sample, seed, stratify)), _kept=[])
 
 
-def _check_ids(dataset: Dataset, ids: Collection[str]) -> None:
+def _check_ids(dataset: Dataset, ids: Collection[str], told: str) -> None:
     known = {one.id for one in dataset}
     missing = [name for name in ids if name not in known]
     if missing:
         shown = ", ".join(map(repr, missing[:LISTED]))
         near = did_you_mean(missing[0], known)
         raise UsageError(
-            f"task {dataset.task.name!r} has no sample {shown}{near} ({len(missing)} of --ids are unknown)"
+            f"task {dataset.task.name!r} has no sample {shown}{near} ({len(missing)} of {told} are unknown)"
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -11,7 +12,7 @@ from ..core.config import convert
 from ..core.errors import UsageError, did_you_mean
 from .catalog import Catalog
 from .dataset import LISTED, Dataset
-from .selection import draw
+from .selection import choose, draw
 
 
 class Subset(Struct, frozen=True, forbid_unknown_fields=True):
@@ -20,6 +21,10 @@ class Subset(Struct, frozen=True, forbid_unknown_fields=True):
     title: str = ""
     tags: dict[str, str] = {}
     """Only samples whose tags have these values."""
+    ids: tuple[str, ...] = ()
+    """Only these samples; all of them must be in the task."""
+    notes: str = ""
+    """Where it comes from."""
     first: int | None = None
     """So many from the beginning."""
     sample: int | None = None
@@ -30,10 +35,13 @@ class Subset(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_subset(name: str, catalog: Catalog) -> Subset:
-    """Return the subset of a card's name, or of `column=value`."""
+    """Return the subset of a card's name, of `FOLDER/NAME` (a card that lies beside a run), or of `column=value`."""
     column, equals, value = name.partition("=")
     if equals:
         return Subset(tags={column: value})
+    folder, slash, own = name.rpartition("/")
+    if slash:
+        catalog, name = Catalog((Path(folder),)), own
     subset = convert(catalog.card("subsets", name), Subset, f"subset {name!r}")
     if subset.first is not None and subset.sample is not None:
         raise UsageError(f"subset {name!r} names `first` and `sample`: one of them")
@@ -44,6 +52,8 @@ def choose_subset(dataset: Dataset, subset: Subset) -> Dataset:
     """Return the dataset with only the samples of a subset; one that is empty is refused with the values there are."""
     if subset.tags:
         dataset = replace(dataset, chosen=frozenset(_tagged(dataset, subset.tags)), _kept=[])
+    if subset.ids:
+        dataset = choose(dataset, subset.ids, told="the subset's ids")
     if subset.first is not None:
         names = [sample.id for sample in islice(dataset, subset.first)]
     elif subset.sample is not None:

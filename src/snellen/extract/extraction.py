@@ -17,8 +17,10 @@ DEGENERATE: Final = "degenerate"
 HARNESS_ERROR: Final = "harness_error"
 EMPTY: Final = "empty"
 NOT_OFFERED: Final = "not_offered"
+UNSEEN: Final = "refused: sees no picture"
+"""The reply says that it has or sees no picture, and does not answer: an abstention of its own kind."""
 
-REASONS: Final = (UNPARSED, REFUSED, TRUNCATED, AMBIGUOUS, DEGENERATE, HARNESS_ERROR, EMPTY, NOT_OFFERED)
+REASONS: Final = (UNPARSED, REFUSED, TRUNCATED, AMBIGUOUS, DEGENERATE, HARNESS_ERROR, EMPTY, NOT_OFFERED, UNSEEN)
 
 
 class Extraction(Struct, frozen=True, gc=False, omit_defaults=True):

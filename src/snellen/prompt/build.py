@@ -14,23 +14,27 @@ from ..core.errors import ConfigError, not_among
 from ..core.ids import derive_seed, rng
 from ..core.message_parts import without_markers
 from ..core.tasks import Prompt, Task
+from ..core.twins import AXIS as TWIN
+from ..core.twins import twin_of
 from ..core.types import BASE_VARIANT, OFFERED, Image, Request, Sample, TrialKey, Turn
 from ..core.variants import parse_variant
 from ..data.images.calibrations import CALIBRATION
 from ..data.loaders.row_options import split_listed
 from ..data.video.showings import VIDEO_AXES
 from . import meta
-from .document import choose_pages, with_context
+from .document import STANDING_IN, choose_pages, with_context
 from .history import example_turns, history_turns, shot_turns, show_options
 from .marks import draw_style, make_marks
+from .other_picture import OtherPictures
 from .place import STYLE_TAG, Placement, number_options, place_parts
+from .recall import RECALL, recall_request
 from .sampling_params import params_of_trial
 from .styles import Speech, chat, load_style
 from .template import fill, names_field, render
 from .videos import Projector, refuse_videos
 
 WHITE_SPACE = ("trimmed", "kept", "parts")
-AXES = ("wording", "order", "marks", "perturb", "pages", "control", *VIDEO_AXES)
+AXES = ("wording", "order", "marks", "perturb", "pages", "control", TWIN, *VIDEO_AXES)
 
 Retriever = Callable[[Sample, random.Random], Sequence[Sample]]
 """Finds examples for a sample among others."""
@@ -52,6 +56,8 @@ class Prompter:
     prompt: Prompt
     seed: int
     retriever: Retriever | None = None
+    others: OtherPictures | None = None
+    """Where the picture of `control=other` comes from."""
 
     def with_prompt(self, prompt: Prompt) -> Prompter:
         """Return a Prompter of the same task, seed and examples with another prompt."""
@@ -61,6 +67,8 @@ class Prompter:
         self, sample: Sample, variant: str = BASE_VARIANT, repeat: int = 0, replies: Sequence[str] | None = None
     ) -> Request:
         """Return the Request of one trial; `replies` are the model's own answers to earlier rounds of a dialogue."""
+        if _axes(variant).get("control") == RECALL:
+            return recall_request(sample, TrialKey(self.task.name, sample.id, variant, repeat), self.task.params)
         speech, marks, shown = self.speak(sample, variant, repeat, replies)
         messages, prefix = self._messages(speech), self._prefix_left(speech)
         key = TrialKey(self.task.name, sample.id, variant, repeat)
@@ -72,8 +80,9 @@ class Prompter:
     ) -> Spoken:
         """Return what is said in one trial, before it is given the form of messages or of one string."""
         prompt, axes = self.prompt, _axes(variant)
+        sample = twin_of(sample, axes)
         placement = Placement()
-        projector = Projector(sample, prompt.video, axes, placement, seed=self.seed)
+        projector = Projector(sample, prompt.video, axes, placement, seed=self.seed, others=self.others)
         sample = self._with_own_rounds(projector.with_rounds(), axes)
         shown = self._order(sample, axes, variant, repeat)
         draw = partial(rng, self.seed, sample.id, variant, repeat, "marks")
@@ -115,11 +124,12 @@ class Prompter:
         self, text: str, sample: Sample, axes: Mapping[str, str], placement: Placement, *, opening: bool
     ) -> tuple[str, tuple[Image, ...]]:
         """Return the question's text with its pictures in their places, and the pictures that stand before it."""
-        chosen = choose_pages(sample, axes)
+        chosen = choose_pages(sample, axes, self.others)
         images = self._perturbed(chosen, axes, sample.group or sample.id)
         if not self.prompt.place_pictures or not (images or sample.images):
             return text, images
-        text, images = placement.take(text, images, opening=opening, withheld=chosen is not sample.images)
+        withheld = chosen is not sample.images and axes.get("control") not in STANDING_IN
+        text, images = placement.take(text, images, opening=opening, withheld=withheld)
         if self.retriever is None or not self.prompt.shots.images or sample.turns:
             return text, images
         return placement.put_before(text, images), ()  # where examples have pictures, each question stands by its own
@@ -253,7 +263,7 @@ class Prompter:
         turns = []
         for turn in sample.turns:
             own = msgspec.structs.replace(sample, images=turn.images)
-            images = self._perturbed(choose_pages(own, axes), axes, sample.group or sample.id)
+            images = self._perturbed(choose_pages(own, axes, self.others), axes, sample.group or sample.id)
             text = turn.text if images or not turn.images else without_markers(turn.text).strip()
             turns.append(Turn(turn.role, text, images))
         return msgspec.structs.replace(sample, turns=tuple(turns))

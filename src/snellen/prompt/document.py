@@ -1,21 +1,31 @@
-"""A document's sample and the axes `pages` and `control` into the images that are shown and the text beside them."""
+"""A sample and the axes `pages` and `control` into the images that are shown and the text beside them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
+from ..core.arms import BLANK, NO_VIDEO, OTHER, WITHOUT_PAGE
 from ..core.errors import ConfigError, not_among
 from ..core.types import Image, Sample
+from .other_picture import OtherPictures, as_many
+from .recall import RECALL
 
-NO_VIDEO = "no-video"
-CONTROLS = ("text", "oracle", "none", "transcript", NO_VIDEO)
+CONTROLS = ("text", "oracle", "none", "transcript", NO_VIDEO, BLANK, OTHER, WITHOUT_PAGE, RECALL)
 """Same question, other evidence: the text itself, only the needle's page, nothing, the embedded reader's transcript,
-everything but the videos."""
+everything but the videos, grey pictures, those of another sample, all pages but the needle's.
+`recall` asks how the text goes on instead."""
+STANDING_IN = (BLANK, OTHER)
+"""Controls that show a picture in the place of every picture."""
 
 
-def choose_pages(sample: Sample, axes: Mapping[str, str]) -> tuple[Image, ...]:
-    """Return a trial's images: a rendering (`pages=NAME`), only the pages that answer (`control=oracle`), or none."""
+def choose_pages(sample: Sample, axes: Mapping[str, str], others: OtherPictures | None = None) -> tuple[Image, ...]:
+    """Return a trial's images: a rendering (`pages=NAME`), and what `control` makes of it."""
     control = _control(axes)
+    if control == OTHER and others is not None:
+        rest = {axis: value for axis, value in axes.items() if axis != "control"}
+        return as_many(choose_pages(others.demand(sample), rest), len(choose_pages(sample, rest)))
     images = sample.images
     if "pages" in axes:
         pages = sample.meta.get("pages", {}).get(axes["pages"], ())
@@ -24,6 +34,11 @@ def choose_pages(sample: Sample, axes: Mapping[str, str]) -> tuple[Image, ...]:
     if control == "oracle":
         wanted = needle_pages(sample, axes.get("pages", ""))
         return tuple(image for image in images if image.page in wanted)
+    if control == WITHOUT_PAGE:
+        wanted = needle_pages(sample, axes.get("pages", ""))
+        return tuple(image for image in images if image.page not in wanted)
+    if control == BLANK:
+        return tuple(replace(image, edits=(*image.edits, BLANK)) for image in images)
     return images if control in (None, NO_VIDEO) else ()
 
 
@@ -53,7 +68,7 @@ def skip_reason(sample: Sample, axes: Mapping[str, str]) -> str | None:
         name = {"text": "context", "transcript": "transcript"}.get(str(control))
         missing = name is not None and not sample.meta.get(name)
         return f"no {name} was loaded: add dataset.controls = [{control!r}]" if missing else None
-    return _no_pages(sample, axes.get("pages", ""), oracle=control == "oracle")
+    return _no_pages(sample, axes.get("pages", ""), oracle=control in ("oracle", WITHOUT_PAGE))
 
 
 def _no_pages(sample: Sample, name: str, *, oracle: bool) -> str | None:

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from ..core.arms import BLANK, OTHER
 from ..core.errors import ConfigError
 from ..core.ids import derive_seed
 from ..core.message_parts import VIDEO_MARKER, all_videos
 from ..core.types import Sample, Showing, Video
 from ..data.images.calibrations import CALIBRATION
 from ..data.video.showings import VIDEO_AXES, vary_showing
+from .other_picture import OtherPictures, films
 from .place import Placement
 
 
@@ -19,8 +21,16 @@ class Projector:
     """Puts the videos of one sample into its texts, as one variant shows them: those of earlier rounds alike."""
 
     def __init__(
-        self, sample: Sample, showing: Showing, axes: Mapping[str, str], placement: Placement, *, seed: int
+        self,
+        sample: Sample,
+        showing: Showing,
+        axes: Mapping[str, str],
+        placement: Placement,
+        *,
+        seed: int,
+        others: OtherPictures | None = None,
     ) -> None:
+        self._others = others
         self._sample = sample
         self._axes = axes
         self._placement = placement
@@ -36,7 +46,7 @@ class Projector:
         """Return a text with its videos in their places (`<video>`, or before it)."""
         if not videos:
             return text
-        chosen = choose_parts(self._sample, videos, self._axes)
+        chosen = choose_parts(self._sample, videos, self._axes, self._others)
         if not chosen:
             return VIDEO_MARKER.sub("", text).lstrip()
         shown = [
@@ -52,11 +62,17 @@ class Projector:
         return replace(self._sample, turns=turns)
 
 
-def choose_parts(sample: Sample, videos: tuple[Video, ...], axes: Mapping[str, str]) -> tuple[Video, ...]:
-    """Return which of these videos a trial shows: all, only the part that answers (`control=oracle`), or none."""
+def choose_parts(
+    sample: Sample, videos: tuple[Video, ...], axes: Mapping[str, str], others: OtherPictures | None = None
+) -> tuple[Video, ...]:
+    """Return which videos a trial shows: these, only the part that answers, grey ones, another sample's, or none."""
     control = axes.get("control")
     if control is None:
         return videos
+    if control == BLANK:
+        return tuple(replace(one, edits=(*one.edits, BLANK)) for one in videos)
+    if control == OTHER and others is not None:
+        return films(others.demand(sample), len(videos))
     if control != "oracle":
         return ()
     seconds = sample.meta.get("needle_seconds")

@@ -16,6 +16,7 @@ import msgspec
 from ..core.registry import Registry
 from ..core.tasks import Task
 from ..core.types import Prediction, Request, Sample
+from ..scoring.arms import counted
 from ..scoring.gathered import GatheredTask, Scored
 from ..scoring.headline import main_metric
 from ..scoring.means import headline_of
@@ -110,7 +111,7 @@ class _TaskSoFar:
         name = _chosen(self._task, list(tables))
         if name is None:
             return ""
-        estimate = msgspec.to_builtins(headline_of(tables[name])[name])
+        estimate = msgspec.to_builtins(headline_of(counted(tables[name]))[name])
         if estimate["value"] is None or not estimate["ci95"] or self.read < LEAST_READ:
             return ""
         unread = f", {unread_of(estimate):,} unread" if unread_of(estimate) else ""

@@ -8,6 +8,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from ..core.arms import ARMS
 from ..core.text import show_text
 from ..scoring.headline import MACRO, SIDE_METRICS, is_side_metric
 from .written import read_share, written, written_interval, written_share
@@ -80,6 +81,93 @@ def estimate_cells(metric: str, estimate: Mapping[str, Any], counts: Sequence[st
     counted = (read_text(estimate) if name == "read" else count_text(estimate.get(name, 0)) for name in counts)
     ends = (written_interval(metric, estimate), written_interval(metric, estimate, "bounds"))
     return [plain(metric), written(metric, estimate), *ends, *counted]
+
+
+def arms_tables(result: Mapping[str, Any]) -> Iterator[Table]:
+    """Yield what each arm keeps of the score with the picture; nothing of a run without arms."""
+    arms = result.get("arms")
+    if not arms:
+        return
+    table = Table(title="what the picture is worth", title_justify="left", title_style="bold")
+    table.add_column("arm")
+    for column in ("score", "picture adds", "kept", "kept above guessing", "says it sees none", "questions"):
+        table.add_column(column, justify="right")
+    metric = arms["metric"]
+    score = arms["picture"]["score"]
+    table.add_row("picture", _with_interval(metric, score), "", "", "", count_text(arms["picture"]["unseen"]), "")
+    for name, arm in in_order(arms["arms"]):
+        shares = [said_share(arm[kind]) for kind in ("gain", "kept", "kept_above_chance")]
+        counts = count_text(arm["unseen"]), count_text(arm["questions"])
+        table.add_row(name, _with_interval(metric, arm["score"]), *shares, *counts)
+    yield table
+
+
+def in_order(arms: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return arms as people think of them: what takes most away first."""
+    return sorted(arms.items(), key=lambda pair: list(ARMS).index(pair[0]))
+
+
+def said_share(estimate: Mapping[str, Any]) -> str:
+    """Return a share or a gain in per cent with its interval, whatever its sign."""
+    if estimate["value"] is None:
+        return "–"
+    ends = estimate["ci95"]
+    interval = f" [{ends[0] * 100:.1f} – {ends[1] * 100:.1f}]" if ends else ""
+    return f"{estimate['value'] * 100:.1f} %{interval}"
+
+
+SURENESS = (
+    "answers",
+    "mean confidence",
+    "right",
+    "calibration error",
+    "risk area",
+    "error of the surest half",
+    "of 80 %",
+)
+"""What is told of a source of confidence."""
+
+
+def sureness_cells(one: Mapping[str, Any]) -> list[str]:
+    """Return a source of confidence as cells: how sure, how right, how far apart, what is risked."""
+    risk = {round(share, 1): error for share, error in one["risk"]}
+    shares = [f"{value * 100:.1f} %" for value in (one["confidence"], one["accuracy"])]
+    figures = [said_share(one["ece"]), said_share(one["aurc"])]
+    return [count_text(one["n"]), *shares, *figures, *(f"{risk[share] * 100:.1f} %" for share in (0.5, 0.8))]
+
+
+def sureness_tables(result: Mapping[str, Any]) -> Iterator[Table]:
+    """Yield how sure and how right answers were; nothing where nobody told how sure."""
+    if not result.get("sureness"):
+        return
+    table = Table(title="how sure, and how right", title_justify="left", title_style="dim")
+    table.add_column("by")
+    for column in SURENESS:
+        table.add_column(column, justify="right")
+    for one in result["sureness"]:
+        table.add_row(one["source"], *sureness_cells(one))
+    yield table
+
+
+def seen_table(task: str, tests: Sequence[Mapping[str, Any]]) -> Table:
+    """Return the tests of whether a task was seen before, each with what it could have found."""
+    table = Table(title=plain(f"{task}: seen before?"), title_justify="left", title_style="bold")
+    table.add_column("test")
+    for column in ("questions", "as published", "changed", "drop", "p", "detectable", "verdict"):
+        table.add_column(column, justify="right")
+    for one in tests:
+        result = one["result"]
+        cells = [_points(result[name]) for name in ("published", "changed")]
+        drop = "–" if result["drop"] is None else said_share({"value": result["drop"], "ci95": result["ci95"]})
+        p = "–" if one["p_holm"] is None else f"{one['p_holm']:.2g}"
+        table.add_row(
+            one["test"], count_text(result["questions"]), *cells, drop, p, _points(result["detectable"]), one["verdict"]
+        )
+    return table
+
+
+def _points(share: float | None) -> str:
+    return "–" if share is None else f"{share * 100:.1f}"
 
 
 def group_tables(result: Mapping[str, Any], most: int = 12) -> Iterator[Table]:

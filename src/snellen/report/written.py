@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..scoring.arms import NEEDS_PICTURE
 from ..scoring.headline import is_no_share
 
 
@@ -15,6 +16,8 @@ def number(value: float) -> str:
 
 def percent_metric(name: str, estimate: Mapping[str, Any]) -> bool:
     """Tell whether a metric is a share that people read in percent."""
+    if name == NEEDS_PICTURE:  # below 0 where the picture harms
+        return True
     bounds = [estimate.get("value"), *(estimate.get("ci95") or ())]
     return not is_no_share(name) and all(value is None or 0.0 <= value <= 1.0 for value in bounds)
 

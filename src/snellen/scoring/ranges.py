@@ -13,18 +13,24 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec import structs
 
 from ..core.errors import DataError
 from ..core.registry import Registry, resolve_target
 from ..core.tasks import Task
+from ..core.twins import AXIS, twin_of
 from ..core.types import Score, TrialKey
+from ..extract.extraction import REFUSED, UNPARSED, UNSEEN
+from ..extract.said_beside import says_unseen, stated_confidence
 from ..model.served.prices import Bill, Prices
 from ..store.database import Row
 from ..store.reader import Rows, RunReader, Trial, row_of_score
 from .extractor import Extractor, slot_of
 from .gathered import GatheredPart, GatheredTask, Scored
 from .headline import main_first, quoted_metric
+from .means import axes_of
 from .peer_scores import ScoreTrial, score_with_peer
+from .sureness import STATED
 
 Recorder = Callable[[Sequence[Scored]], bytes]
 """Makes the lines of records.jsonl of scored trials."""
@@ -156,6 +162,8 @@ def score_trial(task: Task, score: ScoreTrial, trial: Trial, options: Mapping[st
     A failed one has no other.
     """
     sample, request, prediction, _ = trial
+    if AXIS in prediction.key.variant:
+        sample = twin_of(sample, axes_of(prediction.key.variant))
     found: Sequence[Score] = ()
     if task.fallback:
         found = score_with_peer(task.fallback, score, (sample, request, prediction), options)
@@ -164,7 +172,18 @@ def score_trial(task: Task, score: ScoreTrial, trial: Trial, options: Mapping[st
     for one in found:
         if one.key != prediction.key:
             raise DataError(_of_another(task, one, prediction.key))
+    if prediction.text:
+        found = [_with_what_is_said(one, prediction.text) for one in found]
     return main_first(found, quoted_metric(task))
+
+
+def _with_what_is_said(score: Score, reply: str) -> Score:
+    """Return a score with what a reply says beside an answer: that it sees no picture, and how sure it is."""
+    if score.value is None:
+        unseen = score.reason in (REFUSED, UNPARSED) and says_unseen(reply)
+        return structs.replace(score, reason=UNSEEN) if unseen else score
+    sure = stated_confidence(reply)
+    return score if sure is None else structs.replace(score, detail={**score.detail, STATED: sure})
 
 
 def _of_another(task: Task, score: Score, shown: TrialKey) -> str:

@@ -18,6 +18,7 @@ from ..data.images.calibrations import stated_calibration
 from ..stats.intervals import Z95, sum_interval
 from ..store.answerers import Row, read_table
 from ..store.reader import RunReader
+from .arms import counted_task, describe_arms
 from .counts import TaskCounts
 from .gathered import USAGE
 from .headline import headline, right_answers
@@ -25,7 +26,8 @@ from .peer_words import headline_note, stated_protocol
 from .quoted_figures import figures_left_out
 from .readings import COUNTED, OWN, Reading
 from .robustness import DISTURBING
-from .summary import summarize
+from .summary import group_estimates, summarize
+from .sureness import describe_sureness
 from .table import ScoredTask, ScoreTable
 from .variance import advise, split_variance
 
@@ -239,15 +241,31 @@ def summarize_task(
 ) -> dict[str, Any]:
     """Return one task's part of results.json."""
     counts = TaskCounts(next(iter(scored.tables.values())), scored.task, header)
-    result = summarize(scored.tables, group_by=group_keys(scored.tables, scored.task), options=options, counts=counts)
+    whole, scored, keys = scored, counted_task(scored), group_keys(scored.tables, scored.task)
+    result = summarize(scored.tables, group_by=keys, options=options, counts=counts)
+    arms, figures = describe_arms(whole, keys)
+    if scored is not whole:
+        result["groups"]["variant"] = _by_variant(whole.tables, counts)
+    if arms:
+        result["metrics"] |= msgspec.to_builtins(counts.settle_all(figures))
     told = {"planned_trials": header.planned.get(scored.task.name), **options}
     for name in aggregates_of(scored.task):
         estimates: Mapping[str, Estimate] = registry.get("aggregate", name)(scored, told)
         result["metrics"] |= msgspec.to_builtins(counts.settle_all(estimates))
     stated = stated_protocol(scored.task, result["metrics"])
     notes = [*counts.beside_card(), *headline_note(scored.task, stated), *figures_left_out(scored)]
-    notes += notes_on(scored.tables)
-    return result | {"notes": notes, "right_answers": right_answers(scored, stated["headline"])} | stated
+    sure = describe_sureness(scored)
+    notes += [*arms.get("arms", {}).get("notes", ()), *notes_on(scored.tables)]
+    return result | {"notes": notes, "right_answers": right_answers(scored, stated["headline"])} | stated | arms | sure
+
+
+def _by_variant(tables: Mapping[str, ScoreTable], counts: TaskCounts) -> dict[str, dict[str, Any]]:
+    """Return the figures of each variant, arms too, which are no part of the figures of the task."""
+    found: dict[str, dict[str, Any]] = {}
+    for table in tables.values():
+        for value, estimates in group_estimates(table, "variant", counts).items():
+            found.setdefault(value, {}).update(msgspec.to_builtins(estimates))
+    return found
 
 
 def notes_on(tables: Mapping[str, ScoreTable]) -> list[str]:

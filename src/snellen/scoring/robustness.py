@@ -161,7 +161,7 @@ def aggregate(table: ScoreTable, options: Mapping[str, Any] | None = None) -> di
     chance, axis, errors = float(chosen.get("chance", 0.0)), str(chosen.get("axis", "")), lower_is_better(table.metric)
     estimates: dict[str, Estimate] = {}
     pairs: dict[str, Estimate] = {}
-    for ladder, good in zip(ladders(table, axis), ladders(_as_worth(table) if errors else table, axis), strict=True):
+    for ladder, good in zip(ladders(table, axis), ladders(as_worth(table) if errors else table, axis), strict=True):
         name = ladder.family
         estimates |= {f"{table.metric}_{name}_{severity:g}": value for severity, value in curve(ladder).items()}
         estimates |= {f"retention_{name}_{severity:g}": value for severity, value in retention(good, chance).items()}
@@ -171,6 +171,6 @@ def aggregate(table: ScoreTable, options: Mapping[str, Any] | None = None) -> di
     return in_unit("questions", estimates) | pairs
 
 
-def _as_worth(table: ScoreTable) -> ScoreTable:
+def as_worth(table: ScoreTable) -> ScoreTable:
     """Return a table of errors as what is left without them, 1 - min(1, error): what can be retained and lost."""
     return replace(table, value=np.where(table.scored, 1.0 - np.minimum(table.value, 1.0), 0.0))

@@ -23,6 +23,7 @@ from ..stats.agreement import Agreement
 from ..stats.intervals import Floats, estimate_ratio
 from ..stats.prediction_powered import FEWEST_LABELS, prediction_powered_mean
 from ..store.reader import RunReader, score_of_row, write_score_rows
+from .arms import counted_tables
 from .counts import TaskCounts
 from .extractor import Extractor, slot_of
 from .gathered import GatheredTask
@@ -383,7 +384,7 @@ def score_run(
             result = add_judges(result, reader, task, gathered.tables(), header)
             result = add_extractor(result, folder, task, reading.extractor)
             result["notes"] = [*from_card, *result["notes"]]
-            result = add_unread(result, task, gathered.tables(), reader)
+            result = add_unread(result, task, counted_tables(gathered.tables()), reader)
             if gathered.bill is not None:
                 result["cost"] = describe_bill(gathered.bill, result["right_answers"])
                 bills.append(gathered.bill)

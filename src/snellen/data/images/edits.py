@@ -14,6 +14,7 @@ from .calibrations import UNSTATED
 Edit = Callable[[PIL.Image.Image, str], PIL.Image.Image]
 
 BOX_COLOUR = "#e8222e"
+GREY = (127, 127, 127)
 BOX_WIDTH_SHARE = 0.006
 """Line width as a share of the longer side, so a box is as visible on a thumbnail as on a scan."""
 
@@ -91,4 +92,9 @@ def fit(picture: PIL.Image.Image, arguments: str) -> PIL.Image.Image:
     return picture.resize(size, PIL.Image.Resampling.LANCZOS)
 
 
-EDITS: dict[str, Edit] = {"box": draw_box, "crop": crop, "fit": fit, "perturb": perturb, "scale": scale}
+def blank(picture: PIL.Image.Image, arguments: str) -> PIL.Image.Image:
+    """Return a grey picture of the same size: nothing to see, and as many visual tokens."""
+    return PIL.Image.new("RGB", picture.size, GREY)
+
+
+EDITS: dict[str, Edit] = {"blank": blank, "box": draw_box, "crop": crop, "fit": fit, "perturb": perturb, "scale": scale}

@@ -1,4 +1,4 @@
-"""Disturbances of time: which frames are really seen when frames are lost, late or frozen, and at which bitrate.
+"""Disturbances of time: which frames are really seen when some are lost, late, frozen or out of order, and the bitrate.
 
 Pure, seeded.
 """
@@ -35,6 +35,19 @@ def jitter(chosen: list[int], frames: int, share: float, draw: random.Random) ->
     return sorted(min(frames - 1, max(0, round(index + draw.uniform(-reach, reach)))) for index in chosen)
 
 
+def shuffle(chosen: list[int], frames: int, share: float, draw: random.Random) -> list[int]:
+    """Let twice this share of the frames change places; at severity 5 all of them, and never none."""
+    moving = [place for place in range(len(chosen)) if draw.random() < 2 * share]
+    mixed = [chosen[place] for place in moving]
+    draw.shuffle(mixed)
+    if mixed == [chosen[place] for place in moving]:
+        mixed = mixed[1:] + mixed[:1]
+    seen = list(chosen)
+    for place, index in zip(moving, mixed, strict=True):
+        seen[place] = index
+    return seen
+
+
 def same(chosen: list[int], frames: int, share: float, draw: random.Random) -> list[int]:
     """Show the frames that were chosen: compression changes how they look."""
     return chosen
@@ -45,6 +58,7 @@ FAMILIES: dict[str, Callable[[list[int], int, float, random.Random], list[int]]]
     "freeze": freeze,
     "jitter": jitter,
     "bitrate": same,
+    "shuffle": shuffle,
 }
 
 

@@ -215,6 +215,8 @@ def _as_frames(video: Video, *, joined: bool, rough: bool) -> Unfolded:
     record = _record(video, whole, JOINED if joined else FRAMES)
     record |= _disturbance(video, rough=rough)
     record["indices"], record["seconds"] = [index + reel.first for index in chosen], [round(t, 6) for t in times]
+    if show.tempo.startswith("shuffle:"):
+        times = sorted(times)  # a stamp tells the place in the film that is shown: true ones would tell the order
     return Unfolded(_between(frames, times, cues, show, record), record)
 
 

@@ -17,6 +17,7 @@ from ...core.types import OFFERED, Estimate, Form, Sample, Score
 from ...core.variants import format_variant, parse_variant
 from ...core.vega import quantity
 from ...scoring.acuity import curve_of
+from ...scoring.arms import counted
 from ...scoring.calibration import reliability
 from ...scoring.gathered import GatheredTask, Stood
 from ...scoring.means import headline_of, split
@@ -287,9 +288,9 @@ def figures_of(
     if table is not None:
         found += _robustness(table)
         found += _maps(table)
-        found += [
-            Figure(*one) for one in answer_figures(reader, columns, table, gathered.stood() if gathered else None)
-        ]
+        asked = counted(columns)  # what arms answer is no confusion of the model's
+        stood = gathered.stood() if gathered and asked is columns else None
+        found += [Figure(*one) for one in answer_figures(reader, asked, table, stood)]
     found += _calibration(reader, columns)
     spent = gathered.costs() if gathered else read_costs(reader, columns)
     return [*found, *_by_frames(columns, spent), *_latency(spent)]

@@ -22,6 +22,7 @@ from ...scoring.stored_votes import judge_folders, stored_judge, trials_to_judge
 from ...scoring.verdicts import parse_verdict
 from ...store.reader import RunReader
 from ..files import atomic_file, recorded_batch, write_records, write_results
+from .arms_part import write_arms
 from .report_page import write_report
 
 
@@ -110,6 +111,7 @@ def finish_run(
             how: dict[str, Any] = {"watch": watch, "for_pages": report, "recorder": RECORDER, "executor": executor}
             results = score_run(folder, registry, reading=reading, more=more, **how)
     write_results(folder, results)
+    write_arms(folder, results)
     if report:
         write_report(folder, results=results, gathered=gathered)
     return results

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from ...core.tasks import Task
+from ...scoring.arms import counted
 from ...scoring.gathered import GatheredTask
 from ...scoring.table import ScoreTable, TrialColumns
 from ...scoring.variance import advise, split_variance
@@ -42,11 +43,11 @@ def overview_of(
 ) -> TaskOverview:
     """Return one task with its figures; what was gathered while it was scored is not read again."""
     task = columns.task
-    table = columns.by_sample if columns.metrics else None
+    table = counted(columns.by_sample) if columns.metrics else None
     advice, shares = _spread(table)
     result = results["tasks"].get(task.name) or {"metrics": {}, "groups": {}}
     figures = figures_of(reader, columns, table, gathered)
-    return TaskOverview(task, result, columns, figures, advice, shares)
+    return TaskOverview(task, result, counted(columns), figures, advice, shares)
 
 
 def _spread(table: ScoreTable | None) -> tuple[str, tuple[tuple[str, float], ...]]:

@@ -27,6 +27,7 @@ from ..protocol_words import protocol_lines, reading_name
 from ..stored_results import Results, read_results
 from ..written import RESTS_ON, percent_metric, rests_on, written, written_interval
 from . import draw
+from .arms_part import arms_section, sureness_section
 from .cost_cells import cost_lines
 from .gallery import Budget, gallery, pick_mask, read_trial
 from .html_document import document
@@ -163,6 +164,8 @@ def task_sections(
     yield tag("h2", "Result" if alone else title)
     yield hero(one)
     yield second_headline(one.result, _headline_columns(reader, one), wrong_gold(notes, one.task.name))
+    yield from arms_section(reader, one)
+    yield from sureness_section(one)
     if one.other_figures:
         yield tag("div", *(figure_card(figure) for figure in one.other_figures), class_="grid")
     yield tag("h2", "All metrics")

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core.markup import Html, tag
 from ...core.text import plural
+from ...scoring.arms import counted
 from ...scoring.headline import headline
 from ...scoring.summary import summarize
 from ...scoring.table import TrialColumns
@@ -18,7 +19,7 @@ from ..written import written, written_interval
 def without_samples(columns: TrialColumns, left_out: Collection[str]) -> dict[str, Any]:
     """Return the metrics of a task over all its samples but some, counted as the task's own are."""
     out = np.array([name in left_out for name in columns.samples], np.bool_)
-    table = columns.by_sample
+    table = counted(columns.by_sample)
     metrics: dict[str, Any] = summarize({columns.metric: table.take(~out[table.sample])})["metrics"]
     return metrics
 

@@ -14,6 +14,7 @@ from ...core.text import plural
 from ...core.types import Request, TrialKey
 from ...scoring.headline import headline
 from ...scoring.readings import stored_readings
+from ..pages.arms_part import arms_section, sureness_section
 from ..pages.ledger import Note, wrong_gold
 from ..pages.mark_parts import notes_table
 from ..pages.overview import TaskOverview
@@ -21,6 +22,7 @@ from ..pages.parts import derived_table, facts, figure_card, metric_table
 from ..pages.report_page import groups_section, hero, spread_section
 from ..pages.second_headline import second_headline
 from ..protocol_words import reading_name
+from ..query import PICTURE_KEY
 from .again_page import profile_choice
 from .exam_parts import exam_parts
 from .filters import counted_button
@@ -130,6 +132,8 @@ def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Ch
         hero(one, first),
         *_errors(run, name),
         _second_headline(run, one),
+        *arms_section(run.reader, one, lambda kind, arm: _arm_trials(run, name, kind, arm)),
+        *sureness_section(one),
         _coming(run, one) if not one.figures else tag("div", *cards, class_="grid"),
     ]
     parts += [
@@ -203,6 +207,11 @@ def _ways_in(run: OpenRun, task: str) -> Html:
     made = [counted_button("every trial", counts["all"], walk.to(run), loud=True)]
     made += [counted_button(kind, counts[kind], walk.to(run, **told)) for kind, told in ways.items() if counts[kind]]
     return tag("nav", *made, class_="bar-of-buttons", aria_label="Trials")
+
+
+def _arm_trials(run: OpenRun, task: str, kind: str, variant: str) -> str:
+    """Return the address of the trials of questions of one kind, in one variant."""
+    return address(f"/run/{run.key}/trials", task=task, group=[f"{PICTURE_KEY}={kind}", f"variant={variant}"])
 
 
 def _group_address(run: OpenRun, task: str, key: str, value: str) -> str:

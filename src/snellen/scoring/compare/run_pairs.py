@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +12,7 @@ import msgspec
 from ...core.errors import UsageError, did_you_mean
 from ...core.types import Score
 from ...store.reader import RunReader
+from ..arms import counted_tables
 from ..readings import Reading, named_reading, own_reading
 from ..stored import live_tables, stored_tables
 from ..table import ScoreTable
@@ -113,17 +114,17 @@ def _common_tasks(readers: Sequence[RunReader], names: Sequence[str], task: str 
 class Side(NamedTuple):
     """One run on one task, by one reading."""
 
-    tables: dict[str, ScoreTable]
+    tables: Mapping[str, ScoreTable]
     marks: StageMarks
 
 
 def _side(reader: RunReader, reading: Reading | None, task: str) -> Side:
     if reading is None:
         marks = StageMarks(_fingerprints(reader, task))
-        return Side(stored_tables(reader, task, tag_keys=()), marks)
+        return Side(counted_tables(stored_tables(reader, task, tag_keys=())), marks)
     card = next(card for card in reader.header().tasks if card.name == task)
     tables, scores = live_tables(reader, card, reading, tag_keys=())
-    return Side(tables, StageMarks(_fingerprints(reader, task, iter(scores))))
+    return Side(counted_tables(tables), StageMarks(_fingerprints(reader, task, iter(scores))))
 
 
 def _compare_task(
@@ -138,7 +139,7 @@ def _compare_task(
 
 
 def _common_metrics(
-    tables: Sequence[dict[str, ScoreTable]], names: Sequence[str], task: str, metric: str | None
+    tables: Sequence[Mapping[str, ScoreTable]], names: Sequence[str], task: str, metric: str | None
 ) -> list[str]:
     for name, found in zip(names, tables, strict=True):
         if not found:
