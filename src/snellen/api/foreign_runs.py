@@ -47,9 +47,11 @@ from ..scoring.option_choice import RIGHT
 from ..scoring.readings import OWN, Reading
 from ..scoring.replies import PEER
 from .header import installed_versions, make_header
+from .judges import ask_extractor
 from .load import load_dataset
 from .run import REPORTED_TRIALS
 from .session import open_store
+from .settings import RunSettings
 
 BY_ID, BY_ORDER = "id", "order"
 TRACES = "traces"
@@ -409,11 +411,19 @@ def store_run(
     *,
     output: str | Path | None = None,
     reading: Reading = OWN,
+    extracting: RunSettings | None = None,
 ) -> ImportResult:
-    """Store trials whose replies were made elsewhere as a run, and score it as any run."""
+    """Store trials whose replies were made elsewhere as a run, and score it as any run.
+
+    `extracting` says how the extractor of the reading is asked.
+    """
     folder = Path(output) if output is not None else Path("runs") / _folder_name(header)
     run_to_end(_store(folder, header, trials, about, reading))
-    results = finish_run(folder, default_registry(), report=header.planned[about["task"]] <= REPORTED_TRIALS)
+    registry = default_registry()
+    if extracting is not None:
+        ask_extractor(folder, reading, extracting, registry)
+    few = header.planned[about["task"]] <= REPORTED_TRIALS
+    results = finish_run(folder, registry, report=few, reading=reading if extracting else None)
     return ImportResult(folder, about, results)
 
 

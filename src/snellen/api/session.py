@@ -30,7 +30,6 @@ from ..engine.control import listening
 from ..engine.limits import Limits
 from ..engine.loop import Engine
 from ..engine.policy import Policy
-from ..engine.queued.batched_model import BatchedModel
 from ..engine.state import RunState
 from ..model.served.prices import Prices
 from ..scoring.readings import META, Reading
@@ -40,7 +39,7 @@ from ..store.changed_rows import Data
 from ..store.picture_ledger import PictureLedger
 from ..store.servers import AskedServer
 from ..store.writer import RunWriter
-from .batch_mode import ask_by_batches, check_batches
+from .batches import by_batches, check_batches
 from .cost_words import check_priced
 from .executors import keeping_replicas, open_replicas, policy_for
 from .header import installed_versions, make_header
@@ -155,7 +154,7 @@ class Session:
             return await self._ask_once(model, policy, jobs(), planned)
 
         if self.settings.batch:
-            state = await ask_by_batches(self, one_pass, stop_on_signals)
+            state = await by_batches().ask(self, one_pass, stop_on_signals)
         else:
             state = await one_pass(self.model, self.policy)
         if self.resumed and not self._is_checked and not state.unfinished:  # all was stored: it was not asked
@@ -164,7 +163,7 @@ class Session:
 
     async def _ask_once(self, model: Model, policy: Policy, jobs: Iterator[Job], planned: int) -> RunState:
         if self.cache is not None:  # what a batch of ours was paid for comes from that batch
-            self.cache.reads = not (isinstance(model, BatchedModel) and model.has_batches)
+            self.cache.reads = not getattr(model, "has_batches", False)
         opening = self._check_again if self.resumed else None
         engine = Engine(
             model, self.writer, policy, SystemClock(), cache=self.cache, limits=self.limits, opening=opening

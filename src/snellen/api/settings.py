@@ -329,6 +329,12 @@ class TaskSettings(AskSettings, frozen=True, kw_only=True, forbid_unknown_fields
         "Read answers as another tool does: reform, vqa-scripts, flageval …")] = None
     convention: Annotated[str | None, Setting(READING,
         "Cf and Cb of chains: conditional or over-n. [default: conditional]")] = None
+    extractor: Annotated[str | None, Setting(READING,
+        "provider/name: finds the answer in what the protocol's rule leaves unread, where its own tool asks a model.",
+        metavar="MODEL")] = None
+    extractor_settings: Annotated[dict[str, Any], Setting(READING,
+        "How the extractor is asked, as a run is: base_url=…, rate=2, max_cost=5, batch=true.",
+        "--extractor-arg", metavar="SETTING=VALUE", secret=True)] = {}
     detailed_keys: Annotated[tuple[str, ...], Setting(READING,
         "Tags to group by; may be repeated. [default: all]", to="group_by")] = ()
 
@@ -477,7 +483,8 @@ NOT_BY: Mapping[str, tuple[type, Mapping[str, str]]] = {
         RunSettings,
         dict.fromkeys(REPLICAS, ONE_MACHINE)
         | dict.fromkeys(("max_workers", "max_retries", "rate", "max_errors", "deadline_s", "until_ci", *BATCHES), LOADS)
-        | dict.fromkeys(("max_cost", "yes", "cache", "same_model", "log"), ""),
+        | dict.fromkeys(("max_cost", "yes", "cache", "same_model", "log"), "")
+        | dict.fromkeys(("extractor", "extractor_settings"), "`snellen score RUN --extractor` reads its store"),
     ),
     "mc": (RunSettings, dict.fromkeys(("tasks", "output_dir", "variants", "limit"), "its own options say that")),
 }

@@ -21,11 +21,12 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ...api.listing import list_tasks
-from ...api.outputs import compare, results_of
+from ...api.outputs import compare
 from ...api.plan import make_plan
 from ...api.plan_assumptions import plan_size
 from ...api.run_cost import estimate_run
 from ...api.settings import RunSettings
+from ...api.stored_results import results_of
 from ...core.config import read_config_file
 from ...core.errors import ConfigError, EnvironmentProblem, SnellenError, UsageError, not_among
 from ...core.text import clean_text

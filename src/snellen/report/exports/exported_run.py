@@ -20,7 +20,7 @@ from ...data.images.decode import encode_png, open_image, read_bytes, read_heade
 from ...scoring.headline import headline
 from ...scoring.table import lower_is_better
 from ...store.reader import RunReader
-from ..pages.overview import read_results
+from ..stored_results import read_results
 
 SCORED, UNSCORED, FAILED = "scored", "unscored", "failed"
 ESTIMATED = "estimated"

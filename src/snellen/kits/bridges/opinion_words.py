@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..core.text import plural
-from ..data.foreign.damage_counts import damage_lines
-from .written import written, written_interval, written_share
+from ...core.text import plural
+from ...data.foreign.damage_counts import damage_lines
+from ...report.written import written, written_interval, written_share
 
 HOW = {
     "recorded": "by the verdicts in its own file",
@@ -48,17 +48,6 @@ def _without_steps(summary: Mapping[str, Any]) -> str:
     if any(summary["kinds"][kind]["count"] for kind in SHOWN_KINDS):
         return "by the rows that the lines above count; what each is worth to a group is not known"
     return "the same replies, read the same way"
-
-
-def import_lines(about: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what was imported, and what the file has lost."""
-    failed = f", {plural(about['failed'], 'failed call')}" if about["failed"] else ""
-    lost = about["planned"] - about["rows"]
-    missing = f", {plural(lost, 'row')} without a prediction" if lost else ""
-    rows = plural(about["rows"], "row")
-    yield f"{about['harness']}: {rows} of {about['model']} on {about['peer_task']}{failed}{missing}"
-    yield from (f"  damage, {line}" for line in damage_lines(about["damage"]))
-    yield from (f"  note: {note}" for note in about["notes"])
 
 
 def opinion_lines(summary: Mapping[str, Any]) -> Iterator[str]:

@@ -12,10 +12,10 @@ import msgspec
 
 from ...core.clock import Clock
 from ...core.errors import EnvironmentProblem, ModelError
-from ...model.batch.batch_service import UNANSWERED, BatchResult, BatchService, BatchState
 from ...model.served.http_client import Body
 from .batch_ledger import ENDED, FILES, READ, SENT, VOID, WRITTEN, BatchLedger, SentFile
 from .batch_lines import LinesWriter, idents_of, lines_file
+from .batch_service import UNANSWERED, BatchResult, BatchService, BatchState
 
 
 class _Named(msgspec.Struct):

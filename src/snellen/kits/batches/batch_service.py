@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from ..served.http_client import Body
+from ...model.served.http_client import Body
 
 ROOM_LEFT = 0.95
 """Files are filled up to this share of their limit."""

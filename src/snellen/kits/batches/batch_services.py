@@ -9,9 +9,9 @@ import msgspec
 
 from ...core.errors import UsageError
 from ...core.protocols import Model
-from ..served.http_client import Body
-from ..served.replies import TYPED
-from ..served.served_model import ServedModel
+from ...model.served.http_client import Body
+from ...model.served.replies import TYPED
+from ...model.served.served_model import ServedModel
 from .batch_http import BatchHttp
 from .batch_service import (
     NO_FIELDS,
@@ -118,12 +118,6 @@ def batched_by(model: Model) -> ServedModel:
 def terms_of(model: Model) -> BatchTerms:
     """Return limits and price of the batches of a model."""
     return batch_terms()[batched_by(model).dialect.batch]
-
-
-def batch_share_of(model: Model) -> float | None:
-    """Return the part of the live price that a reply of a batch costs; None where the provider has no batches."""
-    has = isinstance(model, ServedModel) and bool(model.dialect.batch)
-    return terms_of(model).share if has else None
 
 
 def open_service(model: Model) -> BatchService:

@@ -8,14 +8,14 @@ from typing import Any
 
 import msgspec
 
-from ..core.builtins import default_registry
-from ..core.errors import EnvironmentProblem, ModelError, UsageError
-from ..core.event_loop import run_to_end
-from ..core.secret import Secret
-from ..engine.queued.batch_ledger import BatchLedger, read_ledger
-from ..model.batch.batch_services import open_service
-from .chosen_model import create_model
-from .settings import RunSettings
+from ...api.chosen_model import create_model
+from ...api.settings import RunSettings
+from ...core.builtins import default_registry
+from ...core.errors import EnvironmentProblem, ModelError, UsageError
+from ...core.event_loop import run_to_end
+from ...core.secret import Secret
+from .batch_ledger import BatchLedger, read_ledger
+from .batch_services import open_service
 
 
 def look_at_batches(folder: Path, key: Secret | None = None, *, cancel: bool = False) -> dict[str, Any]:

@@ -9,8 +9,8 @@ import numpy as np
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from ..core.types import Estimate
-from ..stats.intervals import estimate_mean
+from ...core.types import Estimate
+from ...stats.intervals import estimate_mean
 from .disagreement import (
     AGAINST,
     DRAWN,

@@ -8,13 +8,13 @@ from typing import Any
 from ...core.markup import Child, Html, shorten, tag
 from ...core.text import plural
 from ...data.foreign.damage_counts import damage_lines
-from ...scoring.disagreement import NEITHER, Opinion
-from ..opinion_words import FAVOURS, HOW, SHOWN_KINDS
-from ..written import written, written_interval, written_share
-from . import draw
-from .html_document import document
-from .parts import facts, reply_text
-from .tables import head, numbers, row, scrolled
+from ...report.pages import draw
+from ...report.pages.html_document import document
+from ...report.pages.parts import facts, reply_text
+from ...report.pages.tables import head, numbers, row, scrolled
+from ...report.written import written, written_interval, written_share
+from .disagreement import NEITHER, Opinion
+from .opinion_words import FAVOURS, HOW, SHOWN_KINDS
 
 LONGEST_REPLY = 1_200
 SHOWN_QUESTION = 160

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from .import_command import IMPORTING, told
-from .options import MACHINE, PATH, print_json
+from ...cli.import_command import IMPORTING, told
+from ...cli.options import MACHINE, PATH, print_json
 
 READ_AS = "Apply this rule for choices: vlmevalkit, lmms-mmmu, lmms-mcq, inspect-choice, …  [default: the benchmark's]"
 
@@ -27,14 +27,14 @@ def second_opinion_command(path: Path, as_json: bool, read_as: str | None, **set
     snellen second-opinion outputs/qwen_MMStar.xlsx
     snellen second-opinion rows.jsonl --as lmms-mmmu --json
     """
-    from ..api.second_opinions import second_opinion
+    from .second_opinions import second_opinion
 
     found = second_opinion(path, read_as=read_as, **told(settings))
     if as_json:
         print_json({"folder": found.folder, **found.summary})
         return
-    from ..core.text import show_text
-    from ..report.opinion_words import opinion_lines
+    from ...core.text import show_text
+    from .opinion_words import opinion_lines
 
     for line in opinion_lines(found.summary):
         click.echo(show_text(line))

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from ..core.secret import Secret
-from . import options
-from .options import FOLDER, MACHINE, print_either
-from .run import read_key
+from ...cli import options
+from ...cli.options import FOLDER, MACHINE, print_either
+from ...cli.run import read_key
+from ...core.secret import Secret
 
 
 @click.group()
@@ -38,7 +38,7 @@ def cancel(run: Path, api_key: str | None, api_key_env: str | None, api_key_file
 
 
 def _print(run: Path, key: Secret | None, *, as_json: bool, cancel: bool) -> None:
-    from ..api.batch_look import describe_batches, look_at_batches
+    from .batch_look import describe_batches, look_at_batches
 
     told = look_at_batches(run, key, cancel=cancel)
     print_either(told, "\n".join(describe_batches(told)), as_json)

@@ -7,10 +7,10 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from ..core.types import Form, Prediction, Request, Sample, Score
-from .by_form import NEEDS_OWN_SCORER
-from .peer_verdicts import PeerProtocol, PeerVerdict
-from .table import is_unread
+from ...core.types import Form, Prediction, Request, Sample, Score
+from ...scoring.by_form import NEEDS_OWN_SCORER
+from ...scoring.peer_verdicts import PeerProtocol, PeerVerdict
+from ...scoring.table import is_unread
 
 PEER = "peer"
 MISREAD = "misread"

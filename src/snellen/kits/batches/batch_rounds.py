@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 
-from ..state import RunState
+from ...engine.state import RunState
 from .batch_queue import BatchQueue
 
 AskOnce = Callable[[], Awaitable[RunState]]

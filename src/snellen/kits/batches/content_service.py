@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ..served.http_client import Body
+from ...model.served.http_client import Body
 from .batch_http import BatchHttp
 from .batch_service import NO_FIELDS, BatchResult, BatchState, LinesFile, named_rows
 

@@ -8,46 +8,41 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.clock import SystemClock
-from ..core.errors import UsageError
-from ..core.protocols import Capability, Inferencer, Model
-from ..engine.policy import Policy
-from ..engine.queued.batch_ledger import FILES, open_ledger, read_ledger
-from ..engine.queued.batch_lines import LinesWriter
-from ..engine.queued.batch_queue import BatchQueue
-from ..engine.queued.batch_rounds import ask_in_rounds
-from ..engine.queued.batched_model import BatchedModel
-from ..engine.state import RunState
-from ..model.batch.batch_services import batched_by, open_service, terms_of
-from .plan import Plan
-from .settings import RunSettings
+from ...api.plan import Plan
+from ...api.settings import RunSettings
+from ...core.clock import SystemClock
+from ...core.errors import UsageError
+from ...core.protocols import Capability, Inferencer, Model
+from ...engine.policy import Policy
+from ...engine.state import RunState
+from .batch_ledger import FILES, open_ledger, read_ledger
+from .batch_lines import LinesWriter
+from .batch_queue import BatchQueue
+from .batch_rounds import ask_in_rounds
+from .batch_services import batched_by, open_service, terms_of
+from .batched_model import BatchedModel
 
 if TYPE_CHECKING:
-    from .session import Session
+    from ...api.session import Session
 
 OnePass = Callable[[Model, Policy], Awaitable[RunState]]
 StopOnSignals = Callable[[Callable[[], None]], AbstractContextManager[None]]
 
 
-def check_batches(folder: Path, model: Model, settings: RunSettings) -> None:
+def check(folder: Path, model: Model, settings: RunSettings) -> None:
     """Refuse what batches cannot do, and to ask live what waits in batches already: it would be paid for twice."""
     kept = read_ledger(folder)
     if settings.batch:
         batched_by(model)
         if settings.stream:
             raise UsageError("--stream: nothing is streamed by --batch; leave one of them out")
-        return
-    if kept is not None and kept.open:
+    elif kept is not None and kept.open:
         there = f"{folder} has {kept.waiting} requests in batches"
         raise UsageError(f"{there}: add --batch to collect them, or `snellen batch cancel {folder}` first")
-    _refuse_idle(settings)
 
 
-def check_batched_plan(plan: Plan, settings: RunSettings) -> None:
-    """Refuse, beside what batches never can, what they cannot do with these tasks; before anything is estimated."""
-    check_batches(plan.folder, plan.model, settings)
-    if not settings.batch:
-        return
+def check_plan(plan: Plan, settings: RunSettings) -> None:
+    """Refuse what batches cannot do with these tasks; before anything is estimated."""
     for planned in plan.tasks:
         inferencer: Inferencer = plan.registry.get("inferencer", planned.task.infer)
         if Capability.LIKELIHOOD in inferencer.needs:
@@ -56,19 +51,12 @@ def check_batched_plan(plan: Plan, settings: RunSettings) -> None:
         raise UsageError("--until-ci looks at replies as they come, and --batch brings them all at once: give one")
 
 
-ONLY_BATCHES = {"batch_leave": "--batch-leave", "batch_rest": "--batch-rest", "batch_lines": "--batch-lines"}
-"""Settings that say how batches are made; how often one looks at them changes nothing where there are none."""
+def price_share(model: Model) -> float:
+    """Return the part of the live price that a reply of a batch costs."""
+    return terms_of(model).share
 
 
-def _refuse_idle(settings: RunSettings) -> None:
-    """Refuse settings of batches where none are made: who leaves --batch out would pay twice without being told."""
-    usual = RunSettings(tasks=settings.tasks, model=settings.model)
-    for name, flag in ONLY_BATCHES.items():
-        if getattr(settings, name) != getattr(usual, name):
-            raise UsageError(f"{flag} says nothing without --batch: add --batch, or leave it out")
-
-
-async def ask_by_batches(session: Session, one_pass: OnePass, stop_on_signals: StopOnSignals) -> RunState:
+async def ask(session: Session, one_pass: OnePass, stop_on_signals: StopOnSignals) -> RunState:
     """Ask in passes until nothing waits, or the batches are left."""
     queue, model = _open(session)
     policy = replace(session.policy, timeout_s=None, adaptive=False)  # waiting for a file to be sent is no silence

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import IO
 
 from ...core.errors import EnvironmentProblem
-from ...model.batch.batch_service import BatchService, LinesFile
 from ...model.served.http_client import Body
 from .batch_ledger import SentFile
+from .batch_service import BatchService, LinesFile
 
 BUFFER_BYTES = 2**20
 
