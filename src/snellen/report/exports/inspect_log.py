@@ -216,6 +216,7 @@ class _TaskLog:
             "images": picture_hashes(trial),
             "time": ESTIMATED if trial.estimated else "noted",
             "cached": own.cached,
+            "finish": own.finish,
         }
         if own.loglikelihoods is not None:
             reduction = trial.request.likelihood.reduction
@@ -292,7 +293,7 @@ def _output(trial: ExportedTrial, model: str) -> dict[str, Any]:
     if prediction.reasoning:
         content = [{"type": "reasoning", "reasoning": prediction.reasoning}, {"type": "text", "text": text}]
     message = {"role": "assistant", "content": content, "source": "generate", "model": model}
-    stop = STOPS.get(prediction.finish or "stop", "unknown")
+    stop = STOPS.get(prediction.finish or "", "unknown")
     output: dict[str, Any] = {"model": model, "choices": [{"message": message, "stop_reason": stop}]}
     output |= {"completion": text, "time": trial.latency_s}
     usage = prediction.usage
