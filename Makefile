@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 comma := ,
-TEST_EXTRAS := dev,docs,ocr,parquet,xlsx,inspect,caption,view,browser,plots,pdf,video,hf-test,train,ray,bedrock,vertex,hub,otel
+TEST_EXTRAS := dev,docs,ocr,parse,parse-ocrbench,parquet,xlsx,inspect,caption,view,browser,plots,pdf,video,hf-test,train,ray,bedrock,vertex,hub,otel
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 ENGINES := build/engines
@@ -16,7 +16,7 @@ FIGURES := SNELLEN_FIGURES=docs/reliability.md
 PYTEST := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/.cache/pyc OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 SPREAD := -n 3 --dist worksteal
 
-.PHONY: outside demo demo-video exam test nightly check coverage mutants bench crash fault soak hostile recount engines ray pages train-demo train-test docs lock release clean help
+.PHONY: outside demo demo-video demo-pages exam test nightly check coverage mutants bench crash fault soak hostile recount engines ray pages train-demo train-test docs lock release clean help
 
 help:
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -48,6 +48,13 @@ demo-video: $(VENV)/video.stamp ## a code hidden in drawn films, looked for by t
 
 $(VENV)/video.stamp: $(VENV)/demo.stamp
 	$(PIP) install -e '.[video]'
+	touch $@
+
+demo-pages: $(VENV)/pages.stamp ## drawn pages turned into text by the embedded reader, clean and as poor scans
+	$(BIN)/snellen run pages-own --model reader --variant base --variant perturb=jpeg:3 -o runs/demo-pages
+
+$(VENV)/pages.stamp: $(VENV)/demo.stamp
+	$(PIP) install -e '.[parse]'
 	touch $@
 
 exam: $(VENV)/demo.stamp ## the eye exam on the embedded reader: thresholds and a prescription

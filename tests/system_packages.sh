@@ -5,6 +5,8 @@ command -v tesseract >/dev/null 2>&1 || missing="$missing tesseract-ocr"
 command -v chromium >/dev/null 2>&1 || missing="$missing chromium"
 command -v java >/dev/null 2>&1 || missing="$missing default-jre-headless"
 command -v pdflatex >/dev/null 2>&1 || missing="$missing texlive-latex-recommended"
+[ -e /usr/share/javascript/katex/katex.min.js ] || missing="$missing libjs-katex"
+[ -e /usr/share/wordnet/index.noun ] || missing="$missing wordnet-base"
 [ -z "$missing" ] && exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
     apt-get update -qq >/dev/null 2>&1

@@ -23,11 +23,12 @@ class ServedViewer:
 
     def __init__(self, folder: Path, *, may_write: bool = False, plugins: Sequence[Path] = ()) -> None:
         from snellen.api.view import _listen, make_viewer
+        from snellen.report.viewer.guard import cookie_name
 
         uvicorn = pytest.importorskip("uvicorn", reason="the extra `view` is not installed")
         self.listener = _listen(0)
-        self.base = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
-        self.address = f"{self.base}/?token=secret"
+        host = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.base, self.address = f"{host}/{cookie_name('secret')}", f"{host}/?token=secret"
         app = make_viewer([folder], "secret", may_write=may_write, plugins=plugins)
         self.server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", ws="none"))
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.listener]}, daemon=True)

@@ -60,7 +60,8 @@ def records(folder: Path) -> dict[str, Any]:
         kept = {}
         for trial in reader.trials("rows"):
             whole = msgspec.to_builtins(trial.prediction)
-            whole.pop("timing", None)
+            for moment in ("timing", "at"):
+                whole.pop(moment, None)
             whole["detail"] = {name: value for name, value in whole.get("detail", {}).items() if name != "batch"}
             kept[trial.prediction.key.sample] = whole
     return kept

@@ -295,11 +295,14 @@ def test_doctor_shows_no_key_and_exits_3_when_something_needed_is_missing(
 
 
 def test_cache_info_and_prune(snellen: Callable[..., Any], tmp_path: Path) -> None:
+    from snellen.core.answerer import Answerer
     from snellen.core.types import Prediction, TrialKey
     from snellen.store.cache import ResponseCache
 
     cache = ResponseCache(tmp_path / "cache" / "responses.db")
-    cache.put("d", "some/model", Prediction(TrialKey("t", "s"), text="x"))
+    who = Answerer("some/model")
+    cache.enter(who)
+    cache.put("d", who.key, Prediction(TrialKey("t", "s"), text="x"))
     cache.close()
     assert json.loads(snellen("cache", "info", "--json")[1])["models"] == {"some/model": 1}
     assert "1 some/model" in snellen("cache", "info")[1]

@@ -66,7 +66,7 @@ def test_an_exam_continued_at_another_server_is_refused_and_changes_nothing(tmp_
         assert (folder / "exam.json").read_bytes() == before
         assert not at(second, same_model=True).interrupted
         with snellen.load_run(folder) as run:
-            assert [one["base_url"] for one in run.meta("servers")] == [first, second]
+            assert [row["who"]["address"] for row in run.meta("answerers")] == [first, second]
 
 
 def test_a_judge_continued_at_another_server_is_refused(tmp_path: Path) -> None:

@@ -105,10 +105,10 @@ def test_the_cache_answers_a_second_run_and_is_marked(
     asked = len(log.read_text().splitlines())
     second = snellen.run(str(choice), "openai/mock", base_url=server.base_url, output_dir=tmp_path / "b")
     assert second.results["tasks"] == first.results["tasks"]
-    assert second.state.cached == 60
-    assert len(log.read_text().splitlines()) - asked <= 1
+    assert second.state.cached == 57, "three are asked again, and agree"
+    assert len(log.read_text().splitlines()) - asked == 3
     records = (tmp_path / "b" / "records.jsonl").read_text().splitlines()
-    assert all(json.loads(record)["cached"] for record in records)
+    assert sum(json.loads(record)["cached"] for record in records) == 57
 
 
 @pytest.mark.parametrize(

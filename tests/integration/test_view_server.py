@@ -92,7 +92,7 @@ class TestWhoIsLetIn:
     def test_the_key_in_the_address_becomes_a_cookie(self, app: Any) -> None:
         answer = call(app, f"/leaderboard?token={TOKEN}&x=1")
         assert answer.status == 303
-        assert answer.headers["location"] == "/leaderboard?x=1"
+        assert answer.headers["location"] == f"/{cookie_name(TOKEN)}/leaderboard?x=1"
         assert "HttpOnly" in answer.headers["set-cookie"]
         assert "SameSite=Strict" in answer.headers["set-cookie"]
         assert call(app, "/?token=wrong").status == 403

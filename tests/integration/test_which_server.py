@@ -8,12 +8,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 import snellen
 from snellen.core.errors import RunMismatch
 from snellen.model.served.served_model import trim_address
-from snellen.store.servers import AskedServer
+from snellen.store.answerers import Answerers
 
 
 @pytest.fixture
@@ -61,34 +62,40 @@ def test_what_is_no_service_stays_in_the_address() -> None:
 class Memory:
     """What a writer keeps."""
 
-    def __init__(self) -> None:
-        self.kept: dict[str, Any] = {}
+    def __init__(self, **kept: Any) -> None:
+        self.kept: dict[str, Any] = kept
 
     def meta(self, key: str) -> Any:
         return self.kept.get(key)
 
     def put_meta(self, key: str, value: Any) -> None:
-        self.kept[key] = value
+        self.kept[key] = msgspec.to_builtins(value)
 
 
 def served(said: dict[str, Any], url: str | None = "http://u:secret@h/v1") -> Any:
-    return SimpleNamespace(identity=lambda: {"base_url": url} if url else {}, said=said)
+    return SimpleNamespace(name="openai/m", identity=lambda: {"base_url": url} if url else {}, said=said)
+
+
+def keep(folder: Path, said: dict[str, Any], writer: Any, *, allowed: bool = False) -> None:
+    Answerers(folder, served(said), writer, allowed=allowed).keep()
 
 
 def test_another_checkpoint_under_one_name_is_refused(tmp_path: Path) -> None:
     writer: Any = Memory()
-    AskedServer(tmp_path, served({"root": "/models/a"}), allowed=False).keep(writer)
-    AskedServer(tmp_path, served({}), allowed=False).keep(writer)
-    assert writer.kept == {"servers": [{"base_url": "http://h/v1", "says": {"root": "/models/a"}}]}
+    keep(tmp_path, {"root": "/models/a"}, writer)
+    keep(tmp_path, {}, writer)
+    (row,) = writer.kept["answerers"]
+    assert (row["who"]["address"], row["who"]["listed"]) == ("http://h/v1", {"root": "/models/a"})
     with pytest.raises(RunMismatch, match="said root '/models/a' of its model; now '/models/b'"):
-        AskedServer(tmp_path, served({"root": "/models/b"}), allowed=False).keep(writer)
-    AskedServer(tmp_path, served({"root": "/models/b"}), allowed=True).keep(writer)
-    assert len(writer.kept["servers"]) == 2
+        keep(tmp_path, {"root": "/models/b"}, writer)
+    keep(tmp_path, {"root": "/models/b"}, writer, allowed=True)
+    assert len(writer.kept["answerers"]) == 2
 
 
-def test_a_model_without_a_server_has_none_to_keep(tmp_path: Path) -> None:
-    writer: Any = Memory()
-    server = AskedServer(tmp_path, served({}, None), allowed=False)
-    server.check_address(writer)
-    server.keep(writer)
-    assert not writer.kept
+def test_a_run_of_an_earlier_version_goes_on_by_what_it_noted(tmp_path: Path) -> None:
+    of_02 = [{"base_url": "http://h/v1", "says": {"root": "/models/a"}}]
+    writer: Any = Memory(servers=of_02)
+    keep(tmp_path, {"root": "/models/a", "id": "m", "created": 1_600_000_000}, writer)
+    assert len(writer.kept["answerers"]) == 2, "what 0.2 noted, and who answers now"
+    with pytest.raises(RunMismatch, match="'/models/b'"):
+        keep(tmp_path, {"root": "/models/b"}, Memory(servers=of_02))

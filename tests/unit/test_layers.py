@@ -150,6 +150,8 @@ def test_every_extra_is_used_and_every_hint_names_one() -> None:
         "python-calamine": "python_calamine",
         "google-auth": "google.auth",
         "mlflow-skinny": "mlflow",
+        "markdown-it-py": "markdown_it",
+        "beautifulsoup4": "bs4",
         "opentelemetry-proto": "opentelemetry",
     }
     for extra, (named, _) in EXTRAS.items():

@@ -12,7 +12,9 @@ from typing import Any, Protocol
 import msgspec
 
 from ..core.ids import content_hash
+from ..core.loaded_code import hashes_of
 from ..core.message_parts import holds_marker
+from ..core.registry import Registry
 from ..core.tasks import PlannedCounts, Prompt, ProtocolReading, RunHeader, Task
 from ..data.dataset import Survey
 from ..data.images.calibrations import calibrated_variant
@@ -55,6 +57,8 @@ def make_header(
 ) -> RunHeader:
     """Return the header of a run; its id is the hash of `config` and of the model, wherever that is served."""
     identity = {key: value for key, value in model.identity().items() if key != "base_url"}
+    if code := hashes_of(model):  # a provider of a plug-in: another file is another model
+        identity["code"] = code
     whole = msgspec.json.encode({"model": identity, **config})
     read_back = msgspec.json.decode(whole)  # as it will be read from the file, so that equal is equal
     return RunHeader(
@@ -83,8 +87,10 @@ def installed_versions() -> Mapping[str, str]:
     return versions
 
 
-def identity_of(task: Task, prompter: Prompter | PrompterByForm, content: Survey) -> dict[str, Any]:
-    """Return what of a task changes its replies: its part of the run's id."""
+def identity_of(
+    task: Task, prompter: Prompter | PrompterByForm, content: Survey, registry: Registry | None = None
+) -> dict[str, Any]:
+    """Return what of a task changes its replies: its part of the run's id; of plug-ins, their files."""
     table = msgspec.to_builtins(task)
     for field in NOT_IN_IDENTITY:
         table.pop(field)
@@ -99,10 +105,19 @@ def identity_of(task: Task, prompter: Prompter | PrompterByForm, content: Survey
     identity = {**table, "prompt": msgspec.to_builtins(prompt), "data": content.fingerprint}
     if take_placing(identity["prompt"], marked=content.markers.rows > 0, pictured=content.images > 0):
         identity["placed_pictures"] = True
+    if registry is not None and (code := _code_of(task, registry)):
+        identity["code"] = code
     showing = [msgspec.structs.asdict(prompt.video) for prompt in prompts_of(prompter)]
     if content.videos:
         identity["video"] = showing
     return identity
+
+
+def _code_of(task: Task, registry: Registry) -> dict[str, Any]:
+    """Return the files of the plug-ins that make a task's samples and calls; a built-in has none."""
+    things = {"inferencer": task.infer, "loader": task.dataset["loader"]}
+    files = {kind: hashes_of(registry.get(kind, name)) for kind, name in things.items() if name}
+    return {kind: hashes for kind, hashes in files.items() if hashes}
 
 
 def prompts_of(prompter: Prompter | PrompterByForm) -> list[Prompt]:

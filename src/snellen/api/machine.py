@@ -29,6 +29,8 @@ EXTRAS = {
     "ray": (("ray",), "replicas on a cluster"),
     "caption": (("pycocoevalcap",), "METEOR and PTB tokens for captions"),
     "video": (("av",), "videos"),
+    "parse": (("markdown_it", "lxml", "bs4", "pylatexenc", "fuzzysearch"), "parsed pages"),
+    "parse-ocrbench": (("nltk", "jieba"), "full pages by the rule of OCRBench v2"),
     "view": (("starlette", "uvicorn"), "the viewer"),
     "plots": (("vl_convert",), "plots as SVG and PNG"),
     "tensorboard": (("tensorboard",), "--log tensorboard"),

@@ -18,6 +18,7 @@ from ..core.config import convert, set_by_path
 from ..core.errors import DataError, UsageError, did_you_mean, not_among
 from ..core.ids import content_hash
 from ..core.jobs import Item, Job
+from ..core.loaded_code import hashes_of
 from ..core.protocols import Capability, Inferencer, LoadContext, Model
 from ..core.registry import Registry, foreign_code
 from ..core.tasks import PlannedCounts, Prompt, ProtocolReading, RunHeader, Shots, Task
@@ -182,7 +183,8 @@ def make_plan(settings: RunSettings) -> Plan:
     planned = [_plan_task(task, catalog, registry, settings, folder) for task in tasks]
     check_images(model, planned)
     check_outside(model, planned, allowed=settings.allow_outside)
-    return Plan(planned, model, registry, _header(planned, model, settings, protocols), folder, settings.seed, fresh)
+    header = _header(planned, model, settings, protocols, registry)
+    return Plan(planned, model, registry, header, folder, settings.seed, fresh)
 
 
 def registry_for(settings: RunSettings) -> Registry:
@@ -273,14 +275,27 @@ def where_pictures_go(model: Model) -> str:
     return str(model.identity().get("base_url") or "")
 
 
+def _scorer_versions(planned: list[PlannedTask], registry: Registry) -> dict[str, str]:
+    """Return the files of a plug-in's scorers: they change how replies are read, not the replies."""
+    known = registry.names("scorer")
+    named = {scorer for entry in planned for scorer in entry.task.scorers if scorer in known}
+    return {
+        f"scorer {name}: {file}": of for name in named for file, of in hashes_of(registry.get("scorer", name)).items()
+    }
+
+
 def _header(
-    planned: list[PlannedTask], model: Model, settings: RunSettings, protocols: dict[str, dict[str, ProtocolReading]]
+    planned: list[PlannedTask],
+    model: Model,
+    settings: RunSettings,
+    protocols: dict[str, dict[str, ProtocolReading]],
+    registry: Registry,
 ) -> RunHeader:
-    tasks = {entry.task.name: identity_of(entry.task, entry.prompter, entry.survey) for entry in planned}
+    tasks = {entry.task.name: identity_of(entry.task, entry.prompter, entry.survey, registry) for entry in planned}
     return make_header(
         model,
         {"seed": settings.seed, "limit": settings.limit, "tasks": tasks},
-        versions=installed_versions(),
+        versions={**installed_versions(), **_scorer_versions(planned, registry)},
         command=settings.command,
         tasks=[entry.task for entry in planned],
         planned={entry.task.name: entry.trials for entry in planned},

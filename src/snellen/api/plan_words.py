@@ -63,6 +63,8 @@ def describe_leaving(plan: Plan) -> Iterator[str]:
         stripped = " without their metadata" if plan.model.image_policy.bare else ""
         goes = f"go to {place}{stripped}" if place else "stay on this machine"
         yield f"{count_bytes(size_bytes)} of picture files {goes}"
+    if uncovered := getattr(plan.model, "uncovered", ""):
+        yield f"replies of {plan.model.name} are not cached: it {uncovered}, and what answers there may change unseen"
     for leaving, _ in trials:
         if leaving.outside:
             yield f"{leaving.outside} pictures lie outside {leaving.folder}: {'; '.join(leaving.first_outside)}"

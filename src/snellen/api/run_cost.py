@@ -103,7 +103,7 @@ REMEMBERED = 500
 ANSWER_TOKENS = {Form.CHOICE: 8, Form.MULTIPLE: 10, Form.YESNO: 4, Form.NUMBER: 6}
 """A short answer in tokens; of other forms `LONG_ANSWER`."""
 LONG_ANSWER = 40
-READ_OFF = frozenset((Form.OCR, Form.KIE))
+READ_OFF = frozenset((Form.OCR, Form.KIE, Form.PARSE))
 """Forms whose reply is the right answer, more or less: as long as that."""
 RESIZING = ("crop:", "scale:", "fit:")
 """Edits after which a picture has another size."""

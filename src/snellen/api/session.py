@@ -10,34 +10,42 @@ import asyncio
 import contextlib
 import signal
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from ..core.answerer import Answerer, differences
 from ..core.clock import SystemClock
 from ..core.errors import DataError, EnvironmentProblem, UsageError
 from ..core.event_loop import run_to_end
 from ..core.jobs import Job
 from ..core.protocols import ImagePolicy, Model
 from ..core.tasks import RunHeader, Task
-from ..data.images.encode import ImageDoor
+from ..core.text import ago, plural
+from ..data.images.encode import encode_moving
 from ..engine.control import listening
 from ..engine.limits import Limits
 from ..engine.loop import Engine
 from ..engine.policy import Policy
 from ..engine.state import RunState
+from ..engine.trust import CacheTrust
 from ..model.served.prices import Prices
 from ..scoring.readings import META, Reading
 from ..scoring.spent import PRICES
-from ..store.cache import ResponseCache
+from ..store.answerers import Answerers
+from ..store.cache import OtherReplies, ResponseCache
 from ..store.changed_rows import Data
+from ..store.database import connect
+from ..store.lock import RunLock
 from ..store.picture_ledger import PictureLedger
-from ..store.servers import AskedServer
+from ..store.sent_pictures import PictureKeeper
 from ..store.writer import RunWriter
 from .batches import by_batches, check_batches
 from .cost_words import check_priced
@@ -47,6 +55,11 @@ from .machine import open_cache
 from .run_cost import find_prices
 from .settings import RunSettings
 
+SET_ASIDE = (
+    *("results.json", "records.jsonl", "report.html", "exam.json", "batches.json", "batch", "pictures.db"),
+    *("pictures.db-wal", "pictures.db-shm", "run.db"),
+)
+"""What `--fresh` moves out of the way, run.db last: a kill in between leaves a run that is continued."""
 WRITTEN = ("results.json", "records.jsonl", "report.html")
 """What a run leaves beside run.db."""
 
@@ -104,14 +117,19 @@ def check_folder(folder: Path) -> None:
 
 @contextmanager
 def open_store(
-    folder: Path, header: RunHeader, reading: Reading | None = None, data: Data | None = None
+    folder: Path,
+    header: RunHeader,
+    reading: Reading | None = None,
+    data: Data | None = None,
+    *,
+    same_code: bool = False,
 ) -> Iterator[RunWriter]:
     """Open the store of a run for the block; `reading` says how the first command reads its replies.
 
     results.json is that first reading, all others stand beside it.
     """
     check_folder(folder)
-    with closing(RunWriter(folder, header, data)) as writer:
+    with closing(RunWriter(folder, header, data, same_code=same_code)) as writer:
         if reading is not None and writer.meta(META) is None:
             writer.put_meta(META, reading)
         yield writer
@@ -136,11 +154,13 @@ class Session:
     policy: Policy
     limits: Limits
     listener: Listener
-    server: AskedServer
+    answerers: Answerers
     resumed: bool
     """Whether the folder held a run before: its server and its pictures must be the same."""
     state: RunState = field(default_factory=RunState)
     """What is going on: of the pass that goes on, or of the last one."""
+    keeper: PictureKeeper | None = None
+    _trust: CacheTrust | None = None
     _ledger: PictureLedger | None = None
     _is_checked: bool = False
 
@@ -157,22 +177,27 @@ class Session:
             state = await by_batches().ask(self, one_pass, stop_on_signals)
         else:
             state = await one_pass(self.model, self.policy)
-        if self.resumed and not self._is_checked and not state.unfinished:  # all was stored: it was not asked
-            self.server.keep(self.writer)
+        if self.resumed and not self._is_checked and not state.unfinished:  # all was stored: nobody was asked
+            await check_pictures(self.writer.ledger(), self.model.image_policy)
+            self.answerers.keep()
+        if self.cache is not None:
+            state.cached_from = self.cache.oldest
         return state
 
     async def _ask_once(self, model: Model, policy: Policy, jobs: Iterator[Job], planned: int) -> RunState:
         if self.cache is not None:  # what a batch of ours was paid for comes from that batch
-            self.cache.reads = not getattr(model, "has_batches", False)
+            self.cache.reads = not getattr(model, "has_batches", False) and not self.settings.fresh
         opening = self._check_again if self.resumed else None
+        asked_of: dict[str, Any] = {"answerers": self.answerers, "trust": self._make_trust(), "keeper": self.keeper}
         engine = Engine(
-            model, self.writer, policy, SystemClock(), cache=self.cache, limits=self.limits, opening=opening
+            model, self.writer, policy, SystemClock(), cache=self.cache, limits=self.limits, opening=opening, **asked_of
         )
         self.state = engine.state
         engine.state.planned = planned
+        engine.state.pacing = lambda: getattr(self.model, "pacing", "")
         with (
             stop_on_signals(engine.stop),
-            self.server.keeping_adjusted(self.writer),
+            self.answerers.keeping_adjusted(),
             keeping_replicas(model, engine.state, self.writer, self.settings.executor),
             self.listener.watch(engine.state),
             listening(self.folder, engine),
@@ -186,9 +211,24 @@ class Session:
             await self.model.check()
             self._ledger = self.writer.ledger()
             await check_pictures(self._ledger, self.model.image_policy)
-            self.server.keep(self.writer)
+            self._settle_answerer()
             self._is_checked = True
         return self._ledger
+
+    def _settle_answerer(self) -> None:
+        """Keep who answers, and say what the cache has of others who had his name and his address."""
+        self.answerers.keep()
+        if self.cache is not None and self.model.cacheable:
+            for other in self.cache.enter(self.answerers.now)[:1]:
+                self.listener.notify(_describe_others(other, self.answerers.now))
+
+    def _make_trust(self) -> CacheTrust | None:
+        """Return the checks of a cache of a server's replies; a model of this machine is known by its files."""
+        count = self.settings.cache_check
+        if self.cache is None or not self.answerers.now.address or self.settings.same_model:
+            return None
+        self._trust = self._trust or CacheTrust(count, self.listener.notify)
+        return self._trust
 
 
 @asynccontextmanager
@@ -211,18 +251,24 @@ async def open_session(
     model = await open_replicas(model, settings)
     policy = policy_for(model, make_policy(settings), settings)
     async with _closing_model(model, folder):
+        if settings.fresh:
+            set_aside(folder)
         resumed = (folder / "run.db").exists()
         if not resumed:  # before there is a run: a mistyped model or a dead server leaves nothing behind
             check_folder(folder)
             await model.check()
-        with open_store(folder, header, None if resumed else reading, data) as writer, _opened_cache(settings) as cache:
-            server = AskedServer(folder, model, allowed=settings.same_model)
-            server.check_address(writer)
-            if not resumed:
-                server.keep(writer)
+        first, same = None if resumed else reading, settings.same_model
+        opened = open_store(folder, header, first, data, same_code=same)
+        with opened as writer, _opened_cache(settings) as cache, _opened_keeper(folder, settings) as keeper:
+            answerers = Answerers(folder, model, writer, allowed=settings.same_model)
+            answerers.check(listed=not resumed)
             keep_prices(writer, limits.prices)
             heard = listener or NO_LISTENER
-            yield Session(folder, header, model, settings, writer, cache, policy, limits, heard, server, resumed)
+            session = Session(folder, header, model, settings, writer, cache, policy, limits, heard, answerers, resumed)
+            session.keeper = keeper
+            if not resumed:
+                session._settle_answerer()
+            yield session
 
 
 @asynccontextmanager
@@ -248,13 +294,46 @@ def _opened_cache(settings: RunSettings) -> Iterator[ResponseCache | None]:
         yield cache
 
 
+@contextmanager
+def _opened_keeper(folder: Path, settings: RunSettings) -> Iterator[PictureKeeper | None]:
+    """Open where pictures are kept as they are sent, or nothing where that is switched off."""
+    if settings.keep_pictures == "off":
+        yield None
+        return
+    with closing(PictureKeeper(folder, everything=settings.keep_pictures == "all")) as keeper:
+        yield keeper
+
+
+def set_aside(folder: Path) -> None:
+    """Move a run out of the way, within its folder: nothing that was paid for is deleted."""
+    if not (folder / "run.db").exists():
+        return
+    lock = RunLock(folder)
+    try:
+        with closing(connect(folder / "run.db")) as database:
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # its log is folded in: one file is moved, or none
+        aside = folder / f"before-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
+        aside.mkdir()
+        for name in SET_ASIDE:
+            if (folder / name).exists():
+                (folder / name).rename(aside / name)
+    finally:
+        lock.release()
+
+
+def _describe_others(other: OtherReplies, now: Answerer) -> str:
+    """Say that stored replies are not used, because another gave them."""
+    how = next(differences(other.who, now), "was asked of another configuration")
+    replies = f"{plural(other.replies, 'reply')} of {now.model} from {ago(time.time() - other.last)} in the cache"
+    return f"{replies}: not used, because the model {how}"
+
+
 async def check_pictures(ledger: PictureLedger, policy: ImagePolicy) -> None:
     """Refuse to continue with other pictures: some of those already sent are looked at again, if they are there."""
-    with closing(ImageDoor()) as door:
-        for image in ledger.some:
-            with contextlib.suppress(DataError):  # gone, or no longer readable: its trials are finished
-                encoded = await door.encode(image, policy)
-                ledger.check_sent([(image, encoded.sent)])
+    for image in ledger.some:
+        with contextlib.suppress(DataError):  # gone, or no longer readable: its trials are finished
+            encoded = await asyncio.to_thread(encode_moving, image, policy)
+            ledger.check_sent([(image, encoded.sent)])
 
 
 @contextmanager

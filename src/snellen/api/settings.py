@@ -62,7 +62,7 @@ COMMON = frozenset(
 PROMPT_FIELD = "prompt."
 NOTHING: tuple[Any, ...] = (None, (), {})
 """Values of a setting that was not told."""
-FORMS = ("auto", "choice", "multiple", "yesno", "number", "open", "ocr", "kie", "caption")
+FORMS = ("auto", "choice", "multiple", "yesno", "number", "open", "ocr", "kie", "caption", "parse")
 
 
 class Setting(NamedTuple):
@@ -217,6 +217,11 @@ class AskSettings(ModelSettings, frozen=True, kw_only=True, forbid_unknown_field
     yes: Annotated[bool, Setting(LOAD,
         "Start although the estimate is above --max-cost; it still stops there.")] = False
     cache: Annotated[bool, Setting(LOAD, flag=None, file="use_cache")] = True
+    cache_check: Annotated[int, Setting(LOAD,
+        "Ask so many prompts of a server again before its stored replies are believed; 0: believe them.", least=0)] = 3
+    fresh: Annotated[bool, Setting(LOAD,
+        "Ask everything again: what the folder holds is set aside in it. Without it the same command continues.",
+        )] = False
     batch: Annotated[bool, Setting(LOAD,
         "Ask in the provider's batches, at half the price, within a day. Ctrl-C leaves them; run it again to collect.",
         )] = False
@@ -241,9 +246,12 @@ class AskSettings(ModelSettings, frozen=True, kw_only=True, forbid_unknown_field
     ray_address: Annotated[str | None, Setting(PROCESSES,
         "The cluster's head: auto, HOST:PORT. [default: $RAY_ADDRESS, or this machine]")] = None
     same_model: Annotated[bool, Setting(MODEL,
-        "Continue although another server answers: it serves the same model.")] = False
+        "Continue although another server answers, or another name in replies: it is the same model.")] = False
     output_dir: Annotated[Path | None, Setting(OUTPUT,
         "Run folder; the same command again continues it.", "--output-dir -o")] = None
+    keep_pictures: Annotated[str, Setting(OUTPUT,
+        "Keep pictures as they were sent beside run.db: small (256 KB each, 64 MB a run), all, off.",
+        choices=("small", "all", "off"))] = "small"
     log: Annotated[tuple[str, ...], Setting(OUTPUT,
         "Tell a tracker, live: jsonl, otel, tensorboard, mlflow or wandb (extras).", metavar="TRACKER")] = ()
     command: Annotated[str, Setting(OUTPUT, "The command as it was typed, for the run's header.", None)] = ""
@@ -483,7 +491,7 @@ NOT_BY: Mapping[str, tuple[type, Mapping[str, str]]] = {
         RunSettings,
         dict.fromkeys(REPLICAS, ONE_MACHINE)
         | dict.fromkeys(("max_workers", "max_retries", "rate", "max_errors", "deadline_s", "until_ci", *BATCHES), LOADS)
-        | dict.fromkeys(("max_cost", "yes", "cache", "same_model", "log"), "")
+        | dict.fromkeys(("max_cost", "yes", "cache", "cache_check", "fresh", "same_model", "keep_pictures", "log"), "")
         | dict.fromkeys(("extractor", "extractor_settings"), "`snellen score RUN --extractor` reads its store"),
     ),
     "mc": (RunSettings, dict.fromkeys(("tasks", "output_dir", "variants", "limit"), "its own options say that")),

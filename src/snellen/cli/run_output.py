@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ from ..api.plan_words import describe_leaving, describe_params, describe_rows, d
 from ..api.run import RunResult, RunState
 from ..api.run_cost import CostEstimate
 from ..api.stored_results import errors
-from ..core.text import plural
+from ..core.text import ago, plural
 from ..report.console import WholeConsole
 from ..report.curves import plot_run
 from ..report.error_words import error_line, next_step
@@ -137,7 +138,7 @@ def _how_it_went(result: RunResult) -> Iterator[str]:
         yield f"nothing was asked: the replies of all {plural(state.resumed, 'trial')} were stored before"
     elif state.resumed or state.cached:
         stored = f"{state.resumed:,} stored before, {state.cached:,} from the cache"
-        yield f"{state.done - state.cached:,} asked now, {stored}"
+        yield f"{state.done - state.cached:,} asked now, {stored}{_age_of_cache(result)}"
     if result.early_stop:
         points, (low, high) = result.early_stop["points"], result.early_stop["interval"]
         asked, planned = state.done + state.resumed, state.planned
@@ -145,6 +146,17 @@ def _how_it_went(result: RunResult) -> Iterator[str]:
             f"stopped by --until-ci {points:g} after {asked:,} of {planned:,} trials: "
             f"the interval [{low * 100:.1f}, {high * 100:.1f}] % is narrow enough"
         )
+
+
+def _age_of_cache(result: RunResult) -> str:
+    """Say how old replies of the cache are, and what their server said of its model; both are part of their key."""
+    made = result.state.cached_from
+    if made is None or not result.state.cached:
+        return ""
+    rows = result.results["run"].get("answerers") or [{"who": {}}]
+    listed = rows[-1]["who"].get("listed", {})
+    said = listed.get("root") or listed.get("id")
+    return f" (up to {ago(time.time() - made)}{f'; the server then said {said}' if said else ''})"
 
 
 def _what_the_server_did(result: RunResult) -> Iterator[str]:

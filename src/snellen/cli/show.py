@@ -107,7 +107,7 @@ def _show_trial(console: Console, shown: Shown, *, with_image: bool) -> None:
 
     key = shown.prediction.key
     console.print(Rule(plain(f"{key.task} · {key.sample} · {key.variant} · inference {key.repeat + 1}"), align="left"))
-    image = next((image for turn in shown.request.messages for image in turn.images), None)
+    image = next((image for turn in shown.seen.messages for image in turn.images), None)
     if with_image and image is not None:
         show_image(console, image)
     for turn in write_markers(shown.request.messages):

@@ -14,6 +14,7 @@ LOADERS = {
     "eyechart": "snellen.data.loaders.eyechart:load",
     "cure": "snellen.data.loaders.cure:load",
     "film": "snellen.data.loaders.film:load",
+    "page-bench": "snellen.data.loaders.page_bench:load",
 }
 
 MODELS = {
@@ -90,6 +91,8 @@ SCORERS = {
     "chart_answer": "snellen.scoring.chart_answers:score_chart_answer",
     "document_answer": "snellen.scoring.document_answer:score_document_answer",
     "peer": "snellen.scoring.protocol_scorer:score",
+    "parse": "snellen.scoring.parsing.scorers:score",
+    "parse_official": "snellen.scoring.parsing.scorers:score_official",
 }
 
 AGGREGATES = {
@@ -115,6 +118,7 @@ AGGREGATES = {
     "exam": "snellen.sight.exam_scorer:thresholds",
     "figures": "snellen.scoring.quoted_figures:figures",
     "reform": "snellen.scoring.instability:reform_figures",
+    "olmocr": "snellen.scoring.parsing.scorers:olmocr_figures",
 }
 
 

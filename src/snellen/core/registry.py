@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .errors import ConfigError, SnellenError, UsageError, not_among
+from .loaded_code import loading
 
 PLUGIN_PREFIX = "snellen_plugin_"
 """How the modules of plug-in files are named."""
@@ -112,10 +113,10 @@ class Registry:
             raise UsageError(f"plug-in {str(path)!r} is not a Python file")
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module
-        with foreign_code(f"plug-in {str(path)!r} cannot be loaded:"):
+        with loading(spec.name), foreign_code(f"plug-in {str(path)!r} cannot be loaded:"):
             spec.loader.exec_module(module)
         if callable(getattr(module, "register", None)):
-            with foreign_code(f"plug-in {str(path)!r} cannot be registered:"):
+            with loading(spec.name), foreign_code(f"plug-in {str(path)!r} cannot be registered:"):
                 module.register(self)
         elif not any(
             callable(value) and getattr(value, "__module__", "") == spec.name for value in vars(module).values()
@@ -133,7 +134,7 @@ class Registry:
         self._entry_points_loaded = True
         for kind, name, target in _installed():
             if kind == "kit":
-                with foreign_code(f"kit {name!r} ({target}) cannot be registered:"):
+                with foreign_code(f"kit {name!r} ({target}) cannot be registered, update or remove its package:"):
                     resolve_target(target)(self)
             else:
                 self.add(kind, name, target)

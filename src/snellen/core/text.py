@@ -42,6 +42,14 @@ def show_text(text: str) -> str:
     return CONTROL.sub(REPLACEMENT, clean_text(text))
 
 
+def ago(seconds: float) -> str:
+    """Return how long ago something was, in its largest unit: `3 days ago`."""
+    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= length:
+            return f"{plural(int(seconds // length), unit)} ago"
+    return "less than a minute ago"
+
+
 def plural(count: int, noun: str) -> str:
     """Return a count with its noun: `1 image`, `2,000 images`, `3 replies`, `2 batches`."""
     if count == 1:

@@ -39,6 +39,8 @@ class Form(StrEnum):
     OCR = "ocr"
     KIE = "kie"
     CAPTION = "caption"
+    PARSE = "parse"
+    """A page turned into Markdown, HTML or LaTeX."""
     AUTO = "auto"
     """Of a task only: decided for each record (docs/adr/rows.md); its samples have one of the others."""
 
@@ -341,6 +343,8 @@ class Prediction(Struct, frozen=True, gc=False, omit_defaults=True):
     timing: Timing | None = None
     finish: str | None = None
     cached: bool = False
+    answerer: int = 0
+    """Who made it: the row of the run's table of answerers, from 1; 0 where nobody noted it (0.2)."""
     images: tuple[ImageSent, ...] = ()
     detail: dict[str, Any] = {}
     """What the model adds: the likelihood route used, per-candidate token counts, the server's model name."""

@@ -30,6 +30,7 @@ DEFAULT_SCORERS: dict[Form, tuple[str, ...]] = {
     Form.OCR: ("wer",),
     Form.KIE: ("exact", "contains"),
     Form.CAPTION: ("caption",),
+    Form.PARSE: ("parse",),
     Form.AUTO: ("by_form",),
 }
 

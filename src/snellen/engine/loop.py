@@ -5,25 +5,29 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
 
+from ..core.answerer import answerer_of
 from ..core.clock import Clock
 from ..core.errors import DataError, EnvironmentProblem, ModelError, Parked, SnellenError, StopRun
 from ..core.garbage import collect_after_faults
-from ..core.ids import content_hash, rng
+from ..core.ids import rng
 from ..core.jobs import Item, Job
 from ..core.protocols import BatchModel, Capability, EncodedImage, EncodedImages, ImagePolicy, Model
 from ..core.resends import resends_paid_by
 from ..core.text import clean_text
 from ..core.types import FailureKind, Image, ImageSent, Prediction, Request, TrialKey
 from ..data.images.encode import ImageDoor, images_of
+from ..store.answerers import Answerers
 from ..store.cache import ResponseCache, request_digest
 from ..store.picture_ledger import PictureLedger
+from ..store.sent_pictures import PictureKeeper
 from ..store.writer import RunWriter
 from .batch import Batcher
 from .call import call_model, check_members, failed
@@ -33,6 +37,7 @@ from .limits import LimitReached, Limits
 from .policy import Policy
 from .request_videos import has_videos, unfold_videos
 from .state import RunState
+from .trust import CacheTrust
 
 T = TypeVar("T")
 
@@ -187,6 +192,7 @@ class ImageDesk:
     policy: ImagePolicy
     limit_bytes: int = WAITING_BYTES
     used_bytes: int = 0
+    keeper: PictureKeeper | None = None
 
 
 @dataclass(slots=True)
@@ -197,6 +203,8 @@ class RequestImages:
     desk: ImageDesk
     sent: tuple[ImageSent, ...] = ()
     """What the images of the messages are once they are ready to be sent, in order."""
+    hashes: Sequence[str] = ()
+    """Of what is sent of each picture, those of a baseline last."""
     _held: dict[Image, EncodedImage] | None = field(default_factory=dict)
     _held_bytes: int = 0
 
@@ -209,8 +217,12 @@ class RequestImages:
         for image in images:
             encoded = await self.desk.door.encode(image, self.desk.policy)
             records[image] = encoded.sent
+            if self.desk.keeper is not None:
+                self.desk.keeper.put(encoded)
             self._hold(image, encoded)
         self.sent = tuple([records[image] for turn in self.request.messages for image in turn.images])
+        baseline = [image for turn in self.request.likelihood.baseline for image in turn.images]
+        self.hashes = [sent.sha256 for sent in (*self.sent, *(records[image] for image in baseline))]
 
     async def take(self) -> EncodedImages:
         """Return the images for sending; they no longer count as waiting."""
@@ -259,12 +271,17 @@ class Engine:
         cache: ResponseCache | None = None,
         limits: Limits | None = None,
         opening: Opening | None = None,
+        answerers: Answerers | None = None,
+        trust: CacheTrust | None = None,
+        keeper: PictureKeeper | None = None,
     ) -> None:
         check_members(model)
         self._limits = limits or Limits()
         self.state = RunState(limits=self._limits)
         self._model = model
-        self._identity = content_hash(model.identity(), 32)
+        self._answerer = answerer_of(model).key
+        self._answerers = answerers
+        self._trust = trust
         self._writer = writer
         self._opening = opening
         self._opened: asyncio.Task[None] | None = None
@@ -273,7 +290,7 @@ class Engine:
         self._policy = policy
         self._clock = clock
         self._cache = cache if model.cacheable else None
-        self._desk = ImageDesk(door or ImageDoor(), model.image_policy)
+        self._desk = ImageDesk(door or ImageDoor(), model.image_policy, keeper=keeper)
         workers, adaptive = policy.max_workers, policy.adaptive
         call = model.predict
         if isinstance(model, BatchModel) and Capability.BATCH in model.capabilities:
@@ -438,6 +455,7 @@ class Engine:
 
         async def once() -> None:
             self._ledger = await opening()
+            self._answerer = answerer_of(self._model).key  # now the server was asked what it lists
             self._opening = None
 
         self._opened = self._opened or asyncio.create_task(once())
@@ -450,8 +468,10 @@ class Engine:
             await images.encode()
             if self._ledger is not None:
                 self._ledger.check_sent(zip(_pictures_of(request), images.sent, strict=True))
-            digest = request_digest(self._identity, request, [image.sha256 for image in images.sent])
+            digest = request_digest(self._answerer, request, images.hashes)
             cached = self._cache.get(digest, request.key) if self._cache is not None else None
+            if cached is not None and self._trust is not None:
+                cached = await self._trust.settle(request, cached, partial(self._predict, request, images, digest))
             prediction = cached or await self._predict(request, images, digest)
         except DataError as error:
             return failed(request, ModelError(FailureKind.DECODE, str(error)), 1), digest
@@ -459,7 +479,7 @@ class Engine:
             images.let_go()
         if images.sent and not prediction.images:
             prediction = msgspec.structs.replace(prediction, images=images.sent)
-        return prediction, digest
+        return (prediction if self._answerers is None else self._answerers.note(prediction)), digest
 
     async def _predict_reserved(self, request: Request, images: RequestImages, digest: str) -> Prediction:
         await self._limits.begin(request.key.task)
@@ -479,8 +499,8 @@ class Engine:
             self._limiter.release(size_bytes)
             self.state.slots = self._limiter.slots
             self.state.paused_until = self._limiter.paused_until
-        if self._cache is not None:
-            self._cache.put(digest, self._model.name, prediction)
+        if self._cache is not None and self._model.cacheable:
+            self._cache.put(digest, self._answerer, prediction)
         self._limits.count(prediction)  # before the next may leave: what came back counts as spent
         return prediction
 

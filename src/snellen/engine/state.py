@@ -36,6 +36,8 @@ class RunState:
     done: int = 0
     failed: int = 0
     cached: int = 0
+    cached_from: float | None = None
+    """When the oldest reply was made that came from the cache."""
     cut_off: int = 0
     """Replies that ended at the token limit: most of these cannot be read."""
     empty: int = 0
@@ -60,6 +62,8 @@ class RunState:
     not_kept: int = 0
     """Replies that the cache could not keep; the run has them."""
     why_not_kept: str = ""
+    pacing: Callable[[], str] = str
+    """Says why requests leave one by one, while they do."""
     replicas: Callable[[], str] = str
     """Says who answers and how much each did, where several do; nothing where one process does all."""
 

@@ -78,9 +78,12 @@ class Progressbar:
     @contextmanager
     def _rests(self, state: RunState) -> Iterator[None]:
         """Say nothing, but not for minutes: a rest that a server asked for is told once."""
-        told = [0.0]
+        told = [0.0, 0.0]
 
         def line() -> None:
+            if (words := state.pacing()) and not told[1]:
+                told[1] = 1.0
+                self._console.print(plain(words))
             left = state.paused_until - self._clock()
             if left >= LONG_REST_S and state.paused_until > told[0]:
                 told[0] = state.paused_until + LONG_REST_S
@@ -163,6 +166,8 @@ def facts(state: RunState, elapsed_s: float = 0.0, now: float = 0.0) -> str:
     )
     parts += [f"{count:,} {name}" for name, count in counted if count]
     parts.append(plural(state.retries, "retry") if state.retries else "")
+    if words := state.pacing():
+        parts.append(words)
     if state.paused_until > now > 0.0:
         parts.append(f"waits {state.paused_until - now:.0f} s as the server asked")
     if state.retries and state.last_error:

@@ -12,7 +12,7 @@ from ..core.tasks import Task
 from ..core.types import Score
 from .table import ScoredTask, lower_is_better
 
-PREFERRED = ("accuracy", "cider")
+PREFERRED = ("accuracy", "cider", "page")
 BESIDE = ("_share", "_tokens", "latency_s")
 """How figures end that are no metric of the answers."""
 SIDE_METRICS = ("_rate", "_read", "_strict", "_micro", "_peer")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -16,6 +16,7 @@ from ..data.atlas.suites import Suite, SuiteMember
 from ..data.catalog import Catalog
 from ..data.images.calibrations import stated_calibration
 from ..stats.intervals import Z95, sum_interval
+from ..store.answerers import Row, read_table
 from ..store.reader import RunReader
 from .counts import TaskCounts
 from .gathered import USAGE
@@ -139,7 +140,8 @@ def frame_results(
             "profile": reading.profile,
             "reading": reading.described(),
             "counted": COUNTED,
-            "servers": reader.meta("servers") or [],
+            "servers": _servers(answerers := read_table(reader.meta)),
+            "answerers": [msgspec.to_builtins(row) for row in answerers],
             "adjusted": reader.meta("adjusted") or [],
             "warnings": reader.meta("warnings") or [],
         }
@@ -150,8 +152,15 @@ def frame_results(
         "suites": suite_figures(tasks),
         "usage": usage,
         "versions": header.versions,
+        **({"continued_with": told} if (told := reader.meta("continued_with")) else {}),
         "status": _status(reader, header),
     }
+
+
+def _servers(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return where a run was asked and what the servers listed, each once."""
+    told = [{"base_url": row.who.address, "says": row.who.listed} for row in rows if row.who.address]
+    return [one for number, one in enumerate(told) if one not in told[:number]]
 
 
 def _put_stopped_interval(tasks: Mapping[str, Any], until_ci: Mapping[str, Any] | None) -> None:

@@ -9,22 +9,27 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
+from ..core.answerer import Answerer, place
 from ..core.errors import EnvironmentProblem
 from ..core.ids import canonical_json, sha256_hex
-from ..core.types import Prediction, Request, TrialKey
+from ..core.types import Image, Prediction, Request, TrialKey, Turn
 from .database import Row, connect, insert_rows, set_journal
 from .problems import BROKEN
 from .seal import is_intact, seal
 
 SCHEMA = """
-CREATE TABLE IF NOT EXISTS responses
-(key TEXT PRIMARY KEY, model TEXT NOT NULL, created REAL NOT NULL, body BLOB NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS replies
+(key TEXT PRIMARY KEY, answerer TEXT NOT NULL, created REAL NOT NULL, body BLOB NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS answerers (key TEXT PRIMARY KEY, model TEXT NOT NULL, body BLOB NOT NULL) STRICT;
 """
-PUT = "INSERT OR REPLACE INTO responses VALUES {rows}"
+OF_02 = "responses"
+"""The table of 0.2: its replies do not say who gave them, so they answer nothing; `cache prune` forgets them."""
+PUT = "INSERT OR REPLACE INTO replies VALUES {rows}"
 GROUP_ROWS = 256
 KNOWN_KEYS = 4_000_000
 """A cache of more replies is asked for every key; to read all of them first would take too long."""
@@ -32,31 +37,64 @@ FILTER_BITS = 2**20
 """Of the keys only a bit each is kept: a miss costs no query, and a long run does not grow with every trial."""
 BITS_PER_KEY = 8
 """Of what is stored at the beginning; where there are fewer a bit stands for several, which costs a query."""
-_parts_of = attrgetter("parts")
+
+NOT_IN_KEY = {
+    "key.task": "names the trial: one question is the same wherever it stands",
+    "key.sample": "names the trial",
+    "key.variant": "names the trial: what a variant changes is in the messages, the pictures or the parameters",
+    "params.timeout_s": "how long is waited, not what is asked",
+    "params.stream": "how the reply travels, not what it says",
+    "messages.images.*": "by the hash of what is sent of them; of frames that go as one video also when they are shown",
+}
+"""Fields of a request that are no part of its key, and why; whatever else a request has is."""
+_NOWHERE = ("", "")
+_pictures_of = attrgetter("images")
 
 
-def request_digest(identity: str, request: Request, image_hashes: Sequence[str]) -> str:
-    """Hash all that decides the reply: the model (`identity`, a hash too), messages, images, parameters, repeat."""
-    messages: list[tuple[Any, ...]] = [(turn.role, turn.text, len(turn.images)) for turn in request.messages]
-    if any(map(_parts_of, request.messages)):  # plain messages keep the keys they always had
-        messages = [(*message, turn.parts) for message, turn in zip(messages, request.messages, strict=True)]
-    params = request.params
-    if params.timeout_s is not None or params.stream is not None:  # how it is asked, not what
-        params = msgspec.structs.replace(params, timeout_s=None, stream=None)
-    # The repeat is part of the key even at temperature 0: each inference is its own draw.
-    parts: tuple[Any, ...] = (identity, messages, image_hashes, params)
-    parts += (request.choices, request.prefix, request.key.repeat)
-    if image_hashes:
-        parts += _joined_frames(request)
-    if request.choices:
-        parts += (request.likelihood.baseline, request.likelihood.with_prompt)
-    return sha256_hex(canonical_json(parts))
+def request_digest(answerer: str, request: Request, image_hashes: Sequence[str]) -> str:
+    """Hash who answers (a hash too) and all of the request but `NOT_IN_KEY`; pictures by what is sent of them.
+
+    The repeat is part of the key even at temperature 0: each inference is its own draw. `image_hashes` are those of
+    the messages' pictures, then of the baseline's.
+    """
+    params, messages, likelihood = request.params, request.messages, request.likelihood
+    if params.timeout_s is not None or params.stream is not None:
+        params = replace(params, timeout_s=None, stream=None)
+    if image_hashes or any(map(_pictures_of, messages)):
+        messages = _without_places(messages)
+        likelihood = replace(likelihood, baseline=_without_places(likelihood.baseline))
+    key = TrialKey(*_NOWHERE, repeat=request.key.repeat)
+    asked = replace(request, key=key, params=params, messages=messages, likelihood=likelihood)
+    return sha256_hex(canonical_json((answerer, image_hashes, asked)))
 
 
-def _joined_frames(request: Request) -> tuple[Any, ...]:
-    """Return which pictures go out as one video: another question than the same frames as pictures."""
-    joined = [image.ref for turn in request.messages for image in turn.images if image.frame and image.frame.joined]
-    return ("joined", [joined.index(ref) for ref in joined]) if joined else ()
+def _without_places(turns: Sequence[Turn]) -> tuple[Turn, ...]:
+    """Return turns whose pictures do not say where they lie; frames of one video keep their moments, which are sent."""
+    bare = [replace(turn, images=tuple(map(_bare, turn.images))) if turn.images else turn for turn in turns]
+    return tuple(bare)
+
+
+def _bare(image: Image) -> Image:
+    return Image("", frame=image.frame if image.frame is not None and image.frame.joined else None)
+
+
+OTHERS = """
+SELECT answerers.key, answerers.body, COUNT(*), MAX(replies.created)
+FROM answerers JOIN replies ON replies.answerer = answerers.key
+WHERE answerers.model = ? AND answerers.key != ? GROUP BY answerers.key ORDER BY MAX(replies.created) DESC
+"""
+BY_MODEL = """
+SELECT COALESCE(answerers.model, ''), COUNT(*) FROM replies LEFT JOIN answerers ON answerers.key = replies.answerer
+GROUP BY 1 ORDER BY 1
+"""
+
+
+class OtherReplies(NamedTuple):
+    """Replies of one who is not asked now, though he has the same name and address."""
+
+    who: Answerer
+    replies: int
+    last: float
 
 
 class ResponseCache:
@@ -75,6 +113,8 @@ class ResponseCache:
             advice = "run with --no-cache, or name another folder with SNELLEN_CACHE_DIR"
             raise EnvironmentProblem(f"the response cache {path} cannot be used: {error}; {advice}") from None
         self.reads = True
+        self.oldest: float | None = None
+        """When the oldest reply was made that was given out."""
         """False: replies are kept and none is given, as while those of this run's own batches are awaited."""
         self.not_kept, self.why_not_kept = 0, ""
         """Replies that could not be written, to be told: whoever relies on the cache would pay for them again."""
@@ -88,7 +128,7 @@ class ResponseCache:
         if self._known is not None and not self._known.may_hold(digest):
             return None
         try:
-            row = self._database.execute("SELECT body FROM responses WHERE key = ?", (digest,)).fetchone()
+            row = self._database.execute("SELECT body, created FROM replies WHERE key = ?", (digest,)).fetchone()
             if row is None or not is_intact(row[0], digest):
                 return None
             prediction = msgspec.json.decode(row[0], type=Prediction)
@@ -96,13 +136,28 @@ class ResponseCache:
             return None  # damaged, or of another version: asking again costs less than stopping
         if prediction.failure is not None:
             return None
-        return msgspec.structs.replace(prediction, key=key, cached=True)
+        self.oldest = row[1] if self.oldest is None else min(row[1], self.oldest)
+        return replace(prediction, key=key, cached=True)
 
-    def put(self, digest: str, model: str, prediction: Prediction) -> None:
+    def enter(self, who: Answerer) -> list[OtherReplies]:
+        """Note who answers now; return what is kept of others of the same name at the same address, the last first."""
+        statement = "INSERT OR IGNORE INTO answerers VALUES (?, ?, ?)"
+        try:
+            self._database.execute(statement, (who.key, who.model, seal(msgspec.json.encode(who), who.key)))
+            rows = self._database.execute(OTHERS, (who.model, who.key)).fetchall() if self._known is not None else []
+        except BROKEN:  # a cache that others write just now, or a full disk: nothing is known of others
+            return []
+        others = []
+        for key, body, count, last in rows:
+            if is_intact(body, key):
+                others.append(OtherReplies(msgspec.json.decode(body, type=Answerer), count, last))
+        return [other for other in others if place(other.who.address) == place(who.address)]
+
+    def put(self, digest: str, answerer: str, prediction: Prediction) -> None:
         """Keep a success; a failure is never kept."""
         if prediction.failure is not None or prediction.cached:
             return
-        self._pending.append((digest, model, time.time(), seal(msgspec.json.encode(prediction), digest)))
+        self._pending.append((digest, answerer, time.time(), seal(msgspec.json.encode(prediction), digest)))
         if len(self._pending) >= GROUP_ROWS:
             self._write_pending()
 
@@ -125,23 +180,35 @@ class ResponseCache:
 
     def _load_known(self) -> _Known | None:
         """Return a bit for every key, so that a miss costs no query; None when there are too many to read."""
-        bounded = "SELECT COUNT(*) FROM (SELECT 1 FROM responses LIMIT ?)"
+        bounded = "SELECT COUNT(*) FROM (SELECT 1 FROM replies LIMIT ?)"
         count = self._database.execute(bounded, (KNOWN_KEYS + 1,)).fetchone()[0]
         if count > KNOWN_KEYS:
             return None
         known = _Known(max(FILTER_BITS, BITS_PER_KEY * count))
-        known.mark(key for (key,) in self._database.execute("SELECT key FROM responses"))
+        known.mark(key for (key,) in self._database.execute("SELECT key FROM replies"))
         return known
 
     def info(self) -> dict[str, Any]:
         """Return path, count, bytes and count by model."""
-        models = dict(self._database.execute("SELECT model, COUNT(*) FROM responses GROUP BY model ORDER BY model"))
+        models = dict(self._database.execute(BY_MODEL))
         size = self.path.stat().st_size
-        return {"path": str(self.path), "replies": sum(models.values()), "bytes": size, "models": models}
+        counts = {"replies": sum(models.values()), "of_earlier_versions": self._count_02()}
+        return {"path": str(self.path), **counts, "bytes": size, "models": models}
+
+    def _count_02(self) -> int:
+        """Return how many replies of 0.2 there are: they answer nothing."""
+        there = "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = ?"
+        if not self._database.execute(there, (OF_02,)).fetchone()[0]:
+            return 0
+        return int(self._database.execute(f"SELECT COUNT(*) FROM {OF_02}").fetchone()[0])  # noqa: S608 - our own name
 
     def prune(self, older_than_s: float, now: float) -> int:
         """Forget replies older than so many seconds; return how many."""
-        removed = self._database.execute("DELETE FROM responses WHERE created < ?", (now - older_than_s,)).rowcount
+        tables = ("replies", OF_02) if self._count_02() else ("replies",)
+        removed = 0
+        for table in tables:
+            statement = f"DELETE FROM {table} WHERE created < ?"  # noqa: S608 - our own names
+            removed += self._database.execute(statement, (now - older_than_s,)).rowcount
         # Where another run reads it just now the space is used again anyway.
         with contextlib.suppress(sqlite3.OperationalError):
             self._database.execute("VACUUM")

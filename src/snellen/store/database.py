@@ -16,6 +16,8 @@ from .problems import reading, write_problem
 
 SCHEMA_VERSION = 1
 LOCK_TIMEOUT_S = 30.0
+MOST_CELL_BYTES = 128 * 2**20
+"""No record is larger (a picture of 64 MB as base64 is 86); a larger cell is refused before memory is taken for it."""
 LOG_PAGES = 4_000
 """The log is folded into the database every 16 MB: at SQLite's 4 MB a page that grows is written twice as often."""
 Row = tuple[Any, ...]
@@ -82,7 +84,11 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     try:
         mode = "ro" if read_only else "rwc"
         address = f"{path.absolute().as_uri()}?mode={mode}"
-        return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=LOCK_TIMEOUT_S)
+        connection = sqlite3.connect(
+            address, uri=True, isolation_level=None, check_same_thread=False, timeout=LOCK_TIMEOUT_S
+        )
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_CELL_BYTES)
+        return connection
     except sqlite3.OperationalError as error:
         raise EnvironmentProblem(f"cannot open {path}: {error}") from None
 

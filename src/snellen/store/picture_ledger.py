@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import msgspec
 
 from ..core.errors import RunMismatch
 from ..core.types import Image, ImageSent, Turn
 
+TOUCHED = 2_000
+"""So many files at most that were touched since are looked at too."""
 SAMPLED = 64
 """So many pictures of finished trials are looked at again before anything is asked."""
 
@@ -25,7 +28,9 @@ class _Sent(msgspec.Struct):
 class PictureLedger:
     """By reference, the hash of what was sent; two short hashes a picture, however long its name is."""
 
-    def __init__(self, rows: Iterable[tuple[bytes, bytes]]) -> None:
+    def __init__(self, rows: Iterable[tuple[bytes, bytes]], since: float | None = None) -> None:
+        """`since`: when the run began; files that were touched later are looked at again, beside the first few."""
+        self._since = since
         self._sent: dict[bytes, bytes] = {}
         self.some: dict[Image, str] = {}
         """The first few pictures, to be looked at again."""
@@ -39,9 +44,22 @@ class PictureLedger:
         if len(images) != len(sent):  # the vote of a document's parts: which part it was of is not known
             return
         for image, record in zip(images, sent, strict=True):
-            self._sent.setdefault(_name(image), bytes.fromhex(record.sha256)[:16])
-            if len(self.some) < SAMPLED and not image.ref.startswith("data:"):
-                self.some.setdefault(image, record.sha256)
+            name = _name(image)
+            if name in self._sent:
+                continue
+            self._sent[name] = bytes.fromhex(record.sha256)[:16]
+            if not image.ref.startswith("data:") and (len(self.some) < SAMPLED or self._was_touched(image)):
+                self.some[image] = record.sha256
+
+    def _was_touched(self, image: Image) -> bool:
+        """Tell whether a file was touched after the run began, within a bound: a copied dataset has only such."""
+        if self._since is None or len(self.some) >= TOUCHED:
+            return False
+        try:
+            found = Path(image.ref).stat()
+        except (OSError, ValueError):
+            return False
+        return max(found.st_mtime, found.st_ctime) >= self._since
 
     def check_sent(self, pictures: Iterable[tuple[Image, ImageSent]]) -> None:
         """Refuse, by name, a picture that is not what it was."""
@@ -50,7 +68,7 @@ class PictureLedger:
             if before is not None and before != bytes.fromhex(sent.sha256)[:16]:
                 name = image.ref if not image.ref.startswith("data:") else "of a data: URL"
                 change = f"picture {name} changed since this run began (sha256 {before.hex()[:12]}… was sent"
-                fix = "put it back, or choose another -o"
+                fix = "put it back, choose another -o, or ask all of it again with --fresh"
                 raise RunMismatch(f"{change}, now {sent.sha256[:12]}…): its questions would mix two pictures; {fix}")
 
     def __len__(self) -> int:

@@ -95,6 +95,22 @@ def _shows_own_rows(task: Mapping[str, Any]) -> bool:
     return any(one.get("retriever", "zero") != "zero" and not one.get("pool") for one in shots if one)
 
 
+def without_code(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a configuration without the hashes of plug-ins' files."""
+    model = {key: value for key, value in (config.get("model") or {}).items() if key not in CODE}
+    tasks = {name: {key: value for key, value in task.items() if key not in CODE} for name, task in _tasks(config)}
+    return {**config, "model": model, "tasks": tasks}
+
+
+def _tasks(config: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    tasks = config.get("tasks")
+    return list(tasks.items()) if isinstance(tasks, Mapping) else []
+
+
+CONTINUED = "continued_with"
+"""With which versions a run was continued, where these are others than it began with."""
+CODE = frozenset({"code", "loaded", "file"})
+"""What stands in a configuration for the files of plug-ins."""
 GROUP_ROWS = 64
 """At most so many rows a commit: while one half of 128 workers waits for its commit, the other half is served."""
 PATIENCE_S = 0.005
@@ -130,8 +146,10 @@ _encode = msgspec.json.Encoder().encode
 class RunWriter:
     """The one writer of a run. `put` returns when the row is on disk."""
 
-    def __init__(self, folder: Path, header: RunHeader, data: Data | None = None) -> None:
+    def __init__(self, folder: Path, header: RunHeader, data: Data | None = None, *, same_code: bool = False) -> None:
+        """Open a run; `same_code` (`--same-model`) takes edited plug-ins for those that began it."""
         self.folder = folder
+        self._same_code = same_code
         self._data: Data = data or {}
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -169,7 +187,16 @@ class RunWriter:
 
     def ledger(self) -> PictureLedger:
         """Return what the pictures of all finished trials were when they were sent."""
-        return PictureLedger(self._database.execute("SELECT request, body FROM predictions WHERE failed = 0"))
+        rows = self._database.execute("SELECT request, body FROM predictions WHERE failed = 0")
+        return PictureLedger(rows, self._began())
+
+    def _began(self) -> float | None:
+        """Return when the run was begun; None where its header does not say it."""
+        row = self._database.execute("SELECT value FROM meta WHERE key = 'header'").fetchone()
+        try:
+            return datetime.fromisoformat(msgspec.json.decode(row[0], type=RunHeader).created).timestamp()
+        except (ValueError, TypeError, msgspec.DecodeError):
+            return None
 
     def stored(self, key: TrialKey) -> Prediction | None:
         """Return the stored reply of a finished trial."""
@@ -253,14 +280,21 @@ class RunWriter:
             self._keep_reading(stored, header)
         elif grown := growth(stored.config, config, partial(rows_appended, stored, header, self._data)):
             self._grow(stored, header, grown)
+        elif self._same_code and without_code(stored.config) == without_code(config):
+            self._grow(stored, header, [describe_difference(stored.config, config)])
         else:
             rows = describe_rows_changed(self._database, stored, header, self._data)
             difference = "; ".join(filter(None, [rows, describe_difference(stored.config, config)]))
             advice = "choose another -o, or repeat the first command"
+            if without_code(stored.config) == without_code(config):
+                advice = "choose another -o, or --same-model if the edited plug-in asks and answers the same"
             raise RunMismatch(f"{self.folder} holds another configuration: {difference}; {advice}")
 
     def _keep_reading(self, stored: RunHeader, header: RunHeader) -> None:
         """Take over how replies are read (scorers, protocols): it may differ from the first command; replies do not."""
+        later = self.meta(CONTINUED) or []
+        if header.versions not in (stored.versions, *(one["versions"] for one in later[-1:])):
+            self.put_meta(CONTINUED, [*later, {"at": header.created, "versions": header.versions}])
         if (stored.tasks, stored.protocols) != (header.tasks, header.protocols):
             self._put_header(msgspec.structs.replace(stored, tasks=header.tasks, protocols=header.protocols))
 

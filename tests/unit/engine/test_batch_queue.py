@@ -215,3 +215,10 @@ def test_a_request_is_named_by_what_is_asked_not_by_how() -> None:
     ]
     assert len({request_ident(request, {}) for request in (same, *others)}) == 4
     assert len(request_ident(same, {})) == 32
+
+
+def test_a_batch_belongs_to_its_folder(tmp_path: Path) -> None:
+    one, other = (open_ledger(tmp_path / name, "openai/m", "http://h", {}) for name in ("a", "b"))
+    assert one.folder and one.folder != other.folder
+    one.save(tmp_path / "a")
+    assert open_ledger(tmp_path / "a", "openai/m", "http://h", {}).folder == one.folder

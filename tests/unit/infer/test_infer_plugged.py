@@ -61,6 +61,7 @@ def run(folder: Path, error: str = "KeyError('gone')", before: str = "") -> Any:
         plugins=(folder / "odd.py",),
         infer_method="odd",
         output_dir=folder / "r",
+        same_model=True,
     )
 
 
@@ -154,5 +155,6 @@ def test_what_is_stored_stays_when_the_rest_of_a_job_fails_again(tmp_path: Path,
             infer_method="pairs",
             variants=("base", "order=1"),
             output_dir=tmp_path / "r",
+            same_model=True,
         )
         assert (result.failed, result.results["tasks"]["d"]["metrics"]["accuracy"]["n"]) == (1, 1)

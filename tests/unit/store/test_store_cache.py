@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from snellen.core.answerer import Answerer
 from snellen.core.errors import EnvironmentProblem
 from snellen.core.types import (
     Failure,
@@ -92,11 +93,13 @@ def test_a_file_that_is_no_cache_is_explained(tmp_path: Path) -> None:
 
 def test_runs_side_by_side_share_the_file(tmp_path: Path) -> None:
     first, second = ResponseCache(tmp_path / "c.db"), ResponseCache(tmp_path / "c.db")
+    who = Answerer("m")
+    assert first.enter(who) == second.enter(who) == []
     for number in range(100):
-        first.put(f"a{number}", "m", Prediction(KEY, text="of a"))
-        second.put(f"b{number}", "m", Prediction(KEY, text="of b"))
-    first.put("both", "m", Prediction(KEY, text="one"))
-    second.put("both", "m", Prediction(KEY, text="two"))
+        first.put(f"a{number}", who.key, Prediction(KEY, text="of a"))
+        second.put(f"b{number}", who.key, Prediction(KEY, text="of b"))
+    first.put("both", who.key, Prediction(KEY, text="one"))
+    second.put("both", who.key, Prediction(KEY, text="two"))
     first.close()
     second.close()
     third = ResponseCache(tmp_path / "c.db")
@@ -159,7 +162,7 @@ def test_pruning_forgets_what_is_old_even_while_someone_reads(tmp_path: Path, mo
     cache._database.execute("PRAGMA busy_timeout=1")
     reading = sqlite3.connect(tmp_path / "c.db")
     reading.execute("BEGIN")
-    reading.execute("SELECT COUNT(*) FROM responses").fetchone()
+    reading.execute("SELECT COUNT(*) FROM replies").fetchone()
     assert cache.prune(20.0, now) == 1
     reading.close()
     assert cache.info()["replies"] == 2

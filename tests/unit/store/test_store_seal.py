@@ -100,7 +100,7 @@ def test_a_cached_reply_that_was_changed_is_asked_again(tmp_path: Path) -> None:
     cache.put("e", "m", Prediction(key, text="ok"))
     cache.flush()
     cache._database.execute(
-        "UPDATE responses SET body = CAST(replace(CAST(body AS TEXT), 'ok', 'oj') AS BLOB) WHERE key = 'd'"
+        "UPDATE replies SET body = CAST(replace(CAST(body AS TEXT), 'ok', 'oj') AS BLOB) WHERE key = 'd'"
     )
     assert cache.get("d", key) is None
     found = cache.get("e", key)

@@ -33,9 +33,16 @@ FORMATS = {
 }
 """Pillow plug-ins we let near a file; everything else (EPS, PDF, FITS…) is never reached."""
 
+CHANGED = "changed:"
+"""Stands before the reference of a picture whose file is no longer what was sent: it is never opened."""
 NAME_LIMIT = 200
 """A reference longer than this is pixels, not a name."""
 EXIF_ORIENTATION = 0x0112
+SCAN, MOST_SCANS = b"\xff\xda", 200
+"""Begins a scan of a JPEG. Encoders write about ten; each more costs a pass over all pixels."""
+BIG_TIFF = 43
+MOST_PAGES = 100_000
+COUNTED_BYTES = 2**20
 
 WRONG_OFFSETS = (TypeError, LookupError, EOFError, ArithmeticError, zlib.error, struct.error)
 PILLOW_ERRORS = (OSError, ValueError, SyntaxError, *WRONG_OFFSETS)
@@ -70,6 +77,9 @@ def read_stamped(image: Image) -> tuple[bytes, int]:
         return read_film_frame(image.ref, image.frame), 0
     if image.ref.startswith("data:"):
         return _read_data_url(image.ref), 0
+    if image.ref.startswith(CHANGED):
+        name = short_name(image.ref.removeprefix(CHANGED))
+        raise DataError(f"image {name!r} is not what the model saw: it changed since it was sent, and no copy was kept")
     if "://" in image.ref:
         raise DataError(f"image {image.ref!r} is a URL: download it and name the file (URLs are never fetched)")
     try:
@@ -104,13 +114,46 @@ def read_header(data: bytes, name: str) -> Header:
 def _read_opened(picture: PIL.Image.Image, data: bytes, name: str) -> Header:
     width, height = picture.size
     check_pixels(width, height)
-    check_complete(data, str(picture.format), name)
-    orientation = picture.getexif().get(EXIF_ORIENTATION, 1) if picture.format in ("JPEG", "TIFF", "WEBP") else 1
-    frames = getattr(picture, "n_frames", 1) if picture.format in ("GIF", "WEBP", "TIFF") else 1
+    kind = "JPEG" if picture.format == "MPO" else str(picture.format)  # a phone's: the first picture is the one meant
+    check_complete(data, kind, name)
+    if kind == "JPEG" and data.count(SCAN) > MOST_SCANS:
+        raise PictureError(f"has {data.count(SCAN):,} scans; at most {MOST_SCANS} are decoded")
+    if kind == "TIFF" and picture.mode == "I":
+        raise PictureError("has 32 bits a pixel, and nothing says which value is white: save it with 8 or 16")
+    orientation = picture.getexif().get(EXIF_ORIENTATION, 1) if kind in ("JPEG", "TIFF", "WEBP") else 1
+    frames = count_frames(picture, data)
     if orientation in (5, 6, 7, 8):
         width, height = height, width
     plain = orientation == 1 and frames == 1 and picture.mode in ("RGB", "L", "P", "1", "RGBA", "LA")
-    return Header(FORMATS[str(picture.format)], width, height, picture.mode, plain, frames)
+    return Header(FORMATS[kind], width, height, picture.mode, plain, frames)
+
+
+def count_frames(picture: PIL.Image.Image, data: bytes) -> int:
+    """Return how many pages or frames a file has, without looking at each again and again."""
+    if picture.format == "TIFF":
+        return tiff_pages(data)
+    if picture.format not in ("GIF", "WEBP"):
+        return 1
+    if picture.format == "GIF" and len(data) > COUNTED_BYTES:  # to count its frames is to read all of them
+        return 2 if getattr(picture, "is_animated", False) else 1
+    return int(getattr(picture, "n_frames", 1))
+
+
+def tiff_pages(data: bytes) -> int:
+    """Return how many pages a TIFF has by the chain of its directories; a loop ends where it began."""
+    order = "<" if data[:2] == b"II" else ">"
+    big = struct.unpack_from(f"{order}H", data, 2)[0] == BIG_TIFF
+    count, offset, entry, start = ("Q", "Q", 20, 8) if big else ("H", "I", 12, 4)
+    (at,) = struct.unpack_from(order + offset, data, start)
+    seen: set[int] = set()
+    while at and at not in seen and len(seen) < MOST_PAGES:
+        seen.add(at)
+        (entries,) = struct.unpack_from(order + count, data, at)
+        following = at + struct.calcsize(count) + entries * entry
+        if following + struct.calcsize(offset) > len(data):
+            break
+        (at,) = struct.unpack_from(order + offset, data, following)
+    return max(1, len(seen))
 
 
 def decode(data: bytes, name: str, preview_px: int | None = None) -> PIL.Image.Image:
@@ -125,7 +168,11 @@ def decode(data: bytes, name: str, preview_px: int | None = None) -> PIL.Image.I
         if preview_px is not None:
             picture.draft(None, (2 * preview_px, 2 * preview_px))
         picture.load()
+        if picture.mode == "F":
+            picture = _from_floats(picture)
         return to_plain_mode(PIL.ImageOps.exif_transpose(picture))
+    except PictureError as error:
+        raise DataError(f"image {name!r} {error}") from None
     except PILLOW_ERRORS as error:
         raise DataError(f"image {name!r} is corrupt: {error}") from None
 
@@ -133,6 +180,14 @@ def decode(data: bytes, name: str, preview_px: int | None = None) -> PIL.Image.I
 def open_image(image: Image, preview_px: int | None = None) -> PIL.Image.Image:
     """Return the pixels of a reference with its edits applied; `preview_px` as for `decode`, where there are none."""
     return apply_edits(decode(read_bytes(image), image.ref, None if image.edits else preview_px), image.edits)
+
+
+def _from_floats(picture: PIL.Image.Image) -> PIL.Image.Image:
+    """Return a picture of floating-point pixels, of which 1 is white; other ranges say not which value is."""
+    low, high = picture.getextrema()
+    if not (isinstance(low, float) and isinstance(high, float) and -0.001 <= low <= high <= 1.001):
+        raise PictureError(f"holds numbers from {low:.6g} to {high:.6g}, and only 0 to 1 is known: save it with 8 bits")
+    return picture.point(lambda value: value * 255 + 0.5).convert("L")
 
 
 def mask_runs(data: bytes, name: str) -> str:
@@ -148,7 +203,7 @@ def mask_runs(data: bytes, name: str) -> str:
 
 def to_plain_mode(picture: PIL.Image.Image) -> PIL.Image.Image:
     """Convert any colour mode to RGB or L by rule."""
-    if picture.mode in ("RGB", "L"):
+    if picture.mode in ("RGB", "L") and "transparency" not in picture.info:
         return picture
     if picture.mode in ("I;16", "I;16B", "I;16L", "I"):
         return picture.convert("I").point(lambda value: value * (1 / 257)).convert("L")

@@ -22,6 +22,7 @@ from ...core.protocols import EncodedImage, EncodedImages, ImagePolicy
 from ...core.types import Image, ImageSent, Request
 from . import frames
 from .decode import Header, decode, read_header, read_stamped, short_name
+from .drawing import Drawing
 from .edits import apply_edits
 from .frames import PNG_SIGNATURE, Facts, PictureError, read_facts
 from .whole_video import encode_video, is_whole_video
@@ -30,6 +31,10 @@ FEW_FILES = 32
 """So many are looked at by whoever asks; for more a process is started."""
 USEFUL = os.name == "posix" and (os.cpu_count() or 1) > 1 and not getattr(sys, "frozen", False)
 """There must be a second core, a process that takes a socket for a file, and a Python to start (no frozen program)."""
+
+
+APART = os.name == "posix" and not getattr(sys, "frozen", False)
+"""Whether pictures are drawn in processes of their own; else in threads, which cannot be ended."""
 
 
 class Examination:
@@ -290,6 +295,7 @@ class ImageDoor:
         self._kept = Shelf(kept_bytes)
         self._coming: dict[Key, asyncio.Future[EncodedImage]] = {}
         self._examination = Examination()
+        self._drawing = Drawing()
 
     async def encode(self, image: Image, policy: ImagePolicy) -> EncodedImage:
         """Return the image as the policy wants it; raise DataError when it cannot be read."""
@@ -306,8 +312,9 @@ class ImageDoor:
         return {image: await self.encode(image, policy) for image in images_of(request)}
 
     def close(self) -> None:
-        """End the process that looks at files, if there is one; the door can be used again."""
+        """End the processes that look at files and draw them, if there are any; the door can be used again."""
         self._examination.close()
+        self._drawing.close()
 
     async def _encode_first(self, key: Key) -> EncodedImage:
         image, policy = key
@@ -332,11 +339,15 @@ class ImageDoor:
             return await asyncio.to_thread(encode_moving, image, policy)
         is_file = ":" not in image.ref[:6]
         opened = open_picture(image, await self._examination.examine(image.ref) if is_file else None)
-        if len(opened.data) <= INLINE_BYTES and is_sendable(opened, policy, image):
+        if is_sendable(opened, policy, image):
+            if len(opened.data) > INLINE_BYTES:
+                return await asyncio.to_thread(prepare, opened, image, policy)
             encoded = encode_as_it_is(opened, policy)
             if encoded is not None:
                 return encoded
-        return await asyncio.to_thread(prepare, opened, image, policy)
+        if not APART:
+            return await asyncio.to_thread(prepare, opened, image, policy)
+        return await self._drawing.prepare(image, policy)
 
 
 def encode_moving(image: Image, policy: ImagePolicy) -> EncodedImage:

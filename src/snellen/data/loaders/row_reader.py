@@ -140,6 +140,10 @@ YES_NO = frozenset({"yes", "no", "true", "false"})
 """JSON and sheets write the answers of yes/no questions as truth values; the scorer takes "Yes" for "True"."""
 
 
+PAGE_COLUMNS = ("blocks", "tests")
+"""Of a page that is to be turned into text: its blocks with their categories, or unit tests of the reply."""
+
+
 class RowReader:
     """Reads the rows of one file; what it found out about them is noted in the context."""
 
@@ -270,6 +274,8 @@ class RowReader:
         self._note_foreign(question, len(images), where)
         seen = offered.seen
         options, meta = seen.options, self._meta(row, places, where) if places.told else {}
+        if self.task.form is Form.PARSE:
+            meta |= {name: row[name] for name in PAGE_COLUMNS if isinstance(row.get(name), list)}
         if seen.twice and self.source.duplicates == "drop":
             self._note("rows with an option twice: left out (--duplicates drop)", where)
             return None
@@ -444,8 +450,8 @@ class RowReader:
             if question[0] == "[":
                 refuse_list(question, where)
             return question if hint is None else f"{hint}\n{question}"
-        if pictures and question is None and places.fields["question"]:
-            if hint is None:
+        if pictures and question is None and (places.fields["question"] or self.task.form is Form.PARSE):
+            if hint is None and self.task.form is not Form.PARSE:
                 self._note("rows with an empty question: only their pictures and options are asked", where)
             return str(hint or "")  # the question stands in the picture
         drawn = "; where it stands in the picture, add an empty column `question`" if pictures else ""

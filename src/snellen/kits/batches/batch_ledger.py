@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -38,6 +39,8 @@ class BatchLedger(msgspec.Struct):
     base_url: str
     query: dict[str, str] = {}
     files: list[SentFile] = []
+    folder: str = ""
+    """What names this folder in the names of its files: a batch of another folder is never taken for one of ours."""
 
     @property
     def open(self) -> list[SentFile]:
@@ -84,8 +87,9 @@ def open_ledger(folder: Path, model: str, base_url: str, query: Mapping[str, str
     """Return the ledger of a run, a new one where there is none; one of another server is refused."""
     kept = read_ledger(folder)
     if kept is None:
-        return BatchLedger(model, base_url, dict(query))
+        return BatchLedger(model, base_url, dict(query), folder=secrets.token_hex(4))
     if kept.open and (kept.model, kept.base_url) != (model, base_url):
         there = f"{kept.waiting} requests in batches of {kept.model} at {kept.base_url}"
         raise RunMismatch(f"{folder} has {there}, and this is {model} at {base_url}: collect or cancel those first")
-    return msgspec.structs.replace(kept, model=model, base_url=base_url, query=dict(query))
+    own = kept.folder or secrets.token_hex(4)  # 0.2 gave none
+    return msgspec.structs.replace(kept, model=model, base_url=base_url, query=dict(query), folder=own)

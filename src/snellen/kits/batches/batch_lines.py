@@ -18,6 +18,7 @@ class LinesWriter:
     """Writes one file after another; `finish` returns the one that is open, complete and named by what it holds."""
 
     def __init__(self, folder: Path, service: BatchService, *, most_lines: int, most_bytes: int, run: str) -> None:
+        """`run` names the run and its folder."""
         self._folder = folder
         self._service = service
         self._most_lines = most_lines
@@ -64,7 +65,7 @@ class LinesWriter:
             self._out.write(self._service.closing)
             self._out.close()
             self._names.close()
-            name = f"snellen-{self._run[:12]}-{number:04d}-{self._digest.hexdigest()[:8]}.jsonl"
+            name = f"snellen-{self._run}-{number:04d}-{self._digest.hexdigest()[:8]}.jsonl"
             (self._folder / "open.ids").replace(self._folder / f"{name}.ids")
             (self._folder / "open.jsonl").replace(self._folder / name)
         except OSError as error:

@@ -15,7 +15,7 @@ from ...core.errors import UsageError
 from ...core.protocols import Capability, Inferencer, Model
 from ...engine.policy import Policy
 from ...engine.state import RunState
-from .batch_ledger import FILES, open_ledger, read_ledger
+from .batch_ledger import FILES, BatchLedger, open_ledger, read_ledger
 from .batch_lines import LinesWriter
 from .batch_queue import BatchQueue
 from .batch_rounds import ask_in_rounds
@@ -73,12 +73,16 @@ async def ask(session: Session, one_pass: OnePass, stop_on_signals: StopOnSignal
         await queue.close()
 
 
+def _name(session: Session, ledger: BatchLedger) -> str:
+    return f"{session.header.id[:12]}-{ledger.folder}"
+
+
 def _open(session: Session) -> tuple[BatchQueue, BatchedModel]:
     served, terms, settings = batched_by(session.model), terms_of(session.model), session.settings
     service, folder = open_service(served), session.folder
     ledger = open_ledger(folder, served.name, str(served.identity()["base_url"]), settings.query)
     most = min(settings.batch_lines or terms.requests, terms.requests)
-    bounds: dict[str, Any] = {"most_lines": most, "most_bytes": terms.most_bytes, "run": session.header.id}
+    bounds: dict[str, Any] = {"most_lines": most, "most_bytes": terms.most_bytes, "run": _name(session, ledger)}
     writer = LinesWriter(folder / FILES, service, **bounds)
     queue = BatchQueue(folder, ledger, service, writer, clock=SystemClock(), say=session.listener.notify)
 

@@ -66,6 +66,10 @@ class BatchedModel:
         """Return what changes the answers: what changes the served model's."""
         return self._served.identity()
 
+    def surroundings(self) -> Mapping[str, Any]:
+        """Return the served model's."""
+        return self._served.surroundings()
+
     async def check(self) -> None:
         """Ask what the served model asks."""
         await self._served.check()

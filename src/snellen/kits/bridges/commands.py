@@ -10,7 +10,11 @@ import click
 from ...cli.import_command import IMPORTING, told
 from ...cli.options import MACHINE, PATH, print_json
 
-READ_AS = "Apply this rule for choices: vlmevalkit, lmms-mmmu, lmms-mcq, inspect-choice, …  [default: the benchmark's]"
+READ_AS = (
+    "Apply this rule for choices: vlmevalkit, lmms-mmmu, lmms-mcq, inspect-choice, …  [default: the benchmark's]; or "
+    "for a folder of parsed pages (STEM.md): omnidocbench-1.6, omnidocbench-1.5, olmocr-bench, ocrbench-v2, cc-ocr"
+)
+PAGE_RULES = ("omnidocbench-1.6", "omnidocbench-1.5", "olmocr-bench", "ocrbench-v2", "cc-ocr")
 
 
 @click.command("second-opinion")
@@ -26,7 +30,11 @@ def second_opinion_command(path: Path, as_json: bool, read_as: str | None, **set
     \b
     snellen second-opinion outputs/qwen_MMStar.xlsx
     snellen second-opinion rows.jsonl --as lmms-mmmu --json
+    snellen second-opinion predictions/ --as omnidocbench-1.6 --data OmniDocBench/
     """
+    if read_as in PAGE_RULES:
+        _on_pages(path, read_as, as_json, told(settings))
+        return
     from .second_opinions import second_opinion
 
     found = second_opinion(path, read_as=read_as, **told(settings))
@@ -36,6 +44,19 @@ def second_opinion_command(path: Path, as_json: bool, read_as: str | None, **set
     from ...core.text import show_text
     from .opinion_words import opinion_lines
 
+    for line in opinion_lines(found.summary):
+        click.echo(show_text(line))
+    click.echo(found.page, err=True)
+
+
+def _on_pages(path: Path, rule: str, as_json: bool, settings: dict[str, Any]) -> None:
+    from ...api.page_opinions import opinion_lines, second_page_opinion
+    from ...core.text import show_text
+
+    found = second_page_opinion(path, rule, **settings)
+    if as_json:
+        print_json({"folder": found.folder, **found.summary})
+        return
     for line in opinion_lines(found.summary):
         click.echo(show_text(line))
     click.echo(found.page, err=True)

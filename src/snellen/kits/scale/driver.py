@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ...core.answerer import TellsMore
 from ...core.errors import EnvironmentProblem, GroundLost, SnellenError, UsageError
 from ...core.ids import content_hash
 from ...core.protocols import Capability, EncodedImages, Model
@@ -187,6 +188,10 @@ class Fleet:
     def identity(self) -> Mapping[str, Any]:
         """Return the model's: how many answer changes no reply."""
         return self._model.identity()
+
+    def surroundings(self) -> Mapping[str, Any]:
+        """Return the model's: replicas of another version are refused."""
+        return self._model.surroundings() if isinstance(self._model, TellsMore) else {"listed": dict(self.said or {})}
 
     async def check(self) -> None:
         """Start the replicas and wait until one can answer; the others join when they can."""

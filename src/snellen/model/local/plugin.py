@@ -9,13 +9,11 @@ images, prompt, candidates, temperature, max_new_tokens, request.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -23,6 +21,7 @@ import msgspec
 
 from ...core.errors import DataError, ModelError, UsageError, did_you_mean
 from ...core.ids import derive_seed
+from ...core.loaded_code import Loaded, Seen, watching
 from ...core.message_parts import write_markers
 from ...core.protocols import Capability, EncodedImages, ImagePolicy
 from ...core.registry import PLUGIN_PREFIX
@@ -183,18 +182,25 @@ def create(name: str, options: ModelOptions) -> PluginModel:
     arguments = dict(options.arguments)
     batch_size = arguments.pop("batch_size", DEFAULT_BATCH_SIZE)
     module, found = find_object(name)
-    return PluginModel(
-        name, wrap(found, arguments, options.infer_method), batch_size, options, _identity(name, module, arguments)
-    )
+    made = Seen()
+    with watching(made):
+        interface = wrap(found, arguments, options.infer_method)
+    loaded = Loaded(module.__name__, arguments, made)
+    return PluginModel(name, interface, batch_size, options, arguments=arguments, loaded=loaded)
 
 
 class PluginModel:
     """Someone's own model behind the interface; works in one thread of its own."""
 
-    cacheable = True
-
     def __init__(
-        self, name: str, interface: Interface, batch_size: int, options: ModelOptions, identity: Mapping[str, Any]
+        self,
+        name: str,
+        interface: Interface,
+        batch_size: int,
+        options: ModelOptions,
+        *,
+        arguments: Mapping[str, Any],
+        loaded: Loaded,
     ) -> None:
         self.name = f"plugin/{name}"
         self.batch_size = batch_size
@@ -204,9 +210,23 @@ class PluginModel:
         can |= {Capability.LIKELIHOOD} if interface.predict else set()
         self.capabilities = frozenset(can)
         self._interface = interface
-        self._identity = identity
+        self._loaded = loaded
+        self._late = Seen()
+        more = loaded.files()
+        self._identity = {"plugin": name, "arguments": dict(arguments), "file": loaded.file}
+        self._identity |= {"loaded": more} if more else {}
         self._clock = options.clock
         self._thread = ThreadPoolExecutor(1, "snellen-plugin")
+
+    @property
+    def cacheable(self) -> bool:
+        """Tell whether all that makes its replies is part of its identity."""
+        return not self.uncovered
+
+    @property
+    def uncovered(self) -> str:
+        """Say what of it no hash covers; empty where all is covered."""
+        return ", ".join(self._loaded.beyond)
 
     async def predict(self, request: Request, images: EncodedImages) -> Prediction:
         """Answer one request, or raise ModelError."""
@@ -223,7 +243,7 @@ class PluginModel:
         """Nothing to check: the object was made when the plan was."""
 
     def identity(self) -> Mapping[str, Any]:
-        """Return the name, the arguments and the content of the file."""
+        """Return the name, the arguments, and the content of the file and of all that it loaded."""
         return self._identity
 
     async def close(self) -> None:
@@ -307,7 +327,10 @@ class PluginModel:
             raise ModelError(FailureKind.DECODE, str(error)) from None
         _seed(requests)
         try:
-            answers = act(requests, images, [_prompt(request) for request in requests])
+            with watching(self._late):
+                answers = act(requests, images, [_prompt(request) for request in requests])
+            if self._late.files or self._late.beyond:
+                self._note_late()
         except ModelError:
             raise
         except Exception as error:  # noqa: BLE001 - someone else's code may raise anything; it costs this request
@@ -316,6 +339,12 @@ class PluginModel:
             counts = f"{len(answers)} answers for {len(requests)} requests"
             raise ModelError(FailureKind.DECODE, f"{self.name} gave {counts}")
         return answers
+
+    def _note_late(self) -> None:
+        """Keep no reply that hangs on files which were opened only now: the identity of the run does not know them."""
+        if self._loaded.take(self._late):
+            self._loaded.beyond |= {"opens files while it answers": None} if not self._late.beyond else {}
+        self._late.files.clear()
 
 
 def find_object(name: str) -> tuple[ModuleType, Any]:
@@ -330,11 +359,6 @@ def find_object(name: str) -> tuple[ModuleType, Any]:
     objects = (pair for module in modules for pair in vars(module).items())
     known = [key for key, value in objects if callable(value) and not key.startswith("_")]
     raise UsageError(f"no plug-in has a model {name!r}{did_you_mean(name, known)}")
-
-
-def _identity(name: str, module: ModuleType, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    content = hashlib.sha256(Path(str(module.__file__)).read_bytes()).hexdigest()[:16]
-    return {"plugin": name, "arguments": dict(arguments), "file": content}
 
 
 def _prompt(request: Request) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import torch
 
+from ...core.answerer import installed
 from ...core.errors import ModelError, UsageError
 from ...core.ids import derive_seed, sha256_hex
 from ...core.protocols import EncodedImages, ImagePolicy
@@ -464,6 +465,10 @@ class TransformersModel:
     def identity(self) -> Mapping[str, Any]:
         """Return the checkpoint's content and number format."""
         return {**self._checkpoint.identity(), **({} if self._options.chat_template else {"chat_template": False})}
+
+    def surroundings(self) -> Mapping[str, Any]:
+        """Return the packages that compute the replies."""
+        return {"packages": installed("torch", "transformers", "tokenizers")}
 
     def describe_sampling(self, params: Params) -> str:
         """Say how a request is sampled, what it leaves open included."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...core.answerer import installed
 from ...core.config import convert
 from ...core.errors import ConfigError, DataError, EnvironmentProblem, MissingExtra, ModelError, UsageError
 from ...core.ids import derive_seed
@@ -205,6 +206,10 @@ class VllmModel:
             files["adapter"] = fingerprint(Path(self._options.adapter))
         how = {"revision": revision, "dtype": self._dtype(), "engine": engine, "unset": "checkpoint"}
         return {"vllm": folder.name if "files" in files else self._checkpoint, **how, **files}
+
+    def surroundings(self) -> Mapping[str, Any]:
+        """Return the packages that compute the replies."""
+        return {"packages": installed("vllm", "torch", "transformers")}
 
     def describe_sampling(self, params: Params) -> str:
         """Say how a request is sampled, what it leaves open included."""

@@ -17,7 +17,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 from yarl import URL
 
-from ...core.errors import ModelError
+from ...core.errors import EnvironmentProblem, ModelError
 from ...core.secret import hide_passwords
 from ...core.types import FailureKind
 from .connection import CONNECT_TIMEOUT_S
@@ -181,7 +181,14 @@ def proxy_for(url: str, proxies: Mapping[str, str]) -> str | None:
     parts = urlsplit(url)
     if proxy_bypass(parts.hostname or ""):
         return None
-    return proxies.get(parts.scheme) or proxies.get("all")
+    name = parts.scheme if proxies.get(parts.scheme) else "all"
+    proxy = proxies.get(name)
+    if not proxy:
+        return None
+    if proxy.lower().startswith("socks"):
+        fix = f"unset {name.upper()}_PROXY, or set an HTTP proxy; NO_PROXY names hosts that are asked directly"
+        raise EnvironmentProblem(f"{name.upper()}_PROXY names a SOCKS proxy, which is not spoken: {fix}")
+    return proxy if "://" in proxy else f"http://{proxy}"
 
 
 def network_error(error: Exception, url: str, timeout_s: float | None) -> ModelError:

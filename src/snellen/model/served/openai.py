@@ -82,6 +82,7 @@ class OpenAI:
             finish=choice.get("finish_reason"),
             usage=read_usage(value.get("usage")),
             model=value.get("model"),
+            fingerprint=_word(value.get("system_fingerprint")),
             host=value.get("provider"),
             refusal=None if choice else _filtered(value),
             choices=int(bool(choice)),
@@ -95,6 +96,7 @@ class OpenAI:
         refuse_error(value)
         reply.usage = read_usage(value.get("usage") or (value.get("x_groq") or {}).get("usage")) or reply.usage
         reply.model = value.get("model") or reply.model
+        reply.fingerprint = _word(value.get("system_fingerprint")) or reply.fingerprint
         reply.host = value.get("provider") or reply.host
         choice = _first_choice(value)
         reply.choices += bool(choice)
@@ -102,6 +104,10 @@ class OpenAI:
         if "delta" not in choice and choice.get("message"):
             raise unreadable("the stream holds a whole message where a piece belongs")
         return _take_message(choice.get("delta") or {}, reply)
+
+
+def _word(told: Any) -> str | None:
+    return told if isinstance(told, str) else None
 
 
 SAMPLING = ("max_tokens", "temperature", "top_p", "seed", "stop")

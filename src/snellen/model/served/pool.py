@@ -65,6 +65,10 @@ class PooledModel:
         """Return the first server's identity, and the addresses of all."""
         return {**self.endpoints[0].model.identity(), "pool": [endpoint.address for endpoint in self.endpoints]}
 
+    def surroundings(self) -> Mapping[str, Any]:
+        """Return the first server's: all are asked with the same, and say the same."""
+        return self.endpoints[0].model.surroundings()
+
     async def check(self) -> None:
         """Check every server, and that all say the same of the model: two checkpoints may answer to one name."""
         for endpoint in self.endpoints:

@@ -62,6 +62,8 @@ class Reply(msgspec.Struct, gc=False):
     finish: str | None = None
     usage: Usage | None = None
     model: str | None = None
+    fingerprint: str | None = None
+    """What the server calls the build that answered."""
     host: str | None = None
     """Who of several hosts answered, where a gateway says it."""
     refusal: str | None = None
@@ -78,7 +80,7 @@ class Reply(msgspec.Struct, gc=False):
 
 def scrub_reply(reply: Reply, secrets: Iterable[Secret]) -> None:
     """Mask keys wherever a reply quotes them: some gateways echo what they were sent. A short key may be an answer."""
-    names = ("text", "reasoning", "finish", "model", "host", "refusal")
+    names = ("text", "reasoning", "finish", "model", "fingerprint", "host", "refusal")
     for secret in (secret for secret in secrets if not secret.is_placeholder):
         for name in names:
             if quoted := getattr(reply, name):

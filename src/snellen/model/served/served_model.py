@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import os
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
+from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlencode
@@ -14,6 +16,7 @@ from urllib.parse import unquote, urlencode
 import msgspec
 from msgspec.structs import replace
 
+from ...core.answerer import hashed_headers
 from ...core.clock import Clock
 from ...core.errors import EnvironmentProblem, ModelError, StopRun, UsageError, did_you_mean
 from ...core.protocols import Capability, EncodedImages, ImagePolicy
@@ -56,6 +59,8 @@ SCARCE = 0.2
 """Below this share of a limit requests are spaced evenly over the time until it is full again."""
 LONGEST_S = 60.0
 """No request is held back longer: the next reply tells how the limits stand then."""
+PACING_TOLD_S = 0.5
+"""From so much between two requests on it is told why: before, nobody wonders."""
 TOKEN_STEPS = 100.0
 """A limit of tokens is taken to be used up in so many requests: what one takes is not known before."""
 
@@ -67,6 +72,8 @@ class Pacer:
         self._clock = clock
         self._next = 0.0
         self._spacing_s = 0.0
+        self.words = ""
+        """Why requests are spaced, while they are."""
         self.waited_s = 0.0
         """How long requests were held back, in all."""
 
@@ -81,7 +88,10 @@ class Pacer:
         for left, limit, reset, kind in NAMES:
             if left in headers:
                 told = headers.get(left, ""), headers.get(limit, ""), headers.get(reset, "")
-                spacing_s = max(spacing_s, self._space(*told, kind=kind))
+                apart_s = self._space(*told, kind=kind)
+                if apart_s > spacing_s:
+                    spacing_s = apart_s
+                    self.words = f"the server says {told[0]} of {told[1]} {kind} are left until {told[2]}"
         self._spacing_s = min(spacing_s, LONGEST_S)
 
     def _space(self, left: str, limit: str, reset: str, *, kind: str) -> float:
@@ -156,16 +166,33 @@ def trim_address(url: str) -> str:
     return trimmed
 
 
-TELLING = ("root", "parent", "owned_by", "max_model_len", "version")
-"""What an entry of /models says of a checkpoint; its date and its permissions are new each time."""
+TELLING = ("id", "root", "parent", "owned_by", "max_model_len", "version")
+"""What an entry of /models says of a checkpoint; its permissions are new each time."""
+CREATED = "created"
+SAME_MOMENT_S = 120.0
+A_DAY_S = 86_400.0
 
 
-def read_listing(value: Any) -> dict[str, dict[str, Any]]:
-    """Return what a server says of each of its models and does not change from one question to the next."""
+def read_listing(value: Any, asked_at: float | None = None) -> dict[str, dict[str, Any]]:
+    """Return what a server says of each of its models and does not change from one question to the next.
+
+    `asked_at` is the moment of the question by the server's own clock: many servers give it as the date of the model.
+    """
     rows = value.get("data") or value.get("models") if isinstance(value, dict) else None
     rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
     named = {str(row.get("id") or row.get("name") or "").removeprefix("models/"): row for row in rows}
-    return {name: {key: row[key] for key in TELLING if row.get(key) is not None} for name, row in named.items() if name}
+    told = {name: {key: row[key] for key in TELLING if row.get(key) is not None} for name, row in named.items() if name}
+    for name, facts in told.items():
+        if _is_a_date(created := named[name].get(CREATED), asked_at):
+            facts[CREATED] = created
+    return told
+
+
+def _is_a_date(created: Any, asked_at: float | None) -> bool:
+    """Tell whether it is when the model was made: not the moment of the question, nor nothing."""
+    if not isinstance(created, int) or isinstance(created, bool) or created <= 0 or asked_at is None:
+        return False
+    return asked_at - created > SAME_MOMENT_S
 
 
 VERSION = "/v1"
@@ -204,6 +231,7 @@ class ServedModel:
         address, self._password = split_address(base_url)
         self._http: HttpClient = http or AiohttpClient()
         self._move_to(trim_address(address))
+        self._goes_along: dict[str, Any] | None = None
         self.said: Mapping[str, Any] = {}
         """What the server says of this model, once it was checked: two checkpoints may answer to one name."""
         self._headers = self._make_headers()
@@ -294,7 +322,17 @@ class ServedModel:
                 response = below
         if response.status == 401:
             raise self.scrubbed(status_error(401, response.headers, response.body, self.clock))
-        return read_listing(decode_body(response.body)) if response.status == 200 else {}
+        if response.status != 200:
+            return {}
+        return read_listing(decode_body(response.body), self._moment_of(response.headers))
+
+    def _moment_of(self, headers: Mapping[str, str]) -> float:
+        """Return when the server answered, by its own clock; where it does not tell, a day of doubt is left."""
+        told = headers.get("Date") or headers.get("date")
+        if told:
+            with contextlib.suppress(ValueError, TypeError):
+                return parsedate_to_datetime(told).timestamp()
+        return self.clock.time() - A_DAY_S
 
     async def _list_models(self, address: str) -> HttpResponse:
         try:
@@ -313,6 +351,27 @@ class ServedModel:
         shared = {"model": self.name, "base_url": self._base_url, "image_policy": self.image_policy}
         shared |= {"constrain": self._options.constrain} if self._constraint else {}
         return shared | ({"reasoning": self._options.reasoning} if self._reasoning else {})
+
+    def surroundings(self) -> Mapping[str, Any]:
+        """Return what else decides who answers: what goes with every request, and what the server lists."""
+        if self._goes_along is None:  # before the first request: what is learned later is the server's own doing
+            headers = hashed_headers(self._options.headers, self._base_url)
+            self._goes_along = {"query": dict(self._options.query), "headers": headers, "body": self._written()}
+        return {**self._goes_along, "listed": dict(self.said)}
+
+    def _written(self) -> dict[str, Any]:
+        """Return what is written into every body beside the request: by the card, the dialect, the arguments."""
+        plain = msgspec.to_builtins(Quirks())
+        told = {name: value for name, value in msgspec.to_builtins(self.quirks).items() if value != plain[name]}
+        told.pop("learned", None)
+        if "drop" in told:
+            told["drop"] = sorted(told["drop"])
+        more = {
+            "arguments": dict(self._options.arguments),
+            "reasoning": dict(self._reasoning.fields) if self._reasoning else {},
+            "constrain": dict(self._constraint) if self._constraint else {},
+        }
+        return told | {name: value for name, value in more.items() if value}
 
     async def close(self) -> None:
         """Close the connections."""
@@ -356,6 +415,12 @@ class ServedModel:
     def warnings(self) -> tuple[str, ...]:
         """What replies showed of the server that its users should know."""
         return tuple([self._without_secrets(text) for text in self._watch.said.values()])
+
+    @property
+    def pacing(self) -> str:
+        """Say how far apart requests leave, and why; nothing while they need not wait."""
+        apart = self._pacer._spacing_s
+        return f"one request each {apart:.2g} s: {self._pacer.words}" if apart >= PACING_TOLD_S else ""
 
     @property
     def adjusted(self) -> tuple[str, ...]:
@@ -515,6 +580,8 @@ def cut_at_stop(text: str, stops: Sequence[str]) -> str:
 
 def _detail_of(reply: Reply) -> dict[str, Any]:
     told = {"model": reply.model} if reply.model else {}
+    if reply.fingerprint:
+        told["fingerprint"] = reply.fingerprint
     return told | {"host": reply.host} if reply.host else told
 
 

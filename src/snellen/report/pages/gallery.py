@@ -13,10 +13,12 @@ import pybase64
 
 from ...core.errors import DataError
 from ...core.markup import Html, shorten, tag
+from ...core.protocols import ImagePolicy
 from ...core.types import Image, Prediction, Request, Sample, Score, TrialKey, Turn
 from ...data.images.decode import open_image
 from ...scoring.table import Mask, TrialColumns, lower_is_better
 from ...store.reader import RunReader
+from ...store.sent_pictures import SeenPictures
 from ..query import Query, select
 from .parts import facts, outcome_tag, reply_text
 
@@ -45,6 +47,12 @@ class Shown(NamedTuple):
     request: Request
     prediction: Prediction
     scores: list[Score]
+    as_sent: Request | None = None
+
+    @property
+    def seen(self) -> Request:
+        """Return the request with its pictures as the model saw them, whatever became of their files."""
+        return self.request if self.as_sent is None else self.as_sent
 
     @property
     def text(self) -> str | None:
@@ -79,7 +87,28 @@ def read_trial(reader: RunReader, key: TrialKey) -> Shown | None:
         return None
     kinds = (Sample, Request, Prediction)
     sample, request, prediction = (msgspec.json.decode(body, type=kind) for body, kind in zip(row, kinds, strict=True))
-    return Shown(sample, request, prediction, list(_scores(reader, key)))
+    return Shown(sample, request, prediction, list(_scores(reader, key)), as_seen(reader, request, prediction))
+
+
+def as_seen(reader: RunReader, request: Request, prediction: Prediction) -> Request:
+    """Return a request whose pictures are what was sent: files that changed since are told, never shown."""
+    count = sum(len(turn.images) for turn in request.messages)
+    if not count or len(prediction.images) != count:  # nobody noted what was sent: 0.1, an import, a failure
+        return request
+    sent, pictures = iter(prediction.images), seen_pictures(reader)
+    turns = []
+    for turn in request.messages:
+        images = tuple([pictures.seen(image, next(sent)) for image in turn.images])
+        turns.append(msgspec.structs.replace(turn, images=images) if images else turn)
+    return msgspec.structs.replace(request, messages=tuple(turns))
+
+
+def seen_pictures(reader: RunReader) -> SeenPictures:
+    """Return where a run's pictures are found as they were sent."""
+    header = reader.header()
+    stored = (header.config.get("model") or {}).get("image_policy")
+    policy = msgspec.convert(stored, ImagePolicy) if stored else ImagePolicy()
+    return SeenPictures(reader.folder, policy, header.created)
 
 
 def _scores(reader: RunReader, key: TrialKey) -> Iterator[Score]:
@@ -129,7 +158,7 @@ def card(shown: Shown, outcome: int, value: float, budget: Budget) -> Html:
     if score is not None and score.answer != shown.prediction.text:
         about.append(("read as", shorten(score.answer or "", 300)))
     about += [("by rule", score.rule if score else None), ("variant", _variant(shown.prediction.key))]
-    asked = _asked(shown.request, budget)
+    asked = _asked(shown.seen, budget)
     body = tag(
         "div",
         asked or tag("h3", shorten(sample.question, 220)),
@@ -138,7 +167,7 @@ def card(shown: Shown, outcome: int, value: float, budget: Budget) -> Html:
         reply_text(shown.prediction.text, shown.span, most=500),
         class_="body",
     )
-    return tag("article", None if asked else request_picture(shown.request, budget), body, class_="shot")
+    return tag("article", None if asked else request_picture(shown.seen, budget), body, class_="shot")
 
 
 def _asked(request: Request, budget: Budget) -> Html | None:

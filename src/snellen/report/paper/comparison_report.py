@@ -101,7 +101,7 @@ def _card(key: TrialKey, values: Mapping[str, float], metric: str, sides: Sequen
     expected = (
         facts([("expected", shorten(", ".join(first.sample.answers), 200)), ("sample", sample)]) if first else None
     )
-    picture = request_picture(first.request, budget) if first else None
+    picture = request_picture(first.seen, budget) if first else None
     columns = [_column(side.name, trial, values, metric) for side, trial in zip(sides, trials, strict=True)]
     seen = tag("div", picture, expected, class_="seen")
     return tag("article", tag("h3", question), tag("div", seen, *columns, class_="flip"), class_="card")

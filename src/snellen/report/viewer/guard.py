@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
@@ -32,6 +33,8 @@ class Guard:
         self._app = app
         self._token = token
         self._cookie = cookie_name(token)
+        self._home = f"/{self._cookie}"
+        """Where the pages lie. Browsers send a cookie to every port of a host, but only below its path."""
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         """Check one request and pass it on, or answer it here."""
@@ -42,6 +45,11 @@ class Guard:
 
     async def _check(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        path = scope["path"]
+        if path == self._home or path.startswith(f"{self._home}/"):
+            below = path[len(self._home) :] or "/"
+            scope = {**scope, "path": below, "raw_path": quote(below).encode()}
+            send = _below(self._home, send)
         if not _host_is_ours(headers.get("host", "")):
             await _answer(send, 421, "This viewer answers to 127.0.0.1 and localhost only.")
         elif scope["method"] not in ("GET", "HEAD") and headers.get("origin") != f"http://{headers['host']}":
@@ -52,8 +60,8 @@ class Guard:
     async def _admit(self, scope: dict[str, Any], cookies: str, receive: Any, send: Any) -> None:
         """Turn a token in the address into a cookie, and pass on what brings that cookie."""
         if (rest := self._token_in_address(scope)) is not None:
-            cookie = f"{self._cookie}={self._token}; Path=/; HttpOnly; SameSite=Strict"
-            location = quote(scope["path"]) + (f"?{rest}" if rest else "")
+            cookie = f"{self._cookie}={self._token}; Path={self._home}; HttpOnly; SameSite=Strict"
+            location = self._home + quote(scope["path"]) + (f"?{rest}" if rest else "")
             await _answer(send, 303, "", {"location": location, "set-cookie": cookie})
         elif not self._knows(_cookie(cookies, self._cookie)):
             await _answer(send, 403, "Open the address that `snellen view` printed: it carries the key.")
@@ -89,6 +97,39 @@ def _cookie(header: str, name: str) -> str:
     """Return the value of a cookie; ours is plain, so nothing need be unquoted."""
     pairs = (part.strip().partition("=") for part in header.split(";"))
     return next((value for key, _, value in pairs if key == name), "")
+
+
+OURS = re.compile(rb' (href|src|srcset|poster|action|formaction|data-[a-z-]+)="/(?!/)')
+"""An address of ours in a page: every page writes them from the root on."""
+
+
+def _below(home: str, send: Any) -> Any:
+    """Return a sender that moves every address of a page, and where an answer leads to, below `home`."""
+    held: list[dict[str, Any]] = []
+    parts: list[bytes] = []
+
+    async def sending(message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [_moved(home, *pair) for pair in message.get("headers", [])]}
+            if any(name == b"content-type" and value.startswith(b"text/html") for name, value in message["headers"]):
+                held.append(message)
+                return
+        elif held:
+            parts.append(message.get("body", b""))
+            if message.get("more_body"):
+                return
+            body = OURS.sub(rb' \1="' + home.encode() + b"/", b"".join(parts))
+            kept = [pair for pair in held[0]["headers"] if pair[0] != b"content-length"]
+            await send({**held.pop(), "headers": [*kept, (b"content-length", str(len(body)).encode())]})
+            message = {**message, "body": body}
+        await send(message)
+
+    return sending
+
+
+def _moved(home: str, name: bytes, value: bytes) -> tuple[bytes, bytes]:
+    inside = name.lower() == b"location" and value.startswith(b"/") and not value.startswith(home.encode() + b"/")
+    return (name, home.encode() + value) if inside else (name, value)
 
 
 def _with_headers(send: Any) -> Any:

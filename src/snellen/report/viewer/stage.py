@@ -9,10 +9,11 @@ from typing import Any, TypeGuard
 import msgspec
 
 from ...core.markup import Html, join, tag
-from ...core.types import Image, TrialKey
+from ...core.types import Image, ImageSent, TrialKey
+from ...data.images.decode import CHANGED
 from ...data.images.whole_video import is_whole_video
 from ...store.reader import RunReader
-from ..pages.gallery import Shown
+from ..pages.gallery import Shown, seen_pictures
 from .shelf import OpenRun
 from .shell import link, trial_address
 
@@ -49,14 +50,31 @@ class _Asked(msgspec.Struct):
     messages: list[_Turn] = []
 
 
+class _Answered(msgspec.Struct):
+    """The part of a reply that says what was sent."""
+
+    images: list[ImageSent] = []
+
+
 _decode = msgspec.json.Decoder(_Asked).decode
-_REQUEST = "SELECT request FROM predictions WHERE task = ? AND sample = ? AND variant = ? AND repeat = ?"
+_decode_sent = msgspec.json.Decoder(_Answered).decode
+_REQUEST = "SELECT request, body FROM predictions WHERE task = ? AND sample = ? AND variant = ? AND repeat = ?"
 
 
 def stored_pictures(reader: RunReader, key: TrialKey) -> list[Image] | None:
-    """Return the pictures of a stored request alone: hundreds are asked for on one page. None if it is not stored."""
+    """Return the pictures of a stored request as they were sent: hundreds are asked for on one page.
+
+    None if it is not stored.
+    """
     found = next(reader.rows(_REQUEST, msgspec.structs.astuple(key)), None)
-    return None if found is None else [image for turn in _decode(found[0]).messages for image in turn.images]
+    if found is None:
+        return None
+    images = [image for turn in _decode(found[0]).messages for image in turn.images]
+    sent = _decode_sent(found[1]).images
+    if len(sent) != len(images):
+        return images
+    pictures = seen_pictures(reader)
+    return [pictures.seen(image, record) for image, record in zip(images, sent, strict=True)]
 
 
 def pictures_part(run: OpenRun, shown: Shown) -> Html:
@@ -83,6 +101,10 @@ def _strip(run: OpenRun, shown: Shown, images: Sequence[Image]) -> Html:
 
 
 def _stage(run: OpenRun, shown: Shown, number: int, image: Image) -> Html:
+    seen = [image for turn in shown.seen.messages for image in turn.images][number]
+    if seen.ref.startswith(CHANGED):
+        words = f"Picture {number + 1} ({image.ref}) changed since it was sent, and no copy of it was kept: not shown."
+        return tag("p", words, class_="card")
     source = trial_address(run, shown.prediction.key, "image", n=number)
     picture = tag("img", src=source, alt=f"Picture {number + 1} of {shown.sample.id} as sent", loading="lazy")
     kinds = (("told", boxes_of(shown, number, image)), ("said", answer_boxes(shown, number, image)))

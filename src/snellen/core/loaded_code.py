@@ -1,0 +1,258 @@
+"""A plug-in to a hash of everything it loaded: its file, the modules it imports, the files it opens or is given.
+
+Modules are found in the source, also where a function imports them later; files by what the interpreter is seen to open
+(`sys.addaudithook`) while a plug-in is loaded, made or called. What it reaches beyond files is told: no hash covers it.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import inspect
+import os
+import sys
+import sysconfig
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache, lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+BEYOND = {
+    "socket.connect": "connects to a server",
+    "subprocess.Popen": "starts a program",
+    "os.system": "starts a program",
+    "os.posix_spawn": "starts a program",
+}
+"""What no hash of files covers, by the name of its audit event."""
+MODULE_ENDINGS = (".py", ".pyc")
+WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".onnx", ".gguf", ".npz")
+"""Files that libraries map into memory unseen: they count where a file beside them was opened."""
+SMALL = 2**21
+MOST_FILES = 2_000
+
+
+class Seen:
+    """What was opened, and what was reached beyond files, while somebody looked."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, None] = {}
+        self.beyond: dict[str, None] = {}
+
+
+_watch = threading.local()
+_of_module: dict[str, Seen] = {}
+"""What plug-in files opened while they were loaded, by the name of their module."""
+
+
+@cache
+def _listen() -> None:
+    sys.addaudithook(_on_event)
+
+
+def _on_event(event: str, arguments: tuple[Any, ...]) -> None:
+    seen: Seen | None = getattr(_watch, "seen", None)
+    if seen is None:
+        return
+    if event == "open":
+        path, mode = arguments[0], arguments[1]
+        if isinstance(path, str) and not (isinstance(mode, str) and set(mode) & set("wax+")):
+            seen.files[path] = None
+    elif event in BEYOND:
+        seen.beyond[BEYOND[event]] = None
+
+
+@contextmanager
+def watching(seen: Seen) -> Iterator[None]:
+    """Note what this thread opens and reaches in the block."""
+    _listen()
+    before = getattr(_watch, "seen", None)
+    _watch.seen = seen
+    try:
+        yield
+    finally:
+        _watch.seen = before
+
+
+@contextmanager
+def loading(module: str) -> Iterator[None]:
+    """Note what a plug-in's file opens while it is loaded."""
+    with watching(_of_module.setdefault(module, Seen())):
+        yield
+
+
+@cache
+def _installed_places() -> tuple[str, ...]:
+    paths = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    ours = str(Path(__file__).resolve().parents[1])
+    system = ("/usr", "/etc", "/proc", "/sys", "/dev", "/lib", "/opt/venv", sys.prefix, sys.base_prefix)
+    return tuple(f"{Path(path).resolve()}/" for path in (*paths, ours, *system))
+
+
+def is_own(path: str) -> bool:
+    """Tell whether a file is of the user, not of an installed package, of the interpreter or of the system."""
+    real = str(Path(path).resolve())
+    return not real.startswith(_installed_places()) and "site-packages" not in real and "dist-packages" not in real
+
+
+class Loaded:
+    """What a plug-in consists of: `files` by a name with a hash each, and what of it cannot be hashed."""
+
+    def __init__(self, module: str, arguments: Mapping[str, Any], made: Seen | None = None) -> None:
+        self._paths: dict[Path, None] = {}
+        self.module = sys.modules[module]
+        own = str(self.module.__file__)
+        self.file = hash_file(Path(own))
+        self._skip = Path(own).resolve()
+        self.beyond: dict[str, None] = {}
+        for path in _imported(self.module.__file__ or "", getattr(self.module, "__package__", "") or ""):
+            self._add(path)
+        for seen in filter(None, (_of_module.get(module), made)):
+            self.take(seen)
+        for value in arguments.values():
+            if isinstance(value, str) and value:
+                self._add(str(Path(value).expanduser()))
+
+    def take(self, seen: Seen) -> bool:
+        """Add what was opened and reached; tell whether any of it is new."""
+        before = len(self._paths), len(self.beyond)
+        for path in seen.files:
+            self._add(path)
+            for beside in _weights_beside(path):
+                self._add(beside)
+        self.beyond |= seen.beyond
+        return (len(self._paths), len(self.beyond)) != before
+
+    def _add(self, path: str) -> None:
+        real = Path(path).resolve()
+        if real != self._skip and "__pycache__" not in real.parts and is_own(path) and _is_there(real):
+            self._paths[real] = None
+
+    def files(self) -> dict[str, str]:
+        """Return a hash of each file and folder but the plug-in's own, by its name."""
+        named: dict[str, str] = {}
+        for path in sorted(self._paths):
+            name = path.name if path.name not in named else "/".join(path.parts[-2:])
+            named[name] = hash_file(path) if path.is_file() else hash_folder(path)
+        return named
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # an argument may be any text
+        return False
+
+
+def code_of(thing: Any) -> Loaded | None:
+    """Return what a function, a class or an object of a plug-in consists of; None of anything else."""
+    named = thing if inspect.isroutine(thing) or inspect.isclass(thing) else type(thing)
+    module = sys.modules.get(getattr(named, "__module__", "") or "")
+    file = getattr(module, "__file__", None)
+    if module is None or not file or not is_own(file) or not any(map(partial(_brings, file), _of_module)):
+        return None
+    return Loaded(module.__name__, {})
+
+
+def _brings(file: str, plugin: str) -> bool:
+    """Tell whether a module is a plug-in's, or is imported by it."""
+    module = sys.modules.get(plugin)
+    own = str(getattr(module, "__file__", ""))
+    return module is not None and (file == own or file in _imported(own, ""))
+
+
+def hashes_of(thing: Any) -> dict[str, str]:
+    """Return the files of a plug-in's function, class or object with their hashes; nothing of anything else."""
+    loaded = code_of(thing)
+    if loaded is None:
+        return {}
+    return {Path(str(loaded.module.__file__)).name: loaded.file, **loaded.files()}
+
+
+def hash_file(path: Path) -> str:
+    """Hash a file: a small one whole, a large one by its size and both ends."""
+    digest = hashlib.sha256()
+    size = path.stat().st_size
+    with path.open("rb") as stream:
+        if size <= 2 * SMALL:
+            digest.update(stream.read())
+        else:
+            digest.update(f"{size}:".encode() + stream.read(SMALL))
+            stream.seek(-SMALL, os.SEEK_END)
+            digest.update(stream.read())
+    return digest.hexdigest()[:16]
+
+
+def hash_folder(path: Path) -> str:
+    """Hash the names and contents of a folder's files; of one with very many, the first by name."""
+    digest = hashlib.sha256()
+    files = sorted(file for file in path.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+    for file in files[:MOST_FILES]:
+        digest.update(f"{file.relative_to(path)}:{hash_file(file)}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def _weights_beside(path: str) -> Iterable[str]:
+    if path.endswith(MODULE_ENDINGS) or not is_own(path):
+        return ()
+    try:
+        return [str(file) for file in Path(path).resolve().parent.iterdir() if file.name.endswith(WEIGHTS)]
+    except OSError:
+        return ()
+
+
+def _imported(file: str, package: str) -> Iterator[str]:
+    """Yield the files of all modules that a file imports, and those import, as far as they are the user's own."""
+    waiting, known = [(file, package)], {file}
+    while waiting:
+        here, inside = waiting.pop()
+        for name in _names_in(here, inside):
+            spec = _spec_of(name, Path(here).parent)
+            origin = getattr(spec, "origin", None)
+            if origin and origin.endswith(".py") and origin not in known and is_own(origin):
+                known.add(origin)
+                yield origin
+                waiting.append((origin, name if spec.submodule_search_locations else name.rpartition(".")[0]))
+
+
+def _names_in(file: str, package: str) -> list[str]:
+    try:
+        return _names_at(file, package, Path(file).stat().st_mtime_ns)
+    except (OSError, SyntaxError, ValueError):
+        return []
+
+
+@lru_cache(1024)
+def _names_at(file: str, package: str, changed: int) -> list[str]:
+    names: list[str] = []
+    for node in ast.walk(ast.parse(Path(file).read_bytes())):
+        if isinstance(node, ast.Import):
+            names += (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = _absolute(node, package)
+            names += (base, *(f"{base}.{alias.name}" for alias in node.names))
+    return names
+
+
+def _absolute(node: ast.ImportFrom, package: str) -> str:
+    if not node.level:
+        return node.module or ""
+    parents = package.split(".")[: len(package.split(".")) - node.level + 1]
+    return ".".join(filter(None, (*parents, node.module)))
+
+
+def _spec_of(name: str, beside: Path) -> Any:
+    """Return where a module comes from: as it was imported, as it would be, or beside the file that names it."""
+    module = sys.modules.get(name)
+    if module is not None:
+        return getattr(module, "__spec__", None)
+    if name.partition(".")[0] in sys.stdlib_module_names:
+        return None
+    try:
+        found = importlib.util.find_spec(name)
+    except (ImportError, ValueError, AttributeError):
+        found = None
+    path = beside.joinpath(*name.split(".")).with_suffix(".py")
+    return found or (importlib.util.spec_from_file_location(name, path) if path.is_file() else None)

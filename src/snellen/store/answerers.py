@@ -1,0 +1,144 @@
+"""Who answered a run: a table in run.db that every reply names a row of, so that no folder mixes two models unseen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from ..core.answerer import FIELDS, Answerer, answerer_of, differences
+from ..core.errors import RunMismatch
+from ..core.protocols import Model
+from ..core.types import Prediction
+from ..core.version import __version__
+from .writer import RunWriter
+
+KEY = "answerers"
+KEY_02 = "servers"
+"""What 0.2 kept: addresses, and what they listed."""
+SAID = ("model", "fingerprint")
+NEW_IN_03 = ("listed.id", "listed.created", "listed.max_model_len")
+"""What 0.2 did not note of a listing, or not always."""
+
+
+class Row(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One answerer of a run; replies name it by its place in the table, counted from 1."""
+
+    who: Answerer
+    since: str = ""
+    snellen: str = ""
+    """The version that asked first."""
+
+
+def read_table(meta: Any) -> list[Row]:
+    """Return the table of a run by its `meta` (key to value), also of one that 0.2 wrote."""
+    kept = meta(KEY)
+    if kept is not None:
+        return msgspec.convert(kept, list[Row])
+    unknown = (*(name for name in FIELDS if name not in ("address", "listed")), *NEW_IN_03[:2])
+    return [Row(Answerer(address=one["base_url"], listed=one["says"], unknown=unknown)) for one in meta(KEY_02) or ()]
+
+
+class Answerers:
+    """Who answers now, beside those who answered a run folder before; `allowed` (`--same-model`) takes them for one."""
+
+    def __init__(self, folder: Path, model: Model, writer: RunWriter, *, allowed: bool) -> None:
+        self._folder = folder
+        self._model = model
+        self._writer = writer
+        self._allowed = allowed
+        self._rows = read_table(writer.meta)
+        self._places: dict[tuple[str | None, str | None], int] = {}
+        self._heard_before = [said for row in self._rows if (said := row.who.replies)]
+        self._is_first = True
+
+    @property
+    def now(self) -> Answerer:
+        """Return who answers, as far as it is known now."""
+        return answerer_of(self._model)
+
+    def check(self, *, listed: bool) -> None:
+        """Refuse a folder that another answered; `listed`: the server was asked what it says of its model."""
+        now = self.now
+        found = [next(differences(row.who, now, listed=listed), "") for row in self._rows]
+        if found and all(found) and not self._allowed:
+            self._refuse(found[-1])
+
+    def keep(self) -> None:
+        """Refuse who is another now that the server was asked; else enter him, where he is new."""
+        self.check(listed=True)
+        now = self.now
+        rows = [row for row in self._rows if replace(row.who, replies={}) == now]
+        if not rows and not any(_covers(row.who, now) for row in self._rows):
+            self._enter(now)
+
+    def note(self, prediction: Prediction) -> Prediction:
+        """Return a reply with the row of who made it; one that says it is another model's stops the run."""
+        if prediction.failure is not None:
+            return prediction
+        detail = prediction.detail
+        said = (detail.get("model"), detail.get("fingerprint"))
+        row = self._places.get(said) or self._place_of(said)
+        return replace(prediction, answerer=row)
+
+    def _place_of(self, said: tuple[str | None, str | None]) -> int:
+        replies = {name: str(word) for name, word in zip(SAID, said, strict=True) if word}
+        if not self._allowed:
+            self._compare(replies)
+        self._is_first = False
+        who = replace(self.now, replies=replies)
+        found = [place for place, row in enumerate(self._rows, 1) if row.who == who]
+        self._places[said] = found[0] if found else self._enter(who)
+        return self._places[said]
+
+    def _compare(self, replies: Mapping[str, str]) -> None:
+        """Refuse another model's name in a reply; another fingerprint only where a run goes on after a break.
+
+        Providers change their fingerprints from reply to reply, so one more of them while a run goes on is noted, as
+        a row of its own. A run of one fingerprint that goes on with another had one server and has another.
+        """
+        heard = [*self._heard_before, *(row.who.replies for row in self._rows if row.who.replies)]
+        models = list(dict.fromkeys(one["model"] for one in heard if "model" in one))
+        if models and "model" in replies and replies["model"] not in models:
+            self._refuse(f"was answered by model {models[-1]!r}, and now {replies['model']!r} says it answers")
+        prints = {one.get("fingerprint") for one in self._heard_before}
+        if self._is_first and len(prints) == 1 and replies.get("fingerprint") not in prints:
+            (before,) = prints
+            self._refuse(f"was answered with fingerprint {before!r}, and now {replies.get('fingerprint')!r}")
+
+    def _enter(self, who: Answerer) -> int:
+        since = datetime.now(UTC).isoformat(timespec="seconds")
+        spare = [place for place, row in enumerate(self._rows, 1) if row.who == replace(who, replies={})]
+        row = Row(who, since, __version__)
+        if spare and who.replies:  # entered before a reply was there: now it is known what replies say
+            self._rows[spare[0] - 1] = row
+        else:
+            self._rows.append(row)
+        self._writer.put_meta(KEY, self._rows)
+        return spare[0] if spare and who.replies else len(self._rows)
+
+    @contextmanager
+    def keeping_adjusted(self) -> Iterator[None]:
+        """Keep, after the block, what was sent otherwise than asked, and what replies showed of the server."""
+        try:
+            yield
+        finally:
+            for kind in ("adjusted", "warnings"):
+                told = list(getattr(self._model, kind, ()))
+                if told:
+                    before = self._writer.meta(kind) or []
+                    self._writer.put_meta(kind, list(dict.fromkeys([*before, *told])))
+
+    def _refuse(self, what: str) -> None:
+        advice = "choose another -o, or --same-model if it is the same model"
+        raise RunMismatch(f"{self._folder} {what}: {advice}")
+
+
+def _covers(known: Answerer, now: Answerer) -> bool:
+    """Tell whether a row says all that is known now: a server that was not asked, or lists nothing, adds nothing."""
+    return not known.unknown and replace(known, replies={}, listed={}) == replace(now, listed={}) and not now.listed

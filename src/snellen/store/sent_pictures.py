@@ -1,0 +1,129 @@
+"""Pictures as they were sent, kept by their hash: pages show what the model saw, whatever became of the file.
+
+Kept by default are pictures up to `SMALL_BYTES` each, `SMALL_RUN_BYTES` a run; of others the file is compared by hash.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+
+import pybase64
+from msgspec.structs import replace
+
+from ..core.errors import DataError
+from ..core.ids import sha256_hex
+from ..core.protocols import EncodedImage, ImagePolicy
+from ..core.types import Image, ImageSent
+from ..data.images.decode import CHANGED, read_stamped
+from ..data.images.encode import encode_moving
+from .database import Row, connect, insert_rows, set_journal
+from .problems import BROKEN
+
+FILE = "pictures.db"
+SMALL_BYTES = 256 * 1024
+SMALL_RUN_BYTES = 64 * 2**20
+GROUP = 32
+SCHEMA = "CREATE TABLE IF NOT EXISTS pictures (sha256 TEXT PRIMARY KEY, mime TEXT NOT NULL, body BLOB NOT NULL) STRICT"
+PUT = "INSERT OR IGNORE INTO pictures VALUES {rows}"
+
+
+class PictureKeeper:
+    """Keeps each picture that is sent once, as far as the limits allow; a full disk costs the copy, never the run."""
+
+    def __init__(self, folder: Path, *, everything: bool) -> None:
+        self._most, self._whole = (2**31, 2**62) if everything else (SMALL_BYTES, SMALL_RUN_BYTES)
+        self._database = connect(folder / FILE)
+        set_journal(self._database, "WAL")
+        self._database.execute("PRAGMA synchronous=NORMAL")
+        self._database.execute(SCHEMA)
+        rows = self._database.execute("SELECT sha256, LENGTH(body) FROM pictures").fetchall()
+        self._known = {sha256 for sha256, _ in rows}
+        self._used = sum(size for _, size in rows)
+        self._pending: list[tuple[str, str, bytes]] = []
+        self._writing = ThreadPoolExecutor(1, "snellen-pictures")
+
+    def put(self, encoded: EncodedImage) -> None:
+        """Keep a picture that is not here yet; costs a look where it is."""
+        sent = encoded.sent
+        if sent.sha256 in self._known or sent.size_bytes > self._most or self._used + sent.size_bytes > self._whole:
+            return
+        self._known.add(sent.sha256)
+        self._used += sent.size_bytes
+        self._pending.append((sent.sha256, sent.mime, encoded.base64))
+        if len(self._pending) >= GROUP:
+            self._write_pending()
+
+    def close(self) -> None:
+        """Write what is pending."""
+        self._write_pending()
+        self._writing.shutdown()
+        self._database.close()
+
+    def _write_pending(self) -> None:
+        pending, self._pending = self._pending, []
+        if pending:
+            self._writing.submit(self._write, pending)
+
+    def _write(self, pending: list[tuple[str, str, bytes]]) -> None:
+        rows: list[Row] = [(sha256, mime, pybase64.b64decode(body)) for sha256, mime, body in pending]
+        try:
+            insert_rows(self._database, PUT, rows)
+        except BROKEN:
+            self._most = 0
+
+
+class SeenPictures:
+    """The pictures of a run as its model saw them: the kept bytes, the file where it is still that, or why not."""
+
+    def __init__(self, folder: Path, policy: ImagePolicy, began: str) -> None:
+        self._path = folder / FILE
+        self._policy = policy
+        try:
+            self._began = datetime.fromisoformat(began).timestamp()
+        except ValueError:
+            self._began = 0.0
+
+    def seen(self, image: Image, sent: ImageSent | None) -> Image:
+        """Return a reference to what was sent; one that nobody has any more says so when it is opened."""
+        if sent is None or image.ref.startswith("data:"):
+            return image
+        if image.frame is None and not self._is_newer(image):
+            return image
+        kept = self._kept(sent)
+        if kept is None and self._is_the_same(image, sent):
+            return image
+        frame = None if image.frame is None else replace(image.frame, still=True)  # the reference is the frame itself
+        return Image(kept or f"{CHANGED}{image.ref}", page=image.page, frame=frame)
+
+    def _is_newer(self, image: Image) -> bool:
+        """Tell whether the file was touched after the run began; where it was not, it is what was sent."""
+        try:
+            found = Path(image.ref).stat()
+        except (OSError, ValueError):
+            return True
+        return max(found.st_mtime, found.st_ctime) >= self._began
+
+    def _kept(self, sent: ImageSent) -> str | None:
+        if not self._path.is_file():
+            return None
+        try:
+            with closing(connect(self._path, read_only=True)) as database:
+                row = database.execute("SELECT mime, body FROM pictures WHERE sha256 = ?", (sent.sha256,)).fetchone()
+        except (*BROKEN, sqlite3.Error):
+            return None
+        if row is None or sha256_hex(row[1]) != sent.sha256:
+            return None
+        return f"data:{row[0]};base64,{pybase64.b64encode(row[1]).decode()}"
+
+    def _is_the_same(self, image: Image, sent: ImageSent) -> bool:
+        try:
+            if sha256_hex(read_stamped(image)[0]) == sent.sha256 and not image.edits:
+                return True
+            made = encode_moving(image, self._policy)
+        except DataError:
+            return True  # gone or unreadable: opening it says so, and nothing wrong is shown
+        return made.sent.sha256 == sent.sha256

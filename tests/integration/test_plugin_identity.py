@@ -1,0 +1,117 @@
+"""A plug-in is what it loaded: an edited file, module or configuration is another model, and another inferencer."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import snellen
+from snellen.api.run import RunResult
+from snellen.core.errors import RunMismatch
+
+MODEL = """
+import json
+import shift_of_mine
+
+class Mine:
+    def __init__(self, model_config):
+        with open(model_config) as config:
+            self.shift = json.load(config)["shift"] + shift_of_mine.SHIFT
+    def raw_batch_predict(self, image, prompt, candidates, likelihood_reduction="sum"):
+        place = self.shift if likelihood_reduction == "sum" else self.shift + 1
+        return [place % len(each) for each in candidates]
+"""
+VOTE = """
+from snellen.infer.generate import GENERATE
+
+class Vote:
+    needs = GENERATE.needs
+    word = "{word}"
+    def read_options(self, task):
+        return None
+    def plan(self, task, items, prompter):
+        return GENERATE.plan(task, items, prompter)
+
+def register(registry):
+    registry.add("inferencer", "vote3", Vote())
+"""
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    monkeypatch.setenv("SNELLEN_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    rows = ({"id": str(n), "question": f"Which of {n}?", "options": ["x", "y", "z"], "answer": "A"} for n in range(8))
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "iface.py").write_text(MODEL)
+    write(tmp_path, shift=0, config=0)
+    yield tmp_path
+    sys.modules.pop("shift_of_mine", None)
+
+
+def write(folder: Path, *, shift: int, config: int) -> None:
+    sys.modules.pop("shift_of_mine", None)
+    (folder / "shift_of_mine.py").write_text(f"SHIFT = {shift}\n# {'x' * shift}\n")
+    (folder / "M.json").write_text(json.dumps({"shift": config}))
+
+
+def run(out: str, **settings: Any) -> RunResult:
+    how: dict[str, Any] = {"plugins": (Path("iface.py"),), "model_arguments": {"model_config": "M.json"}}
+    how |= {"infer_method": "likelihood", "output_dir": Path(out)}
+    return snellen.run("t.jsonl", "plugin/Mine", **how | settings)
+
+
+def accuracy(result: RunResult) -> float:
+    return float(result.results["tasks"]["t"]["metrics"]["accuracy"]["value"])
+
+
+def test_an_edited_configuration_or_module_is_another_model(folder: Path) -> None:
+    assert accuracy(run("k1", limit=4)) == 1.0
+    again = run("k1b", limit=4)
+    assert (accuracy(again), again.state.cached) == (1.0, 4)
+    write(folder, shift=0, config=1)
+    with pytest.raises(RunMismatch, match=r"M.json"):
+        run("k1")
+    assert accuracy(run("k2")) == 0.0
+    write(folder, shift=2, config=0)
+    with pytest.raises(RunMismatch, match=r"shift_of_mine.py"):
+        run("k1")
+    assert accuracy(run("k3")) == 0.0
+
+
+def test_the_reduction_is_part_of_the_key(folder: Path) -> None:
+    assert accuracy(run("a")) == 1.0
+    other = run("b", likelihood_reduction="mean")
+    assert (accuracy(other), other.state.cached) == (0.0, 0)
+
+
+def test_what_no_hash_covers_is_not_cached_and_said(folder: Path) -> None:
+    (folder / "iface.py").write_text(
+        "import subprocess, sys\ndef mine(prompt):\n    return subprocess.check_output(['echo', '-n', 'A']).decode()\n"
+    )
+    how: dict[str, Any] = {"plugins": (Path("iface.py"),)}
+    snellen.run("t.jsonl", "plugin/mine", output_dir=Path("a"), **how)
+    assert snellen.run("t.jsonl", "plugin/mine", output_dir=Path("b"), **how).state.cached == 0
+
+
+def test_an_edited_inferencer_refuses_to_continue(folder: Path, mock_server: Any) -> None:
+    server = mock_server("--answer", "A")
+    plugin = folder / "custom_b.py"
+
+    def ask(**more: Any) -> RunResult:
+        how: dict[str, Any] = {"plugins": (plugin,), "infer_method": "vote3", "output_dir": Path("ci")}
+        return snellen.run("t.jsonl", "openai/mock", base_url=server.base_url, **how, **more)
+
+    plugin.write_text(VOTE.format(word="a"))
+    ask(limit=2)
+    plugin.write_text(VOTE.format(word="another"))
+    with pytest.raises(RunMismatch, match=r"custom_b.py"):
+        ask()
+    plugin.write_text(VOTE.format(word="a"))
+    assert ask().state.done == 6
