@@ -45,6 +45,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=100_000)
     parser.add_argument("--run", type=Path)
     parser.add_argument("--form")
+    parser.add_argument("--only", choices=FORMS)
     parser.add_argument("--output", type=Path)
     told = parser.parse_args()
     if told.form:
@@ -54,7 +55,7 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         run = told.run or make_run(Path(folder) / "run", count=told.trials // 2, task=make_task(repeats=2))
-        for form in FORMS:
+        for form in [told.only] if told.only else FORMS:
             command = [
                 sys.executable,
                 __file__,

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from snellen.api.foreign_runs import import_predictions
+from snellen.api.outputs import export
 from snellen.store.reader import RunReader
 
 GOLDEN = Path(__file__).parent / "data" / "bridges"
@@ -73,3 +74,22 @@ def test_a_recorded_file_is_read_with_every_trial_score_and_failure(
     assert metrics["accuracy_strict"]["value"] == pytest.approx(expected["accuracy_strict"])
     accuracy = metrics["accuracy"]
     assert (accuracy["read"] or accuracy)["value"] == pytest.approx(expected["accuracy"])
+
+
+@pytest.mark.parametrize("form", ["eee", "inspect"])
+@pytest.mark.parametrize(("name", "pattern", "more"), CASES, ids=[f"{n}:{p or 'folder'}" for n, p, _ in CASES])
+def test_what_was_read_is_written_out_and_read_again_the_same(
+    name: str, pattern: str, more: dict[str, Any], form: str, tmp_path: Path
+) -> None:
+    path = next((GOLDEN / name).glob(pattern)) if pattern else GOLDEN / name
+    first = import_predictions(path, output=tmp_path / "run", **more)
+    files, _ = export(first.folder, form, tmp_path / "out")
+    second = import_predictions(files[0], output=tmp_path / "again")
+    before, after = (
+        {key: {**trial, "images": 0, "verdict": "ours now"} for key, trial in read_trials(one.folder).items()}
+        for one in (first, second)
+    )
+    for key, trial in before.items():
+        failures = (trial.pop("failure"), after[key].pop("failure"))
+        assert (failures[0] and failures[0].kind) == (failures[1] and failures[1].kind)
+    assert after == before

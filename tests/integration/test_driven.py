@@ -383,3 +383,22 @@ def test_the_skill_is_printed_and_installed(tmp_path: Path, capsys: pytest.Captu
     assert capsys.readouterr().out.startswith("---\nname: snellen\n")
     assert run_command(["skill", "--into", tmp_path]) == 0
     assert (tmp_path / "snellen" / "SKILL.md").read_text() == SKILL
+
+
+def test_the_workflow_of_the_guide_runs_step_by_step(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    page = (Path(__file__).parents[2] / "docs" / "ci.md").read_text("utf-8")
+    workflow = yaml.safe_load(re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)[0])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "step.md"))
+    shutil.copytree(data / "img", tmp_path / "img")
+    shutil.copy(data / "bench.jsonl", tmp_path / "questions.jsonl")
+    steps = {step.get("name"): step["run"] for step in workflow["jobs"]["measure"]["steps"] if "run" in step}
+    measure = shlex.split(steps["measure"].replace("openai/NAME --max-cost 1", "blind/first"))
+    assert run_command(measure[1:]) == 0
+    assert run_command(shlex.split(steps["gates"])[1:]) == 0
+    assert (tmp_path / "step.md").read_text() == (tmp_path / "ci" / "summary.md").read_text()
+    decided = subprocess.run([sys.executable, *shlex.split(steps["decide"])[1:]], check=False, cwd=tmp_path)
+    assert decided.returncode == 1, "guessing misses the gate"

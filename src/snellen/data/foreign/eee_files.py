@@ -175,7 +175,7 @@ class _Reader:
             latency_s=_seconds(record.get("performance")),
             loglikelihoods=_likelihoods(meta),
             reduction=str(meta.get(f"{OURS}reduction") or "sum"),
-            at=meta.get(f"{OURS}at"),
+            at=None if meta.get(f"{OURS}time") else meta.get(f"{OURS}at"),
         )
 
     def _name(self, record: Record, meta: Mapping[str, Any]) -> str:

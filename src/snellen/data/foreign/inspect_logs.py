@@ -226,6 +226,7 @@ def own_row(row: ForeignRow, sample: Mapping[str, Any]) -> ForeignRow:
         options=options,
         answers=tuple(ours.get("answers") or ()),
         group=ours.get("group"),
+        finish=ours.get("finish"),
         reply=None if likelihoods else row.reply,
         failure=f"{failure['kind']}: {failure['message']}" if failure and row.failure else row.failure,
         loglikelihoods=likelihoods,

@@ -160,17 +160,21 @@ class _TaskFiles:
         rest |= {"repeats": str(self._task.repeats), "variants": _text(list(self._task.variants))}
         return {"generation_args": known, "additional_details": rest}
 
+    def _counted(self, metric: str) -> str | None:
+        """Return the result that the rows' scores make: the strict twin of their metric, if the task has one."""
+        known = self._run.metrics(self._task.name)
+        names = (name for name in (f"{metric}_strict", metric) if known.get(name, {}).get("value") is not None)
+        return next((f"{self._task.name}/{name}" for name in names), None)
+
     def _row(self, trial: ExportedTrial) -> dict[str, Any]:
         sample, request, prediction = trial.sample, trial.request, trial.prediction
         asked = next((turn.text for turn in reversed(request.messages) if turn.role == "user"), sample.question)
         shown = request.shown or sample.options
-        strict = f"{trial.main.metric if trial.main else self._metric}_strict"
         row: dict[str, Any] = {
             "schema_version": SCHEMA,
             "evaluation_id": self._id,
             "model_id": self._model,
             "evaluation_name": self._task.name,
-            "evaluation_result_id": f"{self._task.name}/{strict}",
             "sample_id": sample.id,
             "sample_hash": hashed(sample.question, *sample.answers, size=32),
             "interaction_type": "single_turn",
@@ -180,6 +184,9 @@ class _TaskFiles:
             "evaluation": {"score": trial.strict_value(), "is_correct": trial.is_right()},
             "metadata": _metadata(trial),
         }
+        counted = self._counted(trial.main.metric if trial.main else self._metric or "")
+        if counted:
+            row["evaluation_result_id"] = counted
         if shown:
             row["input"]["choices"] = list(shown)
         if prediction.reasoning:
@@ -231,7 +238,7 @@ def _metadata(trial: ExportedTrial) -> dict[str, str]:
         "outcome": trial.outcome,
         "variant": key.variant,
         "repeat": str(key.repeat),
-        "at": trial.began.isoformat(timespec="milliseconds"),
+        "at": trial.ended.isoformat(timespec="milliseconds"),
         "time": ESTIMATED if trial.estimated else None,
         "reason": main.reason if main else None,
         "metric": main.metric if main else None,

@@ -162,7 +162,6 @@ class _TaskLog:
             "output": output,
             "metadata": self._facts(trial),
             "attachments": attachments,
-            "events": [],
             "store": {},
             "model_usage": {},
             "started_at": trial.began.isoformat(),
@@ -178,6 +177,7 @@ class _TaskLog:
             sample["error"] = _error(message)
         else:
             sample["scores"] = {score.metric: _score(score, trial) for score in trial.scores}
+        sample["events"] = list(_events(sample, asked, self._run.header.model or "unknown"))
         tried = self._attempts.get((key.sample, key.variant, key.repeat))
         if tried:
             sample["error_retries"] = [_error(text) for text in tried]
@@ -216,6 +216,7 @@ class _TaskLog:
             "images": picture_hashes(trial),
             "time": ESTIMATED if trial.estimated else "noted",
             "cached": own.cached,
+            "finish": own.finish,
         }
         if own.loglikelihoods is not None:
             reduction = trial.request.likelihood.reduction
@@ -227,6 +228,23 @@ class _TaskLog:
             **trial.sample.tags,
             "snellen": {name: value for name, value in facts.items() if value not in (None, [])},
         }
+
+
+def _events(sample: Mapping[str, Any], asked: list[dict[str, Any]], model: str) -> Iterator[dict[str, Any]]:
+    """Yield what the transcript shows, where the viewer opens: the call, and how its reply was scored."""
+    at = {"timestamp": sample["completed_at"], "working_start": 0.0, "span_id": None}
+    call = {
+        "model": model,
+        "input": asked,
+        "tools": [],
+        "tool_choice": "none",
+        "config": {},
+        "output": sample["output"],
+    }
+    failed = {"error": sample["error"]["message"]} if "error" in sample else {}
+    yield {"event": "model", "uuid": f"{sample['uuid']}-call", **at, **call, **failed}
+    for name, score in (sample.get("scores") or {}).items():
+        yield {"event": "score", "uuid": f"{sample['uuid']}-{name}", **at, "score": score, "target": sample["target"]}
 
 
 def _attempts(run: ExportedRun, task: str) -> dict[tuple[str, str, int], list[str]]:
@@ -275,7 +293,7 @@ def _output(trial: ExportedTrial, model: str) -> dict[str, Any]:
     if prediction.reasoning:
         content = [{"type": "reasoning", "reasoning": prediction.reasoning}, {"type": "text", "text": text}]
     message = {"role": "assistant", "content": content, "source": "generate", "model": model}
-    stop = STOPS.get(prediction.finish or "stop", "unknown")
+    stop = STOPS.get(prediction.finish or "", "unknown")
     output: dict[str, Any] = {"model": model, "choices": [{"message": message, "stop_reason": stop}]}
     output |= {"completion": text, "time": trial.latency_s}
     usage = prediction.usage
@@ -289,7 +307,7 @@ def _score(score: Score, trial: ExportedTrial) -> dict[str, Any]:
     told: dict[str, Any] = {"value": float("nan") if score.value is None else float(score.value)}
     if score.answer is not None:
         told["answer"] = score.answer
-    told["explanation"] = score.reason if score.value is None else score.rule or ""
+    told["explanation"] = f"not read: {score.reason}" if score.value is None else f"read by rule {score.rule or '–'}"
     span = score.detail.get("span")
     return told | ({"metadata": {"span": list(span)}} if span else {})
 
