@@ -31,7 +31,7 @@ def score(case: dict, folder: Path, profile: str = "flageval") -> tuple[dict, li
     keys = tuple(case["evaluator"].get("detailed_keys", ()))
     told = {"annotations": case["annotations"], "profile": profile, "detailed_keys": keys}
     score_predictions(case["predictions"], "MultiInference", output=folder / "run", **told)
-    files = {path.stem: json.loads(path.read_text()) for path in export(folder / "run", "flageval", folder)}
+    files = {path.stem: json.loads(path.read_text()) for path in export(folder / "run", "flageval", folder)[0]}
     return files["predictions_result"], files["predictions"]
 
 

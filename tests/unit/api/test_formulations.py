@@ -233,7 +233,7 @@ PREDICTIONS = [
 def records_of(folder: Path, *arguments: Any, **options: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the result of a file of several inferences, and its records as FlagEvalMM has them."""
     result = score_predictions(*arguments, output=folder / "run", **options)
-    files = {path.stem: path for path in export(folder / "run", "flageval", folder)}
+    files = {path.stem: path for path in export(folder / "run", "flageval", folder)[0]}
     return result, json.loads(files["predictions"].read_text())
 
 
@@ -270,7 +270,7 @@ def test_what_was_scored_is_a_run_like_any(tmp_path: Path) -> None:
     stored = score(tmp_path / "run")
     assert stored["tasks"]["predictions"]["metrics"]["accuracy"]["value"] == found["value"]
     assert found["profile"] == "reform"
-    (file,) = export(tmp_path / "run", "reform", tmp_path)
+    (file,) = export(tmp_path / "run", "reform", tmp_path)[0]
     again = score_predictions(file, "SingleChoice", profile="reform")
     assert again["value"] == found["value"]
 
