@@ -132,7 +132,12 @@ train-test: $(VENV)/test.stamp ## every trainer on two architectures, killed and
 ray: $(VENV)/test.stamp ## three Ray nodes in this machine: 2,000 trials each on a checkpoint and a server, 20 replicas, 2 nodes and the driver killed
 	$(PYTEST) -s tests/ray
 
-docs: $(VENV)/test.stamp ## the documentation as a site: build/site/index.html
+# Only what a site is made with: nothing of torch, Ray or browsers.
+$(VENV)/docs.stamp: pyproject.toml | $(BIN)/python
+	$(PIP) install -e '.[docs]'
+	touch $@
+
+docs: $(VENV)/docs.stamp ## the documentation as a site: build/site/index.html
 	$(BIN)/python tools/decisions.py
 	$(BIN)/python tools/benchmark_pages.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
