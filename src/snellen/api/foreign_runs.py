@@ -35,7 +35,7 @@ from ..scoring.readings import OWN, Reading
 from ..scoring.replies import PEER
 from .header import installed_versions, make_header
 from .load import load_dataset
-from .run import REPORTED_TRIALS
+from .parts import REPORTED_TRIALS
 from .session import open_store
 
 BY_ID, BY_ORDER = "id", "order"

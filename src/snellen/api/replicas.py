@@ -20,7 +20,7 @@ from ..fleet.driver import Fleet
 from ..fleet.links import Recipe
 from ..fleet.process_link import ProcessLink
 from ..fleet.replica_state import PATIENCE_S
-from ..store.writer import RunWriter
+from ..store.writer import TrialWriter
 from .chosen_model import create_model
 from .plan import registry_for
 from .settings import RunSettings
@@ -90,7 +90,7 @@ def policy_for(model: Model, policy: Policy, settings: RunSettings) -> Policy:
 
 
 @contextmanager
-def keeping_replicas(model: Model, state: RunState, writer: RunWriter) -> Iterator[None]:
+def keeping_replicas(model: Model, state: RunState, writer: TrialWriter) -> Iterator[None]:
     """Show the replicas while they work and keep what became of them with the run."""
     if not isinstance(model, Fleet):
         yield

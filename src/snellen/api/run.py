@@ -14,6 +14,7 @@ from ..core.errors import SnellenError, UsageError
 from ..core.event_loop import run_to_end
 from ..core.garbage import rare_collections
 from ..engine.interval import IntervalLimit
+from ..engine.limits import Limits
 from ..engine.state import RunState as RunState  # noqa: PLC0414 - part of what a run returns
 from ..report.logs.teller import Teller, check_trackers
 from ..report.pages.finish import finish_run
@@ -23,15 +24,23 @@ from ..scoring.quoted_figures import WHOLE_ONLY
 from ..scoring.readings import OWN_PROFILE, Reading, check_reading
 from .batch_mode import check_batched_plan
 from .cost_words import check_limit
+from .parts import (
+    REPORTED_TRIALS,
+    PartListener,
+    Share,
+    end_of,
+    part_of,
+    refuse_unmerged,
+    share_of,
+    spread_starts,
+    telling_end,
+)
 from .plan import Plan, make_plan
 from .replicas import check_executor
 from .run_cost import CostEstimate, estimate_run
 from .run_result import RunResult as RunResult  # noqa: PLC0414 - what a run returns
 from .session import NO_LISTENER, Listener, Session, make_limits, open_session
 from .settings import RunSettings, TaskSettings, make_record, taking_tasks
-
-REPORTED_TRIALS = 50_000
-"""Up to so many trials report.html is written by itself; a larger run is for `snellen view` or `snellen report`."""
 
 
 class Watcher(Listener, Protocol):
@@ -90,6 +99,7 @@ def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
     began = SystemClock().monotonic()
     check_trackers(settings.log)
     check_executor(settings)
+    part = part_of(settings)
     plan = make_plan(settings)
     reading = _planned_reading(plan, settings)
     check_batched_plan(plan, settings)
@@ -98,6 +108,9 @@ def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
     limits = make_limits(settings, estimate.prices, began, expected=estimate.dearest, interval=interval)
     if watcher is not None:
         watcher.planned(plan, estimate)
+    if part is not None:  # its limits are its share of the run's, the estimate is the whole run's
+        return _run_part(share_of(plan, part), settings, limits, watcher or NO_LISTENER, reading)
+    refuse_unmerged(plan.folder)
     question = check_limit(settings, estimate)
     if question is not None and (watcher is None or not watcher.agrees(question)):
         raise UsageError(f"{question}: --yes starts it all the same and stops at the limit; nothing was asked")
@@ -121,6 +134,24 @@ def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
     dimensions = {planned.task.name: planned.task.dimension for planned in plan.tasks}
     early = interval.summary() if interval is not None and interval.stopped else None
     return RunResult(plan.folder, results, state, state.unfinished, dimensions, early, teller.problems)
+
+
+def _run_part(share: Share, settings: RunSettings, limits: Limits, watcher: Listener, reading: Reading) -> RunResult:
+    """Ask one part of a run and keep it in a log of its own; the last one joins them all."""
+    plan, listener = share.plan, PartListener(watcher)
+    told: dict[str, Any] = {"listener": listener, "reading": reading, "part": share.part}
+
+    async def ask() -> RunState:
+        await spread_starts(share.part, plan.model)
+        async with open_session(plan.folder, plan.header, plan.model, settings, limits, **told) as session:
+            listener.begin(session.writer, share)
+            return await session.ask(share.jobs, share.trials)
+
+    with telling_end(listener):
+        state = run_to_end(ask())
+    end, results = end_of(share, state, listener, plan.registry)
+    dimensions = {planned.task.name: planned.task.dimension for planned in plan.tasks}
+    return RunResult(plan.folder, results or {"tasks": {}}, state, state.unfinished, dimensions, part=end)
 
 
 def finish(folder: Path, plan: Plan, reading: Reading) -> dict[str, Any]:

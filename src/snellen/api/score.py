@@ -37,8 +37,8 @@ from ..scoring.verdicts import rename_without_judge
 from ..store.reader import RunReader
 from .chore_workers import LeaseTerms, Workers, open_workers
 from .chosen_model import create_model
+from .parts import REPORTED_TRIALS
 from .replicas import EXECUTORS
-from .run import REPORTED_TRIALS
 from .session import ModelJobs, ask_jobs, check_finished, limits_for
 from .settings import RunSettings, make_record, refuse_others
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
-import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -22,8 +20,10 @@ import msgspec
 from ..core.clock import SystemClock
 from ..core.errors import DataError, EnvironmentProblem, UsageError
 from ..core.event_loop import run_to_end
+from ..core.homes import Part
 from ..core.jobs import Job
 from ..core.protocols import ImagePolicy, Model
+from ..core.signals import stop_on_signals
 from ..core.tasks import RunHeader, Task
 from ..data.images.encode import ImageDoor
 from ..engine.limits import Limits
@@ -36,9 +36,10 @@ from ..scoring.readings import META, Reading
 from ..scoring.spent import PRICES
 from ..store.cache import ResponseCache
 from ..store.changed_rows import Data
+from ..store.part_log import PLAN, PartWriter
 from ..store.picture_ledger import PictureLedger
 from ..store.servers import AskedServer
-from ..store.writer import RunWriter
+from ..store.writer import RunWriter, TrialWriter
 from .batch_mode import ask_by_batches, check_batches
 from .cost_words import check_priced
 from .header import installed_versions, make_header
@@ -98,7 +99,7 @@ def make_limits(settings: RunSettings, prices: Prices | None, began: float | Non
 def check_folder(folder: Path) -> None:
     """Refuse to write over files of others: a folder that has what a run writes, and no run."""
     theirs = [name for name in WRITTEN if (folder / name).exists()]
-    if theirs and not (folder / "run.db").exists():
+    if theirs and not ((folder / "run.db").exists() or (folder / PLAN).exists()):
         raise UsageError(f"{folder} holds {', '.join(theirs)} and no run: they would be overwritten; choose another -o")
 
 
@@ -117,7 +118,17 @@ def open_store(
         yield writer
 
 
-def keep_prices(writer: RunWriter, prices: Prices | None) -> None:
+@contextmanager
+def open_part(folder: Path, header: RunHeader, reading: Reading | None, part: Part) -> Iterator[PartWriter]:
+    """Open the log of one part of a run for the block."""
+    check_folder(folder)
+    with closing(PartWriter(folder, header, part)) as writer:
+        if reading is not None:
+            writer.put_meta(META, reading)
+        yield writer
+
+
+def keep_prices(writer: TrialWriter, prices: Prices | None) -> None:
     """Keep the prices that a run was last asked at, so that its results can be priced."""
     if prices is not None and writer.meta(PRICES) != msgspec.to_builtins(prices):
         writer.put_meta(PRICES, prices)
@@ -131,7 +142,7 @@ class Session:
     header: RunHeader
     model: Model
     settings: RunSettings
-    writer: RunWriter
+    writer: TrialWriter
     cache: ResponseCache | None
     policy: Policy
     limits: Limits
@@ -201,10 +212,12 @@ async def open_session(
     listener: Listener | None = None,
     reading: Reading | None = None,
     data: Data | None = None,
+    part: Part | None = None,
 ) -> AsyncIterator[Session]:
     """Open a folder for asking; what cannot be asked there is refused before anything is written.
 
-    A folder that was asked at another server, or of another model, is refused; `--same-model` goes on.
+    A folder that was asked at another server, or of another model, is refused; `--same-model` goes on. A `part` of a
+    run is written to a log of its own.
     """
     check_batches(folder, model, settings)
     model = await open_replicas(model, settings)
@@ -214,9 +227,14 @@ async def open_session(
         if not resumed:  # before there is a run: a mistyped model or a dead server leaves nothing behind
             check_folder(folder)
             await model.check()
-        with open_store(folder, header, None if resumed else reading, data) as writer, _opened_cache(settings) as cache:
+        told = None if resumed else reading
+        opened = open_store(folder, header, told, data) if part is None else open_part(folder, header, reading, part)
+        with opened as writer, _opened_cache(settings) as cache:
             server = AskedServer(folder, model, allowed=settings.same_model)
             server.check_address(writer)
+            resumed = resumed or (isinstance(writer, PartWriter) and writer.resumed)
+            if settings.same_model and part is not None:
+                writer.put_meta("same_model", True)
             if not resumed:
                 server.keep(writer)
             keep_prices(writer, limits.prices)
@@ -254,31 +272,6 @@ async def check_pictures(ledger: PictureLedger, policy: ImagePolicy) -> None:
             with contextlib.suppress(DataError):  # gone, or no longer readable: its trials are finished
                 encoded = await door.encode(image, policy)
                 ledger.check_sent([(image, encoded.sent)])
-
-
-@contextmanager
-def stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """First Ctrl-C: take nothing new and drain; second: leave at once. Nothing stored is lost either way."""
-    task = asyncio.current_task()
-    if threading.current_thread() is not threading.main_thread() or task is None:
-        yield
-        return
-    loop, seen = asyncio.get_running_loop(), []
-
-    def on_signal() -> None:
-        seen.append(1)
-        if len(seen) == 1:
-            stop()
-        else:
-            task.cancel()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, on_signal)
-    try:
-        yield
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
 
 
 class ModelJobs(NamedTuple):

@@ -319,6 +319,9 @@ class TaskSettings(AskSettings, frozen=True, kw_only=True, forbid_unknown_fields
         "Read answers as another tool does: reform, vqa-scripts, flageval …")] = None
     convention: Annotated[str | None, Setting(READING,
         "Cf and Cb of chains: conditional or over-n. [default: conditional]")] = None
+    shard: Annotated[str | None, Setting(PROCESSES,
+        "Ask one part of a run, 0/64 to 63/64; `env`: as Slurm's, Kubernetes' or MPI's variables say.",
+        metavar="3/64|env|env/64")] = None
     detailed_keys: Annotated[tuple[str, ...], Setting(READING,
         "Tags to group by; may be repeated. [default: all]", to="group_by")] = ()
 
@@ -467,10 +470,15 @@ NOT_BY: Mapping[str, tuple[type, Mapping[str, str]]] = {
     "perf": (
         RunSettings,
         dict.fromkeys(REPLICAS, ONE_MACHINE)
+        | {"shard": ONE_MACHINE}
         | dict.fromkeys(("max_workers", "max_retries", "rate", "max_errors", "deadline_s", "until_ci", *BATCHES), LOADS)
         | dict.fromkeys(("max_cost", "yes", "cache", "same_model", "log"), ""),
     ),
-    "mc": (RunSettings, dict.fromkeys(("tasks", "output_dir", "variants", "limit"), "its own options say that")),
+    "mc": (
+        RunSettings,
+        dict.fromkeys(("tasks", "output_dir", "variants", "limit"), "its own options say that")
+        | {"shard": "its files are written by one process"},
+    ),
 }
 """Command -> the record that it takes, and which rows of it it refuses, and why. `mc` is `niah` too."""
 

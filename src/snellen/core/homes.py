@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from .errors import UsageError
 from .types import Image, Request, Sample
@@ -16,7 +16,8 @@ from .types import Image, Request, Sample
 Home = bytes
 
 
-class Part(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Part:
     """One of so many parts of a run, counted from 0: part 3 of 64 is `3/64`."""
 
     index: int

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ..core.clock import Clock
-from ..core.errors import DataError, EnvironmentProblem, ModelError, Parked, SnellenError, StopRun
+from ..core.errors import DataError, EnvironmentProblem, ModelError, Parked, ServerLost, SnellenError, StopRun
 from ..core.garbage import collect_after_faults
 from ..core.ids import content_hash, rng
 from ..core.jobs import Item, Job
@@ -24,7 +24,7 @@ from ..core.types import FailureKind, Image, ImageSent, Prediction, Request, Tri
 from ..data.images.encode import ImageDoor, images_of
 from ..store.cache import ResponseCache, request_digest
 from ..store.picture_ledger import PictureLedger
-from ..store.writer import RunWriter
+from ..store.writer import TrialWriter
 from .batch import Batcher
 from .call import call_model, check_members, failed
 from .flow import Limiter, RateLimit
@@ -236,7 +236,7 @@ class Engine:
     def __init__(
         self,
         model: Model,
-        writer: RunWriter,
+        writer: TrialWriter,
         policy: Policy,
         clock: Clock,
         *,
@@ -468,7 +468,7 @@ class Engine:
         self._writer.put_attempt(request.key, error)
         self._lost_connections = self._lost_connections + 1 if error.kind is FailureKind.NETWORK else 0
         if self._lost_connections >= self._dead_after():
-            raise EnvironmentProblem(f"stopped: the server is gone ({error}); run the same command again to continue")
+            raise ServerLost(f"stopped: the server is gone ({error}); run the same command again to continue")
 
     def _watch(self, prediction: Prediction, *, reached: bool) -> None:
         """Stop when nothing succeeds any more or too much failed."""
@@ -478,14 +478,15 @@ class Engine:
             return
         if reached and failure.kind not in OWN_FAULT:  # an image that cannot be read says nothing about the server
             self._failed_in_a_row += 1
+        problem: type[EnvironmentProblem] = EnvironmentProblem
         if self._failed_in_a_row >= self._dead_after():
-            reason = f"{self._failed_in_a_row} trials failed in a row"
+            problem, reason = ServerLost, f"{self._failed_in_a_row} trials failed in a row"
         elif self._limits.has_too_many_errors(self.state.failed, self.state.done):
             reason = f"{self.state.failed} of {self.state.done} trials failed (--max-errors)"
         else:
             return
         message = f"stopped: {reason}, the last with: {failure.message}; run the same command again to continue"
-        self._halt(EnvironmentProblem(message))
+        self._halt(problem(message))
 
     def _dead_after(self) -> int:
         return max(DEAD_AFTER, 2 * self._limiter.slots)

@@ -189,7 +189,7 @@ class LeaseBook:
                 continue
             taken.append(waiting)
 
-    def _claim(self, home: int, replica: int) -> bool:
+    def _claim(self, home: Home, replica: int) -> bool:
         """Tell whether a document or dialogue is this replica's; one that is nobody's becomes it."""
         owner = self._homes.get(home)
         if owner is not None and owner != replica and self._serves(owner):

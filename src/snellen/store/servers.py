@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core.errors import RunMismatch
 from ..core.protocols import Model
-from .writer import RunWriter
+from .writer import TrialWriter
 
 KEY = "servers"
 
@@ -26,23 +26,23 @@ class AskedServer:
         self._model = model
         self._allowed = allowed
 
-    def check_address(self, writer: RunWriter) -> None:
+    def check_address(self, writer: TrialWriter) -> None:
         """Refuse a folder that was asked at another address, before anything is asked or reported."""
         known = writer.meta(KEY) or []
         here = self._address()
         if here is None or not known or self._allowed:
             return
-        if not any(_place(one["base_url"]) == _place(here) for one in known):
+        if not any(place_of(one["base_url"]) == place_of(here) for one in known):
             self._refuse(f"was asked at {known[0]['base_url']}, and this is {here}")
 
-    def keep(self, writer: RunWriter) -> None:
+    def keep(self, writer: TrialWriter) -> None:
         """Refuse a server that now says something else of its model; else keep what it is."""
         here = self._address()
         if here is None:
             return
         known: list[dict[str, Any]] = writer.meta(KEY) or []
         said = dict(getattr(self._model, "said", None) or {})
-        before = [one["says"] for one in known if _place(one["base_url"]) == _place(here)]
+        before = [one["says"] for one in known if place_of(one["base_url"]) == place_of(here)]
         changes = [{key for key in said if says.get(key, said[key]) != said[key]} for says in before]
         if set() in changes:
             return
@@ -52,7 +52,7 @@ class AskedServer:
         writer.put_meta(KEY, [*known, {"base_url": here, "says": said}])
 
     @contextmanager
-    def keeping_adjusted(self, writer: RunWriter) -> Iterator[None]:
+    def keeping_adjusted(self, writer: TrialWriter) -> Iterator[None]:
         """Keep, after the block, what was sent otherwise than asked, and what replies showed of the server."""
         try:
             yield
@@ -72,6 +72,6 @@ class AskedServer:
         raise RunMismatch(f"{self._folder} {what}: {advice}")
 
 
-def _place(address: str) -> str:
+def place_of(address: str) -> str:
     """Return an address as it is compared: with and without /v1 it is one server."""
     return address.rstrip("/").removesuffix("/v1")
