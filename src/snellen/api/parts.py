@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,9 +26,14 @@ from ..core.signals import heard_again
 from ..core.text import plural
 from ..engine.state import RunState
 from ..report.pages.finish import finish_run
-from ..store.merge import Merged, is_in_parts, merge_logs, merging, unmerged_bytes
-from ..store.part_log import PartWriter
-from ..store.part_progress import Attempt, PartState, ProgressFile, part_states, read_attempts, remove_parts
+from ..report.so_far import SoFar
+from ..stats.intervals import wilson
+from ..store.merge import Merged as Merged  # noqa: PLC0414 - what a merge returns
+from ..store.merge import is_in_parts, merge_logs, merging, unmerged_bytes
+from ..store.part_log import PartWriter, read_plan
+from ..store.part_progress import SILENT_S, Attempt, Progress, ProgressFile, part_states, read_attempts, remove_parts
+from ..store.part_progress import PartState as PartState  # noqa: PLC0414 - how far a part is
+from ..store.reader import RunReader
 from ..store.writer import TrialWriter
 from .plan import Plan
 from .session import Listener
@@ -39,6 +44,8 @@ REPORTED_TRIALS = 50_000
 MOST_JITTER_S = 30.0
 PARTS_A_SECOND = 32
 """So many parts may call on one server in a second when all start at once."""
+LOOKS = 20
+"""Moments that the figure so far is given when progress is written; all within its share of the processor."""
 INDEXES = (
     ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT"),
     ("JOB_COMPLETION_INDEX", ""),
@@ -132,8 +139,8 @@ def share_of(plan: Plan, part: Part) -> Share:
 class PartListener:
     """Hears of one part's asking: tells the terminal as ever, and writes the progress that others read."""
 
-    def __init__(self, listener: Listener) -> None:
-        self._listener = listener
+    def __init__(self, listener: Listener, so_far: SoFar) -> None:
+        self._listener, self._so_far = listener, so_far
         self.file: ProgressFile | None = None
 
     def notify(self, line: str) -> None:
@@ -158,7 +165,9 @@ class PartListener:
         """Show the state and keep the progress file during the block."""
         if self.file is None:
             raise AssertionError("begin comes first")
-        with self.file.kept(lambda: _progress(state)), self._listener.watch(state):
+        state.onlooker = self._so_far
+        with self._listener.watch(state), self.file.kept(lambda: _progress(state, self._so_far)):
+            state.is_drawn = True  # by others, who read the file
             yield
 
 
@@ -167,9 +176,11 @@ def is_other(one: Attempt, writer: PartWriter) -> bool:
     return one.file.part == writer.part and one.file.path != writer.path and one.state == "running"
 
 
-def _progress(state: RunState) -> dict[str, Any]:
-    counted = ("failed", "input_tokens", "output_tokens")
-    return {"done": state.done + state.resumed} | {name: getattr(state, name) for name in counted}
+def _progress(state: RunState, so_far: SoFar) -> dict[str, Any]:
+    for _ in range(LOOKS):
+        so_far.look()
+    counted = {name: getattr(state, name) for name in ("failed", "input_tokens", "output_tokens")}
+    return counted | {"done": state.done + state.resumed - state.failed, "figures": so_far.figures}
 
 
 async def spread_starts(part: Part, model: Any) -> None:
@@ -263,8 +274,78 @@ def merge(
 
 def refuse_unmerged(folder: Path) -> None:
     """Refuse to ask a folder whole while its parts hold replies that run.db has not: they would be asked again."""
-    if is_in_parts(folder) and unmerged_bytes(folder):
+    if is_unfinished(folder) and unmerged_bytes(folder):
         raise UsageError(f"{folder} holds parts that are not merged: `snellen merge --partial {folder}` first")
+
+
+def is_unfinished(folder: Path) -> bool:
+    """Tell whether a folder holds parts of a run that was not merged whole yet."""
+    if not is_in_parts(folder):
+        return False
+    if not (folder / "run.db").exists():
+        return True
+    with RunReader(folder) as reader:
+        stored = next(reader.rows("SELECT COUNT(*) FROM predictions"))[0]
+        return bool(stored < sum(reader.header().planned.values()))
+
+
+class PartsSummary(msgspec.Struct, frozen=True):
+    """How far a run in parts is, as its parts say."""
+
+    model: str
+    run: str
+    parts: int
+    planned: int
+    done: int
+    failed: int
+    states: dict[str, list[str]]
+    """State -> the parts that are in it, each with what else is known of it."""
+    figures: list[str]
+    notes: list[str]
+
+
+def summarize_parts(folder: str | Path) -> PartsSummary:
+    """Return who works at a run in parts, who is lost and how far it is."""
+    path = Path(folder)
+    header, attempts = read_plan(path), read_attempts(path)
+    parts = part_states(attempts)
+    states: dict[str, list[str]] = {}
+    for one in parts:
+        states.setdefault(one.state, []).append(_words_of(one))
+    notes = [f"part {one.part.index} is asked by {one.alive} processes at once" for one in parts if one.alive > 1]
+    apart = [one for one in attempts if one.age_s is not None and one.age_s < -SILENT_S]
+    notes += [f"{len(apart)} progress files are from the future: clocks are apart, ages say nothing"] if apart else []
+    said = [one.best.progress for one in parts if one.best is not None and one.best.progress is not None]
+    done, failed = sum(one.done for one in parts), sum(one.failed for one in said)
+    planned = sum(header.planned.values())
+    return PartsSummary(header.model, header.id, len(parts), planned, done, failed, states, pooled_figures(said), notes)
+
+
+def _words_of(one: PartState) -> str:
+    """Return a part by its number and what is worth knowing of it in its state."""
+    if one.best is None or one.best.progress is None or one.state == "complete":
+        return str(one.part.index)
+    said = one.best.progress
+    where = f" on {said.owner.host}" if one.state in ("silent", "lost") else ""
+    why = f": {said.why[:60]}" if one.state == "failed" else ""
+    return f"{one.part.index} ({said.done:,} of {said.planned:,}{where}{why})"
+
+
+def pooled_figures(said: Sequence[Progress]) -> list[str]:
+    """Return the figures that the parts made while they asked, pooled, with an interval; provisional."""
+    pooled: dict[tuple[str, str], list[tuple[int, float]]] = {}
+    for one in said:
+        for task, (metric, count, value) in one.figures.items():
+            pooled.setdefault((task, metric), []).append((count, value))
+    lines = []
+    for (task, metric), values in pooled.items():
+        count = sum(each for each, _ in values)
+        mean = sum(each * value for each, value in values) / count
+        if 0 <= mean <= 1:
+            low, high = wilson(mean, count)
+            interval = f"[{100 * low:.1f}, {100 * high:.1f}] %"
+            lines.append(f"{task}: {metric} {100 * mean:.1f} {interval} of {count:,} replies read so far, provisional")
+    return lines
 
 
 def look_at_parts(folder: str | Path) -> list[PartState]:

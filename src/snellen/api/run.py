@@ -108,14 +108,15 @@ def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
     limits = make_limits(settings, estimate.prices, began, expected=estimate.dearest, interval=interval)
     if watcher is not None:
         watcher.planned(plan, estimate)
+    so_far = SoFar([planned.task for planned in plan.tasks], plan.registry, reading)
     if part is not None:  # its limits are its share of the run's, the estimate is the whole run's
-        return _run_part(share_of(plan, part), settings, limits, watcher or NO_LISTENER, reading)
+        listener = PartListener(watcher or NO_LISTENER, so_far)
+        return _run_part(share_of(plan, part), settings, limits, listener, reading)
     refuse_unmerged(plan.folder)
     question = check_limit(settings, estimate)
     if question is not None and (watcher is None or not watcher.agrees(question)):
         raise UsageError(f"{question}: --yes starts it all the same and stops at the limit; nothing was asked")
     teller = Teller(settings.log, plan.folder, plan.folder.name, plan.header.config)
-    so_far = SoFar([planned.task for planned in plan.tasks], plan.registry, reading)
     data = {planned.task.name: planned.dataset for planned in plan.tasks}
     told: dict[str, Any] = {
         "listener": Watching(watcher or NO_LISTENER, teller, so_far),
@@ -136,9 +137,11 @@ def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
     return RunResult(plan.folder, results, state, state.unfinished, dimensions, early, teller.problems)
 
 
-def _run_part(share: Share, settings: RunSettings, limits: Limits, watcher: Listener, reading: Reading) -> RunResult:
+def _run_part(
+    share: Share, settings: RunSettings, limits: Limits, listener: PartListener, reading: Reading
+) -> RunResult:
     """Ask one part of a run and keep it in a log of its own; the last one joins them all."""
-    plan, listener = share.plan, PartListener(watcher)
+    plan = share.plan
     told: dict[str, Any] = {"listener": listener, "reading": reading, "part": share.part}
 
     async def ask() -> RunState:

@@ -1,7 +1,7 @@
 """Signals to one decision each: drain, leave at once, or nothing because it was said a moment ago.
 
 Ctrl-C drains, a second one leaves. SIGTERM, SIGUSR1 and SIGUSR2 come from schedulers: they drain, and the command ends
-with `core.errors.EXIT_AGAIN`, which asks to be started again. Slurm sends SIGTERM twice within milliseconds: it counts once.
+with `EXIT_AGAIN`: start me again. Slurm sends SIGTERM twice within milliseconds: that counts once.
 """
 
 from __future__ import annotations

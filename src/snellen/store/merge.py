@@ -6,7 +6,6 @@ trial that was asked twice the first reply in the order of the logs counts; what
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import sqlite3
@@ -22,7 +21,8 @@ from ..core.errors import EnvironmentProblem, RunMismatch
 from ..core.tasks import RunHeader
 from ..core.types import Prediction
 from .damage import ORPHANED
-from .database import Row, connect, insert_rows, open_for_writing
+from .database import Row, connect, insert_rows, open_for_writing, set_journal
+from .lock import RunLock
 from .part_log import (
     ATTEMPT,
     FOLDER,
@@ -112,9 +112,9 @@ def merge_logs(folder: Path, *, same_model: bool = False, partial: bool = True) 
     """
     plan, target = read_plan(folder), folder / "run.db"
     fresh = folder / FOLDER / f"run.db.{own_name()}"
-    with contextlib.suppress(FileNotFoundError):
-        shutil.copyfile(target, fresh)
     try:
+        if target.exists():
+            _copy_whole(folder, fresh)
         with closing(_open(fresh)) as database:
             merge = _Merge(folder, plan, database, same_model=same_model)
             found = merge.run()
@@ -167,9 +167,23 @@ def _open(path: Path) -> sqlite3.Connection:
     return database
 
 
+def _copy_whole(folder: Path, fresh: Path) -> None:
+    """Copy run.db, with what its log holds, to go on from; a run that is being written is refused.
+
+    The log is folded in first and goes: it must never stand beside the file that takes this one's place.
+    """
+    lock = RunLock(folder)
+    try:
+        with closing(connect(folder / "run.db")) as database:
+            set_journal(database, "DELETE")
+        shutil.copyfile(folder / "run.db", fresh)
+    finally:
+        lock.release()
+
+
 def _finish_file(path: Path) -> None:
-    with closing(open_for_writing(path)):  # the journal that is safe where it lies
-        pass
+    with closing(connect(path)) as database:
+        set_journal(database, "DELETE")  # one file, whole at every moment, on any file system
     _sync(path)
 
 
