@@ -23,6 +23,7 @@ from ..core.types import Prediction
 from .damage import ORPHANED
 from .database import Row, connect, insert_rows, open_for_writing, set_journal
 from .lock import RunLock
+from .owner import Owner, own_name
 from .part_log import (
     ATTEMPT,
     FOLDER,
@@ -37,7 +38,6 @@ from .part_log import (
     read_head,
     read_plan,
 )
-from .part_progress import Owner, own_name
 from .problems import BROKEN, write_problem
 from .seal import seal
 from .servers import KEY as SERVERS
@@ -87,7 +87,7 @@ def merging(folder: Path) -> Iterator[None]:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     except FileExistsError:
         owner = Owner.read(path)
-        who = f"by process {owner.pid} on {owner.host}" if owner else "by somebody"
+        who = f"by {owner}" if owner else "by somebody"
         raise EnvironmentProblem(f"{folder} is being merged {who}; if that is gone, remove {path}") from None
     except OSError as error:
         raise EnvironmentProblem(f"cannot write {path}: {error.strerror}") from None

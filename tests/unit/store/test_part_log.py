@@ -14,8 +14,8 @@ from snellen.core.homes import Part
 from snellen.core.tasks import RunHeader
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.store.merge import is_in_parts, merge_logs, merging, unmerged_bytes
+from snellen.store.owner import Owner
 from snellen.store.part_log import TRIAL, LogReading, PartWriter, log_files, may_hold, read_head, read_plan
-from snellen.store.part_progress import Owner
 from snellen.store.reader import RunReader
 
 ONE = Part(0, 1)
