@@ -19,6 +19,7 @@ from ..core.version import __version__
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("run:run", "Measure a model on tasks: plan, ask, store, score, report."),
+    "submit": ("submit_command:submit", "Write a Slurm array or a Kubernetes job of a run in parts, and submit it."),
     "merge": ("merge_command:merge", "Join the parts of a run (--shard) to the run that one process leaves."),
     "batch": ("queued_batches:batch", "Look at the batches of a run, or cancel them."),
     "exam": ("exam:exam", "Examine how a model sees: thresholds, and a prescription of what to send it."),
