@@ -5,6 +5,11 @@ command -v tesseract >/dev/null 2>&1 || missing="$missing tesseract-ocr"
 command -v chromium >/dev/null 2>&1 || missing="$missing chromium"
 command -v java >/dev/null 2>&1 || missing="$missing default-jre-headless"
 command -v pdflatex >/dev/null 2>&1 || missing="$missing texlive-latex-recommended"
+if [ "${1:-}" = slurm ]; then
+    missing=""
+    command -v slurmctld >/dev/null 2>&1 || missing="$missing slurmctld slurmd slurm-client munge"
+    command -v bindfs >/dev/null 2>&1 || missing="$missing bindfs"
+fi
 [ -z "$missing" ] && exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
     apt-get update -qq >/dev/null 2>&1
