@@ -17,11 +17,13 @@ from snellen.api.parts import find_part, is_unfinished, share_of, summarize_part
 from snellen.api.plan import make_plan
 from snellen.core.errors import UsageError
 from snellen.core.homes import Part
+from snellen.report.viewer.shelf import Shelf
 from waiting import CEILING_S, requests_seen, wait_until
 
 
 @pytest.fixture
-def data(own_folder: Path) -> Path:
+def data(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SNELLEN_CACHE_DIR", str(own_folder / "cache"))
     rows = [
         {
             "id": f"q{number}",
@@ -61,8 +63,12 @@ def test_four_parts_leave_what_one_process_leaves(data: Path) -> None:
     assert not Path("parts/run.db").exists()
     seen = json_of("show", "parts")
     assert (seen["done"], seen["planned"], seen["states"]) == (30, 40, {"complete": ["0", "2", "3"], "waiting": ["1"]})
-    assert json_of("merge", "parts", "--partial")["missing"] == 10
+    (seen_in_browser,) = Shelf([Path("parts")]).runs()
+    assert seen_in_browser.progress().stored == 30
+    assert seen_in_browser.results()["tasks"]["my"]["metrics"]["accuracy"]["n"] == 30
+    assert not Path("parts/run.db").exists()
     assert json_of("score", "parts")["status"]["not_yet_asked"] == {"my": 10}
+    assert json_of("merge", "parts", "--partial")["missing"] == 10
     assert run_command(command(data, "parts", "--shard", "1/4")) == 0  # the last one joins them
     assert is_equal(Path("one"), Path("parts")) and not is_unfinished(Path("parts"))
     assert json_of("merge", "parts", "--tidy")["missing"] == 0

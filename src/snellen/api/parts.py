@@ -272,6 +272,13 @@ def merge(
     return found, results
 
 
+def join_parts(folder: Path) -> None:
+    """Bring run.db of a run whose parts are still asked up to what they hold, for whoever scores it as it is."""
+    if is_unfinished(folder):
+        with merging(folder):
+            merge_logs(folder)
+
+
 def refuse_unmerged(folder: Path) -> None:
     """Refuse to ask a folder whole while its parts hold replies that run.db has not: they would be asked again."""
     if is_unfinished(folder) and unmerged_bytes(folder):

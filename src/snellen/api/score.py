@@ -37,7 +37,7 @@ from ..scoring.verdicts import rename_without_judge
 from ..store.reader import RunReader
 from .chore_workers import LeaseTerms, Workers, open_workers
 from .chosen_model import create_model
-from .parts import REPORTED_TRIALS
+from .parts import REPORTED_TRIALS, join_parts
 from .replicas import EXECUTORS
 from .session import ModelJobs, ask_jobs, check_finished, limits_for
 from .settings import RunSettings, make_record, refuse_others
@@ -222,6 +222,7 @@ def score(
         >>> snellen.score(folder, scorers=["exact"])["tasks"]["my"]["metrics"]["exact_match"]["value"]
         0.0
     """
+    join_parts(Path(folder))
     folder = Path(folder)
     told = tuple(str(Path(plugin).resolve()) for plugin in plugins)
     more: list[str] = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from itertools import islice
@@ -18,6 +19,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ..core.errors import EnvironmentProblem, RunMismatch
+from ..core.folders import cache_folder
+from ..core.ids import content_hash
 from ..core.tasks import RunHeader
 from ..core.types import Prediction
 from .damage import ORPHANED
@@ -51,6 +54,7 @@ GROUP_ROWS = 256
 JOINED = (SERVERS, "adjusted", "warnings", "replicas")
 """Facts that are lists: those of all parts, each once."""
 CLAIM = "merge.claim"
+EVERY_S = 5.0
 STATEMENTS = {SAMPLE: PUT_SAMPLES, TRIAL: PUT_PREDICTIONS, ATTEMPT: PUT_ATTEMPTS}
 
 
@@ -105,16 +109,16 @@ def _is_left_over(path: Path) -> bool:
     return owner is not None and owner.is_here and not owner.is_alive
 
 
-def merge_logs(folder: Path, *, same_model: bool = False, partial: bool = True) -> Merged:
-    """Bring run.db up to what the logs hold; to be called within `merging`.
+def merge_logs(folder: Path, *, same_model: bool = False, partial: bool = True, into: Path | None = None) -> Merged:
+    """Bring run.db up to what the logs hold; to be called within `merging`, or `into` a folder of one's own.
 
     Where trials are missing and `partial` was not said, run.db stays as it was.
     """
-    plan, target = read_plan(folder), folder / "run.db"
-    fresh = folder / FOLDER / f"run.db.{own_name()}"
+    plan, target = read_plan(folder), (into or folder) / "run.db"
+    fresh = (into or folder / FOLDER) / f"run.db.{own_name()}"
     try:
         if target.exists():
-            _copy_whole(folder, fresh)
+            _copy_whole(target, fresh)
         with closing(_open(fresh)) as database:
             merge = _Merge(folder, plan, database, same_model=same_model)
             found = merge.run()
@@ -123,7 +127,7 @@ def merge_logs(folder: Path, *, same_model: bool = False, partial: bool = True) 
         if found.fresh or not target.exists():
             _finish_file(fresh)
             fresh.replace(target)
-            _sync(folder)
+            _sync(target.parent)
         return found
     except BROKEN as error:
         raise write_problem(target, error) from None
@@ -132,6 +136,27 @@ def merge_logs(folder: Path, *, same_model: bool = False, partial: bool = True) 
     finally:
         for end in ("", "-journal", "-wal", "-shm"):
             Path(f"{fresh}{end}").unlink(missing_ok=True)
+
+
+class FollowedParts:
+    """A run whose parts are still asked, as readers see it: joined in a folder of the user's cache, again and again."""
+
+    def __init__(self, folder: Path) -> None:
+        self._source = folder
+        self.folder = cache_folder() / "parts" / content_hash(str(folder.resolve()))
+        self._sizes: list[int] = []
+        self._fresh_after = 0.0
+
+    def refresh(self) -> bool:
+        """Join what is new, at most every few seconds; tell whether anything was."""
+        sizes = [file.path.stat().st_size for file in log_files(self._source)]
+        now = time.monotonic()
+        if sizes == self._sizes or now < self._fresh_after:
+            return False
+        self.folder.mkdir(parents=True, exist_ok=True)
+        merge_logs(self._source, same_model=True, into=self.folder)
+        self._sizes, self._fresh_after = sizes, time.monotonic() + max(EVERY_S, 3 * (time.monotonic() - now))
+        return True
 
 
 def is_in_parts(folder: Path) -> bool:
@@ -167,16 +192,16 @@ def _open(path: Path) -> sqlite3.Connection:
     return database
 
 
-def _copy_whole(folder: Path, fresh: Path) -> None:
+def _copy_whole(target: Path, fresh: Path) -> None:
     """Copy run.db, with what its log holds, to go on from; a run that is being written is refused.
 
     The log is folded in first and goes: it must never stand beside the file that takes this one's place.
     """
-    lock = RunLock(folder)
+    lock = RunLock(target.parent)
     try:
-        with closing(connect(folder / "run.db")) as database:
+        with closing(connect(target)) as database:
             set_journal(database, "DELETE")
-        shutil.copyfile(folder / "run.db", fresh)
+        shutil.copyfile(target, fresh)
     finally:
         lock.release()
 
