@@ -21,9 +21,10 @@ import numpy as np
 import PIL.Image
 
 from snellen.core.ids import rng
-from snellen.curate.gates import run_gates
-from snellen.curate.records import Draft, Gated, Source, shuffled, write_lines
-from snellen.mock.drafter import POOLS
+from snellen.data.files.records import write_lines
+from snellen.kits.curate.gates import run_gates
+from snellen.kits.curate.records import Draft, Gated, Source, shuffled
+from snellen.kits.mock.drafter import POOLS
 
 GATES_S, PAGE_MS = 60.0, 100.0
 

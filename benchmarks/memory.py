@@ -11,7 +11,7 @@ from pathlib import Path
 
 import PIL.Image
 
-from snellen.mock.process import mock_process
+from snellen.kits.mock.process import mock_process
 
 BAR_MB = 150
 CHILD = """

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from snellen.mock.process import mock_process
+from snellen.kits.mock.process import mock_process
 from snellen.model.options import ModelOptions
 from snellen.model.served.openai import create
 from snellen.perf.measure import LoadPlan, Measured, measure

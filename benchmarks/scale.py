@@ -32,12 +32,12 @@ from snellen.core.tasks import Prompt, RunHeader, Task
 from snellen.core.types import Form, Image, Prediction, Request, Sample, TrialKey
 from snellen.engine.loop import Engine
 from snellen.engine.policy import Policy
-from snellen.fleet.driver import Fleet
-from snellen.fleet.lease_format import Hello, Outcome, Outcomes
-from snellen.fleet.leases import Waiting
-from snellen.fleet.links import ReplicaLost
-from snellen.fleet.packing import pack_lease
 from snellen.infer.generate import GENERATE
+from snellen.kits.scale.driver import Fleet
+from snellen.kits.scale.lease_format import Hello, Outcome, Outcomes
+from snellen.kits.scale.leases import Waiting
+from snellen.kits.scale.links import ReplicaLost
+from snellen.kits.scale.packing import pack_lease
 from snellen.prompt.build import Prompter
 from snellen.store.writer import RunWriter
 

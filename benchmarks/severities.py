@@ -20,11 +20,11 @@ from PIL import Image
 
 from snellen.core.ids import derive_seed, rng
 from snellen.data.images.calibrations import CALIBRATION
-from snellen.data.pages.haystack import chronicle
-from snellen.data.pages.page_style import PageStyle, degrade_style, style_of
-from snellen.data.pages.perturb import FAMILIES, SEVERITIES, Level, degrade_to, page_seed
-from snellen.data.pages.quality import character_error_rate
-from snellen.data.pages.render import render_pages
+from snellen.kits.pages.haystack import chronicle
+from snellen.kits.pages.page_style import PageStyle, degrade_style, style_of
+from snellen.kits.pages.perturb import FAMILIES, SEVERITIES, Level, degrade_to, page_seed
+from snellen.kits.pages.quality import character_error_rate
+from snellen.kits.pages.render import render_pages
 from snellen.model.ocr.reader_model import TesseractEngine
 
 TARGETS = (0.015, 0.08, 0.25, 0.5, 0.8)

@@ -31,7 +31,7 @@ from rich.console import Console
 from snellen.api.run import run_settings
 from snellen.api.settings import RunSettings
 from snellen.cli.run_output import TerminalWatcher
-from snellen.mock.process import mock_process
+from snellen.kits.mock.process import mock_process
 
 REQUESTS, WORKERS, ROUNDS = 2_000, 128, 6
 HEADERS = {"Content-Type": "application/json"}

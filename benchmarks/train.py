@@ -21,9 +21,9 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import PIL.Image
 
-from snellen.train.blend import Blended, PreparedChains, RowMaker, prepare_chains
-from snellen.train.chain_files import read_chains
-from snellen.train.chains import sft_row
+from snellen.kits.train.blend import Blended, PreparedChains, RowMaker, prepare_chains
+from snellen.kits.train.chain_files import read_chains
+from snellen.kits.train.chains import sft_row
 
 SAMPLES, PICTURES, OPENED = 100_000, 2_000, 20_000
 LEAST_PER_SECOND, MOST_GROWTH_MB, MOST_OVERHEAD = 2_000, 64.0, 0.05
@@ -91,10 +91,10 @@ def bench_overhead() -> bool:
     import trl
     from transformers import PrinterCallback
 
-    from snellen.train import tuned_weights as weights
-    from snellen.train.recipe import DataSource, Recipe, Training
-    from snellen.train.trl_door import Parts, make_arguments, make_trainer, open_dataset
-    from snellen.train.tuning import Watchman
+    from snellen.kits.train import tuned_weights as weights
+    from snellen.kits.train.recipe import DataSource, Recipe, Training
+    from snellen.kits.train.trl_door import Parts, make_arguments, make_trainer, open_dataset
+    from snellen.kits.train.tuning import Watchman
     from tiny_checkpoints import checkpoint
 
     datasets.disable_progress_bars()
@@ -121,7 +121,7 @@ def bench_overhead() -> bool:
             model, processor = weights.load_trainable(base), weights.open_processor(base)
             if kind == "bare":
                 data = bare_rows.with_transform(bare)
-                from snellen.train.trl_door import make_adapter
+                from snellen.kits.train.trl_door import make_adapter
 
                 trainer = trl.SFTTrainer(
                     model=model,

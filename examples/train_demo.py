@@ -58,7 +58,7 @@ def write_worlds(folder: Path, seed: int, sizes: dict[str, int]) -> None:
 def drop_near(folder: Path) -> int:
     """Take held-out pictures out that look like one trained on; return how many. The same colours are drawn again."""
     from snellen.core.types import Image
-    from snellen.train.overlap import near_pairs, picture_marks
+    from snellen.kits.train.overlap import near_pairs, picture_marks
 
     held = sorted((folder / "held-out" / "held-out").glob("*.png"))
     taught = [path for path in sorted(folder.rglob("*.png")) if path not in held]
@@ -159,7 +159,7 @@ def above_chance(blind: dict[str, Any]) -> list[str]:
 
 def paired_gains(folder: Path) -> list[dict[str, Any]]:
     """Return what each stage gained, picture by picture, with intervals."""
-    from snellen.train.gains import find_gains
+    from snellen.kits.train.gains import find_gains
 
     names, runs = list(STAGES), folder / "measured"
     return [

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
-    from snellen.mock.server import Running
+    from snellen.kits.mock.server import Running
 
 
 # The same examples every time, and no clock: a loaded machine must not fail a property.
@@ -59,7 +59,7 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def mock_server() -> Iterator[Callable[..., Running]]:
     """Start mock servers on threads of this process: `mock_server("--fault", "500@first1").base_url`.
 
-    Where a server is killed, or timed so finely that a shared interpreter would show: `snellen.mock.process.mock_process`.
+    Where a server is killed, or timed so finely that a shared interpreter would show: `snellen.kits.mock.process.mock_process`.
     """
     from emulator import mock_thread
 

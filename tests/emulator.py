@@ -7,9 +7,9 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
-from snellen.api.mock import build_options
-from snellen.cli.mock_server import mock_server
-from snellen.mock.server import MockOptions, Running, start
+from snellen.kits.mock.commands import mock_server
+from snellen.kits.mock.library import build_options
+from snellen.kits.mock.server import MockOptions, Running, start
 
 
 @contextmanager

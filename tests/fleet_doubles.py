@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from snellen.core.protocols import Model
-from snellen.fleet.driver import Fleet
-from snellen.fleet.host import Host
-from snellen.fleet.lease_format import Hello, read_lease
-from snellen.fleet.leases import Waiting
-from snellen.fleet.links import ReplicaLost
-from snellen.fleet.packing import pack_lease
+from snellen.kits.scale.driver import Fleet
+from snellen.kits.scale.host import Host
+from snellen.kits.scale.lease_format import Hello, read_lease
+from snellen.kits.scale.leases import Waiting
+from snellen.kits.scale.links import ReplicaLost
+from snellen.kits.scale.packing import pack_lease
 
 
 class NearLink:

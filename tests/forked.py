@@ -19,7 +19,13 @@ from time import monotonic
 
 from waiting import CEILING_S
 
-IMPORTED = ("snellen.cli.run", "snellen.cli.curate", "snellen.api.run", "snellen.api.curate", "snellen.api.perf")
+IMPORTED = (
+    "snellen.cli.run",
+    "snellen.kits.curate.commands",
+    "snellen.api.run",
+    "snellen.kits.curate.library",
+    "snellen.api.perf",
+)
 
 
 class Forge:

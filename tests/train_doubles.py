@@ -10,7 +10,7 @@ from typing import Any
 import PIL.Image
 
 from snellen.core.types import Prediction, Request
-from snellen.train.recipe import DataSource, Recipe, Training
+from snellen.kits.train.recipe import DataSource, Recipe, Training
 
 COLOURS = ("red", "blue", "green", "orange", "teal", "black", "white", "yellow")
 

@@ -10,8 +10,8 @@ import PIL.Image
 import PIL.ImageDraw
 
 from snellen.core.ids import rng
-from snellen.curate.records import Draft, Source, shuffled
-from snellen.mock.drafter import POOLS
+from snellen.kits.curate.records import Draft, Source, shuffled
+from snellen.kits.mock.drafter import POOLS
 
 SIZE = (320, 240)
 PLACES = {

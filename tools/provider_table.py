@@ -47,8 +47,8 @@ def pictures(limits: dict[str, Any]) -> str:
 def dialect_rows() -> str:
     """Return the lines of our own dialects, from their classes."""
     from snellen.core.protocols import Capability
-    from snellen.model.cloud.bedrock_model import Bedrock
-    from snellen.model.cloud.vertex_model import VertexClaude, VertexGemini
+    from snellen.kits.clouds.bedrock_model import Bedrock
+    from snellen.kits.clouds.vertex_model import VertexClaude, VertexGemini
     from snellen.model.served.provider_card import DIALECTS as KNOWN
 
     reasoning = tomllib.loads((CATALOG / "servers" / "reasoning.toml").read_text(encoding="utf-8"))["styles"]

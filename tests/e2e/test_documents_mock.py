@@ -15,11 +15,11 @@ from command_line import COMMAND
 from command_line import run_command as snellen
 from draws import drawn
 from snellen.api.load import load_dataset
-from snellen.data.pages.grid_folder import write_needles
-from snellen.data.pages.haystack import BUILT_IN, read_haystack
-from snellen.data.pages.page_style import PageStyle
-from snellen.data.pages.plant import Grid
-from snellen.mock.answers import write_answers
+from snellen.kits.mock.answers import write_answers
+from snellen.kits.pages.grid_folder import write_needles
+from snellen.kits.pages.haystack import BUILT_IN, read_haystack
+from snellen.kits.pages.page_style import PageStyle
+from snellen.kits.pages.plant import Grid
 from waiting import requests_seen, stored_trials, wait_until
 
 STYLE = PageStyle(width_pt=400, height_pt=260, dpi=72, font="built-in", size_pt=14, leading_pt=17)

@@ -18,8 +18,8 @@ from command_line import COMMAND
 from snellen.api.load import load_run
 from snellen.cli.main import cli
 from snellen.core.errors import SnellenError
-from snellen.mock.process import mock_process
-from snellen.mock.server import Running
+from snellen.kits.mock.process import mock_process
+from snellen.kits.mock.server import Running
 from snellen.perf.read import read_timeline
 from waiting import CEILING_S, requests_seen, wait_until
 

@@ -98,7 +98,9 @@ def test_ctrl_c_ends_work_without_a_server_wherever_it_strikes(tmp_path: Path) -
         "run of a local model": ["run", tmp_path / "large.jsonl", "--model", "blind/first", "-o", tmp_path / "b", "--no-cache"],
     }  # fmt: skip
     draw, told = random.Random(1), []
-    with forge(tmp_path / "said.txt", "snellen.cli.docs", "snellen.cli.data", "snellen.cli.score") as smith:
+    with forge(
+        tmp_path / "said.txt", "snellen.kits.pages.docs_command", "snellen.cli.data", "snellen.cli.score"
+    ) as smith:
         for name, arguments in work.items():
             pid, delay = smith.start(arguments), draw.uniform(0.05, 0.5)
             ended = smith.wait(delay)

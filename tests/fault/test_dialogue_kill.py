@@ -15,7 +15,7 @@ import reform_fixtures
 from command_line import COMMAND
 from emulator import mock_thread
 from snellen.data.catalog import Catalog
-from snellen.mock.server import Running
+from snellen.kits.mock.server import Running
 from snellen.store.reader import RunReader
 from waiting import CEILING_S, lines_of, stored_trials, wait_until
 

@@ -80,10 +80,10 @@ def chain(home: Path, mock_server: Callable[..., Any]) -> Work:
 
 
 def documents(home: Path, mock_server: Callable[..., Any]) -> Work:
-    from snellen.data.pages.grid_folder import write_needles
-    from snellen.data.pages.haystack import BUILT_IN, read_haystack
-    from snellen.data.pages.page_style import PageStyle
-    from snellen.data.pages.plant import Grid
+    from snellen.kits.pages.grid_folder import write_needles
+    from snellen.kits.pages.haystack import BUILT_IN, read_haystack
+    from snellen.kits.pages.page_style import PageStyle
+    from snellen.kits.pages.plant import Grid
 
     style = PageStyle(width_pt=400, height_pt=260, dpi=72, font="built-in", size_pt=14, leading_pt=17)
     grid = Grid((250,), (0.0, 0.5, 1.0), ("kv-number",), repeats=10)

@@ -21,7 +21,7 @@ import pytest
 
 from command_line import COMMAND
 from figures import note_figure
-from snellen.mock.process import ServerProcess, mock_process
+from snellen.kits.mock.process import ServerProcess, mock_process
 from snellen.store.damage import look_at_run
 from waiting import CEILING_S, stored_trials, wait_until
 

@@ -20,12 +20,12 @@ pytest.importorskip("peft")
 from figures import note_figure
 from forked import Forge, forge
 from killing import A_RUN, MANY, Killed, time_of
-from snellen.train.tuned_weights import checkpoint_step, last_checkpoint
+from snellen.kits.train.tuned_weights import checkpoint_step, last_checkpoint
 from tiny_checkpoints import checkpoint
 from train_doubles import assert_same_losses, write_rows
 
 STEPS, SAVED = 20, 3
-IMPORTS = ("torch", "trl", "peft", "datasets", "snellen.cli.train_commands", "snellen.api.rationale", "snellen.train.tuning",
+IMPORTS = ("torch", "trl", "peft", "datasets", "snellen.kits.train.commands", "snellen.kits.train.rationale", "snellen.kits.train.tuning",
            "transformers.models.idefics3", "transformers.models.llava")  # fmt: skip
 KINDS = (("idefics3", "lora"), ("llava", "full"))
 

@@ -14,11 +14,11 @@ from cure_standin import ITEMS, STEPS, write_standin
 from snellen.core.protocols import LoadContext
 from snellen.core.tasks import Task
 from snellen.core.types import Sample
-from snellen.curate.gates import compare_to_chance, level_draft, rule_credits
-from snellen.curate.records import Draft, Question, Source
 from snellen.data.dataset import check_sample
 from snellen.data.loaders.cure import load
 from snellen.data.loaders.cure_file import CureItem, read_items
+from snellen.kits.curate.gates import compare_to_chance, level_draft, rule_credits
+from snellen.kits.curate.records import Draft, Question, Source
 from snellen.scoring.blind_baselines import baselines
 from snellen.scoring.consistency import chains_from_items, consistency
 

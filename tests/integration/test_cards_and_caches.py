@@ -15,8 +15,8 @@ from snellen.api.cost_words import describe_cost
 from snellen.api.plan import make_plan
 from snellen.api.run_cost import estimate_run
 from snellen.core.types import Usage
-from snellen.mock.server import MockOptions
-from snellen.mock.wire import IMAGE_TOKENS
+from snellen.kits.mock.server import MockOptions
+from snellen.kits.mock.wire import IMAGE_TOKENS
 from snellen.store.reader import RunReader
 
 QUESTIONS = 6

@@ -11,12 +11,12 @@ import pytest
 
 from command_line import run_command
 from executor_runs import descendants
-from snellen.api.chore_workers import Workers, mapper_for
+from snellen.api.executors import Workers, mapper_for
 from snellen.core.errors import UsageError
 from snellen.data.files.chores import Chore
 
 TWO = ["--executor", "processes", "--replicas", "2"]
-PROCESS = "snellen.fleet.process_main"
+PROCESS = "snellen.kits.scale.process_main"
 
 
 def contents(folder: Path) -> dict[str, str]:

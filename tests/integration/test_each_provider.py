@@ -21,11 +21,11 @@ from snellen.api.run_cost import estimate_run
 from snellen.core.secret import Secret
 from snellen.core.types import Prediction, Usage
 from snellen.engine.policy import Policy
-from snellen.mock.answers import AnswerBook, Entry
-from snellen.mock.faults import parse_fault
-from snellen.mock.readers import parse_reader
-from snellen.mock.server import MockOptions
-from snellen.mock.wire import IMAGE_TOKENS, Pace
+from snellen.kits.mock.answers import AnswerBook, Entry
+from snellen.kits.mock.faults import parse_fault
+from snellen.kits.mock.readers import parse_reader
+from snellen.kits.mock.server import MockOptions
+from snellen.kits.mock.wire import IMAGE_TOKENS, Pace
 from snellen.store.reader import RunReader
 from waiting import stored_trials, wait_until
 

@@ -16,12 +16,12 @@ import pytest
 
 from command_line import run_command
 from emulator import mock_thread
-from snellen.mock.answers import AnswerBook, Entry
-from snellen.mock.faults import KINDS, parse_fault
-from snellen.mock.process import mock_process
-from snellen.mock.readers import parse_reader
-from snellen.mock.server import MockOptions, Running, start
-from snellen.mock.wire import Pace
+from snellen.kits.mock.answers import AnswerBook, Entry
+from snellen.kits.mock.faults import KINDS, parse_fault
+from snellen.kits.mock.process import mock_process
+from snellen.kits.mock.readers import parse_reader
+from snellen.kits.mock.server import MockOptions, Running, start
+from snellen.kits.mock.wire import Pace
 from waiting import CEILING_S
 
 QUESTION = "What animal is it?"

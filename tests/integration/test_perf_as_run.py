@@ -14,7 +14,7 @@ from emulator import emulator
 from snellen.api.perf import LoadPlan, PerfReport, PerfSettings, run_perf
 from snellen.cli.perf.command import print_report
 from snellen.core.errors import ConfigError
-from snellen.mock.server import MockOptions
+from snellen.kits.mock.server import MockOptions
 
 CARD = """
 model = "anthropic/mock"

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from snellen.core.errors import EnvironmentProblem, UsageError
-from snellen.mock.faults import parse_fault
-from snellen.mock.server import MockOptions, start
-from snellen.mock.wire import Pace
+from snellen.kits.mock.faults import parse_fault
+from snellen.kits.mock.server import MockOptions, start
+from snellen.kits.mock.wire import Pace
 from snellen.model.options import ModelOptions
 from snellen.model.served.openai import create
 from snellen.perf.generator import Generator

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from command_line import run_command
-from snellen.mock.tokens import sequence_log_probabilities, tokenize
+from snellen.kits.mock.tokens import sequence_log_probabilities, tokenize
 
 ROWS = [
     {"id": "1", "question": "Which animal barks?", "options": ["a cat", "a dog"], "answer": "a dog"},

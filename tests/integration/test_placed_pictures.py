@@ -18,7 +18,7 @@ from snellen.api.view import make_viewer
 from snellen.core.errors import DataError, RunMismatch, UsageError
 from snellen.data.loaders.row_markers import read_row_options
 from snellen.data.marked_rows import MarkerCount
-from snellen.mock.answers import write_answers
+from snellen.kits.mock.answers import write_answers
 from snellen.report.viewer.guard import cookie_name
 from snellen.store.database import open_for_writing
 from snellen.store.seal import seal

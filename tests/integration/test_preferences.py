@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 from line_doubles import Scripted
-from snellen.api import preferences
-from snellen.api.preferences import make_preferences
 from snellen.core.errors import EnvironmentProblem, ModelError, UsageError
 from snellen.core.types import FailureKind, Prediction, Request
+from snellen.kits.train import made_preferences as preferences
+from snellen.kits.train.made_preferences import make_preferences
+from snellen.kits.train.preference import PreferenceCounts
+from snellen.kits.train.recipe import DataSource, Feedback, Recipe, Training
 from snellen.store.reader import RunReader
-from snellen.train.preference import PreferenceCounts
-from snellen.train.recipe import DataSource, Feedback, Recipe, Training
 from train_doubles import sampled_rationale, write_chains
 
 LETTERS = re.compile(r"Answer: (\w)\.")

@@ -15,7 +15,8 @@ import pytest
 from msgspec import structs
 
 from review_server import ReviewServer, review_server
-from snellen.curate.records import Gated, write_lines
+from snellen.data.files.records import write_lines
+from snellen.kits.curate.records import Gated
 from workshop_fixtures import make_draft
 
 pytest.importorskip("starlette")

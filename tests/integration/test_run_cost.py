@@ -19,7 +19,7 @@ from snellen.api.plan import make_plan
 from snellen.api.run_cost import estimate_run
 from snellen.core.errors import UsageError
 from snellen.core.secret import Secret
-from snellen.mock.server import MockOptions, Running
+from snellen.kits.mock.server import MockOptions, Running
 from snellen.model.served.prices import Prices, money
 
 WORDS = "Which of the shapes in the picture has the longest side, and how often does it appear beside a green one?"
@@ -176,7 +176,7 @@ def test_the_plan_says_tokens_and_money_and_what_they_rest_on(
     assert "input and" in told
     assert "output tokens" in told
     assert "EUR" in told
-    assert "40 prompts looked at; pictures by flat" in told
+    assert "from 40 prompts; pictures by flat" in told
     assert run_command([*command, "--price", "100,100"]) == 0
     assert "nothing is left to ask" in capfd.readouterr().err
     assert run_command([*command[:-1], tmp_path / "other", "--price", "100,100"]) == 0

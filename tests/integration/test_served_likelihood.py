@@ -11,9 +11,9 @@ import pytest
 from line_doubles import ask as ask_model
 from snellen.core.errors import ModelError, StopRun, UsageError
 from snellen.core.types import Image, Likelihood, Request, TrialKey, Turn
-from snellen.mock.answers import AnswerBook, Entry
-from snellen.mock.server import MockOptions, start
-from snellen.mock.tokens import log_probability, tokenize
+from snellen.kits.mock.answers import AnswerBook, Entry
+from snellen.kits.mock.server import MockOptions, start
+from snellen.kits.mock.tokens import log_probability, tokenize
 from snellen.model.options import ModelOptions
 from snellen.model.served.openai import create
 from snellen.model.served.post import HttpResponse

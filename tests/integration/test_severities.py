@@ -11,11 +11,11 @@ import pytest
 
 from snellen.core.ids import rng
 from snellen.data.images.calibrations import CALIBRATION
-from snellen.data.pages.haystack import chronicle
-from snellen.data.pages.page_style import style_of
-from snellen.data.pages.perturb import FAMILIES, apply
-from snellen.data.pages.quality import character_error_rate
-from snellen.data.pages.render import render_pages
+from snellen.kits.pages.haystack import chronicle
+from snellen.kits.pages.page_style import style_of
+from snellen.kits.pages.perturb import FAMILIES, apply
+from snellen.kits.pages.quality import character_error_rate
+from snellen.kits.pages.render import render_pages
 from snellen.model.ocr.reader_model import TesseractEngine
 
 PAGE = Path(__file__).parents[2] / "docs" / "documents.md"

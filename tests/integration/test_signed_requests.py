@@ -10,7 +10,7 @@ import pytest
 
 import snellen
 from emulator import emulator
-from snellen.mock.server import REGION, MockOptions
+from snellen.kits.mock.server import REGION, MockOptions
 
 pytest.importorskip("botocore")
 auth = pytest.importorskip("botocore.auth")

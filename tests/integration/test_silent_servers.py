@@ -12,11 +12,11 @@ import pytest
 import snellen
 from command_line import run_command
 from emulator import emulator
-from snellen.cli.mock_server import IGNORED as COMMAND_KNOWS
 from snellen.core.types import Prediction
-from snellen.mock.ask import IGNORED
-from snellen.mock.faults import parse_fault
-from snellen.mock.server import MockOptions
+from snellen.kits.mock.ask import IGNORED
+from snellen.kits.mock.commands import IGNORED as COMMAND_KNOWS
+from snellen.kits.mock.faults import parse_fault
+from snellen.kits.mock.server import MockOptions
 from snellen.model.served.provider_cases import ProviderCase, provider_cases
 from snellen.store.reader import RunReader
 

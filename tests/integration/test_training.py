@@ -20,14 +20,14 @@ from safetensors import SafetensorError
 
 import snellen
 from command_line import run_command
-from snellen.api import before_after, preferences, rationale
-from snellen.api.rationale import prepare_training, train_rationale
 from snellen.core.errors import ConfigError, DataError, EnvironmentProblem, MissingExtra, RunMismatch, UsageError
+from snellen.kits.train import before_after, listeners, rationale, tuning
+from snellen.kits.train import made_preferences as preferences
+from snellen.kits.train import tuned_weights as weights
+from snellen.kits.train import tuning as watchman
+from snellen.kits.train.rationale import prepare_training, train_rationale
+from snellen.kits.train.recipe import DataSource
 from snellen.store.reader import RunReader
-from snellen.train import listeners, tuning
-from snellen.train import tuned_weights as weights
-from snellen.train import tuning as watchman
-from snellen.train.recipe import DataSource
 from tiny_checkpoints import checkpoint
 from train_doubles import assert_same_losses, losses_of, small_recipe, write_rows
 
@@ -318,7 +318,7 @@ def test_a_full_disk_is_named_and_nothing_half_stays(
 
 @pytest.mark.slow
 def test_ctrl_c_saves_and_the_same_command_goes_on(rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from snellen.train.tuning import Watchman
+    from snellen.kits.train.tuning import Watchman
 
     log = Watchman.on_log
 

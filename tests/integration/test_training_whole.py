@@ -19,8 +19,8 @@ from msgspec.structs import replace
 
 from command_line import COMMAND, run_command
 from line_doubles import Scripted
-from snellen.api.rationale import train_rationale
-from snellen.train.recipe import DataSource, Feedback, Lora, Recipe, Training
+from snellen.kits.train.rationale import train_rationale
+from snellen.kits.train.recipe import DataSource, Feedback, Lora, Recipe, Training
 from tiny_checkpoints import checkpoint
 from train_doubles import assert_same_losses, losses_of, sampled_rationale, small_recipe, write_chains, write_rows
 from waiting import wait_until

@@ -19,7 +19,7 @@ from PIL import Image
 
 from asgi import call
 from snellen.cli.main import main
-from snellen.mock.server import MockOptions, start
+from snellen.kits.mock.server import MockOptions, start
 from snellen.report.viewer.guard import cookie_name
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "architecture.md"

@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from snellen.api.curate import draft, gates, publish
 from snellen.api.settings import RunSettings
 from snellen.core.errors import ConfigError, DataError, EnvironmentProblem, UsageError
 from snellen.core.jobs import Item
 from snellen.core.tasks import RunHeader
 from snellen.core.types import Prediction, Request
-from snellen.curate.checks import check_sample, plan_checks, read_checks, show_draft
-from snellen.curate.decisions import Decision, Ledger
-from snellen.curate.desk import ReviewSettings
-from snellen.curate.publish import card_lines
-from snellen.curate.records import SetAside
-from snellen.curate.workshop import Workshop
 from snellen.data.catalog import Catalog
+from snellen.kits.curate.checks import check_sample, plan_checks, read_checks, show_draft
+from snellen.kits.curate.decisions import Decision, Ledger
+from snellen.kits.curate.desk import ReviewSettings
+from snellen.kits.curate.library import draft, gates, publish
+from snellen.kits.curate.publish import card_lines
+from snellen.kits.curate.records import SetAside
+from snellen.kits.curate.workshop import Workshop
 from snellen.scoring.judge_card import read_judge
 from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter
@@ -155,7 +155,8 @@ def test_a_card_cannot_carry_markup() -> None:
 
 
 def test_set_aside_records_survive_a_round_trip(tmp_path: Path) -> None:
-    from snellen.curate.records import read_lines, write_lines
+    from snellen.data.files.records import write_lines
+    from snellen.kits.curate.records import read_lines
 
     records = [SetAside("a", "draft", "why", {"x": 1}), SetAside("b", "gates: leak", "so")]
     assert write_lines(tmp_path / "r.jsonl", records) == 2

@@ -116,7 +116,7 @@ def test_a_node_without_the_data_answers_all_the_same(nodes: Nodes, tmp_path: Pa
 
 
 GARBLES = """
-from snellen.fleet import host, lease_format
+from snellen.kits.scale import host, lease_format
 
 def spoil(outcomes, write=host.write_outcomes):
     spoiled = []

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from ray_nodes import Nodes, ray_nodes
-from snellen.api.chore_workers import Workers, open_workers
-from snellen.api.replicas import make_replica_model, open_replicas, policy_for
+from snellen.api.executors import Workers
 from snellen.api.settings import RunSettings
 from snellen.core.clock import SystemClock
 from snellen.core.jobs import Item
@@ -22,9 +21,11 @@ from snellen.core.types import Form, Sample
 from snellen.data.files.chores import Chore
 from snellen.engine.loop import Engine
 from snellen.engine.policy import Policy
-from snellen.fleet.chore_model import map_by_replicas
-from snellen.fleet.driver import Fleet
 from snellen.infer.generate import GENERATE
+from snellen.kits.scale.chore_model import map_by_replicas
+from snellen.kits.scale.chore_workers import open_workers
+from snellen.kits.scale.driver import Fleet
+from snellen.kits.scale.replicas import make_replica_model, open_replicas, policy_for
 from snellen.prompt.build import Prompter
 from snellen.store.writer import RunWriter
 from waiting import wait_until

@@ -15,7 +15,7 @@ import pytest
 
 from executor_runs import finish_run, replies, start_run, tasks_of, write_questions, write_sleeper
 from ray_nodes import Nodes, ray_nodes
-from snellen.mock.process import mock_process
+from snellen.kits.mock.process import mock_process
 from tiny_checkpoints import checkpoint
 from waiting import stored_trials, wait_until
 

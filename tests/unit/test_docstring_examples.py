@@ -48,4 +48,6 @@ def test_the_example_of(name: str, place: None) -> None:
 def test_the_seams_are_the_kinds_of_the_registry() -> None:
     from snellen.core.registry import KINDS
 
-    assert sorted(KINDS) == sorted([*(name.lower() for name in SEAMS), "eye-test"])
+    assert sorted(KINDS) == sorted(
+        [*(name.lower() for name in SEAMS), "eye-test", "executor", "edit", "check", "command", "page"]
+    )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import tomllib
 from functools import cache
 from pathlib import Path
+
+from snellen.core.registry import shipped_kits
 
 SRC = Path(__file__).resolve().parents[2] / "src" / "snellen"
 ROOMS = [
@@ -16,19 +19,16 @@ ROOMS = [
     "data",
     "prompt",
     "model",
-    "mock",
     "infer",
     "store",
     "engine",
-    "fleet",
     "scoring",
     "sight",
     "perf",
     "report",
-    "curate",
-    "train",
     "api",
     "cli",
+    "kits",
 ]
 FILES = sorted(SRC.rglob("*.py"))
 FORBIDDEN_NAMES = ("utils", "common", "helpers", "manager")
@@ -80,6 +80,44 @@ def test_a_room_imports_only_rooms_to_its_left() -> None:
         if place.get(room_of(module) or "", -1) > place[file.relative_to(SRC).parts[0]]
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def kit_of(module: str) -> str | None:
+    parts = module.split(".")
+    return parts[2] if parts[:2] == ["snellen", "kits"] and len(parts) > 2 else None
+
+
+def test_nothing_outside_a_kit_imports_it_but_kits_that_say_so() -> None:
+    """The core knows no kit, the root package included; a kit says in `NEEDS` which others it stands on."""
+    wrong = []
+    for file in FILES:
+        own = kit_of(".".join(["snellen", *file.relative_to(SRC).parts]))
+        needs = importlib.import_module(f"snellen.kits.{own}").__dict__.get("NEEDS", ()) if own else ()
+        found = {kit_of(module) for module in imported_modules(file)} - {None, own, *needs}
+        wrong += [f"{file.relative_to(SRC)} imports kit {kit}" for kit in found]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_kit_is_a_folder_that_registers_itself_and_is_named_nowhere_else() -> None:
+    folders = {file.parent.name for file in FILES if file.parent.parent == SRC / "kits"}
+    assert {*shipped_kits()} == folders
+    named = [
+        f"{file.relative_to(SRC)} names {kit}"
+        for file in FILES
+        if not file.is_relative_to(SRC / "kits")
+        for kit in re.findall(r"snellen\.kits\.(\w+)", file.read_text(encoding="utf-8"))
+    ]
+    assert not named, "\n".join(named)
+
+
+def test_what_registers_a_kit_imports_nothing_but_the_registry() -> None:
+    wrong = {
+        f"{name} imports {module}"
+        for name in shipped_kits()
+        for module in imported_modules(SRC / "kits" / name / "__init__.py")
+        if module not in ("__future__", "snellen.core.registry")
+    }
+    assert not wrong
 
 
 CLI_ROOMS = {"cli", "api", "core", "report"}

@@ -23,7 +23,7 @@ def create_model(settings: RunSettings, registry: Registry) -> Model:
     """Return the model named `provider/name`; one pool where it has several servers."""
     if not settings.more_urls:
         return fit_to_card(_create_one(settings, registry), settings)
-    from ..model.cloud.pool import PooledModel
+    from ..model.served.pool import PooledModel
 
     urls = (settings.base_url, *settings.more_urls)
     each = [msgspec.structs.replace(settings, base_url=url, more_urls=()) for url in urls]

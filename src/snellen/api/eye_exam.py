@@ -28,9 +28,9 @@ from ..sight.sitting import ExamListeners as ExamListeners  # noqa: PLC0414 - wh
 from ..sight.special import resolution_result
 from ..store.reader import RunReader
 from .chosen_model import create_model
+from .executors import check_executor
 from .header import installed_versions, make_header
 from .plan import registry_for
-from .replicas import check_executor
 from .session import Listener, Session, limits_for, open_session
 from .settings import AskSettings, RunSettings, make_record, refuse_others, table, taking
 

@@ -7,10 +7,12 @@ import os
 import platform
 import shutil
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..core.builtins import default_registry
 from ..core.folders import cache_folder
 from ..core.version import __version__
 from ..store.cache import ResponseCache
@@ -49,7 +51,7 @@ class Finding(NamedTuple):
 
 def look_around() -> list[Finding]:
     """Return what this machine has and lacks, and what to do about it."""
-    return [*_look_at_machine(), *_look_at_extras(), *look_at_fonts(), *_look_at_keys()]
+    return [*_look_at_machine(), *_look_at_extras(), *_look_by_kits(), *_look_at_keys()]
 
 
 def _look_at_machine() -> list[Finding]:
@@ -79,24 +81,11 @@ def _look_at_extras() -> list[Finding]:
     return [*findings, Finding("tesseract", tesseract is not None, tesseract or hint)]
 
 
-def look_at_fonts() -> list[Finding]:
-    """Return whether texts of all scripts can be shaped and drawn, and which Debian packages bring what is missing."""
-    from PIL import features
-
-    from ..data.pages.font_files import default_font, font_set
-    from ..data.pages.fonts import TextFont
-
-    font = TextFont(default_font(), 16.0)
-    scripts = font_set().scripts.items()
-    lacking = {name: script.package for name, script in scripts if font.lacking(script.sample)}
-    packages = " ".join(sorted(set(lacking.values())))
-    remedy = f"no font for {', '.join(lacking)}: apt-get install {packages}"
-    shaped = bool(features.check("raqm"))
-    hint = "for Arabic, Hebrew, Indic, Thai …: apt-get install libfribidi0, or install a Pillow wheel"
-    return [
-        Finding("text shaping", shaped, f"raqm {features.version('raqm')}" if shaped else hint),
-        Finding("fonts", not lacking, remedy if lacking else f"{font.name} and others cover {len(scripts)} scripts"),
-    ]
+def _look_by_kits() -> Iterator[Finding]:
+    """Yield what registered checks find."""
+    registry = default_registry()
+    for name in registry.names("check"):
+        yield from registry.get("check", name)()
 
 
 def _look_at_keys() -> list[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from ..report.runlist.brief import run_folders
 from ..scoring.compare.paired import Comparison
 from ..scoring.compare.protocol_parts import MovedParts, moved_parts
 from ..scoring.compare.run_pairs import compare_runs
+from ..scoring.error_groups import MOST_GROUPED, ErrorGroup, read_errors
 from ..scoring.readings import file_of, kept_reading, own_reading
 from ..scoring.stored import read_columns
 from ..scoring.stored_votes import judge_folders
@@ -164,6 +166,25 @@ def _instead(reader: RunReader, sample: str, keys: Sequence[TrialKey]) -> str:
     some = [f"task {key.task}, {key.variant}, inference {key.repeat + 1}" for key in keys[:3]]
     more = f"; and {len(keys) - len(some)} more" if len(keys) > len(some) else ""
     return f": there is {'; '.join(some)}{more}"
+
+
+def errors(folder: str | Path, task: str | None = None, *, quick: bool = False) -> dict[str, list[ErrorGroup]]:
+    """Return, for every task of a run, its answers that are not right in groups that say why, largest first.
+
+    `quick` leaves out tasks of more than 50,000 trials: all of them are read for this.
+
+    Example:
+        >>> groups = snellen.run("my.jsonl", "blind/first").errors()["my"]
+        >>> [(group.title, len(group.trials)) for group in groups]
+        [('another answer', 1)]
+    """
+    with RunReader(folder) as reader:
+        names = [one.name for one in reader.header().tasks]
+        if task is not None and task not in names:
+            raise UsageError(f"{folder} has no task {task!r}; it has {', '.join(names)}")
+        chosen = [name for name in names if task in (None, name)]
+        most = MOST_GROUPED if quick else math.inf
+        return {name: read_errors(reader, name) for name in chosen if reader.count_trials(name) <= most}
 
 
 def find_runs(folders: Sequence[str | Path]) -> list[Path]:

@@ -90,7 +90,7 @@ def describe_params(planned: PlannedTask, plan: Plan) -> Iterator[str]:
         yield f"  sampling: {model.describe_sampling(task.params)}"
     elif Capability.STREAM in model.capabilities:
         asked = task.params.temperature
-        yield "  sampling: " + ("temperature not sent: the server's own" if asked is None else f"temperature {asked:g}")
+        yield "  temperature: " + ("not set, the server's default applies" if asked is None else f"{asked:g}")
 
 
 def shorten(text: str, width: int = 60) -> str:

@@ -24,6 +24,7 @@ from ..scoring.quoted_figures import WHOLE_ONLY
 from ..scoring.readings import OWN_PROFILE, Reading, check_reading
 from .batch_mode import check_batched_plan
 from .cost_words import check_limit
+from .executors import check_executor
 from .parts import (
     REPORTED_TRIALS,
     PartListener,
@@ -36,7 +37,6 @@ from .parts import (
     telling_end,
 )
 from .plan import Plan, make_plan
-from .replicas import check_executor
 from .run_cost import CostEstimate, estimate_run
 from .run_result import RunResult as RunResult  # noqa: PLC0414 - what a run returns
 from .session import NO_LISTENER, Listener, Session, make_limits, open_session

@@ -266,7 +266,7 @@ def _expect(
     how, reply = "replies by their form", _reply_of(planned, settings, card, looked_at)
     if _is_scored(planned, plan):
         how, reply = _scored_by(len(looked_at) / count, settings), usual_reply(looked_at, letters)
-    basis = f"{len(looked_at):,} prompts looked at; {told}, text by its length, {how}"
+    basis = f"rough estimate from {len(looked_at):,} prompts; {told}, text by its length, {how}"
     replies = None if reply is None else reply * len(looked_at) / count
     return Expected(text / count, pictures / count, replies, basis, sizes.count(None), _crowded(looked_at, card))
 

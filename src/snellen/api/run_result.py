@@ -15,8 +15,9 @@ from ..engine.state import RunState
 from ..report.exports.trial_files import frame, wrong_frame
 from ..report.pages.notebook import ShownTrials, headline_words, results_html
 from ..scoring.compare.paired import Comparison
+from ..scoring.error_groups import ErrorGroup
 from ..store.reader import RunReader
-from .outputs import compare, read_sample, results_of
+from .outputs import compare, errors, read_sample, results_of
 from .parts import PartEnd
 
 
@@ -86,6 +87,10 @@ class RunResult:
         if task is not None and task not in tasks:
             raise UsageError(f"this run has no task {task!r}; it has {', '.join(tasks)}")
         return wrong_frame(self.folder, task)
+
+    def errors(self, task: str | None = None) -> dict[str, list[ErrorGroup]]:
+        """Return the answers that are not right in groups that say why, largest first; by task."""
+        return errors(self.folder, task)
 
     def compare(self, other: RunResult | str | Path, **which: Any) -> dict[str, list[Comparison]]:
         """Return the comparison of this run with another, paired by sample; as `snellen.compare`."""

@@ -2,139 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from ..core.builtins import default_registry
-from ..core.errors import EnvironmentProblem, RunMismatch, SnellenError, UsageError
+from ..core.errors import RunMismatch, UsageError
 from ..core.jobs import Item, ReadyRequests
 from ..core.protocols import Model
 from ..core.registry import Registry
 from ..core.tasks import Task
 from ..core.types import Prediction, Request, Sample, Score
 from ..data.catalog import Catalog
-from ..data.files.chores import Chore
 from ..engine.limits import Limits
 from ..engine.state import RunState
-from ..fleet.chore_model import ChoreFleet, ItemLost
-from ..fleet.driver import Fleet
 from ..report.pages.finish import finish_run
 from ..scoring.asking import plan_votes
 from ..scoring.judge_card import Judge, judge_identity, read_judge
 from ..scoring.other_protocol import read_in
-from ..scoring.range_chore import Executor, Name, pack_item, scoring_chore
 from ..scoring.readings import Reading, check_reading, own_reading
 from ..scoring.stored_votes import judge_folder, trials_to_judge
 from ..scoring.verdicts import rename_without_judge
 from ..store.reader import RunReader
-from .chore_workers import LeaseTerms, Workers, open_workers
 from .chosen_model import create_model
+from .executors import Workers, range_executor
 from .parts import REPORTED_TRIALS, join_parts
-from .replicas import EXECUTORS
 from .session import ModelJobs, ask_jobs, check_finished, limits_for
 from .settings import RunSettings, make_record, refuse_others
-
-if TYPE_CHECKING:
-    from ..fleet.ray_cluster import RayCluster
-
-TERMS = LeaseTerms(lease=1, held=1, most_ends=2)
-"""A range alone, so that it is known which one ended a process; one that ends two would end all of them."""
-AHEAD = 2
-"""Ranges a process that may be done or under way before their turn; each is some megabytes."""
-KEPT = "nothing was changed, every reply is stored; fewer --replicas, or --executor local"
-PATIENCE_S = 120.0
-
-
-class LeasedScoring:
-    """Has the chores of a scoring done by a fleet, which stays from task to task."""
-
-    def __init__(self, open_fleet: Callable[[], Fleet], registry: tuple[str, Any]) -> None:
-        self.registry = registry
-        self._fleet = ChoreFleet(open_fleet, AHEAD)
-
-    def work_through(self, chore: Chore, items: Iterable[bytes], name: Name) -> Iterator[bytes]:
-        """Yield the results of a chore's items, in their order."""
-        try:
-            yield from self._fleet.results_of((pack_item(chore, item) for item in items), name)
-        except ItemLost as loss:
-            raise EnvironmentProblem(f"{loss}; {KEPT}") from None
-
-    def close(self) -> None:
-        """End the processes."""
-        self._fleet.close()
-
-
-@contextmanager
-def range_executor(
-    folder: Path,
-    executor: str,
-    replicas: int | None,
-    *,
-    ray_address: str | None,
-    registry: tuple[str, Any],
-    say: Callable[[str], object],
-) -> Iterator[Executor | None]:
-    """Give who scores the ranges of a run; None is this process. `registry` is how others make theirs."""
-    _check(executor, replicas, ray_address)
-    if executor == "local":
-        yield None
-        return
-    workers, look = Workers(executor, replicas, ray_address), partial(check_nodes_see, folder=str(folder.resolve()))
-    leased = LeasedScoring(lambda: open_workers(workers, scoring_chore(folder), say, TERMS, look), registry)
-    try:
-        yield leased
-    finally:
-        leased.close()
-
-
-def _check(executor: str, replicas: int | None, ray_address: str | None) -> None:
-    """Refuse what would be ignored."""
-    if executor not in EXECUTORS:
-        raise UsageError(f"--executor {executor!r} is none of {', '.join(EXECUTORS)}")
-    if executor == "local" and replicas:
-        raise UsageError("--replicas is for --executor processes or ray: without one this process scores alone")
-    if executor != "ray" and ray_address:
-        raise UsageError("--ray-address is for --executor ray")
-
-
-def describe_run_here(folder: str) -> tuple[str, int] | str:
-    """Return which run lies at a path of this machine and how large it is, or why there is none."""
-    try:
-        with RunReader(folder) as reader:
-            return reader.header().id, (Path(folder) / "run.db").stat().st_size
-    except SnellenError as error:
-        return str(error)
-
-
-def check_nodes_see(cluster: RayCluster, folder: str) -> None:
-    """Refuse a folder that is not the same run on every node."""
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
-
-    from ..fleet.ray_cluster import one_line
-    from ..fleet.ray_survey import explain_failure
-
-    here, look = describe_run_here(folder), cluster.ray.remote(describe_run_here)
-    asked = [
-        (node, look.options(num_cpus=0, max_retries=0, scheduling_strategy=On(node.id, soft=False)).remote(folder))
-        for node in cluster.nodes()
-    ]
-    for node, reference in asked:
-        try:
-            found = cluster.ray.get(reference, timeout=PATIENCE_S)
-        except cluster.ray.exceptions.RayError as error:
-            found = explain_failure(one_line(error))
-        if found != here:
-            told = found if isinstance(found, str) else "another run.db lies there"
-            fix = "put the run on a path that all nodes see, or score with --executor processes"
-            raise UsageError(f"node {node.address} does not see {folder}: {told}; {fix}")
 
 
 def load_judge(name: str, catalogs: Sequence[Path] = ()) -> Judge:
@@ -244,7 +143,7 @@ def score(
     if protocol:
         reading = in_protocol(folder, reading, protocol)
     maker = (f"{__name__}:{scoring_registry.__name__}", recipe)
-    with range_executor(folder, executor, replicas, ray_address=ray_address, registry=maker, say=say) as ranges:
+    with range_executor(folder, Workers(executor, replicas, ray_address), registry=maker, say=say) as ranges:
         registry, page = scoring_registry(recipe), wants_page(folder)
         return finish_run(folder, registry, reading=reading, report=page, more=more, executor=ranges)
 

@@ -42,9 +42,9 @@ from ..store.servers import AskedServer
 from ..store.writer import RunWriter, TrialWriter
 from .batch_mode import ask_by_batches, check_batches
 from .cost_words import check_priced
+from .executors import keeping_replicas, open_replicas, policy_for
 from .header import installed_versions, make_header
 from .machine import open_cache
-from .replicas import keeping_replicas, open_replicas, policy_for
 from .run_cost import find_prices
 from .settings import RunSettings
 
@@ -184,7 +184,7 @@ class Session:
         with (
             stop_on_signals(engine.stop),
             self.server.keeping_adjusted(self.writer),
-            keeping_replicas(model, engine.state, self.writer),
+            keeping_replicas(model, engine.state, self.writer, self.settings.executor),
             self.listener.watch(engine.state),
         ):
             await engine.run(jobs)

@@ -27,6 +27,7 @@ from typing import (
 
 import msgspec
 
+from ..core.builtins import default_registry
 from ..core.errors import UsageError, did_you_mean
 from ..core.protocols import ImagePolicy
 from ..core.secret import Secret
@@ -48,6 +49,15 @@ GROUPS = (
     OUTPUT := "Output",
 )
 """The headings of `--help`, in their order."""
+
+COMMON = frozenset(
+    {
+        *("model", "base_url", "api_key_env", "config_file", "limit", "sample", "num_infers", "variants", "data_root"),
+        *("columns", "form", "temperature", "max_tokens", "reasoning", "shuffle_options", "infer_method", "protocol"),
+        *("max_workers", "deadline_s", "max_cost", "no_cache", "output_dir", "run_name", "log", "plugins", "overrides"),
+    }
+)
+"""Rows that `--help` shows; `--help-all` shows every one."""
 
 PROMPT_FIELD = "prompt."
 NOTHING: tuple[Any, ...] = (None, (), {})
@@ -143,9 +153,9 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         "Send this header too; VALUE may be env:NAME. Never stored.",
         "--header", metavar="NAME=VALUE", secret=True)] = {}
     query: Annotated[dict[str, str], Setting(MODEL,
-        "Put this behind every address: api-version=2025-01-01.", metavar="NAME=VALUE")] = {}
+        "Add this query parameter to every URL: api-version=2025-01-01.", metavar="NAME=VALUE")] = {}
     strict_params: Annotated[bool, Setting(MODEL,
-        "Stop where a server refuses a parameter, instead of sending it otherwise.")] = False
+        "Fail where a server refuses a parameter, instead of dropping or renaming it.")] = False
     model_arguments: Annotated[dict[str, Any], Setting(MODEL,
         "Provider-specific: dtype=…, engine.enforce_eager=true",
         "--model-arg", identity="yes", metavar="KEY=VALUE")] = {}
@@ -157,7 +167,7 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     reasoning: Annotated[str | None, Setting(SAMPLING,
         "How much a served model may reason: off, low, medium, high, on, or so many tokens.", identity="yes")] = None
     constrain: Annotated[str | None, Setting(SAMPLING,
-        "Let the server answer with nothing but an option's letter, or JSON: another protocol, another run.",
+        "Constrain decoding to the option letters, or to JSON (starts a new run).",
         identity="when set", choices=("options", "json"))] = None
     infer_method: Annotated[str | None, Setting(READING,
         "generation (default), likelihood, perplexity (a template a label), or a plug-in's.",
@@ -245,7 +255,7 @@ class TaskSettings(AskSettings, frozen=True, kw_only=True, forbid_unknown_fields
     limit: Annotated[int | None, Setting(ASKED,
         "Use the first N samples of each task.", identity="yes", least=1)] = None
     sample: Annotated[int | None, Setting(ASKED,
-        "Ask so many drawn samples of each task.", "--sample --dataset-subsample", identity="yes", least=1)] = None
+        "Ask a random sample of N questions per task.", "--sample --dataset-subsample", identity="yes", least=1)] = None
     sample_seed: Annotated[int, Setting(ASKED, "Seed of that draw.", identity="yes")] = 0
     stratify: Annotated[str | None, Setting(ASKED,
         "Draw from every value of a tag its share.", identity="yes", metavar="TAG")] = None
@@ -280,7 +290,7 @@ class TaskSettings(AskSettings, frozen=True, kw_only=True, forbid_unknown_fields
         "How your file is laid out: vlmevalkit, flageval, hub …  [default: recognised by its columns]",
         to="dataset.preset", identity="yes")] = None
     duplicates: Annotated[str | None, Setting(ROWS,
-        "A row with an option twice.",
+        "What to do with rows that repeat an option.",
         to="dataset.duplicates", identity="yes", choices=("error", "keep", "drop"))] = None
     allow_missing_images: Annotated[bool, Setting(ROWS,
         "Count samples without their image as failed instead of refusing.")] = False
@@ -412,6 +422,7 @@ class Shorthands:
     image_min_side: Annotated[int | None, Setting(PROMPT,
         "Give smaller images a white margin up to this side (px).",
         to="image_policy.min_side", file="min_short_side", least=1)]
+    run_name: Annotated[str | None, Setting(OUTPUT, "Run folder runs/NAME.", "--name", to="output_dir")]
     eval_stability: Annotated[bool, Setting(READING,
         "Accepted; instability is reported whenever there are repeats or variants.", to="num_infers")]
 # fmt: on
@@ -444,9 +455,7 @@ def perturbations(spec: str | None) -> tuple[str, ...]:
     """Return the variants of `jpeg:1-5,blur:1-3`, the untouched image first; none for None."""
     if not spec:
         return ()
-    from ..data.pages.perturb import parse_variants  # numpy, which most commands do not need
-
-    return BASE_VARIANT, *parse_variants(spec)
+    return BASE_VARIANT, *default_registry().get("edit", "perturb").parse_variants(spec)
 
 
 BATCHES = ("batch", "batch_leave", "batch_rest", "batch_lines", "batch_poll_s")

@@ -1,4 +1,4 @@
-"""`snellen compare A B [C…]`: which run is better, by how much, how surely, and where they part."""
+"""`snellen compare A B [C…]`: which run is better, by how much, how surely, and where they differ."""
 
 from __future__ import annotations
 
@@ -74,11 +74,12 @@ def _in_form(results: Mapping[str, Sequence[Comparison]], form: str) -> str:
 
 
 def show(task: str, comparisons: list[Comparison], flips: int, *, scored_only: bool = False) -> None:
-    """Print one task: for each metric a table of all pairs, then who flipped and where the runs part."""
+    """Print one task: for each metric a table of all pairs, then who flipped, where they differ, and a verdict."""
     from rich import box
     from rich.table import Table
 
     from ..report.console import WholeConsole
+    from ..report.pages.comparison import verdict_line
 
     console = WholeConsole()
     for metric in dict.fromkeys(one.metric for one in comparisons):
@@ -91,7 +92,7 @@ def show(task: str, comparisons: list[Comparison], flips: int, *, scored_only: b
             table.add_row(*_row(one))
         console.print(table)
         for one in chosen:
-            for line in (*_details(one, flips), *_unscored(one, scored_only)):
+            for line in (*_details(one, flips), *_unscored(one, scored_only), verdict_line(one)):
                 console.print(line, markup=False)
 
 
@@ -125,11 +126,14 @@ def _details(one: Comparison, flips: int) -> Iterator[str]:
         if found and flips:
             yield f"  {label}: {_list(found, flips)}"
     if one.divergence:
-        stages = ", ".join(f"{stage} {count}" for stage, count in one.divergence.items())
-        yield f"  first divergence of the paired samples: {stages}"
+        yield f"  paired samples by where the runs first differ: {_stages(one.divergence)}"
     if one.only_first or one.only_second:
         first, second = len(one.only_first), len(one.only_second)
         yield f"  unpaired samples: {first} only in {one.first}, {second} only in {one.second} (--json lists them)"
+
+
+def _stages(divergence: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {'the same' if stage == 'same' else stage}" for stage, count in divergence.items())
 
 
 def _unscored(one: Comparison, scored_only: bool) -> Iterator[str]:

@@ -1,66 +1,24 @@
-"""The command `snellen`: a lazy table of commands and one place where errors become exit codes."""
+"""The command `snellen`: registered commands, imported when called; one place where errors become exit codes."""
 
 from __future__ import annotations
 
-import importlib
 import io
 import json
 import os
 import sys
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
+from ..core.builtins import COMMANDS, default_registry
 from ..core.errors import EXIT_AGAIN, EnvironmentProblem, GroundLost, SnellenError, ToldToEnd, did_you_mean
+from ..core.registry import Command, Registry, resolve_target
 from ..core.secret import hide_passwords
 from ..core.text import clean_text, show_text
 from ..core.version import __version__
-
-COMMANDS: dict[str, tuple[str, str]] = {
-    "run": ("run:run", "Measure a model on tasks: plan, ask, store, score, report."),
-    "submit": ("submit_command:submit", "Write a Slurm array or a Kubernetes job of a run in parts, and submit it."),
-    "merge": ("merge_command:merge", "Join the parts of a run (--shard) to the run that one process leaves."),
-    "batch": ("queued_batches:batch", "Look at the batches of a run, or cancel them."),
-    "exam": ("exam:exam", "Examine how a model sees: thresholds, and a prescription of what to send it."),
-    "perf": ("perf.command:perf", "Measure serving performance: load, objectives, timelines."),
-    "data": ("data:data", "Build, check and export datasets."),
-    "compare": (
-        "compare:compare",
-        "Compare runs sample by sample: difference, interval, exact test, first divergence.",
-    ),
-    "plan": ("plan:plan", "Say how many questions and repeats detect a gap."),
-    "view": ("view:view", "Look at runs in the browser, also while they run."),
-    "score": ("score:score", "Score predictions made elsewhere, or score a run again."),
-    "judge": ("label:judge", "Label a few judged replies, and correct a judge's figure by them."),
-    "import": ("import_command:import_command", "Read predictions of another harness into a run."),
-    "second-opinion": (
-        "opinion_command:second_opinion_command",
-        "Read another harness's predictions again: its number, ours, and where they part.",
-    ),
-    "extract": ("extract:extract", "Read one reply: the option, the rule that decided, and why."),
-    "report": ("report:report", "Write report.html of a run, its plots, or files for other programs."),
-    "show": ("show:show", "Print a run, or one sample of it whole."),
-    "leaderboard": ("leaderboard:leaderboard", "Rank many runs, and say which cannot be told apart."),
-    "tasks": ("tasks:tasks", "List tasks and suites, or show one."),
-    "models": ("models:models", "List model providers, or check one model."),
-    "serve-check": (
-        "serve_check_command:serve_check",
-        "Say in ten seconds what a server can do and which flags to use.",
-    ),
-    "cluster": ("cluster_command:cluster", "Look at a Ray cluster before a run does: nodes, versions, model."),
-    "doctor": ("doctor:doctor", "Look at this machine, or at a run, and say what is missing."),
-    "repair": ("repair:repair", "Save every readable row of a damaged run into a new run.db."),
-    "completion": ("completion:completion", "Print what a shell needs to complete commands and options."),
-    "cache": ("cache:cache", "Look at or prune the response cache."),
-    "curate": ("curate:curate", "Build a dataset with an LLM and people: draft, gates, review, publish."),
-    "train": ("train_commands:train", "Tune a model's rationales, and measure what that gained."),
-    "docs": ("docs:docs", "Render texts as pages, degrade pages, plant needles."),
-    "mc": ("mc:mc", "Multiple choice over page images, with the scripts' own arguments and files."),
-    "niah": ("mc:niah", "Needle questions over page images, with the scripts' own arguments and file."),
-    "mock-server": ("mock_server:mock_server", "Serve simulated readers and scripted faults, OpenAI-compatible."),
-}
-"""Command name -> (`module:attribute` in here, one-line help); a command's module is imported only when it runs."""
 
 EXIT_INTERRUPTED = 130
 
@@ -70,33 +28,49 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of the table."""
-        return list(COMMANDS)
+        return list(_commands())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import one command, or return None if there is none of that name."""
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, attribute = f"snellen.cli.{COMMANDS[cmd_name][0]}".partition(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
+        found = _commands(cmd_name).get(cmd_name)
+        command: click.Command | None = found and resolve_target(found.target)
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete a command's name from the table, without importing any."""
-        named = [CompletionItem(name, help=text) for name, (_, text) in COMMANDS.items() if name.startswith(incomplete)]
+        every = _commands().items()
+        named = [CompletionItem(name, help=each.help) for name, each in every if name.startswith(incomplete)]
         return named or click.Command.shell_complete(self, ctx, incomplete)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Say which command was probably meant when the name is unknown."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            raise click.UsageError(f"no command {args[0]!r}{did_you_mean(args[0], COMMANDS)}", ctx)
+        if args and not args[0].startswith("-") and args[0] not in (known := _commands(args[0])):
+            raise click.UsageError(f"no command {args[0]!r}{did_you_mean(args[0], known)}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Print the table without importing any command."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+        headings: dict[str, list[tuple[str, str]]] = {heading: [] for heading in COMMANDS}
+        for name, command in _commands().items():
+            headings.setdefault(command.group, []).append((name, command.help))
+        widest = max(len(name) for name in _commands())
+        for heading, rows in headings.items():
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl([(name.ljust(widest), text) for name, text in rows])
+
+
+def _commands(wanted: str = "") -> Mapping[str, Command]:
+    """Return all commands by name; installed packages are looked for only if `wanted` is not among our own."""
+    ours = _registry().entries("command", of_others=False)
+    return ours if wanted in ours else _registry().entries("command")
+
+
+@cache
+def _registry() -> Registry:
+    return default_registry()
 
 
 def with_hyphens(name: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 import msgspec
 
-from ..api.settings import GROUPS, OUTPUT, Setting, refusal, rows_of
+from ..api.settings import COMMON, GROUPS, OUTPUT, Setting, refusal, rows_of
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -99,12 +99,33 @@ def shared(*names: str) -> Decorator:
     return add_options(*(option_of(rows[name]) for name in names))
 
 
+WHOLE_HELP = "snellen.help_all"
+
+
+def _print_all(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        ctx.meta[WHOLE_HELP] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+HELP_ALL = click.Option(
+    ["--help-all"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_all,
+    help="Show every option: --help shows those that most people use.",
+)
+
+
 class SettingsCommand(click.Command):
     """A command that honours some settings: its help shows them in their groups, and it refuses the others by name."""
 
     def __init__(self, *arguments: Any, honours: str, **how: Any) -> None:
         super().__init__(*arguments, **how)
         self.honours = honours
+        self.params.append(HELP_ALL)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Say of a setting that is not honoured that it is one."""
@@ -117,16 +138,21 @@ class SettingsCommand(click.Command):
                 if meant.intersection(row.flags):
                     place = f"`{ctx.command_path.removesuffix(' run')}`"
                     raise refusal(name, self.honours, flag, place) from None
-            raise
+            known = [name for parameter in self.params for name in parameter.opts if name.startswith("--")]
+            begun = sorted(name for name in known if name.startswith(flag) and len(flag) > 3)
+            raise click.NoSuchOption(
+                mistake.option_name, possibilities=begun or mistake.possibilities, ctx=ctx
+            ) from None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what is the command's own, then one list a group."""
-        rows = rows_of(self.honours)
+        rows, whole = rows_of(self.honours), ctx.meta.get(WHOLE_HELP)
         groups: dict[str, list[tuple[str, str]]] = {heading: [] for heading in (OWN, *GROUPS)}
         for parameter in self.get_params(ctx):
             record, name = parameter.get_help_record(ctx), parameter.name or ""
-            if record is not None and isinstance(parameter, click.Option):
-                group = OUTPUT if name in ON_SCREEN or "--help" in parameter.opts else OWN
+            hidden = name in rows and name not in COMMON and not whole
+            if record is not None and isinstance(parameter, click.Option) and not hidden:
+                group = OUTPUT if name in ON_SCREEN or {"--help", "--help-all"}.intersection(parameter.opts) else OWN
                 groups[rows[name].group if name in rows else group].append(record)
         for heading, records in groups.items():
             if records:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 @defaulted("--repeats", default="1,2,4,8", help="Numbers of inferences a question to consider.")
 @defaulted("--accuracy", type=float, default=70.0, help="The accuracy you expect, in percent.")
 @defaulted("--question-share", type=float, default=0.7, help="Share of the variance that is the question's.")
-@defaulted("--likeness", type=float, default=0.5, help="How alike the two models find the questions, 0…1.")
-@defaulted("--power", type=float, default=0.8, help="The chance to find the gap if it is there.")
-@defaulted("--alpha", type=float, default=0.05, help="The chance to find a gap that is not there.")
+@defaulted("--likeness", type=float, default=0.5, help="Correlation of the two models' scores, 0…1.")
+@defaulted("--power", type=float, default=0.8, help="Power: the chance to find the gap if it is there.")
+@defaulted("--alpha", type=float, default=0.05, help="False-positive rate.")
 @option("--from-run", type=PATH, help="Take accuracy and variance shares from a run with repeats.")
 @MACHINE_STDOUT
 def plan(

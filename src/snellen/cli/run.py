@@ -20,6 +20,7 @@ from ..core.protocols import ImagePolicy
 from ..core.secret import Secret, hide_passwords, names_a_key
 from ..core.text import show_text
 from .options import COUNT, PLAIN, QUIET, SettingsCommand, json_flag, setting_options
+from .project import find_project, read_project
 
 FILE_ENDINGS = (".json", ".toml")
 """What ends so is a file; anything else may be the name of a ready one (`internvl-3.5`)."""
@@ -65,11 +66,12 @@ Examples:
   snellen run eyechart --model reader
   snellen run my.jsonl --model openai/NAME --base-url http://localhost:8000/v1
   snellen run my.csv --map question=prompt --model blind/longest --limit 100
+  snellen init my.jsonl --model openai/NAME && snellen run
 """
 
 
 @click.command(cls=SettingsCommand, honours="run", epilog=EXAMPLE)
-@click.argument("tasks", nargs=-1, required=True, metavar="TASK|FILE...")
+@click.argument("tasks", nargs=-1, metavar="TASK|FILE...")
 @setting_options("run")
 @PLAIN
 @click.option("--show-prompt", "show_prompts", type=COUNT, help="Print the first N prompts whole before asking.")
@@ -87,6 +89,8 @@ def run(quiet: bool, as_json: bool, as_lines: bool, show_prompts: int | None, **
     from .run_output import TerminalWatcher, print_part, print_result
 
     settings = make_settings("run", flags)
+    if not settings.tasks:
+        raise UsageError("name a task or a file: snellen run my.jsonl (see `snellen tasks`); `snellen init` keeps them")
     watcher = TerminalWatcher(quiet=quiet, as_lines=as_lines, prompts=show_prompts or 0)
     with heeding_schedulers() as heard:
         try:
@@ -110,11 +114,12 @@ def make_settings(command: str, flags: Mapping[str, Any], **defaults: Any) -> Ru
     """Turn the flags of a command into settings; a model file stands between the defaults and the flags."""
     rows = rows_of(command)
     told = {name: value for name, value in flags.items() if name in rows and not _is_untold(rows[name], value)}
+    told = _with_project(command, told, flags)
     file = read_model_file(told.pop("config_file", None), command, told.get("catalogs", ()))
     key = read_key(*(told.pop(name, None) for name in ("api_key", "api_key_env", "api_key_file")))
     given = _fold({**defaults, **file, **told, **({"api_key": key} if key else {})})
     if not given.get("model"):
-        raise UsageError("name the model: --model provider/name (see `snellen models`), or --config FILE")
+        raise UsageError("name the model: --model provider/name (see `snellen models`), or `snellen init` keeps it")
     settings: dict[str, Any] = {"tasks": (), "command": command_line(sys.argv)}
     for name, row in rows.items():  # a table comes before its parts
         if name in given:
@@ -123,6 +128,16 @@ def make_settings(command: str, flags: Mapping[str, Any], **defaults: Any) -> Ru
     if "image_policy" in settings:
         settings["image_policy"] = ImagePolicy(**settings["image_policy"])
     return RunSettings(**settings)
+
+
+def _with_project(command: str, told: dict[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Put the settings of the nearest snellen.toml before the flags, and say which of them hold."""
+    path = find_project()
+    own = {name: value for name, value in read_project(command, path).items() if name != "tasks" or name in flags}
+    kept = {name: value for name, value in own.items() if name not in told}
+    if kept and not flags.get("quiet"):
+        click.echo(f"settings from {path}: {', '.join(kept)}", err=True)
+    return {**kept, **told}
 
 
 def _is_untold(row: Setting, value: Any) -> bool:
@@ -148,6 +163,7 @@ def _fold(given: dict[str, Any]) -> dict[str, Any]:
         "ids": read_ids(take("ids"), take("ids_file")),
         "variants": tuple(dict.fromkeys((*(take("variants") or ()), *perturbations(take("perturb"))))),
         "subset": _one_subset(take("subset"), take("core_eval") and "core", take("dataset_debug") and "debug"),
+        "output_dir": _one_folder(take("output_dir"), take("run_name")),
         "overrides": (*(["dataset.capitalise=true"] if take("capitalize") else ()), *(take("overrides") or ())),
     }
     if take("online_multi_round"):
@@ -161,6 +177,14 @@ def _wants_cache(never: bool | None, always: bool | None, in_file: bool | None) 
     if never and always:
         raise UsageError("--use-cache and --no-cache say the opposite: give one")
     return bool(always) or (in_file is not False and not never)
+
+
+def _one_folder(folder: Path | None, name: str | None) -> Path | None:
+    if folder is not None and name:
+        raise UsageError("--name and -o both name the run's folder: give one")
+    if name and (Path(name).name != name or name.startswith(".")):
+        raise UsageError(f"--name {name!r} must be a plain name; -o takes a path")
+    return Path("runs") / name if name else folder
 
 
 def _one_subset(*named: str | None) -> str | None:

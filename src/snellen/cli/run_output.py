@@ -6,11 +6,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import click
 
 from ..api.cost_words import describe_cost, describe_stop
 from ..api.listing import published_card
+from ..api.outputs import errors
 from ..api.plan import Plan
 from ..api.plan_words import describe_leaving, describe_params, describe_rows, describe_videos, show_prompts
 from ..api.run import RunResult, RunState
@@ -19,6 +21,7 @@ from ..core.errors import EXIT_AGAIN
 from ..core.text import plural
 from ..report.console import WholeConsole
 from ..report.curves import plot_run
+from ..report.error_words import error_line, next_step
 from ..report.pages.cost_cells import cost_lines
 from ..report.pages.published import comparison_table
 from ..report.pages.summary_lines import dimension_means, summary_table
@@ -84,12 +87,8 @@ def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, 
         console = watcher.console if as_json else WholeConsole()
         if not _all_failed(result):  # screens of "–" would hide the one line that matters
             _print_tables(result, console)
-        for line in _how_it_went(result):
+        for line in (*_how_it_went(result), *_why_not_right(result), *_where_to_look(result.folder)):
             console.print(plain(line))
-        folder = result.folder
-        console.print(plain(f"results {folder / 'results.json'} · every trial {folder / 'records.jsonl'}"))
-        page = f"page {folder / 'report.html'} · " if (folder / "report.html").exists() else ""
-        console.print(plain(f"{page}every reply in the browser: snellen view {folder}"))
     if result.interrupted:
         progress = f"{result.state.done + result.state.resumed} of {result.state.planned} trials"
         why = _why_stopped(result.state)
@@ -119,6 +118,22 @@ def print_part(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, qu
         if end.note:
             watcher.console.print(plain(end.note))
     return 1 if state.failed else 0
+
+
+def _why_not_right(result: RunResult) -> Iterator[str]:
+    """Say why answers are not right, in a line a task, and what can be done about the largest group."""
+    several = len(result.results["tasks"]) > 1
+    for task, groups in errors(result.folder, quick=True).items():
+        if line := error_line(groups):
+            yield f"{f'{task}: ' * several}{line} (snellen show {result.folder} --errors)"
+        if step := next_step(groups):
+            yield f"next: {step}"
+
+
+def _where_to_look(folder: Path) -> Iterator[str]:
+    page = f"Report: {folder / 'report.html'} · " if (folder / "report.html").exists() else ""
+    yield f"{page}Browse: snellen view {folder}"
+    yield f"Files: results.json and records.jsonl in {folder}"
 
 
 def _why_stopped(state: RunState) -> str:

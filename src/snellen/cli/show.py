@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from ..report.pages.gallery import Shown
+    from ..scoring.error_groups import ErrorGroup
 
 
 NAMED = 6
@@ -28,18 +29,25 @@ NAMED = 6
 @click.option("--variant", help="Only this variant.")
 @click.option("--repeat", type=COUNT, help="Only the n-th inference, from 1.")
 @click.option("--reading", help="The results of another reading that was kept (results-NAME.json).")
+@flag("--errors", help="Group the answers that are not right by why, with examples.")
 @flag("--no-image", help="Do not draw the picture.")
 @MACHINE_STDOUT
-def show(*, run: Path, sample: str | None, reading: str | None, no_image: bool, as_json: bool, **which: Any) -> None:
+def show(
+    *, run: Path, sample: str | None, reading: str | None, errors: bool, no_image: bool, as_json: bool, **which: Any
+) -> None:
     """Print the results of a run; with --sample, one sample: picture, messages, replies, scores.
 
     \b
     snellen show runs/demo
+    snellen show runs/demo --errors
     snellen show runs/demo --sample base-0-letters-000
     """
     from ..api.outputs import read_sample
     from ..report.console import WholeConsole
 
+    if errors:
+        _show_errors(run, which["task"] or None, as_json)
+        return
     if sample is None:
         _show_run(run, reading, as_json)
         return
@@ -96,6 +104,27 @@ def _show_parts(run: Path, as_json: bool) -> None:
     for line in (*found.figures, *found.notes):
         click.echo(line)
     click.echo(f"what there is, scored: snellen merge --partial {run} · in the browser: snellen view {run}")
+
+
+def _show_errors(run: Path, task: str | None, as_json: bool) -> None:
+    from ..api.outputs import errors
+    from ..report.console import WholeConsole
+    from ..report.error_words import error_table
+    from ..report.terminal import plain
+
+    found = errors(run, task)
+    if as_json:
+        print_json({name: [_as_json(group) for group in groups] for name, groups in found.items()})
+        return
+    console = WholeConsole()
+    for name, groups in found.items():
+        console.print(error_table(name, groups) if groups else plain(f"{name}: every answer is right"))
+    console.print(plain(f"one trial whole: snellen show {run} --sample ID · in the browser: snellen view {run}"))
+
+
+def _as_json(group: ErrorGroup) -> dict[str, Any]:
+    trials = [{"sample": one.key.sample, "variant": one.key.variant, "repeat": one.key.repeat} for one in group.trials]
+    return {**group._asdict(), "trials": trials}
 
 
 def _show_trial(console: Console, shown: Shown, *, with_image: bool) -> None:

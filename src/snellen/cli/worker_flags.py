@@ -9,7 +9,7 @@ import click
 
 def take_workers(flags: dict[str, Any]) -> Any:
     """Take `--executor`, `--replicas` and `--ray-address` out of a command's flags and return who works."""
-    from ..api.chore_workers import Workers, mapper_for
+    from ..api.executors import Workers, mapper_for
 
     executor, replicas, address = (flags.pop(name) for name in ("executor", "replicas", "ray_address"))
     return mapper_for(Workers(executor or "local", replicas, address), lambda note: click.echo(note, err=True))

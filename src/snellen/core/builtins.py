@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from .registry import Registry
+from .registry import Command, Registry, load_shipped_kits
 
 LOADERS = {
     "table": "snellen.data.loaders.table:load",
@@ -14,8 +14,6 @@ LOADERS = {
     "eyechart": "snellen.data.loaders.eyechart:load",
     "cure": "snellen.data.loaders.cure:load",
     "film": "snellen.data.loaders.film:load",
-    "longbench-v2": "snellen.data.loaders.document:load_choice",
-    "niah": "snellen.data.loaders.document:load_needles",
 }
 
 MODELS = {
@@ -23,9 +21,6 @@ MODELS = {
     "openai-responses": "snellen.model.served.openai_responses:create",
     "anthropic": "snellen.model.served.anthropic:create",
     "gemini": "snellen.model.served.gemini:create",
-    "vertex": "snellen.model.cloud.vertex_model:create",
-    "bedrock": "snellen.model.cloud.bedrock_model:create",
-    "litellm": "snellen.model.cloud.litellm_model:create",
     "reader": "snellen.model.ocr.reader_model:create",
     "blind": "snellen.model.blind:create",
     "hf": "snellen.model.local.transformers:create",
@@ -93,7 +88,6 @@ SCORERS = {
     "chart_answer": "snellen.scoring.chart_answers:score_chart_answer",
     "document_answer": "snellen.scoring.document_answer:score_document_answer",
     "peer": "snellen.scoring.protocol_scorer:score",
-    "rationale": "snellen.train.rationale_facts:score",
 }
 
 AGGREGATES = {
@@ -121,6 +115,56 @@ AGGREGATES = {
 }
 
 
+COMMANDS = {
+    "Measure": {
+        "run": ("run:run", "Measure a model on tasks: plan, ask, store, score, report."),
+        "exam": ("exam:exam", "Examine how a model sees: thresholds, and a prescription of what to send it."),
+        "perf": ("perf.command:perf", "Measure serving performance: load, objectives, timelines."),
+        "batch": ("queued_batches:batch", "Look at the batches of a run, or cancel them."),
+        "plan": ("plan:plan", "Say how many questions and repeats detect a gap."),
+    },
+    "Look": {
+        "view": ("view:view", "Look at runs in the browser, also while they run."),
+        "show": ("show:show", "Print a run, or one sample of it whole."),
+        "report": ("report:report", "Write report.html of a run, its plots, or files for other programs."),
+        "compare": (
+            "compare:compare",
+            "Compare runs sample by sample: difference, interval, exact test, first divergence.",
+        ),
+        "leaderboard": ("leaderboard:leaderboard", "Rank many runs, and say which cannot be told apart."),
+    },
+    "Read again": {
+        "score": ("score:score", "Score predictions made elsewhere, or score a run again."),
+        "judge": ("label:judge", "Label a few judged replies, and correct a judge's figure by them."),
+        "import": ("import_command:import_command", "Read predictions of another harness into a run."),
+        "second-opinion": (
+            "opinion_command:second_opinion_command",
+            "Read another harness's predictions again: its number, ours, and where they differ.",
+        ),
+        "extract": ("extract:extract", "Read one reply: the option, the rule that decided, and why."),
+    },
+    "Data and models": {
+        "tasks": ("tasks:tasks", "List tasks and suites, or show one."),
+        "data": ("data:data", "Build, check and export datasets."),
+        "models": ("models:models", "List model providers, or check one model."),
+        "serve-check": (
+            "serve_check_command:serve_check",
+            "Say in ten seconds what a server can do and which flags to use.",
+        ),
+    },
+    "Workshop": {},
+    "Upkeep": {
+        "init": ("project:init", "Write snellen.toml: model, address and tasks for this folder."),
+        "doctor": ("doctor:doctor", "Look at this machine, or at a run, and say what is missing."),
+        "repair": ("repair:repair", "Save every readable row of a damaged run into a new run.db."),
+        "cache": ("cache:cache", "Look at or prune the response cache."),
+        "completion": ("completion:completion", "Print what a shell needs to complete commands and options."),
+    },
+}
+"""Heading in `snellen --help` -> command -> (`module:attribute` in `snellen.cli`, one line); kits bring more,
+under these headings or others."""
+
+
 BUILTINS = {
     "loader": LOADERS,
     "model": MODELS,
@@ -131,11 +175,15 @@ BUILTINS = {
 
 
 def default_registry(plugins: Iterable[str | Path] = ()) -> Registry:
-    """Return a registry that knows all built-ins, and what plug-ins bring."""
+    """Return a registry that knows all built-ins, the shipped kits, and what plug-ins bring."""
     registry = Registry()
     for kind, names in BUILTINS.items():
         for name, target in names.items():
             registry.add(kind, name, target)
+    for heading, commands in COMMANDS.items():
+        for name, (target, words) in commands.items():
+            registry.add("command", name, Command(f"snellen.cli.{target}", words, heading))
+    load_shipped_kits(registry)
     for plugin in plugins:
         registry.load_plugin(plugin)
     return registry

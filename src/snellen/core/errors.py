@@ -143,9 +143,11 @@ SHORT, ALIKE_SHORT, ALIKE = 4, 0.6, 0.7
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return ` (did you mean X?)` for the nearest known name, or the empty string."""
-    near = nearest_name(name, known)
-    return f" (did you mean {near!r}?)" if near else ""
+    """Return ` (did you mean X?)` for the nearest known name, or for those that begin so; or the empty string."""
+    names = list(islice(known, MOST_KNOWN))
+    begun = sorted((one for one in names if len(name) >= 3 and one.casefold().startswith(name.casefold())), key=len)
+    near = begun[:3] or [one for one in (nearest_name(name, names),) if one]
+    return f" (did you mean {' or '.join(map(repr, near))}?)" if near else ""
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str:

@@ -1,25 +1,64 @@
-"""One lazy registry: name of a loader, model, inferencer, scorer, aggregate or eye test -> object."""
+"""One lazy registry: name of a loader, model, scorer, command, page … -> object; and the kits that fill it."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
+import pkgutil
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .errors import ConfigError, SnellenError, UsageError, not_among
 
 PLUGIN_PREFIX = "snellen_plugin_"
 """How the modules of plug-in files are named."""
-KINDS = ("loader", "model", "inferencer", "scorer", "aggregate", "eye-test")
+KINDS = (
+    "loader",
+    "model",
+    "inferencer",
+    "scorer",
+    "aggregate",
+    "eye-test",
+    "executor",
+    "edit",
+    "check",
+    "command",
+    "page",
+)
+KITS = "snellen.kits"
+"""The package whose folders are the shipped kits; none of them is named anywhere else."""
 
 Target = Any
 """Either the object itself or `"package.module:attribute"`, resolved on first use."""
+
+
+class Command(NamedTuple):
+    """A command of the command line by its name: what `--help` prints of it without importing it."""
+
+    target: Target
+    """A click command, or its `module:attribute`."""
+    help: str
+    group: str = "More"
+    """The heading it stands under in `snellen --help`."""
+
+
+class Page(NamedTuple):
+    """A page of the viewer by its address (`/tools`, `/run/{key}/tools`), and where a link to it stands."""
+
+    target: Target
+    """`page(library, request)`: the run library and Starlette's request to an Html, or to a Response."""
+    label: str = ""
+    linked_from: str = ""
+    """`bar` on every page, `run` on the page of a run (the address has `{key}`); empty: other pages link to it."""
+    when: Target = None
+    """For `run`: `when(run)` of an open run tells whether the link is shown. None: always."""
+    writes: bool = False
+    """A form that is posted here; answered only where the viewer may write."""
 
 
 class Registry:
@@ -43,8 +82,16 @@ class Registry:
             self._load_entry_points()
         if name not in known:
             raise UsageError(f"unknown {kind} {not_among(name, sorted(known))}")
-        target = known[name]
-        return resolve_target(target) if isinstance(target, str) else target
+        return resolve_target(known[name])
+
+    def entries(self, kind: str, *, of_others: bool = True) -> Mapping[str, Target]:
+        """Return the registered targets of one kind in the order of registration, nothing of them imported.
+
+        Without `of_others` installed packages are not looked for.
+        """
+        if of_others:
+            self._load_entry_points()
+        return self._kind(kind)
 
     def names(self, kind: str) -> list[str]:
         """Return the registered names of one kind, sorted."""
@@ -84,7 +131,11 @@ class Registry:
             return
         self._entry_points_loaded = True
         for kind, name, target in _installed():
-            self.add(kind, name, target)
+            if kind == "kit":
+                with foreign_code(f"kit {name!r} ({target}) cannot be registered:"):
+                    resolve_target(target)(self)
+            else:
+                self.add(kind, name, target)
 
 
 @contextmanager
@@ -98,14 +149,56 @@ def foreign_code(what: str, error_type: Callable[[str], SnellenError] = UsageErr
         raise error_type(f"{what} {type(error).__name__}: {error}") from error
 
 
+def load_shipped_kits(registry: Registry) -> None:
+    """Let every shipped kit register what it brings; a kit is a folder with a `register`, as a stranger's is."""
+    for name in shipped_kits():
+        importlib.import_module(f"{KITS}.{name}").register(registry)
+
+
+@cache
+def shipped_kits() -> tuple[str, ...]:
+    """Return the names of the kits in this distribution."""
+    package = importlib.import_module(KITS)
+    return tuple(found.name for found in pkgutil.iter_modules(package.__path__) if found.ispkg)
+
+
 @cache
 def _installed() -> tuple[tuple[str, str, str], ...]:
     """Return what installed packages bring, as (kind, name, target); every package's files are read once a process."""
+    if not _others_are_installed():
+        return ()
+    from importlib.metadata import entry_points
+
     points = entry_points()
-    return tuple((kind, point.name, point.value) for kind in KINDS for point in points.select(group=f"snellen.{kind}"))
+    kinds = (*KINDS, "kit")
+    return tuple((kind, point.name, point.value) for kind in kinds for point in points.select(group=f"snellen.{kind}"))
 
 
-def resolve_target(target: str) -> Any:
-    """Return what `module:attribute` names, importing the module."""
+def _others_are_installed() -> bool:
+    """Tell whether any installed package names a group of ours.
+
+    importlib.metadata takes 30 ms to say so, which would double `snellen --help`; the files themselves take one or two.
+    Where packages may come from elsewhere than folders, it is asked nevertheless.
+    """
+    finders = [finder for finder in sys.meta_path if hasattr(finder, "find_distributions")]
+    if len(finders) > 1 or any(os.path.isfile(entry) for entry in sys.path):  # noqa: PTH113 - see above
+        return True
+    return any(_names_a_group_of_ours(entry or ".") for entry in sys.path)
+
+
+def _names_a_group_of_ours(folder: str) -> bool:
+    for name in os.listdir(folder) if os.path.isdir(folder) else ():  # noqa: PTH112, PTH208
+        if name.endswith(("dist-info", "egg-info")):
+            with suppress(OSError), open(f"{folder}/{name}/entry_points.txt", "rb") as file:  # noqa: PTH123
+                if b"[snellen." in file.read():
+                    return True
+    return False
+
+
+def resolve_target(target: Target) -> Any:
+    """Return what `module:attribute` (or `module`) names, importing it; an object is returned as it is."""
+    if not isinstance(target, str):
+        return target
     module, _, attribute = target.partition(":")
-    return getattr(importlib.import_module(module), attribute)
+    found = importlib.import_module(module)
+    return getattr(found, attribute) if attribute else found

@@ -43,6 +43,23 @@ _OPEN = LazyPattern(r"\+(?!\s?\d)|[*_$]{0,2}\s(?:<numbers.open_end>)(?!\w)", re.
 """Before and after a number that only bounds the one that is meant: `more than 7`, `7 or more`."""
 _RESULT = LazyPattern(r"[\d)%]\s?\}?\s?[=≈]\s?[*_$\\{(]*\Z")
 """Before the result of a sum with which a reply ends."""
+_STATES = LazyPattern(
+    r"(?:(?<!\w)(?:<numbers.states>):?|[=≈])[\s*$\\(]{0,6}(?:(?:<numbers.approximately>)\s)?[*$€£]{0,3}\Z",
+    re.IGNORECASE,
+)
+_HYPOTHESIS = LazyPattern(
+    r"(?<!\w)(?:if|suppose|assum\w{1,4}|for example|let's say|would be|e\.g\.)(?!\w)", re.IGNORECASE
+)
+"""In a statement that only shows how one would answer."""
+_BOLD = LazyPattern(r"\*\*[$€£(]{0,2}\Z")
+_SEVERAL = LazyPattern(r"(?<!\w)(?:and|because|since|while|plus)(?!\w)|[=+,]\s?\d|\d\s?[-+]\s?\d", re.IGNORECASE)
+"""In a sentence that counts several things, or gives a reason: which count is the answer is not said."""
+_COUNTS = LazyPattern(r"(?<!\w)(?:<numbers.counts>)\s?[*]{0,2}\Z", re.IGNORECASE)
+"""Before the number of a last statement: with which it ends, or of how many things it tells."""
+_QUANTITY = LazyPattern(
+    r"[*_)\s]{0,3}(?:[^\W\d]{1,16}[²³]?|°\s?[cf]?|%|[€$£]|/|\^\d)?(?:[\s/]?[^\W\d]{1,12}){0,2}[\s*_)$}\\]*\Z"
+)
+"""What may follow a number that ends a statement: its unit, or the thing that is counted."""
 _CLOSES = " .!*_$\n}\\]"
 _MOST = 60
 """In a reply of more numbers, what each refers to is not looked for: a bound on time."""
@@ -98,7 +115,34 @@ def _committed(body: str, numbers: list[Number]) -> tuple[Number | None, str]:
         # `Step 3` may be the answer, `Figure 3 shows …` is none.
         return last, LAST if _refers(body, last) and any(map(str.isalpha, body[last.end :])) else "only"
     ends = not body[last.end :].strip(_CLOSES) and _RESULT.search(body, max(0, last.start - 8), last.start)
-    return last, "result" if ends else LAST
+    if ends:
+        return last, "result"
+    marked = [one for one in numbers if _BOLD.search(body, max(0, one.start - 4), one.start)]
+    if len({one.value for one in marked}) == 1 and not _HYPOTHESIS.search(body):
+        return marked[-1], "marked"
+    stated = None if marked else _in_last_statement(body, numbers)
+    return (last, LAST) if stated is None else (stated, "statement")
+
+
+def _in_last_statement(body: str, numbers: list[Number]) -> Number | None:
+    """Choose in the last sentence that holds a number: the one it ends with, or that of the things it counts."""
+    last = numbers[-1]
+    stops = [0, *(stop.end() for stop in _SENTENCE_END.finditer(body))]
+    start = max(stop for stop in stops if stop <= last.start)
+    end = next((stop for stop in stops if stop >= last.end), len(body))
+    if "?" in body[start:end] or _HYPOTHESIS.search(body, start, end):
+        return None
+    own = [number for number in numbers if number.start >= start]
+    if _COUNTS.search(body, max(start, own[0].start - 40), own[0].start):
+        return None if _SEVERAL.search(body, start, end) else own[0]
+    stated = [one for one in own if _STATES.search(body, max(start, one.start - 24), one.start)]
+    after = body[last.end : end].rstrip(".!;。！；\n ")
+    return last if stated == [last] and not _goes_on(body, own) and _QUANTITY.match(after) else None
+
+
+def _goes_on(body: str, numbers: list[Number]) -> bool:
+    """Whether the last of some numbers belongs to the one before it: a range, a list or a term."""
+    return len(numbers) > 1 and _JOINED.fullmatch(body, numbers[-2].end, numbers[-1].start) is not None
 
 
 def _in_field(body: str, numbers: list[Number]) -> tuple[Number | None, str] | None:

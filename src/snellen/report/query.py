@@ -54,6 +54,8 @@ class Query(Struct, frozen=True):
     """Whether the text is a regular expression."""
     marked: str = ""
     """A kind of mark that somebody gave the trial, or `any`."""
+    why: str = ""
+    """Why it is not right: a kind of `snellen.scoring.error_groups`."""
 
 
 class _Reply(Struct):
@@ -202,11 +204,14 @@ def sift(
     search: Callable[[str], Mask] | None = None,
     costs: Callable[[], Costs] | None = None,
     marks: Callable[[str], Mask] | None = None,
+    errors: Callable[[str], Mask] | None = None,
 ) -> tuple[Rows, dict[str, int]]:
     """Return the rows of `select`, and how many each outcome would show with all the other filters as they are."""
     rest = _but_outcome(columns, query, search, costs)
     if query.marked and marks is not None:
         rest &= marks(query.marked)
+    if query.why and errors is not None:
+        rest &= errors(query.why)
     asked = _by_outcome(columns, query.outcome)
     flipped = columns.flipped if query.flipped else np.ones(len(columns), np.bool_)
     counts = {name: int(np.count_nonzero(rest & flipped & _by_outcome(columns, name))) for name in OUTCOMES}

@@ -122,7 +122,7 @@ def advise(split: VarianceSplit) -> str:
 
 
 def _shares(split: VarianceSplit) -> str:
-    parts = {"the questions": split.question, "the variants": split.variant, "the sampling": split.sampling}
+    parts = {"questions": split.question, "variants": split.variant, "samplings of one prompt": split.sampling}
     total = sum(part or 0.0 for part in parts.values()) or 1.0
-    shown = [f"{(part or 0.0) / total:.0%} {name}" for name, part in parts.items() if part is not None]
-    return f"Of the spread of single trials, {', '.join(shown)}."
+    shown = [f"{(part or 0.0) / total:.0%} between {name}" for name, part in parts.items() if part is not None]
+    return f"Variance of single trials: {', '.join(shown)}." if len(shown) > 1 else "All variance is between questions."

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from snellen.api.pages import change_style, degrade_pages, list_families, make_style, render_pages
 from snellen.core.errors import ConfigError, UsageError
+from snellen.kits.pages.library import change_style, degrade_pages, list_families, make_style, render_pages
 
 
 def test_the_line_height_follows_a_font_size_that_is_set_alone() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from snellen.api.machine import look_at_fonts
-from snellen.data.pages import font_files
+from snellen.kits.pages import font_files
+from snellen.kits.pages.font_check import look_at_fonts
 
 
 def test_missing_scripts_are_named_with_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,11 +11,11 @@ import pytest
 
 from fleet_doubles import NearLink
 from made_runs import make_run, make_task
-from snellen.api.score import TERMS, LeasedScoring, check_nodes_see, describe_run_here
 from snellen.core.builtins import default_registry
 from snellen.core.errors import EnvironmentProblem, UsageError
-from snellen.fleet.chore_model import ChoreModel
-from snellen.fleet.driver import Fleet
+from snellen.kits.scale.chore_model import ChoreModel
+from snellen.kits.scale.driver import Fleet
+from snellen.kits.scale.scored_ranges import TERMS, LeasedScoring, check_nodes_see, describe_run_here
 from snellen.report.pages.finish import finish_run
 from snellen.scoring.range_chore import scoring_chore
 from snellen.scoring.ranges import RangeErrand, RangeScorer, ScoredRange
@@ -157,7 +157,7 @@ class SilentRay:
 )
 def test_a_node_that_does_not_see_the_run_is_named(folder: Path, found: Any, told: str) -> None:
     pytest.importorskip("ray")
-    from snellen.fleet.ray_cluster import RayNode
+    from snellen.kits.scale.ray_cluster import RayNode
 
     class Cluster:
         ray = SilentRay(found)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from importlib.metadata import EntryPoint, EntryPoints
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import snellen.core.registry as module
+from snellen.core.builtins import default_registry
 from snellen.core.config import convert, parse_assignment, read_config_file, set_by_path
 from snellen.core.errors import ConfigError, UsageError
 from snellen.core.ids import content_hash, derive_seed, rng
@@ -118,26 +120,55 @@ def test_a_score_is_finite_or_has_a_reason(value: float) -> None:
         Score(TrialKey("t", "s"), "accuracy", None)
 
 
-def test_installed_plug_ins_are_found_and_a_clash_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    points = EntryPoints(
-        [
-            EntryPoint("mine", "json:loads", "snellen.loader"),
-            EntryPoint("mine", "json:dumps", "snellen.model"),
-            EntryPoint("x", "y:z", "z"),
-        ]
-    )
-    monkeypatch.setattr(module, "entry_points", lambda: points)
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return a folder on the path, as packages are installed into; what a test puts there is found."""
+    monkeypatch.syspath_prepend(str(tmp_path))
     module._installed.cache_clear()
-    try:
-        registry = Registry()
-        assert (registry.get("loader", "mine"), registry.names("model"), registry.names("scorer")) == (
-            json.loads,
-            ["mine"],
-            [],
-        )
-        other = Registry()
-        other.add("model", "mine", "json:load")
-        with pytest.raises(ConfigError, match="model 'mine' is registered twice"):
-            other.names("model")
-    finally:
-        module._installed.cache_clear()
+    yield tmp_path
+    module._installed.cache_clear()
+
+
+def install(folder: Path, name: str, points: str) -> None:
+    about = folder / f"{name}-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(points)
+
+
+def test_installed_plug_ins_are_found_and_a_clash_is_refused(installed: Path) -> None:
+    install(
+        installed, "theirs", "[snellen.loader]\nmine = json:loads\n[snellen.model]\nmine = json:dumps\n[z]\nx = y:z\n"
+    )
+    registry = Registry()
+    assert (registry.get("loader", "mine"), registry.names("model"), registry.names("scorer")) == (
+        json.loads,
+        ["mine"],
+        [],
+    )
+    other = Registry()
+    other.add("model", "mine", "json:load")
+    with pytest.raises(ConfigError, match="model 'mine' is registered twice"):
+        other.names("model")
+
+
+def test_a_strangers_kit_brings_a_command_by_one_entry_point(installed: Path) -> None:
+    (installed / "their_kit.py").write_text(
+        "from snellen.core.registry import Command\n"
+        "def register(registry):\n"
+        "    registry.add('command', 'theirs', Command('their_kit_commands:theirs', 'What they do.', 'Theirs'))\n"
+    )
+    install(installed, "their-kit", "[snellen.kit]\ntheirs = their_kit:register\n")
+    registry = default_registry()
+    assert "theirs" not in registry.entries("command", of_others=False)
+    assert registry.entries("command")["theirs"].help == "What they do."
+    (installed / "their_kit.py").write_text("def register(registry):\n    raise ValueError('no')\n")
+    sys.modules.pop("their_kit")
+    with pytest.raises(UsageError, match=r"'theirs'.*their_kit:register"):
+        default_registry().names("command")
+
+
+def test_where_no_package_names_a_group_of_ours_none_is_read(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda: pytest.fail("every package was read"))
+    install(installed, "other", "[console_scripts]\nx = y:z\n")
+    assert Registry().names("model") == []

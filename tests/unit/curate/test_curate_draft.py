@@ -15,12 +15,12 @@ from snellen.core.config import convert
 from snellen.core.errors import DataError, UsageError
 from snellen.core.jobs import Item
 from snellen.core.types import Prediction, Request
-from snellen.curate.draft import CHAIN, WRONG, Draft, Drafting, DraftJob, DraftPrompt, plan_drafts, read_draft
-from snellen.curate.records import SetAside, Source, shuffled
-from snellen.curate.replies import UnusableReplyError, read_candidates, read_chain
-from snellen.curate.sources import read_sources
 from snellen.data.catalog import Catalog
-from snellen.mock.drafter import STYLES, check_style, draft_reply
+from snellen.kits.curate.draft import CHAIN, WRONG, Draft, Drafting, DraftJob, DraftPrompt, plan_drafts, read_draft
+from snellen.kits.curate.records import SetAside, Source, shuffled
+from snellen.kits.curate.replies import UnusableReplyError, read_candidates, read_chain
+from snellen.kits.curate.sources import read_sources
+from snellen.kits.mock.drafter import STYLES, check_style, draft_reply
 
 GOOD_CHAIN = json.dumps(
     {

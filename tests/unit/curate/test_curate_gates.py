@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from snellen.curate.gates import GateSettings, level_question, level_texts, run_gates
-from snellen.curate.records import Draft, Finding, Question, shuffled
+from snellen.kits.curate.gates import GateSettings, level_question, level_texts, run_gates
+from snellen.kits.curate.records import Draft, Finding, Question, shuffled
 from workshop_fixtures import make_draft as make
 
 

@@ -12,12 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from snellen.core.errors import DataError, UsageError
-from snellen.curate.decisions import Decision, Ledger
-from snellen.curate.desk import Desk, ReviewSettings, assign
-from snellen.curate.figures import agreement_figures, audit_figures, audit_sentence, ceiling_figures, people_figures
-from snellen.curate.outcome import Status
-from snellen.curate.publish import Title, card_lines, make_card, publish
-from snellen.curate.records import Gated, Question
+from snellen.kits.curate.decisions import Decision, Ledger
+from snellen.kits.curate.desk import Desk, ReviewSettings, assign
+from snellen.kits.curate.figures import (
+    agreement_figures,
+    audit_figures,
+    audit_sentence,
+    ceiling_figures,
+    people_figures,
+)
+from snellen.kits.curate.outcome import Status
+from snellen.kits.curate.publish import Title, card_lines, make_card, publish
+from snellen.kits.curate.records import Gated, Question
 from snellen.stats.agreement import Agreement
 from workshop_fixtures import make_draft as make
 

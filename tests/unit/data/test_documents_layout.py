@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from snellen.data.pages.font_files import BUILT_IN
-from snellen.data.pages.fonts import TextFont
-from snellen.data.pages.layout import clean_text, lay_out, normalise
-from snellen.data.pages.page_style import PageStyle, style_of
-from snellen.data.pages.render import span_boxes
+from snellen.kits.pages.font_files import BUILT_IN
+from snellen.kits.pages.fonts import TextFont
+from snellen.kits.pages.layout import clean_text, lay_out, normalise
+from snellen.kits.pages.page_style import PageStyle, style_of
+from snellen.kits.pages.render import span_boxes
 
 FONT = TextFont(BUILT_IN, 12.0)
 SMALL = PageStyle(width_pt=200, height_pt=120, dpi=72, font=BUILT_IN, size_pt=12, leading_pt=14, margin_pt=5)

@@ -14,16 +14,16 @@ from PIL import Image
 from snellen.core.errors import DataError, UsageError
 from snellen.core.ids import rng
 from snellen.core.types import Form, Sample
-from snellen.data.loaders.document import needle_facts
-from snellen.data.pages.grid_folder import locate, write_needles
-from snellen.data.pages.haystack import BUILT_IN, chronicle, clean, parse_lengths, read_haystack, take
-from snellen.data.pages.layout import lay_out
-from snellen.data.pages.needle import COLOURS, NOT_FOUND, check_kinds, kinds
-from snellen.data.pages.page_style import PageStyle
-from snellen.data.pages.plant import Grid, depth_bin, instance_of, parse_depths, plant
-from snellen.data.pages.render import page_font
-from snellen.data.pages.unused_words import Vocabulary, boundaries, squash
-from snellen.data.pages.visual_tokens import count_tokens
+from snellen.data.visual_tokens import count_tokens
+from snellen.kits.pages.grid_folder import locate, write_needles
+from snellen.kits.pages.haystack import BUILT_IN, chronicle, clean, parse_lengths, read_haystack, take
+from snellen.kits.pages.layout import lay_out
+from snellen.kits.pages.loader import needle_facts
+from snellen.kits.pages.needle import COLOURS, NOT_FOUND, check_kinds, kinds
+from snellen.kits.pages.page_style import PageStyle
+from snellen.kits.pages.plant import Grid, depth_bin, instance_of, parse_depths, plant
+from snellen.kits.pages.render import page_font
+from snellen.kits.pages.unused_words import Vocabulary, boundaries, squash
 from snellen.prompt.document import choose_pages, skip_reason
 
 HAYSTACK = read_haystack(BUILT_IN, 6_000, 1)
@@ -223,7 +223,7 @@ def test_lengths_depths_and_kinds_are_read_or_refused() -> None:
 
 
 def _words(name: str) -> tuple[str, ...]:
-    from snellen.data.pages.unused_words import word_lists
+    from snellen.kits.pages.unused_words import word_lists
 
     return word_lists()[name]
 

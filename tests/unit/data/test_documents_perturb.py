@@ -11,10 +11,10 @@ from PIL import Image
 from snellen.core.errors import DataError, UsageError
 from snellen.data.images.calibrations import calibrated_variant, stated_calibration
 from snellen.data.images.edits import apply_edits
-from snellen.data.pages.page_style import PageStyle
-from snellen.data.pages.perturb import FAMILIES, apply, calibration, edits_of, page_seed, parse_variants
-from snellen.data.pages.quality import character_error_rate, degradation
-from snellen.data.pages.render import render_pages
+from snellen.kits.pages.page_style import PageStyle
+from snellen.kits.pages.perturb import FAMILIES, apply, calibration, edits_of, page_seed, parse_variants
+from snellen.kits.pages.quality import character_error_rate, degradation
+from snellen.kits.pages.render import render_pages
 
 STYLE = PageStyle(width_pt=260, height_pt=180, dpi=96, font="built-in", size_pt=9, leading_pt=11, margin_pt=8)
 PAGE = next(iter(render_pages("Sphinx of black quartz, judge my vow 0123456789. " * 40, STYLE))).image()

@@ -10,14 +10,14 @@ import pytest
 from PIL import Image
 
 from snellen.core.errors import DataError, UsageError
-from snellen.data.pages.font_files import BUILT_IN, font_file
-from snellen.data.pages.fonts import is_complex
-from snellen.data.pages.manifest import read_manifest
-from snellen.data.pages.page_style import PageStyle, degrade_style, style_of
-from snellen.data.pages.publish import page_sizes, publish, solve_size
-from snellen.data.pages.render import Accent, page_font, png_bytes, render_pages
-from snellen.data.pages.texts import Document, plain_markdown, read_documents
-from snellen.data.pages.visual_tokens import count_tokens, visual_tokens
+from snellen.data.visual_tokens import count_tokens, visual_tokens
+from snellen.kits.pages.font_files import BUILT_IN, font_file
+from snellen.kits.pages.fonts import is_complex
+from snellen.kits.pages.manifest import read_manifest
+from snellen.kits.pages.page_style import PageStyle, degrade_style, style_of
+from snellen.kits.pages.publish import page_sizes, publish, solve_size
+from snellen.kits.pages.render import Accent, page_font, png_bytes, render_pages
+from snellen.kits.pages.texts import Document, plain_markdown, read_documents
 
 STYLE = PageStyle(width_pt=220, height_pt=160, dpi=72, font=BUILT_IN, size_pt=10, leading_pt=12, margin_pt=6)
 TEXT = "The quick brown fox jumps over the lazy dog. " * 30
@@ -144,7 +144,7 @@ def test_sources_text_markdown_json_and_their_faults(tmp_path: Path) -> None:
 def test_a_pdf_is_rastered_page_by_page(tmp_path: Path) -> None:
     reportlab = pytest.importorskip("reportlab.pdfgen.canvas")
     pytest.importorskip("pypdfium2")
-    from snellen.data.pages.publish import publish_pdf
+    from snellen.kits.pages.publish import publish_pdf
 
     canvas = reportlab.Canvas(str(tmp_path / "two.pdf"), pagesize=(200, 100))
     for text in ("first", "second"):

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from PIL import Image, ImageFont
 
 from snellen.core.errors import DataError, EnvironmentProblem, UsageError
-from snellen.data.pages import font_files, fonts
-from snellen.data.pages.bidi import base_level, bidi_levels, is_right_to_left, visual_order
-from snellen.data.pages.font_files import BUILT_IN, FontFile, code_points, face_codes, find_face, font_set, open_face
-from snellen.data.pages.fonts import TextFont, clusters, is_complex
-from snellen.data.pages.layout import lay_out
-from snellen.data.pages.page_style import PageStyle
-from snellen.data.pages.publish import publish
-from snellen.data.pages.render import page_font, render_pages, span_boxes
-from snellen.data.pages.texts import Document
+from snellen.kits.pages import font_files, fonts
+from snellen.kits.pages.bidi import base_level, bidi_levels, is_right_to_left, visual_order
+from snellen.kits.pages.font_files import BUILT_IN, FontFile, code_points, face_codes, find_face, font_set, open_face
+from snellen.kits.pages.fonts import TextFont, clusters, is_complex
+from snellen.kits.pages.layout import lay_out
+from snellen.kits.pages.page_style import PageStyle
+from snellen.kits.pages.publish import publish
+from snellen.kits.pages.render import page_font, render_pages, span_boxes
+from snellen.kits.pages.texts import Document
 
 WIDE = PageStyle(width_pt=420, height_pt=60, dpi=96, font="DejaVu Sans", size_pt=12, leading_pt=18, margin_pt=6)
 LARGE = PageStyle(width_pt=420, height_pt=60, dpi=288, font="DejaVu Sans", size_pt=12, leading_pt=18, margin_pt=6)

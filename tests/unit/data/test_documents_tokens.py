@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from snellen.core.errors import UsageError
-from snellen.data.pages.visual_tokens import FAMILIES, ORDER, context_bin, count_tokens, visual_tokens
+from snellen.data.visual_tokens import FAMILIES, ORDER, context_bin, count_tokens, visual_tokens
 
 A4 = ((595, 842), (793, 1123), (992, 1403), (1653, 2339), (463, 655))
 

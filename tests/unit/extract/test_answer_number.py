@@ -33,6 +33,12 @@ from snellen.extract.other_kinds import extract_number
         ("图中有3只猫。", 3),
         ("答えは3つです。", 3),
         ("정답은 3입니다.", 3),
+        ("9 - 3 = 6 and 6 - 2 = 4. Therefore, the final number of objects left is: 4", 4),
+        ("The sides are 5, 3, 5 and 3. So the perimeter of the rectangle is 16 cm.", 16),
+        ("The first has 8, the last 2. The difference is 6. Is there anything else I can help you with?", 6),
+        ("Of the 12 bars some are small. Therefore, there are only 3 bars with values below 6.", 3),
+        ("The line starts at 0 cm. It is about **8** centimetres long and ends at 8.1 cm.", 8),
+        ("Es sind 4 und 5 Kugeln. Die Summe beträgt 9.", 9),
     ],
 )
 def test_the_number_that_is_meant(reply: str, value: float) -> None:
@@ -62,6 +68,13 @@ def test_the_number_that_is_meant(reply: str, value: float) -> None:
         "答案是3到5个",
         "3月5日",
         "图中有3只猫和2只狗。",
+        "The voltage is 3.71 V and the current is 0.79 mA.",
+        "There are 4 cars and 1 bus.",
+        "There are 5 items, because 2 were subtracted from 7.",
+        "If the line measures 5 cm on a ruler of 30 cm, the answer would be 5.",
+        "Posse: 8\nPermit: 9\nNerve: 0",
+        "The range is from 6 to 10.",
+        "The left one is **4**, the right one is **7**.",
     ],
 )
 def test_where_several_may_be_meant_none_is_committed_to(reply: str) -> None:

@@ -11,8 +11,8 @@ import pytest
 from fleet_doubles import NearLink
 from snellen.core.errors import DataError, EnvironmentProblem, UsageError
 from snellen.data.files.chores import Chore, do_here
-from snellen.fleet.chore_model import ChoreModel, map_by_replicas
-from snellen.fleet.driver import Fleet
+from snellen.kits.scale.chore_model import ChoreModel, map_by_replicas
+from snellen.kits.scale.driver import Fleet
 
 
 class Doubler:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-import snellen.fleet.driver as fleet_module
+import snellen.kits.scale.driver as fleet_module
 from fleet_doubles import Fleeting, NearLink
 from line_doubles import OneTrial, Scripted
 from snellen.core.clock import SystemClock
@@ -18,8 +18,8 @@ from snellen.core.tasks import RunHeader
 from snellen.core.types import Prediction, Request, TrialKey, Turn
 from snellen.engine.loop import Engine
 from snellen.engine.policy import Policy
-from snellen.fleet.lease_format import Hello
-from snellen.fleet.leases import GIVE_UP_AFTER
+from snellen.kits.scale.lease_format import Hello
+from snellen.kits.scale.leases import GIVE_UP_AFTER
 from snellen.store.writer import RunWriter
 
 
@@ -184,7 +184,7 @@ def test_a_replica_lost_again_and_again_without_an_answer_is_given_up(monkeypatc
 
     class Dying(NearLink):
         async def open(self) -> Hello:
-            from snellen.fleet.links import ReplicaLost
+            from snellen.kits.scale.links import ReplicaLost
 
             raise ReplicaLost("killed by SIGSEGV")
 

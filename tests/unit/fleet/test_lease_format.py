@@ -14,7 +14,7 @@ from snellen.core.protocols import EncodedImage, ImagePolicy
 from snellen.core.types import Image, Likelihood, Prediction, Request, TrialKey, Turn
 from snellen.data.images.decode import open_image
 from snellen.data.images.encode import ImageDoor
-from snellen.fleet.lease_format import (
+from snellen.kits.scale.lease_format import (
     Outcome,
     read_lease,
     read_outcomes,
@@ -23,8 +23,8 @@ from snellen.fleet.lease_format import (
     write_outcomes,
     write_wire_error,
 )
-from snellen.fleet.leases import Waiting
-from snellen.fleet.packing import FileShelf, pack_lease
+from snellen.kits.scale.leases import Waiting
+from snellen.kits.scale.packing import FileShelf, pack_lease
 
 KEY = TrialKey("t", "1")
 ASKED = Request(KEY, (Turn("user", "?"),))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from snellen.core.homes import home_of_request
 from snellen.core.types import Image, Request, TrialKey, Turn
-from snellen.fleet.leases import ALONE_AFTER, REMEMBERED_HOMES, LeaseBook, Waiting
+from snellen.kits.scale.leases import ALONE_AFTER, REMEMBERED_HOMES, LeaseBook, Waiting
 
 LOOP = asyncio.new_event_loop()
 

@@ -11,10 +11,10 @@ import pytest
 from snellen.core.errors import EnvironmentProblem, MissingExtra, UsageError
 from snellen.core.protocols import EncodedImage
 from snellen.core.types import ImageSent
-from snellen.fleet.ray_cluster import RayCluster, RayNode, import_ray, one_line, reach
-from snellen.fleet.ray_link import describe_loss
-from snellen.fleet.ray_pictures import INLINE_BYTES, RayPictures
-from snellen.fleet.ray_survey import compare_nodes, explain_failure, look_at_node
+from snellen.kits.scale.ray_cluster import RayCluster, RayNode, import_ray, one_line, reach
+from snellen.kits.scale.ray_link import describe_loss
+from snellen.kits.scale.ray_pictures import INLINE_BYTES, RayPictures
+from snellen.kits.scale.ray_survey import compare_nodes, explain_failure, look_at_node
 
 
 class Full(Exception):

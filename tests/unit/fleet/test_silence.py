@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import snellen.fleet.driver as fleet_module
+import snellen.kits.scale.driver as fleet_module
 from fleet_doubles import Fleeting, NearLink
 from line_doubles import Scripted
 from snellen.core.errors import EnvironmentProblem, ModelError
 from snellen.core.types import Prediction, Request, TrialKey, Turn
-from snellen.fleet.driver import Fleet, SilenceWatch
-from snellen.fleet.leases import LeaseBook, Waiting
-from snellen.fleet.replica_state import ENDED_AFTER, GIVEN_AFTER, Patience, Replica
+from snellen.kits.scale.driver import Fleet, SilenceWatch
+from snellen.kits.scale.leases import LeaseBook, Waiting
+from snellen.kits.scale.replica_state import ENDED_AFTER, GIVEN_AFTER, Patience, Replica
 
 PATIENCE = 0.04
 

@@ -8,7 +8,7 @@ from typing import cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.mock.http import ConstantProtocol
+from snellen.kits.mock.http import ConstantProtocol
 
 
 class Transport:

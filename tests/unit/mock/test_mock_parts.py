@@ -13,13 +13,13 @@ from PIL import Image as Pillow
 from snellen.core.errors import DataError, UsageError
 from snellen.core.ids import rng, sha256_hex
 from snellen.core.types import Form, Image, Sample
-from snellen.mock.answers import AnswerBook, Entry, write_answers
-from snellen.mock.ask import Ask, Body, find_mark, parse_ask
-from snellen.mock.faults import Occasion, first_striking, parse_fault
-from snellen.mock.pictures import jpeg_quality, width_px
-from snellen.mock.readers import View, logistic_chance, parse_reader
-from snellen.mock.server import Bucket
-from snellen.mock.tokens import sequence_log_probabilities, tokenize
+from snellen.kits.mock.answers import AnswerBook, Entry, write_answers
+from snellen.kits.mock.ask import Ask, Body, find_mark, parse_ask
+from snellen.kits.mock.faults import Occasion, first_striking, parse_fault
+from snellen.kits.mock.pictures import jpeg_quality, width_px
+from snellen.kits.mock.readers import View, logistic_chance, parse_reader
+from snellen.kits.mock.server import Bucket
+from snellen.kits.mock.tokens import sequence_log_probabilities, tokenize
 
 
 def ask(text: str, *images: bytes) -> Ask:

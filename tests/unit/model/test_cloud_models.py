@@ -19,10 +19,10 @@ from snellen.core.errors import EnvironmentProblem, MissingExtra, ModelError, Us
 from snellen.core.secret import Secret
 from snellen.core.types import Params, Prediction, Request, TrialKey, Turn
 from snellen.data.catalog import Catalog
-from snellen.mock.bedrock_tongue import write_frame
-from snellen.mock.server import MockOptions
-from snellen.mock.server import start as serve
-from snellen.model.cloud.bedrock_model import SigningClient, aws_credentials, read_frames, take_frames
+from snellen.kits.clouds.bedrock_model import SigningClient, aws_credentials, read_frames, take_frames
+from snellen.kits.mock.bedrock_tongue import write_frame
+from snellen.kits.mock.server import MockOptions
+from snellen.kits.mock.server import start as serve
 from snellen.model.options import ModelOptions
 from snellen.model.served.access_tokens import command_token, google_token
 from snellen.model.served.http_client import AiohttpClient

@@ -10,7 +10,7 @@ import pytest
 
 from snellen.core.errors import ModelError, StopRun, UsageError
 from snellen.core.types import Request, TrialKey, Turn
-from snellen.model.cloud.bedrock_model import Bedrock
+from snellen.kits.clouds.bedrock_model import Bedrock
 from snellen.model.options import ModelOptions
 from snellen.model.served.anthropic import Anthropic
 from snellen.model.served.constraints import unwrapped

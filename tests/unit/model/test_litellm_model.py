@@ -16,7 +16,7 @@ import pytest
 from snellen.core.errors import EnvironmentProblem, MissingExtra, ModelError, UsageError
 from snellen.core.secret import Secret
 from snellen.core.types import Params, Request, TrialKey, Turn
-from snellen.model.cloud.litellm_model import create
+from snellen.kits.clouds.litellm_model import create
 from snellen.model.options import ModelOptions
 
 ASKED = Request(TrialKey("t", "s"), (Turn("user", "hi"),), Params(temperature=0.0))

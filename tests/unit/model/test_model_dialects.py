@@ -18,7 +18,7 @@ from line_doubles import ask as ask_model
 from snellen.core.errors import EnvironmentProblem, ModelError, StopRun, UsageError
 from snellen.core.secret import Secret
 from snellen.core.types import FailureKind, Image, Params, Prediction, Request, TrialKey, Turn, Usage
-from snellen.model.cloud.bedrock_model import Bedrock
+from snellen.kits.clouds.bedrock_model import Bedrock
 from snellen.model.options import ModelOptions
 from snellen.model.served.anthropic import Anthropic
 from snellen.model.served.gemini import Gemini

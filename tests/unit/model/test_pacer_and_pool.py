@@ -10,11 +10,11 @@ import pytest
 from fake_clock import FakeClock
 from snellen.core.errors import ModelError, StopRun, UsageError
 from snellen.core.types import FailureKind, Prediction, Request, TrialKey, Turn
-from snellen.mock.faults import parse_fault
-from snellen.mock.server import MockOptions, start
-from snellen.model.cloud.pool import DOWN_S, PooledModel
+from snellen.kits.mock.faults import parse_fault
+from snellen.kits.mock.server import MockOptions, start
 from snellen.model.options import ModelOptions
 from snellen.model.served.openai import OpenAI
+from snellen.model.served.pool import DOWN_S, PooledModel
 from snellen.model.served.served_model import LONGEST_S, Pacer, ServedModel
 
 ASKED = Request(TrialKey("t", "s"), (Turn("user", "hi"),))

@@ -13,9 +13,9 @@ from fake_clock import FakeClock
 from snellen.core.errors import ModelError, StopRun, UsageError
 from snellen.core.secret import Secret
 from snellen.core.types import Params, Prediction, Request, TrialKey, Turn, Usage
-from snellen.mock.faults import parse_fault
-from snellen.mock.server import MockOptions, start
-from snellen.model.cloud.bedrock_model import Bedrock, BedrockModel
+from snellen.kits.clouds.bedrock_model import Bedrock, BedrockModel
+from snellen.kits.mock.faults import parse_fault
+from snellen.kits.mock.server import MockOptions, start
 from snellen.model.options import ModelOptions
 from snellen.model.served.anthropic import Anthropic
 from snellen.model.served.gemini import Gemini

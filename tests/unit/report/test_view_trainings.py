@@ -363,8 +363,8 @@ def test_a_base_that_a_training_left_has_the_name_of_that_training(tmp_path: Pat
 
 def test_pages_read_every_field_that_a_training_writes() -> None:
     """Two structs, as the one who writes keeps a recipe whole and the one who shows reads what it knows."""
-    from snellen.train.tuning import RECORD as WRITTEN
-    from snellen.train.tuning import TrainingRecord
+    from snellen.kits.train.tuning import RECORD as WRITTEN
+    from snellen.kits.train.tuning import TrainingRecord
 
     assert RecordedTraining.__struct_fields__ == TrainingRecord.__struct_fields__
     assert RECORD == WRITTEN

@@ -75,7 +75,7 @@ def test_never_negative_never_nan(trials: list[tuple[str, str, float]]) -> None:
 
 def test_advice_word_for_word() -> None:
     assert advise(VarianceSplit(0.75, None, 0.25, 100, 1.0, 4.0)) == (
-        "Of the spread of single trials, 75% the questions, 25% the sampling. "
+        "Variance of single trials: 75% between questions, 25% between samplings of one prompt. "
         "Twice the repeats would narrow the interval by 2%, twice the questions by 29%. More questions, not more repeats."
     )
     assert "Twice the variants would narrow the interval by 26%" in advise(

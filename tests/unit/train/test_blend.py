@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from snellen.core.errors import DataError, UsageError
 from snellen.core.types import Image, Turn
-from snellen.train.blend import Blended, PreparedChains, RowMaker, prepare_chains
-from snellen.train.chains import Chain, sft_row
+from snellen.kits.train.blend import Blended, PreparedChains, RowMaker, prepare_chains
+from snellen.kits.train.chains import Chain, sft_row
 
 
 def some(count: int, name: str = "c", picture: str = "") -> list[Chain]:

@@ -11,8 +11,8 @@ from snellen.core.errors import UsageError
 from snellen.core.protocols import LoadContext
 from snellen.data.catalog import Catalog
 from snellen.data.loaders.cure import load
+from snellen.kits.train.chain_cure import find_cure_task, read_cure_chains, read_words
 from snellen.prompt.build import Prompter
-from snellen.train.chain_cure import find_cure_task, read_cure_chains, read_words
 
 CATALOG = Catalog()
 WORDS = read_words(CATALOG, "rationale")

@@ -8,8 +8,8 @@ import pytest
 
 import snellen
 from cure_fixtures import item, write_cure
+from snellen.kits.train.gains import HOLDS, OPEN, WORSE, Gain, find_gains, guard_gain
 from snellen.store.reader import RunReader
-from snellen.train.gains import HOLDS, OPEN, WORSE, Gain, find_gains, guard_gain
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import PIL.Image
 import pytest
 
 from snellen.core.types import Form, Image, Sample, Turn
-from snellen.train.chains import Chain
-from snellen.train.overlap import mark_picture, near_pairs, picture_marks, shared_pictures, shared_texts
+from snellen.kits.train.chains import Chain
+from snellen.kits.train.overlap import mark_picture, near_pairs, picture_marks, shared_pictures, shared_texts
 
 
 def scene(path: Path, seed: int, size: int = 160) -> Path:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.types import Form, Request, Sample, TrialKey, Turn
-from snellen.train.chains import Chain
-from snellen.train.preference import (
+from snellen.kits.train.chains import Chain
+from snellen.kits.train.preference import (
     CLOSE,
     CONTRADICTORY,
     FEW,

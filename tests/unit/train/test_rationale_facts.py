@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
-from snellen.train.rationale_facts import facts_stated, is_reasoned, rationale_reward, score
+from snellen.kits.train.rationale_facts import facts_stated, is_reasoned, rationale_reward, score
 
 GOOD = "the circle is blue . the square is red . blue red gives lions . answer rome"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from snellen.core.errors import ConfigError
-from snellen.train.recipe import DataSource, Feedback, Recipe, Training, check_recipe, read_recipe
+from snellen.kits.train.recipe import DataSource, Feedback, Recipe, Training, check_recipe, read_recipe
 
 
 def made(**changes: object) -> Recipe:

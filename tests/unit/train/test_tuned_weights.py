@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from snellen.train.tuned_weights import clear_half, last_checkpoint
+from snellen.kits.train.tuned_weights import clear_half, last_checkpoint
 
 STATE = json.dumps({"global_step": 4, "log_history": [{"loss": float("nan"), "step": 4}]})
 

@@ -11,9 +11,8 @@ import pytest
 from snellen.core.errors import DataError
 from snellen.core.types import Failure, FailureKind, Form, Image, Prediction, Request, Sample, TrialKey, Turn
 from snellen.data.catalog import Catalog
-from snellen.scoring.judge_card import read_judge
-from snellen.train.preference import CONTRADICTORY, choose_pair
-from snellen.train.preference_verdicts import (
+from snellen.kits.train.preference import CONTRADICTORY, choose_pair
+from snellen.kits.train.preference_verdicts import (
     CRITERIA,
     PAIRWISE,
     SampledQuestion,
@@ -23,6 +22,7 @@ from snellen.train.preference_verdicts import (
     read_pairs,
     read_points,
 )
+from snellen.scoring.judge_card import read_judge
 
 JUDGES = [read_judge(Catalog().card("judges", name), name) for name in CRITERIA]
 PAIR = read_judge(Catalog().card("judges", PAIRWISE), PAIRWISE)

@@ -6,6 +6,8 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeGuard
 
+import msgspec
+
 from ...core.errors import DataError
 from .jsonstream import iterate_records
 
@@ -109,3 +111,15 @@ def read_records(source: Source, origin: str = "predictions") -> Iterator[Record
         if not isinstance(fields, Mapping):
             raise DataError(f"{origin}: record {number} is {kind_of(fields)}, not an object")
         yield Record(origin, number, fields)
+
+
+def write_lines(path: Path, records: Iterable[Any]) -> int:
+    """Write records as JSON Lines, whole or not at all; return how many."""
+    part = path.with_name(f".{path.name}.part")
+    count = 0
+    with part.open("wb") as stream:
+        for record in records:
+            stream.write(msgspec.json.encode(record) + b"\n")
+            count += 1
+    part.replace(path)
+    return count

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 
 import PIL.Image
 import PIL.ImageDraw
 
+from ...core.builtins import default_registry
 from ...core.errors import DataError, did_you_mean
 from .calibrations import UNSTATED
 
@@ -45,13 +45,13 @@ def crop(picture: PIL.Image.Image, arguments: str) -> PIL.Image.Image:
 
 
 def perturb(picture: PIL.Image.Image, arguments: str) -> PIL.Image.Image:
-    """Degrade the picture: `family:severity[:seed[:calibration]]`, families of `snellen.data.pages.perturb`."""
+    """Degrade the picture: `family:severity[:seed[:calibration]]`, by the registered edit `perturb`."""
     family, *numbers = arguments.split(":")
     if not 1 <= len(numbers) <= 3 or not all(number.isdigit() for number in numbers):
         raise DataError(f"perturbation {arguments!r} is not family:severity[:seed[:calibration]]")
     severity, seed, calibrated = map(int, (*numbers, *("0", str(UNSTATED))[len(numbers) - 1 :]))
-    # Imported by name: the families are a large module that most runs never need.
-    module = importlib.import_module("snellen.data.pages.perturb")
+    # Registered by name: the families are a large module that most runs never need.
+    module = default_registry().get("edit", "perturb")
     result: PIL.Image.Image = module.apply(picture, family, severity, seed, calibrated)
     return result
 

@@ -96,8 +96,6 @@ class RowNotes:
 def _compared(answers: tuple[str, ...]) -> str:
     """Return what is to be said of answers that are compared as texts, or nothing."""
     first = answers[0]
-    if all(map(is_plain_number, answers)):
-        return "rows with a number as answer: compared as texts (--form number reads numbers)"
     if len(first) == 1 and first.isalpha():
         return "rows with a letter as answer and no options found: compared as texts"
     if first.casefold() in NOTHING:

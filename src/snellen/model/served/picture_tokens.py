@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from ...data.pages.visual_tokens import Size, visual_tokens
+from ...data.visual_tokens import Size, visual_tokens
 
 
 class PictureTokens(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -25,7 +25,7 @@ class PictureTokens(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_side: int | None = None
     max_pixels: int | None = None
     family: str = ""
-    """family: one of `snellen.data.pages.visual_tokens.FAMILIES`."""
+    """family: one of `snellen.data.visual_tokens.FAMILIES`."""
     mark: str = ""
     """`seen` in a source, or `from memory`."""
 

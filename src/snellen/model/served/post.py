@@ -71,7 +71,7 @@ class Poster:
             raise
         if answer.is_copy:
             self._distrusted[target] = self._distrusted.get(target, 0) + 1
-            message = "an answer came that had come before on this connection: asked again over a new one"
+            message = "duplicate response on a reused connection; retried over a new one"
             raise ModelError(FailureKind.NETWORK, message, retryable=True, retry_after_s=0.0)
         return HttpResponse(response.status, response.headers, answer.content)
 

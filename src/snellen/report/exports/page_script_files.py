@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ...core.message_parts import write_markers
 from ...core.types import Sample, Score
 from ...core.variants import parse_variant
-from ...data.pages.visual_tokens import ORDER
+from ...data.visual_tokens import ORDER
 from ...stats.intervals import wilson
 from ...store.reader import RunReader, Trial
 

@@ -1,12 +1,14 @@
-"""Comparisons of runs to plain tables: the test of every pair, agreement, where they part, who flipped."""
+"""Comparisons of runs to plain tables: the test of every pair, agreement, where they differ, who flipped."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from ...core.text import plural
 from ...scoring.compare.paired import Comparison
 from ...scoring.table import lower_is_better
+from ...stats.distributions import normal_quantile
 from ..written import percent_metric
 from .sheet import Sheet
 
@@ -41,6 +43,31 @@ def verdict(one: Comparison) -> str:
         return "not distinguishable"
     second_leads = (one.difference < 0) == lower_is_better(one.metric)
     return f"{one.second if second_leads else one.first} is better"
+
+
+def verdict_line(one: Comparison) -> str:
+    """Return what may be said of a pair as a sentence, with the questions that a gap of this size needs."""
+    gap = abs(one.difference or 0.0)
+    if one.difference is None or verdict(one) != "not distinguishable":
+        return f"  verdict: {verdict(one)}"
+    said = f"  verdict: {one.first} and {one.second} are not distinguishable on {plural(one.paired, 'question')}"
+    needed = _questions_needed(one)
+    if needed is None or needed <= one.paired:
+        return said
+    size = f"{gap * 100:.1f} points" if reads_in_percent(one) else figure_as_it_is(gap)
+    return f"{said}; a gap of this size ({size}) needs about {needed:,}"
+
+
+def _questions_needed(one: Comparison) -> int | None:
+    """Return how many questions would find this gap with a power of 80 %, if they scatter as these do."""
+    if not one.ci95 or not one.difference:
+        return None
+    error = (one.ci95[1] - one.ci95[0]) / (2 * normal_quantile(0.975))
+    reach = (normal_quantile(0.975) + normal_quantile(0.8)) * error / abs(one.difference)
+    exact = one.paired * reach * reach
+    digits = max(0, len(str(int(exact))) - 2)  # two digits are all that an estimate of this kind has
+    step = int(10**digits)
+    return math.ceil(exact / step) * step
 
 
 def agreement(one: Comparison) -> float | None:

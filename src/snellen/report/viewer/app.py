@@ -47,12 +47,13 @@ from .changes import Changes
 from .compare_page import compare_page
 from .guard import Asgi, Guard
 from .home import runs_page, sought_in
+from .kit_pages import kit_routes, with_kit_places
 from .label_page import label_page
 from .matrix import Comparer, matrix_page
 from .metric_lines import METRICS
 from .run_page import figures_page, run_page
 from .same_sample import sample_page
-from .shelf import OpenRun, Shelf
+from .shelf import NotFound, OpenRun, Shelf
 from .shell import downloads, link, shell
 from .stage import stored_pictures
 from .training_folder import OpenTraining
@@ -63,8 +64,8 @@ from .walk import walk_of
 
 CAPTION = "Best first, among runs of the same questions, metric, way of asking, variants and reading. Rank 1 is best."
 NOTE = (
-    "Runs with the same number cannot be told apart from the first run of that number "
-    "(95 %, unpaired, so on the safe side). Choose runs under Runs to test them on the samples they share."
+    "Runs that share a rank do not differ significantly from the first of that rank "
+    "(95 %, unpaired, so conservative). Choose runs under Runs to test them on the samples they share."
 )
 COLUMNS = ("#", "model", "run", *((name, "n") for name in ("tasks", "average rank", "mean", "95 % interval")), DRAWN)
 
@@ -198,10 +199,6 @@ ENDINGS = {"csv": "csv", "markdown": "md", "latex": "tex"}
 MOST_RUNS = 6
 LINES_AT_ONCE = 500
 Told = Mapping[str, str]
-
-
-class NotFound(Exception):
-    """What was asked for is not there."""
 
 
 class Viewer:
@@ -382,10 +379,7 @@ class Viewer:
             return page(again_page(run, profile, may_write=self._may_write))
 
     def _run(self, key: str) -> OpenRun:
-        run = self._shelf.find(key)
-        if run is None:
-            raise NotFound("there is no such run here")
-        return run
+        return self._shelf.run(key)
 
     def _training(self, key: str) -> OpenTraining:
         training = self._shelf.training(key)
@@ -419,7 +413,7 @@ class Viewer:
 
 def create_app(shelf: Shelf, token: str, *, may_write: bool = False, registry: Registry | None = None) -> Asgi:
     """Return the whole viewer behind its guard."""
-    viewer = Viewer(shelf, may_write=may_write)
+    viewer, registry = Viewer(shelf, may_write=may_write), registry or default_registry()
     pages: dict[str, Callable[[Request], Any]] = {
         "/run/{key}/image": viewer.image,  # routes are tried in order, and hundreds of these are asked for on a page
         "/": viewer.home,
@@ -447,13 +441,14 @@ def create_app(shelf: Shelf, token: str, *, may_write: bool = False, registry: R
         "/static/{name}": own_file,
     }
     routes = [Route(path, function) for path, function in pages.items()]
-    changes = Changes(shelf, registry or default_registry(), allowed=may_write)
+    routes += kit_routes(shelf, registry, may_write=may_write)
+    changes = Changes(shelf, registry, allowed=may_write)
     routes.append(Route("/run/{key}/again", changes.scores, methods=["POST"]))
     routes.append(Route("/run/{key}/marks", changes.marks, methods=["POST"]))
     routes.append(Route("/run/{key}/label", changes.labels, methods=["POST"]))
     routes.append(Route("/runs/{doing}", changes.runs, methods=["POST"]))
     problems: dict[Any, Any] = {NotFound: not_found, SnellenError: explained, sqlite3.Error: explained, 404: not_found}
-    return Guard(Starlette(routes=routes, exception_handlers=problems), token)
+    return Guard(with_kit_places(Starlette(routes=routes, exception_handlers=problems), registry), token)
 
 
 def own_file(request: Request) -> Response:

@@ -52,6 +52,7 @@ def filter_form(run: OpenRun, columns: TrialColumns, walk: Walk, counts: Mapping
         tag("label", "text is", tag("span", _box("regex", query.is_pattern), " a regular expression")),
         *_metric_choice(columns),
         *_marks(run, query.marked),
+        *_why(run, walk),
     ]
     if counts["flipped"] or query.flipped:
         words = f" flipped only ({counts['flipped']:,})"
@@ -67,6 +68,13 @@ def _marks(run: OpenRun, chosen: str) -> Iterator[Html]:
     if here or chosen:
         offered = [kind for kind in TRIAL_KINDS if kind in here]
         yield tag("label", "marked", _select("marked", [*offered, "any"], chosen, blank="–"))
+
+
+def _why(run: OpenRun, walk: Walk) -> Iterator[Html]:
+    """Yield the choice of why an answer is not right, where groups are known."""
+    groups = run.errors(walk.task)
+    if groups or walk.query.why:
+        yield tag("label", "why not right", _select("why", [group.kind for group in groups], walk.query.why))
 
 
 def _told(number: float | None) -> str:

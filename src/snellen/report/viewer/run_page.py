@@ -24,6 +24,7 @@ from ..protocol_words import reading_name
 from .again_page import profile_choice
 from .exam_parts import exam_parts
 from .filters import counted_button
+from .kit_pages import kit_links
 from .label_page import label_links
 from .shelf import OpenRun
 from .shell import address, link, notes_notice, progress_bar, shell, trial_address
@@ -86,7 +87,7 @@ def run_page(run: OpenRun, task: str, *, has_report: bool) -> Html:
             for other in header.tasks
         ]
         parts.append(tag("nav", *tabs, class_="bar-of-buttons", aria_label="Tasks"))
-    parts += exam_parts(run, name)
+    parts += [kit_links(run), *exam_parts(run, name)]
     try:
         parts += _task_parts(run, _overview(run, name), has_report=has_report)
     except SnellenError as error:
@@ -127,6 +128,7 @@ def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Ch
     parts: list[Child] = [
         _ways_in(run, name),
         hero(one, first),
+        *_errors(run, name),
         _second_headline(run, one),
         _coming(run, one) if not one.figures else tag("div", *cards, class_="grid"),
     ]
@@ -145,8 +147,31 @@ def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Ch
         ),
     ]
     if has_report:
-        parts.append(tag("p", "The page for others is report.html in the run's folder."))
+        parts.append(tag("p", "To share this run, send report.html from its folder."))
     return [*parts, tag("h2", "Read the replies another way"), profile_choice(run, name)]
+
+
+def _errors(run: OpenRun, task: str) -> Iterator[Child]:
+    """Yield why answers are not right: each group with its rule, its share, and the way to its trials."""
+    groups = run.errors(task)
+    if not groups:
+        return
+    walk = walk_of(run, QueryParams({"task": task}))
+    rows = [
+        tag(
+            "tr",
+            tag("th", link(group.title.capitalize(), walk.to(run, why=group.kind)), scope="row"),
+            tag("td", f"{len(group.trials):,}", class_="number"),
+            tag("td", f"{group.share:.0%}", class_="number"),
+            tag("td", group.rule, f" Next: {group.step}." if group.step else None),
+        )
+        for group in groups
+    ]
+    names = ("group", "trials", "share", "when a trial is in it")
+    head = tag("tr", *(tag("th", name, scope="col", class_="number" if name in names[1:3] else None) for name in names))
+    table = tag("table", tag("caption", "Answers that are not right, by the first rule that fits"), head, *rows)
+    yield tag("h2", "Why is it wrong?")
+    yield tag("div", table, class_="card scroll")
 
 
 def _second_headline(run: OpenRun, one: TaskOverview) -> Html | None:

@@ -18,6 +18,7 @@ from ...core.builtins import default_registry
 from ...core.errors import SnellenError, UsageError
 from ...core.registry import Registry
 from ...core.tasks import RunHeader, Task
+from ...scoring.error_groups import MOST_GROUPED, ErrorGroup, Mistake, read_errors
 from ...scoring.label_desk import DrawnTasks, drawn_tasks
 from ...scoring.readings import Reading
 from ...scoring.run import score_again
@@ -45,6 +46,10 @@ REST = 3.0
 """A growing run is read again after at most this many times as long as reading took."""
 
 
+class NotFound(Exception):
+    """What was asked for is not there."""
+
+
 class Progress(Struct, frozen=True):
     """Where a run stands, counted directly in its database."""
 
@@ -67,7 +72,7 @@ class OpenRun:
         if self._parts is not None:
             self._parts.refresh()
             self.folder = folder = self._parts.folder
-        self._registry = registry
+        self.registry = registry
         self.lock = threading.RLock()
         self._files = tuple(str(folder / name) for name in ("run.db", "run.db-wal", "results.json"))
         self._desk = desk
@@ -205,7 +210,18 @@ class OpenRun:
             why = f"{self.progress().stored:,} trials are too many to be looked at in a browser (most: {MOST_TRIALS:,})"
             helps = "report.html shows its figures, `snellen show` single trials, records.jsonl holds all"
             raise UsageError(f"{why}: {helps}")
-        return read_columns(self.reader, task, metric, self._registry)
+        return read_columns(self.reader, task, metric, self.registry)
+
+    def errors(self, task: str) -> list[ErrorGroup]:
+        """Return why answers of a task are not right, in groups; nothing of a task with too many trials to read."""
+        if len(self.columns(task)) > MOST_GROUPED or not self.reader.has_scores(task):
+            return []
+        groups: list[ErrorGroup] = self._keep(("errors", task), lambda: read_errors(self.reader, task))
+        return groups
+
+    def mistakes(self, task: str, kind: str) -> Sequence[Mistake]:
+        """Return the trials of a task that are not right for one reason."""
+        return next((group.trials for group in self.errors(task) if group.kind == kind), ())
 
     def costs(self, task: str) -> Costs:
         """Return latency and tokens of the trials of a task, read at their first use."""
@@ -235,7 +251,7 @@ class OpenRun:
     def _read_results(self) -> Results:
         """Take what is written where it fits: of a thousand runs only a few are open."""
         written = written_results(self.folder, self.header(), self.progress().stored)
-        return written or read_results(self.reader, self.header(), most=LIVE_SCORING, registry=self._registry)
+        return written or read_results(self.reader, self.header(), most=LIVE_SCORING, registry=self.registry)
 
     def drawn(self, judge: str) -> DrawnTasks:
         """Return the replies that a judge judged, in the order in which people are to look at them."""
@@ -245,7 +261,7 @@ class OpenRun:
     def rescored(self, profile: str) -> Results:
         """Return the results as another profile reads the replies; nothing is written."""
         results: Results = self._keep(
-            ("again", profile), lambda: score_again(self.reader, self._registry, reading=Reading(profile))
+            ("again", profile), lambda: score_again(self.reader, self.registry, reading=Reading(profile))
         )
         return results
 
@@ -330,6 +346,13 @@ class Shelf:
     def find(self, key: str) -> OpenRun | None:
         """Return a run by its key."""
         return self.known(key) or next((run for run in self.listed() if run.key == key), None)
+
+    def run(self, key: str) -> OpenRun:
+        """Return a run by its key. Raises NotFound, which the viewer answers with a page."""
+        run = self.find(key)
+        if run is None:
+            raise NotFound("there is no such run here")
+        return run
 
     def trainings(self) -> list[OpenTraining]:
         """Return the trainings seen when runs were last looked for, the one written last first."""

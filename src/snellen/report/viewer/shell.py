@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextvars import ContextVar
 from urllib.parse import quote, urlencode
 
 from ...core.markup import Child, Html, tag
@@ -12,6 +13,8 @@ from .liveness import is_written_now, last_written
 from .shelf import OpenRun
 
 PLACES = (("/", "Runs"), ("/leaderboard", "Leaderboard"))
+KIT_PLACES: ContextVar[Sequence[tuple[str, str]]] = ContextVar("kit_places", default=())
+"""The pages of kits that stand in the bar of the viewer that is asked: (address, label)."""
 
 
 def address(path: str, **query: object) -> str:
@@ -59,7 +62,9 @@ def shell(
         tag("link", rel="stylesheet", href="/static/snellen.css"),
         tag("script", src="/static/view.js", defer=True),
     )
-    places = [link(words, to, aria_current="page" if to == place else None) for to, words in PLACES]
+    places = [
+        link(words, to, aria_current="page" if to == place else None) for to, words in (*PLACES, *KIT_PLACES.get())
+    ]
     brand = tag("a", logo(), "SNELLEN", href="/", class_="brand")
     bar = tag("header", brand, tag("nav", *places, aria_label="Pages"), class_="topbar")
     trail = [child for crumb in crumbs for child in (" › ", crumb)][1:]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
 from starlette.datastructures import QueryParams
 
 from ...core.types import TrialKey
+from ...scoring.error_groups import KINDS
 from ...scoring.table import Mask, TrialColumns
 from ..pages.ledger import TRIAL_KINDS
 from ..pages.mark_parts import marked_trials
@@ -22,6 +24,7 @@ WORDS = {
     "text": "“{}”",
     "sort": "by {}",
     "marked": "marked: {}",
+    "why": "why: {}",
 }
 """How a filter is told; the others are told by their value."""
 
@@ -64,7 +67,7 @@ class Walk(NamedTuple):
         named |= {"regex": "1" if query.is_pattern and query.text else ""}
         named |= {"flipped": "1" if query.flipped else "", "slower": query.slower, "longer": query.longer}
         named |= {"sort": query.sort if query.sort != "plan" else "", "order": "down" if query.descending else ""}
-        named |= {"marked": query.marked, **self.look.kept, "metric": self.metric}
+        named |= {"marked": query.marked, "why": query.why, **self.look.kept, "metric": self.metric}
         return {key: value for key, value in named.items() if value not in ("", None, [])}
 
     @property
@@ -121,6 +124,7 @@ def walk_of(run: OpenRun, told: QueryParams) -> Walk:
         math.ceil(longer) if longer is not None else None,
         bool(told.get("regex")),
         told["marked"] if told.get("marked") in ("any", *TRIAL_KINDS) else "",
+        told["why"] if told.get("why") in KINDS else "",
     )
     return Walk(run.task(told.get("task", "")).name, told.get("metric", ""), query, _look_of(told))
 
@@ -149,6 +153,7 @@ def walk_through(run: OpenRun, walk: Walk) -> Walked:
             search=lambda text: _searched(run, walk, text),
             costs=lambda: run.costs(walk.task),
             marks=lambda kind: marked_trials(columns, run.notes(), kind),
+            errors=lambda kind: np.isin(columns.row, [one.row for one in run.mistakes(walk.task, kind)]),
         )
 
     # Marks change without the run.

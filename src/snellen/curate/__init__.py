@@ -1,1 +1,0 @@
-"""Coarse annotations to an audited dataset: draft, gates, review, publish."""

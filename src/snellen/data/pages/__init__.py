@@ -1,1 +1,0 @@
-"""Long documents as page images: rendered, degraded, with needles."""

@@ -1,0 +1,281 @@
+"""`bedrock/MODEL-ID`: the region to an address, credentials to signatures, or a bearer token to a header."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import quote
+from zlib import crc32
+
+import msgspec
+
+from ...core.errors import MissingExtra, ModelError, UsageError
+from ...core.protocols import Capability, ImagePolicy
+from ...core.secret import Secret
+from ...core.types import FailureKind, Request, Turn, Usage
+from ...model.options import ModelOptions
+from ...model.served.dialect import Picture, key_headers
+from ...model.served.events import EVENT_LIMIT
+from ...model.served.http_client import AiohttpClient, Body, HttpClient, HttpStream
+from ...model.served.post import HttpResponse
+from ...model.served.reasoning import merge_fields
+from ...model.served.replies import Reply, decode_body, expect_object, refuse_error, unreadable
+from ...model.served.served_model import ServedModel
+
+FINISH = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length"}
+NO_TEXT = ("toolUse", "image", "video", "audio", "document")
+"""Blocks that are no part of an answer."""
+CONFIG = {"maxTokens": "max_tokens", "temperature": "temperature", "topP": "top_p", "stopSequences": "stop"}
+
+
+class Bedrock:
+    """`/model/ID/converse` and `/model/ID/converse-stream`."""
+
+    provider = "bedrock"
+    family = "bedrock"
+    default_url = ""
+    key_variable = "AWS_BEARER_TOKEN_BEDROCK"
+    capabilities = frozenset({Capability.GENERATE, Capability.STREAM, Capability.IMAGES})
+    image_policy = ImagePolicy(max_side=8000, max_bytes=3_750_000)
+    sampling_place: str | None = "inferenceConfig"
+    key_header = "Authorization"
+    reasoning = "bedrock"
+    constrain = ""
+    default_limit: int | None = None
+    unknown = frozenset({"seed"})
+    batch = ""
+    batch_endpoint = ""
+
+    def url(self, base_url: str, model: str, *, stream: bool) -> str:
+        """Return the address of a conversation; a model's name holds colons, which are written as AWS signs them."""
+        return f"{base_url}/model/{quote(model, safe='')}/converse{'-stream' if stream else ''}"
+
+    def headers(self, key: Secret | None) -> dict[str, str]:
+        """Return JSON headers, with a bearer token if there is one; else the request is signed on its way."""
+        return {"Content-Type": "application/json"} | key_headers(self.key_header, key)
+
+    def payload(self, model: str, request: Request, pictures: Sequence[Sequence[Picture]]) -> dict[str, Any]:
+        """Return the body."""
+        pairs = list(zip(request.messages, pictures, strict=True))
+        params = request.params
+        body: dict[str, Any] = {"messages": [_message(turn, shown) for turn, shown in pairs if turn.role != "system"]}
+        system = [{"text": turn.text} for turn, _ in pairs if turn.role == "system"]
+        config = {theirs: value for theirs, ours in CONFIG.items() if (value := getattr(params, ours)) is not None}
+        body |= {"system": system} if system else {}
+        body |= {"inferenceConfig": config} if config else {}
+        return merge_fields(params.extra_body, body) if params.extra_body else body
+
+    def parse(self, value: Any) -> Reply:
+        """Read a whole reply."""
+        whole = expect_object(value)
+        refuse_error(whole)
+        message = expect_object(expect_object(whole.get("output") or {}).get("message") or {})
+        blocks = [block for block in message.get("content") or () if isinstance(block, dict)]
+        texts = [str(block["text"]) for block in blocks if "text" in block]
+        thoughts = [_thought(block.get("reasoningContent") or {}) for block in blocks]
+        return Reply(
+            text="".join(texts) if texts else None,
+            reasoning="".join(thoughts) or None,
+            finish=_finish(whole.get("stopReason")),
+            usage=_usage(whole.get("usage")),
+            part=next((kind for block in blocks for kind in NO_TEXT if kind in block), None),
+            choices=len(blocks),
+        )
+
+    def parse_event(self, value: Any, reply: Reply) -> str | None:
+        """Read one frame; its name stands beside what it holds."""
+        event = expect_object(value)
+        refuse_error(event)
+        kind = event.get("event")
+        if kind == "messageStop":
+            reply.finish = _finish(event.get("stopReason"))
+        elif kind == "contentBlockStart":
+            begun = expect_object(event.get("start") or {})
+            reply.part = next(filter(begun.__contains__, NO_TEXT), reply.part)
+        elif kind == "metadata":
+            reply.usage = _usage(event.get("usage")) or reply.usage
+            reply.closed = True
+        return _take_delta(event.get("delta") or {}, reply) if kind == "contentBlockDelta" else None
+
+
+def _message(turn: Turn, pictures: Sequence[Picture]) -> dict[str, Any]:
+    shown = turn.arrange([_picture(picture) for picture in pictures])
+    return {"role": turn.role, "content": [{"text": part} if isinstance(part, str) else part for part in shown]}
+
+
+def _picture(picture: Picture) -> dict[str, Any]:
+    return {"image": {"format": picture.mime.rpartition("/")[2], "source": {"bytes": picture.token}}}
+
+
+def _thought(reasoning: Mapping[str, Any]) -> str:
+    return str((reasoning.get("reasoningText") or {}).get("text") or "")
+
+
+def _take_delta(delta: Mapping[str, Any], reply: Reply) -> str | None:
+    thought = str((delta.get("reasoningContent") or {}).get("text") or "")
+    if thought:
+        reply.reasoning = (reply.reasoning or "") + thought
+        return "reasoning"
+    if "text" not in delta:
+        return None
+    reply.text = (reply.text or "") + str(delta["text"])
+    reply.choices += 1
+    return "content" if delta["text"] else None
+
+
+def _finish(reason: Any) -> str | None:
+    return FINISH.get(reason, reason) if reason else None
+
+
+def _usage(value: Any) -> Usage | None:
+    if not isinstance(value, dict):
+        return None
+    read, written = (value.get(f"cache{kind}InputTokens") for kind in ("Read", "Write"))
+    fresh = value.get("inputTokens")  # without what was read from or written to a cache
+    whole = None if fresh is None else fresh + (read or 0) + (written or 0)
+    return Usage(whole, value.get("outputTokens"), None, read, written_tokens=written or None)
+
+
+PRELUDE, CHECKSUM = 12, 4
+TEXT = 7
+SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
+"""Bytes of a header's value by its type, where they are fixed; 6 and 7 say their length first."""
+
+
+async def read_frames(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield each message as one JSON object with its name as `event`; an exception as `error`."""
+    buffer = bytearray()
+    async for chunk in chunks:
+        buffer += chunk
+        for frame in take_frames(buffer):
+            yield _to_json(frame)
+    if buffer:
+        message = "the stream was cut in the middle of a message"
+        raise ModelError(FailureKind.NETWORK, message, retryable=True)
+
+
+def take_frames(buffer: bytearray) -> Iterator[tuple[dict[str, str], bytes]]:
+    """Take every whole message out of a buffer: its headers and its payload."""
+    while len(buffer) >= PRELUDE:
+        size, headers_size, told = struct.unpack_from(">III", buffer)
+        if crc32(buffer[: PRELUDE - CHECKSUM]) != told or not PRELUDE + CHECKSUM + headers_size <= size <= EVENT_LIMIT:
+            raise unreadable("a message of the stream has a wrong checksum")
+        if len(buffer) < size:
+            return
+        frame = bytes(buffer[:size])
+        del buffer[:size]
+        if crc32(frame[:-CHECKSUM]) != struct.unpack(">I", frame[-CHECKSUM:])[0]:
+            raise unreadable("a message of the stream has a wrong checksum")
+        end = PRELUDE + headers_size
+        yield _read_headers(frame[PRELUDE:end]), frame[end:-CHECKSUM]
+
+
+def _read_headers(data: bytes) -> dict[str, str]:
+    """Return the headers that are texts; others are passed over by their size."""
+    headers, at = dict[str, str](), 0
+    try:
+        while at < len(data):
+            name = data[at + 1 : at + 1 + data[at]].decode()
+            at += 1 + data[at]
+            kind, at = data[at], at + 1
+            size = SIZES.get(kind)
+            if size is None:
+                size, at = struct.unpack_from(">H", data, at)[0], at + 2
+            if kind == TEXT:
+                headers[name] = data[at : at + size].decode()
+            at += size
+    except (IndexError, struct.error, UnicodeDecodeError) as error:
+        raise unreadable(f"a message of the stream has headers that cannot be read: {error}") from None
+    return headers
+
+
+def _to_json(frame: tuple[dict[str, str], bytes]) -> bytes:
+    headers, payload = frame
+    value = expect_object(decode_body(payload or b"{}"))
+    if headers.get(":message-type") in ("exception", "error"):
+        kind = headers.get(":exception-type") or headers.get(":error-code") or "exception"
+        said = value.get("message") or headers.get(":error-message") or ""
+        return msgspec.json.encode({"error": {"type": kind, "message": said}})
+    return msgspec.json.encode({**value, "event": headers.get(":event-type", "")})
+
+
+SERVICE = "bedrock"
+
+
+def aws_credentials() -> Any:
+    """Return what botocore finds: environment, profile, role. It renews what expires."""
+    try:
+        from botocore.session import Session
+    except ImportError:
+        raise MissingExtra("bedrock", "signing requests for AWS") from None
+    found = Session().get_credentials()
+    if found is None:
+        known = "AWS_BEARER_TOKEN_BEDROCK, AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY, or a profile (AWS_PROFILE)"
+        raise UsageError(f"bedrock: no AWS credentials were found; give {known}")
+    return found
+
+
+class SigningClient:
+    """Signs each request on its way; fits the Protocol `HttpClient`."""
+
+    def __init__(self, credentials: Any, region: str, inner: HttpClient | None = None) -> None:
+        self._credentials, self._region = credentials, region
+        self._inner: HttpClient = inner or AiohttpClient()
+
+    async def send(
+        self, url: str, body: Body | None, headers: Mapping[str, str], timeout_s: float | None
+    ) -> HttpResponse:
+        """Sign and send."""
+        method = "GET" if body is None else "POST"
+        return await self._inner.send(url, body, self._sign(method, url, headers, body or ()), timeout_s)
+
+    @asynccontextmanager
+    async def stream(
+        self, url: str, body: Body, headers: Mapping[str, str], timeout_s: float
+    ) -> AsyncIterator[HttpStream]:
+        """Sign and stream."""
+        signed = self._sign("POST", url, headers, body)
+        async with self._inner.stream(url, body, signed, timeout_s) as response:
+            yield response
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._inner.close()
+
+    def _sign(self, method: str, url: str, headers: Mapping[str, str], body: Sequence[bytes]) -> dict[str, str]:
+        """Return the headers with those of the signature; it costs 0.1 ms beside a reply of seconds."""
+        from botocore.auth import SigV4Auth
+        from botocore.awsrequest import AWSRequest
+
+        request = AWSRequest(method, url, dict(headers), b"".join(body))
+        SigV4Auth(self._credentials.get_frozen_credentials(), SERVICE, self._region).add_auth(request)
+        return dict(request.headers.items())
+
+
+REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
+
+
+def create(name: str, options: ModelOptions) -> ServedModel:
+    """Return the model `bedrock/MODEL-ID`; `--model-arg region=…` where AWS_REGION does not say it."""
+    options.allow_arguments("bedrock", ("region",))
+    region = str(options.arguments.get("region") or next(filter(None, map(os.environ.get, REGIONS)), ""))
+    if not region:
+        raise UsageError("bedrock: which region? Set AWS_REGION, or give --model-arg region=us-east-1")
+    dialect = Bedrock()
+    dialect.default_url = f"https://bedrock-runtime.{region}.amazonaws.com"
+    bearer = options.api_key is not None or os.environ.get(dialect.key_variable, "").strip()
+    http = None if bearer or options.key_command else SigningClient(aws_credentials(), region)
+    return BedrockModel(dialect, name, options, http)
+
+
+class BedrockModel(ServedModel):
+    """Converse: its streams are frames, and it has no list of models to be checked against."""
+
+    async def check(self) -> None:
+        """Credentials were found when the model was made; whether they may use the model, its first reply says."""
+
+    def _events(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[Any]:
+        return read_frames(chunks)

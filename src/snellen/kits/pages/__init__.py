@@ -1,0 +1,20 @@
+"""Long documents as page images: rendered, degraded, with needles."""
+
+from __future__ import annotations
+
+from ...core.registry import Command, Registry
+
+
+def register(registry: Registry) -> None:
+    """Add the loaders of documents, the degradations, a look at fonts, and the commands `docs`, `mc` and `niah`."""
+    here = "snellen.kits.pages"
+    registry.add("loader", "longbench-v2", f"{here}.loader:load_choice")
+    registry.add("loader", "niah", f"{here}.loader:load_needles")
+    registry.add("edit", "perturb", f"{here}.perturb")
+    registry.add("check", "fonts", f"{here}.font_check:look_at_fonts")
+    words = "Render texts as pages, degrade pages, plant needles."
+    registry.add("command", "docs", Command(f"{here}.docs_command:docs", words, "Workshop"))
+    words = "Multiple choice over page images, compatible with the LongBench scripts."
+    registry.add("command", "mc", Command(f"{here}.mc_command:mc", words, "Workshop"))
+    words = "Needle questions over page images, compatible with the NIAH scripts."
+    registry.add("command", "niah", Command(f"{here}.mc_command:niah", words, "Workshop"))

@@ -1,0 +1,122 @@
+"""The page-image jobs as library calls: settings, data and page folders in, the scripts' own result files out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pybase64
+
+from ...api.chosen_model import create_model
+from ...api.run import RunResult, Watcher, run_settings
+from ...api.settings import RunSettings, refuse_others
+from ...core.builtins import default_registry
+from ...core.protocols import Model
+from ...core.types import Image, Request, TrialKey, Turn
+from ...data.images.encode import ImageDoor
+from ...report.exports.page_script_files import choice_file, needle_file, read_asked
+from ...report.files import write_atomically
+from ...report.pages.document_plots import write_plots
+from ...scoring.document_ladder import variant_differences
+from ...scoring.stored import stored_tables
+from ...store.reader import RunReader
+from .pages import find_variants, read_pages
+from .texts import read_records
+
+TRANSCRIBE = "Transcribe the text in the image."
+
+
+class Files(NamedTuple):
+    """Where a job's data and pages lie, and where its results go (multiple choice: a folder, needles: a file)."""
+
+    data: Path
+    images: Path
+    output: Path
+
+
+def run_choice(settings: RunSettings, files: Files, watcher: Watcher | None = None) -> tuple[RunResult, list[Path]]:
+    """Ask LongBench-v2 questions about every variant below `images`.
+
+    Writes `{variant}_mc_eval.json` and `comparison.json`.
+    """
+    variants = tuple(f"pages={name}" for name in find_variants(files.images))
+    result = run_settings(_with_data(settings, "longbench-v2", files, files.output / "run", variants), watcher)
+    return result, write_choice_files(result.folder, files.output)
+
+
+def run_needles(settings: RunSettings, files: Files, config: str, watcher: Watcher | None = None) -> RunResult:
+    """Ask needle questions about one folder of pages and write the scripts' one result file."""
+    result = run_settings(_with_data(settings, "niah", files, files.output.with_suffix(".run"), ("base",)), watcher)
+    with RunReader(result.folder) as reader:
+        header = reader.header()
+        asked = [trial for of_variant in read_asked(reader, "niah").values() for trial in of_variant]
+        _write(files.output, needle_file(header.model, config, asked, header.id))
+    return result
+
+
+def write_choice_files(folder: Path, output: Path) -> list[Path]:
+    """Write the result files of a stored run, at any time: one a variant, and the pairwise comparison."""
+    with RunReader(folder) as reader:
+        header = reader.header()
+        written = []
+        for variant, asked in read_asked(reader, "longbench-v2").items():
+            written.append(output / f"{variant}_mc_eval.json")
+            _write(written[-1], choice_file(variant, header.model, asked, header.id))
+        table = stored_tables(reader, "longbench-v2").get("accuracy")
+        if table is not None and len(table.variants) > 1:
+            written.append(output / "comparison.json")
+            _write(written[-1], [msgspec.to_builtins(pair) for pair in variant_differences(table)])
+    return written
+
+
+def plot_documents(run: Path, output: Path | None = None) -> list[Path]:
+    """Draw a run's heat maps and curves into a folder (default: `plots` in the run) and return the files."""
+    return write_plots(run, output or run / "plots")
+
+
+@contextmanager
+def transcriber(name: str) -> Iterator[Callable[[bytes], str]]:
+    """Yield a function that reads the text of one encoded picture with a model, for instance `reader/tesseract`."""
+    with asyncio.Runner() as runner:
+        model = create_model(RunSettings(tasks=(), model=name), default_registry())
+        try:
+            runner.run(model.check())
+            yield lambda data: runner.run(_transcribe(model, data))
+        finally:
+            runner.run(model.close())
+
+
+def transcribe_documents(data: Path, images: Path, output: Path, reader: str) -> dict[str, int]:
+    """Write the data file again with a `transcript` of each document as a reader sees it, for `control=transcript`."""
+    folder = read_pages(images)
+    records = read_records(data)
+    with transcriber(reader) as transcribe:
+        for record in records:
+            pages = folder.documents.get(str(record.get("_id")), ())
+            record["transcript"] = "\n\n".join(transcribe(page.path.read_bytes()) for page in pages)
+    _write(output, records)
+    return {"documents": len(records), "without_pages": sum(not record["transcript"] for record in records)}
+
+
+async def _transcribe(model: Model, data: bytes) -> str:
+    image = Image("data:image/png;base64," + pybase64.b64encode(data).decode())
+    request = Request(TrialKey("transcribe", "page"), (Turn("user", TRANSCRIBE, (image,)),))
+    prediction = await model.predict(request, await ImageDoor().encode_all(request, model.image_policy))
+    return prediction.text or ""
+
+
+def _with_data(settings: RunSettings, task: str, files: Files, folder: Path, variants: tuple[str, ...]) -> RunSettings:
+    refuse_others(settings, "mc")
+    own = ("dataset.path", str(files.data.resolve())), ("dataset.image_root", str(files.images.resolve()))
+    overrides = (*own, *settings.overrides)
+    return msgspec.structs.replace(settings, tasks=(task,), output_dir=folder, variants=variants, overrides=overrides)
+
+
+def _write(path: Path, value: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    body = msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+    write_atomically(path, lambda file: file.write(body))

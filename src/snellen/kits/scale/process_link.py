@@ -1,0 +1,118 @@
+"""A replica as a process of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import IO
+
+import msgspec
+
+from .lease_format import Hello
+from .leases import Waiting
+from .links import Recipe, ReplicaLost
+from .packing import pack_lease
+from .process_main import LENGTH, Opening, read_frame
+
+ADVICE = "by hand, or the machine is out of memory: fewer --replicas, or a smaller --batch-size"
+SHOWN = 200
+"""So much of a dead replica's last line is shown."""
+
+
+class ProcessLink:
+    """Starts one process, talks to it by pipes, and says why it ended."""
+
+    def __init__(
+        self, number: int, recipe: Recipe, environment: Mapping[str, str] | None = None, advice: str = ADVICE
+    ) -> None:
+        self._number = number
+        self._recipe = recipe
+        self._environment = dict(environment or {})
+        self._advice = advice
+        self._process: asyncio.subprocess.Process | None = None
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the link
+
+    async def open(self) -> Hello:
+        """Start the process and wait until its model can answer."""
+        starting = asyncio.ensure_future(self._start())
+        try:
+            self._process = await asyncio.shield(starting)
+        except asyncio.CancelledError:  # nobody would end a process that is born while its fleet is closed
+            self._process = await starting
+            raise
+        self._write(self._recipe.packed())
+        opening = msgspec.msgpack.decode(await self._next_frame(), type=Opening)
+        if opening.problem is not None:
+            raise opening.problem.revive()
+        if opening.hello is None:
+            raise ReplicaLost("it said nothing")
+        return opening.hello
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "snellen.kits.scale.process_main"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=self._said,
+            env={**os.environ, **self._environment, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            start_new_session=True,  # a Ctrl-C is for the driver: it lets replicas finish what they hold
+        )
+
+    def send(self, lease: Sequence[Waiting]) -> None:
+        """Write a lease to the process."""
+        packed, pictures = pack_lease(lease)
+        self._write(msgspec.msgpack.encode((msgspec.Raw(packed), [encoded.base64 for encoded in pictures])))
+
+    async def receive(self) -> bytes:
+        """Wait for the next outcomes."""
+        return await self._next_frame()
+
+    async def close(self) -> None:
+        """End the process: by closing its pipe, and at once if it does not listen."""
+        process, self._process = self._process, None
+        if process is not None and process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+        if process is not None:
+            process._transport.close()  # type: ignore[attr-defined]  # its pipes may hold what nobody reads any more
+        self._said.close()
+
+    async def _next_frame(self) -> bytes:
+        process = self._process
+        if process is None or process.stdout is None:
+            raise ReplicaLost("it is closed")
+        frame = await read_frame(process.stdout)
+        if frame is None:
+            raise ReplicaLost(await self._last_words(process))
+        return frame
+
+    def _write(self, content: bytes) -> None:
+        if self._process is not None and self._process.stdin is not None and not self._process.stdin.is_closing():
+            self._process.stdin.write(LENGTH.pack(len(content)))
+            self._process.stdin.write(content)
+
+    async def _last_words(self, process: asyncio.subprocess.Process) -> str:
+        return last_words(await process.wait(), self._said, self._advice)
+
+
+def last_words(code: int, said: IO[bytes], advice: str) -> str:
+    """Return how a process ended, with the last line it said; `advice` is for one that was killed."""
+    said.seek(0)
+    lines = said.read().decode("utf-8", "replace").strip().splitlines()
+    how = f"killed by {_signal_name(-code)}" if code < 0 else f"it ended with exit code {code}"
+    if code == -signal.SIGKILL:
+        how += f" ({advice})"
+    return f"{how}: {lines[-1][-SHOWN:]}" if lines else how
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,211 @@
+"""Pictures to preferences: k rationales sampled as a run, judged, and paired; stored, resumed and seen like any run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ...api.chosen_model import create_model
+from ...api.run import run_settings
+from ...api.session import ModelJobs, ask_jobs, check_finished
+from ...api.settings import RunSettings
+from ...core.builtins import default_registry
+from ...core.errors import EnvironmentProblem, UsageError
+from ...core.ids import content_hash
+from ...core.text import plural
+from ...core.types import TrialKey
+from ...data.catalog import Catalog
+from ...data.files.records import write_lines
+from ...scoring.judge_card import Judge, read_judge
+from ...store.reader import RunReader
+from .chain_cure import TASK as CURE_TASK
+from .chain_cure import find_cure_task
+from .chains import Chain
+from .preference import JudgedReply, JudgedSample, PreferenceCounts, anchor_pair, choose_pair, control_chains
+from .preference_verdicts import (
+    CRITERIA,
+    NO_REPLY,
+    PAIRWISE,
+    SampledQuestion,
+    gather_questions,
+    plan_pairs,
+    plan_points,
+    read_pairs,
+    read_points,
+)
+from .rationale_facts import rationale_reward
+from .recipe import CONTROL, DataSource, Recipe
+
+FOLDER = "feedback"
+PAIRS, COUNTS = "preferences.jsonl", "preferences.json"
+Say = Callable[[str], None]
+
+
+def make_preferences(recipe: Recipe, say: Say = lambda _: None) -> Path:
+    """Sample, judge and pair; return the file of preferences. What is stored is neither asked nor judged again."""
+    folder = recipe.folder / FOLDER
+    counts: Counter[str] = Counter()
+    dropped: Counter[str] = Counter()
+    chains: list[Chain] = []
+    for number, source in enumerate(recipe.data):
+        run = sample_rationales(recipe, source, folder / f"sampling-{number}", say)
+        for judged in judge_samples(recipe, run, folder / f"judging-{number}", say):
+            chains += _learn(recipe, judged, counts, dropped)
+    made = PreferenceCounts(
+        questions=counts["questions"],
+        pairs=counts["pairs"],
+        anchors=counts["anchors"],
+        dropped=dict(dropped),
+        replies=counts["replies"],
+        replies_failed=counts["failed"],
+        replies_unjudged=counts["unjudged"],
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / COUNTS).write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=1) + b"\n")
+    say(describe_preferences(made))
+    if not made.pairs:
+        fix = "sample more (--samples), warmer (--temperature), or more pictures"
+        raise UsageError(f"no preference found: {describe_preferences(made)}; {fix}")
+    write_lines(folder / PAIRS, chains)
+    return folder / PAIRS
+
+
+def describe_preferences(made: PreferenceCounts) -> str:
+    """Return the counts in one line; they add up."""
+    left = ", ".join(f"{count} {reason}" for reason, count in sorted(made.dropped.items())) or "none"
+    replies = f"{made.replies} replies ({made.replies_failed} failed, {made.replies_unjudged} without a verdict)"
+    pairs = f"{made.pairs} give a preference, {made.anchors} an anchor"
+    return f"{plural(made.questions, 'question')}, {replies}: {pairs}; dropped: {left}"
+
+
+def _learn(recipe: Recipe, judged: JudgedSample, counts: Counter[str], dropped: Counter[str]) -> Iterator[Chain]:
+    """Yield what one question teaches, and count what became of it."""
+    counts["questions"] += 1
+    counts["replies"] += len(judged.replies)
+    counts["failed"] += sum(reply.reason == NO_REPLY for reply in judged.replies)
+    counts["unjudged"] += sum(reply.points is None and reply.reason != NO_REPLY for reply in judged.replies)
+    pair = choose_pair(judged, recipe.feedback.least_gap)
+    if isinstance(pair, Chain):
+        counts["pairs"] += 1
+        yield from [pair] if recipe.training.trainer != CONTROL else control_chains(judged, recipe.feedback.least_gap)
+        return
+    anchor = anchor_pair(judged, recipe.seed) if recipe.feedback.anchors else None
+    if anchor is None:
+        dropped[pair] += 1
+        return
+    counts["anchors"] += 1
+    yield anchor if recipe.training.trainer != CONTROL else msgspec.structs.replace(anchor, rejected="", good=True)
+
+
+def sample_rationales(recipe: Recipe, source: DataSource, folder: Path, say: Say) -> Path:
+    """Ask every question k times, as a run of its own; return its folder."""
+    feedback = recipe.feedback
+    task, overrides = sampled_task(source, Catalog(recipe.catalogs))
+    settings = RunSettings(
+        tasks=(task,),
+        model=feedback.model or recipe.model,
+        base_url=feedback.base_url,
+        model_arguments=feedback.model_arguments,
+        num_infers=feedback.samples,
+        temperature=feedback.temperature,
+        max_tokens=feedback.max_tokens,
+        seed=recipe.seed,
+        overrides=tuple(overrides),
+        variants=("order=0",),  # all samples of a question answer the same prompt
+        output_dir=folder,
+        catalogs=tuple(map(Path, recipe.catalogs)),
+        allow_missing_images=recipe.allow_missing_images,
+        cache=False,  # k samples of one prompt must be k samples
+    )
+    result = run_settings(settings, None)
+    if result.interrupted:
+        raise KeyboardInterrupt
+    say(f"{source.path}: {result.state.done} replies sampled in {folder}, {result.failed} failed")
+    return folder
+
+
+def sampled_task(source: DataSource, catalog: Catalog) -> tuple[str, list[tuple[str, Any]]]:
+    """Return the task that asks a source's questions, and what it is told: annotated chains know their facts."""
+    path = Path(source.path)
+    root = [] if source.image_root is None else [("dataset.image_root", source.image_root)]
+    cure = find_cure_task(path, catalog, None) if path.exists() else None
+    if cure is None:
+        return source.path, root
+    overrides: list[tuple[str, Any]] = [*root, ("dataset.facts", True)]
+    overrides += [] if source.steps else [("dataset.ask", "inference")]
+    if path.suffix == ".toml":
+        return source.path, overrides
+    return CURE_TASK, [*overrides, ("dataset.path", cure.dataset["path"])]
+
+
+def judge_samples(recipe: Recipe, run: Path, folder: Path, say: Say) -> Iterator[JudgedSample]:
+    """Yield every question with the points of its replies."""
+    with RunReader(run) as reader:
+        (task,) = reader.tasks()
+        if recipe.feedback.judge == "scorers":
+            for question in gather_questions(reader.trials(task)):
+                yield score_question(question)
+            return
+        judges = load_rationale_judges(recipe)
+        votes = ask_rationale_judges(recipe, judges, run, folder, say)
+        for question in gather_questions(reader.trials(task)):
+            if recipe.feedback.judge == "pairs":
+                yield read_pairs(judges[0], question, votes)
+            else:
+                yield read_points(judges, question, votes)
+
+
+def score_question(question: SampledQuestion) -> JudgedSample:
+    """Return the replies with the points of our scorers; a question without labels is refused."""
+    sample, shown = question.sample, question.request.shown or question.sample.options
+    facts = tuple(sample.meta.get("facts") or ())
+    if not sample.answers or not shown:
+        fix = "use data with options and answers, or an LLM (--judge points or pairs)"
+        raise UsageError(f"{sample.id}: nothing to judge its replies by (no options and answer): {fix}")
+    replies = []
+    for prediction in question.predictions:
+        if not prediction.text:
+            replies.append(JudgedReply("", None, NO_REPLY))
+        else:
+            points = rationale_reward(prediction.text, facts, shown, sample.answers)
+            replies.append(JudgedReply(prediction.text, points))
+    return JudgedSample(sample, question.request, tuple(replies))
+
+
+def load_rationale_judges(recipe: Recipe) -> list[Judge]:
+    """Return the judges of the chosen way."""
+    catalog = Catalog(recipe.catalogs)
+    names = (PAIRWISE,) if recipe.feedback.judge == "pairs" else CRITERIA
+    return [read_judge(catalog.card("judges", name), name) for name in names]
+
+
+def ask_rationale_judges(
+    recipe: Recipe, judges: list[Judge], run: Path, folder: Path, say: Say
+) -> dict[TrialKey, str | None]:
+    """Ask each judge about all replies, and return what it said by vote; what is stored is not asked again."""
+    settings = RunSettings(tasks=(), model=recipe.feedback.judge_model, base_url=recipe.feedback.judge_url)
+    plan = plan_pairs if recipe.feedback.judge == "pairs" else plan_points
+    votes: dict[TrialKey, str | None] = {}
+    for judge in judges:
+        with RunReader(run) as reader:
+            (task,) = reader.tasks()
+            questions = list(gather_questions(reader.trials(task)))
+            config = {"judge": msgspec.to_builtins(judge), "run": reader.header().id}
+        place = folder / f"{judge.name}-{content_hash(config, 8)}"
+        jobs = list(plan(judge, questions))
+        name = f"{task}@{judge.name}"
+        planned = {name: sum(len(job.requests) for job in jobs)}
+        model = create_model(settings, default_registry())
+        check_finished(ask_jobs(ModelJobs(place, model, jobs, planned, config), settings), f"judge {judge.name!r}")
+        with RunReader(place) as reader:
+            replies = {one.key: one.text for _, _, one, _ in reader.trials(name)}
+        failed = sum(text is None for text in replies.values())
+        say(f"{judge.title}: {plural(len(replies), 'verdict')} asked in {place}, {failed} failed")
+        if replies and failed == len(replies):
+            raise EnvironmentProblem(f"the judge {settings.model} answered nothing ({failed} failed): see {place}")
+        votes |= replies
+    return votes

@@ -1,1 +1,0 @@
-"""An OpenAI-compatible server with simulated readers and scripted faults, for tests and for trying things out."""

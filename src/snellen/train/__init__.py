@@ -1,1 +1,0 @@
-"""Chains of reasoning to a tuned model: data, training by TRL, preferences, what was gained and what leaked."""
