@@ -331,6 +331,11 @@ class Shelf:
         self._lock = threading.Lock()
         self.problems: dict[str, str] = {}
 
+    @property
+    def roots(self) -> list[Path]:
+        """Return the named folders."""
+        return self._roots
+
     def runs(self) -> list[OpenRun]:
         """Return all runs that can be read, by name, each looked into; what cannot is in `problems`, and why."""
         return self._look(lambda run: run.progress())
