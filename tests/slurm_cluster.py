@@ -110,7 +110,12 @@ class Cluster:
             self.start_waiting()
             return not self.unfinished()
 
-        wait_until(ended, what)
+        wait_until(ended, what, 4 * CEILING_S)
+
+    def preempted(self) -> int:
+        """Return how many jobs had to make room for others so far."""
+        log = (self.home / "log" / "slurmctld.log").read_text()
+        return log.count("has been requeued to reclaim resources") + log.count("has been killed to reclaim")
 
 
 @contextmanager

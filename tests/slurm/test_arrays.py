@@ -88,16 +88,17 @@ def running(folder: Path) -> dict[int, Progress]:
 
 
 def kill_some(folder: Path, count: int, slurm: Cluster) -> int:
-    """Kill parts at work by -9, each at another moment of its work."""
-    killed, draw = set[int](), random.Random(41)
+    """Kill parts at work by -9, each after another number of stored replies."""
+    draw, killed = random.Random(41), set[int]()
+    place = [draw.randrange(A_PART) for _ in range(PARTS)]
     while len(killed) < count and slurm.unfinished():
         for index, said in running(folder).items():
-            if index not in killed and len(killed) < count and draw.random() < 0.4:
-                time.sleep(draw.uniform(0, 0.4))  # other processes are at work: no clock to inject
+            log = folder / "run.d" / f"{index:04}-of-{PARTS:04}.a0.log"
+            if index not in killed and len(killed) < count and log.read_bytes().count(b' ["p",') >= place[index]:
                 with suppress(ProcessLookupError):
                     os.kill(said.owner.pid, signal.SIGKILL)
                     killed.add(index)
-        time.sleep(0.2)
+        time.sleep(0.05)  # other processes are at work: no clock to inject
     return len(killed)
 
 
@@ -111,9 +112,8 @@ def test_an_array_with_killed_preempted_and_lost_parts_equals_one_process(slurm:
         slurm.run(*submit, "--go", *asked(data, url, folder, "--same-model"))
         wait_until(lambda: len(running(folder)) >= 4, "parts at work")
         ghost = lose_a_node(slurm, folder)
-        for _ in range(PREEMPTED):
-            slurm.run("sbatch", "-p", "high", "-w", "n2", "--exclusive", "--wrap", "sleep 1", "-o", "/dev/null")
         killed = kill_some(folder, KILLS, slurm)
+        preempted = preempt_some(PREEMPTED, slurm)
         wait_until(lambda: slurm.run("sinfo", "-h", "-n", "n4", "-o", "%t").startswith("down"), "the node called down")
         slurm.finish("the array")
         if ghost:
@@ -125,7 +125,7 @@ def test_an_array_with_killed_preempted_and_lost_parts_equals_one_process(slurm:
             slurm.finish("what was left")
         assert one.wait(CEILING_S) == 0
     found = json_of("merge", folder, "--same-model")
-    assert found["missing"] == 0 and killed == KILLS
+    assert found["missing"] == 0 and killed == KILLS and preempted >= PREEMPTED
     ours, theirs = told(folder), told(tmp_path / "one")
     assert ours[1] == theirs[1]
     for results in (ours[0], theirs[0]):
@@ -135,10 +135,21 @@ def test_an_array_with_killed_preempted_and_lost_parts_equals_one_process(slurm:
     twice = found["asked_twice"]
     note_figure(
         "slurm",
-        f"{PARTS} parts on Slurm, {killed} killed, {PREEMPTED} pre-empted, one node lost",
+        f"{PARTS} parts on Slurm, {killed} killed, {preempted} pre-empted, one node lost",
         f"{lines} replies in logs, 0 lost, {twice} asked twice, figures and records equal, {time.monotonic() - began:.0f} s",
     )
-    print(f"parts {PARTS}, killed {killed}, twice {twice}, lines {lines}, {time.monotonic() - began:.0f} s")
+    print(
+        f"parts {PARTS}, killed {killed}, pre-empted {preempted}, twice {twice}, lines {lines}, {time.monotonic() - began:.0f} s"
+    )
+
+
+def preempt_some(count: int, slurm: Cluster) -> int:
+    """Let jobs of a better partition take whole nodes until so many parts had to make room."""
+    while slurm.preempted() < count and slurm.jobs("RUNNING"):
+        for node in {node for _, node in slurm.jobs("RUNNING").values()} - {"n4"}:
+            slurm.run("sbatch", "-p", "high", "-w", node, "--exclusive", "--wrap", "sleep 1", "-o", "/dev/null")
+        time.sleep(4.0)  # the scheduler's own pace
+    return slurm.preempted()
 
 
 def lose_a_node(slurm: Cluster, folder: Path) -> int:
