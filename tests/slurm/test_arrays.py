@@ -165,7 +165,7 @@ def lose_a_node(slurm: Cluster, folder: Path) -> int:
 
 @slurm_only
 def test_a_time_limit_drains_requeues_and_finishes(slurm: Cluster, tmp_path: Path) -> None:
-    data, folder = write_rows(tmp_path / "my.jsonl", 40), tmp_path / "run"
+    data, folder = write_rows(tmp_path / "my.jsonl", 24), tmp_path / "run"
     with mock_process(["--ttft-ms", "1500"]) as server:
         submit = [*COMMAND, "submit", "slurm", "--parts", 1, "--time", "00:01:00", "--warn", 50, "--go"]
         slurm.run(*submit, *asked(data, server.base_url, folder, "--max-workers", 1))
@@ -175,7 +175,7 @@ def test_a_time_limit_drains_requeues_and_finishes(slurm: Cluster, tmp_path: Pat
     assert states.count("stopped") >= 1 and states[-1] == "complete", states
     assert json_of("merge", folder)["asked_twice"] == 0
     assert json.loads((folder / "results.json").read_bytes())["status"]["complete"]
-    assert seen == 40, "what was in flight was waited for and kept"
+    assert seen == 24, "what was in flight was waited for and kept"
 
 
 def has_fuse() -> bool:

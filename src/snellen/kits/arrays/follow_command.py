@@ -70,6 +70,6 @@ def follow(
             told |= fallen
             if fallen and on_alarm:
                 subprocess.run(on_alarm, shell=True, check=False)  # noqa: S602 - the user's own command
-            elif fallen:
-                return EXIT_ALARM
+        if told and not on_alarm:  # what waited with it was measured first
+            return EXIT_ALARM
     return 0
