@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -192,3 +194,21 @@ def test_a_scheduler_that_says_it_twice_is_heard_once(
         assert "Traceback" not in said
     assert subprocess.run([*asked, "--quiet"], check=False).returncode == 0
     assert requests_seen(server.base_url) == 40  # what was in flight was waited for and kept
+
+
+def test_clocks_that_are_apart_and_silent_parts_are_told(data: Path) -> None:
+    for number in (0, 1, 2):
+        assert run_command(command(data, "parts", "--shard", f"{number}/4")) == 0
+    progress = [Path(f"parts/run.d/000{number}-of-0004.a0.json") for number in (0, 1, 2)]
+    for path, owner in zip(progress, ("elsewhere", "elsewhere", socket.gethostname()), strict=True):
+        said = json.loads(path.read_text())
+        path.write_text(json.dumps(said | {"state": "running", "owner": {"host": owner, "pid": 999999999}}))
+    now = progress[0].stat().st_mtime
+    os.utime(progress[0], (now + 7200, now + 7200))
+    os.utime(progress[1], (now - 7200, now - 7200))
+    seen = json_of("show", "parts")
+    assert {state: len(parts) for state, parts in seen["states"].items()} == {
+        "running": 1, "silent": 1, "lost": 1, "waiting": 1
+    }  # fmt: skip
+    assert any("clocks are apart" in note for note in seen["notes"]) and "elsewhere" in seen["states"]["silent"][0]
+    assert json_of("merge", "parts", "--partial")["stored"] == 30  # nothing is lost by what was said
