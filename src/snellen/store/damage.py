@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -16,7 +15,7 @@ from ..core.errors import EnvironmentProblem
 from ..core.tasks import RunHeader
 from ..core.text import plural
 from ..core.types import Failure, FailureKind, Prediction, Request, Sample, TrialKey
-from .database import Row, connect, insert_rows, no_run, open_for_writing
+from .database import Row, connect, insert_rows, no_run, open_for_writing, sync
 from .lock import RunLock
 from .problems import BROKEN
 from .reader import RunReader
@@ -264,7 +263,7 @@ def repair_run(folder: Path) -> Repaired:
             if (folder / f"run.db{end}").exists():
                 (folder / f"run.db{end}").rename(folder / f"{SPARE}{end}")
         fresh.rename(path)
-        _sync_folder(folder)
+        sync(folder)
     finally:
         lock.release()
     return Repaired(saved, {table.table: table.unreadable for table in health.tables if table.unreadable}, spare)
@@ -298,11 +297,3 @@ def _insert(new: sqlite3.Connection, table: str, group: list[Row]) -> int:
     statement = "INSERT OR IGNORE INTO " + table + " VALUES {rows}"  # noqa: S608 - a name of ours
     insert_rows(new, statement, group)
     return new.total_changes - before
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

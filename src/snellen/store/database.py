@@ -152,3 +152,12 @@ def file_system_of(path: Path) -> str:
     places = [(mount[1].encode().decode("unicode_escape"), mount[2]) for mount in mounts]  # a space is \\040
     inside = [(len(place), kind) for place, kind in places if f"{target}/".startswith(place.rstrip("/") + "/")]
     return max(inside, default=(0, ""))[1]
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

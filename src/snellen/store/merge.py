@@ -24,7 +24,7 @@ from ..core.ids import content_hash
 from ..core.tasks import RunHeader
 from ..core.types import Prediction
 from .damage import ORPHANED
-from .database import Row, connect, insert_rows, open_for_writing, set_journal
+from .database import Row, connect, insert_rows, open_for_writing, set_journal, sync
 from .lock import RunLock
 from .owner import Owner, own_name
 from .part_log import (
@@ -127,7 +127,7 @@ def merge_logs(folder: Path, *, same_model: bool = False, partial: bool = True, 
         if found.fresh or not target.exists():
             _finish_file(fresh)
             fresh.replace(target)
-            _sync(target.parent)
+            sync(target.parent)
         return found
     except BROKEN as error:
         raise write_problem(target, error) from None
@@ -209,15 +209,7 @@ def _copy_whole(target: Path, fresh: Path) -> None:
 def _finish_file(path: Path) -> None:
     with closing(connect(path)) as database:
         set_journal(database, "DELETE")  # one file, whole at every moment, on any file system
-    _sync(path)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    sync(path)
 
 
 class _Merge:

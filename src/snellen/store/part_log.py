@@ -27,7 +27,7 @@ from ..core.errors import EnvironmentProblem, RunMismatch
 from ..core.homes import Part
 from ..core.tasks import RunHeader
 from ..core.types import Prediction, TrialKey
-from .database import Row, open_for_reading
+from .database import Row, open_for_reading, sync
 from .difference import describe_difference
 from .picture_ledger import PictureLedger
 from .problems import GO_ON
@@ -178,7 +178,7 @@ def publish_plan(folder: Path, header: RunHeader) -> RunHeader:
     path, spare = folder / PLAN, folder / FOLDER / f"plan-{secrets.token_hex(6)}"
     if not path.exists():
         spare.write_bytes(seal(_encode(header)))
-        _sync(spare)
+        sync(spare)
         try:
             os.link(spare, path)  # all of it or nothing, and only if nobody was first
         except FileExistsError:
@@ -352,7 +352,7 @@ def _claim(folder: Path, part: Part) -> tuple[Path, int, int]:
         path = folder / FOLDER / f"{part.index:04}-of-{part.count:04}.a{number}.log"
         with contextlib.suppress(FileExistsError):
             handle = os.open(path, flags, 0o644)
-            _sync(path.parent)
+            sync(path.parent)
             return path, number, handle
         number += 1
 
@@ -368,11 +368,3 @@ def _row_at(place: Place) -> Row:
     if row is None:
         raise EnvironmentProblem(f"{place.path} changed while it was read: nobody may write it; {GO_ON}")
     return row[1:]
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
