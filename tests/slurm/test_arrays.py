@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from command_line import COMMAND, json_of
+from command_line import COMMAND, json_of, run_command
 from figures import note_figure
 from slurm_cluster import Cluster, can_run, cluster
 from snellen.api.parts import is_unfinished
@@ -214,3 +214,21 @@ def test_printed_scripts_are_good_shell(tmp_path: Path, monkeypatch: pytest.Monk
         subprocess.run([*COMMAND, *command], check=True, stdout=subprocess.DEVNULL)
         for script in Path("a b/submit").glob("*.sh"):
             subprocess.run(["bash", "-n", script], check=True)
+
+
+def test_64_then_8_then_1_parts_equal_one_process_and_none_is_asked_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SNELLEN_CACHE_DIR", str(tmp_path / "cache"))
+    data, draw = write_rows(tmp_path / "my.jsonl", 640), random.Random(8)
+    asking = ["run", data, "--model", "blind/longest", "--quiet"]
+    assert run_command([*asking, "-o", "one"]) == 0
+    parts = (
+        [(number, 64) for number in draw.sample(range(64), 20)] + [(number, 8) for number in (0, 3, 5, 7)] + [(0, 1)]
+    )
+    for number, count in parts:
+        assert run_command([*asking, "-o", "run", "--shard", f"{number}/{count}"]) == 0
+    assert Path("one/records.jsonl").read_bytes() == Path("run/records.jsonl").read_bytes()
+    assert told(Path("one")) == told(Path("run"))
+    assert nothing_is_lost(Path("run")) == 640
