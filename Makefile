@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 comma := ,
-TEST_EXTRAS := dev,docs,ocr,parquet,xlsx,inspect,caption,view,browser,plots,pdf,video,hf-test,train,ray,bedrock,vertex
+TEST_EXTRAS := dev,docs,ocr,parquet,xlsx,inspect,caption,view,browser,plots,pdf,video,hf-test,train,ray,bedrock,vertex,hub,otel
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 ENGINES := build/engines

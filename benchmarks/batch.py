@@ -25,12 +25,12 @@ from snellen.api.plan import make_plan
 from snellen.core.clock import SystemClock
 from snellen.engine.loop import Engine
 from snellen.engine.policy import Policy
-from snellen.engine.queued.batch_ledger import open_ledger
-from snellen.engine.queued.batch_lines import LinesWriter
-from snellen.engine.queued.batch_queue import BatchQueue
-from snellen.engine.queued.batched_model import BatchedModel
-from snellen.model.batch.batch_service import LinesFile, batch_terms
-from snellen.model.batch.file_service import FileService
+from snellen.kits.batches.batch_ledger import open_ledger
+from snellen.kits.batches.batch_lines import LinesWriter
+from snellen.kits.batches.batch_queue import BatchQueue
+from snellen.kits.batches.batch_service import LinesFile, batch_terms
+from snellen.kits.batches.batched_model import BatchedModel
+from snellen.kits.batches.file_service import FileService
 from snellen.model.options import ModelOptions
 from snellen.model.served.openai import OpenAI
 from snellen.model.served.post import HttpResponse

@@ -40,7 +40,7 @@ if sys.argv[1] == "import":
     done = import_predictions(Path(sys.argv[2]), output=Path(sys.argv[3]))
     count, misread = done.about["rows"], 0
 else:
-    from snellen.api.second_opinions import second_opinion
+    from snellen.kits.bridges.second_opinions import second_opinion
     found = second_opinion(Path(sys.argv[3]))
     count, misread = found.summary["trials"], found.summary["kinds"]["misread"]["count"]
 mb = int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024  # of this program alone, not of who started it

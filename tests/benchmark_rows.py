@@ -238,6 +238,60 @@ def _osworld_g() -> Fixture:
     return Fixture("osworld-g", "hub", rows, replies, {"official": expected})
 
 
+def _refspatial(split: str) -> Fixture:
+    # A mask of 40 x 20 whose right half is white, but for a grey that is out.
+    mask = PIL.Image.new("L", (40, 20), 100)
+    mask.paste(255, (20, 0, 40, 20))
+    out = io.BytesIO()
+    mask.save(out, "PNG")
+    shown = {"bytes": out.getvalue(), "path": "mask.png"}
+    rows = [
+        {"id": n, "prompt": "Point at the cup.", "suffix": "Answer as [(x1, y1)].", "step": 1}
+        | {"mask": shown, "image": struct(n)}
+        for n in range(5)
+    ]
+    # In; out; one of two; in and outside of the picture; no point at all.
+    replies = [
+        "[(0.75, 0.5)]",
+        "[(0.25, 0.5)]",
+        "[(0.5, 0.0), (0.49, 0.0)]",
+        "(0.99, 0.99), (1.5, 0.5)",
+        "There is none.",
+    ]
+    expected: dict[str, float | None] = {"accuracy": (1 + 0 + 0.5 + 0.5) / 4, "accuracy_strict": 2 / 5}
+    return Fixture(f"refspatial-{split}", "hub", rows, replies, {"official": expected, "lmms-eval": expected})
+
+
+def _odinw() -> Fixture:
+    # Pictures of 40 x 20 pixels in two sets; the frame of replies is 0-1000.
+    facts = [("Raccoon", ["raccoon"], [[10, 5, 20, 15]], ["raccoon"]), ("Raccoon", ["raccoon"], [], [])]
+    facts += [("pothole", ["pothole", "car"], [[0, 0, 20, 20], [20, 0, 40, 20]], ["pothole", "car"])] * 2
+    rows = [
+        {"dataset_name": name, "categories": classes, "bboxes": boxes, "labels": labels, "image": struct(n)}
+        for n, (name, classes, boxes, labels) in enumerate(facts)
+    ]
+    replies = [
+        '```json\n[{"bbox_2d": [250, 250, 500, 750], "label": "Raccoon"}]\n```',
+        "[]",
+        '[{"bbox": [0, 0, 500, 1000], "label": "pothole"}, {"bbox": [500, 0, 1000, 1000], "label": "pothole"}]',
+        "There are two.",
+    ]
+    # Raccoon 1; of two potholes one is found first (recall 1/2, precision 1): 51 of 101 recalls, of cars none.
+    expected: dict[str, float | None] = {"mAP": (1 + (51 / 101 + 0) / 2) / 2, "found_0.5": 0.75}
+    return Fixture("odinw-13", "hub", rows, replies, {"official": expected})
+
+
+def _mm_vet_v2() -> Fixture:
+    """Pictures between the words, by numbered columns."""
+    facts = {"answer": "x=2", "capability": ["ocr", "math"], "added_in": "v2"}
+    rows = [
+        {"id": f"v2_{n}", "question": f"Which {n} of<IMG><image_0>and<IMG><image_1>?", **facts}
+        | {"image_0": struct(n), "image_1": struct(n + 5), "image_2": None}
+        for n in range(2)
+    ]
+    return Fixture("mm-vet-v2", "hub", rows, ["x=2", "a tree"], {"official": {"exact_without_judge": 0.5}})
+
+
 def _visualwebbench() -> list[Fixture]:
     """Candidates with letters on the picture, answers counted from 0; the other tasks are left out."""
     boxes = [[0.1, 0.1, 0.2, 0.2]] * 8
@@ -260,7 +314,13 @@ def _visualwebbench() -> list[Fixture]:
     ]
     expected: dict[str, float | None] = {"accuracy": 0.75, "element": 1.0, "action": 0.5}
     return [
-        Fixture("visualwebbench-ground", "hub", ground, ["A", "H.", "The answer is C", "D"], {"official": expected}),
+        Fixture(
+            "visualwebbench-ground",
+            "hub",
+            ground,
+            ["A", "H. or G", "(B), no: the answer is (C)", "D"],
+            {"official": expected},
+        ),
         Fixture("visualwebbench-action", "hub", action, ["A", "C", "C"], {"official": {"accuracy": 2 / 3}}),
     ]
 
@@ -658,6 +718,9 @@ def tier2_fixtures() -> list[Fixture]:
         _ref_l4(),
         _osworld_g(),
         *_visualwebbench(),
+        *map(_refspatial, ("location", "placement", "unseen")),
+        _mm_vet_v2(),
+        _odinw(),
         _vl_rewardbench(),
         Fixture(
             "vibe-eval",

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^(?P<tick>```+)(?P<kind>\w*)[^\n]*\n(?P<code>.*?)^(?P=tick)[ ]*$", re.MULTILINE | re.DOTALL)
 MARK = re.compile(r"<!-- needs: ([^>]+?) -->\n+\Z")
-SHOWN = ("text", "toml", "json", "jsonl")
+SHOWN = ("text", "toml", "json", "jsonl", "yaml")
 """Kinds of fences that show something and run nothing."""
 
 
@@ -179,6 +179,22 @@ def write_foreign() -> None:
     )
 
 
+def write_bridges() -> None:
+    """A run, and two files of rows of one's own."""
+    write_runs()
+    for name in ("theirs", "more"):
+        row = {"id": 1, "question": "?", "options": ["x", "y"], "answer": "x", "response": "A"}
+        put(f"{name}.jsonl", json.dumps(row))
+
+
+def write_measured() -> None:
+    """`my.jsonl`, and a run of it to compare with."""
+    import snellen
+
+    write_questions()
+    snellen.run("my.jsonl", "blind/first", output_dir=Path("runs") / "before")
+
+
 def write_replies() -> None:
     """`rows.jsonl`: replies of a model to MMMU-Pro, as another program left them."""
     replies = ["Let me see.\nAnswer: B", "B", "no idea", None]
@@ -191,6 +207,8 @@ def write_replies() -> None:
 
 WORLDS: dict[str, Callable[[], None]] = {
     "README.md": write_questions,
+    "bridges.md": write_bridges,
+    "ci.md": write_measured,
     "add-your-own-inferencer.md": write_questions,
     "add-your-own-model.md": write_examples,
     "coming-from.md": write_foreign,

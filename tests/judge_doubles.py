@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from line_doubles import Scripted
-from snellen.api.score import ask_judge
+from snellen.api.judges import ask_judge
 from snellen.api.settings import RunSettings
 from snellen.core.types import Prediction, Request
 from snellen.scoring.judge_card import Judge
@@ -44,3 +47,51 @@ def judge_model(decide: Callable[[Request, str], dict[str, Any] | str], name: st
 def ask_about(folder: Path, judge: Judge, model: Scripted) -> None:
     """Ask a judge about a run, as `snellen score --judge` does."""
     ask_judge(folder, judge, model, RunSettings(tasks=(), model=model.name))
+
+
+class ServedJudge(BaseHTTPRequestHandler):
+    """A judge over the wire; `decide` says what a class of it answers."""
+
+    models: ClassVar[tuple[str, ...]] = ("local-judge",)
+
+    def decide(self, prompt: str, case: str, answer: str) -> tuple[int, dict[str, Any]]:
+        """Return the status and the body of the answer to one request."""
+        raise NotImplementedError
+
+    def do_GET(self) -> None:
+        self._answer(200, {"data": [{"id": name} for name in self.models]})
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        text = body["messages"][-1]["content"]
+        text = text if isinstance(text, str) else text[-1]["text"]
+        case, answer = CASE.search(text), FENCED.search(text)
+        assert case
+        assert answer
+        self._answer(*self.decide(text, case[1], answer[1]))
+
+    def _answer(self, status: int, body: object) -> None:
+        content = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+def said(text: str, **more: Any) -> dict[str, Any]:
+    """Return a body that says this text."""
+    return {"choices": [{"message": {"content": text}, "finish_reason": "stop"}], **more}
+
+
+@contextmanager
+def serving(judge: type[ServedJudge]) -> Iterator[str]:
+    """Serve a judge for the block, and give its address."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), judge)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/v1"
+    server.shutdown()
+    server.server_close()

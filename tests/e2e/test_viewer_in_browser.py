@@ -110,8 +110,8 @@ def test_a_page_of_a_training_follows_it(browser: Any, tmp_path: Path) -> None:
 def test_filters_sort_and_paging_have_their_own_addresses(page: Any, served: ServedViewer) -> None:
     run = _key(page, "small")
     page.goto(f"{served.base}{run}/trials")
-    page.get_by_role("link", name=re.compile(r"^Unparsed \d+$")).click()
-    page.wait_for_url("**outcome=unparsed**")
+    page.get_by_role("link", name=re.compile(r"^Unread \d+$")).click()
+    page.wait_for_url("**outcome=unread**")
     kept = page.url
     shown = page.locator("tbody tr").count()
     assert 0 < shown < 50
@@ -174,9 +174,9 @@ def test_keys_walk_through_what_was_filtered_and_back(page: Any, served: ServedV
         page.keyboard.press("j")
         page.wait_for_url(lambda url, before=before: url != before, wait_until="load")
         assert f"sample={name}" in page.url
-        assert page.locator(".tag").first.inner_text() == "? unparsed"
-    page.locator(".crumbs").get_by_role("link", name="unparsed").click()
-    page.wait_for_url("**/trials?**outcome=unparsed**sort=latency**order=down**")
+        assert page.locator(".tag").first.inner_text() == "? unread"
+    page.locator(".crumbs").get_by_role("link", name="unread").click()
+    page.wait_for_url("**/trials?**outcome=unread**sort=latency**order=down**")
     assert page.locator("tbody th a").all_inner_texts() == listed
 
 

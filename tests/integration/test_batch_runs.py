@@ -19,7 +19,7 @@ import snellen
 from command_line import COMMAND, run_command
 from snellen.core.errors import EnvironmentProblem, UsageError
 from snellen.core.secret import Secret
-from snellen.engine.queued.batch_ledger import read_ledger
+from snellen.kits.batches.batch_ledger import read_ledger
 from snellen.kits.mock.server import Running
 from snellen.store.reader import RunReader
 from waiting import wait_until

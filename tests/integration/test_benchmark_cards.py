@@ -64,8 +64,9 @@ def test_a_run_on_a_part_of_a_card_says_so_under_its_number(tmp_path: Path, caps
     asked = ["run", fixture.card, "--model", "blind/first", "-p", f"dataset.path={fixture.write(tmp_path / 'data')}"]
     with pytest.raises(SystemExit, match="0"):
         main([*asked, "-o", str(tmp_path / "part")])
-    said = capsys.readouterr().out
+    said, plan = capsys.readouterr()
     assert "2 of 400 rows" in said[said.index("95 % interval") :]
+    assert "read as the hub form of erqa" in plan
     with pytest.raises(SystemExit, match="0"):
         main([*asked, "-o", str(tmp_path / "whole"), "-p", "dataset.sources.hub.count=2"])
     assert "of 400 rows" not in capsys.readouterr().out
@@ -171,7 +172,7 @@ def test_every_card_stands_in_the_documentation() -> None:
 
 def test_pixels_of_a_reply_are_those_of_the_picture_the_model_saw() -> None:
     grounded = [name for name in TIER_2 if "pixels" in protocols_of(Catalog().task_table(name))]
-    assert len(grounded) == 8
+    assert len(grounded) == 9
     for name in grounded:
         assert Catalog().task(name, protocol="pixels").score_options["coordinates"]["reply"] == "sent-pixels"
 
@@ -184,3 +185,16 @@ def test_cmmmu_is_asked_in_its_own_words_with_its_pictures_named_by_number(tmp_p
     assert "多项选择题" in choice and "判断题" in judgement and "填空题" in blank
     assert judgement.count("问题：") == blank.count("问题：") == 1
     assert all(len(sample.images) == 1 and "<img=" not in sample.question for sample in samples)
+
+
+def test_pictures_of_mm_vet_v2_stand_where_its_files_name_them(tmp_path: Path) -> None:
+    facts = {"answer": "x=2", "capability": ["ocr", "math"]}
+    rows = {"v2_0": {"question": "Which of<IMG>a.jpg<IMG>and<IMG>b.png<IMG> is it?", **facts}}
+    (tmp_path / "images").mkdir()
+    (tmp_path / "mm-vet-v2.json").write_text(json.dumps(rows))
+    for name in ("a.jpg", "b.png"):
+        PIL.Image.new("RGB", (8, 8)).save(tmp_path / "images" / name)
+    (sample,) = snellen.load_dataset("mm-vet-v2", path=str(tmp_path))
+    assert (sample.id, sample.question) == ("v2_0", "Which of<image 1>and<image 2> is it?")
+    assert [Path(image.ref).name for image in sample.images] == ["a.jpg", "b.png"]
+    assert sample.tags["capability"] == "ocr,math"

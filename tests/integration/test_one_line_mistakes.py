@@ -6,7 +6,7 @@ import pytest
 
 from command_line import run_command
 from snellen.core.errors import did_you_mean
-from snellen.report import opinion_words
+from snellen.kits.bridges import opinion_words
 
 MISTAKES = [
     (["serve-check", "notaurl"], "'notaurl' is not the address of a server: write http://HOST:PORT/v1"),

@@ -15,10 +15,10 @@ from exam_server import Ledger, serving
 from judge_doubles import judge_model
 from line_doubles import Scripted, jobs
 from made_runs import make_run
-from snellen.api.outputs import results_of
-from snellen.api.score import ask_judge
+from snellen.api.judges import ask_judge
 from snellen.api.session import ModelJobs, ask_jobs
 from snellen.api.settings import RunSettings
+from snellen.api.stored_results import results_of
 from snellen.core.errors import EnvironmentProblem, RunMismatch, UsageError
 from snellen.core.types import Prediction, Request, Usage
 from snellen.scoring.judge_card import Judge, read_judge

@@ -10,11 +10,9 @@ from typing import Any
 import pytest
 
 import snellen
-from snellen.api.plan import make_plan
-from snellen.api.settings import RunSettings
 from snellen.core.errors import DataError, UsageError
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
-from snellen.scoring import by_form, number_match, option_choice
+from snellen.scoring import by_form, number_match, open_answer, option_choice
 
 CHOICE = {"id": "c", "question": "Which animal?", "options": ["cat", "dog"], "answer": "B"}
 OPEN = {"id": "o", "question": "Capital of France?", "answer": "Paris"}
@@ -159,11 +157,13 @@ def test_a_share_is_the_same_number_in_percent(gold: str, reply: str, value: flo
     assert scored(number_match, Sample("n", "t", Form.NUMBER, "?", answers=(gold,)), reply).value == value
 
 
-@pytest.mark.parametrize(("answer", "said"), [("3", True), (3, True), ("1,234.5", True), ("007", False), ("x", False)])
-def test_the_plan_says_that_numbers_are_compared_as_texts(tmp_path: Path, answer: object, said: bool) -> None:
-    task = write(tmp_path / "n.jsonl", {"id": "1", "question": "How many?", "answer": answer})
-    plan = make_plan(RunSettings(tasks=(str(task),), model="blind/first", output_dir=tmp_path / "r"))
-    assert any("--form number" in note for note in plan.tasks[0].survey.notes) is said
+@pytest.mark.parametrize(
+    ("answer", "reply", "value"), [("3", "3.0", 1.0), ("3", "There are three", 1.0), ("007", "7", 0.0)]
+)
+def test_an_open_answer_that_is_a_number_is_read_as_one_and_a_code_is_not(
+    answer: str, reply: str, value: float
+) -> None:
+    assert scored(open_answer, Sample("n", "t", Form.OPEN, "?", answers=(answer,)), reply).value == value
 
 
 def test_no_known_answer_is_no_wrong_answer() -> None:
@@ -180,3 +180,31 @@ def test_a_truth_value_is_the_answer_to_a_yes_no_question(tmp_path: Path, reply:
         str(tmp_path / "rows.jsonl"), f"replay/{tmp_path / 'replies.jsonl'}", output_dir=tmp_path / "run"
     )
     assert result.results["tasks"]["rows"]["metrics"]["accuracy"]["value"] == 1.0
+
+
+def test_a_path_into_a_record_is_a_field_as_in_score(tmp_path: Path) -> None:
+    rows = [
+        {
+            "meta": {"key": f"k{n}", "kind": "animals"},
+            "messages": [{"role": "user", "content": f"Which animal, {n}?"}, {"role": "assistant", "content": "cat"}],
+            "choices": {"list": ["cat", "dog"]},
+        }
+        for n in range(2)
+    ]
+    file = write(tmp_path / "chats.jsonl", *rows)
+    paths = {"question": "messages[0].content", "answer": "messages[-1].content"}
+    told = paths | {"options": "choices.list", "id": "meta.key"}
+    samples = list(snellen.load_dataset(str(file), columns=told))
+    assert [(one.id, one.question, one.options, one.answers) for one in samples] == [
+        (f"k{n}", f"Which animal, {n}?", ("cat", "dog"), ("cat",)) for n in range(2)
+    ]
+    result = snellen.run(str(file), "blind/first", columns=told, output_dir=tmp_path / "run")
+    assert result.metrics["chats"]["accuracy"].value == 1.0
+    with pytest.raises(DataError, match=r"messages\[9\]\.content"):
+        list(snellen.load_dataset(str(file), columns=told | {"answer": "messages[9].content"}))
+
+
+def test_a_column_that_is_called_like_a_path_is_that_column(tmp_path: Path) -> None:
+    file = write(tmp_path / "flat.jsonl", {"q.text": "Capital of France?", "q": {"text": "another"}, "answer": "Paris"})
+    (sample,) = snellen.load_dataset(str(file), columns={"question": "q.text"})
+    assert sample.question == "Capital of France?"

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,51 +13,28 @@ import pytest
 import snellen
 from benchmark_rows import struct
 from command_line import run_command
-from judge_doubles import CASE, FENCED
+from judge_doubles import ServedJudge, said, serving
 from snellen.core.errors import RunMismatch
 
 REPLIES = {True: "A red door, I think.", False: "A blue door."}
 
 
-class GenerousJudge(BaseHTTPRequestHandler):
+class GenerousJudge(ServedJudge):
     """Grades 1 for a red door and half for any other: too much."""
 
     asked = 0
 
-    def do_GET(self) -> None:
-        self._answer({"data": [{"id": "local-judge"}]})
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        text = body["messages"][-1]["content"]
-        text = text if isinstance(text, str) else text[-1]["text"]
-        case, answer = CASE.search(text), FENCED.search(text)
-        assert case
-        assert answer
+    def decide(self, prompt: str, case: str, answer: str) -> tuple[int, dict[str, object]]:
         type(self).asked += 1
-        said = json.dumps({"case": case[1], "verdict": 1.0 if "red" in answer[1] else 0.5})
-        self._answer({"choices": [{"message": {"content": said}, "finish_reason": "stop"}], "model": "local-judge"})
-
-    def _answer(self, body: object) -> None:
-        content = json.dumps(body).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *arguments: object) -> None:
-        pass
+        grade = json.dumps({"case": case, "verdict": 1.0 if "red" in answer else 0.5})
+        return 200, said(grade, model="local-judge")
 
 
 @pytest.fixture
 def judge_url() -> Iterator[str]:
     GenerousJudge.asked = 0
-    server = ThreadingHTTPServer(("127.0.0.1", 0), GenerousJudge)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/v1"
-    server.shutdown()
-    server.server_close()
+    with serving(GenerousJudge) as url:
+        yield url
 
 
 @pytest.fixture

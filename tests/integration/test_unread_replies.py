@@ -14,7 +14,7 @@ from recount import OPTIONS, Drawn, Trial, write_run
 from snellen.api.outputs import leaderboard
 from snellen.core.tasks import Task
 from snellen.core.types import Form, Sample
-from snellen.report.pages.overview import read_results
+from snellen.report.stored_results import read_results
 from snellen.store.reader import RunReader
 
 THIRD = [0] * 9 + [1] + ["unread"] * 12 + ["refused"] * 6 + ["empty"] * 2

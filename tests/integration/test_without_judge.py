@@ -12,7 +12,7 @@ from asgi import call
 from atlas_fixtures import FIXTURES, run_card
 from command_line import run_command
 from judge_doubles import ask_about, judge_model
-from snellen.api.score import load_judge
+from snellen.api.judges import load_judge
 from snellen.api.scored_files import score_file
 from snellen.api.view import make_viewer
 from snellen.core.builtins import default_registry

@@ -49,5 +49,5 @@ def test_the_seams_are_the_kinds_of_the_registry() -> None:
     from snellen.core.registry import KINDS
 
     assert sorted(KINDS) == sorted(
-        [*(name.lower() for name in SEAMS), "eye-test", "executor", "edit", "check", "command", "page"]
+        [*(name.lower() for name in SEAMS), "eye-test", "executor", "asking", "edit", "check", "command", "page"]
     )

@@ -20,25 +20,41 @@ from ..core.event_loop import run_to_end
 from ..core.garbage import rare_collections
 from ..core.tasks import RunHeader, Task
 from ..core.text import clean_text
-from ..core.types import Failure, FailureKind, Form, Prediction, Request, Sample, TrialKey, Turn, Usage
+from ..core.types import (
+    Failure,
+    FailureKind,
+    Form,
+    Likelihood,
+    Prediction,
+    Request,
+    Sample,
+    Timing,
+    TrialKey,
+    Turn,
+    Usage,
+)
 from ..data.dataset import fingerprint_of
 from ..data.foreign.damage_counts import Damage
 from ..data.foreign.foreign_rows import ForeignFile, ForeignRow
 from ..data.foreign.formats import OWN_ROWS, open_predictions
 from ..data.foreign.gold import has_letters_alone, letter_options, lettered
 from ..data.foreign.peer_cards import peer_card
-from ..data.foreign.row_spool import REFUSE, RowSpool, spool_rows
+from ..data.foreign.row_spool import FIRST, REFUSE, RowSpool, spool_rows
 from ..data.loaders.answers import fold
+from ..report.files import atomic_file
 from ..report.pages.finish import finish_run
 from ..scoring.option_choice import RIGHT
 from ..scoring.readings import OWN, Reading
 from ..scoring.replies import PEER
 from .header import installed_versions, make_header
+from .judges import ask_extractor
 from .load import load_dataset
 from .parts import REPORTED_TRIALS
 from .session import open_store
+from .settings import RunSettings
 
 BY_ID, BY_ORDER = "id", "order"
+TRACES = "traces"
 JOINS = (BY_ID, BY_ORDER)
 
 
@@ -187,7 +203,10 @@ def sample_of(row: ForeignRow, task: str) -> Sample:
 def request_of(key: TrialKey, row: ForeignRow, sample: Sample) -> Request:
     """Return what was sent, as far as the file holds it; else the question alone."""
     turns = (Turn("user", row.prompt or sample.question, sample.images),)
-    return Request(key, turns, marks=tuple(row.options), shown=tuple(row.options.values()))
+    shown = tuple(row.options.values())
+    if row.loglikelihoods:
+        return Request(key, turns, choices=shown, shown=shown, likelihood=Likelihood(row.reduction))
+    return Request(key, turns, marks=tuple(row.options), shown=shown)
 
 
 def prediction_of(key: TrialKey, row: ForeignRow) -> Prediction:
@@ -197,16 +216,28 @@ def prediction_of(key: TrialKey, row: ForeignRow) -> Prediction:
     detail: dict[str, Any] = {**row.detail, **({PEER: peer} if peer else {})}
     if row.right is not None:
         detail[RIGHT] = row.right
-    failure = None if row.failure is None else Failure(kind_of_failure(row.failure), row.failure[:LONGEST_MESSAGE])
+    failure = None if row.failure is None else failure_of(row.failure)
+    likelihoods = row.loglikelihoods if failure is None and row.loglikelihoods else None
     return Prediction(
         key,
-        text=None if failure is not None else clean_text(row.reply or ""),
+        text=None if failure is not None or likelihoods else clean_text(row.reply or ""),
+        loglikelihoods=likelihoods,
         failure=failure,
         reasoning=row.reasoning,
         usage=Usage(*row.tokens) if row.tokens else None,
+        timing=None if row.latency_s is None else Timing(0.0, row.latency_s),
         finish=row.finish,
         detail=detail,
+        at=row.at,
     )
+
+
+def failure_of(told: str) -> Failure:
+    """Return a failure from a harness's own words; those of a run of ours begin with its kind."""
+    named, _, message = told.partition(": ")
+    if named in {kind.value for kind in FailureKind} and message:
+        return Failure(FailureKind(named), message[:LONGEST_MESSAGE])
+    return Failure(kind_of_failure(told), told[:LONGEST_MESSAGE])
 
 
 def kind_of_failure(message: str) -> FailureKind:
@@ -284,6 +315,64 @@ def import_predictions(
     )
 
 
+class TakenQuestions(Struct, frozen=True):
+    """What was taken from a file as questions to ask again."""
+
+    path: Path
+    questions: int
+    pictures: int
+    notes: list[str]
+    """What the file has lost, in words."""
+
+
+def take_questions(
+    path: str | Path,
+    output: str | Path,
+    *,
+    harness: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    repeated: str = FIRST,
+) -> TakenQuestions:
+    """Write the questions of a file (a log, an export of a trace store) as rows that `snellen run` asks, each once.
+
+    Replies are left aside, and may be missing; what else the file has lost is counted.
+    """
+    damage, target, seen, pictures = Damage(), Path(output), set[str](), 0
+    file = open_predictions(path, damage, harness, columns)
+    with closing(spool_rows(file, damage, repeated)) as spool, atomic_file(target) as rows:
+        for row in spool:
+            if row.id not in seen:
+                seen.add(row.id)
+                pictures += len(row.images)
+                rows.write(msgspec.json.encode(_question(row)) + b"\n")
+    for kind in ("lost", "empty", "superseded", "repeated"):
+        damage.counts.pop(kind, None)
+    return TakenQuestions(target, len(seen), pictures, damage.lines())
+
+
+def _question(row: ForeignRow) -> dict[str, Any]:
+    question = row.question or row.prompt
+    found: dict[str, Any] = {"id": row.id, "question": _without_options(question, row.options)}
+    if row.options:
+        found["options"] = list(row.options.values())
+    if row.answers:
+        found["answer"] = row.answers[0] if len(row.answers) == 1 else list(row.answers)
+    if row.images:
+        found["image"] = row.images[0].ref if len(row.images) == 1 else [image.ref for image in row.images]
+    return found
+
+
+def _without_options(question: str, options: Mapping[str, str]) -> str:
+    """Return the question before the list of its options, which the prompt will show again."""
+    first = next(iter(options.items()), None)
+    listed = (
+        None
+        if first is None
+        else re.search(rf"^\(?{re.escape(first[0])}[.):]\)?\s*{re.escape(first[1])}\s*$", question, re.M)
+    )
+    return question[: listed.start()].strip() if listed else question
+
+
 def store_file(
     file: ForeignFile,
     damage: Damage,
@@ -300,6 +389,9 @@ def store_file(
 ) -> ImportResult:
     """Store the rows of an opened file as a run, and score it."""
     with closing(spool_rows(file, damage, repeated)) as spool:
+        if file.harness == TRACES and damage.counts["lost"] == len(spool):
+            fix = "--as-data FILE.jsonl writes them as data for `snellen run`"
+            raise DataError(f"{file.path} holds {len(spool)} questions and no reply: {fix}")
         known = None if data is None else BenchmarkRows(data, join, catalogs)
         if known is not None:
             known.compare(spool, damage)
@@ -319,11 +411,19 @@ def store_run(
     *,
     output: str | Path | None = None,
     reading: Reading = OWN,
+    extracting: RunSettings | None = None,
 ) -> ImportResult:
-    """Store trials whose replies were made elsewhere as a run, and score it as any run."""
+    """Store trials whose replies were made elsewhere as a run, and score it as any run.
+
+    `extracting` says how the extractor of the reading is asked.
+    """
     folder = Path(output) if output is not None else Path("runs") / _folder_name(header)
     run_to_end(_store(folder, header, trials, about, reading))
-    results = finish_run(folder, default_registry(), report=header.planned[about["task"]] <= REPORTED_TRIALS)
+    registry = default_registry()
+    if extracting is not None:
+        ask_extractor(folder, reading, extracting, registry)
+    few = header.planned[about["task"]] <= REPORTED_TRIALS
+    results = finish_run(folder, registry, report=few, reading=reading if extracting else None)
     return ImportResult(folder, about, results)
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import SnellenError, UsageError, did_you_mean
 from ..core.types import TrialKey
+from ..report.exports.bridges import WRITERS, write_bridge
 from ..report.exports.seed_files import export_run
 from ..report.exports.trial_files import frame as _frame
 from ..report.pages.comparison import sheets_of
 from ..report.pages.gallery import Shown, read_trial
 from ..report.pages.ledger import exported_notes
-from ..report.pages.overview import overview_of, read_results
+from ..report.pages.overview import overview_of
 from ..report.pages.ranking import Board, Entry, make_board
 from ..report.pages.report_page import PICTURE_BYTES, write_report
 from ..report.pages.vega import save_plot
@@ -22,14 +22,15 @@ from ..report.paper.comparison_report import write_comparison
 from ..report.paper.run_sheets import run_sheets, write_tables
 from ..report.paper.vector_figures import write_figures
 from ..report.runlist.brief import run_folders
+from ..report.stored_results import read_results
 from ..scoring.compare.paired import Comparison
 from ..scoring.compare.protocol_parts import MovedParts, moved_parts
 from ..scoring.compare.run_pairs import compare_runs
-from ..scoring.error_groups import MOST_GROUPED, ErrorGroup, read_errors
-from ..scoring.readings import file_of, kept_reading, own_reading
+from ..scoring.readings import kept_reading, own_reading
 from ..scoring.stored import read_columns
 from ..scoring.stored_votes import judge_folders
 from ..store.reader import RunReader
+from .stored_results import results_of
 
 DEPTH = 3
 
@@ -86,9 +87,18 @@ def plots(folder: str | Path, output: str | Path) -> list[Path]:
         return files
 
 
-def export(folder: str | Path, form: str, output: str | Path) -> list[Path]:
-    """Write a run in the form of another system, or as jsonl, csv or parquet."""
-    return export_run(Path(folder), form, Path(output))
+def export(
+    folder: str | Path, form: str, output: str | Path, details: Mapping[str, str] | None = None
+) -> tuple[list[Path], list[str]]:
+    """Write a run in the form of another tool, or as jsonl, csv or parquet; return the files and what to say of them.
+
+    `details` is what only you know: `dataset` of a hub result, `organization` of a record, `endpoint` of a collector.
+    """
+    if form in WRITERS:
+        return write_bridge(Path(folder), form, Path(output), details or {})
+    if details:
+        raise UsageError(f"--detail says nothing of --export {form}: leave it out")
+    return export_run(Path(folder), form, Path(output)), []
 
 
 def frame(run: str | Path) -> Any:
@@ -123,21 +133,6 @@ def moved_by_protocol(*runs: str | Path) -> dict[str, MovedParts]:
     return moved_parts((Path(runs[0]), Path(runs[1]))) if len(runs) == 2 else {}
 
 
-def results_of(folder: str | Path, reading: str | None = None) -> dict[str, Any]:
-    """Return the results of a run as they stand, those of a run that goes on included; or of a kept reading."""
-    if reading is not None:
-        return kept_reading(Path(folder), reading)[1]
-    with RunReader(folder) as reader:
-        return read_results(reader, reader.header())
-
-
-def results_file(folder: str | Path, results: Mapping[str, Any]) -> Path:
-    """Return the file that holds results: that of the run's own reading, or of another."""
-    with RunReader(folder) as reader:
-        name = results["run"]["reading"]["name"]
-        return file_of(Path(folder), "results", "json", None if name == own_reading(reader).name else name)
-
-
 def read_sample(
     folder: str | Path, sample: str, *, task: str = "", variant: str | None = None, repeat: int | None = None
 ) -> list[Shown]:
@@ -166,25 +161,6 @@ def _instead(reader: RunReader, sample: str, keys: Sequence[TrialKey]) -> str:
     some = [f"task {key.task}, {key.variant}, inference {key.repeat + 1}" for key in keys[:3]]
     more = f"; and {len(keys) - len(some)} more" if len(keys) > len(some) else ""
     return f": there is {'; '.join(some)}{more}"
-
-
-def errors(folder: str | Path, task: str | None = None, *, quick: bool = False) -> dict[str, list[ErrorGroup]]:
-    """Return, for every task of a run, its answers that are not right in groups that say why, largest first.
-
-    `quick` leaves out tasks of more than 50,000 trials: all of them are read for this.
-
-    Example:
-        >>> groups = snellen.run("my.jsonl", "blind/first").errors()["my"]
-        >>> [(group.title, len(group.trials)) for group in groups]
-        [('another answer', 1)]
-    """
-    with RunReader(folder) as reader:
-        names = [one.name for one in reader.header().tasks]
-        if task is not None and task not in names:
-            raise UsageError(f"{folder} has no task {task!r}; it has {', '.join(names)}")
-        chosen = [name for name in names if task in (None, name)]
-        most = MOST_GROUPED if quick else math.inf
-        return {name: read_errors(reader, name) for name in chosen if reader.count_trials(name) <= most}
 
 
 def find_runs(folders: Sequence[str | Path]) -> list[Path]:

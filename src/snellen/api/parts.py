@@ -95,6 +95,8 @@ def part_of(settings: RunSettings) -> Part | None:
         raise UsageError(
             "--batch is not for a part of a run: a batch is many requests already; leave it or --shard out"
         )
+    if settings.extractor:
+        raise UsageError("--extractor is not for a part of a run: `snellen score RUN --extractor` asks it of the whole")
     if settings.log:
         raise UsageError("--log is not for a part of a run: trackers would get 64 runs; leave it out")
     return find_part(settings.shard)

@@ -15,12 +15,12 @@ from .plan import Plan, PlannedTask, first_of_each_form, where_pictures_go
 
 
 def describe_rows(planned: PlannedTask) -> Iterator[str]:
-    """Say where pictures stand in the text and, of own data, how it was read and what there is of each form."""
+    """Say where pictures stand in the text, how rows were read and, of own data, what there is of each form."""
     yield from (f"  {line}" for line in describe_markers(planned.survey.markers, placed=places_pictures(planned)))
-    if planned.task.dataset["loader"] != "table":
-        return
     for note in planned.survey.notes:
         yield f"  {note}"
+    if planned.task.dataset["loader"] != "table":
+        return
     for sample in first_of_each_form(planned.dataset, planned.survey):
         counts = planned.survey.forms[sample.form]
         videos = ((counts.videos, "video"),) if counts.videos else ()

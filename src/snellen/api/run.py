@@ -22,9 +22,10 @@ from ..report.so_far import SoFar
 from ..scoring.consistency import CONVENTIONS
 from ..scoring.quoted_figures import WHOLE_ONLY
 from ..scoring.readings import OWN_PROFILE, Reading, check_reading
-from .batch_mode import check_batched_plan
+from .batches import check_batched_plan
 from .cost_words import check_limit
 from .executors import check_executor
+from .judges import ask_extractor, asking_settings, check_extractor, check_reachable, rest_of
 from .parts import (
     REPORTED_TRIALS,
     PartListener,
@@ -102,6 +103,8 @@ def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
     part = part_of(settings)
     plan = make_plan(settings)
     reading = _planned_reading(plan, settings)
+    if reading.extractor:
+        _check_asking(plan, reading, settings)
     check_batched_plan(plan, settings)
     interval = _interval(plan, settings)
     estimate = estimate_run(plan, settings)
@@ -130,6 +133,10 @@ def run_settings(settings: RunSettings, watcher: Watcher | None) -> RunResult:
         if plan.fresh and not (plan.folder / "run.db").exists():  # what a loader drew for a run that never began
             shutil.rmtree(plan.folder, ignore_errors=True)
         raise
+    if reading.extractor and not state.unfinished:
+        told = rest_of(settings, limits.spent, SystemClock().monotonic() - began) | settings.extractor_settings
+        asking = asking_settings(reading.extractor, told)
+        ask_extractor(plan.folder, reading, asking, plan.registry, listener=watcher, catalogs=settings.catalogs)
     results = finish(plan.folder, plan, reading)
     teller.end(results, state)
     dimensions = {planned.task.name: planned.task.dimension for planned in plan.tasks}
@@ -157,6 +164,14 @@ def _run_part(
     return RunResult(plan.folder, results or {"tasks": {}}, state, state.unfinished, dimensions, part=end)
 
 
+def _check_asking(plan: Plan, reading: Reading, settings: RunSettings) -> None:
+    """Refuse an extractor that could not be asked, before the first reply is paid for."""
+    check_extractor(plan.header, reading.extractor, catalogs=settings.catalogs)
+    asking = asking_settings(reading.extractor, settings.extractor_settings)
+    if not (plan.folder / "run.db").exists():
+        check_reachable(asking, plan.registry)
+
+
 def finish(folder: Path, plan: Plan, reading: Reading) -> dict[str, Any]:
     """Score the stored replies and write the files."""
     return finish_run(folder, plan.registry, report=plan.trials <= REPORTED_TRIALS, reading=reading)
@@ -164,7 +179,10 @@ def finish(folder: Path, plan: Plan, reading: Reading) -> dict[str, Any]:
 
 def reading_of(settings: RunSettings) -> Reading:
     """Return how the settings say that replies are read."""
-    return check_reading(Reading(settings.profile or OWN_PROFILE, convention=settings.convention or CONVENTIONS[0]))
+    if settings.extractor_settings and not settings.extractor:
+        raise UsageError("--extractor-arg says how the extracting model is asked: name it by --extractor")
+    convention, extractor = settings.convention or CONVENTIONS[0], settings.extractor or ""
+    return check_reading(Reading(settings.profile or OWN_PROFILE, convention=convention, extractor=extractor))
 
 
 def _planned_reading(plan: Plan, settings: RunSettings) -> Reading:
@@ -191,6 +209,8 @@ def _interval(plan: Plan, settings: RunSettings) -> IntervalLimit | None:
     """Return the interval that ends the run once it is narrow enough, if the settings name one."""
     if settings.until_ci is None:
         return None
+    if settings.extractor:
+        raise UsageError("--until-ci looks at every reply as it comes, --extractor reads after the last: leave one out")
     if len(plan.tasks) != 1:
         raise UsageError("--until-ci works on one task at a time: each task has its own interval")
     task = plan.tasks[0].task

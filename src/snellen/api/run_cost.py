@@ -25,7 +25,6 @@ from ..data.images.frames import png_size
 from ..data.video.unfold import REELS, sized
 from ..engine.request_videos import has_videos, unfold_videos_now
 from ..infer.generate import GENERATE
-from ..model.batch.batch_services import batch_share_of
 from ..model.served.candidate_scorer import fitting_routes
 from ..model.served.logprob_calls import calls_of
 from ..model.served.logprob_routes import LETTERS
@@ -33,6 +32,7 @@ from ..model.served.model_card import FoundCard, ModelCard
 from ..model.served.picture_tokens import ASSUMED, PictureTokens
 from ..model.served.prices import Prices, Tokens
 from ..store.reader import RunReader
+from .batches import batch_share_of
 from .chosen_model import find_card
 from .plan import Plan, PlannedTask, jobs_of
 from .settings import RunSettings

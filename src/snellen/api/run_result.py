@@ -17,8 +17,8 @@ from ..report.pages.notebook import ShownTrials, headline_words, results_html
 from ..scoring.compare.paired import Comparison
 from ..scoring.error_groups import ErrorGroup
 from ..store.reader import RunReader
-from .outputs import compare, errors, read_sample, results_of
 from .parts import PartEnd
+from .stored_results import errors, results_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,8 +94,12 @@ class RunResult:
 
     def compare(self, other: RunResult | str | Path, **which: Any) -> dict[str, list[Comparison]]:
         """Return the comparison of this run with another, paired by sample; as `snellen.compare`."""
+        from .outputs import compare
+
         return compare(self.folder, other.folder if isinstance(other, RunResult) else other, **which)
 
     def show(self, sample: str, **which: Any) -> ShownTrials:
         """Return the trials of one sample with pictures, replies and scores; a notebook shows them inline."""
+        from .outputs import read_sample
+
         return ShownTrials(read_sample(self.folder, sample, **which))

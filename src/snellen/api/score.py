@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
@@ -12,81 +11,21 @@ from typing import Any
 import msgspec
 
 from ..core.builtins import default_registry
-from ..core.errors import RunMismatch, UsageError
-from ..core.jobs import Item, ReadyRequests
-from ..core.protocols import Model
+from ..core.errors import UsageError
 from ..core.registry import Registry
-from ..core.tasks import Task
 from ..core.types import Prediction, Request, Sample, Score
-from ..data.catalog import Catalog
-from ..engine.limits import Limits
-from ..engine.state import RunState
 from ..report.pages.finish import finish_run
-from ..scoring.asking import plan_votes
-from ..scoring.judge_card import Judge, judge_identity, read_judge
+from ..scoring.judge_card import Judge
 from ..scoring.other_protocol import read_in
 from ..scoring.readings import Reading, check_reading, own_reading
-from ..scoring.stored_votes import judge_folder, trials_to_judge
 from ..scoring.verdicts import rename_without_judge
 from ..store.reader import RunReader
 from .chosen_model import create_model
 from .executors import Workers, range_executor
+from .judges import ask_extractor, ask_judge, asking_settings, load_judge
 from .parts import REPORTED_TRIALS, join_parts
-from .session import ModelJobs, ask_jobs, check_finished, limits_for
-from .settings import RunSettings, make_record, refuse_others
 
-
-def load_judge(name: str, catalogs: Sequence[Path] = ()) -> Judge:
-    """Return a judge of the catalog."""
-    return read_judge(Catalog(catalogs).card("judges", name), name)
-
-
-def ask_judge(
-    folder: Path, judge: Judge, model: Model, settings: RunSettings, limits: Limits | None = None
-) -> RunState:
-    """Ask a judge about every reply of a run; what was asked before is not asked again. Returns counts and tokens.
-
-    A judge that comes after another is asked about what that one extracted, within the same limits.
-    """
-    limits = limits or limits_for(model, settings)
-    if judge.after:
-        ask_judge(folder, load_judge(judge.after), model, settings, limits)
-    with RunReader(folder) as run:
-        header = run.header()
-        tasks = tuple(Task(f"{task.name}@{judge.name}", {"loader": "judge"}, task.form) for task in header.tasks)
-        work = ModelJobs(
-            judge_folder(folder, judge.name),
-            model,
-            _Votes(run, judge, header.tasks),
-            planned={},
-            config={"run": header.id, "judge": judge_identity(judge)},
-            tasks=tasks,
-            versions=header.versions,
-        )
-        try:
-            state = ask_jobs(work, settings, limits=limits)
-        except RunMismatch as mismatch:
-            fix = f"to ask otherwise, move {work.folder} away first: verdicts of two judges are never mixed"
-            raise RunMismatch(f"judge {judge.name!r} was asked otherwise before ({mismatch}); {fix}") from None
-    check_finished(state, f"judge {judge.name!r}")  # half a jury gives no score
-    return state
-
-
-@dataclass(frozen=True, slots=True)
-class _Votes:
-    """A job a vote, made anew whenever they are gone through: the votes on one reply need not wait for each other."""
-
-    run: RunReader
-    judge: Judge
-    tasks: Sequence[Task]
-
-    def __iter__(self) -> Iterator[ReadyRequests]:
-        for task in self.tasks:
-            for position, trial in enumerate(trials_to_judge(self.run, self.judge, task.name)):
-                for request in plan_votes(self.judge, [(trial.sample, trial.prediction)]):
-                    yield ReadyRequests(Item(position, trial.sample), (request,))
-
-
+NO_EXTRACTOR = "--extractor-arg says how the extracting model is asked: name it by --extractor"
 NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -103,6 +42,8 @@ def score(
     judge_model: str | None = None,
     base_url: str | None = None,
     judge_settings: Mapping[str, Any] = NO_SETTINGS,
+    extractor: str | None = None,
+    extractor_settings: Mapping[str, Any] = NO_SETTINGS,
     executor: str = "local",
     replicas: int | None = None,
     ray_address: str | None = None,
@@ -114,7 +55,9 @@ def score(
     reduction or other scorers are a reading of their own, kept beside them as results-NAME.json. With `judge_name` and
     `judge_model` the judge is asked first (cached, resumable), as `judge_settings` of `RunSettings` say (`rate`,
     `max_cost`, `deadline_s`, `headers`, `batch` …); with a judge but no model its fallback scorer is used, under a
-    metric name that says so. Large runs: `executor="processes", replicas=N`; `say` is told of lost processes.
+    metric name that says so. `extractor` is a model that reads what a protocol's rule leaves unread, where the
+    protocol's own tool asks one; it is asked as `extractor_settings` say. Large runs:
+    `executor="processes", replicas=N`; `say` is told of lost processes.
 
     Example:
         >>> folder = snellen.run("my.jsonl", "blind/longest").folder
@@ -129,12 +72,12 @@ def score(
         raise UsageError("--judge-model needs --judge NAME (a card of catalog/judges)")
     if judge_settings and not judge_model:
         raise UsageError("--judge-arg says how the judging model is asked: name it by --judge-model")
+    if extractor_settings and not extractor:
+        raise UsageError(NO_EXTRACTOR)
     if judge_name:
         judge = load_judge(judge_name)
         if judge_model:
-            told_judge = {"tasks": (), "model": judge_model, "base_url": base_url, **judge_settings}
-            settings = make_record(RunSettings, "judge", told_judge)
-            refuse_others(settings, "judge")
+            settings = asking_settings(judge_model, {"base_url": base_url, **judge_settings})
             ask_judge(folder, judge, create_model(settings, scoring_registry((told, None))), settings)
         else:
             more.append(judge.without_judge)
@@ -142,6 +85,10 @@ def score(
     reading = make_reading(folder, profile, scorers, likelihood_reduction, convention)
     if protocol:
         reading = in_protocol(folder, reading, protocol)
+    if extractor:
+        reading = msgspec.structs.replace(reading, extractor=extractor)
+        how = asking_settings(extractor, extractor_settings)
+        ask_extractor(folder, reading, how, scoring_registry((told, None)))
     maker = (f"{__name__}:{scoring_registry.__name__}", recipe)
     with range_executor(folder, Workers(executor, replicas, ray_address), registry=maker, say=say) as ranges:
         registry, page = scoring_registry(recipe), wants_page(folder)

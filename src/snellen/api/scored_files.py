@@ -30,7 +30,8 @@ from ..prompt.by_form import PrompterByForm
 from ..scoring.headline import NO_ESTIMATE, headline
 from ..scoring.lmms_rules import FAILED_REQUEST
 from ..scoring.peer_scores import check_fallback
-from ..scoring.peer_words import extractor_missing, judge_needed, peer_beside
+from ..scoring.peer_words import judge_needed, peer_beside
+from ..scoring.readings import Reading
 from ..scoring.vlmevalkit_rules import FAILED_CALL
 from ..store.reader import RunReader
 from .foreign_runs import (
@@ -45,6 +46,7 @@ from .foreign_runs import (
 )
 from .formulations import open_formulation
 from .header import installed_versions, make_header
+from .judges import asking_settings, check_extractor
 
 REPLY_COLUMNS = ("response", "prediction")
 NO_QUESTION = "(the question is not in the file)"
@@ -61,13 +63,17 @@ def import_by_card(
     overrides: Sequence[tuple[str, Any]] = (),
     columns: Mapping[str, str] | None = None,
     output: str | Path | None = None,
+    extractor: str | None = None,
+    extractor_settings: Mapping[str, Any] | None = None,
 ) -> ImportResult:
     """Store a table of rows (`id, options, answer, response`) as a run of a card in one of its protocols, and score it.
 
     `options` may be a list, or one written as text; an empty `response` is an empty reply, none at all a failure.
     Columns of the benchmark's own shapes (`A`, `B`, `category` …) are understood as its card says; `columns` says by
-    which path of a record others are found. Pictures need not be there; a row that cannot be read is counted.
+    which path of a record others are found. Pictures need not be there; a row that cannot be read is counted. The
+    model `extractor` reads what the protocol's rule leaves, where its tool asks one.
     """
+    extracting = asking_settings(extractor, extractor_settings or {}) if extractor else None
     file = Path(path)
     if not file.is_file():
         raise UsageError(f"there is no file {str(path)!r} with rows to score")
@@ -82,6 +88,8 @@ def import_by_card(
     if not trials:
         first = next(iter(refused.values()), "it is empty")
         raise DataError(f"{file.name}: no row can be scored as {task}: {first}")
+    if extractor and any(sample.question == NO_QUESTION for _, sample, *_ in trials):
+        context.notes["the extractor was not shown the questions: the file has none"] = Counter(rows=len(trials))
     if "group_by" not in dict(overrides):
         card = _grouped_by_what_there_is(card, trials[0][1], context)
     digest = file_hash(file)
@@ -96,8 +104,12 @@ def import_by_card(
         command=f"snellen score {path} --task {task}",
         tasks=[stored],
         planned={card.name: len(trials)},
+        protocols={card.name: catalog.protocols(task)},
     )
-    return store_run(header, iter(trials), _about(file, stored, context, trials), output=output)
+    if extractor:
+        check_extractor(header, extractor, catalogs=catalogs)
+    about, reading = _about(file, stored, context, trials), Reading(extractor=extractor or "")
+    return store_run(header, iter(trials), about, output=output, reading=reading, extracting=extracting)
 
 
 def _grouped_by_what_there_is(task: Task, sample: Sample, context: LoadContext) -> Task:
@@ -240,8 +252,8 @@ def framed(
     headline = result["headline"]
     shown = metrics[headline]
     read = (shown["read"] or shown)["n"]
-    wanting = (judge_needed(task, headline), extractor_missing(task, headline))
-    more = [one["why"] for one in wanting if one]
+    protocol = result.get("protocol") or {}
+    more = [one["why"] for one in (judge_needed(task, headline), protocol.get("extractor")) if one]
     return {
         "task": task.name,
         "protocol": task.protocol,

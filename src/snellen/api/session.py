@@ -26,10 +26,10 @@ from ..core.protocols import ImagePolicy, Model
 from ..core.signals import stop_on_signals
 from ..core.tasks import RunHeader, Task
 from ..data.images.encode import ImageDoor
+from ..engine.control import listening
 from ..engine.limits import Limits
 from ..engine.loop import Engine
 from ..engine.policy import Policy
-from ..engine.queued.batched_model import BatchedModel
 from ..engine.state import RunState
 from ..model.served.prices import Prices
 from ..scoring.readings import META, Reading
@@ -40,7 +40,7 @@ from ..store.part_log import PLAN, PartWriter
 from ..store.picture_ledger import PictureLedger
 from ..store.servers import AskedServer
 from ..store.writer import RunWriter, TrialWriter
-from .batch_mode import ask_by_batches, check_batches
+from .batches import by_batches, check_batches
 from .cost_words import check_priced
 from .executors import keeping_replicas, open_replicas, policy_for
 from .header import installed_versions, make_header
@@ -165,7 +165,7 @@ class Session:
             return await self._ask_once(model, policy, jobs(), planned)
 
         if self.settings.batch:
-            state = await ask_by_batches(self, one_pass, stop_on_signals)
+            state = await by_batches().ask(self, one_pass, stop_on_signals)
         else:
             state = await one_pass(self.model, self.policy)
         if self.resumed and not self._is_checked and not state.unfinished:  # all was stored: it was not asked
@@ -174,7 +174,7 @@ class Session:
 
     async def _ask_once(self, model: Model, policy: Policy, jobs: Iterator[Job], planned: int) -> RunState:
         if self.cache is not None:  # what a batch of ours was paid for comes from that batch
-            self.cache.reads = not (isinstance(model, BatchedModel) and model.has_batches)
+            self.cache.reads = not getattr(model, "has_batches", False)
         opening = self._check_again if self.resumed else None
         engine = Engine(
             model, self.writer, policy, SystemClock(), cache=self.cache, limits=self.limits, opening=opening
@@ -186,6 +186,7 @@ class Session:
             self.server.keeping_adjusted(self.writer),
             keeping_replicas(model, engine.state, self.writer, self.settings.executor),
             self.listener.watch(engine.state),
+            listening(self.folder, engine) if isinstance(self.writer, RunWriter) else nullcontext(),
         ):
             await engine.run(jobs)
         return engine.state

@@ -245,7 +245,7 @@ class AskSettings(ModelSettings, frozen=True, kw_only=True, forbid_unknown_field
     output_dir: Annotated[Path | None, Setting(OUTPUT,
         "Run folder; the same command again continues it.", "--output-dir -o")] = None
     log: Annotated[tuple[str, ...], Setting(OUTPUT,
-        "Tell a tracker, live: jsonl, tensorboard, mlflow or wandb (extras).", metavar="TRACKER")] = ()
+        "Tell a tracker, live: jsonl, otel, tensorboard, mlflow or wandb (extras).", metavar="TRACKER")] = ()
     command: Annotated[str, Setting(OUTPUT, "The command as it was typed, for the run's header.", None)] = ""
 
 
@@ -332,6 +332,12 @@ class TaskSettings(AskSettings, frozen=True, kw_only=True, forbid_unknown_fields
     shard: Annotated[str | None, Setting(PROCESSES,
         "Ask one part of a run, 0/64 to 63/64; `env`: as Slurm's, Kubernetes' or MPI's variables say.",
         metavar="3/64|env|env/64")] = None
+    extractor: Annotated[str | None, Setting(READING,
+        "provider/name: finds the answer in what the protocol's rule leaves unread, where its own tool asks a model.",
+        metavar="MODEL")] = None
+    extractor_settings: Annotated[dict[str, Any], Setting(READING,
+        "How the extractor is asked, as a run is: base_url=…, rate=2, max_cost=5, batch=true.",
+        "--extractor-arg", metavar="SETTING=VALUE", secret=True)] = {}
     detailed_keys: Annotated[tuple[str, ...], Setting(READING,
         "Tags to group by; may be repeated. [default: all]", to="group_by")] = ()
 
@@ -481,7 +487,8 @@ NOT_BY: Mapping[str, tuple[type, Mapping[str, str]]] = {
         dict.fromkeys(REPLICAS, ONE_MACHINE)
         | {"shard": ONE_MACHINE}
         | dict.fromkeys(("max_workers", "max_retries", "rate", "max_errors", "deadline_s", "until_ci", *BATCHES), LOADS)
-        | dict.fromkeys(("max_cost", "yes", "cache", "same_model", "log"), ""),
+        | dict.fromkeys(("max_cost", "yes", "cache", "same_model", "log"), "")
+        | dict.fromkeys(("extractor", "extractor_settings"), "`snellen score RUN --extractor` reads its store"),
     ),
     "mc": (
         RunSettings,

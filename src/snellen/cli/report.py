@@ -8,10 +8,12 @@ from typing import Any
 
 import click
 
-from .options import FROM_ZERO, PATH, defaulted, flag, json_flag, print_either
+from .options import FROM_ZERO, PATH, defaulted, flag, json_flag, print_either, repeated
 
-FORMS = click.Choice(["flageval", "reform", "mc", "niah", "aisbench", "jsonl", "csv", "parquet"])
+BRIDGES = ("eee", "inspect", "hub", "otel", "junit", "croissant")
+FORMS = click.Choice(["flageval", "reform", "mc", "niah", "aisbench", "jsonl", "csv", "parquet", *BRIDGES])
 TABLES = click.Choice(["markdown", "latex", "csv"])
+DETAIL = "What only you know of an --export: dataset, task_id, scale; organization; endpoint; gate …; see the guide."
 OUTPUT = "Folder for what is written.  [default: RUN/export, RUN/plots, RUN/paper; a comparison: comparison]"
 
 
@@ -23,6 +25,7 @@ OUTPUT = "Folder for what is written.  [default: RUN/export, RUN/plots, RUN/pape
 @flag("--figures", "with_figures", help="Write every figure as SVG for papers, with its data; no extra is needed.")
 @flag("--notes", "with_notes", help="Write notes and marks as JSON lines.")
 @click.option("--export", "form", type=FORMS, help="Write the trials in the form of another system, or as a table.")
+@repeated("--detail", "details", metavar="NAME=VALUE", help=DETAIL)
 @flag("--plots", "with_plots", help="Write every figure as CSV, Vega-Lite, SVG and PNG (extra `plots`).")
 @click.option("-o", "--output", type=PATH, help=OUTPUT)
 @defaulted("--picture-mb", type=FROM_ZERO, default=2.0, help="How much of a page pictures may take.")
@@ -36,6 +39,7 @@ def report(
     with_figures: bool,
     with_notes: bool,
     form: str | None,
+    details: tuple[str, ...],
     with_plots: bool,
     output: Path | None,
     picture_mb: float,
@@ -50,6 +54,7 @@ def report(
     snellen report --compare runs/a runs/b runs/c
     snellen report runs/demo --tables latex --figures
     snellen report runs/demo --export reform -o predictions
+    snellen report runs/demo --export inspect -o logs
     """
     from ..api import outputs
 
@@ -61,19 +66,34 @@ def report(
         return
     if len(runs) > 1:
         raise click.UsageError("several runs are compared: add --compare, or name one run")
-    files = list(_files(runs[0], output, table_form, others))
-    if not files:
+    told = dict(map(_detail, details))
+    if told and not form:
+        raise click.UsageError("--detail belongs to --export")
+    files = list(_files(runs[0], output, table_form, others, told))
+    if not files and not form:
         files = [outputs.report(runs[0], picture_bytes=int(picture_mb * 1e6), baseline=baseline)]
     print_either({"files": files}, "\n".join(map(str, files)), as_json)
 
 
-def _files(run: Path, output: Path | None, table_form: str | None, wanted: Mapping[str, Any]) -> Iterator[Path]:
+def _detail(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise click.UsageError(f"--detail {text!r} is not of the form NAME=VALUE")
+    return name.strip(), value.strip()
+
+
+def _files(
+    run: Path, output: Path | None, table_form: str | None, wanted: Mapping[str, Any], details: Mapping[str, str]
+) -> Iterator[Path]:
     """Yield the files that were asked for instead of the report."""
     from ..api import outputs
 
     paper = output or run / "paper"
     if wanted["--export"]:
-        yield from outputs.export(run, wanted["--export"], output or run / "export")
+        files, notes = outputs.export(run, wanted["--export"], output or run / "export", details)
+        for note in notes:
+            click.echo(note, err=True)
+        yield from files
     if wanted["--plots"]:
         yield from outputs.plots(run, output or run / "plots")
     if table_form:

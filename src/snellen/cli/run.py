@@ -257,6 +257,7 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
     "query": partial(read_pairs, "--query"),
     "columns": lambda given: {field: str(column) for field, column in map(parse_assignment, given)},
     "model_arguments": _read_arguments,
+    "extractor_settings": lambda given: dict(map(parse_assignment, given)),
     "overrides": lambda given: tuple(map(parse_assignment, given)),
     "shots": read_shots,
     "post_prompt": lambda text: [text],

@@ -12,11 +12,11 @@ import click
 
 from ..api.cost_words import describe_cost, describe_stop
 from ..api.listing import published_card
-from ..api.outputs import errors
 from ..api.plan import Plan
 from ..api.plan_words import describe_leaving, describe_params, describe_rows, describe_videos, show_prompts
 from ..api.run import RunResult, RunState
 from ..api.run_cost import CostEstimate
+from ..api.stored_results import errors
 from ..core.errors import EXIT_AGAIN
 from ..core.text import plural
 from ..report.console import WholeConsole

@@ -49,7 +49,7 @@ PROFILE = "How replies are read: snellen, reform, flageval, …  [default: snell
 BY_FORMULATION = (
     *("infer_method", "eval_stability", "multi_round_eval", "annotations", "detailed_keys", "tokenizer", "option_mark"),
 )
-BY_CARD = ("task", "protocol", "overrides")
+BY_CARD = ("task", "protocol", "overrides", "extractor", "extractor_settings")
 """Options of a table whose replies are read as a card's protocol reads them."""
 IMPORTED = ("harness", "model", "data", "join", "repeated")
 FILES_ONLY = ("formulation", "output", "columns", "task", "overrides", "catalogs", *BY_FORMULATION, *IMPORTED)
@@ -60,6 +60,8 @@ RUNS_ONLY = (
 )
 """Options that say nothing of the other kind of source are refused, never ignored."""
 JUDGE_SETTINGS = "Run folders: how the judge is asked, as a run is: rate=2, max_cost=5, deadline_s=600, batch=true."
+EXTRACTOR = "Cards: a model that finds answers which the rule leaves unread, where the protocol's own tool asks one."
+EXTRACTOR_SETTINGS = "How that model is asked, as a run is: base_url=…, rate=2, max_cost=5, batch=true."
 JUDGE_MODEL = "Run folders: the model that judges, provider/name; without it the metric is called otherwise."
 
 
@@ -88,6 +90,8 @@ JUDGE_MODEL = "Run folders: the model that judges, provider/name; without it the
 @click.option("--judge-model", help=JUDGE_MODEL)
 @click.option("--base-url", "--url", help="Run folders: where the judging model answers.")
 @repeated("--judge-arg", "judge_settings", metavar="SETTING=VALUE", help=JUDGE_SETTINGS)
+@click.option("--extractor", metavar="MODEL", help=EXTRACTOR)
+@repeated("--extractor-arg", "extractor_settings", metavar="SETTING=VALUE", help=EXTRACTOR_SETTINGS)
 @defaulted("--executor", type=click.Choice(EXECUTORS), default="local", help=EXECUTOR)
 @click.option("--replicas", type=COUNT, help="Processes that score, for --executor processes and ray.  [default: 1]")
 @click.option("--ray-address", help="The cluster's head: auto, HOST:PORT; every node must see the run folder.")
@@ -104,13 +108,15 @@ def score(source: Path, as_json: bool, **options: Any) -> int:
     snellen score rows.jsonl --task mmmu-pro --protocol official --json
     snellen score predictions.json --formulation SingleChoice --eval-stability --profile reform --json
     snellen score answers.json --formulation MultiInference --annotations data.json --detailed-keys sub_task
+    snellen score rows.jsonl --task blink --protocol official --extractor openai/NAME
     snellen score runs/my-run --profile vqa-scripts
     snellen score runs/my-run --executor processes --replicas 8
     snellen score runs/my-run --judge correctness --judge-model openai/NAME --base-url http://localhost:8000/v1
     """
     if (source / "run.db").exists() or (source.is_dir() and not options["harness"]):
         _refuse(FILES_ONLY, f"{source} is a run folder: it says itself what was asked")
-        own = {name: options[name] for name in ("profile", "convention", "protocol", *RUNS_ONLY)}
+        read_as = ("profile", "convention", "protocol", "extractor", "extractor_settings")
+        own = {name: options[name] for name in (*read_as, *RUNS_ONLY)}
         return _score_run(source, as_json, **own)
     _refuse(RUNS_ONLY, f"{source} is a file of predictions, not a run folder")
     print_scored_file(_score_file(source, options), as_json)
@@ -130,11 +136,12 @@ def _score_file(source: Path, options: dict[str, Any]) -> dict[str, Any]:
         return score_file(source, formulation=options["formulation"], output=options["output"], **chosen)
     _refuse((*BY_FORMULATION, "convention", "profile"), f"{source} is scored by --formulation NAME, or as a run")
     if options["task"] is None:
-        _refuse(("protocol", "overrides"), f"{source} is scored as it looks; --task NAME scores it by a card")
+        _refuse(BY_CARD[1:], f"{source} is scored as it looks; --task NAME scores it by a card")
         given = {name: options[name] for name in ("columns", "catalogs", "output", *IMPORTED)}
         return score_file(source, **told(given))
     _refuse(IMPORTED, f"{source} is read as protocol {options['protocol'] or 'official'} of {options['task']} says")
-    given = told({name: options[name] for name in ("task", "protocol", "columns", "catalogs", "output")})
+    given = told({name: options[name] for name in ("task", "protocol", "columns", "catalogs", "output", "extractor")})
+    given |= {"extractor_settings": dict(map(parse_assignment, options["extractor_settings"]))}
     return score_file(source, overrides=list(map(parse_assignment, options["overrides"])), **given)
 
 
@@ -151,7 +158,8 @@ def _score_run(folder: Path, as_json: bool, **how: Any) -> int:
     """Score the stored replies of a run folder again, and show the tables of that reading."""
     from ..api.score import score as score_run
 
-    how["judge_settings"] = dict(map(parse_assignment, how["judge_settings"]))
+    for asked in ("judge_settings", "extractor_settings"):
+        how[asked] = dict(map(parse_assignment, how[asked]))
     results = score_run(folder, **how, say=lambda words: click.echo(words, err=True))
     if as_json:
         click.echo(json.dumps(results))
@@ -163,7 +171,7 @@ def _score_run(folder: Path, as_json: bool, **how: Any) -> int:
 
 def written_where(folder: Path, results: Mapping[str, Any]) -> str:
     """Return which reading was written where."""
-    from ..api.outputs import results_file
+    from ..api.stored_results import results_file
 
     path = results_file(folder, results)
     beside = "" if path.name == "results.json" else "; the run's own reading is unchanged"

@@ -42,15 +42,15 @@ def show(
     snellen show runs/demo --errors
     snellen show runs/demo --sample base-0-letters-000
     """
-    from ..api.outputs import read_sample
-    from ..report.console import WholeConsole
-
     if errors:
         _show_errors(run, which["task"] or None, as_json)
         return
     if sample is None:
         _show_run(run, reading, as_json)
         return
+    from ..api.outputs import read_sample
+    from ..report.console import WholeConsole
+
     trials = read_sample(run, sample, **which)
     if as_json:
         print_json([trial._asdict() for trial in trials])
@@ -61,8 +61,8 @@ def show(
 
 
 def _show_run(run: Path, reading: str | None, as_json: bool) -> None:
-    from ..api.outputs import results_of
     from ..api.parts import is_unfinished
+    from ..api.stored_results import results_of
     from ..report.console import WholeConsole
     from ..report.protocol_words import reading_name
     from ..report.terminal import group_tables, plain, results_table
@@ -107,7 +107,7 @@ def _show_parts(run: Path, as_json: bool) -> None:
 
 
 def _show_errors(run: Path, task: str | None, as_json: bool) -> None:
-    from ..api.outputs import errors
+    from ..api.stored_results import errors
     from ..report.console import WholeConsole
     from ..report.error_words import error_table
     from ..report.terminal import plain

@@ -81,6 +81,8 @@ SCORERS = {
     "exam": "snellen.sight.exam_scorer:score",
     "box": "snellen.scoring.grounding:score_box",
     "click": "snellen.scoring.grounding:score_click",
+    "points": "snellen.scoring.grounding:score_points",
+    "detections": "snellen.scoring.detections:score",
     "braced": "snellen.scoring.short_answers:score_braced",
     "json_answer": "snellen.scoring.short_answers:score_json_answer",
     "label_set": "snellen.scoring.short_answers:score_label_set",
@@ -108,6 +110,7 @@ AGGREGATES = {
     "caption": "snellen.scoring.caption_scores:aggregate",
     "cure": "snellen.scoring.blind_baselines:aggregate",
     "macro": "snellen.scoring.macro_mean:macro",
+    "detections": "snellen.scoring.detections:average_precision",
     "threshold": "snellen.scoring.level_threshold:threshold_of_level",
     "exam": "snellen.sight.exam_scorer:thresholds",
     "figures": "snellen.scoring.quoted_figures:figures",
@@ -120,7 +123,6 @@ COMMANDS = {
         "run": ("run:run", "Measure a model on tasks: plan, ask, store, score, report."),
         "exam": ("exam:exam", "Examine how a model sees: thresholds, and a prescription of what to send it."),
         "perf": ("perf.command:perf", "Measure serving performance: load, objectives, timelines."),
-        "batch": ("queued_batches:batch", "Look at the batches of a run, or cancel them."),
         "plan": ("plan:plan", "Say how many questions and repeats detect a gap."),
     },
     "Look": {
@@ -137,10 +139,6 @@ COMMANDS = {
         "score": ("score:score", "Score predictions made elsewhere, or score a run again."),
         "judge": ("label:judge", "Label a few judged replies, and correct a judge's figure by them."),
         "import": ("import_command:import_command", "Read predictions of another harness into a run."),
-        "second-opinion": (
-            "opinion_command:second_opinion_command",
-            "Read another harness's predictions again: its number, ours, and where they differ.",
-        ),
         "extract": ("extract:extract", "Read one reply: the option, the rule that decided, and why."),
     },
     "Data and models": {

@@ -25,6 +25,7 @@ KINDS = (
     "aggregate",
     "eye-test",
     "executor",
+    "asking",
     "edit",
     "check",
     "command",

@@ -344,6 +344,8 @@ class Prediction(Struct, frozen=True, gc=False, omit_defaults=True):
     images: tuple[ImageSent, ...] = ()
     detail: dict[str, Any] = {}
     """What the model adds: the likelihood route used, per-candidate token counts, the server's model name."""
+    at: str | None = None
+    """When it came, by the clock on the wall (UTC, ISO 8601): noted by the run that asked for it."""
 
     def __post_init__(self) -> None:
         if (self.text is None) + (self.loglikelihoods is None) + (self.failure is None) != 2:

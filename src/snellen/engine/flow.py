@@ -32,6 +32,8 @@ class Limiter:
         self._resting_until = 0.0
         self._paused_until = 0.0
         self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
+        self._held: asyncio.Event | None = None
+        """Set while somebody has told the run to pause."""
 
     @property
     def slots(self) -> int:
@@ -45,6 +47,8 @@ class Limiter:
 
     async def acquire(self, size_bytes: int) -> None:
         """Wait for a slot and for room; one request larger than the whole budget may go alone."""
+        if self._held is not None:
+            await self._held.wait()
         if not self._waiting and self._fits(size_bytes):
             self._take(size_bytes)
         else:
@@ -56,7 +60,7 @@ class Limiter:
                 if turn.done() and not turn.cancelled():
                     self.release(size_bytes, saturated=False)
                 raise
-        if not self._paused_until:  # no server ever asked for one
+        if not self._paused_until and self._held is None:  # no server ever asked for one, and nobody else
             return
         try:
             await self.wait_for_pause()
@@ -65,7 +69,9 @@ class Limiter:
             raise
 
     async def wait_for_pause(self) -> None:
-        """Sleep until the pool may send: the time a server asked for with Retry-After."""
+        """Sleep until the pool may send: the time a server asked for with Retry-After, or as long as it is paused."""
+        if self._held is not None:
+            await self._held.wait()
         while (left := self._paused_until - self._clock.monotonic()) > 0:
             await self._clock.sleep(left)
 
@@ -88,6 +94,31 @@ class Limiter:
         self._clean = 0
         self._slots = max(1.0, min(self._slots, float(self._active or 1)) * CUT)
         self._resting_until = now + max(COOL_DOWN_S, retry_after_s or 0.0)
+
+    @property
+    def paused(self) -> bool:
+        """Tell whether somebody has told it to pause."""
+        return self._held is not None
+
+    @property
+    def active(self) -> int:
+        """Return how many requests are in flight."""
+        return self._active
+
+    def pause(self) -> None:
+        """Let nothing more leave until `resume`; what is in flight comes back."""
+        self._held = self._held or asyncio.Event()
+
+    def resume(self) -> None:
+        """Go on."""
+        if self._held is not None:
+            self._held.set()
+            self._held = None
+
+    def set_slots(self, slots: int) -> None:
+        """Allow so many requests in flight, from now on."""
+        self._max_slots, self._slots, self._starting = slots, float(slots), False
+        self._admit()
 
     def _grow(self) -> None:
         if self._slots >= self._max_slots:
@@ -126,6 +157,15 @@ class RateLimit:
         self._gap_s = 1.0 / per_second
         self._clock = clock
         self._next = clock.monotonic()
+
+    @property
+    def per_second(self) -> float:
+        """Return how many requests leave a second."""
+        return 1.0 / self._gap_s
+
+    def set(self, per_second: float) -> None:
+        """Send so many a second from now on."""
+        self._gap_s = 1.0 / per_second
 
     async def turn(self) -> None:
         """Wait until one more request may leave."""

@@ -27,6 +27,7 @@ from ..store.picture_ledger import PictureLedger
 from ..store.writer import TrialWriter
 from .batch import Batcher
 from .call import call_model, check_members, failed
+from .control import Wish
 from .flow import Limiter, RateLimit
 from .limits import LimitReached, Limits
 from .policy import Policy
@@ -101,6 +102,20 @@ class Retrier:
     rate: RateLimit | None = None
     deadlines: Deadlines = field(default_factory=Deadlines)
     limits: Limits = field(default_factory=Limits)
+
+    @property
+    def per_second(self) -> float | None:
+        """Return how many requests may leave a second; None: as many as go."""
+        return None if self.rate is None else self.rate.per_second
+
+    def set_rate(self, per_second: float) -> None:
+        """Send so many a second from now on; 0: as many as go."""
+        if per_second <= 0:
+            self.rate = None
+        elif self.rate is None:
+            self.rate = RateLimit(per_second, self.clock)
+        else:
+            self.rate.set(per_second)
 
     async def predict(self, request: Request, images: EncodedImages) -> Prediction:
         """Ask until it is answered or it is clear that it will not be."""
@@ -297,6 +312,20 @@ class Engine:
         """Take no new jobs; what is in flight may finish within the drain time."""
         self._limits.close(INTERRUPTED)
         self._stop.set()
+
+    def adjust(self, wish: Wish) -> dict[str, Any]:
+        """Do what somebody wishes of a run that goes on, and return how things stand then.
+
+        More workers than it began with there are none.
+        """
+        if wish.paused is not None:
+            (self._limiter.pause if wish.paused else self._limiter.resume)()
+        if wish.workers is not None:
+            self._limiter.set_slots(max(1, min(wish.workers, self._policy.max_workers)))
+        if wish.rate is not None:
+            self._retrier.set_rate(wish.rate)
+        stand = {"paused": self._limiter.paused, "workers": self._limiter.slots, "rate": self._retrier.per_second}
+        return {**stand, "in_flight": self._limiter.active, "most_workers": self._policy.max_workers}
 
     @property
     def stopping(self) -> bool:

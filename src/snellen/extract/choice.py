@@ -10,7 +10,7 @@ from . import closing, cue, in_words, labelled, opening, structured, valued, wea
 from .extraction import TRUNCATED, UNPARSED, Extraction
 from .normalise import normalise
 from .option_set import OptionSet, Reply, compile_options, option_set
-from .thinking import SHORTEST_COURTEOUS, answer_start, without_courtesy
+from .thinking import NEXT_QUESTION, SHORTEST_COURTEOUS, answer_start, before_next_question, without_courtesy
 
 __all__ = ["RULES", "Extraction", "Rule", "chosen_text", "extract_choice", "read"]
 
@@ -102,6 +102,8 @@ def read(options: OptionSet, response: str, finish: str | None = None) -> Extrac
         return Extraction(None, "thinking", TRUNCATED)
     body = response[start:] if start else response
     body = normalise(body, lookalikes=options.lookalikes, circles=options.circles)
+    if NEXT_QUESTION in body:
+        body, finish = before_next_question(body, finish)
     reply = Reply(without_courtesy(body) if len(body) >= SHORTEST_COURTEOUS else body, start, finish)
     for rule in _FUNCTIONS:
         verdict = rule(options, reply)

@@ -28,6 +28,20 @@ _SPOKEN = LazyPattern(rf"{START}(?:answer|option|choice|correct){END}|[=:]")
 """What may still be an answer is left."""
 
 
+NEXT_QUESTION = "\nQuestion:"
+"""How a model goes on that was shown worked examples: with questions of its own, and their answers."""
+_NEXT = LazyPattern(r"\n\s*(?:hint:[^\n]{0,400}\s+)?question:", re.IGNORECASE)
+_FIRST_WORDS = 12
+"""Shorter than the shortest sentence that answers (`Answer is A.`): what is asked again is then the question itself."""
+
+
+def before_next_question(body: str, finish: str | None) -> tuple[str, str | None]:
+    """Return what a reply says before it asks itself something else, which is whole however the reply ends."""
+    found = _NEXT.search(body)
+    own = body[: found.start()].strip() if found else ""
+    return (own, None) if len(own) >= _FIRST_WORDS and not own.endswith(":") else (body, finish)
+
+
 def answer_start(text: str) -> int | None:
     """Return the index where the answer part begins (0 without thinking), or None if the thinking never ends."""
     # Plain searches first: most replies hold none of these signs and are not thought aloud.

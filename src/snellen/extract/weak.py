@@ -144,10 +144,16 @@ def _spoken_against(options: OptionSet, reply: Reply, chosen: Mention) -> bool:
     return any(mention.alone and mention.index != chosen.index for mention in later)
 
 
+_BOTH_LISTED = LazyPattern(r"\s*[(\[]?[a-z][)\].:]\s*(?:yes|no)\b\W{0,6}[(\[]?[a-z][)\].:]\s*(?:yes|no)\W*\Z")
+"""A reply that only goes on with the list of options: `(C) yes (D) no`."""
+
+
 def yes_no(options: OptionSet, reply: Reply) -> Extraction | None:
     """Options are yes and no, and the reply says one of them, or that there is none."""
     if not options.texts.yesno:
         return None
+    if _BOTH_LISTED.match(reply.low):
+        return Extraction(None, "yes_no", AMBIGUOUS)
     said = read_yes_or_no(reply.low)[0] or _lacking(reply.low)
     index = options.texts.by_text.get("yes" if said.yes else "no") if said else None
     return options.pick_at(reply, index, "yes_no", said.start, said.end) if said and index is not None else None

@@ -30,7 +30,7 @@ TRIED_AT_ONCE = 32_000_000
 KEPT_ROWS = 20_000_000
 """Rows of the last filters that are kept together: walking from trial to trial filters nothing again."""
 SORTS = ("plan", "value", "latency", "tokens", "sample")
-OUTCOMES = ("all", "wrong", "partly", "right", "unparsed", "failed", "flipped", "pending", "unjudged")
+OUTCOMES = ("all", "wrong", "partly", "right", "unread", "failed", "flipped", "pending", "unjudged")
 
 
 class Query(Struct, frozen=True):
@@ -254,7 +254,7 @@ def _by_outcome(columns: TrialColumns, name: str) -> Mask:
         return np.ones(len(columns), np.bool_)
     if name == "wrong":
         return np.asarray((columns.outcome == Outcome.WRONG) | (columns.outcome == Outcome.PARTLY), dtype=np.bool_)
-    kind = Outcome.UNREAD if name == "unparsed" else Outcome.__members__.get(name.upper())
+    kind = Outcome.__members__.get(name.upper())
     return np.asarray(columns.outcome == (-1 if kind is None else kind.value), dtype=np.bool_)
 
 

@@ -6,7 +6,7 @@ it was given.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import structs
 
@@ -15,6 +15,7 @@ from ..core.ids import content_hash
 from ..core.text import tag_text
 from ..core.types import Prediction, Request, Sample, TrialKey, Turn
 from ..core.variants import format_variant, parse_variant
+from ..extract.mark_patterns import derive_marks
 from ..prompt.template import render
 from .judge_card import Judge
 from .replies import answer_text
@@ -36,20 +37,36 @@ def judged_key(key: TrialKey) -> TrialKey:
     return TrialKey(key.task.rpartition(_TASK_JOIN)[0], key.sample, format_variant(axes), repeat)
 
 
-def plan_votes(judge: Judge, trials: Iterable[tuple[Sample, Prediction]]) -> Iterator[Request]:
-    """Yield the Requests that judge these trials: `votes` for each one that has an answer text."""
+def plan_votes(
+    judge: Judge, trials: Iterable[tuple[Sample, Prediction]], asked: Request | None = None
+) -> Iterator[Request]:
+    """Yield the Requests that judge these trials: `votes` for each one that has an answer text.
+
+    `asked` is what was sent for them: `{choices}` are the options with the marks that it showed.
+    """
     for sample, prediction in trials:
         text = answer_text(prediction)
         if text:
-            yield from (_request(judge, sample, prediction.key, text, vote) for vote in range(judge.votes))
+            choices = "\n".join(f"({mark}) {option}" for mark, option in offered_options(sample, asked).items())
+            for vote in range(judge.votes):
+                yield _request(judge, sample, prediction.key, {"answer": text, "choices": choices}, vote)
 
 
-def _request(judge: Judge, sample: Sample, key: TrialKey, answer: str, vote: int) -> Request:
+def offered_options(sample: Sample, asked: Request | None) -> dict[str, str]:
+    """Return the options of a trial by the marks that were shown; by plain letters where none were."""
+    shown = (asked and asked.shown) or sample.options
+    marks = (asked and asked.marks) or derive_marks(len(shown))
+    return dict(zip(marks, shown, strict=True))
+
+
+def _request(judge: Judge, sample: Sample, key: TrialKey, said: Mapping[str, str], vote: int) -> Request:
+    answer = said["answer"]
     case = case_number(judge, key, answer)
     fence = f"=====[{content_hash([case, 'fence'], 20)}]====="
     fields = {
         "question": sample.question,
         "options": "\n".join(f"- {option}" for option in sample.options),
+        "choices": said["choices"],
         "answers": "\n".join(f"- {reference}" for reference in sample.answers),
         "answer": answer.replace(fence, ""),
         "fence": fence,

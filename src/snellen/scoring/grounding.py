@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 from msgspec import Struct
 
 from ..core.config import convert
@@ -211,7 +212,7 @@ OPTION = "coordinates"
 
 def score_box(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
     """Metrics `iou` and `acc_0.5` of the one box a reply gives; the frames are the card's `coordinates`."""
-    told = _coordinates(options)
+    told = coordinates_of(options)
     found = read_box(prediction.text or "")
     try:
         golds = gold_boxes(sample, prediction, told)
@@ -232,7 +233,7 @@ def score_click(
 
     An answer of six numbers or more is a polygon, corner after corner.
     """
-    told = _coordinates(options)
+    told = coordinates_of(options)
     found = read_point(prediction.text or "")
     try:
         outlines = [corners for answer in sample.answers if (corners := _corners(answer, sample, prediction, told))]
@@ -246,6 +247,42 @@ def score_click(
         return _unscored(request, (CLICK,), str(problem), found)
     hit = any(is_inside(point, gold) for gold in golds) or any(is_outlined(point, one) for one in outlines)
     return [Score(request.key, CLICK, float(hit), _words(found), "point" if len(found.values) == 2 else "box")]
+
+
+MASK = re.compile(r"mask (\d+)x(\d+): ([\d ]*)")
+_TUPLES = re.compile(rf"\(\s*({NUMBER})\s*,\s*({NUMBER})\s*\)")
+
+
+def score_points(
+    sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]
+) -> Sequence[Score]:
+    """Metric `accuracy`: the share of a reply's points `(x, y)` that lie in the mask of the answer.
+
+    A point outside of the picture counts, and is no hit; a reply without a point is not read.
+    """
+    told, found = coordinates_of(options), MASK.fullmatch(sample.answers[0]) if sample.answers else None
+    if found is None:
+        return _unscored(request, (CLICK,), NO_REFERENCE)
+    said = _said(prediction.text or "")
+    points = [] if said is None else [_numbers(match) for match in _TUPLES.finditer(said)]
+    if not points:
+        return _unscored(request, (CLICK,), TRUNCATED if said is None else "no point found")
+    width, height = int(found[1]), int(found[2])
+    scale = EDGES.get(told.reply)
+    if scale is None:
+        raise ConfigError(f"points in a mask are in one of the frames {', '.join(EDGES)}, not {told.reply!r}")
+    edges = np.cumsum(np.array(found[3].split(), dtype=np.int64))
+    hits = [_in_mask(x / scale, y / scale, (width, height), edges) for x, y in points]
+    words = ", ".join(f"({figure_text(x)}, {figure_text(y)})" for x, y in points)
+    return [Score(request.key, CLICK, sum(hits) / len(hits), words, "points")]
+
+
+def _in_mask(x: float, y: float, size: tuple[int, int], edges: np.ndarray[Any, Any]) -> bool:
+    """Tell whether a point, in fractions of the picture, is a pixel of the mask; runs of it end at the edges."""
+    column, row = int(x * size[0]), int(y * size[1])
+    if not (0 <= column < size[0] and 0 <= row < size[1]):
+        return False
+    return int(np.searchsorted(edges, row * size[0] + column, side="right")) % 2 == 1
 
 
 def gold_boxes(sample: Sample, prediction: Prediction, told: Coordinates) -> list[Box]:
@@ -276,7 +313,8 @@ def _gold_numbers(answer: str) -> tuple[float, ...]:
     return found.values
 
 
-def _coordinates(options: Mapping[str, Any]) -> Coordinates:
+def coordinates_of(options: Mapping[str, Any]) -> Coordinates:
+    """Return the frames that a card declares; without them nothing is guessed."""
     told = options.get(OPTION)
     if told is None:
         frames = "gold and reply, each 0-1, 0-100, 0-999, 0-1000, pixels or sent-pixels"

@@ -32,6 +32,8 @@ _LONGER_NAME = r"(?:(?<=[a-z,] )[A-Z][\w'-]+ {0}(?!\w)|(?<!\w){0},?\s(?!I\b)[A-Z
 """The answer as part of a name (`Paris, Texas`), which is another thing."""
 _HEDGED = re.compile(r"(?<!\w)(?:if|unless|whether|might|may|could|perhaps|maybe|possibly)(?!\w)")
 _UNIT = re.compile(r"[\d.,\s]*[a-zµ°%/²³]{1,6}\Z")
+_WHOLE = re.compile(r"0|[1-9]\d*")
+"""A whole number; `007` is a code, which 7 is not."""
 _YES_NO = frozenset({"yes", "no"})
 
 
@@ -46,7 +48,7 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
         return [Score(request.key, METRIC, found.value, found.answer, found.rule, found.reason)]
     text = reply_text(prediction) or ""
     if all(
-        (parse_number(answer) and _UNIT.fullmatch(answer.lower())) or answer.strip().isdigit()
+        (parse_number(answer) and _UNIT.fullmatch(answer.lower())) or _WHOLE.fullmatch(answer.strip())
         for answer in sample.answers
     ):
         return number_match.score(sample, request, prediction, options)

@@ -286,6 +286,17 @@ def equals_typed(reply: str, sample: Sample) -> float | None:
     return None if value is None else float(any(value == _gold(answer, sample) for answer in sample.answers))
 
 
+def equals_typed_whole(reply: str, sample: Sample) -> float | None:
+    """MathVista's before it asks a model: the whole reply is a number of the answer's type; None for any other."""
+    kind = _kind(sample)
+    try:
+        value = str(int(reply)) if kind == "integer" else str(float(reply)) if kind == "float" else None
+    except ValueError:
+        return None  # the model extracts
+    given = normal_form(value, kind, _precision(sample))
+    return None if given is None else float(any(given == _gold(answer, sample) for answer in sample.answers))
+
+
 def equals_typed_lmms(reply: str, sample: Sample) -> float | None:
     """lmms-eval's: decimals are rounded to a number of digits that is itself no whole number, so they never match."""
     return 0.0 if _kind(sample) == "float" else equals_typed(reply, sample)
@@ -440,6 +451,7 @@ OPEN_RULES: Mapping[str, OpenRule] = {
     "equal-number": lambda reply, sample: peer_equal_number(reply, sample.answers),
     "equal-lower": _equal_lower,
     "typed": equals_typed,
+    "typed-whole": equals_typed_whole,
     "typed-lmms": equals_typed_lmms,
     "typed-vlmevalkit": equals_typed_vlmevalkit,
     "maths": equals_in_maths,

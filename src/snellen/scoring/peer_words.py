@@ -14,7 +14,7 @@ from .protocol_scorer import OWN
 READER = "peer"
 """The scorer that reads as a protocol's tool does."""
 EXTRACTOR = "extractor"
-"""Of `score_options`: the model that a protocol's own tool lets find the answer in a reply."""
+"""Of `score_options`: the slot of a model that a protocol's own tool lets find the answer (`scoring/extractor.py`)."""
 WITHOUT_JUDGE = "_without_judge"
 """How metrics end that stand where a judge's would."""
 
@@ -34,12 +34,18 @@ def stated_protocol(task: Task, metrics: Mapping[str, Any]) -> dict[str, Any]:
 
 def extractor_missing(task: Task, headline: str) -> dict[str, str] | None:
     """Return the model that the protocol's own tool lets find the answer, which nobody asked here; None without one."""
-    model = str(task.score_options.get(EXTRACTOR) or "")
-    if not model:
+    slot = task.score_options.get(EXTRACTOR)
+    if not slot:
         return None
-    what = "official reader" if task.protocol.startswith("official") else f"{task.protocol} reader"
-    why = f"{headline} is by the {what} without its extractor: {model} would read what its rules do not."
+    what, model = reader_called(task), slot["model"]
+    fix = "--extractor MODEL lets a model do so"
+    why = f"{headline} is by the {what} without its extractor: {model} would read what its rules do not ({fix})."
     return {"model": model, "called": f"{what} without its extractor", "why": why}
+
+
+def reader_called(task: Task) -> str:
+    """Return what the reader of a task's protocol is called in sentences."""
+    return "official reader" if task.protocol.startswith("official") else f"{task.protocol} reader"
 
 
 def reads_as_its_tool(task: Task) -> bool:

@@ -7,6 +7,7 @@ and the name of the metric.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -17,7 +18,7 @@ from ..core.errors import ConfigError, not_among
 from ..core.types import OFFERED, Form, Prediction, Request, Sample, Score, TrialKey
 from ..extract.choice import extract_choice
 from ..extract.extraction import AMBIGUOUS, EMPTY, NOT_OFFERED, TRUNCATED, UNPARSED
-from ..extract.mark_patterns import derive_marks
+from .asking import offered_options
 from .fallbacks import PEER_READERS, ReadLetter
 from .lmms_rules import lmms_yes_no, lmms_yes_no_equal, lmms_yes_no_of_mme, read_mmmu, read_mmmu_official
 from .math_answers import read_boxed_choice, read_maths_choice
@@ -65,6 +66,27 @@ def read_mmstar(reply: str, options: Mapping[str, str]) -> str | None:
     return next((letter for letter in said if letter in options), None)
 
 
+_UNPUNCTUATED = str.maketrans("", "", ",.!?;:'\"")
+_LETTER_FIRST = re.compile(r"[A-Z]\.")
+
+
+def read_visualwebbench(reply: str, options: Mapping[str, str]) -> str | None:
+    """VisualWebBench's own: one character, `X.` at the start, else the last `(X)`, else the last letter on its own."""
+    if len(reply) == 1 or _LETTER_FIRST.match(reply):
+        return reply[0].upper()
+    text = f" {reply.translate(_UNPUNCTUATED)} "
+    for shape in ("({})", " {} "):
+        places = {mark: place for mark in options if (place := text.rfind(shape.format(mark))) >= 0}
+        if places:
+            return max(places, key=lambda mark: places[mark])
+    return None
+
+
+def read_option_text(reply: str, options: Mapping[str, str]) -> str | None:
+    """MathVista's before it asks a model: the reply is an option's text as it stands."""
+    return next((mark for mark, text in options.items() if reply == text), None)
+
+
 def read_stated_choice(reply: str, options: Mapping[str, str]) -> str | None:
     """MathVista: the reply is an option's text; else what our reader finds, in the place of its language model."""
     same = next((mark for mark, text in options.items() if reply.strip() == text), None)
@@ -81,6 +103,8 @@ CHOICE_READERS: Mapping[str, ReadLetter] = MappingProxyType(
         "mmstar": read_mmstar,
         "mathvision": read_maths_choice,
         "vlmevalkit-boxed": read_boxed_choice,
+        "option-text": read_option_text,
+        "visualwebbench": read_visualwebbench,
         "mathvista": read_stated_choice,
     }
 )
@@ -157,8 +181,7 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
 def _chosen(sample: Sample, request: Request, prediction: Prediction, text: str, told: PeerOptions) -> Score:
     if told.reader == OWN:
         return _renamed(score_own_choice(sample, request, prediction, {}), told)
-    shown = request.shown or sample.options
-    offered = dict(zip(request.marks or derive_marks(len(shown)), shown, strict=True))
+    offered = offered_options(sample, request)
     if told.reader in FITTING:
         fits = [offered[mark] for mark in FITTING[told.reader](text, offered)]
         return _fitting(sample, request.key, fits, _why(text, prediction, _unchosen(fits)), told)

@@ -21,6 +21,7 @@ from ..core.types import Score, TrialKey
 from ..model.served.prices import Bill, Prices
 from ..store.database import Row
 from ..store.reader import Rows, RunReader, Trial, row_of_score
+from .extractor import Extractor, slot_of
 from .gathered import GatheredPart, GatheredTask, Scored
 from .headline import main_first, quoted_metric
 from .peer_scores import ScoreTrial, score_with_peer
@@ -57,6 +58,8 @@ class RangeErrand(NamedTuple):
     """`module:function` that makes the lines of records.jsonl of scored trials; without it there are none."""
     registry: tuple[str, Any] = ("snellen.core.builtins:default_registry", None)
     """`module:function` that makes the registry, and what it is told (nothing: None)."""
+    extractor: str = ""
+    """The model whose replies say what the task's rule leaves unread, where its protocol has a slot for one."""
 
     def make_registry(self) -> Registry:
         """Return the registry that the errand names, made here."""
@@ -109,9 +112,15 @@ class _Pass:
         return ScoredRange(self._gathered.part(), self._count, _encode_rows(self._rows), b"".join(self._lines))
 
 
-def score_range(reader: RunReader, registry: Registry, errand: RangeErrand, rows: Rows) -> ScoredRange:
+def errand_scorer(registry: Registry, errand: RangeErrand) -> ScoreTrial:
+    """Return the scorers of an errand as one; what an extractor replied is read once, for all ranges."""
+    score, slot = joined_scorer(registry, errand.scorers), slot_of(errand.task) if errand.extractor else None
+    return score if slot is None else Extractor(Path(errand.folder), errand.task, slot, errand.extractor).scorer(score)
+
+
+def score_range(reader: RunReader, score: ScoreTrial, errand: RangeErrand, rows: Rows) -> ScoredRange:
     """Score the trials of some samples."""
-    task, score, passing = errand.task, joined_scorer(registry, errand.scorers), _Pass(errand)
+    task, passing = errand.task, _Pass(errand)
     options = {**task.score_options, **errand.options}
     trials = reader.trials_of(task.name, rows)
     while batch := list(islice(trials, BATCH)):
@@ -170,16 +179,16 @@ class RangeScorer:
 
     def __init__(self, registry: Registry | None = None) -> None:
         self._registry = registry
-        self._open: tuple[RangeErrand, RunReader, Registry] | None = None
+        self._open: tuple[RangeErrand, RunReader, ScoreTrial] | None = None
 
     def score(self, errand: RangeErrand, rows: Rows) -> ScoredRange:
         """Score one range; the run stays open for the next."""
         if self._open is None or self._open[0] is not errand:
             self.close()
             registry = self._registry or errand.make_registry()
-            self._open = errand, RunReader(Path(errand.folder)), registry
-        _, reader, registry = self._open
-        return score_range(reader, registry, errand, rows)
+            self._open = errand, RunReader(Path(errand.folder)), errand_scorer(registry, errand)
+        _, reader, score = self._open
+        return score_range(reader, score, errand, rows)
 
     def score_all(self, errand: RangeErrand, ranges: Sequence[Rows]) -> Iterator[ScoredRange]:
         """Yield the parts of all ranges, in their order."""

@@ -24,6 +24,8 @@ OWN_PROFILE = "snellen"
 META = "reading"
 """Where run.db keeps the run's own reading."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]+")
+COUNTED = "every reply; unread is not right"
+"""What the figures of results.json are over. Those of 0.2, which do not say it, left out what was not read."""
 
 
 class Reading(Struct, frozen=True, omit_defaults=True):
@@ -39,13 +41,18 @@ class Reading(Struct, frozen=True, omit_defaults=True):
     """What Cf and Cb divide by."""
     protocol: str = ""
     """Of cards: the protocol whose reader, fallback and figures are taken, instead of the one that was asked in."""
+    extractor: str = ""
+    """The model that found the answers where the protocol's own tool asks one, `provider/name`."""
 
     @property
     def name(self) -> str:
         """Return the name: what differs from the default, joined; `snellen` where nothing does."""
         profile = self.profile if self.profile != OWN_PROFILE else ""
         convention = self.convention if self.convention != CONVENTIONS[0] else ""
-        parts = [part for part in (self.protocol, profile, *self.scorers, self.reduction, convention) if part]
+        extractor = f"extractor-{self.extractor}" if self.extractor else ""
+        parts = [
+            part for part in (self.protocol, profile, *self.scorers, self.reduction, convention, extractor) if part
+        ]
         return _UNSAFE.sub("-", "+".join(parts)) or OWN_PROFILE
 
     def options(self) -> dict[str, str]:

@@ -22,7 +22,7 @@ from .gathered import USAGE
 from .headline import headline, right_answers
 from .peer_words import headline_note, stated_protocol
 from .quoted_figures import figures_left_out
-from .readings import OWN, Reading
+from .readings import COUNTED, OWN, Reading
 from .robustness import DISTURBING
 from .summary import summarize
 from .table import ScoredTask, ScoreTable
@@ -114,10 +114,6 @@ def _bounds(estimate: Mapping[str, Any]) -> tuple[float, float] | None:
         return low, high
     value, stderr = estimate["value"], estimate["stderr"]
     return (value - Z95 * stderr, value + Z95 * stderr) if stderr else None
-
-
-COUNTED = "every reply; unread is not right"
-"""What the figures of results.json are over. Those of 0.2, which do not say it, left out what was not read."""
 
 
 def results_of(

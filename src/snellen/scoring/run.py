@@ -24,6 +24,7 @@ from ..stats.intervals import Floats, estimate_ratio
 from ..stats.prediction_powered import FEWEST_LABELS, prediction_powered_mean
 from ..store.reader import RunReader, score_of_row, write_score_rows
 from .counts import TaskCounts
+from .extractor import Extractor, slot_of
 from .gathered import GatheredTask
 from .headline import main_metric, quoted_metric
 from .judge_card import PAIR, Judge
@@ -37,7 +38,7 @@ from .range_chore import Executor, score_elsewhere
 from .ranges import BATCH, RangeErrand, RangeScorer, ScoredRange, pack_scores, read_rows_of_scores
 from .readings import OWN, Reading
 from .results import chance_of, results_of, summarize_task
-from .spent import describe_bill, stored_prices, sum_costs
+from .spent import describe_bill, stored_prices, sum_costs, sum_extractors
 from .stored_votes import judge_folders, stored_judge, stored_verdicts
 from .table import ScoredTask, ScoreTable
 from .verdicts import REFERENCE
@@ -225,6 +226,15 @@ def _notes(judge: Judge, account: Mapping[str, Any], table: ScoreTable) -> list[
     return notes
 
 
+def add_extractor(result: dict[str, Any], folder: Path, task: Task, model: str) -> dict[str, Any]:
+    """Say in a task's results which model found answers; without one that it is missing stands there already."""
+    slot = slot_of(task) if model else None
+    if slot is None or "protocol" not in result:
+        return result
+    account = Extractor(folder, task, slot, model).account(result["headline"])
+    return result | {"protocol": {**result["protocol"], "extractor": account}}
+
+
 TOLD_FROM = 0.05
 """The share of the replies from which on a number says in its next line that they were not read."""
 QUOTED = 3
@@ -239,6 +249,7 @@ READ_THEM = (
     "read a few; if they do hold an answer let a model read them "
     "(`snellen score RUN --judge NAME --judge-model MODEL`), else ask for its form in the prompt"
 )
+EXTRACT_THEM = "let a model read them, as the protocol's own tool does: `snellen score RUN --extractor MODEL`"
 _REPLY = "SELECT body FROM predictions WHERE rowid = ?"
 
 
@@ -254,7 +265,8 @@ def add_unread(
     if table is None:
         return result
     rows = _quoted_rows(table) if table.row.size else []
-    found = describe_unread(table, [(row, _reply(reader, int(table.row[row]))) for row in rows])
+    quotes = [(row, _reply(reader, int(table.row[row]))) for row in rows]
+    found = describe_unread(table, quotes, EXTRACT_THEM if lacks_extractor(result) else READ_THEM)
     return result if found is None else result | {"unread": found, "notes": [found["why"], *result.get("notes", ())]}
 
 
@@ -267,7 +279,15 @@ def table_of_headline(task: Task, tables: Mapping[str, ScoreTable]) -> ScoreTabl
     return max(own.values(), key=lambda table: int(np.count_nonzero(table.unread)), default=None)
 
 
-def describe_unread(table: ScoreTable, quotes: Iterable[tuple[int, str]] = ()) -> dict[str, Any] | None:
+def lacks_extractor(result: Mapping[str, Any]) -> bool:
+    """Tell whether the protocol's own tool asks a model that nobody asked here."""
+    slot = (result.get("protocol") or {}).get("extractor") or {}
+    return bool(slot) and "asked" not in slot
+
+
+def describe_unread(
+    table: ScoreTable, quotes: Iterable[tuple[int, str]] = (), otherwise: str = READ_THEM
+) -> dict[str, Any] | None:
     """Return how many replies were not read, why, some of them, and a sentence; None where they are at most a few."""
     unread, replies = int(np.count_nonzero(table.unread)), int(np.count_nonzero(table.read | table.unread))
     if unread <= TOLD_FROM * replies:
@@ -277,7 +297,7 @@ def describe_unread(table: ScoreTable, quotes: Iterable[tuple[int, str]] = ()) -
         {"sample": table.samples[table.sample[row]], "reason": table.reasons[table.reason[row]], "reply": text}
         for row, text in quotes
     ]
-    step = _next_step(reasons)
+    step = _next_step(reasons, otherwise)
     counted = "they count as not right" if table.scored[table.unread].any() else "they are outside of the figure"
     shown = "; ".join(f"{one['sample']}: “{_shortened(one['reply'])}” ({one['reason']})" for one in quoted)
     what = f"{unread:,} of {plural(replies, 'reply')} ({100 * unread / replies:.1f} %) could not be read"
@@ -307,9 +327,9 @@ def _reply(reader: RunReader, row: int) -> str:
     return "" if found is None else msgspec.json.decode(found[0], type=_Reply).text or ""
 
 
-def _next_step(reasons: Counter[str]) -> str:
+def _next_step(reasons: Counter[str], otherwise: str) -> str:
     commonest = reasons.most_common(1)[0][0].lower()
-    return next((step for beginnings, step in NEXT_STEPS if commonest.startswith(beginnings)), READ_THEM)
+    return next((step for beginnings, step in NEXT_STEPS if commonest.startswith(beginnings)), otherwise)
 
 
 def _shortened(text: str) -> str:
@@ -349,7 +369,9 @@ def score_run(
             gathered = GatheredTask(task, for_pages=for_pages, bill=Bill(prices) if prices else None)
             options = {"chance": chance_of(reader, task), **task.score_options, **reading.options()}
             scorers = (*(reading.scorers or task.scorers), *more)
-            errand = RangeErrand(str(folder), task, options, scorers, prices, for_pages, recorder)
+            errand = RangeErrand(
+                str(folder), task, options, scorers, prices, for_pages, recorder, extractor=reading.extractor
+            )
             left = reader.count_trials(task.name)
             ranges = reader.sample_ranges(task.name, len(task.variants) * task.repeats)
             scored = score_elsewhere(executor, errand, ranges) if executor else here.score_all(errand, ranges)
@@ -359,6 +381,7 @@ def score_run(
             pairs = _scored_task(reader, gathered, scores)
             result = summarize_task(pairs, registry, options, header)
             result = add_judges(result, reader, task, gathered.tables(), header)
+            result = add_extractor(result, folder, task, reading.extractor)
             result["notes"] = [*from_card, *result["notes"]]
             result = add_unread(result, task, gathered.tables(), reader)
             if gathered.bill is not None:
@@ -367,7 +390,9 @@ def score_run(
             return result, gathered.usage
 
         results = results_of(reader, reading, score_task)
-        return results | {"cost": sum_costs(results["tasks"], bills)}
+        extractors = sum_extractors(results["tasks"])
+        costs = {"cost": sum_costs(results["tasks"], bills)}
+        return results | costs | ({"cost_of_extractors": extractors} if extractors else {})
 
 
 def _stored(folder: Path, reader: RunReader, task: str, passing: Iterator[bytes]) -> Callable[[], Iterable[Score]]:

@@ -50,3 +50,13 @@ def sum_costs(tasks: Mapping[str, Mapping[str, Any]], bills: Sequence[Bill]) -> 
     told: dict[str, Any] = {"paid": sum(bill.paid for bill in bills), "currency": prices.currency}
     told |= {"right_answers": right, "per_right_answer": share}
     return sums | told | {"prices": msgspec.to_builtins(prices)}
+
+
+def sum_extractors(tasks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Return what the models that found answers cost together; it is in no other sum, as it buys no reply."""
+    found = [(task.get("protocol") or {}).get("extractor", {}).get("cost") for task in tasks.values()]
+    costs = [cost for cost in found if cost]
+    if not costs:
+        return None
+    sums = {name: sum(cost[name] for cost in costs) for name in ("value", "paid", "replies", "unpriced")}
+    return sums | {"currency": costs[0]["currency"]}

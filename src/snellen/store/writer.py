@@ -185,7 +185,8 @@ class TrialWriter(ABC):
         """Close the file; nothing waits any more."""
 
     async def put(self, position: int, sample: Sample, request: Request, prediction: Prediction, digest: str) -> None:
-        """Store one trial; returns after its commit."""
+        """Store one trial, and when it came; returns after its commit."""
+        prediction = msgspec.structs.replace(prediction, at=datetime.now(UTC).isoformat(timespec="milliseconds"))
         await self._enqueue_trial(position, sample, request, prediction, digest)
 
     async def put_all(self, trials: Sequence[tuple[int, Sample, Request, Prediction]], digest: str) -> None:

@@ -440,7 +440,9 @@ def test_halves_of_characters_do_not_stop_an_import(tmp_path: Path) -> None:
 
 
 def test_what_is_of_no_known_format_is_refused_with_the_ways_out(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no known format \(x\): .*--map response=.*--from inspect\|lmms-eval"):
+    with pytest.raises(
+        DataError, match=r"no known format \(x\): .*--map response=.*--from inspect\|lm-eval\|lmms-eval"
+    ):
         read(write_lines(tmp_path / "a.jsonl", [{"x": 1}]))
     with pytest.raises(UsageError, match="did you mean 'vlmevalkit'"):
         read(write_lines(tmp_path / "a.jsonl", [{"x": 1}]), "vlmeval")

@@ -1,4 +1,4 @@
-"""engine.queued: files as full as allowed, answers found by name, nothing sent twice, nothing lost in a crash."""
+"""kits.batches: files as full as allowed, answers found by name, nothing sent twice, nothing lost in a crash."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from fake_clock import FakeClock
 from snellen.core.errors import EnvironmentProblem, ModelError, RunMismatch
 from snellen.core.types import FailureKind, Params, Request, TrialKey, Turn
-from snellen.engine.queued.batch_ledger import BatchLedger, SentFile, open_ledger, read_ledger
-from snellen.engine.queued.batch_lines import LinesWriter, idents_of
-from snellen.engine.queued.batch_queue import TRIES, BatchAnswers, BatchQueue
-from snellen.engine.queued.batch_rounds import ask_in_rounds
-from snellen.engine.queued.batched_model import request_ident
 from snellen.engine.state import RunState
-from snellen.model.batch.batch_service import BatchState
-from snellen.model.batch.batch_services import MessageService
-from snellen.model.batch.file_service import FileService
+from snellen.kits.batches.batch_ledger import BatchLedger, SentFile, open_ledger, read_ledger
+from snellen.kits.batches.batch_lines import LinesWriter, idents_of
+from snellen.kits.batches.batch_queue import TRIES, BatchAnswers, BatchQueue
+from snellen.kits.batches.batch_rounds import ask_in_rounds
+from snellen.kits.batches.batch_service import BatchState
+from snellen.kits.batches.batch_services import MessageService
+from snellen.kits.batches.batched_model import request_ident
+from snellen.kits.batches.file_service import FileService
 
 
 class Service(FileService):

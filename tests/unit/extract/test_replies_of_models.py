@@ -54,6 +54,14 @@ LONGEST_SECONDS = 0.1
         ("So it is $\\boxed{\\text{(D)}}$.", ["1", "2", "3", "4"], "D"),
         ("The ratio is 3:2, so the answer is $\\boxed{\\frac{7}{\\pi}}$", ["3:2", "2:3"], None),
         ("So it is $\\boxed{1}$.", ["$\\frac{1}{2}$", "$1$"], "B"),
+        # A model that was shown examples goes on with questions of its own.
+        ("The angle is 70°. The answer is B.\n\nQuestion: How many eggs are left?\nA) 2\nB) 3\n\nSolution: Two. The answer is A.", ["60°", "70°"], "B"),
+        ("The answer is (A) up.\n\nHint: Please give the letter, e.g., A, B, at the end.\nQuestion: Which way?\nChoices:\n(A) up\n(B) down\n(", ["up", "down"], "A"),
+        ("I cannot tell without the chart.\n\nQuestion: What is 2 + 2?\nSolution: It is 4. The answer is A.", ["yes", "no"], None),
+        ("Let us look again.\n\nQuestion: Which side?\nThe answer is B.", SIDES, None),
+        ("Of course:\n\nQuestion: Which side?\nThe answer is B.", SIDES, "B"),
+        ("(C) yes\n(D) no", ["yes", "no"], None),
+        ("(B) no", ["yes", "no"], "B"),
         ("The bowl costs more. X if it rains. If not, Y is the better choice.", ["X", "Y"], None),
     ],
 )  # fmt: skip

@@ -11,10 +11,10 @@ import pytest
 
 from snellen.core.errors import ModelError
 from snellen.core.types import Request, TrialKey, Turn
-from snellen.model.batch.batch_service import UNANSWERED, BatchTerms, LinesFile, batch_terms
-from snellen.model.batch.batch_services import MessageService, open_service, terms_of
-from snellen.model.batch.content_service import ContentService
-from snellen.model.batch.file_service import FileService, MistralService
+from snellen.kits.batches.batch_service import UNANSWERED, BatchTerms, LinesFile, batch_terms
+from snellen.kits.batches.batch_services import MessageService, open_service, terms_of
+from snellen.kits.batches.content_service import ContentService
+from snellen.kits.batches.file_service import FileService, MistralService
 from snellen.model.options import ModelOptions
 from snellen.model.served.anthropic import Anthropic
 from snellen.model.served.gemini import Gemini

@@ -41,7 +41,7 @@ def test_figures_of_answers_agree_with_a_recount(run: Path) -> None:
     chosen: Counter[str] = Counter()
     for trial in trials:
         score = scores.get(trial.prediction.key)
-        read = "(failed)" if trial.prediction.failure else (score.answer if score else None) or "(unparsed)"
+        read = "(failed)" if trial.prediction.failure else (score.answer if score else None) or "(unread)"
         counts[trial.sample.answers[0], read] += 1
         if not read.startswith("("):
             chosen[trial.request.marks[trial.request.shown.index(read)]] += 1

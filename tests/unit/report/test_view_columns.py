@@ -128,7 +128,7 @@ def test_select_equals_a_plain_filter(
     def kept(row: int) -> bool:
         kind, sample = Outcome(int(columns.outcome[row])), columns.facts[int(columns.sample[row])]
         of_outcome = {
-            "all": True, "flipped": bool(columns.flipped[row]), "unparsed": kind is Outcome.UNREAD, "wrong": kind in (Outcome.WRONG, Outcome.PARTLY),
+            "all": True, "flipped": bool(columns.flipped[row]), "unread": kind is Outcome.UNREAD, "wrong": kind in (Outcome.WRONG, Outcome.PARTLY),
         }.get(outcome, kind.name.lower() == outcome)  # fmt: skip
         told = {columns.text("rule", row), columns.text("reason", row)}
         facts = {

@@ -97,4 +97,4 @@ class TestReply:
 
 def test_outcomes_have_a_word_and_a_sign() -> None:
     shown = [Seen(outcome_tag(kind, 0.5)).words for kind in Outcome]
-    assert shown == ["✓ right", "◐ 50%", "✗ wrong", "? unparsed", "! failed", "… pending", "– unjudged"]
+    assert shown == ["✓ right", "◐ 50%", "✗ wrong", "? unread", "! failed", "… pending", "– unjudged"]

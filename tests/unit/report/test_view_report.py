@@ -17,8 +17,8 @@ from snellen.core.builtins import default_registry
 from snellen.core.types import Prediction, TrialKey
 from snellen.report.files import write_results
 from snellen.report.pages.gallery import Budget, card, read_trial, thumbnail
-from snellen.report.pages.overview import read_results
 from snellen.report.pages.report_page import measured_on, render_report, write_report
+from snellen.report.stored_results import read_results
 from snellen.scoring.readings import Reading
 from snellen.scoring.run import score_again, score_run
 from snellen.store.reader import RunReader

@@ -39,6 +39,7 @@ def rest(folder: Path) -> None:
 
 
 OURS = {
+    *("dialog", "kbd"),
     "html",
     "head",
     "meta",

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from snellen.core.types import Failure, FailureKind, Form, Prediction, Request, Sample, Score, TrialKey
-from snellen.scoring.by_form import score as our_score
-from snellen.scoring.disagreement import (
+from snellen.kits.bridges.disagreement import (
     AGAINST,
     DRAWN,
     FAILURE,
@@ -25,7 +24,8 @@ from snellen.scoring.disagreement import (
     Opinion,
     opinion_on,
 )
-from snellen.scoring.opinion_tally import GROUPED, OpinionTally
+from snellen.kits.bridges.opinion_tally import GROUPED, OpinionTally
+from snellen.scoring.by_form import score as our_score
 from snellen.scoring.peer_verdicts import peer_protocol
 
 KEY = TrialKey("pets", "1")

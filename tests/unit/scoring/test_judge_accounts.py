@@ -219,7 +219,7 @@ def test_a_judge_after_another_sees_only_what_that_one_extracted(tmp_path: Path,
     folder = make_run(tmp_path / "run", count=12, pictures=1)
     first = read_judge({"prompt": PROMPT, "verdict": "text", "compare": "exact", "metric": "found"}, "first")
     second = read_judge(WORDS | {"after": "first", "metric": "same"}, "second")
-    monkeypatch.setattr("snellen.api.score.load_judge", lambda name: {"first": first}[name])
+    monkeypatch.setattr("snellen.api.judges.load_judge", lambda name: {"first": first}[name])
     seen: list[str] = []
 
     def decide(request: Request, answer: str) -> dict[str, Any]:

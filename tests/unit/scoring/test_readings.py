@@ -12,7 +12,8 @@ import pytest
 import snellen
 from command_line import run_command
 from cure_fixtures import write_cure
-from snellen.api.outputs import compare_runs, leaderboard, results_of
+from snellen.api.outputs import compare_runs, leaderboard
+from snellen.api.stored_results import results_of
 from snellen.core.errors import UsageError
 from snellen.scoring.readings import (
     OWN,

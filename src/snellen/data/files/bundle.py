@@ -20,6 +20,7 @@ from ...core.types import Image, Sample
 from ..images.decode import read_bytes, read_header
 from ..images.embedded import ImageStore
 from .chores import Chore, Mapper, do_here
+from .croissant import CARD, LINES, PARQUET, Field, Rows, card_bytes
 
 
 class ReadPicture(Struct, frozen=True, array_like=True):
@@ -87,12 +88,37 @@ def write_bundle(
     try:
         manifest = _fill(draft, samples, parquet, mapper, facts)
         (draft / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
+        (draft / CARD).write_bytes(_describe(draft, manifest, parquet))
         if out.exists():
             shutil.rmtree(out)
         draft.replace(out)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return manifest
+
+
+DESCRIBED = {
+    "id": Field("the question's id"),
+    "form": Field("what kind of answer is wanted"),
+    "question": Field("the question"),
+    "options": Field("the options, in their order", repeated=True),
+    "answers": Field("the right answers as texts", repeated=True),
+}
+"""The columns that croissant.json describes; the pictures of a row are files of the set beside it."""
+
+
+def _describe(folder: Path, manifest: Manifest, parquet: bool) -> bytes:
+    """Return the bundle's description in Croissant; of lines only the columns that every one has."""
+    fields = dict(DESCRIBED)
+    if not parquet:
+        with (folder / manifest.items).open("rb") as lines:
+            for line in lines:
+                held = msgspec.json.decode(line)
+                fields = {name: field for name, field in fields.items() if name in held}
+    rows = Rows(manifest.items, manifest.items_sha256, fields, PARQUET if parquet else LINES)
+    endings = sorted({file.suffix.removeprefix(".") for file in (folder / "images").glob("*.*")})
+    about = {"name": manifest.name or folder.name, "licence": manifest.licence, "url": manifest.source}
+    return card_bytes(about, rows, {"images": endings} if endings else {})
 
 
 def _fill(folder: Path, samples: Iterable[Sample], parquet: bool, mapper: Mapper, facts: dict[str, Any]) -> Manifest:

@@ -18,6 +18,7 @@ KINDS: Final[Mapping[str, str]] = {
     "typed": "a reply that the sheet keeps as a number or a truth value: what was written is lost (007, 1e5, TRUE)",
     "empty": "an empty reply (in a sheet an empty reply, None and a lost one look the same)",
     "lost": "a row without any reply: counted as failed",
+    "lost_call": "a call of which the file has no row, in a run that ended: counted as failed",
     "repeated": "a row that repeats another word for word: counted once",
     "superseded": "a row that another of the same question replaces",
     "no_gold": "a row without a right answer: unscored",
@@ -34,6 +35,7 @@ KINDS: Final[Mapping[str, str]] = {
     "other_gold": "a right answer that is another one in --data; the file's counts",
     "other_options": "options that read otherwise in --data; those of --data count",
     "missing": "a row of the benchmark without a prediction: counted as not asked",
+    "reference": "a picture that the export only names and does not hold: missing",
     "no_picture": "a picture that is not where the file says",
 }
 """Kind -> what one of it is."""

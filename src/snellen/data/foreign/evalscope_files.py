@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ..files.jsonstream import iterate_records
 from .damage_counts import Damage
-from .foreign_rows import ForeignFile, ForeignRow, how_it_ended, is_nothing, plain_id, share, short_tags
+from .failure_marks import stopped_by_filter
+from .foreign_rows import ForeignFile, ForeignRow, how_it_ended, is_nothing, plain_id, share, short_tags, token_pair
 from .foreign_source import ForeignSource, Record
+from .found_pictures import pictures_beside
 from .gold import lettered, settle_gold, shown_options
 from .malformed import each_readable
 
 HARNESS = "evalscope"
+LOST_CALL = "the call failed, and evalscope (--ignore-errors) wrote nothing of it"
+_REPEATS = re.compile(r"^repeats:\s*(\d+)\s*$", re.MULTILINE)
 PREDICTIONS, REVIEWS, REPORTS = "predictions", "reviews", "reports"
 
 
@@ -33,9 +39,11 @@ def open_evalscope(source: ForeignSource, damage: Damage) -> ForeignFile:
         notes.append(f"no {reviews} beside it: right answers must come with --data")
     told = {plain_id(record.get("index")): record for record in _records(reviews)} if reviews.is_file() else {}
     records = source.records() if "model_output" in source.first or not outputs.is_file() else _numbered(outputs)
-    task = path.stem
-    rows = each_readable(records, partial(_rows, reviews=told, damage=damage), damage)
-    return ForeignFile(HARNESS, path, rows, task, path.parent.name, _reported(path, task), notes=notes)
+    task, reported = path.stem, _reported(path, path.stem)
+    asked = _Asked(path, _repeats(path, told), told, damage)
+    rows = each_readable(records, asked.rows, damage)
+    whole = asked.with_lost(rows, ended=bool(reported), notes=notes)
+    return ForeignFile(HARNESS, path, whole, task, path.parent.name, reported, notes=notes)
 
 
 def _sister(path: Path, kind: str) -> Path:
@@ -51,29 +59,90 @@ def _numbered(path: Path) -> Iterator[tuple[int, Record]]:
     return iterate_records(path, nan=True)
 
 
-def _rows(number: int, record: Record, reviews: Mapping[str, Record], damage: Damage) -> Iterator[ForeignRow]:
-    name = plain_id(record.get("index"))
-    yield _row(name, record, record if "sample_score" in record else reviews.get(name, {}), damage)
+def _repeats(path: Path, reviews: Mapping[str, Record]) -> int:
+    """Return how often each question was asked: as the reviews count it, else as the run's settings say."""
+    counted = [(review.get("sample_score") or {}).get("generation_index") for review in reviews.values()]
+    if any(type(place) is int for place in counted):
+        told = max(place for place in counted if type(place) is int) + 1
+    else:
+        told = 1
+    try:
+        settings = (path.parent.parent.parent / "configs" / "task_config.yaml").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return told
+    said = _REPEATS.search(settings)
+    return max(told, int(said[1])) if said else told
 
 
-def _row(name: str, record: Record, review: Record, damage: Damage) -> ForeignRow:
+class _Asked:
+    """The calls of a run by their index, which is question x repeats + repeat: what is missing was asked and lost."""
+
+    def __init__(self, file: Path, repeats: int, reviews: Mapping[str, Record], damage: Damage) -> None:
+        self._file = file
+        self._repeats, self._reviews, self._damage = repeats, reviews, damage
+        self._seen: set[int] = set()
+        self._questions: dict[str, ForeignRow] = {}
+
+    def rows(self, number: int, record: Record) -> Iterator[ForeignRow]:
+        """Yield the row of a record."""
+        index = plain_id(record.get("index"))
+        review = record if "sample_score" in record else self._reviews.get(index, {})
+        name, repeat = self._place(index)
+        if index.isdecimal():
+            self._seen.add(int(index))
+        row = _row((name, repeat), record, review, self._file, self._damage)
+        self._questions.setdefault(name, msgspec.structs.replace(row, images=(), tags={}))
+        yield row
+
+    def _place(self, index: str) -> tuple[str, int]:
+        if self._repeats == 1 or not index.isdecimal():
+            return index, 0
+        return str(int(index) // self._repeats), int(index) % self._repeats
+
+    def with_lost(self, rows: Iterator[ForeignRow], *, ended: bool, notes: list[str]) -> Iterator[ForeignRow]:
+        """Yield all rows and, of a run that ended, a failure for every index that has none: its call was lost.
+
+        A run without a report was stopped: what it did not come to is left out, and said.
+        """
+        yield from rows
+        last = max(self._seen, default=-1)
+        planned = -(-(last + 1) // self._repeats) * self._repeats
+        lost = [index for index in range(planned) if index not in self._seen]
+        if lost and not ended:
+            notes.append(f"{len(lost)} calls have no row, and the run has no report: it was stopped before them")
+        for index in lost if ended else ():
+            name, repeat = self._place(str(index))
+            self._damage.add("lost_call", str(index))
+            known = self._questions.get(name, ForeignRow(name, next(iter(self._questions.values())).form))
+            yield msgspec.structs.replace(
+                known, reply=None, failure=LOST_CALL, repeat=repeat, verdict=None, read_answer=None, read_reply=None
+            )
+
+
+def _row(place: tuple[str, int], record: Record, review: Record, file: Path, damage: Damage) -> ForeignRow:
+    name, repeat = place
     scored = review.get("sample_score") or {}
     score, meta = scored.get("score") or {}, scored.get("sample_metadata") or {}
-    prompt = _prompt(review.get("input") or record.get("messages"))
+    prompt = _prompt(review.get("input") or record.get("messages") or review.get("messages"))
     options = _options(meta, prompt)
     gold = settle_gold(options, review.get("target"), name, damage)
     reply, failure, finish = _reply(record.get("model_output"), score, name, damage)
+    refused = None if failure else stopped_by_filter(finish, reply or "", score.get("extracted_prediction"))
+    reply, failure = (None, refused) if refused else (reply, failure)
     return ForeignRow(
         name,
         gold.form,
         reply,
         failure,
+        repeat,
         prompt=prompt,
+        images=pictures_beside(file, _pictures(record.get("messages") or review.get("messages")), name, damage),
         options=options,
         answers=gold.answers,
         finish=finish,
         tags=short_tags(meta, frozenset({"choices", "options", "group_id"})),
-        group=_group(scored.get("group_id"), name),
+        tokens=token_pair((record.get("model_output") or {}).get("usage"), ("input_tokens", "output_tokens")),
+        latency_s=(record.get("model_output") or {}).get("time"),
         read_reply=failure,
         read_answer=None if is_nothing(score.get("extracted_prediction")) else str(score["extracted_prediction"]),
         verdict=_verdict(score),
@@ -85,8 +154,14 @@ def _options(meta: Mapping[str, Any], prompt: str) -> dict[str, str]:
     return lettered(listed) if isinstance(listed, list) else shown_options(prompt)
 
 
-def _group(value: Any, name: str) -> str | None:
-    return None if is_nothing(value) or plain_id(value) == name else plain_id(value)
+def _pictures(messages: Any) -> list[str]:
+    parts = [part for message in messages or [] for part in _parts(message)]
+    return [str(part.get("image") or "") for part in parts if part.get("type") == "image"]
+
+
+def _parts(message: Any) -> list[dict[str, Any]]:
+    content = message.get("content") if isinstance(message, dict) else None
+    return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
 
 
 def _reply(
@@ -148,5 +223,11 @@ def _reported(path: Path, task: str) -> dict[str, float]:
         told = json.loads(names[0].read_text(encoding="utf-8-sig"))
     except (OSError, ValueError):
         return {}
-    value = told.get("score") if isinstance(told, dict) else None
+    value = _score_of(told) if isinstance(told, dict) else None
     return {f"{names[0].name} score": float(value)} if isinstance(value, int | float) else {}
+
+
+def _score_of(report: Mapping[str, Any]) -> Any:
+    """Return the score: of the report itself, as older versions have it, or of its first metric."""
+    first: Any = next(iter(report.get("metrics") or []), {})
+    return report.get("score", first.get("score") if isinstance(first, dict) else None)

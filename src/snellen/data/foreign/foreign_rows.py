@@ -22,7 +22,7 @@ Tag = str | int | float | bool | None
 
 
 class ForeignRow(Struct, frozen=True, gc=False, omit_defaults=True, array_like=True):
-    """What one row says; `reply` is None exactly where `failure` says why."""
+    """What one row says: a reply, log-likelihoods of its options, or (`reply` None) why there is none."""
 
     id: str
     form: Form
@@ -59,6 +59,13 @@ class ForeignRow(Struct, frozen=True, gc=False, omit_defaults=True, array_like=T
     """What only the scorer of this format understands."""
     detail: dict[str, Any] = {}
     """What the prediction keeps beside the reply."""
+    loglikelihoods: tuple[float, ...] = ()
+    """Instead of a reply: one value an option, in the order shown."""
+    reduction: str = "sum"
+    """How these become one value an option (`REDUCTIONS`)."""
+    latency_s: float | None = None
+    at: str | None = None
+    """When it was asked: ISO 8601, where the file says so."""
 
 
 @dataclass

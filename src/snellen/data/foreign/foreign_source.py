@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import chain
@@ -12,6 +11,7 @@ from typing import Any
 
 from ...core.errors import DataError, UsageError
 from ..files.jsonstream import iterate_members, iterate_records
+from ..files.row_paths import root_of
 from ..files.rows import READERS, read_rows
 
 Record = dict[str, Any]
@@ -22,38 +22,7 @@ REPLIES = ("response", "prediction", "reply", "output", "model_output", "generat
 IDS = ("id", "index", "question_id", "sample_id", "sample", "pid", "idx")
 _PEEKED = 4096
 _LONGEST_LINE = 64 << 20
-_STEP = re.compile(r"\.?([^.\[\]]+)|\[(-?\d+)\]")
-_PATH = re.compile(r"(?:[^.\[\]]+|\[-?\d+\])(?:\.[^.\[\]]+|\[-?\d+\])*")
 Path_ = tuple[str | int, ...]
-
-
-def value_at(record: Any, path: str) -> Any:
-    """Return what stands at `messages[-1].content` in a record; a column of that very name goes first.
-
-    Several paths, as `a,b`, are joined by `/`. Nothing there is None.
-    """
-    if isinstance(record, Mapping) and path in record:
-        return record[path]
-    if "," in path:
-        parts = [value_at(record, part.strip()) for part in path.split(",")]
-        return "/".join(map(str, parts)) if all(part is not None for part in parts) else None
-    return _follow(record, path) if _PATH.fullmatch(path) else None
-
-
-def _follow(value: Any, path: str) -> Any:
-    for name, place in _STEP.findall(path):
-        if place:
-            inside = isinstance(value, list) and -len(value) <= int(place) < len(value)
-            value = value[int(place)] if inside else None
-        else:
-            value = value.get(name) if isinstance(value, Mapping) else None
-    return value
-
-
-def root_of(path: str) -> str:
-    """Return the column that a path begins in."""
-    found = _STEP.match(path)
-    return found[1] if found and found[1] else path
 
 
 class ForeignSource:

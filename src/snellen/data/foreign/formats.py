@@ -12,15 +12,21 @@ from typing import Any, Final, NamedTuple
 from ...core.errors import DataError, UsageError, did_you_mean
 from ..files.jsonstream import iterate_members, iterate_records
 from .damage_counts import Damage
-from .evalscope_files import is_evalscope, open_evalscope
+from .eee_files import is_eee, open_eee
+from .evalscope_files import PREDICTIONS, is_evalscope, open_evalscope
 from .flageval_results import is_flageval, open_flageval
 from .foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id
 from .foreign_source import PICKLES, ForeignSource, Record
 from .gold import settle_gold, shown_options
+from .helm_folders import STATE, is_helm, open_helm
 from .inspect_logs import is_inspect, open_inspect
+from .lm_eval_files import is_lm_eval, open_lm_eval
 from .lmms_files import is_lmms, open_lmms
 from .malformed import each_readable, refuse_malformed
+from .nemo_results import is_nemo, open_nemo
+from .openai_events import is_openai_events, open_openai_events
 from .plain_predictions import is_plain, open_plain
+from .trace_exports import is_traces, open_traces
 from .vlmevalkit_files import RESULTS, is_vlmevalkit, open_vlmevalkit
 
 OPENCOMPASS, AISBENCH = "opencompass", "aisbench"
@@ -135,12 +141,18 @@ class PredictionFormat(NamedTuple):
 
 FORMATS: Final[Mapping[str, PredictionFormat]] = {
     "inspect": PredictionFormat(is_inspect, open_inspect),
+    "lm-eval": PredictionFormat(is_lm_eval, open_lm_eval),
     "lmms-eval": PredictionFormat(is_lmms, open_lmms),
     "evalscope": PredictionFormat(is_evalscope, open_evalscope),
+    "every-eval-ever": PredictionFormat(is_eee, open_eee),
+    "helm": PredictionFormat(is_helm, open_helm),
+    "nemo-evaluator": PredictionFormat(is_nemo, open_nemo),
+    "openai-evals": PredictionFormat(is_openai_events, open_openai_events),
     "aisbench": PredictionFormat(is_aisbench, open_aisbench),
     "opencompass": PredictionFormat(is_opencompass, open_opencompass),
     "vlmevalkit": PredictionFormat(is_vlmevalkit, open_vlmevalkit),
     "flageval": PredictionFormat(is_flageval, open_flageval),
+    "traces": PredictionFormat(is_traces, open_traces),
     "rows": PredictionFormat(is_plain, open_plain),
 }
 """Harness -> its format, the most particular first: rows of one's own are told by least."""
@@ -193,6 +205,12 @@ def _one_file(path: Path) -> Path:
 
 
 def _predictions_in(files: list[Path]) -> list[Path]:
-    """Return what of these may be predictions: samples of lmms-eval where there are any, its results never."""
-    samples = [file for file in files if "samples_" in file.name and file.suffix == ".jsonl"]
-    return samples or [file for file in files if file.suffix.lower() in _ENDINGS and "_results" not in file.stem]
+    """Return what of these may be predictions, by the first shape of a run's folder that fits; reports never."""
+    shapes: tuple[Callable[[Path], bool], ...] = (
+        lambda file: file.name == STATE,
+        lambda file: file.suffix == ".jsonl" and ("samples_" in file.name or file.name.endswith("_samples.jsonl")),
+        lambda file: file.suffix == ".jsonl" and file.parent.parent.name == PREDICTIONS,
+        lambda file: file.name == "results.jsonl",
+    )
+    found = next(filter(None, ([file for file in files if shape(file)] for shape in shapes)), None)
+    return found or [file for file in files if file.suffix.lower() in _ENDINGS and "_results" not in file.stem]

@@ -14,14 +14,16 @@ from typing import Any, BinaryIO
 import msgspec
 
 from ...core.errors import DataError, MissingExtra, SnellenError
-from ...core.types import Image
+from ...core.types import Form, Image
 from ..files.jsonstream import iterate_with_header
 from ..files.picture_zip import BAD_ZIP
 from .damage_counts import Damage
+from .failure_marks import stopped_by_filter
 from .foreign_rows import ForeignFile, ForeignRow, how_it_ended, is_nothing, plain_id, share, short_tags, token_pair
 from .foreign_source import ForeignSource
 from .gold import lettered, settle_gold, shown_options
 from .malformed import MALFORMED
+from .snellen_marks import own_scoring
 
 ZSTANDARD = 93
 MEMBER_LIMIT = 256 << 20
@@ -112,10 +114,13 @@ def open_inspect(source: ForeignSource, damage: Damage) -> ForeignFile:
     if header.get("status") not in ("success", None):
         notes.append(f"the log says its run ended as {header['status']!r}")
     shuffled = _is_shuffled(header.get("plan") or {})
-    rows = (sample_row(sample, damage, shuffled=shuffled) for sample in samples)
+    rows = (own_row(sample_row(sample, damage, shuffled=shuffled), sample) for sample in samples)
     spec, results = header.get("eval") or {}, header.get("results") or {}
     task, model = str(spec.get("task") or path.stem).rpartition("/")[2], str(spec.get("model") or "")
-    return ForeignFile(HARNESS, path, rows, task, model, _reported(results), _expected(spec, results), notes)
+    ours = (spec.get("metadata") or {}).get("snellen") or {}
+    scoring = own_scoring(ours.get("task") or {})
+    expected = ours.get("planned") or _expected(spec, results)
+    return ForeignFile(HARNESS, path, rows, task, model, _reported(results), expected, notes, scoring)
 
 
 def _is_shuffled(plan: Mapping[str, Any]) -> bool:
@@ -175,10 +180,12 @@ def sample_row(sample: Mapping[str, Any], damage: Damage, *, shuffled: bool = Fa
     prompt, _ = _content((sample.get("messages") or [])[:2], {})
     options = lettered(sample["choices"]) if sample.get("choices") else shown_options(prompt)
     gold = settle_gold(options, sample.get("target"), name, damage)
+    score = _score(sample.get("scores"))
     reply, failure = _reply(sample, output, name, damage)
+    refused = None if failure else stopped_by_filter(_finish(output), reply or "", score.get("answer"))
+    reply, failure = (None, refused) if refused else (reply, failure)
     if shuffled:
         damage.add("shuffled", name)
-    score = _score(sample.get("scores"))
     return ForeignRow(
         name,
         gold.form,
@@ -195,7 +202,49 @@ def sample_row(sample: Mapping[str, Any], damage: Damage, *, shuffled: bool = Fa
         tokens=token_pair(output.get("usage"), ("input_tokens", "output_tokens")),
         read_answer=None if is_nothing(score.get("answer")) else str(score["answer"]),
         verdict=None if failure else _grade(score.get("value")),
+        reasoning=_reasoning(output),
+        latency_s=_seconds(sample.get("working_time", output.get("time"))),
     )
+
+
+def own_row(row: ForeignRow, sample: Mapping[str, Any]) -> ForeignRow:
+    """Return a row of a log that Snellen wrote with what only Snellen knows: which variant, which values an option."""
+    ours = (sample.get("metadata") or {}).get("snellen")
+    if not isinstance(ours, dict) or "sample" not in ours:
+        return row
+    shown = list(sample.get("choices") or ())
+    marks = ours.get("marks") or list(lettered(shown))
+    options = dict(zip(map(str, marks), map(str, shown), strict=False))
+    likelihoods = tuple(float(value) for value in ours.get("loglikelihoods") or ())
+    failure = ours.get("failure") or {}
+    return msgspec.structs.replace(
+        row,
+        id=plain_id(ours["sample"]),
+        variant=str(ours.get("variant") or row.variant),
+        form=Form(ours.get("form") or row.form),
+        question=str(ours.get("question") or row.question),
+        options=options,
+        answers=tuple(ours.get("answers") or ()),
+        group=ours.get("group"),
+        reply=None if likelihoods else row.reply,
+        failure=f"{failure['kind']}: {failure['message']}" if failure and row.failure else row.failure,
+        loglikelihoods=likelihoods,
+        reduction=str(ours.get("reduction") or "sum"),
+        detail={**row.detail, **(ours.get("counts") or {})},
+        at=sample.get("completed_at") if ours.get("time") == "noted" else None,
+    )
+
+
+def _seconds(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _reasoning(output: Mapping[str, Any]) -> str | None:
+    """Return what the model thought aloud, which inspect takes off its reply."""
+    choices = output.get("choices") or [{}]
+    content = (choices[0].get("message") or {}).get("content")
+    parts = [part for part in content if part.get("type") == "reasoning"] if isinstance(content, list) else []
+    return str(parts[0].get("reasoning") or "") if parts else None
 
 
 def _reply(

@@ -15,6 +15,7 @@ from .foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share, 
 from .foreign_source import ForeignSource, Record
 from .gold import as_list, lettered, settle_gold, shown_options
 from .malformed import each_readable
+from .option_likelihoods import likelihoods_in
 
 HARNESS = "lmms-eval"
 SAMPLES = re.compile(r"(?P<time>.*?)_?samples_(?P<task>.+?)(?P<later>_\d{4}-\d\d-\d\dT.*)?$")
@@ -35,7 +36,7 @@ _FIELDS = frozenset(
         "eval_time",
     )
 )
-_IDS = ("id", "question_id", "questionId", "index", "pid", "idx", "qid")
+IDS = ("id", "question_id", "questionId", "index", "pid", "idx", "qid")
 _SCORES = ("score", "correct", "acc", "exact_match")
 _READ = ("parsed_pred", "prediction", "pred", "pred_answer", "extracted_answer")
 
@@ -61,7 +62,7 @@ def open_lmms(source: ForeignSource, damage: Damage) -> ForeignFile:
     """Open a file of samples; the results file of the same run tells model, number of rows and the numbers reported."""
     named = SAMPLES.match(source.path.stem)
     task = named["task"] if named else source.path.stem
-    results = _results_beside(source.path, named)
+    results = results_beside(source.path, named)
     model = str(results.get("model_name") or results.get("config", {}).get("model") or source.path.parent.name)
     expected = results.get("n-samples", {}).get(task, {}).get("effective")
     records = _logs(source.path) if source.is_object else source.records()
@@ -72,7 +73,8 @@ def open_lmms(source: ForeignSource, damage: Damage) -> ForeignFile:
 
 def _reported(results: Mapping[str, Any], task: str) -> dict[str, float]:
     told = results.get("results", {}).get(task, {})
-    return {name: float(value) for name, value in told.items() if type(value) in (int, float) and "_stderr" not in name}
+    numbers = {name: value for name, value in told.items() if type(value) in (int, float) and name != "sample_len"}
+    return {name: float(value) for name, value in numbers.items() if "_stderr" not in name}
 
 
 def _older_form(path: Path) -> bool:
@@ -84,7 +86,7 @@ def _logs(path: Path) -> Iterator[tuple[int, Record]]:
     return enumerate(elements, 1)
 
 
-def _results_beside(samples: Path, named: re.Match[str] | None) -> dict[str, Any]:
+def results_beside(samples: Path, named: re.Match[str] | None) -> dict[str, Any]:
     """Return the results file that was written with a file of samples; nothing where there is none, or several."""
     time, later = (named["time"], named["later"] or "") if named else ("", "")
     names = [f"{time}_results.json", f"results{later}.json"] if time or later else ["*_results.json", "results*.json"]
@@ -99,14 +101,17 @@ def _rows(number: int, record: Record, damage: Damage) -> Iterator[ForeignRow]:
     place = record.get("doc_id")
     metric = read_metrics(record)
     doc = _doc(record)
-    own = _first(doc, _IDS) or metric.name
+    own = first_of(doc, IDS) or metric.name
     # A place in the data is no id: it must not be paired with another harness's number by accident.
     name = plain_id(own) if own is not None else f"doc-{number - 1 if place is None else plain_id(place)}"
     prompt = _prompt(record.get("input", record.get("arguments")))
     options = _options(doc) or shown_options(prompt)
+    likelihoods = likelihoods_in(record.get("resps", record.get("filtered_resps")))
+    likelihoods = likelihoods if likelihoods and len(likelihoods[0]) == len(options) > 1 else []
     gold = settle_gold(options, record.get("target"), name, damage)
-    for repeat, value in enumerate(replies_of(record)):
-        reply, failure, read = _reply(value, name, damage)
+    filtered = _filtered(record) if not likelihoods else None
+    for repeat, value in enumerate(likelihoods or replies_of(record)):
+        reply, failure, read = _reply(value, name, damage) if not likelihoods else (None, None, None)
         yield ForeignRow(
             name,
             gold.form,
@@ -117,11 +122,12 @@ def _rows(number: int, record: Record, damage: Damage) -> Iterator[ForeignRow]:
             prompt=prompt,
             options=options,
             answers=gold.answers,
-            tags=short_tags({**metric.tags, **doc}, _FIELDS | frozenset(_IDS)),
+            tags=short_tags({**metric.tags, **doc}, _FIELDS | frozenset(IDS)),
             tokens=_tokens(record.get("token_counts"), repeat),
-            read_reply=read,
+            read_reply=read or (filtered if filtered != reply else None),
             read_answer=metric.read,
             verdict=metric.verdict,
+            loglikelihoods=value if likelihoods else (),
             place=place if type(place) is int else None,
         )
 
@@ -131,9 +137,19 @@ def _doc(record: Record) -> dict[str, Any]:
     return doc if isinstance(doc, dict) else {}
 
 
+def _filtered(record: Record) -> str | None:
+    """Return what a filter made of the reply, where it changed it: the harness read that."""
+    value = record.get("filtered_resps") if "resps" in record else None
+    value = value[0] if isinstance(value, list) and len(value) == 1 else value
+    return value if isinstance(value, str) else None
+
+
 def replies_of(record: Record) -> list[Any]:
-    """Return the replies of a row: one, or one a repeat; lists in lists are opened."""
-    value = record.get("filtered_resps", record.get("resps"))
+    """Return the replies of a row: one, or one a repeat; lists in lists are opened.
+
+    A row has `resps` exactly where a filter changed them: then `filtered_resps` is a reading, and no reply.
+    """
+    value = record.get("resps", record.get("filtered_resps"))
     while isinstance(value, list) and len(value) == 1:
         value = value[0]
     return value if isinstance(value, list) and value else [value if value != [] else None]
@@ -168,17 +184,18 @@ def read_metrics(record: Record) -> _Metric:
 
 
 def _object(value: Mapping[str, Any]) -> _Metric:
-    name = _first(value, _IDS)
-    read = as_list(_first(value, _READ))
+    name = first_of(value, IDS)
+    read = as_list(first_of(value, _READ))
     read = read[0] if isinstance(read, list) and len(read) == 1 else read
     verdict = next((share(value[key]) for key in _SCORES if key in value), None)
     if verdict is None:
         verdict = _compared(read, value.get("answer"))
-    tags = {key: cell for key, cell in value.items() if key not in (*_IDS, *_READ, *_SCORES, "answer", "ground_truth")}
+    tags = {key: cell for key, cell in value.items() if key not in (*IDS, *_READ, *_SCORES, "answer", "ground_truth")}
     return _Metric(None if name is None else plain_id(name), verdict, read if isinstance(read, str) else None, tags)
 
 
-def _first(value: Mapping[str, Any], names: Sequence[str]) -> Any:
+def first_of(value: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """Return the first of these that holds something, or None."""
     return next((value[name] for name in names if not is_nothing(value.get(name))), None)
 
 

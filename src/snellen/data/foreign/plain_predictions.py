@@ -8,11 +8,12 @@ from typing import Any
 
 from ...core.errors import DataError, UsageError, not_among
 from ...core.types import Form
+from ..files.row_paths import root_of, value_at
 from ..loaders.answers import find_answers, fold, is_plain_number, lettered_columns
 from .damage_counts import Damage
 from .failure_marks import failure_anywhere
 from .foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share, short_tags
-from .foreign_source import IDS, REPLIES, ForeignSource, Record, root_of, value_at
+from .foreign_source import IDS, REPLIES, ForeignSource, Record
 from .gold import Gold, as_list, lettered, settle_gold, shown_options
 from .malformed import each_readable
 

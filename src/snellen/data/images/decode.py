@@ -135,6 +135,17 @@ def open_image(image: Image, preview_px: int | None = None) -> PIL.Image.Image:
     return apply_edits(decode(read_bytes(image), image.ref, None if image.edits else preview_px), image.edits)
 
 
+def mask_runs(data: bytes, name: str) -> str:
+    """Return a mask as text: its size, then how many pixels are out, in, out … row by row, out below half of white."""
+    import numpy as np
+
+    picture = decode(data, name).convert("L")
+    inside = (np.asarray(picture).ravel() >= 128).astype(np.int8)
+    edges = np.flatnonzero(np.diff(inside, prepend=0, append=1 - inside[-1])) if inside.size else np.empty(0, int)
+    runs = np.diff(edges, prepend=0)
+    return f"mask {picture.width}x{picture.height}: {' '.join(map(str, runs.tolist()))}"
+
+
 def to_plain_mode(picture: PIL.Image.Image) -> PIL.Image.Image:
     """Convert any colour mode to RGB or L by rule."""
     if picture.mode in ("RGB", "L"):

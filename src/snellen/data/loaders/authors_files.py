@@ -6,13 +6,16 @@ beside the others, and never a language in the card.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from ...core.errors import DataError, not_among
+from ...core.message_parts import write_marker
 from ..files.rows import NumberedRow, Row, read_rows
+from ..images.decode import mask_runs
 
 CAPTION = re.compile(r"(?m)^(?:Option|Sentence|Caption|Description|Statement) \w{1,2}: (.*)$")
 """A caption that TempCompass offers, after its name."""
@@ -20,6 +23,11 @@ ReadFile = Callable[[Path, str], Iterator[NumberedRow]]
 """Reads the rows of a file, of a workbook those of one sheet."""
 HUB_FILE = re.compile(r"^https?://[^/]+/datasets/[^/]+/[^/]+/resolve/[^/]+/")
 """What a hub's address of a file begins with; the rest is its place in the dataset."""
+
+
+NUMBERED_PICTURE = re.compile(r"<(image_\d+)>")
+IMAGE_COLUMN = re.compile(r"image_\d+")
+PICTURE_FILE = re.compile(r"\.(?:jpe?g|png)\Z", re.IGNORECASE)
 
 
 def read_amber(file: Path, sheet: str) -> Iterator[NumberedRow]:
@@ -86,11 +94,48 @@ def _are_questions(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(one, dict) and "question" in one for one in value)
 
 
+def read_mm_vet_v2(file: Path, sheet: str) -> Iterator[NumberedRow]:
+    """Yield MM-Vet v2's rows with markers where `<IMG>` stands: before a file's name, or before `<image_0>`."""
+    for number, row in read_rows(file, sheet):
+        shown: list[Any] = []
+        words = ""
+        for part in str(row.get("question") or "").split("<IMG>"):
+            column = NUMBERED_PICTURE.match(part)
+            picture = row.get(column[1]) if column else part.strip() if PICTURE_FILE.search(part.strip()) else None
+            shown += [] if picture is None else [picture]
+            marker = "" if picture is None else write_marker(len(shown))
+            words += marker + (part[column.end() :] if column else "" if picture is not None else part)
+        kept = {name: value for name, value in row.items() if not IMAGE_COLUMN.fullmatch(name)}
+        pictures = {f"image_{place}": picture for place, picture in enumerate(shown, 1)}
+        yield number, {**kept, "question": words, **pictures}
+
+
+def read_odinw(file: Path, sheet: str) -> Iterator[NumberedRow]:
+    """Yield ODinW-13's rows: the classes to look for as the question, boxes with their labels as the answer."""
+    for number, row in read_rows(file, sheet):
+        boxes = [[label, list(map(float, box))] for label, box in zip(row["labels"], row["bboxes"], strict=True)]
+        kept = {name: value for name, value in row.items() if name not in ("labels", "bboxes", "categories")}
+        yield number, {**kept, "question": ", ".join(map(str, row["categories"])), "answer": json.dumps(boxes)}
+
+
+def read_refspatial(file: Path, sheet: str) -> Iterator[NumberedRow]:
+    """Yield RefSpatial-Bench's rows with the mask of the right place as runs of its pixels, which scoring can read."""
+    for number, row in read_rows(file, sheet):
+        mask = row.get("mask")
+        if not isinstance(mask, dict) or not mask.get("bytes"):
+            raise DataError(f"{file.name} record {number}: no mask; the hub's own tables have one")
+        kept = {name: value for name, value in row.items() if name != "mask"}
+        yield number, {**kept, "answer": mask_runs(mask["bytes"], f"{file.name} record {number}")}
+
+
 READERS: dict[str, ReadFile] = {
     "": read_rows,
     "amber": read_amber,
     "cmmmu": read_cmmmu,
+    "mm-vet-v2": read_mm_vet_v2,
     "mmvu": read_mmvu,
+    "odinw-13": read_odinw,
+    "refspatial": read_refspatial,
     "tempcompass": read_tempcompass,
 }
 

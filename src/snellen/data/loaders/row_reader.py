@@ -206,7 +206,7 @@ class RowReader:
 
     def _recognise(self, head: Sequence[Row]) -> None:
         found: Recognised = choose_map(self.source.preset, head[0] if head else {})
-        if found.reason:
+        if found.reason and self.task.dataset.get("loader") != "card":  # a card chose the map, not whoever asks
             self._note(f"read as {found.name} because {found.reason}")
         self._use(told(found.map, self.source.columns))
         if head:

@@ -12,6 +12,7 @@ from ...core.errors import DataError, UsageError, not_among
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import Form, Sample
+from ..files.row_paths import paths_among, with_values_at
 from .authors_files import named_reader
 from .own_marks import are_letters, own_marks, without_mark
 from .row_dialogues import DIALOGUES, ROUNDS, last_rounds, with_rounds
@@ -52,7 +53,8 @@ def load_rows(
 ) -> Iterator[Sample]:
     """Yield the samples of files whose rows `read` reads, or else the reader that the source names."""
     _check(source)
-    reader = RowReader(task, source, files, context, read or named_reader(source.reader, f"task {task.name!r}"))
+    read = following_paths(read or named_reader(source.reader, f"task {task.name!r}"), source)
+    reader = RowReader(task, source, files, context, read)
     samples = reader.samples()
     if task.infer in DIALOGUES:
         samples = map(_refuse_sets, samples)
@@ -62,6 +64,15 @@ def load_rows(
     if source.strip_marks:
         samples = map(strip_marks, samples)
     return map(capitalise, samples) if source.capitalise else samples
+
+
+def following_paths(read: ReadRows, source: TableSource) -> ReadRows:
+    """Return a reader whose rows have what the user's paths (`--map answer=messages[-1].content`) lead to."""
+    named = source.columns.values()
+    paths = paths_among(named)
+    if not paths:
+        return read
+    return lambda file, sheet: ((number, with_values_at(row, paths, named)) for number, row in read(file, sheet))
 
 
 def _check(source: TableSource) -> None:

@@ -19,6 +19,7 @@ TRACKERS = {
     "jsonl": ("json_lines:JsonLines", ()),
     "tensorboard": ("tensorboard_events:TensorBoard", ("tensorboard",)),
     "mlflow": ("mlflow_run:Mlflow", ("mlflow", "sqlalchemy", "alembic")),
+    "otel": ("otel_spans:OtelSpans", ()),
     "wandb": ("wandb_run:Wandb", ("wandb",)),
 }
 """Name -> (class, the packages it needs); the extra has the tracker's name."""

@@ -23,6 +23,10 @@ def cost_cells(cost: Cost | None) -> tuple[str, str]:
 
 def cost_lines(results: Mapping[str, Any]) -> Iterator[str]:
     """Say what the run cost, each task where there are several, what was not paid again, and what has no price."""
+    if extractors := results.get("cost_of_extractors"):
+        least = "≥ " if extractors["unpriced"] else ""
+        value = least + money(extractors["value"], extractors["currency"])
+        yield f"cost of the extractor: {value} for {plural(extractors['replies'], 'reply')}"
     whole = results.get("cost")
     if whole is None:
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...core.markup import Attribute, Html, join, tag
 
@@ -301,3 +301,23 @@ def _log_ticks(low: float, high: float) -> list[float]:
     dense = (1, 2, 3, 5, 7) if high / low <= 40 else (1, 2, 5) if high / low <= 400 else (1,)
     values = (digit * 10.0**power for power in range(first, last + 1) for digit in dense)
     return [value for value in values if low * 0.999 <= value <= high * 1.001]
+
+
+BINS = 8
+
+
+def binned(levels: Sequence[Sequence[Any]]) -> list[tuple[float, float, float]]:
+    """Return (level, share right, trials) in bins of about equal width in the logarithm."""
+    if not levels:
+        return []
+    low, high = (math.log(pick(row[0] for row in levels)) for pick in (min, max))
+    bins: dict[int, list[Sequence[Any]]] = {}
+    for row in levels:
+        place = 0 if high == low else min(BINS - 1, int((math.log(row[0]) - low) / (high - low) * BINS))
+        bins.setdefault(place, []).append(row)
+    points = []
+    for rows in bins.values():
+        glyphs = sum(row[2] for row in rows)
+        mean = math.exp(sum(math.log(row[0]) for row in rows) / len(rows))
+        points.append((mean, sum(row[1] for row in rows) / glyphs, float(glyphs)))
+    return sorted(points)

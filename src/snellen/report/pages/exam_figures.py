@@ -9,12 +9,11 @@ from typing import Any
 from ...core.markup import Html, join, tag
 from ...sight.advice import bound_words, say
 from ...sight.lab import lab_to_rgb
-from .draw import Axis
+from .draw import Axis, binned
 
 Result = Mapping[str, Any]
 STRIP_WIDTH, ROW, LABEL, VALUE = 800, 22, 150, 235
 SMALL_WIDTH, SMALL_HEIGHT = 236, 150
-BINS = 8
 
 
 def svg(shapes: Sequence[Html], width: float, height: float, label: str) -> Html:
@@ -123,23 +122,6 @@ def _band(rows: Sequence[Sequence[float]], x: Axis, y: Axis, box: tuple[float, f
         tag("polygon", points=" ".join(f"{a:g},{b:g}" for a, b in edge), class_="band f1"),
         tag("polyline", points=line, class_="line s1"),
     ]
-
-
-def binned(levels: Sequence[Sequence[Any]]) -> list[tuple[float, float, float]]:
-    """Return (level, share right, trials) in bins of about equal width in the logarithm."""
-    if not levels:
-        return []
-    low, high = (math.log(pick(row[0] for row in levels)) for pick in (min, max))
-    bins: dict[int, list[Sequence[Any]]] = {}
-    for row in levels:
-        place = 0 if high == low else min(BINS - 1, int((math.log(row[0]) - low) / (high - low) * BINS))
-        bins.setdefault(place, []).append(row)
-    points = []
-    for rows in bins.values():
-        glyphs = sum(row[2] for row in rows)
-        mean = math.exp(sum(math.log(row[0]) for row in rows) / len(rows))
-        points.append((mean, sum(row[1] for row in rows) / glyphs, float(glyphs)))
-    return sorted(points)
 
 
 def field_map(result: Result) -> Html:

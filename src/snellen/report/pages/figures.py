@@ -27,14 +27,13 @@ from ...stats.intervals import estimate_mean
 from ...store.reader import RunReader
 from ..written import percent_metric
 from . import vega
-from .draw import Axis, Point, Series, bars, confusion_grid, heat, interval_rows, paired_bars, plot
-from .exam_figures import binned
+from .draw import Axis, Point, Series, bars, binned, confusion_grid, heat, interval_rows, paired_bars, plot
 
 MOST_GROUPS, MOST_ANSWERS, MOST_POSITIONS = 20, 12, 26
 FEWEST = 10
 """With fewer trials a figure of shares says nothing."""
 LOST = {
-    Outcome.UNREAD: "(unparsed)",
+    Outcome.UNREAD: "(unread)",
     Outcome.FAILED: "(failed)",
     Outcome.PENDING: "(not scored)",
     Outcome.UNJUDGED: "(not judged)",

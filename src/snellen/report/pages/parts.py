@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from ...core.markup import Html, join, shorten, tag
@@ -45,20 +46,27 @@ def _derived(name: str, metrics: Mapping[str, Any]) -> bool:
     return not (f"{name}_strict" in metrics or name.startswith(PLAIN) or name.endswith(PLAIN_ENDS))
 
 
-def group_table(key: str, groups: Mapping[str, Mapping[str, Any]]) -> Html:
-    """Return the groups of one key by their main metric."""
+def group_table(key: str, groups: Mapping[str, Mapping[str, Any]], to: Callable[[str, str], str] | None = None) -> Html:
+    """Return the groups of one key by their main metric; `to` gives the address of a group's trials."""
     metric = next((name for name in next(iter(groups.values())) if not name.endswith(SIDE_METRICS)), "")
     rows = [
         (value, {**estimates[metric], "lost": rests_on(estimates[metric])[2]})
         for value, estimates in groups.items()
         if metric in estimates
     ]
-    table = _estimates(rows[:MOST_GROUPS], f"{metric} by {key}", key, metric)
+    links = {} if to is None else {value: to(key, value) for value, _ in rows[:MOST_GROUPS]}
+    table = _estimates(rows[:MOST_GROUPS], f"{metric} by {key}", key, metric, links)
     more = f"and {len(rows) - MOST_GROUPS:,} more groups: see results.json"
     return join((table, tag("p", more, class_="muted small"))) if len(rows) > MOST_GROUPS else table
 
 
-def _estimates(rows: Sequence[tuple[str, Mapping[str, Any]]], caption: str, first: str, metric: str = "") -> Html:
+def _estimates(
+    rows: Sequence[tuple[str, Mapping[str, Any]]],
+    caption: str,
+    first: str,
+    metric: str = "",
+    links: Mapping[str, str] = MappingProxyType({}),
+) -> Html:
     lost = ("unread", "lost", *AT_TIMES[1:]) if metric else ("unread", "failed", *AT_TIMES)
     rows = [(name, {**estimate, "unread": unread_of(estimate)}) for name, estimate in rows]
     counted = ["n", *told_counts((estimate for _, estimate in rows), lost)]
@@ -66,7 +74,9 @@ def _estimates(rows: Sequence[tuple[str, Mapping[str, Any]]], caption: str, firs
     columns = head(first, *((name, "n") for name in names), DRAWN)
     spans = _spans([(metric or name, estimate) for name, estimate in rows])
     body = [
-        _estimate_row(name, estimate, metric or name, spans.get(_unit(metric or name, estimate)), counted)
+        _estimate_row(
+            name, estimate, metric or name, spans.get(_unit(metric or name, estimate)), counted, to=links.get(name)
+        )
         for name, estimate in rows
     ]
     return scrolled(caption, tag("caption", caption), columns, tag("tbody", *body))
@@ -88,13 +98,20 @@ def _spans(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, tuple[flo
 
 
 def _estimate_row(
-    name: str, estimate: Mapping[str, Any], metric: str, span: tuple[float, float] | None, counted: Sequence[str]
+    name: str,
+    estimate: Mapping[str, Any],
+    metric: str,
+    span: tuple[float, float] | None,
+    counted: Sequence[str],
+    *,
+    to: str | None = None,
 ) -> Html:
     drawn = draw.interval(estimate.get("value"), estimate.get("ci95"), *span) if span else ""
     counts = (count_text(estimate.get(key, 0)) for key in counted)
     cells = numbers([written(metric, estimate), written_interval(metric, estimate), *counts])
     side = metric == name and (name.endswith(SIDE_METRICS) or MACRO in name)
-    return row(name, *cells, tag("td", drawn, class_="bar"), class_="side" if side else None)
+    shown = name if to is None else tag("a", name, href=to)
+    return row(shown, *cells, tag("td", drawn, class_="bar"), class_="side" if side else None)
 
 
 def figure_card(figure: Figure, links: Html | None = None) -> Html:
@@ -125,7 +142,7 @@ def _cell(value: object) -> str:
 def outcome_tag(outcome: int, value: float | None = None) -> Html:
     """Return an outcome as a coloured word with its sign."""
     kind = Outcome(outcome)
-    word = {Outcome.UNREAD: "unparsed"}.get(kind, kind.name.lower())
+    word = kind.name.lower()
     if kind is Outcome.PARTLY and value is not None:
         word = f"{value:.0%}"
     return tag("span", f"{SIGNS[kind]} {word}", class_=f"tag {kind.name.lower()}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -24,15 +24,15 @@ from ...scoring.table import Outcome, TrialColumns
 from ...store.reader import RunReader
 from ..files import write_atomically
 from ..protocol_words import protocol_lines, reading_name
+from ..stored_results import Results, read_results
 from ..written import RESTS_ON, percent_metric, rests_on, written, written_interval
 from . import draw
-from .comparison import pair_sheet
 from .cost_cells import cost_lines
 from .gallery import Budget, gallery, pick_mask, read_trial
 from .html_document import document
 from .ledger import Note, read_notes, wrong_gold
 from .mark_parts import notes_table
-from .overview import Results, TaskOverview, overview_of, read_results
+from .overview import TaskOverview, overview_of
 from .parts import (
     data_table,
     derived_table,
@@ -102,8 +102,11 @@ def render_report(
 
 def _baseline(compared: Mapping[str, Sequence[Comparison]]) -> Iterator[Child]:
     """Yield the tests against a baseline; A is the baseline, B this run."""
-    if compared:
-        yield tag("h2", "Beside the baseline")
+    if not compared:
+        return
+    from .comparison import pair_sheet  # most reports stand alone
+
+    yield tag("h2", "Beside the baseline")
     for task, comparisons in compared.items():
         yield tag("div", sheet_table(pair_sheet(task, comparisons)), class_="card")
 
@@ -186,7 +189,7 @@ def cards_section(reader: RunReader, columns: TrialColumns, budget: Budget) -> I
             "What it got wrong",
             "The worst trials, one a sample. What decided the answer is marked in the reply.",
         ),
-        ("unparsed", "What could not be read", "Replies from which no answer could be read; they count as not right."),
+        ("unread", "What could not be read", "Replies from which no answer could be read; they count as not right."),
     )
     for outcome, title, words in kinds:
         shown = gallery(reader, columns, budget, outcome=outcome)
@@ -276,12 +279,12 @@ def measured_on(estimate: Mapping[str, Any], stored: int) -> str:
     return f"{of} {unit}" if unit == "trials" else f"{of} {unit} ({stored:,} trials stored)"
 
 
-def groups_section(one: TaskOverview) -> Iterator[Child]:
-    """Yield a table for each key that splits the samples."""
+def groups_section(one: TaskOverview, to: Callable[[str, str], str] | None = None) -> Iterator[Child]:
+    """Yield a table for each key that splits the samples; `to` gives the address of a group's trials."""
     groups = {key: values for key, values in one.result.get("groups", {}).items() if len(values) > 1}
     if groups:
         yield tag("h2", "By group")
-        cards = (tag("div", group_table(key, values), class_="card") for key, values in groups.items())
+        cards = (tag("div", group_table(key, values, to), class_="card") for key, values in groups.items())
         yield tag("div", *cards, class_="grid groups")
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from ...core.markup import Html
 from ...scoring.stored import read_columns
 from ...store.reader import RunReader
-from ..pages.overview import overview_of, read_results
+from ..pages.overview import overview_of
 from ..pages.vega import to_csv
+from ..stored_results import read_results
 
 STYLE = """
 text { font-family: "Helvetica Neue", Arial, "DejaVu Sans", sans-serif; fill: #5b6070; } .ink { fill: #1b1d22; }

@@ -84,6 +84,10 @@
     if (event.target.matches("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
     const step = { j: "next", k: "prev" }[event.key];
     if (step) document.querySelector(`a[rel=${step}]`)?.click();
+    if (event.key === "?") {
+      const keys = document.getElementById("keys");
+      if (keys) { if (keys.open) keys.close(); else keys.showModal(); }
+    }
     if (event.key === "/") {
       const field = document.getElementById("search");
       field?.closest("details")?.setAttribute("open", "");

@@ -401,7 +401,8 @@ class Viewer:
         keys = list(dict.fromkeys(request.query_params.getlist("run")))
         if not 2 <= len(keys) <= MOST_RUNS:
             raise UsageError(f"choose two to {MOST_RUNS} runs to compare, not {len(keys)}")
-        return [self._run(key) for key in keys]
+        # The older run first: then an improvement reads as a plus.
+        return sorted((self._run(key) for key in keys), key=lambda run: run.header().created)
 
     def _compared(self, request: Request) -> tuple[list[OpenRun], list[str], Mapping[str, Sequence[Comparison]]]:
         runs = self._chosen(request)

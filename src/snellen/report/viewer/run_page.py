@@ -135,7 +135,7 @@ def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Ch
     parts += [
         tag("h2", "All metrics"),
         tag("div", metric_table(metrics, "Metrics with their 95 % intervals"), derived_table(metrics), class_="card"),
-        *groups_section(one),
+        *groups_section(one, lambda key, value: _group_address(run, name, key, value)),
         *spread_section(one),
         *notes_table([note for note in run.notes() if note.task == name], lambda note: _note_address(run, note)),
         tag("h2", "Take it with you"),
@@ -198,11 +198,15 @@ def _ways_in(run: OpenRun, task: str) -> Html:
     """Return the ways to the trials, each with its count; nothing is offered that is empty."""
     walk = walk_of(run, QueryParams({"task": task}))
     counts = walk_through(run, walk).counts
-    ways = {"wrong": {"outcome": "wrong"}, "unparsed": {"outcome": "unparsed"}, "flipped": {"flipped": "1"}}
+    ways = {"wrong": {"outcome": "wrong"}, "unread": {"outcome": "unread"}, "flipped": {"flipped": "1"}}
     ways |= {"failed": {"outcome": "failed"}}
     made = [counted_button("every trial", counts["all"], walk.to(run), loud=True)]
     made += [counted_button(kind, counts[kind], walk.to(run, **told)) for kind, told in ways.items() if counts[kind]]
     return tag("nav", *made, class_="bar-of-buttons", aria_label="Trials")
+
+
+def _group_address(run: OpenRun, task: str, key: str, value: str) -> str:
+    return walk_of(run, QueryParams({"task": task})).to(run, group=f"{key}={value}")
 
 
 def _note_address(run: OpenRun, note: Note) -> str:

@@ -28,10 +28,11 @@ from ...store.merge import FollowedParts
 from ...store.part_log import FOLDER, PLAN
 from ...store.reader import RunReader
 from ..pages.ledger import Note, read_notes
-from ..pages.overview import Results, TaskOverview, overview_of, read_results, written_results
+from ..pages.overview import TaskOverview, overview_of
 from ..query import LastSifted, TextSearch, group_values
 from ..runlist.brief import TRASH, RunBrief, header_brief, named_folders, run_key, written_brief
 from ..runlist.trash import thrown_runs
+from ..stored_results import Results, read_results, written_results
 from .training_folder import OpenTraining, is_training
 
 DEPTH = 3

@@ -70,8 +70,18 @@ def shell(
     trail = [child for crumb in crumbs for child in (" › ", crumb)][1:]
     path = tag("p", *trail, class_="crumbs") if crumbs else None
     main = tag("main", path, *parts, id="main", class_="wrap wide", data_live=live)
-    body = tag("body", tag("a", "Skip to the content", href="#main", class_="skip"), bar, main)
+    body = tag("body", tag("a", "Skip to the content", href="#main", class_="skip"), bar, main, _keys())
     return Html("<!doctype html>\n" + tag("html", head, body, lang="en"))
+
+
+KEYS = {"j": "next trial", "k": "previous trial", "/": "search", "?": "show or hide this list"}
+
+
+def _keys() -> Html:
+    """Return the list of keys, which `?` shows."""
+    lines = [tag("li", tag("kbd", key), f" {words}") for key, words in KEYS.items()]
+    close = tag("form", tag("button", "Close"), method="dialog")
+    return tag("dialog", tag("ul", *lines), close, id="keys", class_="keys", aria_label="Keys")
 
 
 def progress_bar(run: OpenRun) -> Html | None:

@@ -109,6 +109,7 @@ def walk_of(run: OpenRun, told: QueryParams) -> Walk:
     pairs = [(key, value) for key, _, value in (one.partition("=") for one in told.getlist("group")) if key]
     first, also = (pairs[0], tuple(pairs[1:])) if pairs else (("", ""), ())
     outcome, sort = told.get("outcome", "all"), told.get("sort", "plan")
+    outcome = "unread" if outcome == "unparsed" else outcome  # as addresses of 0.2 call it
     longer = _number(told.get("longer", ""))
     query = Query(
         outcome if outcome in OUTCOMES and outcome != "flipped" else "all",

@@ -1,0 +1,52 @@
+"""A run folder to its results as they stand, and to its errors; little is imported, because most who look only look."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..core.errors import UsageError
+from ..report.stored_results import read_results
+from ..scoring.readings import file_of, kept_reading, own_reading
+from ..store.reader import RunReader
+
+if TYPE_CHECKING:
+    from ..scoring.error_groups import ErrorGroup
+
+
+def results_of(folder: str | Path, reading: str | None = None) -> dict[str, Any]:
+    """Return the results of a run as they stand, those of a run that goes on included; or of a kept reading."""
+    if reading is not None:
+        return kept_reading(Path(folder), reading)[1]
+    with RunReader(folder) as reader:
+        return read_results(reader, reader.header())
+
+
+def results_file(folder: str | Path, results: Mapping[str, Any]) -> Path:
+    """Return the file that holds results: that of the run's own reading, or of another."""
+    with RunReader(folder) as reader:
+        name = results["run"]["reading"]["name"]
+        return file_of(Path(folder), "results", "json", None if name == own_reading(reader).name else name)
+
+
+def errors(folder: str | Path, task: str | None = None, *, quick: bool = False) -> dict[str, list[ErrorGroup]]:
+    """Return, for every task of a run, its answers that are not right in groups that say why, largest first.
+
+    `quick` leaves out tasks of more than 50,000 trials: all of them are read for this.
+
+    Example:
+        >>> groups = snellen.run("my.jsonl", "blind/first").errors()["my"]
+        >>> [(group.title, len(group.trials)) for group in groups]
+        [('another answer', 1)]
+    """
+    from ..scoring.error_groups import MOST_GROUPED, read_errors
+
+    with RunReader(folder) as reader:
+        names = [one.name for one in reader.header().tasks]
+        if task is not None and task not in names:
+            raise UsageError(f"{folder} has no task {task!r}; it has {', '.join(names)}")
+        chosen = [name for name in names if task in (None, name)]
+        most = MOST_GROUPED if quick else math.inf
+        return {name: read_errors(reader, name) for name in chosen if reader.count_trials(name) <= most}

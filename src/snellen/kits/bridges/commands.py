@@ -1,0 +1,41 @@
+"""`snellen second-opinion`: another harness's number, ours beside it, and the replies where the two part."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ...cli.import_command import IMPORTING, told
+from ...cli.options import MACHINE, PATH, print_json
+
+READ_AS = "Apply this rule for choices: vlmevalkit, lmms-mmmu, lmms-mcq, inspect-choice, …  [default: the benchmark's]"
+
+
+@click.command("second-opinion")
+@click.argument("path", type=PATH)
+@click.option("--as", "read_as", metavar="RULE", help=READ_AS)
+@IMPORTING
+@MACHINE
+def second_opinion_command(path: Path, as_json: bool, read_as: str | None, **settings: Any) -> None:
+    """Read predictions a second time: the number as their harness computes it, ours with its interval, how many
+    replies were misread and in whose favour, how many failures were counted as answers; a list and a page beside the
+    run. PATH is a file of predictions, or a run that `snellen import` made.
+
+    \b
+    snellen second-opinion outputs/qwen_MMStar.xlsx
+    snellen second-opinion rows.jsonl --as lmms-mmmu --json
+    """
+    from .second_opinions import second_opinion
+
+    found = second_opinion(path, read_as=read_as, **told(settings))
+    if as_json:
+        print_json({"folder": found.folder, **found.summary})
+        return
+    from ...core.text import show_text
+    from .opinion_words import opinion_lines
+
+    for line in opinion_lines(found.summary):
+        click.echo(show_text(line))
+    click.echo(found.page, err=True)

@@ -1,1 +1,0 @@
-"""How providers take many requests at once, at half the price and in their own time: lines, files, states, results."""
