@@ -233,20 +233,15 @@ def end_of(share: Share, state: RunState, listener: PartListener, registry: Regi
         again = state.overdue or heard_again()
         why = state.limits.reached or state.limits.closed or "interrupted"
         _say(listener, "stopped", why)
-        return replace_end(end, again=again, why=why), {}
+        return msgspec.structs.replace(end, again=again, why=why), {}
     _say(listener, "complete")
     if not all(one.state == "complete" for one in part_states(read_attempts(share.plan.folder), share.part.count)):
         return end, {}
     try:
         found, results = merge(share.plan.folder, registry=registry)
     except EnvironmentProblem as error:  # another part was the last too, or the disk is full: nothing is lost
-        return replace_end(end, note=str(error)), {}
-    return replace_end(end, merged=not found.missing), results
-
-
-def replace_end(end: PartEnd, **changes: Any) -> PartEnd:
-    """Return how it ended with more known of it."""
-    return msgspec.structs.replace(end, **changes)
+        return msgspec.structs.replace(end, note=str(error)), {}
+    return msgspec.structs.replace(end, merged=not found.missing), results
 
 
 def merge(

@@ -108,7 +108,7 @@ def print_part(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, qu
         f"part {end.part.index} of {end.part.count}: {state.done + state.resumed:,} of {plural(end.trials, 'trial')}"
     )
     if state.unfinished:
-        click.echo(f"{words}; {end.why}; exit {EXIT_AGAIN if end.again else 'as said'}: start it again", err=True)
+        click.echo(f"{words}; {end.why}" + f" (exit {EXIT_AGAIN}: start it again)" * end.again, err=True)
         if end.again:
             return EXIT_AGAIN
         return 3 if state.over_limit else 130

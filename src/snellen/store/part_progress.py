@@ -36,8 +36,6 @@ class Progress(msgspec.Struct, omit_defaults=True):
     failed: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
-    rate: float = 0.0
-    """Trials a second, of this attempt."""
     why: str = ""
     figures: dict[str, tuple[str, int, float]] = {}
     """Task -> metric, replies that were read, and their mean: provisional."""
