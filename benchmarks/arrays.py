@@ -76,6 +76,9 @@ def bench(trials: int, parts: int, place: Path) -> None:
     clock, cpu, memory = measure("show", str(folder))
     print(f"show   {clock:6.1f} s by the clock, {cpu:6.1f} s of CPU, {memory:,.0f} MB (asked: {SHOW_S:g} s)")
     clock, cpu, memory = measure("merge", str(folder), "--json")
+    results = json.loads((folder / "results.json").read_bytes())
+    metric = results["tasks"]["legs"]["metrics"]["accuracy"]
+    assert metric["n"] == trials and abs(metric["value"] - 1 / 3) < 1e-3, metric  # every third reply is right
     told = f"(asked: {MERGE_S:g} s, {MERGE_MB:g} MB)"
     print(f"merge  {clock:6.1f} s by the clock, {cpu:6.1f} s of CPU, {memory:,.0f} MB {told}")
     clock, cpu, memory = measure("show", str(folder))

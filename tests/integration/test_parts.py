@@ -212,3 +212,22 @@ def test_clocks_that_are_apart_and_silent_parts_are_told(data: Path) -> None:
     }  # fmt: skip
     assert any("clocks are apart" in note for note in seen["notes"]) and "elsewhere" in seen["states"]["silent"][0]
     assert json_of("merge", "parts", "--partial")["stored"] == 30  # nothing is lost by what was said
+
+
+def test_a_part_that_another_server_answered_is_refused_by_name(
+    data: Path, mock_server: Callable[..., Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in (0, 1):
+        served = ["--model", "openai/mock", "--base-url", mock_server().base_url, "--no-cache"]
+        assert run_command(["run", data, *served, "--quiet", "-o", "parts", "--shard", f"{number}/2"]) == 0
+    capsys.readouterr()
+    assert run_command(["merge", "parts"]) == 2
+    assert "0001-of-0002.a0.log" in capsys.readouterr().err and not Path("parts/run.db").exists()
+    joined = json_of("merge", "parts", "--same-model")
+    assert joined["missing"] == 0 and len(joined["results"]["run"]["servers"]) == 2
+
+
+def test_a_server_that_is_gone_asks_to_be_started_again(data: Path) -> None:
+    gone = ["--model", "openai/mock", "--base-url", "http://127.0.0.1:9/v1", "--no-cache", "-o", "gone", "--quiet"]
+    assert run_command(["run", data, *gone, "--shard", "0/2"]) == 75
+    assert run_command(["run", data, *gone]) == 3

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from ..core.builtins import default_registry
-from ..core.errors import EnvironmentProblem, ServerLost, SnellenError, UsageError
+from ..core.errors import ServerLost, SnellenError, UsageError
 from ..core.homes import Assignment, Part, home_of_sample, parse_part
 from ..core.jobs import Job
 from ..core.registry import Registry
@@ -239,7 +239,7 @@ def end_of(share: Share, state: RunState, listener: PartListener, registry: Regi
         return end, {}
     try:
         found, results = merge(share.plan.folder, registry=registry)
-    except EnvironmentProblem as error:  # another part was the last too, or the disk is full: nothing is lost
+    except SnellenError as error:  # another part was the last too, servers differ, the disk is full: nothing is lost
         return msgspec.structs.replace(end, note=str(error)), {}
     return msgspec.structs.replace(end, merged=not found.missing), results
 
