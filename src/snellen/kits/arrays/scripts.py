@@ -82,13 +82,15 @@ def share_limits(arguments: Sequence[str], parts: int, parallel: int) -> list[st
 
 
 def unfinished_parts(folder: Path) -> tuple[int, tuple[int, ...]]:
-    """Return of how many parts a run is, and which of them are not complete."""
+    """Return of how many parts a run is, and which of them are neither complete nor at work."""
     states = look_at_parts(folder)
     if not states:
         raise UsageError(f"{folder} holds no parts yet: submit it without --again")
-    left = tuple(one.part.index for one in states if one.state != "complete")
+    left = tuple(one.part.index for one in states if one.state not in ("complete", "running"))
     if not left:
-        raise UsageError(f"all {len(states)} parts of {folder} are complete: `snellen merge {folder}`")
+        running = sum(one.state == "running" for one in states)
+        told = f"{running} of them run now" if running else f"`snellen merge {folder}`"
+        raise UsageError(f"no part of {folder} is left to be started: {told}")
     return states[0].part.count, left
 
 
