@@ -16,7 +16,7 @@ FIGURES := SNELLEN_FIGURES=docs/reliability.md
 PYTEST := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/.cache/pyc OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 SPREAD := -n 3 --dist worksteal
 
-.PHONY: outside demo demo-video demo-pages exam test nightly check coverage mutants bench crash fault soak hostile recount engines ray pages contamination train-demo train-test docs lock release clean help
+.PHONY: outside demo demo-video demo-pages exam test nightly check coverage mutants bench crash fault soak hostile recount engines ray slurm pages contamination train-demo train-test docs lock release clean help
 
 help:
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -131,6 +131,10 @@ train-test: $(VENV)/test.stamp ## every trainer on two architectures, killed and
 
 ray: $(VENV)/test.stamp ## three Ray nodes in this machine: 2,000 trials each on a checkpoint and a server, 20 replicas, 2 nodes and the driver killed
 	$(PYTEST) -s tests/ray
+
+slurm: $(VENV)/test.stamp ## runs in parts on a real Slurm of Debian's packages: killed, pre-empted, timed out and lost parts; writes docs/reliability.md
+	sh tests/system_packages.sh slurm
+	$(FIGURES) $(PYTEST) -m slow tests/slurm
 
 # Only what a site is made with: nothing of torch, Ray or browsers.
 $(VENV)/docs.stamp: pyproject.toml | $(BIN)/python

@@ -147,7 +147,7 @@ def frame_results(
             "adjusted": reader.meta("adjusted") or [],
             "warnings": reader.meta("warnings") or [],
         }
-        | ({"replicas": told} if (told := reader.meta("replicas")) else {})
+        | {name: told for name in ("replicas", "duplicates") if (told := reader.meta(name))}
         | stated_calibration(header.config),
         "model": header.model,
         "tasks": tasks,
