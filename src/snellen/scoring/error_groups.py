@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from rapidfuzz.distance import Levenshtein
 
+from ..core.arms import variants_beside
 from ..core.types import Prediction, Sample, Score, TrialKey
 from ..extract.cue_words import REFUSAL
 from ..extract.extraction import REFUSED, TRUNCATED
@@ -139,8 +140,14 @@ def group_errors(trials: Iterable[tuple[Trial, Score]]) -> list[ErrorGroup]:
 
 
 def read_errors(reader: RunReader, task: str) -> list[ErrorGroup]:
-    """Return the groups of a stored task; trials are judged by their first score, which the headline is made of."""
-    return group_errors((trial, scores[0]) for trial, scores in reader.with_scores(task) if scores)
+    """Return the groups of a stored task; trials are judged by their first score, which the headline is made of.
+
+    Arms are left out: a question asked without its picture is expected to be missed.
+    """
+    variants = [name for (name,) in reader.rows("SELECT DISTINCT variant FROM predictions WHERE task = ?", (task,))]
+    beside = variants_beside(variants)
+    judged = ((trial, scores[0]) for trial, scores in reader.with_scores(task) if scores)
+    return group_errors(one for one in judged if one[0].prediction.key.variant not in beside)
 
 
 def _is_right(score: Score) -> bool:
