@@ -78,7 +78,7 @@ def test_what_is_kept_of_the_keys_does_not_grow_with_a_long_run(tmp_path: Path) 
 
 
 def test_a_shelf_of_more_runs_than_files_may_be_open_can_be_read_whole(tmp_path: Path) -> None:
-    from snellen.report.viewer.shelf import MOST_OPEN, Shelf
+    from snellen.report.viewer.run_library import MOST_OPEN, RunLibrary
 
     count = 300
     work(tmp_path / "first", Scripted(), jobs(2))
@@ -88,7 +88,7 @@ def test_a_shelf_of_more_runs_than_files_may_be_open_can_be_read_whole(tmp_path:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
     try:
-        shelf = Shelf([tmp_path])
+        shelf = RunLibrary([tmp_path])
         for _ in range(2):
             assert [run.progress().stored for run in shelf.runs()] == [2] * count
             assert shelf.problems == {}
@@ -106,10 +106,10 @@ def _target(path: Path) -> Path | None:
 
 
 def test_a_run_that_grew_while_it_was_closed_is_counted_anew(tmp_path: Path) -> None:
-    from snellen.report.viewer.shelf import Shelf
+    from snellen.report.viewer.run_library import RunLibrary
 
     work(tmp_path / "one", Scripted(), jobs(2))
-    shelf = Shelf([tmp_path])
+    shelf = RunLibrary([tmp_path])
     (run,) = shelf.runs()
     assert run.progress().stored == 2
     assert run.close()

@@ -18,7 +18,7 @@ from snellen.report.pages.exam_figures import curve
 
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
 from snellen.report.viewer.guard import cookie_name
-from snellen.report.viewer.shelf import Shelf
+from snellen.report.viewer.run_library import RunLibrary
 
 TESTS = ("acuity", "quarter-turns", "count")
 
@@ -39,7 +39,7 @@ def read(folder: Path, path: str) -> str:
 
 
 def page_of(folder: Path, test: str) -> str:
-    return read(folder, f"/run/{Shelf([folder]).runs()[0].key}?task=exam-{test}")
+    return read(folder, f"/run/{RunLibrary([folder]).runs()[0].key}?task=exam-{test}")
 
 
 def result(folder: Path, test: str) -> Any:

@@ -19,7 +19,7 @@ from snellen.api.parts import find_part, is_unfinished, share_of, summarize_part
 from snellen.api.plan import make_plan
 from snellen.core.errors import UsageError
 from snellen.core.homes import Part
-from snellen.report.viewer.shelf import Shelf
+from snellen.report.viewer.run_library import RunLibrary
 from waiting import CEILING_S, requests_seen, wait_until
 
 
@@ -67,7 +67,7 @@ def test_four_parts_leave_what_one_process_leaves(data: Path) -> None:
     assert not Path("parts/run.db").exists()
     seen = json_of("show", "parts")
     assert (seen["done"], seen["planned"], seen["states"]) == (30, 40, {"complete": ["0", "2", "3"], "waiting": ["1"]})
-    (seen_in_browser,) = Shelf([Path("parts")]).runs()
+    (seen_in_browser,) = RunLibrary([Path("parts")]).runs()
     assert seen_in_browser.progress().stored == 30
     assert seen_in_browser.results()["tasks"]["my"]["metrics"]["accuracy"]["n"] == 30
     assert not Path("parts/run.db").exists()

@@ -19,7 +19,7 @@ from ..engine.bank_interval import BankLimit
 from ..engine.interval import IntervalLimit, PrefixLimit
 from ..engine.limits import Limits
 from ..engine.state import RunState as RunState  # noqa: PLC0414 - part of what a run returns
-from ..report.logs.teller import Teller, check_trackers
+from ..report.logs.tracker_hub import TrackerHub, check_trackers
 from ..report.pages.finish import finish_run
 from ..report.so_far import SoFar
 from ..scoring.consistency import CONVENTIONS
@@ -66,7 +66,7 @@ class Watching(NamedTuple):
     """Who hears of a run: whoever sits before it, and trackers; and who makes the figure so far for them."""
 
     watcher: Listener
-    teller: Teller
+    trackers: TrackerHub
     onlooker: SoFar
 
     def notify(self, line: str) -> None:
@@ -77,7 +77,7 @@ class Watching(NamedTuple):
     def watch(self, state: RunState) -> Iterator[None]:
         """Show the state to both during the block."""
         state.onlooker = self.onlooker
-        with self.teller.watch(state), self.watcher.watch(state):
+        with self.trackers.watch(state), self.watcher.watch(state):
             yield
 
 
@@ -130,10 +130,10 @@ def run_settings(
     question = check_limit(settings, estimate)
     if question is not None and (watcher is None or not watcher.agrees(question)):
         raise UsageError(f"{question}: --yes starts it all the same and stops at the limit; nothing was asked")
-    teller = Teller(settings.log, plan.folder, plan.folder.name, plan.header.config)
+    trackers = TrackerHub(settings.log, plan.folder, plan.folder.name, plan.header.config)
     data = {planned.task.name: planned.dataset for planned in plan.tasks}
     told: dict[str, Any] = {
-        "listener": Watching(watcher or NO_LISTENER, teller, so_far),
+        "listener": Watching(watcher or NO_LISTENER, trackers, so_far),
         "reading": reading,
         "data": data,
     }
@@ -149,10 +149,10 @@ def run_settings(
         asking = asking_settings(reading.extractor, told)
         ask_extractor(plan.folder, reading, asking, plan.registry, listener=watcher, catalogs=settings.catalogs)
     results = finish(plan.folder, plan, reading)
-    teller.end(results, state)
+    trackers.end(results, state)
     dimensions = {planned.task.name: planned.task.dimension for planned in plan.tasks}
     early = interval.summary() if interval is not None and interval.stopped else None
-    return RunResult(plan.folder, results, state, state.unfinished, dimensions, early, teller.problems)
+    return RunResult(plan.folder, results, state, state.unfinished, dimensions, early, trackers.problems)
 
 
 def _run_part(

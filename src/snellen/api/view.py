@@ -25,11 +25,11 @@ def make_viewer(
         if (error.name or "").partition(".")[0] != "starlette":
             raise
         raise MissingExtra("view", "the viewer") from None
-    from ..report.viewer.shelf import Shelf
+    from ..report.viewer.run_library import RunLibrary
 
     registry = default_registry(plugins)
-    shelf = Shelf([Path(folder) for folder in folders], registry)
-    return create_app(shelf, token, may_write=may_write, registry=registry)
+    library = RunLibrary([Path(folder) for folder in folders], registry)
+    return create_app(library, token, may_write=may_write, registry=registry)
 
 
 def view(

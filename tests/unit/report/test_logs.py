@@ -12,9 +12,9 @@ import snellen
 from command_line import run_command
 from made_runs import make_run
 from snellen.engine.state import RunState
-from snellen.report.logs import teller as tellers
-from snellen.report.logs.teller import Teller, check_trackers
+from snellen.report.logs import trackers as tellers
 from snellen.report.logs.tracker import plain_settings, result_figures, wrong_answers
+from snellen.report.logs.tracker_hub import TrackerHub, check_trackers
 
 SETTINGS = {"model": {"name": "openai/x"}, "seed": 0, "variants": ["base"]}
 
@@ -24,13 +24,13 @@ def run(tmp_path: Path) -> Path:
     return make_run(tmp_path / "run", count=30, skill=0.5)
 
 
-def told(run: Path, name: str) -> Teller:
+def told(run: Path, name: str) -> TrackerHub:
     """Tell one tracker of a run as `snellen run --log` does."""
     results = msgspec.json.decode((run / "results.json").read_bytes())
-    teller = Teller((name,), run, "my run", SETTINGS)
-    teller.tell(RunState(planned=30, done=10, failed=1, output_tokens=50))
-    teller.end(results, RunState(planned=30, done=30))
-    return teller
+    trackers = TrackerHub((name,), run, "my run", SETTINGS)
+    trackers.tell(RunState(planned=30, done=10, failed=1, output_tokens=50))
+    trackers.end(results, RunState(planned=30, done=30))
+    return trackers
 
 
 def accuracy(run: Path) -> float:

@@ -19,7 +19,7 @@ pytest.importorskip("starlette", reason="the extra `view` is not installed")
 from snellen.api.view import make_viewer
 from snellen.report.viewer.guard import cookie_name
 from snellen.report.viewer.matrix import compared_samples
-from snellen.report.viewer.shelf import Shelf
+from snellen.report.viewer.run_library import RunLibrary
 
 SKILLS = {"a": 0.4, "b": 0.6, "c": 0.8, "d": 0.5, "e": 0.7, "f": 0.9}
 
@@ -44,7 +44,7 @@ def ask(app: Any, path: str) -> Answer:
 
 @pytest.fixture(scope="module")
 def keys(folder: Path) -> dict[str, str]:
-    return {run.name: run.key for run in Shelf([folder]).runs()}
+    return {run.name: run.key for run in RunLibrary([folder]).runs()}
 
 
 def chosen(keys: dict[str, str], names: str) -> str:
@@ -52,7 +52,7 @@ def chosen(keys: dict[str, str], names: str) -> str:
 
 
 def test_samples_stand_by_how_far_the_runs_are_apart(folder: Path) -> None:
-    runs = [run for run in Shelf([folder]).runs() if run.name in "abc"]
+    runs = [run for run in RunLibrary([folder]).runs() if run.name in "abc"]
     found = compared_samples(runs, "shapes")
     values: dict[str, list[float]] = {}
     for name in "abc":
@@ -119,7 +119,7 @@ def test_how_prompts_differ_is_shown(app: Any, keys: dict[str, str], tmp_path: P
         other = bytes(body).replace(b"Answer with the letter.", b"Answer with the word.")
         database.execute("UPDATE predictions SET request = ? WHERE sample = 'shape-00001'", (other,))
     own = make_viewer([tmp_path], "key")
-    runs = "&".join(f"run={run.key}" for run in Shelf([tmp_path]).runs())
+    runs = "&".join(f"run={run.key}" for run in RunLibrary([tmp_path]).runs())
     page = ask(own, f"/sample?{runs}&task=shapes&sample=shape-00001").text
     assert "Asked otherwise than the first" in page
     assert "Answer with the <del>letter</del><ins>word</ins>." in page

@@ -16,7 +16,7 @@ pytest.importorskip("starlette", reason="the extra `view` is not installed")
 from snellen.report.pages.comparison import flips
 from snellen.report.viewer.flip_cards import flip_mark, pick_trial
 from snellen.report.viewer.guard import cookie_name
-from snellen.report.viewer.shelf import Shelf
+from snellen.report.viewer.run_library import RunLibrary
 from snellen.scoring.compare.run_pairs import compare_runs
 
 COOKIE = {"cookie": f"{cookie_name('key')}=key"}
@@ -25,7 +25,7 @@ COOKIE = {"cookie": f"{cookie_name('key')}=key"}
 def compared(folder: Path) -> tuple[Any, str]:
     from snellen.api.view import make_viewer
 
-    keys = [run.key for run in Shelf([folder]).runs()]
+    keys = [run.key for run in RunLibrary([folder]).runs()]
     return make_viewer([folder], "key"), "/compare?" + "&".join(f"run={key}" for key in keys)
 
 
@@ -52,7 +52,7 @@ def pages(app: Any, address: str) -> list[str]:
 
 def test_every_flip_is_shown_once_with_question_picture_and_replies(folder: Path) -> None:
     app, address = compared(folder)
-    expected = flips(compare_runs([run.folder for run in Shelf([folder]).runs()])["shapes"])
+    expected = flips(compare_runs([run.folder for run in RunLibrary([folder]).runs()])["shapes"])
     every = pages(app, address)
     cards = [card for page in every for card in re.findall(r"<article.*?</article>", page, re.DOTALL)]
     assert len(every) > 1, "the flips take more than a page"

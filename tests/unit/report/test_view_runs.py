@@ -26,7 +26,7 @@ from snellen.report.viewer import home
 from snellen.report.viewer.guard import cookie_name
 from snellen.report.viewer.home import Sought, runs_page, sought_in
 from snellen.report.viewer.liveness import QUIET_S, is_written_now, last_written
-from snellen.report.viewer.shelf import Shelf
+from snellen.report.viewer.run_library import RunLibrary
 from snellen.report.viewer.shell import progress_bar
 
 BEGUN = {
@@ -55,18 +55,18 @@ def rest(folder: Path, seconds: float = 10 * QUIET_S) -> None:
 
 
 @pytest.fixture(scope="module")
-def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> RunLibrary:
     folder = tmp_path_factory.mktemp("runs")
     for name, created in BEGUN.items():
         begin(make_run(folder / name, model=f"openai/{name}-model", count=3), created)
-    return Shelf([folder])
+    return RunLibrary([folder])
 
 
 def listed(page: str) -> list[str]:
     return [html.unescape(name) for name in re.findall(r'<th scope="row"[^>]*><a href="/run/\w+">([^<]*)</a>', page)]
 
 
-def test_newest_run_stands_first_and_heads_sort(shelf: Shelf) -> None:
+def test_newest_run_stands_first_and_heads_sort(library: RunLibrary) -> None:
     assert listed(runs_page(shelf)) == ["beta", "gamma", "alpha"]
     assert listed(runs_page(shelf, Sought(turned=True))) == ["alpha", "gamma", "beta"]
     assert listed(runs_page(shelf, Sought(sort="run"))) == ["alpha", "beta", "gamma"]
@@ -75,7 +75,7 @@ def test_newest_run_stands_first_and_heads_sort(shelf: Shelf) -> None:
     assert 'aria-sort="descending"><a href="/?sort=begun&amp;turned=1">begun ↓</a>' in runs_page(shelf)
 
 
-def test_search_finds_names_models_and_tasks(shelf: Shelf) -> None:
+def test_search_finds_names_models_and_tasks(library: RunLibrary) -> None:
     page = runs_page(shelf, Sought("GAMMA-mod"))
     assert listed(page) == ["gamma"]
     assert "1 of 3 runs" in page
@@ -84,13 +84,13 @@ def test_search_finds_names_models_and_tasks(shelf: Shelf) -> None:
     assert "<zebra>" not in runs_page(shelf, Sought("<zebra>"))
 
 
-def test_names_stay_on_one_line_unless_very_long(shelf: Shelf) -> None:
+def test_names_stay_on_one_line_unless_very_long(library: RunLibrary) -> None:
     assert '<td class="nowrap broad">openai/beta-model</td>' in runs_page(shelf)
 
 
 def test_stopped_run_is_told_from_one_that_is_written(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "half", count=40, stop_after=10, score=False)
-    run = Shelf([tmp_path]).runs()[0]
+    run = RunLibrary([tmp_path]).runs()[0]
     assert "running: 10 of 40" in str(progress_bar(run)), "written a moment ago"
     rest(folder)
     stopped = str(progress_bar(run))
@@ -124,7 +124,7 @@ def test_a_system_without_a_list_of_locks_has_the_time_only(tmp_path: Path) -> N
 def test_a_list_is_put_in_order_without_opening_runs_whose_results_are_new(tmp_path: Path) -> None:
     for number in range(3):
         make_run(tmp_path / f"run{number}", count=3)
-    shelf = Shelf([tmp_path])
+    shelf = RunLibrary([tmp_path])
     assert [run.brief().model for run in shelf.listed()] == ["openai/small"] * 3
     assert [run._reader for run in shelf.listed()] == [None] * 3
     later = time.time_ns() + 10**9
@@ -138,12 +138,12 @@ def test_numbers_of_a_list_are_of_the_run_also_where_a_foreign_results_file_lies
     make_run(tmp_path / "bad", skill=-2.0, count=20, task=None)
     stolen = (tmp_path / "good" / "results.json").read_bytes().replace(b'"id": "', b'"id": "x')
     (tmp_path / "bad" / "results.json").write_bytes(stolen)
-    page = runs_page(Shelf([tmp_path]), Sought(text="bad"))
+    page = runs_page(RunLibrary([tmp_path]), Sought(text="bad"))
     assert listed(page) == ["bad"]
     assert ">0.0 %<" in page
 
 
-def test_a_long_list_has_pages(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_list_has_pages(library: RunLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(home, "PAGE", 2)
     first, second = runs_page(shelf), runs_page(shelf, Sought(page=2))
     assert [listed(first), listed(second)] == [["beta", "gamma"], ["alpha"]]
@@ -153,7 +153,7 @@ def test_a_long_list_has_pages(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) ->
     assert len(listed(runs_page(shelf, Sought(sort="run", text="beta")))) == 1
 
 
-def test_runs_stand_in_groups_by_model(shelf: Shelf) -> None:
+def test_runs_stand_in_groups_by_model(library: RunLibrary) -> None:
     page = runs_page(shelf, sought_in(QueryParams("group=model")))
     assert listed(page) == ["alpha", "beta", "gamma"]
     assert re.findall(r'scope="rowgroup">([^<]*)<', page) == [f"openai/{name}-model" for name in BEGUN]

@@ -20,7 +20,7 @@ from snellen.core.types import Image
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
 from snellen.report.viewer import app as thumbs
 from snellen.report.viewer.guard import cookie_name
-from snellen.report.viewer.shelf import Shelf
+from snellen.report.viewer.run_library import RunLibrary
 from snellen.report.viewer.trial_table import tell_apart
 
 LONG = "You are shown one page of a long document and are asked to read it with care. "
@@ -116,7 +116,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, str, str]:
 
     folder = tmp_path_factory.mktemp("table")
     make_run(folder / "run", count=12, task=make_task(repeats=2))
-    app, run = make_viewer([folder], "key"), Shelf([folder]).runs()[0]
+    app, run = make_viewer([folder], "key"), RunLibrary([folder]).runs()[0]
     return app, run.key, str(call(app, f"/run/{run.key}/trials", headers=COOKIE).text)
 
 
@@ -135,7 +135,7 @@ def test_run_without_pictures_has_no_column_for_them(tmp_path: Path) -> None:
     from snellen.api.view import make_viewer
 
     make_run(tmp_path / "run", count=4, pictures=0)
-    key = Shelf([tmp_path]).runs()[0].key
+    key = RunLibrary([tmp_path]).runs()[0].key
     text = str(call(make_viewer([tmp_path], "key"), f"/run/{key}/trials", headers=COOKIE).text)
     assert "<img" not in text
     assert 'class="h-picture"' not in text

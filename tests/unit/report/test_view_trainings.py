@@ -27,7 +27,7 @@ from snellen.report.viewer.guard import cookie_name
 from snellen.report.viewer.home import Sought, runs_page
 from snellen.report.viewer.liveness import QUIET_S
 from snellen.report.viewer.metric_lines import METRICS, MetricsFile, plain_number
-from snellen.report.viewer.shelf import Shelf
+from snellen.report.viewer.run_library import RunLibrary
 from snellen.report.viewer.training_folder import RECORD, OpenTraining, RecordedTraining, read_training_record
 from snellen.report.viewer.training_page import CHARTS, COUNTS, SAMPLE, thinned, training_figures, training_page
 
@@ -122,7 +122,7 @@ def test_trainings_stand_beside_runs_and_are_found_by_their_names(tmp_path: Path
     make_run(tmp_path / "run", count=3)
     make_training(tmp_path / "tuned")
     make_training(tmp_path / "deep" / "better", trainer="dpo", finished=True, final={"steps": 40.0})
-    shelf = Shelf([tmp_path])
+    shelf = RunLibrary([tmp_path])
     page = str(runs_page(shelf))
     assert "2 trainings" in page and "1 run" in page
     assert page.count('href="/training/') == 2
@@ -133,7 +133,7 @@ def test_trainings_stand_beside_runs_and_are_found_by_their_names(tmp_path: Path
 
 
 def test_a_folder_of_one_training_is_enough(tmp_path: Path) -> None:
-    page = str(runs_page(Shelf([make_training(tmp_path / "tuned")])))
+    page = str(runs_page(RunLibrary([make_training(tmp_path / "tuned")])))
     assert "1 training" in page and "No runs here yet" not in page
 
 
@@ -249,7 +249,7 @@ def test_broken_half_and_foreign_metrics_are_one_line_each(tmp_path: Path, body:
     folder = make_training(tmp_path / "odd")
     (folder / METRICS).write_bytes(body)
     assert said in shown(folder)
-    assert runs_page(Shelf([folder]))
+    assert runs_page(RunLibrary([folder]))
 
 
 def test_metrics_too_large_or_no_file_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,7 +269,7 @@ def test_a_record_that_is_none_is_one_line_beside_the_others(tmp_path: Path, bod
     (folder / RECORD).write_text(body)
     with pytest.raises(DataError, match="is no record of a training"):
         read_training_record(folder)
-    shelf = Shelf([tmp_path])
+    shelf = RunLibrary([tmp_path])
     page = str(runs_page(shelf))
     assert "1 training<" in page and "training odd" in page and "is no record of a training" in page
     app = make_viewer([tmp_path], "secret")
@@ -281,7 +281,7 @@ def test_a_record_that_is_none_is_one_line_beside_the_others(tmp_path: Path, bod
 def test_a_lone_training_json_is_anything(tmp_path: Path) -> None:
     (tmp_path / "split").mkdir()
     (tmp_path / "split" / RECORD).write_text("[1, 2]")
-    assert "record of a training" not in str(runs_page(Shelf([tmp_path])))
+    assert "record of a training" not in str(runs_page(RunLibrary([tmp_path])))
 
 
 def test_nothing_in_a_folder_becomes_markup(tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_nothing_in_a_folder_becomes_markup(tmp_path: Path) -> None:
     (folder / SAMPLE).write_text(hostile, errors="replace")
     (folder / "feedback").mkdir()
     (folder / COUNTS).write_text(json.dumps({hostile: {hostile: hostile}}))
-    for page in (shown(folder), str(runs_page(Shelf([tmp_path])))):
+    for page in (shown(folder), str(runs_page(RunLibrary([tmp_path])))):
         found = Elements(page)
         assert found.names <= OURS, found.names - OURS
         assert not any(name.startswith("on") for name in found.attributes)

@@ -22,7 +22,7 @@ pytest.importorskip("starlette", reason="the extra `view` is not installed")
 from starlette.datastructures import QueryParams
 
 from snellen.report.viewer.guard import cookie_name
-from snellen.report.viewer.shelf import OpenRun, Shelf
+from snellen.report.viewer.run_library import OpenRun, RunLibrary
 from snellen.report.viewer.walk import PAGE, Walk, walk_of, walk_through
 
 FILTERS = (
@@ -45,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(folder: Path) -> OpenRun:
-    return Shelf([folder]).runs()[0]
+    return RunLibrary([folder]).runs()[0]
 
 
 @pytest.fixture(scope="module")

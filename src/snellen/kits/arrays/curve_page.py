@@ -11,12 +11,12 @@ from .curve import curve_section, curves_below
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from ...report.viewer.shelf import Shelf
+    from ...report.viewer.run_library import RunLibrary
 
 ADDRESS = "/curves"
 
 
-def curves_page(library: Shelf, request: Request) -> Html:
+def curves_page(library: RunLibrary, request: Request) -> Html:
     """Return every curve that `snellen follow` has written."""
     found = [(place, curve) for root in library.roots for place, curves in curves_below(root) for curve in curves]
     none = tag("p", "No curves here yet: snellen follow CHECKPOINTS/ --tasks TASK -o DIR writes them.")

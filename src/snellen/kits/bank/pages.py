@@ -9,7 +9,7 @@ import msgspec
 
 from ...core.errors import SnellenError
 from ...core.markup import Child, Html, tag
-from ...report.viewer.shelf import OpenRun, Shelf
+from ...report.viewer.run_library import OpenRun, RunLibrary
 from ...report.viewer.shell import shell
 from ...store.bank_file import read_bank
 from .audit import SUMMARY, Audit
@@ -21,7 +21,7 @@ from .gate_words import gate_parts
 DEEPEST = 2
 
 
-def banks(library: Shelf, request: Any) -> Html:
+def banks(library: RunLibrary, request: Any) -> Html:
     """Show the card of every bank that lies beside the runs."""
     parts: list[Child] = [tag("h1", "Banks")]
     found = sorted({path for root in library.roots for path in _banks_in(Path(root))})
@@ -50,7 +50,7 @@ def has_gate(run: OpenRun) -> bool:
     return (Path(run.folder) / "gate.json").is_file()
 
 
-def gate(library: Shelf, request: Any) -> Html:
+def gate(library: RunLibrary, request: Any) -> Html:
     """Show the verdict of a gate, and the answers that flipped."""
     with library.run(request.path_params["key"]).held() as run:
         body = (Path(run.folder) / "gate.json").read_bytes()
@@ -62,7 +62,7 @@ def has_audit(run: OpenRun) -> bool:
     return (Path(run.folder) / "audit" / SUMMARY).is_file()
 
 
-def audit(library: Shelf, request: Any) -> Html:
+def audit(library: RunLibrary, request: Any) -> Html:
     """Show the doubtful golds of the audit in a run's folder."""
     with library.run(request.path_params["key"]).held() as run:
         body = (Path(run.folder) / "audit" / SUMMARY).read_bytes()

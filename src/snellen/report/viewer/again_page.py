@@ -7,7 +7,7 @@ from ...core.markup import Child, Html, tag
 from ...extract.profiles import PROFILES
 from ..pages.tables import head, numbers, row, scrolled
 from ..written import written, written_change
-from .shelf import OpenRun
+from .run_library import OpenRun
 from .shell import link, shell
 
 

@@ -51,9 +51,9 @@ from .kit_pages import kit_routes, with_kit_places
 from .label_page import label_page
 from .matrix import Comparer, matrix_page
 from .metric_lines import METRICS
+from .run_library import NotFound, OpenRun, RunLibrary
 from .run_page import figures_page, run_page
 from .same_sample import sample_page
-from .shelf import NotFound, OpenRun, Shelf
 from .shell import downloads, link, shell
 from .stage import stored_pictures
 from .training_folder import OpenTraining
@@ -202,19 +202,19 @@ Told = Mapping[str, str]
 
 
 class Viewer:
-    """The pages over one shelf."""
+    """The pages over one library."""
 
-    def __init__(self, shelf: Shelf, *, may_write: bool = False) -> None:
-        self._shelf, self._may_write = shelf, may_write
+    def __init__(self, library: RunLibrary, *, may_write: bool = False) -> None:
+        self._library, self._may_write = library, may_write
         self._thumbs, self._comparer = Thumbs(), Comparer()
 
     def home(self, request: Request) -> Response:
         """All runs, or those that hold a text."""
-        return page(runs_page(self._shelf, sought_in(request.query_params), may_write=self._may_write))
+        return page(runs_page(self._library, sought_in(request.query_params), may_write=self._may_write))
 
     def board(self, _: Request) -> Response:
         """The leaderboard."""
-        return page(board_page(self._board(), {run.name: run.key for run in self._shelf.runs()}))
+        return page(board_page(self._board(), {run.name: run.key for run in self._library.runs()}))
 
     def board_download(self, request: Request) -> Response:
         """The leaderboard as a file."""
@@ -223,8 +223,8 @@ class Viewer:
     def state(self, request: Request) -> Response:
         """A text that changes when a run or a training has grown."""
         runs, trainings = (request.query_params.getlist(name) for name in ("run", "training"))
-        grown = [self._run(key) for key in runs] if runs or trainings else self._shelf.listed()
-        trained = [self._training(key) for key in trainings] if runs or trainings else self._shelf.trainings()
+        grown = [self._run(key) for key in runs] if runs or trainings else self._library.listed()
+        trained = [self._training(key) for key in trainings] if runs or trainings else self._library.trainings()
         told = [f"{run.key}:{sum(run.version())}" for run in grown]
         told += [f"{training.key}:{training.version()}" for training in trained]
         return Response(" ".join(told), media_type="text/plain")
@@ -232,7 +232,7 @@ class Viewer:
     def training(self, request: Request) -> Response:
         """One training, with the ways to the runs in its folder."""
         training = self._training(request.path_params["key"])
-        below = [run for run in self._shelf.listed() if run.folder.is_relative_to(training.folder)]
+        below = [run for run in self._library.listed() if run.folder.is_relative_to(training.folder)]
         return page(training_page(training, [(run.name, f"/run/{run.key}") for run in below]))
 
     def metrics(self, request: Request) -> Response:
@@ -268,7 +268,7 @@ class Viewer:
 
     async def image(self, request: Request) -> Response:
         """The n-th picture of a stored trial. A thumbnail at hand is answered at once, nothing is read for it."""
-        run = self._shelf.known(request.path_params["key"])
+        run = self._library.known(request.path_params["key"])
         place = (run.key, run.version(), request.scope["query_string"]) if run else None
         drawn = self._thumbs.again(place)
         return _webp(drawn) if drawn else await run_in_threadpool(self._picture, request, place)
@@ -379,10 +379,10 @@ class Viewer:
             return page(again_page(run, profile, may_write=self._may_write))
 
     def _run(self, key: str) -> OpenRun:
-        return self._shelf.run(key)
+        return self._library.run(key)
 
     def _training(self, key: str) -> OpenTraining:
-        training = self._shelf.training(key)
+        training = self._library.training(key)
         if training is None:
             raise NotFound("there is no such training here")
         return training
@@ -392,7 +392,7 @@ class Viewer:
 
     def _board(self) -> Board:
         entries = []
-        for run in self._shelf.runs():
+        for run in self._library.runs():
             with run.held():
                 entries.append(Entry(run.name, run.header(), run.results()))
         return make_board(entries)
@@ -412,9 +412,9 @@ class Viewer:
         return runs, names, results
 
 
-def create_app(shelf: Shelf, token: str, *, may_write: bool = False, registry: Registry | None = None) -> Asgi:
+def create_app(library: RunLibrary, token: str, *, may_write: bool = False, registry: Registry | None = None) -> Asgi:
     """Return the whole viewer behind its guard."""
-    viewer, registry = Viewer(shelf, may_write=may_write), registry or default_registry()
+    viewer, registry = Viewer(library, may_write=may_write), registry or default_registry()
     pages: dict[str, Callable[[Request], Any]] = {
         "/run/{key}/image": viewer.image,  # routes are tried in order, and hundreds of these are asked for on a page
         "/": viewer.home,
@@ -442,8 +442,8 @@ def create_app(shelf: Shelf, token: str, *, may_write: bool = False, registry: R
         "/static/{name}": own_file,
     }
     routes = [Route(path, function) for path, function in pages.items()]
-    routes += kit_routes(shelf, registry, may_write=may_write)
-    changes = Changes(shelf, registry, allowed=may_write)
+    routes += kit_routes(library, registry, may_write=may_write)
+    changes = Changes(library, registry, allowed=may_write)
     routes.append(Route("/run/{key}/again", changes.scores, methods=["POST"]))
     routes.append(Route("/run/{key}/marks", changes.marks, methods=["POST"]))
     routes.append(Route("/run/{key}/label", changes.labels, methods=["POST"]))

@@ -20,7 +20,7 @@ from ..query import SEARCHED, Query, Rows
 from ..written import RESTS_ON, percent_metric, rests_on, written, written_interval
 from .filters import filter_form, outcome_buttons
 from .gallery_grid import gallery_grid
-from .shelf import OpenRun
+from .run_library import OpenRun
 from .shell import address, link, notes_notice, pager, progress_bar, shell
 from .trial_table import COLUMNS, trial_table
 from .walk import Walk, Walked, chosen_groups, walk_through

@@ -23,7 +23,7 @@ from ..pages.ledger import TRIAL_KINDS, Note, add_notes, notes_on, read_notes, r
 from ..runlist.trash import take_back, throw_away
 from .again_page import known_profile
 from .liveness import is_written_now
-from .shelf import OpenRun, Shelf
+from .run_library import OpenRun, RunLibrary
 
 Thing = TypeVar("Thing")
 Told = Mapping[str, list[str]]
@@ -32,10 +32,10 @@ MOST_BYTES = 200_000
 
 
 class Changes:
-    """The changes to the runs of one shelf; refused whole where the viewer only reads."""
+    """The changes to the runs of one library; refused whole where the viewer only reads."""
 
-    def __init__(self, shelf: Shelf, registry: Registry, *, allowed: bool) -> None:
-        self._shelf, self._registry, self._allowed = shelf, registry, allowed
+    def __init__(self, library: RunLibrary, registry: Registry, *, allowed: bool) -> None:
+        self._library, self._registry, self._allowed = library, registry, allowed
 
     async def runs(self, request: Request) -> Response:
         """Hide, tag or throw away the chosen runs."""
@@ -81,7 +81,7 @@ class Changes:
         if not keys:
             raise UsageError("no run was chosen: tick some first")
         if doing == "restore":
-            thrown = self._shelf.thrown()
+            thrown = self._library.thrown()
             for key in keys:
                 take_back(_known(thrown.get(key)))
         elif doing == "trash":
@@ -95,8 +95,8 @@ class Changes:
     def _throw_away(self, run: OpenRun) -> None:
         if is_written_now(run.folder):
             raise UsageError(f"{run.name} is being written or was a moment ago: stop it first, or wait a minute")
-        self._shelf.forget(run)
-        throw_away(run.folder, self._shelf.root_of(run.folder))
+        self._library.forget(run)
+        throw_away(run.folder, self._library.root_of(run.folder))
 
     def _mark(self, run: OpenRun, told: Told) -> None:
         key = _told_key(told)
@@ -118,7 +118,7 @@ class Changes:
             add_label(run.folder, drawn.judge, key, value, by)
 
     def _run(self, key: str) -> OpenRun:
-        return _known(self._shelf.find(key))
+        return _known(self._library.find(key))
 
     def _keep_scores(self, folder: Path, profile: str) -> None:
         finish_run(folder, self._registry, report=False, reading=Reading(profile))

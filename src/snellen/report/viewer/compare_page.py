@@ -13,7 +13,7 @@ from ..pages.sheet import sheet_table
 from ..pages.tables import head, numbers, row, scrolled
 from ..written import written_share
 from .flip_cards import Flipped, flip_card
-from .shelf import OpenRun, run_titles
+from .run_library import OpenRun, run_titles
 from .shell import address, downloads, link, pager, shell
 
 CARDS = 25

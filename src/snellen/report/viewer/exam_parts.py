@@ -17,7 +17,7 @@ from ..exam_file import stored_exam
 from ..pages.exam_figures import curve, hinge, joined, strip
 from ..pages.exam_page import exam_notices, prescription_box, test_map, tests_table
 from .gallery_grid import gallery_grid
-from .shelf import OpenRun
+from .run_library import OpenRun
 from .shell import link
 from .walk import walk_of
 

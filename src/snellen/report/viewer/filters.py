@@ -8,7 +8,7 @@ from ...core.markup import Html, shorten, tag
 from ...scoring.table import TrialColumns
 from ..pages.ledger import TRIAL_KINDS
 from ..query import OUTCOMES
-from .shelf import OpenRun
+from .run_library import OpenRun
 from .shell import link
 from .walk import Walk, chosen_groups
 

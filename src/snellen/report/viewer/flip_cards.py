@@ -10,7 +10,7 @@ from ...core.types import Score, TrialKey
 from ...scoring.table import Outcome, lower_is_better
 from ..pages.gallery import Shown, read_trial
 from ..pages.parts import facts, outcome_tag, reply_text
-from .shelf import OpenRun
+from .run_library import OpenRun
 from .shell import link, trial_address
 
 _TRIALS = (

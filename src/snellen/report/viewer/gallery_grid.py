@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ...core.markup import Html, join, shorten, tag
 from ...scoring.table import TrialColumns
 from ..pages.parts import outcome_tag
-from .shelf import OpenRun
+from .run_library import OpenRun
 from .shell import link, trial_address
 from .trial_table import Line, read_line
 from .walk import Walk

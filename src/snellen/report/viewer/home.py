@@ -1,4 +1,4 @@
-"""The shelf to the table of its runs, page by page: found by a word, in order, by model or task, some hidden."""
+"""The library to the table of its runs, page by page: found by a word, in order, by model or task, some hidden."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..pages import draw
 from ..pages.ledger import Note, read_notes
 from ..pages.tables import DRAWN
 from ..written import RESTS_ON, rests_on, written, written_interval
-from .shelf import OpenRun, Shelf
+from .run_library import OpenRun, RunLibrary
 from .shell import address, link, pager, progress_bar, shell
 from .training_page import trainings_section
 
@@ -76,27 +76,27 @@ def sought_in(told: QueryParams) -> Sought:
     return Sought(told.get("text", ""), *known, bool(told.get("hidden")), number)
 
 
-def runs_page(shelf: Shelf, sought: Sought | None = None, *, may_write: bool = False) -> Html:
+def runs_page(library: RunLibrary, sought: Sought | None = None, *, may_write: bool = False) -> Html:
     """Return one page of the runs that hold a text, with boxes to choose some."""
     sought = sought or Sought()
-    every = list(_with_notes(shelf))
+    every = list(_with_notes(library))
     held, chosen = _sifted(every, sought)
     caption = tag("caption", _counted(len(every), len(held), len(chosen)))
-    scroll, ways, unfinished = _table(shelf, chosen, caption, sought)
+    scroll, ways, unfinished = _table(library, chosen, caption, sought)
     form = tag("form", scroll, ways, *_doings(may_write), **_TO_COMPARE)
     search = _search(sought, any(one.hidden for one in every)) if every else None
-    trained, training = trainings_section(shelf.trainings(), sought.text, shelf.problems)
+    trained, training = trainings_section(library.trainings(), sought.text, library.problems)
     nothing = None if trained else _nothing(sought, len(held))
     parts = [tag("h1", "Runs"), search, form if chosen else nothing, trained]
-    parts += [_problems(shelf), _trash(shelf) if may_write else None]
+    parts += [_problems(library), _trash(library) if may_write else None]
     return shell("Runs", parts, place="/", live="/state" if unfinished or training else None)
 
 
-def _table(shelf: Shelf, chosen: list[Found], caption: Html, sought: Sought) -> tuple[Html, Html | None, bool]:
+def _table(library: RunLibrary, chosen: list[Found], caption: Html, sought: Sought) -> tuple[Html, Html | None, bool]:
     """Return one page of the table, the ways to the others, and whether a run on it still goes on."""
     pages = max(1, math.ceil(len(chosen) / PAGE))
     page = min(max(1, sought.page), pages)
-    rows, unfinished = _rows(shelf, chosen[(page - 1) * PAGE : page * PAGE], sought.group)
+    rows, unfinished = _rows(library, chosen[(page - 1) * PAGE : page * PAGE], sought.group)
     table = tag("table", caption, _head(sought), tag("tbody", *rows))
     return tag("div", table, class_="scroll card runs"), _pager(sought, page, pages), unfinished
 
@@ -109,12 +109,12 @@ def _counted(every: int, held: int, shown: int) -> str:
 _TO_COMPARE = {"method": "get", "action": "/compare"}
 
 
-def _with_notes(shelf: Shelf) -> Iterator[Found]:
-    for run in shelf.listed():
+def _with_notes(library: RunLibrary) -> Iterator[Found]:
+    for run in library.listed():
         try:
             yield Found(run, [note for note in read_notes(run.folder) if not note.sample])
         except SnellenError as error:
-            shelf.problems[f"notes of {run.name}"] = str(error)
+            library.problems[f"notes of {run.name}"] = str(error)
             yield Found(run, [])
 
 
@@ -142,7 +142,7 @@ def _place(run: OpenRun, by: str) -> str:
     return {"begun": brief.created, "model": brief.model, "task": ", ".join(brief.tasks)}.get(by, run.name)
 
 
-def _rows(shelf: Shelf, chosen: Sequence[Found], group: str) -> tuple[list[Html], bool]:
+def _rows(library: RunLibrary, chosen: Sequence[Found], group: str) -> tuple[list[Html], bool]:
     """Return the rows of some runs; one that cannot be read is a problem, told below the table."""
     rows, unfinished, before = [], False, None
     for one in chosen:
@@ -150,7 +150,7 @@ def _rows(shelf: Shelf, chosen: Sequence[Found], group: str) -> tuple[list[Html]
             with one.run.held():
                 made, complete = list(_run_rows(one)), one.run.progress().complete
         except (SnellenError, sqlite3.Error, ValueError) as error:
-            shelf.problems[one.run.name] = str(error)
+            library.problems[one.run.name] = str(error)
             continue
         place = _place(one.run, group) if group else None
         if place != before:
@@ -261,16 +261,16 @@ def _pager(sought: Sought, page: int, pages: int) -> Html | None:
     return pager(before, f"page {page:,} of {pages:,}", after, label="Pages of runs")
 
 
-def _problems(shelf: Shelf) -> Html | None:
-    if not shelf.problems:
+def _problems(library: RunLibrary) -> Html | None:
+    if not library.problems:
         return None
-    items = [tag("li", tag("b", name), ": ", reason) for name, reason in sorted(shelf.problems.items())]
+    items = [tag("li", tag("b", name), ": ", reason) for name, reason in sorted(library.problems.items())]
     return tag("div", tag("h2", "What cannot be shown"), tag("ul", *items), class_="notice")
 
 
-def _trash(shelf: Shelf) -> Html | None:
+def _trash(library: RunLibrary) -> Html | None:
     """Return what lies in the trash, each with the way back."""
-    thrown = shelf.thrown()
+    thrown = library.thrown()
     if not thrown:
         return None
     rows = [

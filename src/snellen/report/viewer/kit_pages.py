@@ -15,11 +15,11 @@ from ...core.errors import UsageError
 from ...core.markup import Html, tag
 from ...core.registry import Page, Registry, resolve_target
 from .guard import Asgi
-from .shelf import OpenRun, Shelf
+from .run_library import OpenRun, RunLibrary
 from .shell import KIT_PLACES, link
 
 
-def kit_routes(library: Shelf, registry: Registry, *, may_write: bool) -> list[Route]:
+def kit_routes(library: RunLibrary, registry: Registry, *, may_write: bool) -> list[Route]:
     """Return a route for every registered page; its module is imported when it is first asked for."""
     pages = registry.entries("page").items()
     return [
@@ -28,7 +28,7 @@ def kit_routes(library: Shelf, registry: Registry, *, may_write: bool) -> list[R
     ]
 
 
-def _endpoint(page: Page, library: Shelf, *, may_write: bool) -> Callable[[Request], Any]:
+def _endpoint(page: Page, library: RunLibrary, *, may_write: bool) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
         if page.writes and not may_write:
             raise UsageError("this viewer only reads: start it with `snellen view --write` to change anything")
@@ -39,7 +39,7 @@ def _endpoint(page: Page, library: Shelf, *, may_write: bool) -> Callable[[Reque
     return answer
 
 
-def _in_thread(make: Callable[[Shelf, Request], Any]) -> Callable[[Shelf, Request], Any]:
+def _in_thread(make: Callable[[RunLibrary, Request], Any]) -> Callable[[RunLibrary, Request], Any]:
     return lambda library, request: run_in_threadpool(make, library, request)
 
 

@@ -14,7 +14,7 @@ from ...scoring.replies import answer_text
 from ...stats.prediction_powered import FEWEST_LABELS
 from ..pages.gallery import Shown, read_trial
 from ..pages.parts import facts, reply_text
-from .shelf import OpenRun
+from .run_library import OpenRun
 from .shell import address, link, shell
 from .stage import pictures_part
 from .video_line import videos_of

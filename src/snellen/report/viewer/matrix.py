@@ -16,7 +16,7 @@ from ...scoring.table import Outcome, TrialColumns, lower_is_better
 from ..pages.parts import outcome_tag
 from ..pages.tables import head, scrolled
 from ..protocol_words import reading_name
-from .shelf import OpenRun, run_titles
+from .run_library import OpenRun, run_titles
 from .shell import address, link, pager, shell
 
 ROWS = 100

@@ -28,7 +28,7 @@ from .exam_parts import exam_parts
 from .filters import counted_button
 from .kit_pages import kit_links
 from .label_page import label_links
-from .shelf import OpenRun
+from .run_library import OpenRun
 from .shell import address, link, notes_notice, progress_bar, shell, trial_address
 from .walk import walk_of, walk_through
 

@@ -15,7 +15,7 @@ from ..pages.tables import head, numbers, row
 from .flip_cards import flip_mark, pick_trial, stored_trials
 from .matrix import Comparer
 from .reading_words import explain_score
-from .shelf import OpenRun, run_titles
+from .run_library import OpenRun, run_titles
 from .shell import address, link, pager, shell, trial_address
 from .text_difference import line_difference
 

@@ -10,7 +10,7 @@ from ...core.markup import Child, Html, tag
 from ...core.types import TrialKey
 from ..pages.draw import logo
 from .liveness import is_written_now, last_written
-from .shelf import OpenRun
+from .run_library import OpenRun
 
 PLACES = (("/", "Runs"), ("/leaderboard", "Leaderboard"))
 KIT_PLACES: ContextVar[Sequence[tuple[str, str]]] = ContextVar("kit_places", default=())

@@ -14,7 +14,7 @@ from ...data.images.decode import CHANGED
 from ...data.images.whole_video import is_whole_video
 from ...store.reader import RunReader
 from ..pages.gallery import Shown, seen_pictures
-from .shelf import OpenRun
+from .run_library import OpenRun
 from .shell import link, trial_address
 
 PICTURES = 60

@@ -11,7 +11,7 @@ from ...core.text import plural
 from ...core.types import TrialKey
 from ...scoring.table import SampleFacts, TrialColumns, code_of
 from ..pages.parts import outcome_tag
-from .shelf import OpenRun
+from .run_library import OpenRun
 from .shell import link
 from .walk import Walk
 

@@ -18,7 +18,7 @@ from ..pages.parts import facts, outcome_tag, reply_text
 from ..pages.tables import DRAWN, head, numbers, row, scrolled
 from .exam_parts import exam_curve
 from .reading_words import explain_score
-from .shelf import OpenRun
+from .run_library import OpenRun
 from .shell import address, link, notes_notice, pager, shell, trial_address
 from .stage import pictures_part
 from .steps import group_steps

@@ -12,7 +12,7 @@ from ...core.types import Failure, Timing, TrialKey, Usage
 from ...scoring.table import TrialColumns
 from ..pages.parts import outcome_tag
 from ..pages.tables import scrolled
-from .shelf import OpenRun
+from .run_library import OpenRun
 from .shell import link, trial_address
 from .walk import Walk
 

@@ -13,7 +13,7 @@ from ...data.images.whole_video import is_whole_video
 from ...data.video.av_child import VideoError, sniff
 from ..pages.gallery import Shown
 from .caption_track import subtitle_spans
-from .shelf import OpenRun
+from .run_library import OpenRun
 from .shell import trial_address
 from .stage import PICTURES, pictures_of
 

@@ -14,7 +14,7 @@ from ...scoring.table import Mask, TrialColumns
 from ..pages.ledger import TRIAL_KINDS
 from ..pages.mark_parts import marked_trials
 from ..query import OUTCOMES, SORTS, Query, Rows, Sifted, sift
-from .shelf import OpenRun
+from .run_library import OpenRun
 from .shell import address, trial_address
 
 PAGE, GALLERY_PAGE = 50, 200

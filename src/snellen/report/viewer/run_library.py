@@ -317,7 +317,7 @@ class Desk:
                     del self._runs[key]
 
 
-class Shelf:
+class RunLibrary:
     """All runs below the named folders. A run is known by a hash: no address ever holds a path."""
 
     def __init__(self, folders: Sequence[Path], registry: Registry | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The names of trackers to one teller: it works in a thread of its own, and a tracker that fails never harms a run."""
+"""The names of trackers to one hub: it works in a thread of its own, and a tracker that fails never harms a run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check_trackers(names: Sequence[str]) -> None:
             raise MissingExtra(name, f"--log {name}")
 
 
-class Teller:
+class TrackerHub:
     """Tells all trackers of one run. What goes wrong is kept in `problems`, and that tracker hears no more."""
 
     def __init__(self, names: Sequence[str], folder: Path, run: str, settings: Mapping[str, Any]) -> None:
