@@ -88,10 +88,10 @@ def test_a_shelf_of_more_runs_than_files_may_be_open_can_be_read_whole(tmp_path:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
     try:
-        shelf = RunLibrary([tmp_path])
+        library = RunLibrary([tmp_path])
         for _ in range(2):
-            assert [run.progress().stored for run in shelf.runs()] == [2] * count
-            assert shelf.problems == {}
+            assert [run.progress().stored for run in library.runs()] == [2] * count
+            assert library.problems == {}
         open_files = [path for path in Path("/proc/self/fd").iterdir() if str(tmp_path) in str(_target(path))]
         assert len(open_files) <= 3 * MOST_OPEN
     finally:
@@ -109,8 +109,8 @@ def test_a_run_that_grew_while_it_was_closed_is_counted_anew(tmp_path: Path) -> 
     from snellen.report.viewer.run_library import RunLibrary
 
     work(tmp_path / "one", Scripted(), jobs(2))
-    shelf = RunLibrary([tmp_path])
-    (run,) = shelf.runs()
+    library = RunLibrary([tmp_path])
+    (run,) = library.runs()
     assert run.progress().stored == 2
     assert run.close()
     work(tmp_path / "one", Scripted(), jobs(5))

@@ -427,11 +427,11 @@ def test_calibration_is_drawn_where_confidence_is_known(tmp_path: Path) -> None:
 def test_a_large_run_that_was_never_scored_is_shown_without_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from snellen.report.viewer import shelf
+    from snellen.report.viewer import run_library
     from snellen.scoring import stored
 
     monkeypatch.setattr(stored, "LIVE_SCORING", 5)
-    monkeypatch.setattr(shelf, "LIVE_SCORING", 5)
+    monkeypatch.setattr(run_library, "LIVE_SCORING", 5)
     make_run(tmp_path / "run", count=20, stop_after=9, score=False)
     app = make_viewer([tmp_path], TOKEN)
     key = get(app, "/state").text.partition(":")[0]

@@ -12,7 +12,7 @@ import snellen
 from command_line import run_command
 from made_runs import make_run
 from snellen.engine.state import RunState
-from snellen.report.logs import trackers as tellers
+from snellen.report.logs import tracker_hub as tellers
 from snellen.report.logs.tracker import plain_settings, result_figures, wrong_answers
 from snellen.report.logs.tracker_hub import TrackerHub, check_trackers
 

@@ -55,7 +55,7 @@ def rest(folder: Path, seconds: float = 10 * QUIET_S) -> None:
 
 
 @pytest.fixture(scope="module")
-def shelf(tmp_path_factory: pytest.TempPathFactory) -> RunLibrary:
+def library(tmp_path_factory: pytest.TempPathFactory) -> RunLibrary:
     folder = tmp_path_factory.mktemp("runs")
     for name, created in BEGUN.items():
         begin(make_run(folder / name, model=f"openai/{name}-model", count=3), created)
@@ -67,25 +67,25 @@ def listed(page: str) -> list[str]:
 
 
 def test_newest_run_stands_first_and_heads_sort(library: RunLibrary) -> None:
-    assert listed(runs_page(shelf)) == ["beta", "gamma", "alpha"]
-    assert listed(runs_page(shelf, Sought(turned=True))) == ["alpha", "gamma", "beta"]
-    assert listed(runs_page(shelf, Sought(sort="run"))) == ["alpha", "beta", "gamma"]
-    assert listed(runs_page(shelf, Sought(sort="model", turned=True))) == ["gamma", "beta", "alpha"]
-    assert listed(runs_page(shelf, sought_in(QueryParams("sort=nonsense")))) == ["beta", "gamma", "alpha"]
-    assert 'aria-sort="descending"><a href="/?sort=begun&amp;turned=1">begun ↓</a>' in runs_page(shelf)
+    assert listed(runs_page(library)) == ["beta", "gamma", "alpha"]
+    assert listed(runs_page(library, Sought(turned=True))) == ["alpha", "gamma", "beta"]
+    assert listed(runs_page(library, Sought(sort="run"))) == ["alpha", "beta", "gamma"]
+    assert listed(runs_page(library, Sought(sort="model", turned=True))) == ["gamma", "beta", "alpha"]
+    assert listed(runs_page(library, sought_in(QueryParams("sort=nonsense")))) == ["beta", "gamma", "alpha"]
+    assert 'aria-sort="descending"><a href="/?sort=begun&amp;turned=1">begun ↓</a>' in runs_page(library)
 
 
 def test_search_finds_names_models_and_tasks(library: RunLibrary) -> None:
-    page = runs_page(shelf, Sought("GAMMA-mod"))
+    page = runs_page(library, Sought("GAMMA-mod"))
     assert listed(page) == ["gamma"]
     assert "1 of 3 runs" in page
-    assert len(listed(runs_page(shelf, Sought("shapes openai")))) == 3
-    assert "No run has this" in runs_page(shelf, Sought("<zebra>"))
-    assert "<zebra>" not in runs_page(shelf, Sought("<zebra>"))
+    assert len(listed(runs_page(library, Sought("shapes openai")))) == 3
+    assert "No run has this" in runs_page(library, Sought("<zebra>"))
+    assert "<zebra>" not in runs_page(library, Sought("<zebra>"))
 
 
 def test_names_stay_on_one_line_unless_very_long(library: RunLibrary) -> None:
-    assert '<td class="nowrap broad">openai/beta-model</td>' in runs_page(shelf)
+    assert '<td class="nowrap broad">openai/beta-model</td>' in runs_page(library)
 
 
 def test_stopped_run_is_told_from_one_that_is_written(tmp_path: Path) -> None:
@@ -124,12 +124,12 @@ def test_a_system_without_a_list_of_locks_has_the_time_only(tmp_path: Path) -> N
 def test_a_list_is_put_in_order_without_opening_runs_whose_results_are_new(tmp_path: Path) -> None:
     for number in range(3):
         make_run(tmp_path / f"run{number}", count=3)
-    shelf = RunLibrary([tmp_path])
-    assert [run.brief().model for run in shelf.listed()] == ["openai/small"] * 3
-    assert [run._reader for run in shelf.listed()] == [None] * 3
+    library = RunLibrary([tmp_path])
+    assert [run.brief().model for run in library.listed()] == ["openai/small"] * 3
+    assert [run._reader for run in library.listed()] == [None] * 3
     later = time.time_ns() + 10**9
     os.utime(tmp_path / "run1" / "run.db", ns=(later, later))
-    opened = [run._reader is not None for run in shelf.listed()]
+    opened = [run._reader is not None for run in library.listed()]
     assert opened == [False, True, False], "written since its results: the database is asked"
 
 
@@ -145,16 +145,16 @@ def test_numbers_of_a_list_are_of_the_run_also_where_a_foreign_results_file_lies
 
 def test_a_long_list_has_pages(library: RunLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(home, "PAGE", 2)
-    first, second = runs_page(shelf), runs_page(shelf, Sought(page=2))
+    first, second = runs_page(library), runs_page(library, Sought(page=2))
     assert [listed(first), listed(second)] == [["beta", "gamma"], ["alpha"]]
     assert "page 1 of 2" in first
     assert 'href="/?page=2"' in first
-    assert listed(runs_page(shelf, Sought(page=99))) == ["alpha"]
-    assert len(listed(runs_page(shelf, Sought(sort="run", text="beta")))) == 1
+    assert listed(runs_page(library, Sought(page=99))) == ["alpha"]
+    assert len(listed(runs_page(library, Sought(sort="run", text="beta")))) == 1
 
 
 def test_runs_stand_in_groups_by_model(library: RunLibrary) -> None:
-    page = runs_page(shelf, sought_in(QueryParams("group=model")))
+    page = runs_page(library, sought_in(QueryParams("group=model")))
     assert listed(page) == ["alpha", "beta", "gamma"]
     assert re.findall(r'scope="rowgroup">([^<]*)<', page) == [f"openai/{name}-model" for name in BEGUN]
 

@@ -122,12 +122,12 @@ def test_trainings_stand_beside_runs_and_are_found_by_their_names(tmp_path: Path
     make_run(tmp_path / "run", count=3)
     make_training(tmp_path / "tuned")
     make_training(tmp_path / "deep" / "better", trainer="dpo", finished=True, final={"steps": 40.0})
-    shelf = RunLibrary([tmp_path])
-    page = str(runs_page(shelf))
+    library = RunLibrary([tmp_path])
+    page = str(runs_page(library))
     assert "2 trainings" in page and "1 run" in page
     assert page.count('href="/training/') == 2
     assert 'data-live="/state"' in page, "one is not over"
-    found = str(runs_page(shelf, Sought(text="dpo llava")))
+    found = str(runs_page(library, Sought(text="dpo llava")))
     assert "deep/better" in found and ">tuned<" not in found
     assert "No run has this" not in found
 
@@ -269,11 +269,11 @@ def test_a_record_that_is_none_is_one_line_beside_the_others(tmp_path: Path, bod
     (folder / RECORD).write_text(body)
     with pytest.raises(DataError, match="is no record of a training"):
         read_training_record(folder)
-    shelf = RunLibrary([tmp_path])
-    page = str(runs_page(shelf))
+    library = RunLibrary([tmp_path])
+    page = str(runs_page(library))
     assert "1 training<" in page and "training odd" in page and "is no record of a training" in page
     app = make_viewer([tmp_path], "secret")
-    key = next(one.key for one in shelf.trainings() if one.folder == folder)
+    key = next(one.key for one in library.trainings() if one.folder == folder)
     answer = call(app, f"/training/{key}", headers={"cookie": f"{cookie_name('secret')}=secret"})
     assert answer.status == 400 and "is no record of a training" in answer.text
 
