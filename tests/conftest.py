@@ -20,11 +20,16 @@ settings.load_profile("steady")
 
 TESTS = Path(__file__).parent
 ROOMS = ("api", "core", "engine", "infer", "prompt", "scoring", "stats", "store")
-RUNS = ("batch_runs", "cli_docs", "engine_options", "growing_runs", "run_features")
+RUNS = (
+    *("batch_runs", "cli_docs", "engine_options", "growing_runs", "run_features", "arms", "contaminated", "extractor"),
+    *("bank_command", "own_card_protocols", "parsed_pages", "parts", "pictures_as_sent", "plugin_identity"),
+    *("who_answered",),
+)
 FOLLOWED = {
     *(TESTS / "unit" / room for room in ROOMS),
     *(TESTS / "integration" / f"test_{name}.py" for name in RUNS),
     TESTS / "e2e" / "test_documents_mock.py",
+    TESTS / "golden" / "test_parsing.py",
 }
 
 

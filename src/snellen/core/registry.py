@@ -113,10 +113,10 @@ class Registry:
             raise UsageError(f"plug-in {str(path)!r} is not a Python file")
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module
-        with loading(spec.name), foreign_code(f"plug-in {str(path)!r} cannot be loaded:"):
+        with loading(spec.name, str(file.resolve())), foreign_code(f"plug-in {str(path)!r} cannot be loaded:"):
             spec.loader.exec_module(module)
         if callable(getattr(module, "register", None)):
-            with loading(spec.name), foreign_code(f"plug-in {str(path)!r} cannot be registered:"):
+            with loading(spec.name, str(file.resolve())), foreign_code(f"plug-in {str(path)!r} cannot be registered:"):
                 module.register(self)
         elif not any(
             callable(value) and getattr(value, "__module__", "") == spec.name for value in vars(module).values()
