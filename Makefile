@@ -16,7 +16,7 @@ FIGURES := SNELLEN_FIGURES=docs/reliability.md
 PYTEST := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/.cache/pyc OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 SPREAD := -n 3 --dist worksteal
 
-.PHONY: outside demo demo-video demo-pages exam test nightly check coverage mutants bench crash fault soak hostile recount engines ray pages contamination train-demo train-test docs lock release clean help
+.PHONY: outside demo demo-video demo-pages exam test nightly check coverage mutants bench crash fault soak hostile recount engines ray slurm pages contamination train-demo train-test docs lock release clean help
 
 help:
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -132,7 +132,16 @@ train-test: $(VENV)/test.stamp ## every trainer on two architectures, killed and
 ray: $(VENV)/test.stamp ## three Ray nodes in this machine: 2,000 trials each on a checkpoint and a server, 20 replicas, 2 nodes and the driver killed
 	$(PYTEST) -s tests/ray
 
-docs: $(VENV)/test.stamp ## the documentation as a site: build/site/index.html
+slurm: $(VENV)/test.stamp ## runs in parts on a real Slurm of Debian's packages: killed, pre-empted, timed out and lost parts; writes docs/reliability.md
+	sh tests/system_packages.sh slurm
+	$(FIGURES) $(PYTEST) -m slow tests/slurm
+
+# Only what a site is made with: nothing of torch, Ray or browsers.
+$(VENV)/docs.stamp: pyproject.toml | $(BIN)/python
+	$(PIP) install -e '.[docs]'
+	touch $@
+
+docs: $(VENV)/docs.stamp ## the documentation as a site: build/site/index.html
 	$(BIN)/python tools/decisions.py
 	$(BIN)/python tools/benchmark_pages.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -247,6 +247,7 @@ WORLDS: dict[str, Callable[[], None]] = {
     "reform.md": write_reform,
     "second-opinion.md": write_foreign,
     "scale.md": write_questions,
+    "arrays.md": write_questions,
     "statistics.md": write_runs,
 }
 """Page -> what writes the files it speaks of into the current folder."""

@@ -7,6 +7,11 @@ command -v java >/dev/null 2>&1 || missing="$missing default-jre-headless"
 command -v pdflatex >/dev/null 2>&1 || missing="$missing texlive-latex-recommended"
 [ -e /usr/share/javascript/katex/katex.min.js ] || missing="$missing libjs-katex"
 [ -e /usr/share/wordnet/index.noun ] || missing="$missing wordnet-base"
+if [ "${1:-}" = slurm ]; then
+    missing=""
+    command -v slurmctld >/dev/null 2>&1 || missing="$missing slurmctld slurmd slurm-client munge"
+    command -v bindfs >/dev/null 2>&1 || missing="$missing bindfs"
+fi
 [ -z "$missing" ] && exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
     apt-get update -qq >/dev/null 2>&1

@@ -84,7 +84,7 @@ def moments(folder: Path, log: Path, kills: int, seed: int) -> Iterable[Callable
         if number % max(2, kills // 8) == 1:
             yield lambda _, stored=stored: stored_trials(folder) > stored
         elif number % 3 == 0:
-            yield lambda pid: lock.exists() and lock.read_text().strip() == str(pid)
+            yield lambda pid: lock.exists() and lock.read_text().split()[:1] == [str(pid)]
         else:
             yield lambda _, asked=asked: lines_of(log) >= asked
 

@@ -22,8 +22,8 @@ import snellen
 from snellen.core.errors import DataError
 from snellen.core.protocols import ImagePolicy
 from snellen.core.types import Image
-from snellen.data.images import encode as encode_module
 from snellen.data.images.decode import decode, open_image, read_header
+from snellen.data.images.drawing import Drawing
 from snellen.data.images.encode import ImageDoor
 
 
@@ -62,7 +62,7 @@ SIZE_AS_SENT = {
     "cmyk.jpg": (save(noise("CMYK"), "JPEG"), (32, 24)),
     "deep.png": (save(DEEP), (8, 8)),
     "deep.tif": (save(DEEP, "TIFF"), (8, 8)),
-    "float.tif": (save(PIL.Image.new("F", (8, 8), 3.5), "TIFF"), (8, 8)),
+    "float.tif": (save(PIL.Image.new("F", (8, 8), 0.5), "TIFF"), (8, 8)),
     "lab.tif": (save(PIL.Image.new("LAB", (8, 8)), "TIFF"), (8, 8)),
     "palette_alpha.png": (save(noise("P"), transparency=0), (32, 24)),
     "grey_alpha.png": (save(noise("LA")), (32, 24)),
@@ -174,10 +174,11 @@ def test_names_that_are_no_names(tmp_path: Path) -> None:
 def test_those_who_wait_for_a_picture_hear_when_it_is_given_up(
     put: Callable[[str, bytes], Image], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def break_down(*_: object) -> None:
+    async def break_down(*_: object) -> None:
+        await asyncio.sleep(0)  # the others come meanwhile
         raise ZeroDivisionError
 
-    monkeypatch.setattr(encode_module, "prepare", break_down)
+    monkeypatch.setattr(Drawing, "prepare", break_down)
     image = put("a.png", PNG)
 
     async def both() -> list[object]:

@@ -14,7 +14,7 @@ from ..data.files.chores import Mapper, do_here
 from ..engine.policy import Policy
 from ..engine.state import RunState
 from ..scoring.range_chore import Executor as ScoringExecutor
-from ..store.writer import RunWriter
+from ..store.writer import TrialWriter
 from .settings import RunSettings
 
 LOCAL = "local"
@@ -37,7 +37,7 @@ class Executor(Protocol):
     def policy_for(self, model: Model, policy: Policy, settings: RunSettings) -> Policy:
         """Return the engine's limits with such a model."""
 
-    def keeping_replicas(self, model: Model, state: RunState, writer: RunWriter) -> AbstractContextManager[None]:
+    def keeping_replicas(self, model: Model, state: RunState, writer: TrialWriter) -> AbstractContextManager[None]:
         """Show the replicas while they work, and keep what became of them with the run."""
 
     def mapper_for(self, workers: Workers, tell: Callable[[str], None]) -> Mapper:
@@ -90,7 +90,7 @@ def policy_for(model: Model, policy: Policy, settings: RunSettings) -> Policy:
     return policy if settings.executor == LOCAL else executor_of(settings.executor).policy_for(model, policy, settings)
 
 
-def keeping_replicas(model: Model, state: RunState, writer: RunWriter, executor: str) -> AbstractContextManager[None]:
+def keeping_replicas(model: Model, state: RunState, writer: TrialWriter, executor: str) -> AbstractContextManager[None]:
     """Show the replicas of an executor while they work, and keep what became of them with the run."""
     return nullcontext() if executor == LOCAL else executor_of(executor).keeping_replicas(model, state, writer)
 

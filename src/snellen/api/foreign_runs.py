@@ -49,7 +49,7 @@ from ..scoring.replies import PEER
 from .header import installed_versions, make_header
 from .judges import ask_extractor
 from .load import load_dataset
-from .run import REPORTED_TRIALS
+from .parts import REPORTED_TRIALS
 from .session import open_store
 from .settings import RunSettings
 

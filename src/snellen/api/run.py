@@ -17,6 +17,7 @@ from ..core.garbage import rare_collections
 from ..core.protocols import Scorer
 from ..engine.bank_interval import BankLimit
 from ..engine.interval import IntervalLimit, PrefixLimit
+from ..engine.limits import Limits
 from ..engine.state import RunState as RunState  # noqa: PLC0414 - part of what a run returns
 from ..report.logs.teller import Teller, check_trackers
 from ..report.pages.finish import finish_run
@@ -29,6 +30,17 @@ from .batches import check_batched_plan
 from .cost_words import check_limit
 from .executors import check_executor
 from .judges import ask_extractor, asking_settings, check_extractor, check_reachable, rest_of
+from .parts import (
+    REPORTED_TRIALS,
+    PartListener,
+    Share,
+    end_of,
+    part_of,
+    refuse_unmerged,
+    share_of,
+    spread_starts,
+    telling_end,
+)
 from .plan import Plan, make_plan
 from .run_cost import CostEstimate, estimate_run
 from .run_result import RunResult as RunResult  # noqa: PLC0414 - what a run returns
@@ -36,8 +48,6 @@ from .session import NO_LISTENER, Listener, Session, make_limits, open_session
 from .settings import RunSettings, TaskSettings, make_record, taking_tasks
 
 FEWEST_BUDGET = 10
-REPORTED_TRIALS = 50_000
-"""Up to so many trials report.html is written by itself; a larger run is for `snellen view` or `snellen report`."""
 
 
 class Watcher(Listener, Protocol):
@@ -101,6 +111,7 @@ def run_settings(
     began = SystemClock().monotonic()
     check_trackers(settings.log)
     check_executor(settings)
+    part = part_of(settings)
     plan = make_plan(settings)
     reading = _planned_reading(plan, settings)
     if reading.extractor:
@@ -111,11 +122,15 @@ def run_settings(
     limits = make_limits(settings, estimate.prices, began, expected=estimate.dearest, interval=interval)
     if watcher is not None:
         watcher.planned(plan, estimate)
+    so_far = SoFar([planned.task for planned in plan.tasks], plan.registry, reading)
+    if part is not None:  # its limits are its share of the run's, the estimate is the whole run's
+        listener = PartListener(watcher or NO_LISTENER, so_far)
+        return _run_part(share_of(plan, part), settings, limits, listener, reading)
+    refuse_unmerged(plan.folder)
     question = check_limit(settings, estimate)
     if question is not None and (watcher is None or not watcher.agrees(question)):
         raise UsageError(f"{question}: --yes starts it all the same and stops at the limit; nothing was asked")
     teller = Teller(settings.log, plan.folder, plan.folder.name, plan.header.config)
-    so_far = SoFar([planned.task for planned in plan.tasks], plan.registry, reading)
     data = {planned.task.name: planned.dataset for planned in plan.tasks}
     told: dict[str, Any] = {
         "listener": Watching(watcher or NO_LISTENER, teller, so_far),
@@ -138,6 +153,26 @@ def run_settings(
     dimensions = {planned.task.name: planned.task.dimension for planned in plan.tasks}
     early = interval.summary() if interval is not None and interval.stopped else None
     return RunResult(plan.folder, results, state, state.unfinished, dimensions, early, teller.problems)
+
+
+def _run_part(
+    share: Share, settings: RunSettings, limits: Limits, listener: PartListener, reading: Reading
+) -> RunResult:
+    """Ask one part of a run and keep it in a log of its own; the last one joins them all."""
+    plan = share.plan
+    told: dict[str, Any] = {"listener": listener, "reading": reading, "part": share.part}
+
+    async def ask() -> RunState:
+        await spread_starts(share.part, plan.model)
+        async with open_session(plan.folder, plan.header, plan.model, settings, limits, **told) as session:
+            listener.begin(session.writer, share)
+            return await session.ask(share.jobs, share.trials)
+
+    with telling_end(listener):
+        state = run_to_end(ask())
+    end, results = end_of(share, state, listener, plan.registry)
+    dimensions = {planned.task.name: planned.task.dimension for planned in plan.tasks}
+    return RunResult(plan.folder, results or {"tasks": {}}, state, state.unfinished, dimensions, part=end)
 
 
 def _check_asking(plan: Plan, reading: Reading, settings: RunSettings) -> None:

@@ -17,6 +17,7 @@ from ..report.pages.notebook import ShownTrials, headline_words, results_html
 from ..scoring.compare.paired import Comparison
 from ..scoring.error_groups import ErrorGroup
 from ..store.reader import RunReader
+from .parts import PartEnd
 from .stored_results import errors, results_of
 
 
@@ -40,6 +41,8 @@ class RunResult:
     """What `until_ci` saw when it stopped the run, or None where it did not: points, questions, interval."""
     not_logged: Mapping[str, str] = field(default_factory=dict)
     """Tracker -> why it could not be told of the run."""
+    part: PartEnd | None = None
+    """How one part of a run ended; its results are those of the whole run once it is merged, and empty before."""
 
     @classmethod
     def load(cls, folder: str | Path) -> RunResult:

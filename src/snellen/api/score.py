@@ -23,7 +23,7 @@ from ..store.reader import RunReader
 from .chosen_model import create_model
 from .executors import Workers, range_executor
 from .judges import ask_extractor, ask_judge, asking_settings, load_judge
-from .run import REPORTED_TRIALS
+from .parts import REPORTED_TRIALS, join_parts
 
 NO_EXTRACTOR = "--extractor-arg says how the extracting model is asked: name it by --extractor"
 NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
@@ -64,6 +64,7 @@ def score(
         >>> snellen.score(folder, scorers=["exact"])["tasks"]["my"]["metrics"]["exact_match"]["value"]
         0.0
     """
+    join_parts(Path(folder))
     folder = Path(folder)
     told = tuple(str(Path(plugin).resolve()) for plugin in plugins)
     more: list[str] = []

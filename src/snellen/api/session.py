@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager, nullcontext
@@ -25,8 +23,10 @@ from ..core.answerer import Answerer, differences
 from ..core.clock import SystemClock
 from ..core.errors import DataError, EnvironmentProblem, UsageError
 from ..core.event_loop import run_to_end
+from ..core.homes import Part
 from ..core.jobs import Job
 from ..core.protocols import ImagePolicy, Model
+from ..core.signals import stop_on_signals
 from ..core.tasks import RunHeader, Task
 from ..core.text import ago, plural
 from ..data.images.encode import encode_moving
@@ -44,9 +44,10 @@ from ..store.cache import OtherReplies, ResponseCache
 from ..store.changed_rows import Data
 from ..store.database import connect
 from ..store.lock import RunLock
+from ..store.part_log import PLAN, PartWriter
 from ..store.picture_ledger import PictureLedger
 from ..store.sent_pictures import PictureKeeper
-from ..store.writer import RunWriter
+from ..store.writer import RunWriter, TrialWriter
 from .batches import by_batches, check_batches
 from .cost_words import check_priced
 from .executors import keeping_replicas, open_replicas, policy_for
@@ -111,7 +112,7 @@ def make_limits(settings: RunSettings, prices: Prices | None, began: float | Non
 def check_folder(folder: Path) -> None:
     """Refuse to write over files of others: a folder that has what a run writes, and no run."""
     theirs = [name for name in WRITTEN if (folder / name).exists()]
-    if theirs and not (folder / "run.db").exists():
+    if theirs and not ((folder / "run.db").exists() or (folder / PLAN).exists()):
         raise UsageError(f"{folder} holds {', '.join(theirs)} and no run: they would be overwritten; choose another -o")
 
 
@@ -135,7 +136,17 @@ def open_store(
         yield writer
 
 
-def keep_prices(writer: RunWriter, prices: Prices | None) -> None:
+@contextmanager
+def open_part(folder: Path, header: RunHeader, reading: Reading | None, part: Part) -> Iterator[PartWriter]:
+    """Open the log of one part of a run for the block."""
+    check_folder(folder)
+    with closing(PartWriter(folder, header, part)) as writer:
+        if reading is not None:
+            writer.put_meta(META, reading)
+        yield writer
+
+
+def keep_prices(writer: TrialWriter, prices: Prices | None) -> None:
     """Keep the prices that a run was last asked at, so that its results can be priced."""
     if prices is not None and writer.meta(PRICES) != msgspec.to_builtins(prices):
         writer.put_meta(PRICES, prices)
@@ -149,7 +160,7 @@ class Session:
     header: RunHeader
     model: Model
     settings: RunSettings
-    writer: RunWriter
+    writer: TrialWriter
     cache: ResponseCache | None
     policy: Policy
     limits: Limits
@@ -200,7 +211,7 @@ class Session:
             self.answerers.keeping_adjusted(),
             keeping_replicas(model, engine.state, self.writer, self.settings.executor),
             self.listener.watch(engine.state),
-            listening(self.folder, engine),
+            listening(self.folder, engine) if isinstance(self.writer, RunWriter) else nullcontext(),
         ):
             await engine.run(jobs)
         return engine.state
@@ -242,10 +253,12 @@ async def open_session(
     listener: Listener | None = None,
     reading: Reading | None = None,
     data: Data | None = None,
+    part: Part | None = None,
 ) -> AsyncIterator[Session]:
     """Open a folder for asking; what cannot be asked there is refused before anything is written.
 
-    A folder that was asked at another server, or of another model, is refused; `--same-model` goes on.
+    A folder that was asked at another server, or of another model, is refused; `--same-model` goes on. A `part` of a
+    run is written to a log of its own.
     """
     check_batches(folder, model, settings)
     model = await open_replicas(model, settings)
@@ -258,10 +271,17 @@ async def open_session(
             check_folder(folder)
             await model.check()
         first, same = None if resumed else reading, settings.same_model
-        opened = open_store(folder, header, first, data, same_code=same)
-        with opened as writer, _opened_cache(settings) as cache, _opened_keeper(folder, settings) as keeper:
+        opened = (
+            open_store(folder, header, first, data, same_code=same)
+            if part is None
+            else open_part(folder, header, reading, part)
+        )
+        with opened as writer, _opened_cache(settings) as cache, _opened_keeper(folder, settings, part) as keeper:
             answerers = Answerers(folder, model, writer, allowed=settings.same_model)
             answerers.check(listed=not resumed)
+            resumed = resumed or (isinstance(writer, PartWriter) and writer.resumed)
+            if settings.same_model and part is not None:
+                writer.put_meta("same_model", True)
             keep_prices(writer, limits.prices)
             heard = listener or NO_LISTENER
             session = Session(folder, header, model, settings, writer, cache, policy, limits, heard, answerers, resumed)
@@ -295,9 +315,12 @@ def _opened_cache(settings: RunSettings) -> Iterator[ResponseCache | None]:
 
 
 @contextmanager
-def _opened_keeper(folder: Path, settings: RunSettings) -> Iterator[PictureKeeper | None]:
-    """Open where pictures are kept as they are sent, or nothing where that is switched off."""
-    if settings.keep_pictures == "off":
+def _opened_keeper(folder: Path, settings: RunSettings, part: Part | None = None) -> Iterator[PictureKeeper | None]:
+    """Open where pictures are kept as they are sent; nothing where that is switched off, or for a part of a run.
+
+    Parts on several machines would write one file together, which a network file system does not keep apart.
+    """
+    if settings.keep_pictures == "off" or part is not None:
         yield None
         return
     with closing(PictureKeeper(folder, everything=settings.keep_pictures == "all")) as keeper:
@@ -334,31 +357,6 @@ async def check_pictures(ledger: PictureLedger, policy: ImagePolicy) -> None:
         with contextlib.suppress(DataError):  # gone, or no longer readable: its trials are finished
             encoded = await asyncio.to_thread(encode_moving, image, policy)
             ledger.check_sent([(image, encoded.sent)])
-
-
-@contextmanager
-def stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """First Ctrl-C: take nothing new and drain; second: leave at once. Nothing stored is lost either way."""
-    task = asyncio.current_task()
-    if threading.current_thread() is not threading.main_thread() or task is None:
-        yield
-        return
-    loop, seen = asyncio.get_running_loop(), []
-
-    def on_signal() -> None:
-        seen.append(1)
-        if len(seen) == 1:
-            stop()
-        else:
-            task.cancel()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, on_signal)
-    try:
-        yield
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
 
 
 class ModelJobs(NamedTuple):

@@ -14,7 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from ..core.builtins import COMMANDS, default_registry
-from ..core.errors import EnvironmentProblem, GroundLost, SnellenError, did_you_mean
+from ..core.errors import EXIT_AGAIN, EnvironmentProblem, GroundLost, SnellenError, ToldToEnd, did_you_mean
 from ..core.registry import Command, Registry, resolve_target
 from ..core.secret import hide_passwords
 from ..core.text import clean_text, show_text
@@ -107,6 +107,8 @@ def _run(arguments: list[str] | None) -> int:
     except click.ClickException as mistake:
         _show(mistake)
         return _refuse("UsageError", mistake.format_message(), mistake.exit_code, arguments)
+    except ToldToEnd:
+        return _refuse("Interrupted", "told to end; run the same command again to continue", EXIT_AGAIN, arguments)
     except (click.Abort, KeyboardInterrupt):
         what_now = "interrupted; run the same command again to continue"
         return _refuse("Interrupted", what_now, EXIT_INTERRUPTED, arguments)

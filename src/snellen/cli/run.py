@@ -15,9 +15,10 @@ import click
 
 from ..api.settings import NOTHING, RunSettings, Setting, perturbations, refusal, rows_of, table
 from ..core.config import parse_assignment, read_config_file, set_by_path
-from ..core.errors import ConfigError, UsageError, not_among
+from ..core.errors import EXIT_AGAIN, ConfigError, ServerLost, UsageError, not_among
 from ..core.protocols import ImagePolicy
 from ..core.secret import Secret, hide_passwords, names_a_key
+from ..core.text import show_text
 from .options import COUNT, PLAIN, QUIET, SettingsCommand, json_flag, setting_options
 from .project import find_project, read_project
 
@@ -84,14 +85,26 @@ def run(quiet: bool, as_json: bool, as_lines: bool, show_prompts: int | None, **
     The same command again continues where it stopped, and costs nothing when it is complete.
     """
     from ..api.run import run_settings
-    from .run_output import TerminalWatcher, print_result
+    from ..core.signals import heeding_schedulers
+    from .run_output import TerminalWatcher, print_part, print_result
 
     settings = make_settings("run", flags)
     if not settings.tasks:
         raise UsageError("name a task or a file: snellen run my.jsonl (see `snellen tasks`); `snellen init` keeps them")
     watcher = TerminalWatcher(quiet=quiet, as_lines=as_lines, prompts=show_prompts or 0)
-    result = run_settings(settings, watcher)
+    with heeding_schedulers() as heard:
+        try:
+            result = run_settings(settings, watcher)
+        except ServerLost as error:
+            if settings.shard is None:
+                raise
+            click.echo(f"error: {show_text(hide_passwords(str(error)))}", err=True)
+            return EXIT_AGAIN
+    if result.part is not None:
+        return print_part(result, watcher, as_json=as_json, quiet=quiet)
     print_result(result, watcher, as_json=as_json, quiet=quiet)
+    if result.interrupted and heard.again:
+        return EXIT_AGAIN
     if result.interrupted:
         return 3 if result.state.overdue or result.state.over_limit or result.state.in_batches else 130
     return 1 if result.failed else 0
@@ -254,9 +267,12 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def command_line(arguments: list[str]) -> str:
-    """Return the command as typed, without keys, however they are spelled, and without what headers hold."""
+    """Return the command as typed, without keys, however they are spelled, and without what headers hold.
+
+    All parts of a run have one command: that of the whole run.
+    """
     secret = {flag for row in rows_of("run").values() if row.secret for flag in row.flags}
-    shown = ["snellen", *arguments[1:]]
+    shown = ["snellen", *_without_shard(arguments[1:])]
     for index, argument in enumerate(shown):
         name, equals, _ = argument.partition("=")
         if name.replace("_", "-") not in secret and not names_a_key(name):
@@ -266,6 +282,15 @@ def command_line(arguments: list[str]) -> str:
         elif name.startswith("-") and index + 1 < len(shown):
             shown[index + 1] = "****"
     return hide_passwords(shlex.join(shown))  # a password in an address is a key too
+
+
+def _without_shard(arguments: Sequence[str]) -> list[str]:
+    kept, skip = [], False
+    for argument in arguments:
+        if not skip and argument != "--shard" and not argument.startswith("--shard="):
+            kept.append(argument)
+        skip = not skip and argument == "--shard"
+    return kept
 
 
 def read_key(value: str | None, variable: str | None, file: Path | None) -> Secret | None:

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -17,6 +18,7 @@ from ..api.plan_words import describe_leaving, describe_params, describe_rows, d
 from ..api.run import RunResult, RunState
 from ..api.run_cost import CostEstimate
 from ..api.stored_results import errors
+from ..core.errors import EXIT_AGAIN
 from ..core.text import ago, plural
 from ..report.console import WholeConsole
 from ..report.curves import plot_run
@@ -92,6 +94,31 @@ def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, 
         progress = f"{result.state.done + result.state.resumed} of {result.state.planned} trials"
         why = _why_stopped(result.state)
         click.echo(f"{why} after {progress}; run the same command again to continue", err=True)
+
+
+def print_part(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, quiet: bool) -> int:
+    """Say how one part of a run ended, and show the whole run where it was the last; return the exit code."""
+    end, state = result.part, result.state
+    if end is None:
+        raise AssertionError("only of a part")
+    if end.merged:
+        print_result(replace(result, interrupted=False), watcher, as_json=as_json, quiet=quiet)
+    elif as_json:
+        print_json({"part": end, "done": state.done + state.resumed, "failed": state.failed})
+    words = (
+        f"part {end.part.index} of {end.part.count}: {state.done + state.resumed:,} of {plural(end.trials, 'trial')}"
+    )
+    if state.unfinished:
+        click.echo(f"{words}; {end.why}" + f" (exit {EXIT_AGAIN}: start it again)" * end.again, err=True)
+        if end.again:
+            return EXIT_AGAIN
+        return 3 if state.over_limit else 130
+    if not quiet:
+        failed = f", {state.failed:,} failed" if state.failed else ""
+        watcher.console.print(plain(f"{words}{failed}; complete. How far the others are: snellen show {result.folder}"))
+        if end.note:
+            watcher.console.print(plain(end.note))
+    return 1 if state.failed else 0
 
 
 def _why_not_right(result: RunResult) -> Iterator[str]:

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from ..scoring.error_groups import ErrorGroup
 
 
+NAMED = 6
+"""So many parts of one state are named."""
+
+
 @click.command()
 @click.argument("run", type=PATH, metavar="RUN")
 @click.option("--sample", help="Print every trial of this sample, whole.")
@@ -57,11 +61,16 @@ def show(
 
 
 def _show_run(run: Path, reading: str | None, as_json: bool) -> None:
+    from ..api.parts import is_unfinished
     from ..api.stored_results import results_of
     from ..report.console import WholeConsole
     from ..report.protocol_words import reading_name
     from ..report.terminal import group_tables, plain, results_table
 
+    if reading is None and is_unfinished(run):
+        _show_parts(run, as_json)
+        if as_json or not (run / "run.db").exists():
+            return
     results = results_of(run, reading)
     if as_json:
         print_json(results)
@@ -74,6 +83,27 @@ def _show_run(run: Path, reading: str | None, as_json: bool) -> None:
         for table in group_tables(task):
             console.print(table)
     console.print(plain(f"one sample whole: snellen show {run} --sample ID · in the browser: snellen view {run}"))
+
+
+def _show_parts(run: Path, as_json: bool) -> None:
+    """Say who works at a run in parts, who is lost and how far it is; only small files are read."""
+    from ..api.parts import summarize_parts
+
+    found = summarize_parts(run)
+    if as_json:
+        print_json(found)
+        return
+    click.echo(
+        f"{found.model} · run {found.run} in {plural(found.parts, 'part')} · not merged, every figure provisional"
+    )
+    share = f" ({100 * found.done / found.planned:.1f} %)" if found.planned else ""
+    click.echo(f"{found.done:,} of {plural(found.planned, 'trial')} answered{share}, {found.failed:,} failed")
+    for state, parts in found.states.items():
+        named = ", ".join(parts[:NAMED]) + (f" and {len(parts) - NAMED} more" if len(parts) > NAMED else "")
+        click.echo(f"{state:9} {len(parts):>5}  {named}")
+    for line in (*found.figures, *found.notes):
+        click.echo(line)
+    click.echo(f"what there is, scored: snellen merge --partial {run} · in the browser: snellen view {run}")
 
 
 def _show_errors(run: Path, task: str | None, as_json: bool) -> None:

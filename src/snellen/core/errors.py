@@ -6,6 +6,7 @@ SnellenError
 │   ├── DataError           exit 2  a dataset record is wrong; names the record
 │   └── RunMismatch         exit 2  the run folder belongs to another configuration
 ├── EnvironmentProblem      exit 3  disk, server, lock
+│   ├── ServerLost          exit 3  the server is gone; a part of a run exits 75 (start me again)
 │   ├── GroundLost          exit 3  what all replicas ran on is gone
 │   └── MissingExtra        exit 3  an optional package is not installed
 ├── ModelError              a call failed; typed by FailureKind, becomes a Failure row
@@ -19,6 +20,9 @@ from collections.abc import Iterable
 from enum import StrEnum
 from itertools import islice
 from typing import Any
+
+EXIT_AGAIN = 75
+"""A command stopped before its end, and started again it goes on: EX_TEMPFAIL of sysexits.h."""
 
 
 class FailureKind(StrEnum):
@@ -76,6 +80,14 @@ class EnvironmentProblem(SnellenError):
     """The machine, disk or server is not as needed."""
 
     exit_code = 3
+
+
+class ServerLost(EnvironmentProblem):
+    """The server answered and no longer does: started again later, the same command goes on."""
+
+
+class ToldToEnd(KeyboardInterrupt):
+    """A scheduler told the process to end (SIGTERM, SIGUSR1, SIGUSR2) while nothing was in flight."""
 
 
 class GroundLost(EnvironmentProblem):

@@ -78,8 +78,9 @@ def watching(seen: Seen) -> Iterator[None]:
 
 @contextmanager
 def loading(module: str) -> Iterator[None]:
-    """Note what a plug-in's file opens while it is loaded."""
-    with watching(_of_module.setdefault(module, Seen())):
+    """Note what a plug-in's file opens while it is loaded; another file of the same name begins anew."""
+    _of_module[module] = Seen()
+    with watching(_of_module[module]):
         yield
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from ..core.answerer import answerer_of
 from ..core.clock import Clock
-from ..core.errors import DataError, EnvironmentProblem, ModelError, Parked, SnellenError, StopRun
+from ..core.errors import DataError, EnvironmentProblem, ModelError, Parked, ServerLost, SnellenError, StopRun
 from ..core.garbage import collect_after_faults
 from ..core.ids import rng
 from ..core.jobs import Item, Job
@@ -28,7 +28,7 @@ from ..store.answerers import Answerers
 from ..store.cache import ResponseCache, request_digest
 from ..store.picture_ledger import PictureLedger
 from ..store.sent_pictures import PictureKeeper
-from ..store.writer import RunWriter
+from ..store.writer import TrialWriter
 from .batch import Batcher
 from .call import call_model, check_members, failed
 from .control import Wish
@@ -263,7 +263,7 @@ class Engine:
     def __init__(
         self,
         model: Model,
-        writer: RunWriter,
+        writer: TrialWriter,
         policy: Policy,
         clock: Clock,
         *,
@@ -517,7 +517,7 @@ class Engine:
         self._writer.put_attempt(request.key, error)
         self._lost_connections = self._lost_connections + 1 if error.kind is FailureKind.NETWORK else 0
         if self._lost_connections >= self._dead_after():
-            raise EnvironmentProblem(f"stopped: the server is gone ({error}); run the same command again to continue")
+            raise ServerLost(f"stopped: the server is gone ({error}); run the same command again to continue")
 
     def _watch(self, prediction: Prediction, *, reached: bool) -> None:
         """Stop when nothing succeeds any more or too much failed."""
@@ -527,14 +527,15 @@ class Engine:
             return
         if reached and failure.kind not in OWN_FAULT:  # an image that cannot be read says nothing about the server
             self._failed_in_a_row += 1
+        problem: type[EnvironmentProblem] = EnvironmentProblem
         if self._failed_in_a_row >= self._dead_after():
-            reason = f"{self._failed_in_a_row} trials failed in a row"
+            problem, reason = ServerLost, f"{self._failed_in_a_row} trials failed in a row"
         elif self._limits.has_too_many_errors(self.state.failed, self.state.done):
             reason = f"{self.state.failed} of {self.state.done} trials failed (--max-errors)"
         else:
             return
         message = f"stopped: {reason}, the last with: {failure.message}; run the same command again to continue"
-        self._halt(EnvironmentProblem(message))
+        self._halt(problem(message))
 
     def _dead_after(self) -> int:
         return max(DEAD_AFTER, 2 * self._limiter.slots)

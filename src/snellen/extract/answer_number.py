@@ -52,6 +52,8 @@ _HYPOTHESIS = LazyPattern(
 )
 """In a statement that only shows how one would answer."""
 _BOLD = LazyPattern(r"\*\*[$€£(]{0,2}\Z")
+_THINGS = LazyPattern(r"\*{0,2}\s?(?!(?:in|of|on|at|from|to|by|for)(?!\w))[^\W\d]", re.IGNORECASE)
+"""After the number of things that are counted; `There were 500 in 2020` leaves open what is."""
 _SEVERAL = LazyPattern(r"(?<!\w)(?:and|because|since|while|plus)(?!\w)|[=+,]\s?\d|\d\s?[-+]\s?\d", re.IGNORECASE)
 """In a sentence that counts several things, or gives a reason: which count is the answer is not said."""
 _COUNTS = LazyPattern(r"(?<!\w)(?:<numbers.counts>)\s?[*]{0,2}\Z", re.IGNORECASE)
@@ -134,7 +136,7 @@ def _in_last_statement(body: str, numbers: list[Number]) -> Number | None:
         return None
     own = [number for number in numbers if number.start >= start]
     if _COUNTS.search(body, max(start, own[0].start - 40), own[0].start):
-        return None if _SEVERAL.search(body, start, end) else own[0]
+        return own[0] if _THINGS.match(body, own[0].end) and not _SEVERAL.search(body, start, end) else None
     stated = [one for one in own if _STATES.search(body, max(start, one.start - 24), one.start)]
     after = body[last.end : end].rstrip(".!;。！；\n ")
     return last if stated == [last] and not _goes_on(body, own) and _QUANTITY.match(after) else None

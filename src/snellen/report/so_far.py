@@ -61,6 +61,8 @@ class SoFar:
         self._total, self._own = total, own
         self._spent_s = 0.0
         self.words = ""
+        self.figures: dict[str, tuple[str, int, float]] = {}
+        """Task -> metric, replies that count and their mean."""
 
     def take(self, sample: Sample, request: Request, prediction: Prediction) -> None:
         """Put a reply aside, to be read when there is time."""
@@ -84,6 +86,7 @@ class SoFar:
             read[name].add(trial)
         name, last = next(reversed(read.items()))
         told = last.tell()
+        self.figures |= {each: one.figure for each, one in read.items() if one.figure is not None}
         self.words = f"{name}: {told}" if told and self._several else told
         self._spent_s += self._own() - began
 
@@ -95,6 +98,7 @@ class _TaskSoFar:
         self._options = {**self._task.score_options, **reading.options()}
         self._gathered = GatheredTask(self._task)
         self._fresh: list[Scored] = []
+        self.figure: tuple[str, int, float] | None = None
 
     @cached_property
     def _score(self) -> ScoreTrial:
@@ -112,6 +116,8 @@ class _TaskSoFar:
         if name is None:
             return ""
         estimate = msgspec.to_builtins(headline_of(counted(tables[name]))[name])
+        if estimate["value"] is not None:
+            self.figure = (name, estimate["n"], estimate["value"])
         if estimate["value"] is None or not estimate["ci95"] or self.read < LEAST_READ:
             return ""
         unread = f", {unread_of(estimate):,} unread" if unread_of(estimate) else ""

@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
+from ..core.arms import variants_beside
 from ..core.errors import ConfigError, not_among
 from ..core.tasks import Figure, Task
 from ..core.types import Estimate, ReadPart
@@ -341,9 +342,9 @@ def missing_tags(figure: Figure, table: ScoreTable) -> list[str]:
 
 
 def _where(table: ScoreTable, figure: Figure) -> Mask:
-    rows = np.isin(
-        table.variant, [code for code, name in enumerate(table.variants) if name in figure.besides], invert=True
-    )
+    """Return the trials a figure is over: of arms only those that it holds something against."""
+    beside = {*figure.besides, *(() if figure.against else variants_beside(table.variants))}
+    rows = np.isin(table.variant, [code for code, name in enumerate(table.variants) if name in beside], invert=True)
     for tag, wanted in figure.where.items():
         codes, values = table.tags[tag]
         fitting = np.array([value in wanted for value in values] + [False])

@@ -147,7 +147,7 @@ def frame_results(
             "adjusted": reader.meta("adjusted") or [],
             "warnings": reader.meta("warnings") or [],
         }
-        | ({"replicas": told} if (told := reader.meta("replicas")) else {})
+        | {name: told for name in ("replicas", "duplicates") if (told := reader.meta(name))}
         | stated_calibration(header.config),
         "model": header.model,
         "tasks": tasks,
@@ -250,10 +250,11 @@ def summarize_task(
         result["metrics"] |= msgspec.to_builtins(counts.settle_all(figures))
     told = {"planned_trials": header.planned.get(scored.task.name), **options}
     for name in aggregates_of(scored.task):
-        estimates: Mapping[str, Estimate] = registry.get("aggregate", name)(scored, told)
+        seen = whole if name == "figures" else scored  # a figure may be a gain over an arm
+        estimates: Mapping[str, Estimate] = registry.get("aggregate", name)(seen, told)
         result["metrics"] |= msgspec.to_builtins(counts.settle_all(estimates))
     stated = stated_protocol(scored.task, result["metrics"])
-    notes = [*counts.beside_card(), *headline_note(scored.task, stated), *figures_left_out(scored)]
+    notes = [*counts.beside_card(), *headline_note(scored.task, stated), *figures_left_out(whole)]
     sure = describe_sureness(scored)
     notes += [*arms.get("arms", {}).get("notes", ()), *notes_on(scored.tables)]
     return result | {"notes": notes, "right_answers": right_answers(scored, stated["headline"])} | stated | arms | sure

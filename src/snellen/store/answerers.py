@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +16,7 @@ from ..core.errors import RunMismatch
 from ..core.protocols import Model
 from ..core.types import Prediction
 from ..core.version import __version__
-from .writer import RunWriter
+from .writer import TrialWriter
 
 KEY = "answerers"
 KEY_02 = "servers"
@@ -44,10 +44,48 @@ def read_table(meta: Any) -> list[Row]:
     return [Row(Answerer(address=one["base_url"], listed=one["says"], unknown=unknown)) for one in meta(KEY_02) or ()]
 
 
+class JoinedTable:
+    """The tables of the parts of a run as one: each answerer once, in the order of the logs."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self.rows = rows
+
+    def other(self, rows: Iterable[Row]) -> str:
+        """Say where a part's answerers differ from every one here; nothing where they are one model."""
+        for row in rows:
+            found = [
+                next(differences(known.who, row.who), "") or _other_name(known.who, row.who) for known in self.rows
+            ]
+            if found and all(found):
+                return found[0]
+        return ""
+
+    def take(self, rows: Iterable[Row]) -> list[int]:
+        """Take in a part's table; return the place here, counted from 1, of each of its rows."""
+        return [self._place(row) for row in rows]
+
+    def _place(self, row: Row) -> int:
+        bare = replace(row.who, replies={})
+        for place, known in enumerate(self.rows, 1):
+            if known.who == row.who or (not row.who.replies and replace(known.who, replies={}) == bare):
+                return place
+            if known.who == bare:  # entered before a reply was there: now it is known what replies say
+                self.rows[place - 1] = replace(known, who=row.who)
+                return place
+        self.rows.append(row)
+        return len(self.rows)
+
+
+def _other_name(before: Answerer, now: Answerer) -> str:
+    """Say that replies name another model than those before; nothing where one of them names none."""
+    old, new = before.replies.get("model"), now.replies.get("model")
+    return f"was answered by model {old!r}, and now {new!r} says it answers" if old and new and old != new else ""
+
+
 class Answerers:
     """Who answers now, beside those who answered a run folder before; `allowed` (`--same-model`) takes them for one."""
 
-    def __init__(self, folder: Path, model: Model, writer: RunWriter, *, allowed: bool) -> None:
+    def __init__(self, folder: Path, model: Model, writer: TrialWriter, *, allowed: bool) -> None:
         self._folder = folder
         self._model = model
         self._writer = writer

@@ -18,7 +18,7 @@ from ..core.answerer import Answerer, place
 from ..core.errors import EnvironmentProblem
 from ..core.ids import canonical_json, sha256_hex
 from ..core.types import Image, Prediction, Request, TrialKey, Turn
-from .database import Row, connect, insert_rows, set_journal
+from .database import Row, connect, insert_rows, is_on_network, set_journal
 from .problems import BROKEN
 from .seal import is_intact, seal
 
@@ -105,7 +105,7 @@ class ResponseCache:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._database = connect(path)
-            set_journal(self._database, "WAL")
+            set_journal(self._database, "DELETE" if is_on_network(path) else "WAL")
             self._database.execute("PRAGMA synchronous=NORMAL")
             self._database.executescript(SCHEMA)
             self._known = self._load_known()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -16,7 +15,7 @@ from ..core.errors import EnvironmentProblem
 from ..core.tasks import RunHeader
 from ..core.text import plural
 from ..core.types import Failure, FailureKind, Prediction, Request, Sample, TrialKey
-from .database import Row, connect, insert_rows, no_run, open_for_writing
+from .database import Row, connect, insert_rows, no_run, open_for_writing, sync
 from .lock import RunLock
 from .problems import BROKEN
 from .reader import RunReader
@@ -25,6 +24,11 @@ from .seal import is_intact, seal
 LOST = Failure(FailureKind.DECODE, "the stored reply could not be read again: the file was damaged")
 SMALLEST_ROW = 16
 """Bytes: so the size of a file bounds how many rows it can hold."""
+STEPS_A_BYTE = 8
+LEAST_STEPS = 20_000_000
+"""Of SQLite's machine: no statement over a sound file takes as many, and one that goes round in a broken tree ends."""
+MOST_STRETCHES = 20_000
+"""So often a table is looked into again behind a place that cannot be read."""
 GROUP_ROWS = 64
 SPARE = "run.db.damaged"
 ORPHANED = "NOT EXISTS (SELECT 1 FROM samples s WHERE s.task = predictions.task AND s.id = predictions.sample)"
@@ -116,7 +120,7 @@ class Health(NamedTuple):
 def look_at_run(folder: Path) -> Health:
     """Read all of a run and say what is left of it; nothing is changed."""
     path = _database_of(folder)
-    with closing(connect(path, read_only=True)) as database:
+    with closing(_bounded(path)) as database:
         try:
             verdict = str(database.execute("PRAGMA integrity_check(1)").fetchone()[0])
             tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -128,6 +132,24 @@ def look_at_run(folder: Path) -> Health:
     verdict = _first_problem(folder) if verdict == "ok" else verdict
     whole = len(found) == len(KEPT) and not any(table.unreadable for table in found)
     return Health(folder, verdict == "ok" and header and whole, verdict, found, header)
+
+
+def _bounded(path: Path) -> sqlite3.Connection:
+    """Open a database that may be damaged: each statement ends, if need be by an error."""
+    database = connect(path, read_only=True)
+    size = sum(file.stat().st_size for file in (path, Path(f"{path}-wal")) if file.exists())
+    most, steps = max(LEAST_STEPS, STEPS_A_BYTE * size), 10_000
+    state = {"left": most}
+
+    def count() -> int:
+        state["left"] -= steps
+        if state["left"] < 0:
+            state["left"] = most  # the next statement has its own
+            return 1
+        return 0
+
+    database.set_progress_handler(count, steps)
+    return database
 
 
 def _database_of(folder: Path) -> Path:
@@ -176,9 +198,13 @@ def _all_rows(database: sqlite3.Connection, table: str, path: Path) -> Iterator[
     """Yield every row that SQLite can read, and None once for each stretch that it cannot."""
     # No file holds more rows than it has bytes for; counting them would already stumble over the damage.
     last = sum(file.stat().st_size for file in (path, Path(f"{path}-wal")) if file.exists()) // SMALLEST_ROW + 1
-    stretches, broken = [(1, last)], False
+    stretches, broken, looked = [(1, last)], False, 0
     while stretches:
         first, end = stretches.pop()
+        looked += 1
+        if looked > MOST_STRETCHES:  # whatever is left behind so many broken places
+            yield None
+            return
         rows, broken_at = _read_stretch(database, table, first, end)
         yield from rows
         if broken_at is None:
@@ -198,10 +224,13 @@ def _read_stretch(database: sqlite3.Connection, table: str, first: int, end: int
     rows: list[Row] = []
     number = first - 1
     try:
-        for number, *row in database.execute(  # noqa: B007 - where it broke off
+        for found, *row in database.execute(
             f"SELECT rowid, * FROM {table} WHERE rowid BETWEEN ? AND ? ORDER BY rowid",  # noqa: S608 - a name of ours
             (first, end),
         ):
+            if not number < found <= end:  # a tree that leads back to itself
+                return rows, number + 1
+            number = found
             rows.append(tuple(row))
     except BROKEN:
         return rows, number + 1
@@ -234,7 +263,7 @@ def repair_run(folder: Path) -> Repaired:
             if (folder / f"run.db{end}").exists():
                 (folder / f"run.db{end}").rename(folder / f"{SPARE}{end}")
         fresh.rename(path)
-        _sync_folder(folder)
+        sync(folder)
     finally:
         lock.release()
     return Repaired(saved, {table.table: table.unreadable for table in health.tables if table.unreadable}, spare)
@@ -242,7 +271,7 @@ def repair_run(folder: Path) -> Repaired:
 
 def _save(path: Path, fresh: Path) -> dict[str, int]:
     fresh.unlink(missing_ok=True)
-    with closing(connect(path, read_only=True)) as old, closing(open_for_writing(fresh)) as new:
+    with closing(_bounded(path)) as old, closing(open_for_writing(fresh)) as new:
         new.execute("BEGIN IMMEDIATE")
         saved = {table: _copy(_rows_left(old, table, path), new, table) for table in KEPT}
         saved["predictions"] -= new.execute(
@@ -268,11 +297,3 @@ def _insert(new: sqlite3.Connection, table: str, group: list[Row]) -> int:
     statement = "INSERT OR IGNORE INTO " + table + " VALUES {rows}"  # noqa: S608 - a name of ours
     insert_rows(new, statement, group)
     return new.total_changes - before
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

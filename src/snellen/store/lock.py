@@ -8,10 +8,11 @@ import os
 from pathlib import Path
 
 from ..core.errors import EnvironmentProblem
+from .owner import Owner
 
 
 class RunLock:
-    """Holds `run.lock`; a second writer is refused with the owner's pid."""
+    """Holds `run.lock`; a second writer is refused with the owner's process, machine and job."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "run.lock"
@@ -23,13 +24,13 @@ class RunLock:
                 os.close(self._file)
                 why = f"the file system of {folder} cannot lock a file ({error.strerror})"
                 raise EnvironmentProblem(f"{why}: write the run to a local disk with -o") from None
-            owner = os.pread(self._file, 32, 0).decode("ascii", "replace").strip() or "unknown"
+            pid, *where = os.pread(self._file, 200, 0).decode("utf-8", "replace").splitlines() or ["unknown"]
             os.close(self._file)
-            raise EnvironmentProblem(
-                f"run {folder} is being written by process {owner}: wait for it or stop it"
-            ) from None
+            owner = " ".join([f"process {pid}", *where])
+            raise EnvironmentProblem(f"run {folder} is being written by {owner}: wait for it or stop it") from None
         os.ftruncate(self._file, 0)
-        os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
+        me = Owner.me()
+        os.pwrite(self._file, f"{me.pid}\n{me.place}\n".encode(), 0)
 
     def release(self) -> None:
         """Give the run free. The file stays: removing it would let two writers hold two files."""

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import sqlite3
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -144,29 +145,19 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 _encode = msgspec.json.Encoder().encode
 
 
-class RunWriter:
-    """The one writer of a run. `put` returns when the row is on disk."""
+class TrialWriter(ABC):
+    """Rows to a store through one thread, in groups. `put` returns when the row is on disk.
 
-    def __init__(self, folder: Path, header: RunHeader, data: Data | None = None, *, same_code: bool = False) -> None:
-        """Open a run; `same_code` (`--same-model`) takes edited plug-ins for those that began it."""
+    A store has `_insert` for a group of rows, and says what it holds already; it calls `_start` when it is open.
+    """
+
+    lost = 0
+    """So many stored trials could not be read; they count as failed and are asked again."""
+
+    def __init__(self, folder: Path, path: Path) -> None:
         self.folder = folder
-        self._same_code = same_code
-        self._data: Data = data or {}
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._lock = RunLock(folder)
-        except OSError as error:
-            raise EnvironmentProblem(f"cannot write to {folder}: {error.strerror}") from None
-        try:
-            self._database = open_for_writing(folder / "run.db")
-            self._write_header(header)
-            self.lost = fail_unreadable(self._database)
-            """So many stored trials could not be read; they count as failed and are asked again."""
-        except (*BROKEN, SnellenError) as error:
-            if hasattr(self, "_database"):
-                self._database.close()
-            self._lock.release()
-            raise write_problem(folder / "run.db", error) if isinstance(error, BROKEN) else error from None
+        self.path = path
+        """The file that is written."""
         self._samples_seen: set[tuple[str, str]] = set()
         self._waiting: deque[Entry] = deque()
         self._group: list[Entry] = []
@@ -177,32 +168,38 @@ class RunWriter:
         self._closing = False
         self._ended: EnvironmentProblem | None = None
         self._thread = threading.Thread(target=self._write_loop, name="snellen-writer", daemon=True)
+
+    def _start(self) -> None:
+        """Begin to write; nothing is taken before."""
         self._thread.start()
 
+    @abstractmethod
     def finished_keys(self, task: str) -> set[tuple[str, str, int]]:
         """Return (sample, variant, repeat) of every trial of a task that has a reply."""
-        rows = self._database.execute(
-            "SELECT sample, variant, repeat FROM predictions WHERE task = ? AND failed = 0", (task,)
-        )
-        return set(rows)
 
-    def ledger(self) -> PictureLedger:
-        """Return what the pictures of all finished trials were when they were sent."""
-        rows = self._database.execute("SELECT request, body FROM predictions WHERE failed = 0")
-        return PictureLedger(rows, self._began())
-
-    def _began(self) -> float | None:
-        """Return when the run was begun; None where its header does not say it."""
-        row = self._database.execute("SELECT value FROM meta WHERE key = 'header'").fetchone()
-        try:
-            return datetime.fromisoformat(msgspec.json.decode(row[0], type=RunHeader).created).timestamp()
-        except (ValueError, TypeError, msgspec.DecodeError):
-            return None
-
+    @abstractmethod
     def stored(self, key: TrialKey) -> Prediction | None:
         """Return the stored reply of a finished trial."""
-        row = self._database.execute(STORED, astuple(key)).fetchone()
-        return msgspec.json.decode(row[0], type=Prediction) if row else None
+
+    @abstractmethod
+    def ledger(self) -> PictureLedger:
+        """Return what the pictures of all finished trials were when they were sent."""
+
+    @abstractmethod
+    def put_meta(self, key: str, value: Any) -> None:
+        """Keep a fact about the run; waits for its commit."""
+
+    @abstractmethod
+    def meta(self, key: str) -> Any:
+        """Return a fact about the run, or None."""
+
+    @abstractmethod
+    def _insert(self, group: list[Entry]) -> None:
+        """Write a group of rows so that they outlast a loss of power, or raise."""
+
+    @abstractmethod
+    def _let_go(self) -> None:
+        """Close the file; nothing waits any more."""
 
     async def put(self, position: int, sample: Sample, request: Request, prediction: Prediction, digest: str) -> None:
         """Store one trial, and when it came; returns after its commit."""
@@ -234,6 +231,109 @@ class RunWriter:
             raise self._ended
         return committed
 
+    def put_attempt(self, key: TrialKey, error: ModelError) -> None:
+        """Note a failed attempt; not waited for."""
+        at = wall_time()
+        detail = _encode(error.detail) if error.detail else None
+        row = (*astuple(key), at, error.kind.value, error.status, clean_text(str(error)), detail)
+        self._enqueue(Entry(None, None, row, None))
+
+    def close(self) -> None:
+        """Write what is queued and close the file."""
+        self._closing = True
+        self._something.set()
+        self._complete.set()
+        self._thread.join()
+        self._let_go()
+
+    def _enqueue(self, entry: Entry) -> None:
+        self._waiting.append(entry)
+        if not self._something.is_set():  # waking a thread costs more than a row: once a group is enough
+            self._something.set()
+        if len(self._waiting) == self._company:
+            self._complete.set()
+
+    def _write_loop(self) -> None:
+        try:
+            while not self._closing or self._waiting:
+                self._something.wait()
+                self._something.clear()
+                while self._waiting:
+                    self._wait_for_company()
+                    self._group = [self._waiting.popleft() for _ in range(min(GROUP_ROWS, len(self._waiting)))]
+                    self._company = len(self._group)
+                    self._commit(self._group)
+        finally:  # whatever ended it: nobody may wait for a thread that is gone
+            self._ended = EnvironmentProblem(f"{self.path} is closed: {GO_ON}")
+            left = [*self._group, *self._waiting]
+            _acknowledge([entry.committed for entry in left if entry.committed], self._ended)
+
+    def _wait_for_company(self) -> None:
+        self._complete.clear()
+        if len(self._waiting) < self._company and not self._closing:
+            self._complete.wait(PATIENCE_S)
+
+    def _commit(self, group: list[Entry]) -> None:
+        problem: Exception | None = None
+        waiting = [entry.committed for entry in group if entry.committed]
+        try:
+            # A lack of memory, or whatever else: it must not end the thread, or all would wait for ever.
+            with foreign_code(f"cannot write {self.path} ({GO_ON}):", EnvironmentProblem):
+                self._insert(group)
+        except EnvironmentProblem as error:
+            problem = error
+        _acknowledge(waiting, problem)
+
+
+class RunWriter(TrialWriter):
+    """The one writer of run.db."""
+
+    def __init__(self, folder: Path, header: RunHeader, data: Data | None = None, *, same_code: bool = False) -> None:
+        """Open a run; `same_code` (`--same-model`) takes edited plug-ins for those that began it."""
+        super().__init__(folder, folder / "run.db")
+        self._same_code = same_code
+        self._data: Data = data or {}
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock = RunLock(folder)
+        except OSError as error:
+            raise EnvironmentProblem(f"cannot write to {folder}: {error.strerror}") from None
+        try:
+            self._database = open_for_writing(self.path)
+            self._write_header(header)
+            self.lost = fail_unreadable(self._database)
+        except (*BROKEN, SnellenError) as error:
+            if hasattr(self, "_database"):
+                self._database.close()
+            self._lock.release()
+            raise write_problem(self.path, error) if isinstance(error, BROKEN) else error from None
+        self._start()
+
+    def finished_keys(self, task: str) -> set[tuple[str, str, int]]:
+        """Return (sample, variant, repeat) of every trial of a task that has a reply."""
+        rows = self._database.execute(
+            "SELECT sample, variant, repeat FROM predictions WHERE task = ? AND failed = 0", (task,)
+        )
+        return set(rows)
+
+    def ledger(self) -> PictureLedger:
+        """Return what the pictures of all finished trials were when they were sent."""
+        rows = self._database.execute("SELECT request, body FROM predictions WHERE failed = 0")
+        return PictureLedger(rows, self._began())
+
+    def _began(self) -> float | None:
+        """Return when the run was begun; None where its header does not say it."""
+        row = self._database.execute("SELECT value FROM meta WHERE key = 'header'").fetchone()
+        try:
+            return datetime.fromisoformat(msgspec.json.decode(row[0], type=RunHeader).created).timestamp()
+        except (ValueError, TypeError, msgspec.DecodeError):
+            return None
+
+    def stored(self, key: TrialKey) -> Prediction | None:
+        """Return the stored reply of a finished trial."""
+        row = self._database.execute(STORED, astuple(key)).fetchone()
+        return msgspec.json.decode(row[0], type=Prediction) if row else None
+
     def put_meta(self, key: str, value: Any) -> None:
         """Keep a fact about the run; waits for its commit."""
         self._put_meta(key, _encode(value))
@@ -247,19 +347,8 @@ class RunWriter:
         row = self._database.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return msgspec.json.decode(row[0]) if row else None
 
-    def put_attempt(self, key: TrialKey, error: ModelError) -> None:
-        """Note a failed attempt; not waited for."""
-        at = wall_time()
-        detail = _encode(error.detail) if error.detail else None
-        row = (*astuple(key), at, error.kind.value, error.status, clean_text(str(error)), detail)
-        self._enqueue(Entry(None, None, row, None))
-
-    def close(self) -> None:
-        """Write what is queued, fold the log into the database and free the lock."""
-        self._closing = True
-        self._something.set()
-        self._complete.set()
-        self._thread.join()
+    def _let_go(self) -> None:
+        """Fold the log into the database and free the lock."""
         with contextlib.suppress(sqlite3.OperationalError):  # a full disk: the log itself is complete and readable
             self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._database.close()
@@ -307,44 +396,6 @@ class RunWriter:
         step = {"from": stored.id, "to": header.id, "what": grown, "at": header.created, "command": header.command}
         self.put_meta("grown", [*(self.meta("grown") or []), step])
         self._put_header(msgspec.structs.replace(header, created=stored.created, command=stored.command))
-
-    def _enqueue(self, entry: Entry) -> None:
-        self._waiting.append(entry)
-        if not self._something.is_set():  # waking a thread costs more than a row: once a group is enough
-            self._something.set()
-        if len(self._waiting) == self._company:
-            self._complete.set()
-
-    def _write_loop(self) -> None:
-        try:
-            while not self._closing or self._waiting:
-                self._something.wait()
-                self._something.clear()
-                while self._waiting:
-                    self._wait_for_company()
-                    self._group = [self._waiting.popleft() for _ in range(min(GROUP_ROWS, len(self._waiting)))]
-                    self._company = len(self._group)
-                    self._commit(self._group)
-        finally:  # whatever ended it: nobody may wait for a thread that is gone
-            self._ended = EnvironmentProblem(f"{self.folder / 'run.db'} is closed: {GO_ON}")
-            left = [*self._group, *self._waiting]
-            _acknowledge([entry.committed for entry in left if entry.committed], self._ended)
-
-    def _wait_for_company(self) -> None:
-        self._complete.clear()
-        if len(self._waiting) < self._company and not self._closing:
-            self._complete.wait(PATIENCE_S)
-
-    def _commit(self, group: list[Entry]) -> None:
-        problem: Exception | None = None
-        waiting = [entry.committed for entry in group if entry.committed]
-        try:
-            # A lack of memory, or whatever else: it must not end the thread, or all would wait for ever.
-            with foreign_code(f"cannot write {self.folder / 'run.db'} ({GO_ON}):", EnvironmentProblem):
-                self._insert(group)
-        except EnvironmentProblem as error:
-            problem = error
-        _acknowledge(waiting, problem)
 
     def _insert(self, group: list[Entry]) -> None:
         try:

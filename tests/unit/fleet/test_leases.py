@@ -8,8 +8,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from snellen.core.homes import home_of_request
 from snellen.core.types import Image, Request, TrialKey, Turn
-from snellen.kits.scale.leases import ALONE_AFTER, REMEMBERED_HOMES, LeaseBook, Waiting, home_of
+from snellen.kits.scale.leases import ALONE_AFTER, REMEMBERED_HOMES, LeaseBook, Waiting
 
 LOOP = asyncio.new_event_loop()
 
@@ -169,10 +170,14 @@ def test_requests_of_one_document_or_dialogue_have_one_home() -> None:
         return Request(TrialKey("t", "1"), turns)
 
     page, other = Image("/a.png"), Image("/b.png")
-    assert home_of(asks(Turn("user", "one?", (page,)))) == home_of(asks(Turn("user", "two?", (page,))))
-    assert home_of(asks(Turn("user", "one?", (page,)))) != home_of(asks(Turn("user", "one?", (other,))))
+    assert home_of_request(asks(Turn("user", "one?", (page,)))) == home_of_request(asks(Turn("user", "two?", (page,))))
+    assert home_of_request(asks(Turn("user", "one?", (page,)))) != home_of_request(asks(Turn("user", "one?", (other,))))
     shot = Turn("user", "shot", (other,)), Turn("assistant", "A")
-    assert home_of(asks(*shot, Turn("user", "one?", (page,)))) == home_of(asks(Turn("user", "one?", (page,))))
+    assert home_of_request(asks(*shot, Turn("user", "one?", (page,)))) == home_of_request(
+        asks(Turn("user", "one?", (page,)))
+    )
     rounds = Turn("user", "first"), Turn("assistant", "A"), Turn("user", "second")
-    assert home_of(asks(*rounds)) == home_of(asks(*rounds, Turn("assistant", "B"), Turn("user", "third")))
-    assert home_of(asks(Turn("user", "alone"))) is None
+    assert home_of_request(asks(*rounds)) == home_of_request(
+        asks(*rounds, Turn("assistant", "B"), Turn("user", "third"))
+    )
+    assert home_of_request(asks(Turn("user", "alone"))) is None

@@ -115,6 +115,7 @@ def test_a_later_run_asks_what_was_skipped(tmp_path: Path) -> None:
         plugins=(tmp_path / "fails.py",),
         overrides=(("dataset.path", str(path)),),
         output_dir=tmp_path / "run-cure-cot",
+        same_model=True,  # the plug-in was edited
     )
     found = again.results["tasks"]["cure-cot"]["metrics"]
     assert (again.state.done, found["Rh"]["n"], found["accuracy"]["failed"]) == (3, 6, 0)

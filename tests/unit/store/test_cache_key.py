@@ -123,11 +123,13 @@ NO_REPLY: dict[str, str] = {
     **dict.fromkeys(("cache", "cache_check", "same_model", "fresh"), "whether stored replies are used"),
     **dict.fromkeys(("batch", "batch_leave", "batch_rest", "batch_lines", "batch_poll_s"), "how a request travels"),
     **dict.fromkeys(
-        ("executor", "replicas", "gpus_per_replica", "replica_patience_s", "ray_address"), "where it is computed"
+        ("shard", "executor", "replicas", "gpus_per_replica", "replica_patience_s", "ray_address"),
+        "where it is computed",
     ),
     **dict.fromkeys(("output_dir", "log", "command", "keep_pictures"), "output"),
     **dict.fromkeys(
-        ("profile", "convention", "detailed_keys", "extractor", "extractor_settings"), "how replies are read"
+        ("errata", "gold", "profile", "convention", "detailed_keys", "extractor", "extractor_settings"),
+        "how replies are read",
     ),
     **dict.fromkeys(
         (
@@ -138,13 +140,16 @@ NO_REPLY: dict[str, str] = {
             "ids",
             "subset",
             "until_ci",
+            "bank",
+            "budget",
+            "bank_without",
             "duplication",
             "tasks",
             "data_root",
         ),
         "which rows are asked",
     ),
-    **dict.fromkeys(("allow_missing_images", "allow_outside", "option_mark", "shots_file", "seed"), BY_REQUEST),
+    **dict.fromkeys(("arms", "allow_missing_images", "allow_outside", "option_mark", "shots_file", "seed"), BY_REQUEST),
     **dict.fromkeys(
         ("prompt", "prompt_template", "prompt_pack", "random_instruct", "overrides", "protocol"), BY_REQUEST
     ),

@@ -244,3 +244,23 @@ def test_each_trouble_has_its_own_advice(tmp_path: Path, name: str, advice: str)
     with pytest.raises(EnvironmentProblem, match=advice), reading(tmp_path / "run.db"):
         raise error
     assert "damaged" in str(damaged(tmp_path / "run.db", "x"))
+
+
+def test_a_tree_that_leads_back_to_itself_is_read_to_an_end(tmp_path: Path) -> None:
+    folder = made(tmp_path / "run", 400)
+    change(folder, "PRAGMA journal_mode=DELETE")
+    whole = bytearray((folder / "run.db").read_bytes())
+    size = int.from_bytes(whole[16:18], "big")
+    inner = [start for start in range(size, len(whole), size) if whole[start] == 5]  # pages of tables with children
+    assert inner
+    for start in inner:
+        cell = int.from_bytes(whole[start + 12 : start + 14], "big")
+        for place in (start + 8, start + cell):  # its last child and its first
+            for child in {start // size + 1, inner[0] // size + 1}:
+                broken = bytearray(whole)
+                broken[place : place + 4] = child.to_bytes(4, "big")
+                (folder / "run.db").write_bytes(broken)
+                health = look_at_run(folder)
+                assert not health.sound and all(table.readable <= 400 for table in health.tables)
+                assert all(count <= 400 for count in repair_run(folder).saved.values())
+                (folder / SPARE).unlink()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -93,11 +94,11 @@ def test_no_list_of_mounts_is_no_problem(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_the_lock_names_its_owner_and_is_free_after_release(tmp_path: Path) -> None:
     lock = RunLock(tmp_path)
-    with pytest.raises(EnvironmentProblem, match=f"process {os.getpid()}:"):
+    with pytest.raises(EnvironmentProblem, match=f"process {os.getpid()} on {socket.gethostname()}:"):
         RunLock(tmp_path)
     lock.release()
     again = RunLock(tmp_path)
-    assert (tmp_path / "run.lock").read_text() == f"{os.getpid()}\n"
+    assert (tmp_path / "run.lock").read_text().splitlines()[0] == str(os.getpid())
     again.release()
     assert (tmp_path / "run.lock").exists()
 
@@ -105,7 +106,7 @@ def test_the_lock_names_its_owner_and_is_free_after_release(tmp_path: Path) -> N
 def test_a_shorter_pid_leaves_nothing_of_a_longer_one(tmp_path: Path) -> None:
     (tmp_path / "run.lock").write_text("99999999999\n")
     RunLock(tmp_path).release()
-    assert (tmp_path / "run.lock").read_text() == f"{os.getpid()}\n"
+    assert (tmp_path / "run.lock").read_text().splitlines()[0] == str(os.getpid())
 
 
 def test_a_file_system_that_cannot_lock_is_named_and_no_dead_process(
@@ -131,7 +132,7 @@ def test_another_process_is_refused_and_a_dead_one_holds_nothing(tmp_path: Path)
     )
     try:
         assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
-        with pytest.raises(EnvironmentProblem, match=f"process {holder.pid}:"):
+        with pytest.raises(EnvironmentProblem, match=f"process {holder.pid} on "):
             RunLock(tmp_path)
     finally:
         holder.kill()
@@ -174,3 +175,22 @@ def test_what_a_killed_writer_left_half_done_is_taken_back_before_it_is_read(tmp
             shutil.copy(tmp_path / name, tmp_path / "left" / name)
     with closing(database.open_for_reading(tmp_path / "left" / "run.db")) as reader:
         assert reader.execute("SELECT COUNT(*) FROM meta").fetchone() == (0,)
+
+
+@pytest.mark.parametrize(
+    "kind", ["gpfs", "wekafs", "panfs", "virtiofs", "fuse", "fuse.sshfs", "fuse.anything", "lustre"]
+)
+def test_file_systems_of_several_machines_are_known_by_name(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "file_system_of", lambda path: kind)
+    assert database.is_on_network(Path("/x/run.db"))
+
+
+@pytest.mark.parametrize("kind", ["ext4", "xfs", "tmpfs", "overlay", "fuseblk", ""])
+def test_a_disk_of_this_machine_is_none(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "file_system_of", lambda path: kind)
+    assert not database.is_on_network(Path("/x/run.db"))
+
+
+def test_a_link_to_another_file_system_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/proc/self")
+    assert database.file_system_of(tmp_path / "link" / "run.db") == "proc" != database.file_system_of(tmp_path)

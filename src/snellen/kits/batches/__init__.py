@@ -9,4 +9,4 @@ def register(registry: Registry) -> None:
     """Add asking by batches, and the command `batch`."""
     registry.add("asking", "batch", "snellen.kits.batches.batch_mode")
     words = "Look at the batches of a run, or cancel them."
-    registry.add("command", "batch", Command("snellen.kits.batches.commands:batch", words, "Measure"))
+    registry.add("command", "batch", Command("snellen.kits.batches.commands:batch", words, "Upkeep"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...core.registry import Command, Registry
 
-HEADING = "Programs"
+HEADING = "Upkeep"
 
 
 def register(registry: Registry) -> None:

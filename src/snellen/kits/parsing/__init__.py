@@ -11,7 +11,7 @@ def register(registry: Registry) -> None:
     """Add the command `scorer-audit`, the loader of drawn pages and the page of what was read."""
     here = "snellen.kits.parsing"
     words = "Say which laws a rule for parsed pages breaks, each with the smallest example."
-    registry.add("command", "scorer-audit", Command(f"{here}.commands:scorer_audit", words, "Measure"))
+    registry.add("command", "scorer-audit", Command(f"{here}.commands:scorer_audit", words, "Read again"))
     registry.add("loader", "drawn-pages", f"{here}.drawn_pages:load")
     look = Page(f"{here}.parsed_page:parsed", "Pages read", "run", when=f"{here}.parsed_page:has_pages")
     registry.add("page", "/run/{key}/parsed", look)

@@ -16,13 +16,14 @@ import msgspec
 
 from ...core.answerer import TellsMore
 from ...core.errors import EnvironmentProblem, GroundLost, SnellenError, UsageError
+from ...core.homes import home_of_request
 from ...core.ids import content_hash
 from ...core.protocols import Capability, EncodedImages, Model
 from ...core.text import plural
 from ...core.types import Prediction, Request
 from ...core.version import __version__
 from .lease_format import Hello, read_outcomes, read_prediction
-from .leases import GIVE_UP_AFTER, LeaseBook, LostTooOften, Waiting, home_of
+from .leases import GIVE_UP_AFTER, LeaseBook, LostTooOften, Waiting
 from .links import Link, ReplicaLost
 from .packing import FileShelf
 from .replica_state import PATIENCE_S, Patience, Replica
@@ -215,7 +216,7 @@ class Fleet:
             raise self._ended
         files = await self._files.files_of(images) if self._files is not None and images else None
         answer: asyncio.Future[Prediction] = asyncio.get_running_loop().create_future()
-        self._book.put(Waiting(next(self._numbers), request, images, answer, home_of(request), files))
+        self._book.put(Waiting(next(self._numbers), request, images, answer, home_of_request(request), files))
         self._deal_soon()
         return await answer
 

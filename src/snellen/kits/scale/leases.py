@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ...core.errors import FailureKind, ModelError
+from ...core.homes import Home
 from ...core.protocols import EncodedImages
 from ...core.types import Prediction, Request
 
@@ -39,7 +40,7 @@ class Waiting:
     request: Request
     images: EncodedImages
     answer: asyncio.Future[Prediction]
-    home: int | None = None
+    home: Home | None = None
     originals: EncodedImages | None = None
     """The files of its images, where replicas cannot read them by name."""
     lost_by: tuple[int, ...] = ()
@@ -81,7 +82,7 @@ class LeaseBook:
         self._shared: deque[Waiting] = deque()
         self._suspects: deque[Waiting] = deque()
         self._holdings: dict[int, Holding] = {}
-        self._homes: OrderedDict[int, int] = OrderedDict()
+        self._homes: OrderedDict[Home, int] = OrderedDict()
         self._late: dict[int, tuple[Waiting, float]] = {}
         """What was taken back from a replica that lives: its answer, should it still come, is as good as another's."""
 
@@ -188,7 +189,7 @@ class LeaseBook:
                 continue
             taken.append(waiting)
 
-    def _claim(self, home: int, replica: int) -> bool:
+    def _claim(self, home: Home, replica: int) -> bool:
         """Tell whether a document or dialogue is this replica's; one that is nobody's becomes it."""
         owner = self._homes.get(home)
         if owner is not None and owner != replica and self._serves(owner):
@@ -214,14 +215,3 @@ class LeaseBook:
         holding.leased.update((waiting.number, waiting) for waiting in live)
         holding.since.update((waiting.number, now) for waiting in live)
         return live
-
-
-def home_of(request: Request) -> int | None:
-    """Return what a request shares with others of its document or dialogue, hashed; None for one that stands alone.
-
-    The pictures of the last message that has some (examples stand before it), else the first words of a dialogue.
-    """
-    for turn in reversed(request.messages):
-        if turn.images:
-            return hash(tuple([image.ref for image in turn.images]))
-    return hash(request.messages[0].text) if len(request.messages) > 2 else None

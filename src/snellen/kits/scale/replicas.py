@@ -19,7 +19,7 @@ from ...core.errors import UsageError
 from ...core.protocols import Model
 from ...engine.policy import Policy
 from ...engine.state import RunState
-from ...store.writer import RunWriter
+from ...store.writer import TrialWriter
 from .driver import Fleet
 from .links import Recipe
 from .process_link import ProcessLink
@@ -71,7 +71,7 @@ def policy_for(model: Model, policy: Policy, settings: RunSettings) -> Policy:
 
 
 @contextmanager
-def keeping_replicas(model: Model, state: RunState, writer: RunWriter) -> Iterator[None]:
+def keeping_replicas(model: Model, state: RunState, writer: TrialWriter) -> Iterator[None]:
     """Show the replicas while they work and keep what became of them with the run."""
     if not isinstance(model, Fleet):
         yield

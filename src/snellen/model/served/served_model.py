@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from ...core.answerer import hashed_headers
 from ...core.clock import Clock
-from ...core.errors import EnvironmentProblem, ModelError, StopRun, UsageError, did_you_mean
+from ...core.errors import ModelError, ServerLost, StopRun, UsageError, did_you_mean
 from ...core.protocols import Capability, EncodedImages, ImagePolicy
 from ...core.resends import pay_for_resend
 from ...core.secret import Secret
@@ -338,7 +338,7 @@ class ServedModel:
         try:
             return await self._http.send(f"{address}/models", None, self._headers, 10.0)
         except ModelError as error:
-            raise EnvironmentProblem(
+            raise ServerLost(
                 f"server of {self.name} is not reachable: {error}; is it running, is --base-url right?"
             ) from None
 

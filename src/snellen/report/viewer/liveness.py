@@ -47,7 +47,7 @@ def _written_at(folder: Path, files: Sequence[str]) -> float:
 def _is_locked(path: Path, locks: Path) -> bool:
     """Look for the lock by its inode and by the process that wrote its number into it."""
     try:
-        owner, inode = path.read_text("ascii").strip(), str(path.stat().st_ino)
+        owner, inode = "".join(path.read_text("utf-8").split("\n")[:1]), str(path.stat().st_ino)
         lines = [line.split() for line in locks.read_text("ascii").splitlines()]
     except (OSError, ValueError):
         return False

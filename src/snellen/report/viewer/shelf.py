@@ -24,6 +24,8 @@ from ...scoring.readings import Reading
 from ...scoring.run import score_again
 from ...scoring.stored import LIVE_SCORING, metrics_of, read_columns, read_costs
 from ...scoring.table import Costs, TrialColumns
+from ...store.merge import FollowedParts
+from ...store.part_log import FOLDER, PLAN
 from ...store.reader import RunReader
 from ..pages.ledger import Note, read_notes
 from ..pages.overview import TaskOverview, overview_of
@@ -65,12 +67,18 @@ class OpenRun:
     """One run: its reader, and what was computed from what it held when last looked at. All use is under `lock`."""
 
     def __init__(self, key: str, name: str, folder: Path, desk: Desk, registry: Registry) -> None:
+        self._parts = None if (folder / "run.db").exists() else FollowedParts(folder)
+        """Of a run whose parts are still asked: it is read from where they are joined for us."""
         self.key, self.name, self.folder = key, name, folder
+        if self._parts is not None:
+            self._parts.refresh()
+            self.folder = folder = self._parts.folder
         self.registry = registry
         self.lock = threading.RLock()
         self._files = tuple(str(folder / name) for name in ("run.db", "run.db-wal", "results.json"))
         self._desk = desk
         self._reader: RunReader | None = None
+        self._inode = 0
         self._header: tuple[Version, RunHeader] | None = None
         self._counted: tuple[Version, Progress] | None = None
         self._failed: tuple[Version, int] | None = None
@@ -83,7 +91,7 @@ class OpenRun:
     def reader(self) -> RunReader:
         """Return its reader, opened if it is not: of many runs only those used last are open."""
         if self._reader is None:
-            self._reader = RunReader(self.folder)
+            self._reader, self._inode = RunReader(self.folder), _inode(self._files[0])
         self._desk.used(self)
         return self._reader
 
@@ -157,9 +165,20 @@ class OpenRun:
 
     def refresh(self) -> None:
         """Forget what was computed if the run has grown since; large runs are given a rest between readings."""
+        self._follow()
         version, now = self.written(), time.monotonic()
         if version != self._version and now >= self._fresh_after:
             self._version, self._kept = version, {}
+
+    def _follow(self) -> None:
+        """Join what parts have asked since, and open the file anew that took the place of the one we read."""
+        if self._parts is not None:
+            self._parts.refresh()
+        inode = _inode(self._files[0])
+        if self._reader is not None and inode != self._inode:
+            self._reader.close()
+            self._reader = None
+        self._inode = inode
 
     def written(self) -> tuple[Version, int]:
         """Return what changes whenever the run or its results were written."""
@@ -264,6 +283,13 @@ class OpenRun:
             self._kept[key] = make()
             self._fresh_after = time.monotonic() + REST * (time.monotonic() - started)
         return self._kept[key]
+
+
+def _inode(path: str) -> int:
+    try:
+        return os.stat(path).st_ino  # noqa: PTH116 - as below
+    except OSError:
+        return 0
 
 
 def _stamp(path: str) -> tuple[int, int]:
@@ -379,7 +405,7 @@ class Shelf:
         """Return the folders of runs; trainings are kept as they are seen on the way."""
         found, trained = set(), set()
         for folder, names in (each for root in self._roots for each in named_folders(root, DEPTH)):
-            found |= {folder} if "run.db" in names else set()
+            found |= {folder} if "run.db" in names or {PLAN, FOLDER} <= names else set()
             trained |= {folder} if is_training(names) else set()
         known = self._trainings
         made = {run_key(folder): folder for folder in sorted(trained)}

@@ -1,0 +1,357 @@
+"""A run in parts: one part asked by this process, all parts joined to the run that one process would have left.
+
+Each part plans the whole run, so all have one header, and asks only what is its own. Who asks what is decided by the
+plan alone (`core.homes`); nobody talks to anybody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..core.builtins import default_registry
+from ..core.errors import ServerLost, SnellenError, UsageError
+from ..core.homes import Assignment, Part, home_of_sample, parse_part
+from ..core.jobs import Job
+from ..core.registry import Registry
+from ..core.signals import heard_again
+from ..core.text import plural
+from ..engine.state import RunState
+from ..report.pages.finish import finish_run
+from ..report.so_far import SoFar
+from ..stats.intervals import wilson
+from ..store.merge import Merged as Merged  # noqa: PLC0414 - what a merge returns
+from ..store.merge import is_in_parts, merge_logs, merging, unmerged_bytes
+from ..store.part_log import PartWriter, read_plan
+from ..store.part_progress import SILENT_S, Attempt, Progress, ProgressFile, part_states, read_attempts, remove_parts
+from ..store.part_progress import PartState as PartState  # noqa: PLC0414 - how far a part is
+from ..store.reader import RunReader
+from ..store.writer import TrialWriter
+from .plan import Plan
+from .session import Listener
+from .settings import RunSettings
+
+REPORTED_TRIALS = 50_000
+"""Up to so many trials report.html is written by itself; a larger run is for `snellen view` or `snellen report`."""
+MOST_JITTER_S = 30.0
+PARTS_A_SECOND = 32
+"""So many parts may call on one server in a second when all start at once."""
+LOOKS = 20
+"""Moments that the figure so far is given when progress is written; all within its share of the processor."""
+INDEXES = (
+    ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT"),
+    ("JOB_COMPLETION_INDEX", ""),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),
+    ("SLURM_PROCID", "SLURM_NTASKS"),
+)
+"""Variables that say which part this is, and those that say of how many, in the order in which they are looked for."""
+
+
+def find_part(text: str, environment: Mapping[str, str] | None = None) -> Part:
+    """Return the part that `3/64`, `env` or `env/64` names."""
+    if text != "env" and not text.startswith("env/"):
+        return parse_part(text)
+    found = os.environ if environment is None else environment
+    index, count = next(((one, of) for one, of in INDEXES if found.get(one)), ("", ""))
+    if not index:
+        raise UsageError(f"--shard {text}: none of {', '.join(one for one, _ in INDEXES)} is set; give 3/64 itself")
+    if text != "env":
+        return parse_part(f"{found[index]}/{text.removeprefix('env/')}")
+    if not found.get(count):
+        raise UsageError(f"--shard env: {index} does not say of how many; give --shard env/64")
+    if index == "SLURM_ARRAY_TASK_ID":
+        return _slurm_part(found)
+    return parse_part(f"{found[index]}/{found[count]}")
+
+
+def _slurm_part(found: Mapping[str, str]) -> Part:
+    """Return the part of a whole array that may begin anywhere; of a subset such as 3,7 nobody knows of how many."""
+    names = [f"SLURM_ARRAY_TASK_{name}" for name in ("ID", "COUNT", "MIN", "MAX", "STEP")]
+    number, count, first, last, step = (int(found.get(name) or "0") for name in names)
+    step = step or 1
+    if (last - first) // step + 1 != count or (number - first) % step:
+        raise UsageError(f"--shard env: {names[0]} {number} is of a subset of an array; give --shard env/64")
+    return parse_part(f"{(number - first) // step}/{count}")
+
+
+def part_of(settings: RunSettings) -> Part | None:
+    """Return the part that the settings name, or None for a whole run; what a part cannot do is refused."""
+    if settings.shard is None:
+        return None
+    if settings.output_dir is None:
+        raise UsageError("--shard needs -o: the folder that all parts share")
+    if settings.until_ci is not None:
+        raise UsageError("--until-ci is not for a part of a run: no part sees the others' replies; leave it out")
+    if settings.batch:
+        raise UsageError(
+            "--batch is not for a part of a run: a batch is many requests already; leave it or --shard out"
+        )
+    if settings.extractor:
+        raise UsageError("--extractor is not for a part of a run: `snellen score RUN --extractor` asks it of the whole")
+    if settings.log:
+        raise UsageError("--log is not for a part of a run: trackers would get 64 runs; leave it out")
+    return find_part(settings.shard)
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one part asks of a plan."""
+
+    plan: Plan
+    part: Part
+    own: Mapping[str, frozenset[str]]
+    """Task -> the samples whose jobs are its own."""
+    trials: int
+    large: int
+    """Homes (documents, dialogues) that are larger than an even part."""
+
+    def jobs(self) -> Iterator[Job]:
+        """Yield its jobs in the order of the plan; a job belongs to whoever has its first sample."""
+        return (job for job in self.plan.jobs() if job.keys[0].sample in self.own[job.keys[0].task])
+
+
+def share_of(plan: Plan, part: Part) -> Share:
+    """Return what a part asks: neighbours in the data, with documents, dialogues and chains whole."""
+    assignment = Assignment()
+    for planned in plan.tasks:
+        trials = len(planned.task.variants) * planned.task.repeats
+        for sample in planned.dataset:
+            assignment.add(home_of_sample(planned.task.name, sample), trials)
+    own, trials = {}, 0
+    for planned in plan.tasks:
+        name = planned.task.name
+        own[name] = frozenset(
+            sample.id
+            for sample in planned.dataset
+            if assignment.part_of(home_of_sample(name, sample), part.count) == part.index
+        )
+        trials += len(own[name]) * len(planned.task.variants) * planned.task.repeats
+    return Share(plan, part, own, trials, assignment.larger_than_a_part(part.count))
+
+
+class PartListener:
+    """Hears of one part's asking: tells the terminal as ever, and writes the progress that others read."""
+
+    def __init__(self, listener: Listener, so_far: SoFar) -> None:
+        self._listener, self._so_far = listener, so_far
+        self.file: ProgressFile | None = None
+
+    def notify(self, line: str) -> None:
+        """Tell whoever sits before it."""
+        self._listener.notify(line)
+
+    def begin(self, writer: TrialWriter, share: Share) -> None:
+        """Say who works at this part, and who else does."""
+        if not isinstance(writer, PartWriter):
+            raise TypeError("only the log of a part has progress of its own")
+        others = [one for one in read_attempts(writer.folder) if is_other(one, writer)]
+        for one in others:
+            who = one.progress.owner if one.progress else one.file.path.name
+            self.notify(f"warning: part {writer.part} is also asked by {who}: what is asked twice is counted")
+        if share.large:
+            self.notify(f"{plural(share.large, 'home')} of questions larger than an even part: some parts take longer")
+        self.file = ProgressFile(writer.path)
+        self.file.write(planned=share.trials)
+
+    @contextmanager
+    def watch(self, state: RunState) -> Iterator[None]:
+        """Show the state and keep the progress file during the block."""
+        if self.file is None:
+            raise AssertionError("begin comes first")
+        state.onlooker = self._so_far
+        with self._listener.watch(state), self.file.kept(lambda: _progress(state, self._so_far)):
+            state.is_drawn = True  # by others, who read the file
+            yield
+
+
+def is_other(one: Attempt, writer: PartWriter) -> bool:
+    """Tell whether another attempt at the same part is at work."""
+    return one.file.part == writer.part and one.file.path != writer.path and one.state == "running"
+
+
+def _progress(state: RunState, so_far: SoFar) -> dict[str, Any]:
+    for _ in range(LOOKS):
+        so_far.look()
+    counted = {name: getattr(state, name) for name in ("failed", "input_tokens", "output_tokens")}
+    return counted | {"done": state.done + state.resumed - state.failed, "figures": so_far.figures}
+
+
+async def spread_starts(part: Part, model: Any) -> None:
+    """Wait a moment, so that a thousand parts do not call on one server in the same second."""
+    if part.count > PARTS_A_SECOND and model.identity().get("base_url"):
+        await asyncio.sleep(random.uniform(0, min(MOST_JITTER_S, part.count / PARTS_A_SECOND)))  # noqa: S311
+
+
+class PartEnd(msgspec.Struct, frozen=True):
+    """How one part ended, and what became of the run."""
+
+    part: Part
+    trials: int
+    again: bool = False
+    """It stopped before its end, and started again it goes on: exit 75."""
+    why: str = ""
+    merged: bool = False
+    """It was the last: the run is whole."""
+    note: str = ""
+    """Why the run was not merged, where it might have been."""
+
+
+@contextmanager
+def telling_end(listener: PartListener) -> Iterator[None]:
+    """Write how a part ended by itself: whoever looks need not wait to call it silent."""
+    try:
+        yield
+    except ServerLost as error:
+        _say(listener, "stopped", str(error))
+        raise
+    except SnellenError as error:
+        _say(listener, "failed", str(error))
+        raise
+    except BaseException:
+        _say(listener, "stopped", "interrupted")
+        raise
+
+
+def _say(listener: PartListener, state: str, why: str = "") -> None:
+    if listener.file is not None:
+        listener.file.write(state=state, why=why)
+
+
+def end_of(share: Share, state: RunState, listener: PartListener, registry: Registry) -> tuple[PartEnd, dict[str, Any]]:
+    """Say how a part ended, and merge the run if it was the last; return the results of the whole then."""
+    end = PartEnd(share.part, share.trials)
+    if state.unfinished:
+        again = state.overdue or heard_again()
+        why = state.limits.reached or state.limits.closed or "interrupted"
+        _say(listener, "stopped", why)
+        return msgspec.structs.replace(end, again=again, why=why), {}
+    _say(listener, "complete")
+    if not all(one.state == "complete" for one in part_states(read_attempts(share.plan.folder), share.part.count)):
+        return end, {}
+    try:
+        found, results = merge(share.plan.folder, registry=registry)
+    except SnellenError as error:  # another part was the last too, servers differ, the disk is full: nothing is lost
+        return msgspec.structs.replace(end, note=str(error)), {}
+    return msgspec.structs.replace(end, merged=not found.missing), results
+
+
+def merge(
+    folder: str | Path,
+    *,
+    partial: bool = False,
+    tidy: bool = False,
+    same_model: bool = False,
+    registry: Registry | None = None,
+) -> tuple[Merged, dict[str, Any]]:
+    """Join the parts of a run into run.db and score it, as one process would have left it; return both.
+
+    Where trials are missing nothing is written, unless `partial` is said: then they count as not yet asked. May be
+    repeated at any time; what is new is added. `tidy` removes the logs of a run that is whole.
+    """
+    path = Path(folder)
+    with merging(path):
+        found = merge_logs(path, same_model=same_model, partial=partial)
+        if found.missing and not partial:
+            return found, {}
+        report = found.planned <= REPORTED_TRIALS
+        results = finish_run(path, registry or default_registry(), report=report)
+        if tidy and not found.missing:
+            remove_parts(path)
+    return found, results
+
+
+def join_parts(folder: Path) -> None:
+    """Bring run.db of a run whose parts are still asked up to what they hold, for whoever scores it as it is."""
+    if is_unfinished(folder):
+        with merging(folder):
+            merge_logs(folder)
+
+
+def refuse_unmerged(folder: Path) -> None:
+    """Refuse to ask a folder whole while its parts hold replies that run.db has not: they would be asked again."""
+    if is_unfinished(folder) and unmerged_bytes(folder):
+        raise UsageError(f"{folder} holds parts that are not merged: `snellen merge --partial {folder}` first")
+
+
+def is_unfinished(folder: Path) -> bool:
+    """Tell whether a folder holds parts of a run that was not merged whole yet."""
+    if not is_in_parts(folder):
+        return False
+    if not (folder / "run.db").exists():
+        return True
+    with RunReader(folder) as reader:
+        stored = next(reader.rows("SELECT COUNT(*) FROM predictions"))[0]
+        return bool(stored < sum(reader.header().planned.values()))
+
+
+class PartsSummary(msgspec.Struct, frozen=True):
+    """How far a run in parts is, as its parts say."""
+
+    model: str
+    run: str
+    parts: int
+    planned: int
+    done: int
+    failed: int
+    states: dict[str, list[str]]
+    """State -> the parts that are in it, each with what else is known of it."""
+    figures: list[str]
+    notes: list[str]
+
+
+def summarize_parts(folder: str | Path) -> PartsSummary:
+    """Return who works at a run in parts, who is lost and how far it is."""
+    path = Path(folder)
+    header, attempts = read_plan(path), read_attempts(path)
+    parts = part_states(attempts)
+    states: dict[str, list[str]] = {}
+    for one in parts:
+        states.setdefault(one.state, []).append(_words_of(one))
+    notes = [f"part {one.part.index} is asked by {one.alive} processes at once" for one in parts if one.alive > 1]
+    apart = [one for one in attempts if one.age_s is not None and one.age_s < -SILENT_S]
+    notes += [f"{len(apart)} progress files are from the future: clocks are apart, ages say nothing"] if apart else []
+    said = [one.best.progress for one in parts if one.best is not None and one.best.progress is not None]
+    done, failed = sum(one.done for one in parts), sum(one.failed for one in said)
+    planned = sum(header.planned.values())
+    return PartsSummary(header.model, header.id, len(parts), planned, done, failed, states, pooled_figures(said), notes)
+
+
+def _words_of(one: PartState) -> str:
+    """Return a part by its number and what is worth knowing of it in its state."""
+    if one.best is None or one.best.progress is None or one.state == "complete":
+        return str(one.part.index)
+    said = one.best.progress
+    where = f" on {said.owner.host}" if one.state in ("silent", "lost") else ""
+    why = f": {said.why[:60]}" if one.state == "failed" else ""
+    return f"{one.part.index} ({said.done:,} of {said.planned:,}{where}{why})"
+
+
+def pooled_figures(said: Sequence[Progress]) -> list[str]:
+    """Return the figures that the parts made while they asked, pooled, with an interval; provisional."""
+    pooled: dict[tuple[str, str], list[tuple[int, float]]] = {}
+    for one in said:
+        for task, (metric, count, value) in one.figures.items():
+            pooled.setdefault((task, metric), []).append((count, value))
+    lines = []
+    for (task, metric), values in pooled.items():
+        count = sum(each for each, _ in values)
+        mean = sum(each * value for each, value in values) / count
+        if 0 <= mean <= 1:
+            low, high = wilson(mean, count)
+            interval = f"[{100 * low:.1f}, {100 * high:.1f}] %"
+            lines.append(f"{task}: {metric} {100 * mean:.1f} {interval} of {count:,} replies read so far, provisional")
+    return lines
+
+
+def look_at_parts(folder: str | Path) -> list[PartState]:
+    """Return how far every part of a run is; only small files are read."""
+    return part_states(read_attempts(Path(folder)))

@@ -1,0 +1,122 @@
+"""A folder in which a training leaves checkpoints to those that are whole, and to a measured run of each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from ...api.outputs import compare
+from ...api.run import run_settings
+from ...api.settings import RunSettings
+from ...core.errors import SnellenError, UsageError
+from .curve import Curve, read_curves, step_of, write_curves
+
+WEIGHTS = ("*.safetensors", "*.bin", "*.pt", "*.gguf")
+INDEXES = "*.index.json"
+
+
+def is_whole(folder: Path, marker: str = "") -> bool:
+    """Tell whether a checkpoint looks complete: its marker, or configuration and all files that its index names."""
+    if marker:
+        return (folder / marker).exists()
+    configs = [folder / name for name in ("config.json", "adapter_config.json")]
+    weights = [path for pattern in WEIGHTS for path in folder.glob(pattern)]
+    if not any(path.is_file() for path in configs) or not weights:
+        return False
+    return all((folder / name).is_file() for index in folder.glob(INDEXES) for name in _named_by(index))
+
+
+def _named_by(index: Path) -> set[str]:
+    try:
+        named = json.loads(index.read_bytes()).get("weight_map", {})
+    except (OSError, ValueError):  # it is being written
+        return {"still being written"}
+    return set(named.values())
+
+
+def sizes_of(folder: Path) -> dict[str, int]:
+    """Return the sizes of a checkpoint's files: while they change it is being written."""
+    return {str(path): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
+
+
+@dataclass
+class Watched:
+    """The checkpoints of one folder: which are whole, and which were measured."""
+
+    source: Path
+    output: Path
+    marker: str = ""
+    _sizes: dict[Path, dict[str, int]] = field(default_factory=dict)
+
+    def ready(self) -> list[Path]:
+        """Return the checkpoints to measure now, the newest first: whole, the same at two looks, not measured."""
+        if not self.source.is_dir():
+            raise UsageError(f"no folder {self.source}: name the one in which checkpoints appear")
+        found = [path for path in self.source.iterdir() if path.is_dir() and is_whole(path, self.marker)]
+        now = {path: sizes_of(path) for path in found}
+        held = [path for path in found if self._sizes.get(path) == now[path]]
+        self._sizes = now
+        left = [path for path in held if not self.is_measured(path)]
+        return sorted(left, key=lambda path: step_of(path.name), reverse=True)
+
+    def is_measured(self, checkpoint: Path) -> bool:
+        """Tell whether a checkpoint has results of every trial."""
+        path = self.output / checkpoint.name / "results.json"
+        try:
+            return bool(msgspec.json.decode(path.read_bytes())["status"]["complete"])
+        except (OSError, KeyError, msgspec.DecodeError):
+            return False
+
+    def measured(self) -> list[Path]:
+        """Return the runs of measured checkpoints."""
+        if not self.output.is_dir():
+            return []
+        found = [path for path in self.output.iterdir() if path.is_dir() and self.is_measured(path)]
+        return sorted(found, key=lambda path: step_of(path.name))
+
+
+def measure(checkpoint: Path, watched: Watched, settings: RunSettings, provider: str) -> None:
+    """Ask a checkpoint the tasks of the settings; the same call again goes on."""
+    named = {"model": f"{provider}/{checkpoint.absolute()}", "output_dir": watched.output / checkpoint.name}
+    run_settings(msgspec.structs.replace(settings, **named), None)
+
+
+def follow(
+    watched: Watched,
+    settings: RunSettings,
+    *,
+    provider: str,
+    drop: float,
+    gate: Path | None,
+    say: Callable[[str], object],
+) -> Iterator[list[Curve]]:
+    """Measure every checkpoint that is ready, once; yield the curves after each that was measured."""
+    for checkpoint in watched.ready():
+        try:
+            measure(checkpoint, watched, settings, provider)
+        except SnellenError as error:  # one that cannot be loaded says nothing of the next
+            say(f"{checkpoint.name} could not be measured: {error}")
+            continue
+        curves = read_curves(watched.measured(), drop)
+        write_curves(watched.output, curves)
+        if gate is not None:
+            for line in gate_lines(gate, watched.output / checkpoint.name):
+                say(line)
+        yield curves
+
+
+def gate_lines(gate: Path, run: Path) -> list[str]:
+    """Say how a checkpoint stands beside the run it must not fall below."""
+    lines = []
+    for task, compared in compare(gate, run).items():
+        first = compared[0]
+        if first.difference is None or first.ci95 is None:
+            continue
+        low, high = (100 * bound for bound in first.ci95)
+        below = " BELOW THE GATE" if high < 0 else ""
+        lines.append(f"{run.name} on {task}: {100 * first.difference:+.1f} [{low:+.1f}, {high:+.1f}] to {gate}{below}")
+    return lines

@@ -1,0 +1,325 @@
+"""A run's command to scripts that people can read, edit and submit: a Slurm array, a Kubernetes indexed job.
+
+Each part is `snellen run … --shard K/N`, and its exit code says what to do: 0 complete, 75 start me again, all else no.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ...api.parts import look_at_parts
+from ...core.errors import EXIT_AGAIN, EnvironmentProblem, UsageError
+
+MOST_PARTS = 1_000
+"""Slurm's MaxArraySize is 1001 unless the site raised it."""
+MOST_RESTARTS = 20
+DNS_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?")
+
+
+class Submission(msgspec.Struct, frozen=True, kw_only=True):
+    """What a script is made of, beside the command of the run."""
+
+    parts: int
+    parallel: int | None = None
+    """Parts at work at once."""
+    time: str = "04:00:00"
+    partition: str = ""
+    account: str = ""
+    gpus: str = ""
+    cpus: int | None = None
+    memory: str = ""
+    warn_s: int = 120
+    """Seconds before its time limit in which a part drains and asks to be started again."""
+    setup: tuple[str, ...] = ()
+    """Lines before the command: modules, an environment."""
+    options: tuple[str, ...] = ()
+    """Further lines for the scheduler."""
+    serve: str = ""
+    """The command of a server that all parts ask; it gets a job of its own."""
+    port: int = 8000
+    image: str = "snellen"
+    claim: str = "shared"
+    mount: str = "/shared"
+    only: tuple[int, ...] = ()
+    """Only these parts, of so many: what is left of an earlier submission."""
+
+
+def snellen_command() -> str:
+    """Return what starts Snellen, as it was started now: batch jobs may have another PATH."""
+    beside = Path(sys.executable).with_name("snellen")
+    return str(beside) if beside.exists() else f"{sys.executable} -m snellen"
+
+
+def share_limits(arguments: Sequence[str], parts: int, parallel: int) -> list[str]:
+    """Return a run's arguments with the limits of the whole run divided: rate and workers by the parts at work at once,
+    money and a number of errors by all parts."""
+    shares: dict[str, Callable[[str], str]] = {
+        "--rate": lambda text: f"{float(text) / parallel:.6g}",
+        "--max-workers": lambda text: str(max(1, int(text) // parallel)),
+        "--num-workers": lambda text: str(max(1, int(text) // parallel)),
+        "--max-cost": lambda text: f"{float(text) / parts:.6g}",
+        "--max-errors": lambda text: text if text.endswith("%") else str(math.ceil(int(text) / parts)),
+    }
+    made: list[str] = []
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        if made and made[-1] in shares and not equals:
+            made.append(shares[made[-1]](argument))
+        elif equals and name in shares:
+            made.append(f"{name}={shares[name](value)}")
+        else:
+            made.append(argument)
+    return made
+
+
+def unfinished_parts(folder: Path) -> tuple[int, tuple[int, ...]]:
+    """Return of how many parts a run is, and which of them are neither complete nor at work."""
+    states = look_at_parts(folder)
+    if not states:
+        raise UsageError(f"{folder} holds no parts yet: submit it without --again")
+    left = tuple(one.part.index for one in states if one.state not in ("complete", "running"))
+    if not left:
+        running = sum(one.state == "running" for one in states)
+        told = f"{running} of them run now" if running else f"`snellen merge {folder}`"
+        raise UsageError(f"no part of {folder} is left to be started: {told}")
+    return states[0].part.count, left
+
+
+def check(what: Submission) -> None:
+    """Refuse what no scheduler can do."""
+    if what.parts > MOST_PARTS:
+        raise UsageError(f"--parts {what.parts}: Slurm's arrays end at {MOST_PARTS} unless your site says otherwise")
+    if what.parallel is not None and what.parallel > what.parts:
+        raise UsageError(f"--parallel {what.parallel} is more than --parts {what.parts}")
+    for line in (*what.setup, *what.options):
+        if "\n" in line:
+            raise UsageError("--setup and --option take one line each; repeat them for more")
+
+
+def slurm_scripts(what: Submission, arguments: Sequence[str], folder: Path) -> dict[str, str]:
+    """Return the scripts of a Slurm array by name: `array.sh`, `merge.sh`, and `serve.sh` where a server is wanted."""
+    check(what)
+    scripts = {"array.sh": _array(what, arguments, folder), "merge.sh": _merge(what, folder)}
+    if what.serve:
+        scripts["serve.sh"] = _serve(what, folder)
+    return scripts
+
+
+def _head(what: Submission, folder: Path, name: str, lines: Sequence[str]) -> str:
+    logs = folder.absolute() / "submit" / "logs"
+    told = [f"--job-name=snellen-{name}", f"--output={logs}/{'%A_%a' if name == 'part' else name + '-%j'}.txt", *lines]
+    told += [f"--partition={what.partition}"] if what.partition else []
+    told += [f"--account={what.account}"] if what.account else []
+    return "#!/bin/bash\n" + "".join(f"#SBATCH {line}\n" for line in told)
+
+
+def _setup(what: Submission) -> str:
+    return "".join(f"{line}\n" for line in what.setup)
+
+
+def _resources(what: Submission) -> list[str]:
+    return [
+        *([f"--gpus={what.gpus}"] if what.gpus else []),
+        *([f"--cpus-per-task={what.cpus}"] if what.cpus else []),
+        *([f"--mem={what.memory}"] if what.memory else []),
+    ]
+
+
+def _array(what: Submission, arguments: Sequence[str], folder: Path) -> str:
+    numbers = ",".join(map(str, what.only)) if what.only else f"0-{what.parts - 1}"
+    parallel = what.parallel or what.parts
+    lines = [
+        f"--array={numbers}" + (f"%{what.parallel}" if what.parallel else ""),
+        f"--time={what.time}",
+        "--requeue",
+        "--open-mode=append",
+        f"--signal=B:USR1@{what.warn_s}",
+        *([] if what.serve else _resources(what)),
+        *what.options,
+    ]
+    shared = share_limits(arguments, what.parts, parallel)
+    run = " ".join(map(shlex.quote, ["run", *shared]))
+    server = _wait_for_server(folder) if what.serve else ""
+    at = ' --base-url "$URL" --same-model' if what.serve else ""
+    return f"""{_head(what, folder, "part", lines)}
+# Part $SLURM_ARRAY_TASK_ID of {what.parts} of one run in {folder.absolute()}
+# Exit 0: the part is complete. {EXIT_AGAIN}: stopped before its end (time limit, pre-emption, server gone): requeued.
+# Anything else: starting it again would not help. Slurm lets a requeued job rest for two minutes.
+# --rate and --max-workers: each part has 1/{parallel}; --max-cost and a number of --max-errors: 1/{what.parts}.
+cd {shlex.quote(str(Path.cwd()))} || exit 3
+{_setup(what)}{server}
+{snellen_command()} {run}{at} --shard "$SLURM_ARRAY_TASK_ID/{what.parts}" --plain & pid=$!
+trap 'kill -USR1 $pid 2>/dev/null' USR1
+trap 'kill -TERM $pid 2>/dev/null' TERM
+rc=0
+for i in 1 2 3 4 5 6 7 8; do wait $pid 2>/dev/null; r=$?; [ $r = 127 ] || rc=$r; done   # a trap ends a wait
+if [ $rc = {EXIT_AGAIN} ] && [ "${{SLURM_RESTART_COUNT:-0}}" -lt {MOST_RESTARTS} ]; then
+    scontrol requeue "${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID"
+fi
+exit $rc
+"""
+
+
+def _merge(what: Submission, folder: Path) -> str:
+    end = 'scancel --name=snellen-serve --user="$USER"  # the server of the parts\n' if what.serve else ""
+    same = " --same-model" if what.serve else ""
+    return f"""{_head(what, folder, "merge", ["--time=00:30:00"])}
+# Joins the parts of one run when all have ended, well or not: `afterok` would wait for ever for a failed one.
+cd {shlex.quote(str(Path.cwd()))} || exit 3
+{_setup(what)}{end}{snellen_command()} merge{same} {shlex.quote(str(folder.absolute()))}
+"""
+
+
+def _serve(what: Submission, folder: Path) -> str:
+    address = folder.absolute() / "submit" / "server.url"
+    lines = ["--time=7-00:00:00", "--requeue", *_resources(what)]
+    return f"""{_head(what, folder, "serve", lines)}
+# One server for all parts. Its address is written when it answers, and goes with it.
+cd {shlex.quote(str(Path.cwd()))} || exit 3
+{_setup(what)}url={shlex.quote(str(address))}
+rm -f "$url"
+{what.serve} & pid=$!
+trap 'rm -f "$url"; kill $pid 2>/dev/null' EXIT TERM
+until (exec 3<>/dev/tcp/127.0.0.1/{what.port}) 2>/dev/null; do kill -0 $pid 2>/dev/null || exit 1; sleep 2; done
+echo "http://$(hostname):{what.port}/v1" > "$url.new" && mv "$url.new" "$url"
+wait $pid
+"""
+
+
+def _wait_for_server(folder: Path) -> str:
+    address = folder.absolute() / "submit" / "server.url"
+    return f"""url={shlex.quote(str(address))}
+for i in $(seq 900); do [ -s "$url" ] && break; sleep 2; done   # half an hour for a large model to load
+URL=$(cat "$url" 2>/dev/null) || {{ echo "no server came up" >&2; exit 3; }}
+"""
+
+
+def submit_commands(folder: Path, scripts: Mapping[str, str]) -> list[str]:
+    """Return what submits written scripts, line by line, for a shell."""
+    place = shlex.quote(str(folder / "submit"))
+    lines = [f"sbatch {place}/serve.sh"] if "serve.sh" in scripts else []
+    return [*lines, f"id=$(sbatch --parsable {place}/array.sh)", f"sbatch --dependency=afterany:$id {place}/merge.sh"]
+
+
+def write_scripts(folder: Path, scripts: Mapping[str, str]) -> list[Path]:
+    """Write scripts below a run's folder and return their paths."""
+    place = folder / "submit"
+    (place / "logs").mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, text in scripts.items():
+        path = place / name
+        path.write_text(text, encoding="utf-8")
+        paths.append(path)
+    return paths
+
+
+def submit(commands: Sequence[str]) -> str:
+    """Run the commands that submit, in one shell; return what the scheduler said."""
+    script = "\n".join(commands) + "\necho $id"
+    done = subprocess.run(["bash", "-ec", script], capture_output=True, text=True, check=False)  # noqa: S603, S607
+    if done.returncode:
+        said = " ".join((done.stderr or done.stdout).split())
+        raise EnvironmentProblem(f"the scheduler took nothing: {said or f'exit {done.returncode}'}")
+    return done.stdout.strip()
+
+
+def apply_manifest(manifest: str) -> str:
+    """Hand a manifest to kubectl; return what it said."""
+    try:
+        done = subprocess.run(
+            ["kubectl", "apply", "-f", "-"],  # noqa: S607 - whichever the site has
+            input=manifest,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise EnvironmentProblem("kubectl is not installed here: save the manifest and apply it elsewhere") from None
+    if done.returncode:
+        raise EnvironmentProblem(f"kubectl took nothing: {' '.join(done.stderr.split())}")
+    return done.stdout.strip()
+
+
+def kubernetes_manifest(what: Submission, arguments: Sequence[str], folder: Path) -> str:
+    """Return an indexed Job as YAML; the folder of the run lies in a volume that all pods may write."""
+    check(what)
+    name = re.sub(r"[^a-z0-9]+", "-", folder.name.lower()).strip("-") or "run"
+    if not DNS_NAME.fullmatch(name):
+        raise UsageError(f"-o {folder}: its name makes no name for a Job; use letters, digits and hyphens")
+    if what.serve:
+        raise UsageError("--serve is for slurm: in Kubernetes give the server a Service, and --base-url its address")
+    parallel = what.parallel or what.parts
+    run = ["snellen", "run", *share_limits(arguments, what.parts, parallel), "--shard", f"env/{what.parts}", "--plain"]
+    limits = {"nvidia.com/gpu": what.gpus, "cpu": what.cpus and str(what.cpus), "memory": what.memory}
+    wanted = {key: value for key, value in limits.items() if value}
+    resources = "".join(f"\n              {key}: {_quoted(value)}" for key, value in wanted.items())
+    return MANIFEST.format(
+        name=f"snellen-{name}",
+        parts=what.parts,
+        parallel=parallel,
+        restarts=MOST_RESTARTS,
+        again=EXIT_AGAIN,
+        image=_quoted(what.image),
+        claim=_quoted(what.claim),
+        mount=_quoted(what.mount),
+        command="".join(f"\n            - {_quoted(word)}" for word in run),
+        resources=f"\n          resources:\n            limits:{resources}" if resources else "",
+        merge=" ".join(map(shlex.quote, ["snellen", "merge", str(folder)])),
+    )
+
+
+def _quoted(text: Any) -> str:
+    """Return a text as YAML takes it whatever it holds: a JSON text is one."""
+    return msgspec.json.encode(str(text)).decode()
+
+
+MANIFEST = """\
+# One run in {parts} parts; each pod asks its own. A pod that exits {again} stopped before its end and is started again.
+# When the Job has ended: {merge}
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {name}
+spec:
+  completionMode: Indexed
+  completions: {parts}
+  parallelism: {parallel}
+  backoffLimitPerIndex: {restarts}
+  maxFailedIndexes: {parts}
+  podReplacementPolicy: Failed        # never two pods of one index at once
+  podFailurePolicy:
+    rules:
+      - action: Ignore                # pre-empted, drained, lost with its node: not counted
+        onPodConditions:
+          - type: DisruptionTarget
+            status: "True"
+      - action: FailIndex             # a wrong flag, a broken environment: again would not help
+        onExitCodes:
+          containerName: part
+          operator: In
+          values: [2, 3]
+  template:
+    spec:
+      restartPolicy: Never
+      terminationGracePeriodSeconds: 120
+      containers:
+        - name: part
+          image: {image}
+          command:{command}{resources}
+          volumeMounts:
+            - name: shared
+              mountPath: {mount}
+      volumes:
+        - name: shared
+          persistentVolumeClaim:
+            claimName: {claim}          # ReadWriteMany
+"""

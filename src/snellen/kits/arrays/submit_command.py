@@ -1,0 +1,103 @@
+"""`snellen submit`: a run's command to a Slurm array or a Kubernetes indexed job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ...cli.options import COUNT, Decorator, add_options, defaulted, flag, repeated
+from ...cli.run import make_settings
+from ...cli.run import run as run_command
+from ...core.errors import UsageError
+
+PASSED_ON: dict[str, Any] = {"ignore_unknown_options": True}
+ARGUMENTS = click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[--] TASK… --model … -o DIR")
+SIZES: Decorator = add_options(
+    click.option("--parts", type=COUNT, help="How many parts the run is cut into."),
+    click.option("--parallel", type=COUNT, help="Parts at work at once: they share --rate and --max-workers."),
+    click.option("--gpus", default="", help="GPUs of each part (or of the server): 1, a100:2."),
+    click.option("--cpus", type=COUNT, help="Cores of each part."),
+    click.option("--memory", default="", help="Memory of each part: 16G."),
+)
+
+
+@click.group(
+    epilog="\b\nExample:\n  snellen submit slurm --parts 64 --parallel 16 my.jsonl --model openai/NAME -o shared/run"
+)
+def submit() -> None:
+    """Write the script of a run in parts for a scheduler, and submit it with --go."""
+
+
+@submit.command(context_settings=PASSED_ON)
+@SIZES
+@defaulted("--time", default="04:00:00", help="Time limit of a part; what is left goes on in the next.")
+@click.option("--partition", default="", help="Slurm's partition.")
+@click.option("--account", default="", help="Slurm's account.")
+@defaulted("--warn", "warn_s", type=COUNT, default=120, help="Seconds before the limit in which a part drains.")
+@repeated("--setup", metavar="LINE", help="A line before the command: module load …, source venv/bin/activate.")
+@repeated("--option", "options", metavar="LINE", help="A further #SBATCH line: --constraint=a100.")
+@click.option("--serve", default="", metavar="COMMAND", help="A server in a job of its own, which all parts ask.")
+@defaulted("--port", type=COUNT, default=8000, help="Where --serve answers.")
+@flag("--again", help="Only the parts that are not complete.")
+@flag("--go", help="Submit it.")
+@ARGUMENTS
+def slurm(*, again: bool, go: bool, arguments: tuple[str, ...], parts: int | None, **how: Any) -> None:
+    """Write array.sh and merge.sh below DIR/submit, for people to read and edit; --go submits them.
+
+    What it does not know is an argument of `snellen run`, and checked as such.
+    """
+    from .scripts import Submission, slurm_scripts, submit_commands, unfinished_parts, write_scripts
+    from .scripts import submit as submit_now
+
+    folder = checked_folder(arguments)
+    only: tuple[int, ...] = ()
+    if again:
+        parts, only = unfinished_parts(folder)
+    scripts = slurm_scripts(Submission(parts=_known(parts), only=only, **how), arguments, folder)
+    for path in write_scripts(folder, scripts):
+        click.echo(str(path))
+    commands = submit_commands(folder, scripts)
+    if go:
+        click.echo(f"submitted as job {submit_now(commands).split()[-1]}")
+    else:
+        click.echo("to submit it (or add --go):")
+        for line in commands:
+            click.echo(f"  {line}")
+    click.echo(f"how far it is: snellen show {folder} · the queue: squeue --me")
+
+
+@submit.command(context_settings=PASSED_ON)
+@SIZES
+@defaulted("--image", default="snellen", help="Container image that has Snellen.")
+@defaulted("--claim", default="shared", help="Volume claim that all pods may write (ReadWriteMany).")
+@defaulted("--mount", default="/shared", help="Where it is mounted: DIR lies below it.")
+@flag("--go", help="Submit it: kubectl apply.")
+@ARGUMENTS
+def k8s(*, go: bool, arguments: tuple[str, ...], parts: int | None, **how: Any) -> None:
+    """Print the manifest of an indexed Job; --go applies it."""
+    from .scripts import Submission, apply_manifest, kubernetes_manifest
+
+    folder = checked_folder(arguments)
+    manifest = kubernetes_manifest(Submission(parts=_known(parts), **how), arguments, folder)
+    click.echo(apply_manifest(manifest) if go else manifest, nl=go)
+
+
+def _known(parts: int | None) -> int:
+    if parts is None:
+        raise UsageError("--parts says into how many parts the run is cut: --parts 64")
+    return parts
+
+
+def checked_folder(arguments: tuple[str, ...]) -> Path:
+    """Check the arguments of the run as `snellen run` would, and return its folder."""
+    with run_command.make_context("run", list(arguments)) as context:
+        settings = make_settings("run", context.params)
+    if settings.output_dir is None:
+        raise UsageError("name the folder that all parts share: -o DIR")
+    if settings.shard is not None:
+        raise UsageError("--shard is what the script adds: leave it out")
+    if settings.api_key is not None and "--api-key" in arguments:
+        raise UsageError("--api-key would stand in the script: use --api-key-env or --api-key-file")
+    return settings.output_dir

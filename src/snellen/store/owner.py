@@ -1,0 +1,67 @@
+"""A process as others can name it: in a lock, a claim, a progress file. Told, never trusted."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+from pathlib import Path
+
+import msgspec
+
+JOB_NUMBERS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_COMPLETION_INDEX")
+
+
+class Owner(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A process as others can name it."""
+
+    host: str
+    pid: int
+    started: str = ""
+    """When the process began, by its machine's count: a number that was given again is another process."""
+    job: str = ""
+
+    @classmethod
+    def me(cls) -> Owner:
+        """Return this process."""
+        job = next((os.environ[name] for name in JOB_NUMBERS if os.environ.get(name)), "")
+        return cls(socket.gethostname(), os.getpid(), _started(os.getpid()), job)
+
+    @classmethod
+    def read(cls, path: Path) -> Owner | None:
+        """Return who is named in a file; None where nobody is."""
+        with contextlib.suppress(OSError, msgspec.DecodeError):
+            return msgspec.json.decode(path.read_bytes(), type=cls)
+        return None
+
+    @property
+    def is_here(self) -> bool:
+        """Tell whether it is a process of this machine."""
+        return self.host == socket.gethostname()
+
+    @property
+    def is_alive(self) -> bool:
+        """Tell whether it still runs; only of a process of this machine."""
+        return Path(f"/proc/{self.pid}").exists() and _started(self.pid) == self.started
+
+    def __str__(self) -> str:
+        """Return it in words, for people who look for it."""
+        return f"process {self.pid} {self.place}"
+
+    @property
+    def place(self) -> str:
+        """Return where it runs, in words."""
+        return f"on {self.host}" + (f" (job {self.job})" if self.job else "")
+
+
+def _started(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""
+
+
+def own_name() -> str:
+    """Return a name for a file that no other process uses."""
+    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"

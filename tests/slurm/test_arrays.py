@@ -1,0 +1,234 @@
+"""Runs in parts on a real Slurm: killed, pre-empted, timed out and lost parts leave the run that one process leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import COMMAND, json_of, run_command
+from figures import note_figure
+from slurm_cluster import Cluster, can_run, cluster
+from snellen.api.parts import is_unfinished
+from snellen.kits.mock.process import mock_process
+from snellen.store.part_log import TRIAL, LogReading, log_files
+from snellen.store.part_progress import Progress, read_attempts
+from snellen.store.reader import RunReader
+from waiting import CEILING_S, requests_seen, wait_until
+
+pytestmark = [pytest.mark.slow, pytest.mark.crash]
+slurm_only = pytest.mark.skipif(not can_run(), reason="needs Slurm (make slurm installs it) and root")
+PARTS = int(os.environ.get("SNELLEN_PARTS", "64"))
+A_PART = 12
+KILLS, PREEMPTED = max(1, PARTS * 10 // 64), max(1, PARTS * 5 // 64)
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("slurm")) as made:
+        yield made
+
+
+def write_rows(path: Path, count: int) -> Path:
+    rows = [
+        {
+            "id": f"q{number}",
+            "question": f"Which thing is number {number}?",
+            "options": [f"thing {number}-{letter}" for letter in "abcd"],
+            "answer": "ABCD"[number % 4],
+        }
+        for number in range(count)
+    ]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return path
+
+
+def asked(data: Path, base_url: str, folder: Path, *more: object) -> list[str]:
+    flags = ["--model", "openai/mock", "--base-url", base_url, "--no-cache", "--max-workers", 2, "-o", folder, *more]
+    return [str(data), *map(str, flags)]
+
+
+def told(folder: Path) -> tuple[Any, list[dict[str, Any]]]:
+    """Return results and records without what time and place change: moments, folders, latencies, duplicates."""
+    results = json.loads((folder / "results.json").read_bytes())
+    results["run"] |= {"created": "", "command": "", "duplicates": None}
+    records = [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
+    return without_latency(results), without_latency(records)
+
+
+def without_latency(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: without_latency(one) for key, one in value.items() if "latency" not in key and "second" not in key}
+    return [without_latency(one) for one in value] if isinstance(value, list) else value
+
+
+def nothing_is_lost(folder: Path) -> int:
+    """Check that every reply that any log holds is a trial of the joined run; return how many lines."""
+    with RunReader(folder) as run:
+        stored = set(run.rows("SELECT sample, variant, repeat FROM predictions WHERE failed = 0"))
+    kept = [line.row[1:4] for file in log_files(folder) for line in LogReading(file.path) if line.kind == TRIAL]
+    assert set(kept) <= stored
+    return len(kept)
+
+
+def running(folder: Path) -> dict[int, Progress]:
+    """Return the parts at work and what they say."""
+    found = read_attempts(folder)
+    return {one.file.part.index: one.progress for one in found if one.progress and one.state == "running"}
+
+
+def kill_some(folder: Path, count: int, slurm: Cluster) -> int:
+    """Kill parts at work by -9, each after another number of stored replies."""
+    draw, killed = random.Random(41), set[int]()
+    place = [draw.randrange(A_PART) for _ in range(PARTS)]
+    while len(killed) < count and slurm.unfinished():
+        for index, said in running(folder).items():
+            log = folder / "run.d" / f"{index:04}-of-{PARTS:04}.a0.log"
+            if index not in killed and len(killed) < count and log.read_bytes().count(b' ["p",') >= place[index]:
+                with suppress(ProcessLookupError):
+                    os.kill(said.owner.pid, signal.SIGKILL)
+                    killed.add(index)
+        time.sleep(0.05)  # other processes are at work: no clock to inject
+    return len(killed)
+
+
+@slurm_only
+def test_an_array_with_killed_preempted_and_lost_parts_equals_one_process(slurm: Cluster, tmp_path: Path) -> None:
+    data, folder, began = write_rows(tmp_path / "my.jsonl", PARTS * A_PART), tmp_path / "run", time.monotonic()
+    with mock_process(["--ttft-ms", "400"]) as server, mock_process() as quick:
+        url = server.base_url
+        one = subprocess.Popen([*COMMAND, "run", *asked(data, quick.base_url, tmp_path / "one", "--quiet")])
+        submit = [*COMMAND, "submit", "slurm", "--parts", PARTS, "--time", "00:10:00"]
+        slurm.run(*submit, "--go", *asked(data, url, folder, "--same-model"))
+        wait_until(lambda: len(running(folder)) >= 4, "parts at work")
+        ghost = lose_a_node(slurm, folder)
+        killed = kill_some(folder, KILLS, slurm)
+        preempted = preempt_some(PREEMPTED, slurm)
+        wait_until(lambda: slurm.run("sinfo", "-h", "-n", "n4", "-o", "%t").startswith("down"), "the node called down")
+        slurm.finish("the array")
+        if ghost:
+            os.kill(ghost, signal.SIGCONT)
+            wait_until(lambda: not Path(f"/proc/{ghost}").exists(), "the ghost's own end")
+        slurm.run("scontrol", "update", "NodeName=n4", "State=RESUME", check=False)
+        if is_unfinished(folder):
+            slurm.run(*submit, "--again", "--go", *asked(data, url, folder, "--same-model"))
+            slurm.finish("what was left")
+        assert one.wait(CEILING_S) == 0
+    found = json_of("merge", folder, "--same-model")
+    assert found["missing"] == 0 and killed == KILLS and preempted >= PREEMPTED
+    ours, theirs = told(folder), told(tmp_path / "one")
+    assert ours[1] == theirs[1]
+    for results in (ours[0], theirs[0]):
+        results["run"]["servers"] = []
+    assert ours[0] == theirs[0]
+    lines = nothing_is_lost(folder)
+    twice = found["asked_twice"]
+    note_figure(
+        "slurm",
+        f"{PARTS} parts on Slurm, {killed} killed, {preempted} pre-empted, one node lost",
+        f"{lines} replies in logs, 0 lost, {twice} asked twice, figures and records equal, {time.monotonic() - began:.0f} s",
+    )
+    print(
+        f"parts {PARTS}, killed {killed}, pre-empted {preempted}, twice {twice}, lines {lines}, {time.monotonic() - began:.0f} s"
+    )
+
+
+def preempt_some(count: int, slurm: Cluster) -> int:
+    """Let jobs of a better partition take whole nodes until so many parts had to make room."""
+    while slurm.preempted() < count and slurm.jobs("RUNNING"):
+        for node in {node for _, node in slurm.jobs("RUNNING").values()} - {"n4"}:
+            slurm.run("sbatch", "-p", "high", "-w", node, "--exclusive", "--wrap", "sleep 1", "-o", "/dev/null")
+        time.sleep(4.0)  # the scheduler's own pace
+    return slurm.preempted()
+
+
+def lose_a_node(slurm: Cluster, folder: Path) -> int:
+    """Kill the daemon of node n4 and hold a process of it still: Slurm takes it for lost, and it lives on."""
+    here = {number: node for number, (state, node) in slurm.jobs("RUNNING").items() if node == "n4"}
+    wait_until(lambda: any(int(number.split("_")[1]) in running(folder) for number in here), "a part at work on n4")
+    part = next(int(number.split("_")[1]) for number in here if int(number.split("_")[1]) in running(folder))
+    pid = running(folder)[part].owner.pid
+    os.kill(pid, signal.SIGSTOP)
+    os.kill(slurm.pid("slurmd-n4"), signal.SIGKILL)
+    return pid
+
+
+@slurm_only
+def test_a_time_limit_drains_requeues_and_finishes(slurm: Cluster, tmp_path: Path) -> None:
+    data, folder = write_rows(tmp_path / "my.jsonl", 24), tmp_path / "run"
+    with mock_process(["--ttft-ms", "1500"]) as server:
+        submit = [*COMMAND, "submit", "slurm", "--parts", 1, "--time", "00:01:00", "--warn", 50, "--go"]
+        slurm.run(*submit, *asked(data, server.base_url, folder, "--max-workers", 1))
+        slurm.finish("a part of several time limits")
+        seen = requests_seen(server.base_url)
+    states = [one.progress.state for one in read_attempts(folder) if one.progress]
+    assert states.count("stopped") >= 1 and states[-1] == "complete", states
+    assert json_of("merge", folder)["asked_twice"] == 0
+    assert json.loads((folder / "results.json").read_bytes())["status"]["complete"]
+    assert seen == 24, "what was in flight was waited for and kept"
+
+
+def has_fuse() -> bool:
+    return os.geteuid() == 0 and shutil.which("bindfs") is not None and Path("/dev/fuse").exists()
+
+
+@pytest.mark.skipif(not has_fuse(), reason="needs bindfs and /dev/fuse")
+def test_two_mounts_without_shared_locks_ask_one_part_and_damage_nothing(tmp_path: Path) -> None:
+    data, real = write_rows(tmp_path / "my.jsonl", 120), tmp_path / "real"
+    mounts = [tmp_path / "a", tmp_path / "b"]
+    for place in (real, *mounts):
+        place.mkdir()
+    with mock_process(["--ttft-ms", "100"]) as server:
+        subprocess.run([*COMMAND, "run", *asked(data, server.base_url, tmp_path / "one", "--quiet")], check=True)
+        try:
+            for mount in mounts:
+                subprocess.run(["bindfs", real, mount], check=True)
+            commands = [asked(data, server.base_url, mount / "run", "--shard", "0/1", "--quiet") for mount in mounts]
+            both = [subprocess.Popen([*COMMAND, "run", *command]) for command in commands]
+            assert {one.wait(CEILING_S) for one in both} <= {0}
+        finally:
+            for mount in mounts:
+                subprocess.run(["fusermount", "-u", mount], check=False)
+    found = json_of("merge", real / "run")
+    assert found["asked_twice"] > 0 and found["damaged"] == 0 and not found["unreadable"]
+    assert told(real / "run") == told(tmp_path / "one")
+    nothing_is_lost(real / "run")
+
+
+def test_printed_scripts_are_good_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_rows(tmp_path / "it's mine.jsonl", 4)
+    given: list[Callable[[], list[str]]] = [lambda: [], lambda: ["--serve", "vllm serve x", "--setup", "true"]]
+    for more in given:
+        command = ["submit", "slurm", "--parts", "2", *more(), "it's mine.jsonl", "--model", "blind/first", "-o", "a b"]
+        subprocess.run([*COMMAND, *command], check=True, stdout=subprocess.DEVNULL)
+        for script in Path("a b/submit").glob("*.sh"):
+            subprocess.run(["bash", "-n", script], check=True)
+
+
+def test_64_then_8_then_1_parts_equal_one_process_and_none_is_asked_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SNELLEN_CACHE_DIR", str(tmp_path / "cache"))
+    data, draw = write_rows(tmp_path / "my.jsonl", 640), random.Random(8)
+    asking = ["run", data, "--model", "blind/longest", "--quiet"]
+    assert run_command([*asking, "-o", "one"]) == 0
+    parts = (
+        [(number, 64) for number in draw.sample(range(64), 20)] + [(number, 8) for number in (0, 3, 5, 7)] + [(0, 1)]
+    )
+    for number, count in parts:
+        assert run_command([*asking, "-o", "run", "--shard", f"{number}/{count}"]) == 0
+    assert Path("one/records.jsonl").read_bytes() == Path("run/records.jsonl").read_bytes()
+    assert told(Path("one")) == told(Path("run"))
+    assert nothing_is_lost(Path("run")) == 640
