@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Protocol
 
 
@@ -21,6 +23,17 @@ class Clock(Protocol):
     async def sleep(self, seconds: float) -> None:
         """Wait."""
         ...
+
+
+def wall_time() -> str:
+    """Return this moment (UTC, ISO 8601) to the millisecond; every reply is noted with it."""
+    second, millisecond = divmod(time.time_ns() // 1_000_000, 1_000)
+    return f"{_second(second)}.{millisecond:03}+00:00"
+
+
+@lru_cache(maxsize=2)
+def _second(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).replace(tzinfo=None).isoformat()
 
 
 class SystemClock:

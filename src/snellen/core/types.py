@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from .errors import FailureKind as FailureKind  # noqa: PLC0414 - part of the vocabulary
 
@@ -294,7 +295,8 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
 
     def believed(self) -> Usage:
         """Return the counts that a reply can have; others, below 0 or beyond any reply, are as if untold."""
-        if all(0 <= (getattr(self, name) or 0) < MOST_TOKENS for name in self.__struct_fields__):
+        told = list(filter(None, astuple(self)))
+        if not told or (min(told) > 0 and max(told) < MOST_TOKENS):
             return self
         counts = {name: getattr(self, name) for name in self.__struct_fields__}
         return Usage(**{name: count for name, count in counts.items() if 0 <= (count or 0) < MOST_TOKENS})

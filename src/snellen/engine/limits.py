@@ -128,7 +128,7 @@ class Limits:
         self.used_tokens += used
         self._uncounted |= prediction.failure is None and not used
         paid = self.bill.add(prediction)
-        if usage is None:
+        if usage is None or not self.are_reserved:
             return
         for unit, cost in ((TOKENS, float(used)), (MONEY, paid or 0.0)):
             dearest, task = self._dearest[unit], prediction.key.task

@@ -37,7 +37,10 @@ def stated_confidence(reply: str) -> float | None:
         0.85
     """
     low = reply.lower()
-    if not any(stem in low for stem in _STEMS):
+    for stem in _STEMS:  # a generator costs more, and every reply comes by here
+        if stem in low:
+            break
+    else:
         return None
     found = None
     for match in _STATED.finditer(low):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -24,15 +24,16 @@ from ..data.video.showings import VIDEO_AXES
 from . import meta
 from .document import STANDING_IN, choose_pages, with_context
 from .history import example_turns, history_turns, shot_turns, show_options
-from .marks import draw_style, make_marks
+from .marks import RANDOM, draw_style, make_marks
 from .other_picture import OtherPictures
 from .place import STYLE_TAG, Placement, number_options, place_parts
 from .recall import RECALL, recall_request
 from .sampling_params import params_of_trial
 from .styles import Speech, chat, load_style
-from .template import fill, names_field, render
+from .template import fields_of, fill, render
 from .videos import Projector, refuse_videos
 
+OPTION_FIELDS = frozenset({"options", "choices"})
 WHITE_SPACE = ("trimmed", "kept", "parts")
 AXES = ("wording", "order", "marks", "perturb", "pages", "control", TWIN, *VIDEO_AXES)
 
@@ -79,38 +80,41 @@ class Prompter:
         self, sample: Sample, variant: str = BASE_VARIANT, repeat: int = 0, replies: Sequence[str] | None = None
     ) -> Spoken:
         """Return what is said in one trial, before it is given the form of messages or of one string."""
-        prompt, axes = self.prompt, _axes(variant)
-        sample = twin_of(sample, axes)
-        placement = Placement()
-        projector = Projector(sample, prompt.video, axes, placement, seed=self.seed, others=self.others)
-        sample = self._with_own_rounds(projector.with_rounds(), axes)
+        prompt, axes, named = self.prompt, _axes(variant), fields_of(self.prompt.template)
+        placement, projector = Placement(), None
+        if axes or sample.videos or sample.turns:  # what most trials do not have is not looked for in each of them
+            sample = twin_of(sample, axes)
+            projector = Projector(sample, prompt.video, axes, placement, seed=self.seed, others=self.others)
+            sample = self._with_own_rounds(projector.with_rounds(), axes)
         shown = self._order(sample, axes, variant, repeat)
-        draw = partial(rng, self.seed, sample.id, variant, repeat, "marks")
-        style = draw_style(axes.get("marks", prompt.marks), draw)
+        style = axes.get("marks", prompt.marks)
+        if style == RANDOM:
+            style = draw_style(rng(self.seed, sample.id, variant, repeat, "marks"))
         marks = make_marks(style, len(shown))
-        hidden = self._hides_options(sample)
+        hidden = bool(sample.options) and named.isdisjoint(OPTION_FIELDS)
         instruction, question = self._wording(sample, axes, hidden)
         question, numbered = number_options(question, sample) if prompt.place_pictures else (question, {})
-        offered = [numbered.get(text, text) for text in shown]
+        offered = [numbered.get(text, text) for text in shown] if numbered else shown
         options = show_options(prompt, marks, offered) if not hidden else ""
         if options:
             question = _without_list(question, sample.options)
-        tail = self._tail(sample, hidden)
-        instruction, question = (instruction + tail, question) if instruction else ("", question + tail)
+        if tail := self._tail(sample, hidden) if prompt.answer_space or prompt.yesno else "":
+            instruction, question = (instruction + tail, question) if instruction else ("", question + tail)
         fields = {"question": question, "options": options, "choices": options, "instruction": instruction}
         fields["letters"] = ", ".join(marks)
         history = self._before(sample, variant, style, hidden, replies, placement=placement)
         text = _worded(prompt, fields)
-        if question.strip() and not self._shows_question():
+        if "question" not in named and question.strip() and not self._is_in_picture():
             raise self._question_missing(sample)
         if shown and not (hidden and prompt.hidden) and not shows_in_order(text, offered):
             raise self._options_missing(sample, offered, text)
         query, images = self._show(text, sample, axes, placement, opening=not history)
-        query = projector.show(query, sample.videos)
+        if projector is not None:
+            query = with_context(sample, axes, projector.show(query, sample.videos))
         speech = Speech(
-            query=with_context(sample, axes, query),
+            query=query,
             question=question,
-            instruction="" if names_field(prompt.template, "instruction") else instruction,
+            instruction="" if "instruction" in named else instruction,
             history=history,
             system=sample.meta.get("system") or prompt.system,
             prefix="" if hidden else prompt.prefix,
@@ -124,6 +128,8 @@ class Prompter:
         self, text: str, sample: Sample, axes: Mapping[str, str], placement: Placement, *, opening: bool
     ) -> tuple[str, tuple[Image, ...]]:
         """Return the question's text with its pictures in their places, and the pictures that stand before it."""
+        if not axes and not sample.images:
+            return text, ()
         chosen = choose_pages(sample, axes, self.others)
         images = self._perturbed(chosen, axes, sample.group or sample.id)
         if not self.prompt.place_pictures or not (images or sample.images):
@@ -134,17 +140,12 @@ class Prompter:
             return text, images
         return placement.put_before(text, images), ()  # where examples have pictures, each question stands by its own
 
-    def _hides_options(self, sample: Sample) -> bool:
-        return bool(sample.options) and not names_field(self.prompt.template, "options", "choices")
-
-    def _shows_question(self) -> bool:
-        """Tell whether a trial asks: the template names the question, or the card's wordings say it is in the picture.
+    def _is_in_picture(self) -> bool:
+        """Tell whether the card's wordings say that the question is in the picture.
 
         Wordings for hidden options say so only where the options are hidden too.
         """
-        template = self.prompt.template
-        in_picture = bool(self.prompt.hidden) and not names_field(template, "options", "choices")
-        return in_picture or names_field(template, "question")
+        return bool(self.prompt.hidden) and fields_of(self.prompt.template).isdisjoint(OPTION_FIELDS)
 
     def _question_missing(self, sample: Sample) -> ConfigError:
         fix = "put {question} into it, or give it `hidden` wordings and no {options} if all of it stands in the picture"
@@ -225,14 +226,17 @@ class Prompter:
         """Return the instruction and the question of one wording."""
         pool = (self.prompt.hidden or self.prompt.instructions) if hidden else self.prompt.instructions
         own: Sequence[str] = sample.meta.get("wordings") or ()
-        choice, count = axes.get("wording", "0"), max(len(pool), len(own), 1)
-        if not choice.isdigit() or int(choice) >= count:
-            raise ConfigError(f"variant wording={choice}: task {self.task.name!r} has wordings 0 to {count - 1}")
-        wording = pool[int(choice) % len(pool)] if pool else ""
-        question = own[int(choice) % len(own)] if own else sample.question
+        number = self._wording_number(axes["wording"], max(len(pool), len(own), 1)) if "wording" in axes else 0
+        wording = pool[number % len(pool)] if pool else ""
+        question = own[number % len(own)] if own else sample.question
         if self.prompt.ask == "instead" and wording:
             return "", render(wording, {"question": question, **sample.meta.get("slots", {})})
         return wording, question
+
+    def _wording_number(self, choice: str, count: int) -> int:
+        if not choice.isdigit() or int(choice) >= count:
+            raise ConfigError(f"variant wording={choice}: task {self.task.name!r} has wordings 0 to {count - 1}")
+        return int(choice)
 
     def _tail(self, sample: Sample, hidden: bool) -> str:
         """Return the sentences that name the possible answers; they end the instruction, or else the question."""
@@ -305,9 +309,8 @@ def _worded(prompt: Prompt, fields: Mapping[str, str]) -> str:
     """Return the text of a template, with the white space at its ends that the prompt wants."""
     if prompt.white_space not in WHITE_SPACE:
         raise ConfigError(f"prompt.white_space {not_among(prompt.white_space, WHITE_SPACE, ' is unknown')}")
-    return (
-        fill(prompt.template, fields) if prompt.white_space == "kept" else render(prompt.template, fields).rstrip(" ")
-    )
+    text = fill(prompt.template, fields)
+    return text if prompt.white_space == "kept" else text.strip("\n").rstrip(" ")
 
 
 def _without_list(question: str, options: tuple[str, ...]) -> str:

@@ -27,9 +27,12 @@ STYLES: dict[str, Callable[[int], str]] = {
 }
 
 
-def draw_style(style: str, draw: Callable[[], random.Random]) -> str:
-    """Return the style itself, or for `random` one drawn for this trial."""
-    return draw().choice(sorted(STYLES)) if style == "random" else style
+RANDOM = "random"
+
+
+def draw_style(draw: random.Random) -> str:
+    """Return the style of one trial where each draws its own (`random`)."""
+    return draw.choice(sorted(STYLES))
 
 
 @lru_cache(maxsize=1024)

@@ -97,7 +97,7 @@ def _place(turn: Turn, pictures: Sequence[Image | Video], trim: bool) -> Turn:
 
 def number_options(question: str, sample: Sample) -> tuple[str, dict[str, str]]:
     """Return the question, and by its text each option, with bare markers numbered as the data has them in order."""
-    if not any(map(holds_marker, sample.options)):
+    if "<" not in "".join(sample.options) or not any(map(holds_marker, sample.options)):
         return question, {}
     first, *rest = number_markers([question, *sample.options])
     return first, dict(zip(sample.options, rest, strict=True))

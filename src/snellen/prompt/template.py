@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
 from ..core.errors import ConfigError, did_you_mean
 
@@ -18,27 +19,28 @@ def render(template: str, fields: Mapping[str, str]) -> str:
 
 def fill(template: str, fields: Mapping[str, str]) -> str:
     """Fill the template as `render` does, but leave its ends as they are."""
-    lines = []
-    for pieces in _lines(template):
-        try:
-            # Odd pieces are names of fields, even ones stand as they are.
-            filled = "".join([fields[piece] if number % 2 else piece for number, piece in enumerate(pieces)])
-        except KeyError as error:
-            name = error.args[0]
-            raise ConfigError(
-                f"prompt template has an unknown field {{{name}}}{did_you_mean(name, fields)}: {template!r}"
-            ) from None
-        if filled or len(pieces) == 1:
-            lines.append(filled)
-    return "\n".join(lines)
+    try:
+        return "\n".join([filled for line in _lines(template) if (filled := line.form % fields) or line.is_fixed])
+    except KeyError as error:
+        name = error.args[0]
+        raise ConfigError(
+            f"prompt template has an unknown field {{{name}}}{did_you_mean(name, fields)}: {template!r}"
+        ) from None
+
+
+class _Line(NamedTuple):
+    form: str
+    """As `%` takes it: filled without a step of Python for each field."""
+    is_fixed: bool
 
 
 @lru_cache(maxsize=256)
-def _lines(template: str) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(FIELD.split(line)) for line in template.split("\n"))
+def _lines(template: str) -> tuple[_Line, ...]:
+    lines = template.split("\n")
+    return tuple([_Line(FIELD.sub(r"%(\1)s", line.replace("%", "%%")), FIELD.search(line) is None) for line in lines])
 
 
-@lru_cache(maxsize=1024)
-def names_field(template: str, *names: str) -> bool:
-    """Tell whether the template names one of the fields."""
-    return any(f"{{{name}}}" in template for name in names)
+@lru_cache(maxsize=256)
+def fields_of(template: str) -> frozenset[str]:
+    """Return the names of the fields of a template."""
+    return frozenset(FIELD.findall(template))

@@ -80,6 +80,7 @@ def counted_task(scored: ScoredTask) -> ScoredTask:
         counted_tables(scored.tables),
         lambda: ((sample, score) for sample, score in scored.scores() if score.key.variant not in arms),
         scored.samples,
+        scored.confidences,
     )
 
 

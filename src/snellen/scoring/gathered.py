@@ -12,7 +12,7 @@ from ..core.types import Prediction, Sample, Score, Usage
 from ..model.served.prices import Bill
 from ..store.reader import Trial
 from .reading import PartColumns, ScoreRow, TableBuilder, TrialRow
-from .table import Costs, SampleFacts, ScoreTable, TrialColumns, costs_of, spent_on
+from .table import SOURCES, Costs, SampleFacts, ScoreTable, TrialColumns, costs_of, spent_on
 
 Scored = tuple[Trial, Sequence[Score]]
 """A stored trial and its scores; a failed one has none."""
@@ -34,6 +34,7 @@ class GatheredPart(NamedTuple):
     facts: list[SampleFacts]
     costs: list[tuple[float, int, int]]
     stood: Counter[tuple[str, Stood]]
+    confidences: set[str]
 
 
 class GatheredTask:
@@ -54,6 +55,8 @@ class GatheredTask:
         self._costs: list[tuple[float, int, int]] = []
         self._stood: Counter[tuple[str, Stood]] = Counter()
         """How often options stood so, by the metric that read them."""
+        self.confidences: set[str] = set()
+        """Which of `SOURCES` scores hold."""
 
     def add(self, batch: Sequence[Scored]) -> None:
         """Take trials with their scores."""
@@ -71,10 +74,9 @@ class GatheredTask:
     def part(self) -> GatheredPart:
         """Return all that was gathered as a part of a task; nothing may be added any more."""
         self._encode()
-        facts = list(self._facts.values())
-        return GatheredPart(
-            self._builder.packed(), self.usage, self.metrics, self.bill, facts, self._costs, self._stood
-        )
+        facts, packed = list(self._facts.values()), self._builder.packed()
+        beside = self._costs, self._stood, self.confidences
+        return GatheredPart(packed, self.usage, self.metrics, self.bill, facts, *beside)
 
     def absorb(self, part: GatheredPart) -> None:
         """Take a part, whose samples are in no other; parts come in the order of the plan."""
@@ -88,6 +90,7 @@ class GatheredTask:
         self._facts |= {facts.id: facts for facts in part.facts}
         self._costs += part.costs
         self._stood.update(part.stood)
+        self.confidences |= part.confidences
 
     def _keep_for_pages(self, batch: Sequence[Scored], samples: Iterable[Sample]) -> None:
         for sample in samples:
@@ -107,8 +110,9 @@ class GatheredTask:
             self.usage[name] += sum([getattr(usage, name) or 0 for usage in known])
         self.usage["requests"] += len(usages)
 
-    def add_scores(self, scores: Iterable[Score]) -> None:
+    def add_scores(self, scores: Sequence[Score]) -> None:
         """Take more scores of trials."""
+        self.confidences |= SOURCES.keys() & set[str]().union(*[score.detail for score in scores if score.detail])
         self._scores += [score_row(score) for score in scores]
         if len(self._scores) + len(self._trials) > ROWS_AT_ONCE:
             self._encode()

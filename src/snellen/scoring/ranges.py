@@ -30,7 +30,7 @@ from .gathered import GatheredPart, GatheredTask, Scored
 from .headline import main_first, quoted_metric
 from .means import axes_of
 from .peer_scores import ScoreTrial, score_with_peer
-from .sureness import STATED
+from .table import STATED
 
 Recorder = Callable[[Sequence[Scored]], bytes]
 """Makes the lines of records.jsonl of scored trials."""

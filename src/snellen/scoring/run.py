@@ -444,6 +444,7 @@ def _scored_task(reader: RunReader, gathered: GatheredTask, scores: Callable[[],
         gathered.tables(),
         lambda: _pairs(reader, task.name, scores()),
         lambda: reader.samples(task.name),
+        gathered.confidences,
     )
 
 

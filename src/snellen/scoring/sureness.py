@@ -11,12 +11,9 @@ from numpy.typing import NDArray
 from ..stats.confidence import Confidence, describe_confidence
 from .headline import main_metric, quoted_metric
 from .peer_scores import PEER
-from .table import ScoredTask, ScoreTable
+from .table import SOURCES, ScoredTask, ScoreTable
 
 FEWEST_REPEATS = 3
-STATED, LIKELIHOOD = "stated", "confidence"
-"""Where the detail of a score keeps a confidence: what the reply says, and what the likelihoods of options give."""
-SOURCES = {STATED: "stated", LIKELIHOOD: "likelihood"}
 
 
 def describe_sureness(scored: ScoredTask) -> dict[str, Any]:
@@ -64,7 +61,9 @@ def _vote(table: ScoreTable, said: NDArray[np.int64], asked: int) -> tuple[float
 
 def _by_detail(scored: ScoredTask, table: ScoreTable) -> list[Confidence | None]:
     """Return the confidences that scores keep, where any does; one pass over the stored scores."""
-    pairs: dict[str, list[tuple[float, float, str]]] = {name: [] for name in SOURCES}
+    pairs: dict[str, list[tuple[float, float, str]]] = {name: [] for name in SOURCES if name in scored.confidences}
+    if not pairs:
+        return []
     judged = 0
     for sample, score in scored.scores():
         if score.metric != table.metric or score.value is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cached_property
@@ -25,6 +25,9 @@ Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 UNKNOWN = -2
 """The code of a text that no trial has; -1 is none."""
+STATED, LIKELIHOOD = "stated", "confidence"
+"""Where the detail of a score keeps a confidence: what the reply says, and what the likelihoods of options give."""
+SOURCES = {STATED: "stated", LIKELIHOOD: "likelihood"}
 
 
 class Outcome(IntEnum):
@@ -189,6 +192,8 @@ class ScoredTask:
     scores: Callable[[], Iterator[tuple[Sample, Score]]]
     samples: Callable[[], Iterator[Sample]] = lambda: iter(())
     """The stored samples, those whose trials all failed included."""
+    confidences: Collection[str] = tuple(SOURCES)
+    """Which of `SOURCES` the details of scores may hold: what none holds need not be looked for in all of them."""
 
 
 class SampleFacts(Struct, frozen=True):

@@ -9,7 +9,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple
 
+from ..core.clock import wall_time
 from ..core.errors import EnvironmentProblem, ModelError, RunMismatch, SnellenError
 from ..core.registry import foreign_code
 from ..core.tasks import RunHeader
@@ -202,7 +203,7 @@ class TrialWriter(ABC):
 
     async def put(self, position: int, sample: Sample, request: Request, prediction: Prediction, digest: str) -> None:
         """Store one trial, and when it came; returns after its commit."""
-        prediction = msgspec.structs.replace(prediction, at=datetime.now(UTC).isoformat(timespec="milliseconds"))
+        prediction = msgspec.structs.replace(prediction, at=wall_time())
         await self._enqueue_trial(position, sample, request, prediction, digest)
 
     async def put_all(self, trials: Sequence[tuple[int, Sample, Request, Prediction]], digest: str) -> None:
@@ -232,7 +233,7 @@ class TrialWriter(ABC):
 
     def put_attempt(self, key: TrialKey, error: ModelError) -> None:
         """Note a failed attempt; not waited for."""
-        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        at = wall_time()
         detail = _encode(error.detail) if error.detail else None
         row = (*astuple(key), at, error.kind.value, error.status, clean_text(str(error)), detail)
         self._enqueue(Entry(None, None, row, None))

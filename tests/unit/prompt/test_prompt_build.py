@@ -87,5 +87,5 @@ def test_letter_marks_are_unique(count: int) -> None:
 
 
 def test_random_marks_are_drawn_once() -> None:
-    styles = {make_marks(draw_style("random", lambda seed=seed: rng(seed)), 2) for seed in range(30)}
+    styles = {make_marks(draw_style(rng(seed)), 2) for seed in range(30)}
     assert styles == {("A", "B"), ("a", "b"), ("1", "2")}
