@@ -12,7 +12,7 @@ import numpy as np
 from ..stats.curve_laws import logistic_curve
 from .exam_trials import Outcome, count_glyphs, generator
 from .field_lines import Evenness
-from .fits import RESIZED, Frame, fit_field, fit_frame, fit_hinge
+from .fits import RESIZED, TOLD_APART, Frame, fit_field, fit_frame, fit_hinge
 from .fixed import FixedCourse, fixed_head
 from .plate import Reading
 from .procedure import FLOOR, MEASURED, OPEN, UNEVEN
@@ -142,7 +142,9 @@ def resolution_result(results: Mapping[str, Any], canvases: Mapping[str, tuple[i
         "ci95": None if hinge.interval is None else [round(end, 1) for end in hinge.interval],
         "acuity_px": round(hinge.acuity, 3),
         "points": [[*size, results[name]["value"], *results[name]["ci95"]] for name, size in known.items()],
-        "rules_told_apart": any(size[0] != size[1] for size in known.values()),
+        "rules_told_apart": hinge.probability >= TOLD_APART,
+        "shrinks": round(hinge.shrinks, 4),
+        "law": [list(row) for row in hinge.law],
     }
     witnesses = {"coordinates": coordinate_witness(results.get("locate"), hinge.limit)}
     return told | witnesses | {"tokens": token_witness(results, known, hinge.limit)}

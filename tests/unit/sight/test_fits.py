@@ -148,8 +148,8 @@ def test_colours_go_there_and_back() -> None:
 
 def test_advice_rests_on_the_upper_bound_and_says_so() -> None:
     lines = prescribe({"acuity": measured(8.0)}, None)
-    assert [line.id for line in lines] == ["text-height"]
-    assert "at least 16 px" in lines[0].sentence and "half at 8 px" in lines[0].evidence
+    assert [line.id for line in lines] == ["recipe", "text-height"]
+    assert "at least 16 px" in lines[1].sentence and "half at 8 px" in lines[1].evidence
 
 
 def test_an_undecided_bound_is_no_advice() -> None:
