@@ -85,7 +85,8 @@ def counted_tokens(limit: float, words: float, patch: int = 28) -> dict[str, dic
 def test_tokens_that_stop_at_the_limit_agree(limit: float, words: float) -> None:
     squares = {name: size for name, size in CANVASES.items() if size[0] == size[1]}
     told = token_witness(counted_tokens(limit, words), squares, 1.08 * limit)
-    assert told is not None and told["agrees"] is True
+    few = limit < 600 and words > 300  # they hardly grow: no witness, and no accusation
+    assert told is not None and told["agrees"] is (None if few else True)
 
 
 @pytest.mark.parametrize(
