@@ -518,7 +518,7 @@ def _followed(one: dict[str, Any], kind: tuple[str, float]) -> bool | None:
         return None
     seen, slope, lapse = one["truth"]
     reach = np.log(recipe.capital_px / true_loss(kind, recipe.part_px)) - seen
-    return bool(0.1 + (0.9 - lapse) * logistic_curve(slope * reach) >= recipe.accuracy - 0.005)
+    return bool(0.1 + (0.9 - lapse) * logistic_curve(slope * reach) >= recipe.accuracy)
 
 
 def show(name: str, figures: dict[str, Any]) -> None:
