@@ -23,9 +23,10 @@ from snellen.sight import procedure
 from snellen.sight.course import far_sure, final_grid, laws_of
 from snellen.sight.field_lines import field_groups
 from snellen.sight.fits import RESIZED, fit_ellipse, fit_field, fit_frame, fit_hinge
+from snellen.sight.recipe import page_recipe
 from snellen.sight.row_plates import STEPS
 from snellen.sight.sitting import OBLONG_NARROWER
-from snellen.sight.special import EVEN_SURE, UNEVEN_BELOW
+from snellen.sight.special import EVEN_SURE, UNEVEN_BELOW, resolution_result
 from snellen.stats.curve_laws import logistic_curve
 from snellen.stats.threshold_grid import (
     LATTICE,
@@ -426,6 +427,100 @@ def resizing(count: int) -> dict[str, Any]:
     return told
 
 
+SHRINKERS: dict[str, tuple[str, float]] = {
+    "none": ("none", 1.0),
+    "halving": ("halving", 1.0),
+    **{f"fixed size {side}": ("fixed size", float(side)) for side in (336, 448, 896)},
+    "long side 1092": ("long side", 1092.0),
+    "short side 768": ("short side", 768.0),
+    "area 1092": ("area", 1092.0),
+}
+"""How the servers before the observers bring pictures to another size."""
+LETTERS, SMALLEST_PX = (672, 672), 2.0
+
+
+def true_loss(kind: tuple[str, float], size: tuple[float, float]) -> float:
+    """Return how many times smaller a picture is seen than it was sent."""
+    rule, limit = kind
+    sides = {"long side": max(size), "short side": min(size), "area": (size[0] * size[1]) ** 0.5}
+    if rule in sides:
+        return max(1.0, sides[rule] / limit)
+    return {"none": 1.0, "halving": 2.0, "fixed size": max(size) / limit}[rule]
+
+
+def recipes(count: int) -> dict[str, Any]:
+    """Composed recipes followed: the share of observers who then read what was promised (bar: 0.90 in every cell)."""
+    table = {}
+    for mode, canvases in (("quick", CANVASES[:4]), ("standard", CANVASES)):
+        for number, (name, kind) in enumerate(SHRINKERS.items()):
+            draw = np.random.default_rng([15, number])
+            told = [_followed(one, kind) for one in _recipe_parts(min(count, 60), kind, mode, canvases, draw)]
+            made = [reached for reached in told if reached is not None]
+            figures = {"observers": len(told), "recipe made": len(made) / len(told)}
+            table[f"{mode}, {name}"] = figures | {"reached": round(float(np.mean(made)), 3) if made else 0.0}
+            show(f"{mode}, {name}", table[f"{mode}, {name}"])
+    return table
+
+
+def _recipe_parts(count: int, kind: tuple[str, float], mode: str, canvases: Any, draw: Any) -> list[dict[str, Any]]:
+    """Return, an observer each, what letters and canvases tell, and the truth (ln px seen, slope, lapse)."""
+    rules = procedure.rules_for(mode, rows=True)
+    seen = draw.uniform(np.log(4.0), np.log(9.0), count)
+    slope, lapse = np.exp(draw.uniform(np.log(4.0), np.log(11.0), count)), np.full(count, 0.01)
+    sat = {}
+    for size in (LETTERS, *canvases):
+        easiest = np.log(280.0 * min(size) / 3584 / SMALLEST_PX)
+        place = seen + np.log(true_loss(kind, size)) - np.log(SMALLEST_PX)
+        people = Observers(place, slope, lapse, 0.1, glyphs=8)
+        sat[size] = sit(people, rules, draw, axis=float(easiest))
+    return [
+        {
+            "truth": (seen[one], slope[one], lapse[one]),
+            "acuity": _told(sat[LETTERS], one),
+            "canvases": {str(size): (size, _told(sat[size], one)) for size in canvases},
+        }
+        for one in range(count)
+    ]
+
+
+def _told(sat: Sat, one: int) -> dict[str, Any]:
+    """Return what exam.json would say of a height, its posterior a normal of the same interval."""
+    known = sat.known
+    low, middle, high, far, bound = (
+        float(part[one]) + np.log(SMALLEST_PX)
+        for part in (known.low, known.middle, known.high, known.far, known.far_bound)
+    )
+    spread = (high - low) / 3.92
+    places = middle + 0.02 * np.arange(-100, 101)
+    mass = np.exp(-0.5 * ((places - middle) / spread) ** 2)
+    told = {"x": float(places[0]), "step": 0.02, "mass": (mass / mass.sum()).tolist()}
+    measured = sat.verdicts[one] == "measured"
+    figures = {"value": float(np.exp(middle)) if measured else None, "ci95": [float(np.exp(low)), float(np.exp(high))]}
+    return figures | {
+        "posterior": told,
+        "x95": float(np.exp(far)),
+        "x95_upper90": float(np.exp(bound)),
+        "lapse": float(known.lapse[one]),
+        "chance": 0.1,
+        "canvas": list(LETTERS),
+    }
+
+
+def _followed(one: dict[str, Any], kind: tuple[str, float]) -> bool | None:
+    """Return whether letters sent by the recipe are read as it promises; None where there is none."""
+    letters = one["acuity"]
+    if letters["value"] is None or letters["x95_upper90"] > 52.0:
+        return None
+    canvases = {name: size for name, (size, _) in one["canvases"].items()}
+    resolution = resolution_result({name: told for name, (_, told) in one["canvases"].items()}, canvases)
+    recipe = page_recipe(letters, resolution)
+    if recipe is None:
+        return None
+    seen, slope, lapse = one["truth"]
+    reach = np.log(recipe.capital_px / true_loss(kind, recipe.part_px)) - seen
+    return bool(0.1 + (0.9 - lapse) * logistic_curve(slope * reach) >= recipe.accuracy)
+
+
 def show(name: str, figures: dict[str, Any]) -> None:
     """Print one row."""
     sys.stdout.write(f"{name:44s} " + "  ".join(f"{key} {value:g}" for key, value in figures.items()) + "\n")
@@ -437,6 +532,7 @@ TABLES: dict[str, Callable[..., dict[str, Any]]] = {
     "efficiency": efficiency,
     "judging": judging,
     "others": others,
+    "recipes": recipes,
 }
 
 

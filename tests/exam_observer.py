@@ -101,6 +101,8 @@ class Observer:
         threshold = self.truth.get(test, CANVAS_ACUITY)
         if test.startswith("resolution-") or test == "field":
             threshold = CANVAS_ACUITY * self.loss(card.canvas)
+        if test == "acuity":
+            threshold *= self.loss(card.canvas)
         if test == "field" and "bad_column" in self.traits:
             threshold *= 1.6 if sample.meta["detail"]["column"] == self.traits["bad_column"] else 1.0
         if test == "colour" and "weak_hue" in self.traits:
@@ -112,6 +114,10 @@ class Observer:
     def loss(self, canvas: tuple[int, int]) -> float:
         """Return by how much the server shrinks a canvas."""
         rule, limit = self.traits.get("shrink", ("none", 1.0))
+        if rule == "halving":
+            return 2.0
+        if rule == "fixed size":
+            return float(max(canvas) / limit)
         sides = {"long side": max(canvas), "short side": min(canvas), "area": math.sqrt(canvas[0] * canvas[1])}
         return 1.0 if rule == "none" else max(1.0, sides[rule] / limit)
 

@@ -62,18 +62,42 @@ def _deepseek_ocr(size: Size) -> int:
     return 400
 
 
-def _claude(size: Size) -> int:
-    """Claude: area / 750 after the longer side is brought to 1,568 px at most."""
-    scale = min(1.0, 1568 / max(size))
-    return math.ceil(size[0] * scale * size[1] * scale / 750)
-
-
-def _gpt(size: Size) -> int:
-    """GPT-4o high detail: fit 2,048², shorter side to 768, 170 a tile of 512 and 85 for the whole."""
+def tile_tokens(size: Size, *, base: int, tile: int) -> int:
+    """Into 2048 by 2048, the shorter side to 768 at most, so much for each square of 512, and `base` for the whole."""
     scale = min(1.0, 2048 / max(size))
-    width, height = size[0] * scale, size[1] * scale
-    scale = min(1.0, 768 / min(width, height))
-    return 85 + 170 * math.ceil(width * scale / 512) * math.ceil(height * scale / 512)
+    scale *= min(1.0, 768 / (min(size) * scale))
+    across, down = (math.ceil(round(side * scale, 6) / 512) for side in size)
+    return base + tile * across * down
+
+
+def patch_tokens(size: Size, *, cap: int, multiplier: float) -> int:
+    """One a square of 32, shrunk until at most `cap` whole ones fit."""
+    width, height = size
+    patches = math.ceil(width / 32) * math.ceil(height / 32)
+    if patches > cap:
+        ratio = math.sqrt(cap * 32 * 32 / (width * height))
+        across, down = width * ratio / 32, height * ratio / 32
+        ratio *= min(max(1, math.floor(across)) / across, max(1, math.floor(down)) / down)
+        across, down = (math.ceil(round(side * ratio / 32, 6)) for side in size)
+        patches = int(across * down)
+    return math.ceil(round(patches * multiplier, 6))
+
+
+def area_tokens(size: Size, *, area: float, max_side: int | None, max_pixels: int | None) -> int:
+    """So many pixels a token, after the picture was brought under a side and an area."""
+    width, height = size
+    scale = min(1.0, max_side / max(size)) if max_side else 1.0
+    if max_pixels:
+        scale = min(scale, math.sqrt(max_pixels / (width * height)))
+    return max(1, math.ceil(width * scale * height * scale / area))
+
+
+def crop_tokens(size: Size, *, tile: int) -> int:
+    """One for a small picture, else one a crop whose side hangs on the shorter side."""
+    if max(size) <= 384:
+        return tile
+    unit = min(768, max(256, math.floor(min(size) / 1.5)))
+    return tile * math.ceil(size[0] / unit) * math.ceil(size[1] / unit)
 
 
 FAMILIES: Mapping[str, Callable[[Size], int]] = {
@@ -84,8 +108,14 @@ FAMILIES: Mapping[str, Callable[[Size], int]] = {
     "kimi-vl": _kimi,
     "deepseek-ocr": _deepseek_ocr,
     "gemma3": lambda size: 256,
-    "claude": _claude,
-    "gpt-4o": _gpt,
+    "llava-1.5": lambda size: 576,
+    "claude": partial(area_tokens, area=750.0, max_side=1_568, max_pixels=1_150_000),
+    "claude-5": partial(area_tokens, area=750.0, max_side=2_576, max_pixels=3_750_000),
+    "gpt-4o": partial(tile_tokens, base=85, tile=170),
+    "gpt-5": partial(tile_tokens, base=70, tile=140),
+    "gpt-4.1-mini": partial(patch_tokens, cap=1_536, multiplier=1.62),
+    "gemini-2.5": partial(crop_tokens, tile=258),
+    "gemini-3": lambda size: 1_120,
 }
 """Family name -> size to tokens, without the 2–4 wrapper tokens an image also costs."""
 

@@ -13,13 +13,16 @@ from msgspec import Struct
 from ..core.config import convert, read_config_file
 from .plate import Axis, fill
 from .procedure import CEILING, FLOOR, MEASURED, OPEN
+from .recipe import page_recipe, recipe_words
 from .row_plates import jpeg_quality_at_least, jpeg_quality_of
 from .turns import turn_words
 
 SETTLED = 2.5
 """A bound so many times away from its median decides nothing yet."""
-CAP_PT = 7.0
-"""Height of capitals of 10 pt type in points."""
+SHRINKS = 0.8
+"""So probable must shrinking, by whatever rule, be before it is said; and its absence before that is."""
+FAINT = 0.25
+"""The share of the range that the ink of a faint scan takes: what a factor of stretching is told for."""
 
 
 class Rule(Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,7 +61,7 @@ def advice_rules() -> tuple[Rule, ...]:
 
 def prescribe(results: Mapping[str, Any], resolution: Mapping[str, Any] | None) -> list[Line]:
     """Return the lines of the prescription, what to do first first."""
-    lines = [*_by_rules(results), *_shrinking(resolution), *_open_ends(results)]
+    lines = [*_recipe(results, resolution), *_by_rules(results), *_shrinking(resolution), *_open_ends(results)]
     return sorted(lines, key=lambda line: (line.rank, line.id))
 
 
@@ -71,8 +74,16 @@ def _by_rules(results: Mapping[str, Any]) -> list[Line]:
         if not answered_trials(result):  # who said nothing did nothing wrong: there is no advice in that
             continue
         words = words_of(result)
-        lines.append(Line(rule.id, rule.test, fill(rule.sentence, words), evidence_of(result), rule.rank))
+        evidence = "; ".join(filter(None, (evidence_of(result), condition_of(result))))
+        lines.append(Line(rule.id, rule.test, fill(rule.sentence, words), evidence, rule.rank))
     return lines
+
+
+def condition_of(result: Mapping[str, Any]) -> str:
+    """Return on what a figure was measured: it is promised there and nowhere else."""
+    canvas, drawn = result.get("canvas"), result.get("drawn_px")
+    size = f"on pictures of {canvas[0]:,} × {canvas[1]:,} px as sent" if canvas else ""
+    return f"{size}, letters of {drawn:.0f} px, all else clean" if drawn else f"{size}, all else clean" if size else ""
 
 
 def answered_trials(counts: Mapping[str, Any]) -> float:
@@ -130,16 +141,35 @@ def _open_sentence(name: str, result: Mapping[str, Any]) -> str:
     return f"{sentence}; run again with --fine --tests {name}."
 
 
-def _shrinking(resolution: Mapping[str, Any] | None) -> list[Line]:
-    if resolution is None or resolution["probability"] < 0.8:
+def _recipe(results: Mapping[str, Any], resolution: Mapping[str, Any] | None) -> list[Line]:
+    """Return the one recipe for a page; where no parts would do, that there is none."""
+    acuity = results.get("acuity")
+    if acuity is None or _advised_as(acuity) != MEASURED or not _decided(acuity) or not answered_trials(acuity):
         return []
-    sure = f"p {resolution['probability']:.2f} from letters on {len(resolution['points'])} canvases"
-    if resolution["rule"] == "none":
+    recipe = page_recipe(acuity, resolution)
+    if recipe is None:
+        words = "A4 at 10 pt: no cutting into parts makes its letters large enough; send larger print."
+        return [Line("recipe", "acuity", words, evidence_of(acuity), 0)]
+    known = (
+        "composed from letters and shrinking, not asked" if resolution else "composed for any shrinking: not measured"
+    )
+    return [Line("recipe", "acuity", recipe_words(recipe), f"{known}; {evidence_of(acuity)}", 0)]
+
+
+def _shrinking(resolution: Mapping[str, Any] | None) -> list[Line]:
+    if resolution is None:
+        return []
+    none = resolution["shrinks"] <= 1 - SHRINKS
+    sure = f"p {abs(none - resolution['shrinks']):.2f} from letters on {len(resolution['points'])} canvases"
+    if none:
         longest = max(point[0] for point in resolution["points"])
         return [Line("size-any", "resolution", f"Picture size: no shrinking up to {longest:,} px.", sure, 2)]
+    if resolution["shrinks"] < SHRINKS:
+        return []
     if resolution["limit_px"] is None:
         words = (
-            "Picture size: every picture is brought to one size; crop to what matters instead of sending more pixels."
+            "Picture size: every picture is brought to one size, so letters count by their share of the longer side; "
+            "crop to what matters, more pixels show nothing more."
         )
         return [Line("size-fixed", "resolution", words, sure, 2)]
     limit, (low, high) = round(resolution["limit_px"], -1), resolution["ci95"]
@@ -180,6 +210,9 @@ def _within(rule: Rule, result: Mapping[str, Any]) -> bool:
 def words_of(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return the words a sentence may use."""
     words: dict[str, Any] = {"unit": result["unit"], "bound": say(result.get("bound") or 0.0)}
+    canvas, drawn = result.get("canvas"), result.get("drawn_px")
+    words["canvas"] = f"{canvas[0]:,} × {canvas[1]:,} px" if canvas else "the test's size"
+    words["letters"] = f"clean letters of {drawn:.0f} px and more" if drawn else "clean, well legible letters"
     words["bound_quality"] = jpeg_quality_of(result.get("bound") or 400.0)
     if result["value"] is not None:
         words |= {"value": say(result["value"])}
@@ -208,9 +241,9 @@ def _words_of_bound(safe: float, result: Mapping[str, Any]) -> dict[str, Any]:
         "safe_up": f"{up:,}",
         "safe_down": f"{math.floor(exact + 1e-9):,}",
         "safe_percent": say(careful(100 * exact, "%", up=True)),
-        "dpi": math.ceil(up / (CAP_PT / 72)),
         "of_255": math.ceil(255 * exact),
-        "stretch": say(0.5 / exact),
+        "faint_of_255": round(255 * FAINT),
+        "stretch": say(careful(max(1.0, exact / FAINT), "", up=True)),
         "quality": jpeg_quality_at_least(exact),
     }
 

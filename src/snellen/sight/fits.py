@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..stats.curve_laws import logistic_curve
 from ..stats.intervals import Floats
 from ..stats.threshold_grid import cell_quantiles
 from .field_lines import SPREADS, Evenness, judge_evenness
+from .recipe import NONE, ONE_SIZE, RULES, loss
 
 HUES = ("red", "orange", "yellow", "yellow-green", "green", "blue-green", "blue", "purple")
 """Names of the a*b* plane every 45 degrees from the red end."""
@@ -174,41 +176,76 @@ class Hinge(NamedTuple):
     limit: float | None
     interval: tuple[float, float] | None
     acuity: float
+    shrinks: float
+    """The probability of all rules but `none`: those that predict the same share it, and none need be likely."""
+    law: tuple[tuple[str, float, float], ...]
+    """Rule, limit, probability: what a recipe must hold under."""
 
 
-RULES = ("none", "fixed size", "long side", "short side", "area")
+TOLD_APART = 0.8
+"""So probable must one rule be among those that shrink before it is named, or its limit taken from it alone."""
 
 
 def fit_hinge(canvases: Sequence[tuple[int, int]], thresholds: Floats, mass: Sequence[Floats]) -> Hinge:
-    """Tell the rule from thresholds on several canvases: `mass` is each posterior over `thresholds` (ln px)."""
+    """Tell the rule from thresholds on several canvases: `mass` is each posterior over `thresholds` (ln px).
+
+    A limit that no canvas keeps within is one size for all: above it nothing tells them apart.
+    """
     acuity = np.linspace(math.log(1.5), math.log(60.0), 121)
-    longest = max(max(size) for size in canvases)
+    longest, smallest = max(max(size) for size in canvases), min(max(size) for size in canvases)
     limits = np.linspace(math.log(250.0), math.log(longest / 1.3), 101)
-    logs = [np.log(np.maximum(one, 1e-12)) for one in mass]
     tables = {rule: np.zeros((acuity.size, 1 if rule in RULES[:2] else limits.size)) for rule in RULES}
-    for size, log_mass in zip(canvases, logs, strict=True):
-        for rule in RULES:
-            expected = acuity[:, None] + _loss(rule, size, limits)
-            tables[rule] += np.interp(expected, thresholds, log_mass)
+    for size, one in zip(canvases, mass, strict=True):
+        log_mass = np.log(np.maximum(one, 1e-12))
+        for rule, table in list(tables.items()):
+            expected = acuity[:, None] + loss(rule, size, limits[: table.shape[1]])
+            tables[rule] = table + np.interp(expected, thresholds, log_mass)
     evidence = {rule: _log_mean(table) for rule, table in tables.items()}
-    best = max(evidence, key=lambda rule: evidence[rule])
-    odds = sum(math.exp(max(-700.0, value - evidence[best])) for value in evidence.values())
-    share = np.exp(tables[best] - tables[best].max())
-    middle = math.exp(float(share.sum(1) @ acuity / share.sum()))
-    if best in ("none", "fixed size"):
-        return Hinge(best, 1 / odds, None, None, middle)
-    low, half, high = np.exp(cell_quantiles(limits, share.sum(0) / share.sum(), (0.025, 0.5, 0.975)))
-    return Hinge(best, 1 / odds, float(half), (float(low), float(high)), middle)
+    top = max(evidence.values())
+    total = sum(math.exp(value - top) for value in evidence.values())
+    by_limit = {rule: _shares(tables[rule]) * math.exp(evidence[rule] - top) / total for rule in RULES}
+    chances = _chances(by_limit, limits <= math.log(1.05 * smallest))
+    best = max(chances, key=lambda rule: chances[rule])
+    share = np.exp(tables[best] - tables[best].max()).sum(1)
+    middle = math.exp(float(share @ acuity / share.sum()))
+    law = _law(by_limit, limits)
+    if best in (NONE, ONE_SIZE):
+        return Hinge(best, chances[best], None, None, middle, 1.0 - chances[NONE], law)
+    apart = chances[best] >= TOLD_APART
+    share = by_limit[best] if apart else np.sum([by_limit[rule] for rule in RULES[2:]], axis=0)
+    low, half, high = np.exp(cell_quantiles(limits, share / share.sum(), (0.025, 0.5, 0.975)))
+    span = float(low), float(high)
+    return Hinge(best, chances[best], float(half), span, middle, 1.0 - chances[NONE], law)
 
 
-def _loss(rule: str, size: tuple[int, int], limits: Floats) -> Floats:
-    """Return ln of how much a picture is shrunk under a rule, a limit each."""
-    sides = {"long side": max(size), "short side": min(size), "area": math.sqrt(size[0] * size[1])}
-    if rule == "none":
-        return np.zeros((1, 1))
-    if rule == "fixed size":  # always to one side: the longer decides; the side itself cannot be told from acuity
-        return np.array([[math.log(max(size) / 448.0)]])
-    return np.maximum(0.0, math.log(sides[rule]) - limits)[None, :]
+def _shares(table: Floats) -> Floats:
+    """Return how probable each limit of a rule is, given the rule."""
+    share = np.exp(table - table.max()).sum(0)
+    return np.asarray(share / share.sum())
+
+
+def _chances(by_limit: Mapping[str, Floats], small: NDArray[np.bool_]) -> dict[str, float]:
+    """Return how probable each rule is; limits below every canvas count as one size."""
+    chances = {rule: float(by_limit[rule].sum()) for rule in (NONE, ONE_SIZE)}
+    for rule in RULES[2:]:
+        chances[ONE_SIZE] += float(by_limit[rule][small].sum())
+        chances[rule] = float(by_limit[rule][~small].sum())
+    return chances
+
+
+LEAST_SHARE = 1e-3
+
+
+def _law(by_limit: Mapping[str, Floats], limits: Floats) -> tuple[tuple[str, float, float], ...]:
+    """Return every rule and limit that is not next to impossible, the probabilities brought to one."""
+    rows = [
+        (rule, 0.0 if rule in (NONE, ONE_SIZE) else float(np.exp(limits[place])), float(share))
+        for rule, shares in by_limit.items()
+        for place, share in enumerate(shares)
+        if share > LEAST_SHARE
+    ]
+    total = sum(share for _, _, share in rows)
+    return tuple((rule, round(limit, 1), round(share / total, 5)) for rule, limit, share in rows)
 
 
 def _log_mean(table: Floats) -> float:

@@ -32,7 +32,8 @@ def threshold_result(course: ThresholdCourse) -> dict[str, Any]:
     result: dict[str, Any] = {"title": card.title, "unit": card.unit, "about": card.about, "verdict": settled.verdict}
     result |= {"value": None, "ci95": None, "x95": None, "x95_upper90": None, "bound": None, "reason": course.reason}
     result |= _counts(course.outcomes, card.glyphs) | {"rounds": len({o.planned.round for o in course.outcomes})}
-    result["axis"] = [card.hardest, card.easiest]
+    result |= {"axis": [card.hardest, card.easiest], "canvas": list(card.canvas)}
+    result |= {"chance": _short(course.test.chance(card.easiest)), "drawn_px": _drawn_height(course)}
     tokens = [outcome.tokens for outcome in course.outcomes if outcome.tokens is not None]
     result["input_tokens"] = float(np.median(tokens)) if tokens else None
     result["levels"] = [_point(outcome) for outcome in course.outcomes if outcome.reading is not None]
@@ -44,6 +45,13 @@ def threshold_result(course: ThresholdCourse) -> dict[str, Any]:
         result |= _more(course)
         result |= _by_ellipse(result)
     return result
+
+
+def _drawn_height(course: ThresholdCourse) -> float | None:
+    """Return the median height of the glyphs that a test of something else was drawn with: it holds for no smaller."""
+    drawn = [float(one.detail["height_px"]) for one in course.counted if "height_px" in one.detail]
+    by_height = any(abs(one.level - float(one.detail.get("height_px", 0.0))) < 1e-3 for one in course.counted)
+    return None if by_height or not drawn else _short(float(np.median(drawn)))
 
 
 WHOLE_ROWS = 0.35

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from ..stats.curve_laws import logistic_curve
+from ..stats.intervals import Floats
 from .exam_trials import Outcome, count_glyphs, generator
 from .field_lines import Evenness
-from .fits import RESIZED, Frame, fit_field, fit_frame, fit_hinge
+from .fits import RESIZED, TOLD_APART, Frame, fit_field, fit_frame, fit_hinge
 from .fixed import FixedCourse, fixed_head
 from .plate import Reading
 from .procedure import FLOOR, MEASURED, OPEN, UNEVEN
@@ -30,6 +31,8 @@ LINE_SURE = 0.8
 """So probable must one line of a field be before it is named."""
 TOKENS_GROW = 1.3
 """Twice the side is four times the area: tokens that grow by less than this do not follow it."""
+TOKENS_OFF = 0.1
+"""Tokens follow a limit where they are within this share of what it gives: sides go to whole patches."""
 AGREE = 0.3
 """Two witnesses of one size agree when they differ by less than this in the logarithm."""
 
@@ -142,7 +145,9 @@ def resolution_result(results: Mapping[str, Any], canvases: Mapping[str, tuple[i
         "ci95": None if hinge.interval is None else [round(end, 1) for end in hinge.interval],
         "acuity_px": round(hinge.acuity, 3),
         "points": [[*size, results[name]["value"], *results[name]["ci95"]] for name, size in known.items()],
-        "rules_told_apart": any(size[0] != size[1] for size in known.values()),
+        "rules_told_apart": hinge.probability >= TOLD_APART,
+        "shrinks": round(hinge.shrinks, 4),
+        "law": [list(row) for row in hinge.law],
     }
     witnesses = {"coordinates": coordinate_witness(results.get("locate"), hinge.limit)}
     return told | witnesses | {"tokens": token_witness(results, known, hinge.limit)}
@@ -160,14 +165,26 @@ def token_witness(
     if not any(grows):  # a server that counts no pictures, or all alike, is no witness
         return {"by_side": rows, "stop_growing_after": None, "agrees": None}
     stop = next((rows[place][0] for place, more in enumerate(grows) if not more), None)
-    return {"by_side": rows, "stop_growing_after": stop, "agrees": _stops_at(stop, limit)}
+    return {"by_side": rows, "stop_growing_after": stop, "agrees": _follow_limit(rows, limit)}
 
 
-def _stops_at(stop: int | None, limit: float | None) -> bool | None:
-    """Tell whether tokens stop where a limit would make them: between this side and the next, twice as large."""
+def _follow_limit(rows: Sequence[tuple[int, float]], limit: float | None) -> bool | None:
+    """Tell whether tokens grow with the area up to a limit near this one; None where they grow by no limit at all."""
     if limit is None:
         return None
-    return stop is not None and stop / 1.3 <= limit <= 2.6 * stop
+    sides, tokens = np.array([side for side, _ in rows], float), np.array([count for _, count in rows], float)
+    tried = np.geomspace(250.0, sides[-1], 120)
+    off = np.array([_worst_miss(np.minimum(sides, one) ** 2, tokens) for one in tried])
+    if off.min() > TOKENS_OFF:
+        return None
+    return bool(off[np.abs(np.log(tried / limit)) < AGREE].min(initial=np.inf) <= TOKENS_OFF)
+
+
+def _worst_miss(area: Floats, tokens: Floats) -> float:
+    """Return how far tokens are at most from a constant for the words and so many for the area, as a share."""
+    about = np.vstack([np.ones(area.size), area / area.max()]).T
+    parts = np.maximum(0.0, np.linalg.lstsq(about / tokens[:, None], np.ones(area.size), rcond=None)[0])
+    return float(np.max(np.abs(about @ parts / tokens - 1.0)))
 
 
 def coordinate_witness(locate: Mapping[str, Any] | None, limit: float | None) -> dict[str, Any] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import io
+import itertools
 import struct
 from pathlib import Path
 
@@ -11,10 +12,11 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from PIL import Image, ImageFont
 
 from snellen.core.errors import DataError, EnvironmentProblem, UsageError
-from snellen.kits.pages import font_files, fonts
+from snellen.kits.pages import font_files, fonts, layout
 from snellen.kits.pages.bidi import base_level, bidi_levels, is_right_to_left, visual_order
 from snellen.kits.pages.font_files import BUILT_IN, FontFile, code_points, face_codes, find_face, font_set, open_face
 from snellen.kits.pages.fonts import TextFont, clusters, is_complex
@@ -88,6 +90,45 @@ def test_a_line_is_drawn_as_the_shaping_library_draws_it_whole(text: str) -> Non
     assert np.corrcoef(ours_by_column, theirs_by_column)[0, 1] > 0.9
     if direction == "rtl":
         assert columns[-1] > LARGE.page_px[0] - 40, "a paragraph begins where its script does"
+
+
+BESIDE = [
+    "United Nations Educational Scientific Organization 1234567890 1111111111 kilometres Illinois (עברית)",
+    "длинный русский текст и слова внутри строки с ивритом (עברית) 1111111111 2222222222",
+    f"{HEBREW} 1234567890 1111111111 kilometres Illinois {ARABIC} fifty 1111111111 illicit",
+]
+
+
+@pytest.mark.parametrize("text", BESIDE)
+@pytest.mark.parametrize("size_pt", [7.0, 9.5, 13.0])
+def test_left_to_right_words_beside_right_to_left_ones_stay_apart(text: str, size_pt: float) -> None:
+    style = structs.replace(WIDE, size_pt=size_pt, leading_pt=1.4 * size_pt, newlines="keep")
+    font = page_font(style)
+    for lines in lay_out(text, style, font):
+        for line in lines:
+            placed = sorted((x, place) for place, (_, x, _) in enumerate(line.words))
+            for (x, place), (after, following) in itertools.pairwise(placed):
+                (word, _, at), (_, _, next_at) = line.words[place], line.words[following]
+                if abs(next_at - at) < 2 or not any(c.isspace() for c in text[min(at, next_at) : max(at, next_at)]):
+                    continue
+                reach = x + font.ink_width(word, leftward=place in line.leftward)
+                assert after - reach >= 0.5 * font.advance(" "), (word, line.words[following][0])
+
+
+@pytest.mark.parametrize(
+    "text", [*BESIDE, "one two\tthree\n\nfour  five", "中文，字 and 中文。", "x" * 700 + " end", ""]
+)
+@pytest.mark.parametrize("newlines", ["keep", "space", "mark", "paragraph"])
+def test_words_drawn_are_counted_against_words_given(text: str, newlines: str, tmp_path: Path) -> None:
+    style = structs.replace(WIDE, newlines=newlines)
+    record = publish([Document("d", text, {})], tmp_path, style, missing_glyphs="mark").documents["d"]
+    assert record.words_drawn == record.words_given
+
+
+def test_words_that_run_together_are_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(layout, "_width", lambda text, leftward, font: 0 if text.isspace() else font.advance(text))
+    record = publish([Document("d", BESIDE[0], {})], tmp_path, WIDE).documents["d"]
+    assert record.words_given == 10 and record.words_drawn < 5
 
 
 def _profile(ink: np.ndarray) -> np.ndarray:

@@ -13,6 +13,7 @@ from command_line import run_command
 from snellen.core.errors import ConfigError, DataError, UsageError
 from snellen.core.types import Failure, FailureKind, Prediction, TrialKey, Usage
 from snellen.data.catalog import Catalog
+from snellen.data.visual_tokens import visual_tokens
 from snellen.model.served.model_card import find_model_card, read_model_card, table_path
 from snellen.model.served.picture_tokens import KINDS, PictureTokens
 from snellen.model.served.price_table import provider_addresses, read_litellm_table
@@ -61,6 +62,26 @@ class TestFormulas:
         formula = card_formula("gemini/gemini-2.5-flash", "https://generativelanguage.googleapis.com/v1beta")
         assert formula.count((384, 384)) == 258
         assert formula.count((960, 540)) == 258 * 6
+
+    @pytest.mark.parametrize(
+        ("family", "model", "address"),
+        [
+            ("claude", "anthropic/claude-sonnet-4-6", "https://api.anthropic.com/v1"),
+            ("claude-5", "anthropic/claude-opus-5", "https://api.anthropic.com/v1"),
+            ("gpt-4o", "openai/gpt-4o", OPENAI),
+            ("gpt-5", "openai/gpt-5", OPENAI),
+            ("gpt-4.1-mini", "openai/gpt-4.1-mini", OPENAI),
+            ("gemini-2.5", "gemini/gemini-2.5-flash", "https://generativelanguage.googleapis.com/v1beta"),
+            ("gemini-3", "gemini/gemini-3.5-flash", "https://generativelanguage.googleapis.com/v1beta"),
+        ],
+    )
+    def test_a_page_costs_the_same_by_family_and_by_card(self, family: str, model: str, address: str) -> None:
+        formula = card_formula(model, address)
+        for size in ((100, 90), (595, 842), (1240, 1754), (1654, 2339), (3584, 3584), (4000, 300)):
+            assert visual_tokens([size], family) == formula.count(size)
+
+    def test_pages_for_claude_stay_under_its_cap(self) -> None:
+        assert max(visual_tokens([size], "claude") for size in ((1240, 1754), (1654, 2339), (3584, 3584))) <= 1_600
 
     @given(st.sampled_from(sorted(set(KINDS) - {"family"})), st.tuples(st.integers(1, 20_000), st.integers(1, 20_000)))
     def test_every_picture_has_a_finite_count(self, kind: str, size: tuple[int, int]) -> None:

@@ -73,6 +73,31 @@ def test_tokens_and_coordinates_are_witnesses() -> None:
     assert coordinate_witness({"frame": "thousandths"}, 1100.0) is None
 
 
+def counted_tokens(limit: float, words: float, patch: int = 28) -> dict[str, dict[str, Any]]:
+    """Results of a server whose tokens follow its limit, sides in whole patches."""
+    squares = {name: size for name, size in CANVASES.items() if size[0] == size[1]}
+    sides = {name: math.floor(min(size[0], limit) / patch) for name, size in squares.items()}
+    return {name: measured(6.0, input_tokens=words + side**2) for name, side in sides.items()}
+
+
+@pytest.mark.parametrize("words", [0.0, 90.0, 400.0])
+@pytest.mark.parametrize("limit", [560, 768, 980, 1092, 1254, 1344, 1568, 2048, 2240, 2576])
+def test_tokens_that_stop_at_the_limit_agree(limit: float, words: float) -> None:
+    squares = {name: size for name, size in CANVASES.items() if size[0] == size[1]}
+    told = token_witness(counted_tokens(limit, words), squares, 1.08 * limit)
+    few = limit < 600 and words > 300  # they hardly grow: no witness, and no accusation
+    assert told is not None and told["agrees"] is (None if few else True)
+
+
+@pytest.mark.parametrize(
+    ("limit", "found"), [(1e6, 1092.0), (1e6, 2048.0), (1092, 2576.0), (2576, 1092.0), (560, 1568.0)]
+)
+def test_tokens_that_stop_elsewhere_do_not(limit: float, found: float) -> None:
+    squares = {name: size for name, size in CANVASES.items() if size[0] == size[1]}
+    told = token_witness(counted_tokens(limit, 90.0), squares, found)
+    assert told is not None and told["agrees"] is False
+
+
 def test_an_ellipse_has_the_radius_and_the_axis_that_made_the_replies() -> None:
     draw = np.random.default_rng(2)
     hue = draw.integers(0, 8, 400) * 45.0
@@ -148,8 +173,8 @@ def test_colours_go_there_and_back() -> None:
 
 def test_advice_rests_on_the_upper_bound_and_says_so() -> None:
     lines = prescribe({"acuity": measured(8.0)}, None)
-    assert [line.id for line in lines] == ["text-height"]
-    assert "at least 16 px" in lines[0].sentence and "half at 8 px" in lines[0].evidence
+    assert [line.id for line in lines] == ["recipe", "text-height"]
+    assert "at least 16 px" in lines[1].sentence and "half at 8 px" in lines[1].evidence
 
 
 def test_an_undecided_bound_is_no_advice() -> None:

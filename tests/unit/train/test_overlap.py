@@ -7,11 +7,20 @@ from pathlib import Path
 
 import numpy as np
 import PIL.Image
+import PIL.ImageEnhance
+import PIL.ImageOps
 import pytest
 
 from snellen.core.types import Form, Image, Sample, Turn
 from snellen.kits.train.chains import Chain
-from snellen.kits.train.overlap import mark_picture, near_pairs, picture_marks, shared_pictures, shared_texts
+from snellen.kits.train.overlap import (
+    mark_picture,
+    near_pairs,
+    picture_marks,
+    shared_pictures,
+    shared_questions,
+    shared_texts,
+)
 
 
 def scene(path: Path, seed: int, size: int = 160) -> Path:
@@ -89,3 +98,47 @@ def test_the_wording_that_all_items_share_is_no_overlap() -> None:
     items = [item(n, story) for n, story in enumerate(STORIES)]
     taught = [Chain("c1", (Turn("user", items[0].question.partition(":")[0]),), "They go home. It is late.")]
     assert list(shared_texts(taught, items, "bench")) == []
+
+
+def changed(picture: PIL.Image.Image, change: str) -> PIL.Image.Image:
+    wide, tall = picture.size
+    if change.startswith("crop"):
+        each = {"crop": (0.05, 0.05, 0.95, 0.95), "crop left": (0.05, 0.0, 1.0, 1.0), "crop corner": (0, 0.05, 0.95, 1)}
+        left, top, right, bottom = each[change]
+        return picture.crop((round(left * wide), round(top * tall), round(right * wide), round(bottom * tall)))
+    if change == "border":
+        return PIL.ImageOps.expand(picture, 20, "white")
+    if change == "mirror":
+        return PIL.ImageOps.mirror(picture)
+    if change == "grey":
+        return picture.convert("L")
+    return PIL.ImageEnhance.Brightness(picture).enhance(1.2)
+
+
+@pytest.mark.parametrize("change", ["crop", "crop left", "crop corner", "mirror", "grey", "brighter", "border"])
+def test_a_picture_that_was_changed_a_little_is_found_and_no_other(tmp_path: Path, change: str) -> None:
+    originals = [scene(tmp_path / f"o{seed}.png", seed) for seed in range(20)]
+    others = [scene(tmp_path / f"x{seed}.png", seed) for seed in range(100, 120)]
+    copies = []
+    for path in originals:
+        copies.append(tmp_path / f"{change.replace(' ', '-')}-{path.stem}.png")
+        changed(PIL.Image.open(path), change).save(copies[-1])
+    pairs = list(near_pairs(marks(originals), marks([*copies, *others])))
+    assert sorted(pairs) == [(place, place) for place in range(20)]
+
+
+def test_a_short_question_counts_together_with_its_picture(tmp_path: Path) -> None:
+    seen, other = scene(tmp_path / "seen.png", 1), scene(tmp_path / "other.png", 2)
+    turned = tmp_path / "turned.png"
+    PIL.Image.open(seen).rotate(3, fillcolor="white").save(turned)
+    question = "What colour is the largest shape?"
+    chain = Chain("c", (Turn("user", f"{question} Answer briefly.", (Image(str(seen)),)),), "red")
+    items = [
+        Sample("leaked", "t", Form.OPEN, question, images=(Image(str(turned)),), answers=("red",)),
+        Sample("same words", "t", Form.OPEN, question, images=(Image(str(other)),), answers=("red",)),
+        Sample("same picture", "t", Form.OPEN, "How many shapes are there?", images=(Image(str(turned)),)),
+    ]
+    mine, _ = picture_marks([("c", Image(str(seen)))])
+    theirs, _ = picture_marks([(one.id, image) for one in items for image in one.images])
+    found = list(shared_questions([chain], items, (mine, theirs), "bench"))
+    assert [(one.kind, one.taught, one.tested) for one in found] == [("text with its picture", "c", "leaked")]

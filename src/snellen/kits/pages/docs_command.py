@@ -219,4 +219,7 @@ def _print_pages(summary: dict[str, Any], as_json: bool) -> None:
     if missing:
         line += f"\nwarning: {len(missing)} documents hold characters no font has, drawn as boxes"
         line += f" (worst {max(missing.values()):.1%}); see manifest.json"
+    given, drawn = summary["words_given"], summary["words_drawn"]
+    if given != drawn:
+        line += f"\nwarning: {given:,} words were given and {drawn:,} stand apart on the pages; see manifest.json"
     print_either(summary, line, as_json)

@@ -106,6 +106,14 @@ class TextFont:
             self._words[text, leftward] = known
         return known
 
+    def ink_width(self, text: str, *, leftward: bool = False) -> int:
+        """Return how far the ink of a word reaches from its pen, as it is drawn: shaped, or glyph by glyph."""
+        if leftward or is_complex(text):
+            bitmap, left, _, _ = self.word(text, leftward=leftward)
+            return int(left + bitmap.shape[1])
+        bitmap, left, _, advance = self.glyph(text[-1])
+        return int(self.advance(text) - advance + left + bitmap.shape[1])
+
     def lacking(self, text: str) -> Counter[str]:
         """Return the characters of a text that no installed font has, with how often each occurs."""
         counts = Counter(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
@@ -134,7 +135,10 @@ def _reordered(row: _Row, paragraph: str, levels: Sequence[int], base: int, font
 
 
 def _width(text: str, leftward: bool, font: TextFont) -> int:
-    return len(text) * font.advance(" ") if text.isspace() else font.word(text, leftward=leftward)[3]
+    """Return the width of a piece as it will be drawn: only what runs leftward or needs shaping is shaped."""
+    if text.isspace():
+        return len(text) * font.advance(" ")
+    return font.word(text, leftward=True)[3] if leftward else font.advance(text)
 
 
 def _pieces(paragraph: str, levels: Sequence[int], begin: int, end: int) -> Iterator[tuple[int, int]]:
@@ -194,6 +198,32 @@ def _split(unit: str, offset: int, first_width: int, width: int, font: TextFont)
         used += step
         index += len(cluster)
     return [*pieces, (unit[begin:], offset + begin)]
+
+
+_GIVEN = re.compile(f"[^{_SPACE}\n]+")
+
+
+def words_given(text: str, newlines: str) -> int:
+    """Count what spaces and newlines part in a text, as a newline policy leaves it."""
+    return sum(1 for _ in _GIVEN.finditer(normalise(text, newlines)))
+
+
+def words_apart(lines: Iterable[Line], text: str, font: TextFont) -> int:
+    """Count the words that are drawn with room before them; `text` is the laid-out one. A torn word counts once."""
+    room = max(1.0, 0.5 * font.advance(" "))
+    count = 0
+    for line in lines:
+        reached, begin, end = -math.inf, -1, -1
+        for place in sorted(range(len(line.words)), key=lambda place: line.words[place][1]):
+            word, x, at = line.words[place]
+            joined = at == end or at + len(word) == begin  # ideographs and their marks have room, and are no words
+            count += not joined and x - reached >= room
+            reached = max(reached, x + font.ink_width(word, leftward=place in line.leftward))
+            begin, end = at, at + len(word)
+        if line.words:
+            first = min(at for _, _, at in line.words)
+            count -= first > 0 and not text[first - 1].isspace()
+    return count
 
 
 def _justified(row: _Row, slack: int) -> tuple[Word, ...]:

@@ -158,6 +158,8 @@ def describe_pages(manifest: Manifest, folder: Path) -> dict[str, Any]:
         "text_tokens": text,
         "visual_tokens": visual,
         "compression_ratio": ratio,
+        "words_given": sum(document.words_given for document in manifest.documents.values()),
+        "words_drawn": sum(document.words_drawn for document in manifest.documents.values()),
         "missing_glyphs": {name: share for name, share in shares.items() if share},
         "fallback_faces": sorted(
             {face for document in manifest.documents.values() for face in document.fallback_faces}

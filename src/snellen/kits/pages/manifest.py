@@ -36,6 +36,9 @@ class DocumentRecord(Struct, frozen=True, omit_defaults=True):
     missing_glyph_share: float = 0.0
     missing_glyph_count: int = 0
     missing_glyphs: str = ""
+    words_given: int = 0
+    words_drawn: int = 0
+    """How many of them stand apart on the pages: fewer means that some run together."""
     fallback_faces: dict[str, int] = {}
     """Face -> characters drawn with it because the style's own font lacks them."""
     visual_tokens: dict[str, int] = {}

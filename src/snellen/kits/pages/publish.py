@@ -18,7 +18,7 @@ from ...data.files.chores import Chore, Mapper, do_here
 from ...data.visual_tokens import DEFAULT_TOKENIZER, count_tokens, visual_tokens
 from .font_files import FontFile, face_sha256, font_set, font_sha256, try_face
 from .fonts import TextFont
-from .layout import Line, clean_text, lay_out
+from .layout import Line, clean_text, lay_out, normalise, words_apart, words_given
 from .manifest import DocumentRecord, Manifest, PageRecord, document_record, page_record, write_manifest
 from .overlays import Overlay, draw_overlays
 from .page_style import PageStyle
@@ -36,6 +36,8 @@ class DrawnPage(Struct, frozen=True, array_like=True):
     width: int
     height: int
     lines: bytes
+    words: int = 0
+    """How many words stand apart on it."""
 
 
 class ToDraw(Struct, frozen=True, array_like=True):
@@ -72,10 +74,13 @@ def draw_document(
     overlays: Mapping[int, Sequence[Overlay]],
 ) -> Iterator[DrawnPage]:
     """Yield the pages of a text, one in memory at a time."""
+    laid_out = normalise(clean_text(text), style.newlines)
     for page in render_pages(text, style, font, accents):
         pixels = draw_overlays(page.pixels, overlays.get(page.number, ()), font)
         lines = b"".join(msgspec.json.encode(_line_record(page.number, line)) + b"\n" for line in page.lines)
-        yield DrawnPage(page.number, png_bytes(pixels, style.dpi), pixels.shape[1], pixels.shape[0], lines)
+        height, width = pixels.shape[:2]
+        words = words_apart(page.lines, laid_out, font)
+        yield DrawnPage(page.number, png_bytes(pixels, style.dpi), width, height, lines, words)
 
 
 def _line_record(page: int, line: Line) -> dict[str, object]:
@@ -196,15 +201,19 @@ class _Press:
     def keep(self, document: Document, pages: Iterable[DrawnPage]) -> DocumentRecord:
         """Write the pages and lines of one document."""
         records: list[PageRecord] = []
+        drawn = 0
         with (self.folder / "lines" / f"{document.id}.jsonl").open("wb") as stream:
             for page in pages:
                 name = page_name(document.id, page.number)
                 (self.folder / "images" / name).write_bytes(page.png)
                 records.append(page_record(name, page.png, (page.width, page.height)))
                 stream.write(page.lines)
+                drawn += page.words
         size, fallbacks = len(document.text), self.font.fallbacks(document.text)
         self.used |= fallbacks.keys()
         glyphs: dict[str, Any] = {"fallback_faces": {face.label: count for face, count in fallbacks.items()}}
+        given = words_given(clean_text(document.text), self.style.newlines)
+        glyphs |= {"words_given": given, "words_drawn": drawn}
         lacking = self.font.lacking(document.text)
         if lacking:
             glyphs |= {"missing_glyph_share": round(lacking.total() / size, 6), "missing_glyph_count": lacking.total()}

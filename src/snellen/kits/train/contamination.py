@@ -15,7 +15,7 @@ from ...core.types import Image, Sample
 from ...data.catalog import Catalog
 from .blend import PreparedChains
 from .chains import Chain
-from .overlap import Overlap, picture_marks, shared_pictures, shared_texts
+from .overlap import Overlap, picture_marks, shared_pictures, shared_questions, shared_texts
 from .recipe import Recipe
 
 LISTED = 5
@@ -53,6 +53,7 @@ def find_overlaps(recipe: Recipe, chains: PreparedChains, say: Callable[[str], N
             say(f"{plural(len(unread) + len(theirs_unread), 'picture')} not compared with {name}: {first}")
         found += shared_pictures(marks, theirs, name)
         found += shared_texts(_all(chains), samples, name)
+        found += shared_questions(_all(chains), samples, (marks, theirs), name)
     return found
 
 

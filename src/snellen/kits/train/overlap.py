@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain as joined
@@ -25,6 +26,16 @@ MOST_LEVELS = 10.0
 BLOCK = 512
 
 
+VIEW, FINE = 16, 48
+CROPS = (0.0, 0.05, 0.1)
+"""Shares of each side that the views of a picture leave out: a cropped copy is like one of them."""
+COARSE, ALIKE, LOOSE = 0.85, 0.89, 0.85
+"""Correlations: two views are looked at closer, are of one picture, are so if the words beside them are equal too."""
+FLAT = 4.0
+"""Levels of 256: what varies less has nothing to be known by."""
+BORDER_LEVELS, MOST_BORDERS = 12, 3
+
+
 class PictureMark(NamedTuple):
     """One picture's fingerprints."""
 
@@ -32,6 +43,10 @@ class PictureMark(NamedTuple):
     sha256: str
     signs: int
     thumbnail: NDArray[np.float32]
+    ref: str
+    views: NDArray[np.float16] | None
+    """Grey, without an even border, cropped by `CROPS`, brought to mean 0 and length 1; None of a flat picture."""
+    fine: NDArray[np.uint8]
 
 
 def mark_picture(name: str, image: Image) -> PictureMark:
@@ -41,7 +56,42 @@ def mark_picture(name: str, image: Image) -> PictureMark:
     grey = np.asarray(picture.convert("L").resize((9, 8), PIL.Image.Resampling.BOX), dtype=np.int16)
     bits = (grey[:, 1:] > grey[:, :-1]).ravel()
     small = np.asarray(picture.resize((8, 8), PIL.Image.Resampling.BOX), dtype=np.float32).ravel()
-    return PictureMark(name, sha256_hex(data), int(np.packbits(bits).view(">u8")[0]), small)
+    signs = int(np.packbits(bits).view(">u8")[0])
+    inner = _without_border(picture.convert("L"))
+    fine = np.asarray(inner.resize((FINE, FINE), PIL.Image.Resampling.BOX), np.uint8)
+    views = [_normed(_cropped(inner, crop, VIEW)) for crop in CROPS] if fine.std() >= FLAT else None
+    packed = None if views is None else np.stack(views).astype(np.float16)
+    return PictureMark(name, sha256_hex(data), signs, small, image.ref, packed, fine)
+
+
+def _without_border(grey: PIL.Image.Image) -> PIL.Image.Image:
+    """Return a picture without the even frames around it; a frame may lie on an even ground of its own."""
+    for _ in range(MOST_BORDERS):
+        pixels = np.asarray(grey, np.int16)
+        corners = pixels[[0, 0, -1, -1], [0, -1, 0, -1]]
+        inked = np.abs(pixels - pixels[0, 0]) > BORDER_LEVELS
+        rows, columns = np.flatnonzero(inked.any(1)), np.flatnonzero(inked.any(0))
+        if np.ptp(corners) > BORDER_LEVELS or rows.size < 8 or columns.size < 8:
+            return grey
+        box = (int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1)
+        if box == (0, 0, *grey.size):
+            return grey
+        grey = grey.crop(box)
+    return grey
+
+
+def _cropped(grey: PIL.Image.Image, share: float, side: int, at: tuple[float, float] = (0.5, 0.5)) -> NDArray[np.uint8]:
+    """Return a picture without so much of its sides in all, `at` saying how much of that on the left and at the top."""
+    wide, tall = 2 * share * grey.width, 2 * share * grey.height
+    left, top = at[0] * wide, at[1] * tall
+    box = (left, top, grey.width - wide + left, grey.height - tall + top)
+    return np.asarray(grey.resize((side, side), PIL.Image.Resampling.BOX, box=box), np.uint8)
+
+
+def _normed(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
+    flat = pixels.astype(np.float32).ravel()
+    flat -= flat.mean()
+    return flat / max(float(np.linalg.norm(flat)), 1e-6)
 
 
 def near_pairs(taught: Sequence[PictureMark], tested: Sequence[PictureMark]) -> Iterator[tuple[int, int]]:
@@ -54,10 +104,45 @@ def near_pairs(taught: Sequence[PictureMark], tested: Sequence[PictureMark]) -> 
         block = taught[start : start + BLOCK]
         mine = np.asarray([mark.signs for mark in block], dtype=np.uint64)
         apart = np.bitwise_count(mine[:, None] ^ signs[None, :])
-        for row, column in np.argwhere(apart <= MOST_BITS):
+        near = apart <= MOST_BITS
+        for row, column in np.argwhere(near | (_best_views(block, tested) >= COARSE)):
             levels = np.abs(block[row].thumbnail - thumbnails[column]).mean()
-            if levels <= MOST_LEVELS:
+            if (near[row, column] and levels <= MOST_LEVELS) or _one_picture(block[row], tested[column]):
                 yield start + int(row), int(column)
+
+
+def _best_views(taught: Sequence[PictureMark], tested: Sequence[PictureMark]) -> NDArray[np.float32]:
+    """Return the best correlation of each pair over who was cropped, and by how much, and mirrored or not."""
+    mine, theirs = _views_of(taught), _views_of(tested)
+    mirrored = theirs.reshape(*theirs.shape[:2], VIEW, VIEW)[..., ::-1].reshape(theirs.shape)
+    best = np.full((len(taught), len(tested)), -1.0, np.float32)
+    for other in (theirs, mirrored):
+        for crop in range(len(CROPS)):
+            np.maximum(best, mine[crop] @ other[0].T, out=best)
+            np.maximum(best, mine[0] @ other[crop].T, out=best)
+    return best
+
+
+def _views_of(marks: Sequence[PictureMark]) -> NDArray[np.float32]:
+    """Return (crop, picture, pixel); flat pictures are like none."""
+    empty = np.zeros((len(CROPS), VIEW * VIEW), np.float32)
+    return np.stack([empty if mark.views is None else mark.views.astype(np.float32) for mark in marks], axis=1)
+
+
+ENDS = (0.0, 0.5, 1.0)
+CLOSE_CROPS = (0.0, 0.0125, 0.025, 0.0375, 0.05, 0.075, 0.1)
+
+
+def _one_picture(one: PictureMark, other: PictureMark) -> bool:
+    """Tell whether one of two pictures is a part of the other, mirrored or not, by a closer look."""
+    for whole, part in ((one, other), (other, one)):
+        grey = PIL.Image.fromarray(whole.fine)
+        looks = np.stack([_normed(part.fine), _normed(np.ascontiguousarray(part.fine[:, ::-1]))])
+        for crop in CLOSE_CROPS:
+            for at in itertools.product(ENDS, ENDS) if crop else ((0.5, 0.5),):
+                if float((looks @ _normed(_cropped(grey, crop, FINE, at))).max()) >= ALIKE:
+                    return True
+    return False
 
 
 PASSAGE = 13
@@ -72,7 +157,7 @@ class Overlap(Struct, frozen=True):
     """One thing that training data and a benchmark share."""
 
     kind: str
-    """`same picture`, `near picture` or `text`."""
+    """`same picture`, `near picture`, `text` or `text with its picture`."""
     taught: str
     tested: str
     task: str
@@ -122,6 +207,42 @@ def shared_texts(taught: Iterable[Chain], tested: Iterable[Sample], task: str) -
             if count >= min(LEAST_SHARE * len(own[name]), LEAST_PASSAGES) and name not in said:
                 said.add(name)
                 yield Overlap("text", chain.id, name, task)
+
+
+SHORTEST = 3
+"""Words: shorter questions are everybody's."""
+
+
+def shared_questions(
+    taught: Iterable[Chain],
+    tested: Iterable[Sample],
+    marks: tuple[Sequence[PictureMark], Sequence[PictureMark]],
+    task: str,
+) -> Iterator[Overlap]:
+    """Yield test items too short for a passage whose words stand in a chain beside a picture that is about theirs."""
+    mine, theirs = ({mark.ref: mark for mark in some} for some in marks)
+    holders: dict[tuple[str, ...], list[Sample]] = {}
+    for sample in tested:
+        words = tuple(words_of(sample.question))
+        if SHORTEST <= len(words) < PASSAGE and sample.images:
+            holders.setdefault(words, []).append(sample)
+    lengths, said = sorted({len(words) for words in holders}), set[str]()
+    for chain in taught:
+        shown = [mine[image.ref] for image in chain.pictures if image.ref in mine]
+        for sample in _asked_in(words_of(_taught_text(chain)), lengths, holders) if shown else ():
+            own = [theirs[image.ref] for image in sample.images if image.ref in theirs]
+            if own and sample.id not in said and float(_best_views(shown, own).max()) >= LOOSE:
+                said.add(sample.id)
+                yield Overlap("text with its picture", chain.id, sample.id, task)
+
+
+def _asked_in(
+    words: Sequence[str], lengths: Iterable[int], holders: dict[tuple[str, ...], list[Sample]]
+) -> Iterator[Sample]:
+    """Yield the items whose whole question stands in a row among some words."""
+    runs = {tuple(words[at : at + length]) for length in lengths for at in range(len(words) - length + 1)}
+    for run in sorted(runs & holders.keys()):
+        yield from holders[run]
 
 
 def _own_passages(items: dict[str, set[int]]) -> dict[str, set[int]]:

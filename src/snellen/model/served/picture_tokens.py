@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 
 import msgspec
 
-from ...data.visual_tokens import Size, visual_tokens
+from ...data.visual_tokens import Size, area_tokens, crop_tokens, patch_tokens, tile_tokens, visual_tokens
 
 
 class PictureTokens(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -39,59 +38,14 @@ class PictureTokens(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"kind {self.kind!r} is none of {', '.join(KINDS)}")
 
 
-def _flat(size: Size, card: PictureTokens) -> int:
-    return card.base
-
-
-def _tiles(size: Size, card: PictureTokens) -> int:
-    """Into 2048 by 2048, the shorter side to 768 at most, so much for each square of 512."""
-    scale = min(1.0, 2048 / max(size))
-    scale *= min(1.0, 768 / (min(size) * scale))
-    across, down = (math.ceil(round(side * scale, 6) / 512) for side in size)
-    return card.base + card.tile * across * down
-
-
-def _patches(size: Size, card: PictureTokens) -> int:
-    """One a square of 32, shrunk until at most `cap` whole ones fit."""
-    width, height = size
-    patches = math.ceil(width / 32) * math.ceil(height / 32)
-    if patches > card.cap:
-        ratio = math.sqrt(card.cap * 32 * 32 / (width * height))
-        across, down = width * ratio / 32, height * ratio / 32
-        ratio *= min(max(1, math.floor(across)) / across, max(1, math.floor(down)) / down)
-        across, down = (math.ceil(round(side * ratio / 32, 6)) for side in size)
-        patches = int(across * down)
-    return math.ceil(round(patches * card.multiplier, 6))
-
-
-def _area(size: Size, card: PictureTokens) -> int:
-    """So many pixels a token, after the picture was brought under a side and an area."""
-    width, height = size
-    scale = min(1.0, card.max_side / max(size)) if card.max_side else 1.0
-    if card.max_pixels:
-        scale = min(scale, math.sqrt(card.max_pixels / (width * height)))
-    return max(1, math.ceil(width * scale * height * scale / card.area))
-
-
-def _crops(size: Size, card: PictureTokens) -> int:
-    """One for a small picture, else one a crop whose side hangs on the shorter side."""
-    if max(size) <= 384:
-        return card.tile
-    unit = min(768, max(256, math.floor(min(size) / 1.5)))
-    return card.tile * math.ceil(size[0] / unit) * math.ceil(size[1] / unit)
-
-
-def _family(size: Size, card: PictureTokens) -> int:
-    return visual_tokens([size], card.family) + card.base
-
-
 KINDS: Mapping[str, Callable[[Size, PictureTokens], int]] = {
-    "flat": _flat,
-    "tiles": _tiles,
-    "patches": _patches,
-    "area": _area,
-    "crops": _crops,
-    "family": _family,
+    "flat": lambda size, card: card.base,
+    "tiles": lambda size, card: tile_tokens(size, base=card.base, tile=card.tile),
+    "patches": lambda size, card: patch_tokens(size, cap=card.cap, multiplier=card.multiplier),
+    "area": lambda size, card: area_tokens(size, area=card.area, max_side=card.max_side, max_pixels=card.max_pixels),
+    "crops": lambda size, card: crop_tokens(size, tile=card.tile),
+    "family": lambda size, card: visual_tokens([size], card.family) + card.base,
 }
+"""The formulas are those of `docs` (`snellen.data.visual_tokens`): a page costs the same in both."""
 ASSUMED = PictureTokens("area", mark="assumed")
 """Where no card has a formula: 750 pixels a token; whoever uses it says so."""

@@ -33,7 +33,8 @@ def summary_lines(exam: Mapping[str, Any], state: RunState, seconds: float) -> I
     resolution = exam["resolution"]
     if resolution:
         limit = "" if resolution["limit_px"] is None else f" at {resolution['limit_px']:,.0f} px"
-        yield f" pictures are shrunk: {resolution['rule']}{limit} (p {resolution['probability']:.2f})"
+        rule = resolution["rule"] if resolution["rules_told_apart"] or not limit else "by which side is not known,"
+        yield f" pictures are shrunk: {rule}{limit} (p of any shrinking {resolution['shrinks']:.2f})"
     for line in exam["prescription"][:LINES]:
         yield f" Rx {line['sentence']}"
     if len(exam["prescription"]) > LINES:
