@@ -212,24 +212,30 @@ LOADER_SETTINGS = frozenset(inspect.getfullargspec(open_dataset).kwonlyargs) - {
 """What only this loader understands: a call that names one of these wants its dicts."""
 
 
+DIALOGUE = "reform/dialogue"
+"""The prompt of the datasets that capitalise by default: dialogues."""
+
+
 def load_reform_dataset(
     dataset_name: str, formulation: str, dataset_config: str | None = None, **arguments: Any
 ) -> ReformDataset:
     """Return a dataset by ReForm-Eval's own names (`dataset_name="VQA"`, `dataset_config=".../VQA_vqa_v2_val.yaml"`).
 
-    Defaults are those of ReForm-Eval's function: in-context sample, five repeats, other wordings, shuffled options,
-    capitals.
+    Defaults are those of ReForm-Eval's function: in-context sample, five repeats, other wordings, shuffled options, and
+    in dialogues capitals: its other datasets do not read `capitalize`.
 
     Example:
         >>> dataset = snellen.load_reform_dataset("VQA", "SingleChoice", "VQA_vqa_v2_val.yaml", source="raw", limit=1)
         >>> len(dataset), dataset[0]["question"]
-        (5, 'What color is the cat?')
+        (5, 'what color is the cat?')
     """
     defaults: dict[str, Any] = {"data_duplication": 5, "option_mark": None}
-    defaults |= dict.fromkeys(("in_context_sample", "random_instruct", "shuffle_options", "capitalize"), True)
+    defaults |= dict.fromkeys(("in_context_sample", "random_instruct", "shuffle_options"), True)
+    card = find_card(dataset_name, dataset_config)
+    defaults["capitalize"] = Catalog().task(card).prompt == DIALOGUE
     if "offline_from_hf" not in arguments and "source" not in arguments:
         defaults["load_from_hf"] = True
-    return open_dataset(find_card(dataset_name, dataset_config), formulation=formulation, **(defaults | arguments))
+    return open_dataset(card, formulation=formulation, **(defaults | arguments))
 
 
 def find_card(dataset_name: str, dataset_config: str | None) -> str:
