@@ -238,6 +238,16 @@ def load_reform_dataset(
     return open_dataset(card, formulation=formulation, **(defaults | arguments))
 
 
+def find_card_of_config(config: str) -> str:
+    """Return the card that stands for a configuration file of ReForm-Eval, by the file's name."""
+    catalog = Catalog()
+    ours = [name for name in catalog.names("datasets") if name.startswith("reform/")]
+    cards = {catalog.task(name).dataset["keys"]["config"]: name for name in ours}
+    if config not in cards:
+        raise UsageError(f"no configuration of ReForm-Eval is called {not_among(config, sorted(cards))}")
+    return cards[config]
+
+
 def find_card(dataset_name: str, dataset_config: str | None) -> str:
     """Return the card that ReForm-Eval's commands call so."""
     catalog = Catalog()
