@@ -106,6 +106,11 @@ def test_a_key_is_not_printed(here: Path, capsys: pytest.CaptureFixture[str]) ->
     [
         ("reform-eval", "--dataset_name VQA --half_evaluatoin", "--half_evaluation"),
         ("reform-eval", "--model lynx", "--dataset_name"),
+        (
+            "reform-eval",
+            "--dataset_name VisDial --dataset_config VisDial_val_v1.2.yaml --formulation Generation",
+            "Choice",
+        ),
         ("flagevalmm", "--tasks a.py --without-infer", "snellen score"),
         ("flagevalmm", "--tasks a --model-type hunyuan", "hunyuan"),
         ("aisbench", "--mode perf --datasets x", "snellen perf"),

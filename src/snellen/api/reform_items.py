@@ -194,7 +194,7 @@ def open_dataset(
     source = "hub" if load_from_hf else "prepared" if offline_from_hf else None
     fields = {"source": source, "capitalise": capitalize or None, **dataset}
     task = catalog.task(name, [(f"dataset.{key}", value) for key, value in fields.items() if value is not None])
-    _check(task, formulation, inference_method, data_duplication)
+    check_task(task, formulation, inference_method, data_duplication)
     prompt = catalog.prompt(task)
     if prompt_pack is not None:
         prompt = apply_pack(prompt, task, read_pack(prompt_pack))
@@ -265,7 +265,8 @@ def find_card(dataset_name: str, dataset_config: str | None) -> str:
     raise UsageError(f"dataset_name {dataset_name!r} with dataset_config {config!r}: give one of {', '.join(configs)}")
 
 
-def _check(task: Task, formulation: str | None, method: str, duplication: int) -> None:
+def check_task(task: Task, formulation: str | None, method: str, duplication: int) -> None:
+    """Refuse a formulation that is not the card's, and methods and repeats that ReForm-Eval does not have."""
     if formulation is not None and formulation not in FORMULATIONS:
         raise UsageError(f"formulation {not_among(formulation, FORMULATIONS, ' is unknown')}")
     if formulation is not None and task.form not in FORMULATIONS[formulation]:

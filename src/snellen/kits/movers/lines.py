@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from msgspec import Struct
 
-from ...api.reform_items import DIALOGUE, find_card
+from ...api.reform_items import DIALOGUE, check_task, find_card
 from ...core.config import convert, read_config_file
 from ...core.errors import UsageError, did_you_mean
 from ...data.catalog import Catalog
@@ -89,8 +89,9 @@ def _parse(system: str, card: Card, line: Sequence[str]) -> dict[str, Any]:
 def _reform(told: Mapping[str, Any], found: Translated, out: Path) -> None:
     if "--dataset_name" not in told:
         raise UsageError("reform-eval: name the dataset: --dataset_name VQA --dataset_config VQA_vqa_v2_val.yaml")
-    task = find_card(told["--dataset_name"], told.get("--dataset_config"))
-    if Catalog().task(task).prompt == DIALOGUE:  # what only these read there; without the flag it is off
+    card = Catalog().task(find_card(told["--dataset_name"], told.get("--dataset_config")))
+    check_task(card, told.get("--formulation"), told.get("--infer_method", "generation"), 1)
+    if card.prompt == DIALOGUE:  # what only these read there; without the flag it is off
         found.arguments += ["--capitalize"] if "--capitalize" in told else []
         shown = "--options-in-history" if "--options_in_history" in told else "--no-options-in-history"
         found.arguments.append(shown)
@@ -101,7 +102,9 @@ def _reform(told: Mapping[str, Any], found: Translated, out: Path) -> None:
         model = f"plugin/{model}"
         pairs = ((name, told.get(f"--{name}")) for name in ("model_name", "model_type"))
         found.arguments += [part for name, value in pairs if value for part in ("--model-arg", f"{name}={value}")]
-    found.arguments = [task, *(["--model", model] if model else []), *found.arguments]
+    elif "--model_name" in told or "--model_type" in told:
+        found.notes.append(f"--model_name and --model_type are not used: --model {model} names the model")
+    found.arguments = [card.name, *(["--model", model] if model else []), *found.arguments]
 
 
 def _flageval(told: Mapping[str, Any], found: Translated, out: Path) -> None:
