@@ -172,7 +172,10 @@ def test_mc_writes_one_valid_file_a_variant_and_counts_what_is_missing(
     clean, jpeg = (json.loads((home / "out" / f"{name}_mc_eval.json").read_text()) for name in ("clean", "adv_jpeg_10"))
     for found in (clean, jpeg):
         assert set(found) >= MC_FIELDS and found["total_questions"] == 8 and len(found["results"]) == 8
-        for groups in (*found["detailed_analysis"].values(), found["context_length_analysis"]["by_context_length"]):
+        both = found["detailed_analysis"].pop("by_difficulty_and_length")
+        inner = {(outer, name): group for outer, groups in both.items() for name, group in groups.items()}
+        by_length = found["context_length_analysis"]["by_context_length"]
+        for groups in (*found["detailed_analysis"].values(), inner, by_length):
             assert sum(group["total"] for group in groups.values()) == 8  # nothing leaves the denominator
     assert set(clean["detailed_analysis"]["by_difficulty"]) == {"easy", "hard", "strange"}
     assert clean["accuracy"] == 100.0 and clean["skipped"] == []

@@ -369,7 +369,7 @@ def test_keys_come_from_one_place(
             read_key(None, None, tmp_path / "key")
 
 
-def test_model_files(tmp_path: Path) -> None:
+def test_model_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "m.json"
     file.write_text(
         json.dumps(
@@ -390,6 +390,9 @@ def test_model_files(tmp_path: Path) -> None:
     assert read_model_file(None, "run") == {}
     with pytest.raises(UsageError, match="sampling_seed"):
         read_model_file(file, "exam")
+    file.write_text(json.dumps({"model_name": "Q", "max_num_frames": 8, "extra_args": "--tp 4", "launch_model": True}))
+    assert read_model_file(file, "run") == {"model": "openai/Q"}
+    assert "extra_args, launch_model, max_num_frames" in capsys.readouterr().err
     file.write_text('{"model_nam": "m"}')
     with pytest.raises(ConfigError, match="did you mean 'model_name'"):
         read_model_file(file, "run")

@@ -15,6 +15,7 @@ from snellen.core.types import FailureKind, Prediction, Request
 from snellen.kits.train import made_preferences as preferences
 from snellen.kits.train.made_preferences import make_preferences
 from snellen.kits.train.preference import PreferenceCounts
+from snellen.kits.train.rationale import open_source
 from snellen.kits.train.recipe import DataSource, Feedback, Recipe, Training
 from snellen.store.reader import RunReader
 from train_doubles import sampled_rationale, write_chains
@@ -61,6 +62,18 @@ def test_the_grounded_reply_is_preferred_and_right_steps_hold_their_place(model:
     assert (counts.questions, counts.pairs, counts.anchors, counts.dropped) == (18, 6, 12, {})
     assert (counts.replies, counts.replies_failed) == (54, 0)
     assert said[-1].startswith("18 questions, 54 replies (0 failed, 0 without a verdict): 6 give a preference")
+
+
+def test_pictures_of_a_relative_path_are_found_again(
+    model: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = recipe_of(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (source,) = recipe.data
+    near = msgspec.structs.replace(source, path=str(Path(source.path).relative_to(tmp_path)))
+    path = make_preferences(msgspec.structs.replace(recipe, data=(near,)))
+    chains = list(open_source(DataSource(str(path)), recipe))
+    assert chains and all(Path(image.ref).is_file() for chain in chains for image in chain.pictures)
 
 
 def test_all_samples_of_a_question_answer_one_prompt_and_the_run_can_be_looked_at(

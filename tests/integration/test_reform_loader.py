@@ -116,7 +116,11 @@ def test_the_names_of_reform_eval(root: Path) -> None:
         source="raw", data_root=root,
     )  # fmt: skip
     assert len(dataset) == 5 * 36
-    assert dataset[0]["question"][0].isupper()
+    assert dataset[0]["question"][0].islower(), "only dialogues are capitalised, unless one asks for it"
+    dialogue = snellen.load_reform_dataset(
+        "VisDial", "SingleChoice", "VisDial_val_v1.2.yaml", source="raw", data_root=root
+    )
+    assert dialogue[0]["question"][0].isupper()
 
 
 def test_every_command_of_the_table_names_one_card() -> None:

@@ -65,6 +65,8 @@ def describe_leaving(plan: Plan) -> Iterator[str]:
         yield f"{count_bytes(size_bytes)} of picture files {goes}"
     if uncovered := getattr(plan.model, "uncovered", ""):
         yield f"replies of {plan.model.name} are not cached: it {uncovered}, and what answers there may change unseen"
+    if unused := getattr(plan.model, "unused", ""):
+        yield f"{plan.model.name}: {unused}"
     for leaving, _ in trials:
         if leaving.outside:
             yield f"{leaving.outside} pictures lie outside {leaving.folder}: {'; '.join(leaving.first_outside)}"

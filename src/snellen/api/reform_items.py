@@ -194,7 +194,7 @@ def open_dataset(
     source = "hub" if load_from_hf else "prepared" if offline_from_hf else None
     fields = {"source": source, "capitalise": capitalize or None, **dataset}
     task = catalog.task(name, [(f"dataset.{key}", value) for key, value in fields.items() if value is not None])
-    _check(task, formulation, inference_method, data_duplication)
+    check_task(task, formulation, inference_method, data_duplication)
     prompt = catalog.prompt(task)
     if prompt_pack is not None:
         prompt = apply_pack(prompt, task, read_pack(prompt_pack))
@@ -212,24 +212,40 @@ LOADER_SETTINGS = frozenset(inspect.getfullargspec(open_dataset).kwonlyargs) - {
 """What only this loader understands: a call that names one of these wants its dicts."""
 
 
+DIALOGUE = "reform/dialogue"
+"""The prompt of the datasets that capitalise by default: dialogues."""
+
+
 def load_reform_dataset(
     dataset_name: str, formulation: str, dataset_config: str | None = None, **arguments: Any
 ) -> ReformDataset:
     """Return a dataset by ReForm-Eval's own names (`dataset_name="VQA"`, `dataset_config=".../VQA_vqa_v2_val.yaml"`).
 
-    Defaults are those of ReForm-Eval's function: in-context sample, five repeats, other wordings, shuffled options,
-    capitals.
+    Defaults are those of ReForm-Eval's function: in-context sample, five repeats, other wordings, shuffled options, and
+    in dialogues capitals: its other datasets do not read `capitalize`.
 
     Example:
         >>> dataset = snellen.load_reform_dataset("VQA", "SingleChoice", "VQA_vqa_v2_val.yaml", source="raw", limit=1)
         >>> len(dataset), dataset[0]["question"]
-        (5, 'What color is the cat?')
+        (5, 'what color is the cat?')
     """
     defaults: dict[str, Any] = {"data_duplication": 5, "option_mark": None}
-    defaults |= dict.fromkeys(("in_context_sample", "random_instruct", "shuffle_options", "capitalize"), True)
+    defaults |= dict.fromkeys(("in_context_sample", "random_instruct", "shuffle_options"), True)
+    card = find_card(dataset_name, dataset_config)
+    defaults["capitalize"] = Catalog().task(card).prompt == DIALOGUE
     if "offline_from_hf" not in arguments and "source" not in arguments:
         defaults["load_from_hf"] = True
-    return open_dataset(find_card(dataset_name, dataset_config), formulation=formulation, **(defaults | arguments))
+    return open_dataset(card, formulation=formulation, **(defaults | arguments))
+
+
+def find_card_of_config(config: str) -> str:
+    """Return the card that stands for a configuration file of ReForm-Eval, by the file's name."""
+    catalog = Catalog()
+    ours = [name for name in catalog.names("datasets") if name.startswith("reform/")]
+    cards = {catalog.task(name).dataset["keys"]["config"]: name for name in ours}
+    if config not in cards:
+        raise UsageError(f"no configuration of ReForm-Eval is called {not_among(config, sorted(cards))}")
+    return cards[config]
 
 
 def find_card(dataset_name: str, dataset_config: str | None) -> str:
@@ -249,7 +265,8 @@ def find_card(dataset_name: str, dataset_config: str | None) -> str:
     raise UsageError(f"dataset_name {dataset_name!r} with dataset_config {config!r}: give one of {', '.join(configs)}")
 
 
-def _check(task: Task, formulation: str | None, method: str, duplication: int) -> None:
+def check_task(task: Task, formulation: str | None, method: str, duplication: int) -> None:
+    """Refuse a formulation that is not the card's, and methods and repeats that ReForm-Eval does not have."""
     if formulation is not None and formulation not in FORMULATIONS:
         raise UsageError(f"formulation {not_among(formulation, FORMULATIONS, ' is unknown')}")
     if formulation is not None and task.form not in FORMULATIONS[formulation]:

@@ -24,6 +24,8 @@ from .project import find_project, read_project
 
 FILE_ENDINGS = (".json", ".toml")
 """What ends so is a file; anything else may be the name of a ready one (`internvl-3.5`)."""
+LAUNCHED = ("extra_args", "launch_model", "max_num_frames")
+"""Keys of FlagEvalMM's model files for a server that it starts itself: here it is already running."""
 NO_SETTING = ("backend", "chat_name", "output_dir", "retry_time")
 """Keys of these that say nothing about what is asked: which client, and where it keeps its own files."""
 
@@ -39,8 +41,10 @@ def read_model_file(path: Path | None, command: str, catalogs: Sequence[Path] = 
     content = _ready(path.name, catalogs) if by_name else read_config_file(path)
     known = {key: name for name, row in rows_of("run").items() for key in row.file.split()}
     for key in content:
-        if key not in known and key not in NO_SETTING:
+        if key not in known and key not in (*NO_SETTING, *LAUNCHED):
             raise ConfigError(f"{path}: unknown key {not_among(key, known)}")
+    if launched := [key for key in LAUNCHED if key in content]:
+        click.echo(f"{path}: {', '.join(launched)} not used: for a server that is started from this file", err=True)
     if content.get("url") and content.get("base_url"):
         raise ConfigError(f"{path}: `url` and `base_url` are the same: give one")
     settings = {known[key]: value for key, value in content.items() if key in known and value is not None}

@@ -113,6 +113,8 @@ class Registry:
             raise UsageError(f"plug-in {str(path)!r} is not a Python file")
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module
+        if (beside := str(file.resolve().parent)) not in sys.path:
+            sys.path.append(beside)  # its own modules are found, also by a later import; installed ones come first
         with loading(spec.name, str(file.resolve())), foreign_code(f"plug-in {str(path)!r} cannot be loaded:"):
             spec.loader.exec_module(module)
         if callable(getattr(module, "register", None)):

@@ -312,6 +312,8 @@ class Timing(Struct, frozen=True, gc=False, omit_defaults=True):
     first_reasoning: float | None = None
     first_token: float | None = None
     token_times: tuple[float, ...] = ()
+    silent_times: tuple[float, ...] = ()
+    """Events of a stream that carried no text."""
 
 
 class ImageSent(Struct, frozen=True, gc=False, omit_defaults=True):

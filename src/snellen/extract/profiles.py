@@ -14,6 +14,7 @@ from .extraction import NOT_OFFERED, UNPARSED, Extraction
 Parsed = tuple[str, tuple[int, int] | None]
 """The mark a reply names (not yet checked against what was offered) and where it stood."""
 Parse = Callable[[str], Parsed | None]
+THINK_END: Final = "</think>"
 
 
 class Profile(Struct, frozen=True):
@@ -74,18 +75,26 @@ def reform_index(prediction: str, alphabet: str = "all", options: Sequence[str] 
     return list(options).index(prediction) if options and prediction in options else None
 
 
-_SEED_RULES = (
+_VQA_RULES = (
     re.compile(r"\b([A-D])\b"),
-    re.compile(r"\(([A-D])\)"),
-    re.compile(r"(?:answer|choice|option)[:\s]*([A-D])", re.IGNORECASE),
-    re.compile(r"\A\s*([A-D])"),
+    re.compile(r"[(（]([A-D])[)）]"),
+    re.compile(r"(?:ANSWER|CHOICE|OPTION)[:\s]*([A-D])"),
+    re.compile(r"\A([A-D])"),
 )
 
 
 def parse_vqa_scripts(response: str) -> Parsed | None:
-    """The VQA scripts: first standalone capital, parentheses, after a keyword, first character; in this order."""
-    parsed = _first(_SEED_RULES, response)
-    return parsed and (parsed[0].upper(), parsed[1])
+    """The VQA scripts: all up to the first `</think>` dropped, the rest in capitals, so that an article is an A.
+
+    Then the first standalone letter, brackets, after a keyword, first character; in this order.
+    """
+    answer = response.partition(THINK_END)[2] if THINK_END in response else response
+    start = len(response) - len(answer.lstrip())
+    text = answer.strip().upper()
+    parsed = _first(_VQA_RULES, text)
+    if parsed is None or parsed[1] is None or len(text) != len(answer.strip()):  # as capitals, ß is two letters
+        return parsed and (parsed[0], None)
+    return parsed[0], (parsed[1][0] + start, parsed[1][1] + start)
 
 
 _LONGBENCH = (re.compile(r"The correct answer is \(([A-D])\)"), re.compile(r"The correct answer is ([A-D])"))
@@ -141,7 +150,7 @@ _AISBENCH = (
 
 def parse_aisbench(response: str) -> Parsed | None:
     """AISBench's first-option reading: reasoning up to `</think>` dropped, answer phrases, then the first capital."""
-    start = response.rfind("</think>") + len("</think>") if "</think>" in response else 0
+    start = response.rfind(THINK_END) + len(THINK_END) if THINK_END in response else 0
     return _first(_AISBENCH, response, start)
 
 

@@ -25,8 +25,8 @@ class Collector:
     """The sink of one request. `done` is set when the response has ended, well or badly."""
 
     __slots__ = (
-        "_dialect", "_first", "_lines", "_pieces", "_stopped", "_text_times", "done", "end", "error", "reply",
-        "response", "sent", "status",
+        "_dialect", "_first", "_lines", "_pieces", "_silent_times", "_stopped", "_text_times", "done", "end", "error",
+        "reply", "response", "sent", "status",
     )  # fmt: skip
 
     def __init__(self, dialect: Dialect) -> None:
@@ -42,6 +42,7 @@ class Collector:
         self._lines = EventLines()
         self._first: dict[str, float] = {}
         self._text_times: list[float] = []
+        self._silent_times: list[float] = []
         self._stopped = False
 
     def on_data(self, data: bytes, moment: float) -> None:
@@ -118,6 +119,8 @@ class Collector:
         if brought:
             self._first.setdefault(brought, moment)
             self._text_times.append(moment)
+        else:
+            self._silent_times.append(moment)
 
     def record(self, name: str, scheduled: float, **extra: Any) -> RequestRecord:
         """Return what happened, with the moments that are known; a failure keeps them too."""
@@ -131,6 +134,7 @@ class Collector:
             first_reasoning=self._first.get("reasoning"),
             first_content=self._first.get("content"),
             chunks=tuple(self._text_times),
+            silent=tuple(self._silent_times),
             **msgspec.structs.asdict(usage),
             counted_by="chunks" if usage.output_tokens is None else "server",
             failure=None if failure is None else str(failure.detail.get("outcome", failure.kind.value)),

@@ -42,7 +42,7 @@ def summarize_aisbench(timeline: Timeline, stage: str = "total", stats: Sequence
         "metrics": _metrics(found, timeline.stream, chosen),
         "common": _common(found, timeline.max_concurrency),
         "units": {"Benchmark Duration": "ms", "E2EL": "s", "TTFT": "s", "TPOT": "s", "ITL": "s"},
-        "notes": [f"{name}: {text}" for name, text in DIFFERENCES],
+        "notes": [*_unstamped(rows), *(f"{name}: {text}" for name, text in DIFFERENCES)],
     }
 
 
@@ -51,8 +51,23 @@ def _accepted(stats: Sequence[str]) -> list[str]:
     return first or ["Average"]
 
 
+def _events(record: RequestRecord) -> list[float]:
+    """Return the moments of all events, with or without text: it stamps a role-only and a usage event, too."""
+    known = sorted((*record.chunks, *record.silent))
+    early = record.first_event is not None and (not known or record.first_event < known[0])
+    return [record.first_event or 0.0, *known] if early else known
+
+
+def _unstamped(rows: Sequence[RequestRecord]) -> list[str]:
+    """Return a line about timelines of before events without text were kept: of those only the first is known."""
+    lacking = sum(not row.silent and row.first_event is not None and _events(row)[0] not in row.chunks for row in rows)
+    return (
+        [f"{lacking} requests keep only the first event without text: E2EL ends at their last text"] if lacking else []
+    )
+
+
 def _end(record: RequestRecord) -> float:
-    return record.chunks[-1] if record.chunks else record.done
+    return max(_events(record), default=record.done)
 
 
 def _total(timeline: Timeline, rows: Sequence[RequestRecord]) -> _Stage:
@@ -122,11 +137,11 @@ def _latency(row: RequestRecord) -> float:
 
 
 def _first(row: RequestRecord) -> float:
-    return row.chunks[0] - row.sent if row.chunks else 0.0
+    return min(_events(row), default=row.sent) - row.sent
 
 
 def _gaps(row: RequestRecord) -> list[float]:
-    return [later - earlier for earlier, later in pairwise(row.chunks)]
+    return [later - earlier for earlier, later in pairwise(_events(row))]
 
 
 def _per_token(row: RequestRecord) -> float:

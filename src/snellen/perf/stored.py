@@ -46,9 +46,9 @@ def _failure(record: RequestRecord) -> Failure:
 
 
 def _timing(record: RequestRecord) -> Timing:
-    times = record.chunks if record.streamed else ()
+    times = (record.chunks, record.silent) if record.streamed else ((), ())
     firsts = (record.first_event, record.first_reasoning, record.first_content)
-    return Timing(record.sent, record.done, record.scheduled, *firsts, times)
+    return Timing(record.sent, record.done, record.scheduled, *firsts, *times)
 
 
 def timeline_of_run(folder: Path) -> Timeline:
@@ -75,6 +75,7 @@ def _record(prediction: Prediction) -> RequestRecord:
         first_reasoning=timing.first_reasoning,
         first_content=timing.first_token,
         chunks=timing.token_times,
+        silent=timing.silent_times,
         **msgspec.structs.asdict(usage),
         counted_by=counted_by,
         failure=failure.kind.value if failure else None,

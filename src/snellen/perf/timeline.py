@@ -20,7 +20,8 @@ CANCELLED = "cancelled"
 class RequestRecord(Struct, frozen=True, omit_defaults=True):
     """One request: moments in seconds on one monotonic clock, tokens, and how it ended.
 
-    `chunks` are the events that carried text. A failed request keeps its moments: it is timed, never dropped.
+    `chunks` are the events that carried text, `silent` those that did not (a role, usage).
+    A failed request keeps its moments: it is timed, never dropped.
     """
 
     id: str
@@ -31,6 +32,7 @@ class RequestRecord(Struct, frozen=True, omit_defaults=True):
     first_reasoning: float | None = None
     first_content: float | None = None
     chunks: tuple[float, ...] = ()
+    silent: tuple[float, ...] = ()
     input_tokens: int | None = None
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
@@ -162,4 +164,6 @@ def _moments(record: RequestRecord) -> Iterator[tuple[str, float]]:
         yield "scheduled", record.scheduled
     for index, moment in enumerate(record.chunks):
         yield f"chunk {index}", moment
+    for index, moment in enumerate(record.silent):
+        yield f"silent event {index}", moment
     yield "done", record.done

@@ -55,10 +55,12 @@ class Chains:
 
     @property
     def known(self) -> dict[str, Flags]:
-        """Return which chains each of Rh, Rcot and Ro can be said of: not failed, and what it looks at is known."""
-        inference = self.inference_known & ~self.failed
+        """Return which chains each of Rh, Rcot and Ro can be said of: what it looks at is known.
+
+        A failed step fails what looks at steps; an inference that was answered counts in Rh all the same.
+        """
         steps = np.asarray(np.all(self.steps_known | ~self.within, axis=1)) & ~self.failed
-        return {"Rh": inference, "Rcot": steps, "Ro": inference & steps}
+        return {"Rh": self.inference_known, "Rcot": steps, "Ro": self.inference_known & steps}
 
     def counted_as(self, *, right: bool) -> Chains:
         """Return the same chains with everything known: what is not, and what has no reply, is right, or wrong."""
@@ -85,8 +87,8 @@ def answered_chains(inference: Flags, steps: Flags, lengths: NDArray[np.int64], 
 def consistency(chains: Chains, convention: str = "conditional") -> dict[str, Estimate]:
     """Return Rh, Rcot, Ro, Cf, Cb with 95 % intervals; a conditional one that no item qualifies for is None.
 
-    A chain with a question that has no reply is failed in all of them; one whose answers nobody can judge is unscored
-    where they are looked at.
+    A chain with a question that has no reply is failed where that is looked at: Rh looks at inferences only. One whose
+    answers nobody can judge is unscored there.
     """
     if convention not in CONVENTIONS:
         raise UsageError(f"unknown convention {convention!r}: use {' or '.join(CONVENTIONS)}")
@@ -102,7 +104,7 @@ def consistency(chains: Chains, convention: str = "conditional") -> dict[str, Es
 
 def _over(chains: Chains, values: Floats, known: Flags) -> Estimate:
     unscored = int(np.count_nonzero(~known & ~chains.failed))
-    failed = int(np.count_nonzero(chains.failed))
+    failed = int(np.count_nonzero(~known & chains.failed))
     estimate = estimate_mean(values[known], chains.clusters[known], unscored=unscored, failed=failed)
     return structs.replace(estimate, unit=CHAINS)
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
+from snellen.core.errors import UsageError
 from snellen.kits.curate.gates import GateSettings, level_question, level_texts, run_gates
 from snellen.kits.curate.records import Draft, Finding, Question, shuffled
 from workshop_fixtures import make_draft as make
@@ -118,11 +119,6 @@ BASE = make(500)
         ),
         (structs.replace(BASE, steps=(BASE.steps[0], BASE.steps[0])), "chain", "same question"),
         (
-            structs.replace(BASE, inference=shuffled("What?", "xyzzy plugh", ["k1", "k2", "k3", "k4", "k5"], 1)),
-            "chain",
-            "prepared by the chain",
-        ),
-        (
             structs.replace(BASE, source=structs.replace(BASE.source, clue="a xylophone")),
             "grounded",
             "nothing of the clue",
@@ -137,6 +133,28 @@ BASE = make(500)
 def test_each_gate_refuses_what_it_is_for(draft: Draft, gate: str, reason: str) -> None:
     _, aside = outcome(draft)
     assert len(aside) == 1 and aside[0][0] == f"gates: {gate}" and reason in aside[0][1]
+
+
+def test_a_drafter_that_uses_no_word_of_the_inference_is_kept_with_a_note() -> None:
+    """As the draft prompt asks for."""
+    draft = structs.replace(BASE, inference=shuffled("What?", "xyzzy plugh", ["k1", "k2", "k3", "k4", "k5"], 1))
+    notes, aside = outcome(draft)
+    assert not aside and "warn" in notes
+
+
+@pytest.mark.parametrize("gate", ["unique", "chain", "grounded", "duplicates", "surface", "leak", "blind"])
+def test_a_gate_is_switched_off_by_name_with_a_reason(gate: str) -> None:
+    _, aside, report = run_gates([*fair(20), structs.replace(make(3), id="again")], GateSettings(off={gate: "tried"}))
+    count = next(each for each in report.gates if each.gate == gate)
+    assert (count.off, count.failed, len(aside)) == ("tried", 0, int(gate != "duplicates"))
+
+
+@pytest.mark.parametrize(
+    ("off", "named"), [({"schema": "x"}, "schema"), ({"leek": "x"}, "leak"), ({"leak": " "}, "leak")]
+)
+def test_no_gate_is_off_without_a_name_and_a_reason(off: dict[str, str], named: str) -> None:
+    with pytest.raises(UsageError, match=named):
+        GateSettings(off=off)
 
 
 def test_duplicates_keep_the_first() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,16 @@ def test_images_arrive_as_pictures():
 def test_a_loader_with_a_preprocessor_is_taken_by_its_name():
     model = create("lynx", ModelOptions(arguments={"model_name": "L.yaml"}))
     assert predict(model, request())[0].text.startswith("L.yaml|")
+    assert "is not used" in model.unused and "get_lynx" in model.unused
+
+
+def test_a_module_beside_a_plugin_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.path", [*sys.path])
+    (tmp_path / "lib_of_neighbour.py").write_text("WORD = 'near'")
+    plugin = "from lib_of_neighbour import WORD\ndef neighbour(prompt):\n    import lib_of_neighbour\n    return WORD\n"
+    (tmp_path / "neighbour_plugin.py").write_text(plugin)
+    Registry().load_plugin(tmp_path / "neighbour_plugin.py")
+    assert predict(create("neighbour", ModelOptions()), request())[0].text == "near"
 
 
 def test_methods_for_one_sample_and_plain_functions():

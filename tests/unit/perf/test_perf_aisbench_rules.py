@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -32,6 +35,29 @@ def test_rounding_to_a_tenth_of_a_millisecond() -> None:
     assert found["metrics"]["TTFT"]["Average"] == 0.0012
     assert found["common"]["Benchmark Duration"] == 500.0
     assert summarize(timeline(at(0.0, 0.0012345, 0.5)))["metrics"]["TTFT"]["Average"] == 0.0012345
+
+
+def test_every_event_is_stamped_also_one_without_text() -> None:
+    """A generated load: its rule written down here again, on all stamps of each request, text or not."""
+    draw = random.Random(35)
+    rows, stamps = [], []
+    for n in range(20):
+        moments = sorted(n + draw.random() for _ in range(draw.randint(3, 9)))
+        rows.append(at(n, *moments[1:-1], tokens=5, silent=[moments[0], moments[-1]], first_event=moments[0]))
+        stamps.append((n, moments))
+    found = summarize_aisbench(timeline(*rows))["metrics"]
+    first, whole = ([moments[place] - n for n, moments in stamps] for place in (0, -1))
+    gaps = [b - a for _, moments in stamps for a, b in pairwise(moments)]
+    per_token = [(end - start) / 4 for start, end in zip(first, whole, strict=True)]
+    for name, values in {"TTFT": first, "E2EL": whole, "ITL": gaps, "TPOT": per_token}.items():
+        assert found[name]["Average"] == pytest.approx(fmean(values), abs=5.1e-5), name
+
+
+def test_a_timeline_without_silent_events_says_what_it_lacks() -> None:
+    found = summarize_aisbench(timeline(at(0, 0.1, 0.2, 0.3, first_event=0.008)))
+    assert (found["metrics"]["TTFT"]["Average"], found["metrics"]["TPOT"]["Average"]) == (0.008, 0.146)
+    assert found["notes"][0].startswith("1 requests keep only the first event")
+    assert len(summarize_aisbench(timeline(at(0, 0.1, 0.2, first_event=0.1)))["notes"]) == len(DIFFERENCES)
 
 
 def test_zeros_enter_the_average_but_not_the_count() -> None:
@@ -133,4 +159,4 @@ def test_a_stored_run_without_usage_counts_events_as_a_load_does(tmp_path: Path)
     asyncio.run(store())
     found = summarize_aisbench(timeline_of_run(tmp_path))["metrics"]
     assert found["OutputTokens"]["Average"] == 3
-    assert found["TPOT"]["Average"] == pytest.approx(0.15)
+    assert found["TPOT"]["Average"] == pytest.approx(0.175)  # (1.4 - 1.05) / 2: from the first event of any kind

@@ -58,6 +58,7 @@ def test_role_empty_and_usage_events_are_no_text() -> None:
     )
     assert text(collector) == "Hello"
     assert (record.first_event, record.first_content, record.chunks) == (1.0, 3.0, (3.0, 4.0))
+    assert record.silent == (1.0, 2.0, 5.0, 6.0)
     assert (record.end, record.done) == (4.0, 7.0)
     assert (record.input_tokens, record.output_tokens, record.reasoning_tokens, record.counted_by) == (
         9,

@@ -200,6 +200,8 @@ def unknown_ending(path: str | Path) -> UsageError:
     """Return the refusal of a file that nothing reads."""
     ending = Path(path).suffix
     fix = "unpack it; " if ending.lower() in PACKED else ""
+    if ending == ".py":
+        fix = "a task file of FlagEvalMM or AISBench becomes one of ours by `snellen migrate`; "
     return UsageError(f"data file {str(path)!r}: unknown ending {ending!r}; {fix}known: {', '.join(READERS)}")
 
 

@@ -95,6 +95,7 @@ def draft(source: Path, folder: Path, as_json: bool, **flags: Any) -> int:
 @defaulted("--repair/--no-repair", default=True, help="Make candidates look alike before they are tested.")
 @defaulted("--trim/--no-trim", default=True, help="Set aside items that blind judges answer.")
 @click.option("--forbid", type=FILE, help="File of words that no item may contain.")
+@repeated("--without", "off", metavar="GATE=REASON", help="Switch a gate off; the report and the card say why.")
 @click.option("--checker", help=CHECKER_HELP)
 @repeated("--blind-model", "blind_models", help=BLIND_HELP)
 @click.option("--base-url", "--url", help="Server of the checker and of the blind models.")
@@ -112,7 +113,8 @@ def gates(folder: Path, as_json: bool, **flags: Any) -> int:
 
     forbid, checker, blind = (flags.pop(name) for name in ("forbid", "checker", "blind_models"))
     words = frozenset(forbid.read_text(encoding="utf-8").casefold().split()) if forbid else frozenset()
-    allowed = GateSettings(flags.pop("repair"), flags.pop("trim"), flags.pop("margin"), forbidden=words)
+    off = dict(text.partition("=")[::2] for text in flags.pop("off"))
+    allowed = GateSettings(flags.pop("repair"), flags.pop("trim"), flags.pop("margin"), forbidden=words, off=off)
     asked = make_settings("run", flags | {"model": checker}) if checker else None
     blind_models = [make_settings("run", flags | {"model": model}) for model in blind]
     report = run_gates(folder, allowed, checker=asked, blind_models=blind_models)
@@ -198,7 +200,7 @@ def _print_gates(report: Any) -> None:
         table.add_column(column, justify="left" if column == "gate" else "right")
     for count in report.gates:
         numbers = map(str, (count.seen, count.failed, count.repaired, count.warned))
-        table.add_row(count.gate, *numbers, "yes" if count.passed else "NO")
+        table.add_row(count.gate, *numbers, f"off: {count.off}" if count.off else "yes" if count.passed else "NO")
     console = WholeConsole()
     console.print(table)
     blind = Table(title="answered without the picture", title_justify="left", title_style="dim")

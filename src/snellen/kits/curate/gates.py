@@ -11,6 +11,7 @@ import numpy as np
 from msgspec import Struct, field, structs
 from numpy.typing import NDArray
 
+from ...core.errors import UsageError, not_among
 from ...scoring.blind_learned import Choice, learned_credit
 from ...scoring.blind_rules import RULES, credit
 from ...stats.intervals import estimate_mean
@@ -155,6 +156,8 @@ def level_texts(texts: Sequence[str]) -> list[str]:
 
 
 STAGE = "gates"
+SWITCHES = ("unique", "chain", "grounded", "duplicates", "surface", "leak", "toxicity", "blind")
+"""Gates that can be switched off; with `--checker`, the checker of the same name goes too."""
 
 Maker = Callable[[Sequence[Draft]], Credits]
 Replies = Mapping[str, Mapping[str, Sequence[float]]]
@@ -173,6 +176,16 @@ class GateSettings(Struct, frozen=True, forbid_unknown_fields=True):
     most_trimmed: float = 0.5
     """Share of the set above which nothing is trimmed: the set itself is at fault."""
     forbidden: frozenset[str] = frozenset()
+    off: dict[str, str] = {}
+    """Gates that are switched off, by name, each with the reason."""
+
+    def __post_init__(self) -> None:
+        """Refuse a gate that is none, one without a reason, and the one on which all others stand."""
+        for name, reason in self.off.items():
+            if name not in SWITCHES:
+                raise UsageError(f"no gate {not_among(name, SWITCHES)}; schema is always on: the others need it")
+            if not reason.strip():
+                raise UsageError(f"gate {name}: say why it is off: --without '{name}=REASON'")
 
 
 class GateCount(Struct):
@@ -185,6 +198,8 @@ class GateCount(Struct):
     warned: int = 0
     passed: bool = True
     """For gates that judge the set as a whole: whether it passes."""
+    off: str = ""
+    """Why it was switched off."""
 
 
 class GateReport(Struct):
@@ -215,6 +230,8 @@ class GateRun:
 
     def apply(self, gate: str, findings: Mapping[str, Iterable[Finding]], passed: bool = True) -> None:
         """Note what a gate found and set aside what failed."""
+        if self.is_off(gate):
+            return
         count = GateCount(gate, len(self.drafts), passed=passed)
         kept = []
         for draft in self.drafts:
@@ -231,6 +248,13 @@ class GateRun:
                 self.notes.setdefault(draft.id, []).extend(found)
         self.drafts = kept
         self.report.gates.append(count)
+
+    def is_off(self, gate: str) -> bool:
+        """Tell whether a gate is switched off, and keep the reason in the report."""
+        reason = self.settings.off.get(gate.removesuffix(" (checker)"), "")
+        if reason:
+            self.report.gates.append(GateCount(gate, len(self.drafts), off=reason))
+        return bool(reason)
 
     def apply_item_gate(self, name: str, gate: ItemGate) -> None:
         """Run a gate that looks at one item at a time."""
@@ -266,6 +290,8 @@ def run_gates(
 
 def _surface_gate(run: GateRun) -> None:
     """Level the looks, then test them: length cannot be repaired by rule, so items may have to go."""
+    if run.is_off("surface"):
+        return
     findings: dict[str, list[Finding]] = {}
     if run.settings.repair:
         levelled = [level_draft(draft) for draft in run.drafts]
@@ -278,6 +304,8 @@ def _surface_gate(run: GateRun) -> None:
 
 
 def _blind_gate(run: GateRun, judges: Mapping[str, Replies]) -> None:
+    if run.is_off("blind"):
+        return
     findings: dict[str, list[Finding]] = {}
     makers: dict[str, Maker] = {rule: partial(rule_credits, rule=rule) for rule in BLIND_RULES}
     makers |= {LEARNED: learned_credits} | {name: partial(reply_credits, replies) for name, replies in judges.items()}

@@ -64,7 +64,8 @@ def _gate_lines(gates: dict[str, Any]) -> Iterator[str]:
     yield "|---|---:|---:|---:|---:|---|"
     for gate in gates.get("gates", ()):
         counts = " | ".join(str(gate[name]) for name in ("seen", "failed", "repaired", "warned"))
-        yield f"| {_cell(gate['gate'])} | {counts} | {'yes' if gate['passed'] else '**no**'} |"
+        verdict = f"off: {_cell(gate['off'])}" if gate.get("off") else "yes" if gate["passed"] else "**no**"
+        yield f"| {_cell(gate['gate'])} | {counts} | {verdict} |"
     yield from ["", "Answered without the picture, after the gates:", ""]
     yield from ["| judge | question | accuracy | chance | n |", "|---|---|---:|---:|---:|"]
     for test in gates.get("tests", ()):

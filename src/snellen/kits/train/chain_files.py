@@ -65,6 +65,11 @@ def _own(row: Row, root: Path, where: str) -> Chain:
         chain = msgspec.convert(row, Chain)
     except msgspec.ValidationError as error:
         raise DataError(f"{where}: {error}") from None
+    return found_from(chain, root)
+
+
+def found_from(chain: Chain, root: Path) -> Chain:
+    """Return a chain whose pictures are found from anywhere: what was relative is relative to `root`."""
     turns = tuple(msgspec.structs.replace(turn, images=tuple(_at(image, root) for image in turn.images))
                   for turn in chain.turns)  # fmt: skip
     return msgspec.structs.replace(chain, turns=turns)

@@ -24,6 +24,7 @@ from ...scoring.judge_card import Judge, read_judge
 from ...store.reader import RunReader
 from .chain_cure import TASK as CURE_TASK
 from .chain_cure import find_cure_task
+from .chain_files import found_from
 from .chains import Chain
 from .preference import JudgedReply, JudgedSample, PreferenceCounts, anchor_pair, choose_pair, control_chains
 from .preference_verdicts import (
@@ -70,7 +71,7 @@ def make_preferences(recipe: Recipe, say: Say = lambda _: None) -> Path:
     if not made.pairs:
         fix = "sample more (--samples), warmer (--temperature), or more pictures"
         raise UsageError(f"no preference found: {describe_preferences(made)}; {fix}")
-    write_lines(folder / PAIRS, chains)
+    write_lines(folder / PAIRS, [found_from(chain, Path.cwd()) for chain in chains])
     return folder / PAIRS
 
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
@@ -44,6 +45,8 @@ class Interface:
     predict: BatchCall | None
     reduces: bool = False
     """Whether it takes `likelihood_reduction`: what it then returns is reduced already."""
+    unused: str = ""
+    """What a loader returned beside the model and nobody calls here, with what to give instead."""
 
 
 def wrap(found: Any, arguments: Mapping[str, Any], infer_method: str = "generation") -> Interface:
@@ -57,8 +60,21 @@ def wrap(found: Any, arguments: Mapping[str, Any], infer_method: str = "generati
         return _from_object(_make(found, {**named, **arguments}))
     if _is_loader(found):
         made = found({**told, **arguments})
-        return _from_object(made[0] if isinstance(made, tuple) else made)
+        if not isinstance(made, tuple):
+            return _from_object(made)
+        return replace(_from_object(made[0]), unused=_name_unused(found.__name__, made[1:]))
     return _from_function(found, arguments)
+
+
+def _name_unused(loader: str, rest: Sequence[Any]) -> str:
+    """Say of the preprocessor that its prompt is not the one that is sent, and which flags say the same."""
+    given = [thing for thing in rest if thing is not None]
+    if not given:
+        return ""
+    prefix = getattr(given[0], "response_prefix", None)
+    flags = f"--style NAME or FILE{f' --response-prefix {shlex.quote(str(prefix))}' if prefix else ''}"
+    names = ", ".join(type(thing).__name__ for thing in given)
+    return f"{names} of {loader} is not used: the prompt is the task's own; its form is {flags}"
 
 
 def _make(kind: type[Any], arguments: Mapping[str, Any]) -> Any:
@@ -210,6 +226,7 @@ class PluginModel:
         can |= {Capability.LIKELIHOOD} if interface.predict else set()
         self.capabilities = frozenset(can)
         self._interface = interface
+        self.unused = interface.unused
         self._loaded = loaded
         self._late = Seen()
         more = loaded.files()

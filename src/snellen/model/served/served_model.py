@@ -530,7 +530,8 @@ class ServedModel:
             return await self._collect(response.chunks, sent)
 
     async def _collect(self, chunks: AsyncIterator[bytes], sent: float) -> tuple[Reply, Timing]:
-        reply, first, times = Reply(), dict[str, float](), list[float]()
+        reply, first = Reply(), dict[str, float]()
+        times, silent = list[float](), list[float]()
         try:
             async for event in self._events(chunks):
                 now = self.clock.monotonic()
@@ -538,7 +539,7 @@ class ServedModel:
                 brought = read_event(self.dialect.parse_event, decode_body(event), reply)
                 if brought:
                     first.setdefault(brought, now)
-                    times.append(now)
+                (times if brought else silent).append(now)
         except ModelError as error:
             error.detail.setdefault("partial", clean_text(reply.text or ""))
             raise
@@ -547,7 +548,9 @@ class ServedModel:
             raise ModelError(FailureKind.NETWORK, "the stream was cut before its end", retryable=True, detail=partial)
         check_streamed(reply)
         event_at, thought_at, text_at = map(first.get, ("event", "reasoning", "content"))
-        return reply, Timing(sent, self.clock.monotonic(), None, event_at, thought_at, text_at, tuple(times))
+        return reply, Timing(
+            sent, self.clock.monotonic(), None, event_at, thought_at, text_at, tuple(times), tuple(silent)
+        )
 
     def _events(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         return read_events(chunks)

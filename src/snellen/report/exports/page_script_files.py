@@ -72,7 +72,7 @@ def choice_file(variant: str, model: str, asked: list[Asked], run_id: str) -> di
         "detailed_analysis": {
             "by_difficulty": _by(asked, lambda sample: sample.tags.get("difficulty")),
             "by_length": _by(asked, lambda sample: sample.tags.get("length")),
-            "by_difficulty_and_length": _by(asked, lambda sample: sample.meta.get("difficulty_length")),
+            "by_difficulty_and_length": _by_both(asked),
             "by_domain": _by(asked, lambda sample: sample.tags.get("domain")),
             "by_pages": _by(asked, lambda sample: sample.tags.get("pages")),
         },
@@ -119,6 +119,14 @@ def _lost(asked: list[Asked]) -> dict[str, Any]:
     skipped = [each for each in asked if each.status == "skipped"]
     reasons = [{"instance_id": each.trial.sample.group, "reason": _reason(each)} for each in skipped]
     return {"errors": sum(each.status == "error" for each in asked), "skipped": reasons}
+
+
+def _by_both(asked: list[Asked]) -> dict[str, Any]:
+    """Return difficulty -> length -> counts, nested as the scripts have it."""
+    groups: dict[str, list[Asked]] = {}
+    for each in asked:
+        groups.setdefault(str(each.trial.sample.tags.get("difficulty")), []).append(each)
+    return {name: _by(group, lambda sample: sample.tags.get("length")) for name, group in sorted(groups.items())}
 
 
 def _contained(each: Asked) -> bool:
