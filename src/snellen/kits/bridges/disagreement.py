@@ -23,7 +23,7 @@ LEFT_OUT = "left_out"
 NOT_COMPARED = "not_compared"
 KINDS: Final[Mapping[str, str]] = {
     MISREAD: "the reply names one option, and the harness took another or none",
-    READ_INTO: "the reply names no option, and the harness took one",
+    READ_INTO: "we read no option from the reply, and the harness took one",
     DRAWN: "the harness could not read the reply and drew a letter",
     FAILURE: "the call failed, and its error text, or nothing, was counted as an answer",
     OTHERWISE: "the same reply gets another score",
