@@ -603,12 +603,17 @@ def _looks_at(name: str) -> Callable[[Chain], list[Trial]]:
     }[name]
 
 
+def _alive(name: str, settled: list[Chain]) -> list[Chain]:
+    """Rh looks at inferences alone; a question without a reply fails its chain in the others."""
+    return [chain for chain in settled if (chain.inference.replied if name == "Rh" else not chain.failed)]
+
+
 def _figures(run: Drawn, lanes: list[Chain], settled: list[Chain]) -> Want:
     want: Want = {}
     waiting = _waiting(run, len(lanes) - len(settled))
-    alive = [chain for chain in settled if not chain.failed]
     for name in ("Rh", "Rcot", "Ro"):
         trials = _looks_at(name)
+        alive = _alive(name, settled)
         read = [chain for chain in alive if all(trial.read for trial in trials(chain))]
         rest = {"unscored": 0, "failed": len(settled) - len(alive), "left_out": 0}
         rest |= {"not_yet_asked": waiting, "unit": "chains"}
@@ -621,6 +626,7 @@ def _figures(run: Drawn, lanes: list[Chain], settled: list[Chain]) -> Want:
         want[name] |= {"bounds": [share(settled), share(settled, 1)] if settled else None}
         want[f"{name}_read"] = {"value": share(read), "n": len(read), **rest, "unscored": len(alive) - len(read)}
         want[f"{name}_strict"] = {"value": share(settled), "n": len(settled), **rest, "failed": 0}
+    alive = [chain for chain in settled if not chain.failed]
     want |= _conditional(want, alive, "", lambda t: t.replied)
     want |= _conditional(want, alive, "_read", lambda t: t.read)
     want |= _conditional(want, settled, "_strict", lambda t: True)
@@ -708,7 +714,7 @@ def _blind(run: Drawn, lanes: list[Chain], settled: list[Chain]) -> Want:
     want: Want = {}
     for name in ("Rh", "Rcot", "Ro"):
         trials = _looks_at(name)
-        known = [c for c in settled if not c.failed]
+        known = _alive(name, settled)
         rest = {"n": len(known), "unscored": 0, "failed": 0, "left_out": len(settled) - len(known)}
         rest |= {"not_yet_asked": waiting, "unit": "chains"}
         want[f"{name}_majority_blind"] = rest

@@ -126,6 +126,8 @@ def test_a_cluster_is_looked_at_before_a_run(nodes: Nodes, tmp_path: Path) -> No
         found = subprocess.run(arguments, capture_output=True, text=True, check=False)
         return found.returncode, json.loads(found.stdout)
 
+    # A node that an earlier test killed is listed until Ray has noticed.
+    wait_until(lambda: len(look("--model", "blind/first")[1]) == 2, "the nodes that are there")
     code, reports = look("--model", "blind/first")
     assert (code, [report["ok"] for report in reports]) == (0, [True, True]), reports
     assert "4 GPUs" in "".join(report["has"] for report in reports)

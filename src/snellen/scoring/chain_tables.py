@@ -130,9 +130,10 @@ def _pad(
         cell[place] = values[rows]
         cells.append(cell[settled])
     failed = np.bincount(item, weights=table.failed, minlength=settled.size) > 0
+    lost = np.bincount(item[is_inference], weights=table.failed[is_inference], minlength=settled.size) > 0
     right_steps, steps_read, steps_failed, steps_stored = cells
     heads = inference[settled], right_steps, lengths[settled], clusters[settled], read[settled]
-    return Chains(*heads, steps_read, steps_failed, steps_stored, failed[settled])
+    return Chains(*heads, steps_read, steps_failed, steps_stored, failed[settled], (lost | ~asked)[settled])
 
 
 def aggregate(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[str, Estimate]:

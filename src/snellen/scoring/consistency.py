@@ -42,6 +42,8 @@ class Chains:
     """Which steps were asked: one that fails its chain keeps others from being asked."""
     failed: Flags
     """Whether some question of the chain has no reply: it fails the chain."""
+    inference_failed: Flags
+    """Whether the inference itself has none: it failed, or was never asked."""
 
     @property
     def within(self) -> Flags:
@@ -74,6 +76,7 @@ class Chains:
             steps_known=np.ones_like(known[1]),
             steps_failed=np.zeros_like(self.steps_failed),
             failed=np.zeros_like(self.failed),
+            inference_failed=np.zeros_like(self.failed),
         )
 
 
@@ -81,7 +84,7 @@ def answered_chains(inference: Flags, steps: Flags, lengths: NDArray[np.int64], 
     """Return chains in which every question was answered and read."""
     nothing = np.zeros_like(inference)
     read = (np.ones_like(inference), np.ones_like(steps))
-    return Chains(inference, steps, lengths, clusters, *read, np.zeros_like(steps), read[1], nothing)
+    return Chains(inference, steps, lengths, clusters, *read, np.zeros_like(steps), read[1], nothing, nothing)
 
 
 def consistency(chains: Chains, convention: str = "conditional") -> dict[str, Estimate]:
@@ -95,17 +98,19 @@ def consistency(chains: Chains, convention: str = "conditional") -> dict[str, Es
     inference, whole = chains.inference.astype(np.float64), chains.whole.astype(np.float64)
     both, known = inference * whole, chains.known
     estimates = {
-        name: _over(chains, values, known[name]) for name, values in (("Rh", inference), ("Rcot", whole), ("Ro", both))
+        "Rh": _over(chains, inference, known["Rh"], chains.inference_failed),
+        "Rcot": _over(chains, whole, known["Rcot"], chains.failed),
+        "Ro": _over(chains, both, known["Ro"], chains.failed),
     }
     if convention == "over-n":
         return estimates | {"Cf": estimates["Ro"], "Cb": estimates["Ro"]}
     return estimates | {"Cf": _given(chains, both, whole), "Cb": _given(chains, both, inference)}
 
 
-def _over(chains: Chains, values: Floats, known: Flags) -> Estimate:
-    unscored = int(np.count_nonzero(~known & ~chains.failed))
-    failed = int(np.count_nonzero(~known & chains.failed))
-    estimate = estimate_mean(values[known], chains.clusters[known], unscored=unscored, failed=failed)
+def _over(chains: Chains, values: Floats, known: Flags, failed: Flags) -> Estimate:
+    unscored = int(np.count_nonzero(~known & ~failed))
+    lost = int(np.count_nonzero(~known & failed))
+    estimate = estimate_mean(values[known], chains.clusters[known], unscored=unscored, failed=lost)
     return structs.replace(estimate, unit=CHAINS)
 
 
@@ -119,7 +124,7 @@ def _given(chains: Chains, both: Floats, condition: Floats) -> Estimate:
         sums, sizes = cluster_totals(both, clusters)[0], cluster_totals(condition, clusters)[0]
         qualified = sizes > 0
         estimate = estimate_ratio(sums[qualified], sizes[qualified], bounded=True, n=int(condition.sum()))
-    counts = _over(chains, chains.whole.astype(np.float64), known)
+    counts = _over(chains, chains.whole.astype(np.float64), known, chains.failed)
     left_out = counts.n - estimate.n
     return structs.replace(estimate, unscored=counts.unscored, failed=counts.failed, left_out=left_out, unit=CHAINS)
 
@@ -136,9 +141,9 @@ def steps(chains: Chains) -> dict[str, Estimate]:
         there[:, position] = chains.within[:, position]
         breaks = there[:, position] & unbroken & ~chains.steps[:, position]
         estimates[f"step_{position + 1}_accuracy"] = _of_steps(chains, there, f"trials of step={position + 1}")
-        estimates[f"break_at_{position + 1}"] = _over(chains, breaks.astype(np.float64), known)
+        estimates[f"break_at_{position + 1}"] = _over(chains, breaks.astype(np.float64), known, chains.failed)
         unbroken &= ~breaks
-    estimates["unbroken"] = _over(chains, unbroken.astype(np.float64), known)
+    estimates["unbroken"] = _over(chains, unbroken.astype(np.float64), known, chains.failed)
     return estimates
 
 
