@@ -116,7 +116,7 @@ class ErrorGroup(NamedTuple):
 
 
 def group_errors(trials: Iterable[tuple[Trial, Score]]) -> list[ErrorGroup]:
-    """Return the groups of all trials of a task that have a reply and are not right, largest first, unexplained last.
+    """Return the groups of all trials of a task that are wrong or unread, largest first, unexplained last.
 
     Each comes with the score it is judged by.
     """
@@ -128,7 +128,7 @@ def group_errors(trials: Iterable[tuple[Trial, Score]]) -> list[ErrorGroup]:
         if sample.id not in seen:
             seen.add(sample.id)
             answers[sample.question].update(fold(answer) for answer in sample.answers[:1])
-        if trial.prediction.failure is None and not _is_right(score):
+        if trial.prediction.failure is None and _is_mistake(score):
             mistakes.append(_mistake(trial, score))
     named = _by_place([_of_another_picture(one, answers) for one in mistakes])
     groups: defaultdict[str, list[Mistake]] = defaultdict(list)
@@ -150,10 +150,11 @@ def read_errors(reader: RunReader, task: str) -> list[ErrorGroup]:
     return group_errors(one for one in judged if one[0].prediction.key.variant not in beside)
 
 
-def _is_right(score: Score) -> bool:
+def _is_mistake(score: Score) -> bool:
+    """Tell whether a reply was not read or is wrong; what is right in part (some lines of a chart) is none."""
     if score.value is None:
-        return False
-    return score.value <= 0.0 if lower_is_better(score.metric) else score.value >= 1.0
+        return True
+    return score.value >= 1.0 if lower_is_better(score.metric) else score.value <= 0.0
 
 
 def _mistake(trial: Trial, score: Score) -> Mistake:

@@ -65,7 +65,7 @@ def test_right_answers_and_failed_calls_are_in_no_group() -> None:
     key = TrialKey("t", "q9")
     failed = Prediction(key, failure=Failure(FailureKind.SERVER, "500"))
     lost = (Trial(right[0].sample, right[0].request, failed, 9), Score(key, "accuracy", None, reason="failed"))
-    assert group_errors([right, lost]) == []
+    assert group_errors([right, lost, trial("3 of 4 lines", "4 lines", value=0.75)]) == []
 
 
 def test_the_shares_add_up_and_the_largest_group_comes_first() -> None:
