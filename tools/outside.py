@@ -40,7 +40,7 @@ WITHIN_POINTS = 1.0
 KNOWN_APART = {
     "mathvista--claude_2shot_solution_use_ocr, official": (
         2.5,
-        "54 replies that we read as right go on with other questions; the authors' model took the answer to the last of them",
+        "54 replies that we read as right go on with other questions, and the authors' model took the last answer",
     )
 }
 """File and protocol -> how far the authors' number may lie outside our bounds, and why: seen by reading the replies."""
