@@ -19,7 +19,7 @@ import pytest
 from command_line import COMMAND, json_of, run_command
 from figures import note_figure
 from slurm_cluster import Cluster, can_run, cluster
-from snellen.api.parts import is_unfinished
+from snellen.api.stored_results import is_unfinished
 from snellen.kits.mock.process import mock_process
 from snellen.store.part_log import TRIAL, LogReading, log_files
 from snellen.store.part_progress import Progress, read_attempts

@@ -29,15 +29,15 @@ from ..report.pages.finish import finish_run
 from ..report.so_far import SoFar
 from ..stats.intervals import wilson
 from ..store.merge import Merged as Merged  # noqa: PLC0414 - what a merge returns
-from ..store.merge import is_in_parts, merge_logs, merging, unmerged_bytes
+from ..store.merge import merge_logs, merging, unmerged_bytes
 from ..store.part_log import PartWriter, read_plan
 from ..store.part_progress import SILENT_S, Attempt, Progress, ProgressFile, part_states, read_attempts, remove_parts
 from ..store.part_progress import PartState as PartState  # noqa: PLC0414 - how far a part is
-from ..store.reader import RunReader
 from ..store.writer import TrialWriter
 from .plan import Plan
 from .session import Listener
 from .settings import RunSettings
+from .stored_results import is_unfinished
 
 REPORTED_TRIALS = 50_000
 """Up to so many trials report.html is written by itself; a larger run is for `snellen view` or `snellen report`."""
@@ -280,17 +280,6 @@ def refuse_unmerged(folder: Path) -> None:
     """Refuse to ask a folder whole while its parts hold replies that run.db has not: they would be asked again."""
     if is_unfinished(folder) and unmerged_bytes(folder):
         raise UsageError(f"{folder} holds parts that are not merged: `snellen merge --partial {folder}` first")
-
-
-def is_unfinished(folder: Path) -> bool:
-    """Tell whether a folder holds parts of a run that was not merged whole yet."""
-    if not is_in_parts(folder):
-        return False
-    if not (folder / "run.db").exists():
-        return True
-    with RunReader(folder) as reader:
-        stored = next(reader.rows("SELECT COUNT(*) FROM predictions"))[0]
-        return bool(stored < sum(reader.header().planned.values()))
 
 
 class PartsSummary(msgspec.Struct, frozen=True):

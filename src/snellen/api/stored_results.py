@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.errors import UsageError
 from ..report.stored_results import read_results
 from ..scoring.readings import file_of, kept_reading, own_reading
+from ..store.merge import is_in_parts
 from ..store.reader import RunReader
 
 if TYPE_CHECKING:
@@ -50,3 +51,14 @@ def errors(folder: str | Path, task: str | None = None, *, quick: bool = False) 
         chosen = [name for name in names if task in (None, name)]
         most = MOST_GROUPED if quick else math.inf
         return {name: read_errors(reader, name) for name in chosen if reader.count_trials(name) <= most}
+
+
+def is_unfinished(folder: Path) -> bool:
+    """Tell whether a folder holds parts of a run that was not merged whole yet."""
+    if not is_in_parts(folder):
+        return False
+    if not (folder / "run.db").exists():
+        return True
+    with RunReader(folder) as reader:
+        stored = next(reader.rows("SELECT COUNT(*) FROM predictions"))[0]
+        return bool(stored < sum(reader.header().planned.values()))

@@ -61,8 +61,7 @@ def show(
 
 
 def _show_run(run: Path, reading: str | None, as_json: bool) -> None:
-    from ..api.parts import is_unfinished
-    from ..api.stored_results import results_of
+    from ..api.stored_results import is_unfinished, results_of
     from ..report.console import WholeConsole
     from ..report.protocol_words import reading_name
     from ..report.terminal import group_tables, plain, results_table
