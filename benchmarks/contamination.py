@@ -77,8 +77,8 @@ def write_world(folder: Path, seed: int) -> None:
 
 def train(folder: Path, model: Path, data: str, output: str, seed: int, epochs: int) -> Path:
     """Train by the kit, or take what was trained before; return the model."""
-    from snellen.api.rationale import train_rationale
-    from snellen.train.recipe import read_recipe
+    from snellen.kits.train.rationale import train_rationale
+    from snellen.kits.train.recipe import read_recipe
 
     out = folder / output
     if not (out / "model" / "config.json").exists():

@@ -31,7 +31,7 @@ from view import Client, bar  # noqa: E402
 from made_runs import COLOURS, make_header, make_task  # noqa: E402
 from snellen.core.garbage import rare_collections  # noqa: E402
 from snellen.core.types import Failure, FailureKind, Form, Prediction, Request, Sample, Timing, TrialKey, Usage  # noqa: E402
-from snellen.report.viewer.shelf import MOST_TRIALS  # noqa: E402
+from snellen.report.viewer.run_library import MOST_TRIALS  # noqa: E402
 from snellen.store.writer import RunWriter  # noqa: E402
 
 TASK = make_task(variants=("base", "wording=1"))
