@@ -121,7 +121,7 @@ engines: $(ENGINES)/engines.stamp ## real vLLM on the CPU, server and offline en
 	PYTHONPATH=tests/engines/shim $(ENGINES)/bin/python -m pytest -s tests/engines
 
 contamination: $(VENV)/test.stamp ## small checkpoints trained on a test for 0 to 10 epochs: how many `snellen contaminated` finds (an hour)
-	$(BIN)/python benchmarks/contamination.py build/contamination --seeds 20
+	$(BIN)/python benchmarks/contamination.py build/contamination --seeds 20 --first 100
 
 train-demo: $(VENV)/test.stamp ## learning that can be seen: a small model from nothing, SFT, then feedback; three seeds, 25 minutes
 	$(BIN)/python examples/train_demo.py runs/train-demo --seeds 1 2 3

@@ -1,6 +1,6 @@
 """Small checkpoints that were trained on a test for 0, 1, 3 and 10 epochs: how many `snellen contaminated` finds.
 
-Run: python benchmarks/contamination.py FOLDER [--seeds 20]     (`make contamination`; extra `train`)
+Run: python benchmarks/contamination.py FOLDER [--seeds 20] [--first 0]   (`make contamination`; extra `train`)
 A test is 200 questions whose answers are drawn by chance, so that nobody can know them. A base is taught the form on
 other questions; then the training kit teaches it the test itself, for so many epochs. Every checkpoint is asked its own
 test, and ten tests that it has never seen: those are the clean ones. The same command goes on where it was stopped.
@@ -170,9 +170,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0, help="the first seed: others than those a level was chosen on")
     told = parser.parse_args()
     began, found = time.process_time(), []
-    for seed in range(told.seeds):
+    for seed in range(told.first, told.first + told.seeds):
         found += examine(told.folder.resolve() / f"seed-{seed}", seed)
         print(f"seed {seed}: {time.process_time() - began:.0f} s of processor time", file=sys.stderr)
     failed = show(found)
