@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ..core.arms import find_arms
 from ..core.clock import SystemClock
+from ..core.counting import CONVENTIONS
 from ..core.errors import SnellenError, UsageError, not_among
 from ..core.event_loop import run_to_end
 from ..core.garbage import rare_collections
@@ -22,7 +23,6 @@ from ..engine.state import RunState as RunState  # noqa: PLC0414 - part of what 
 from ..report.logs.tracker_hub import TrackerHub, check_trackers
 from ..report.pages.finish import finish_run
 from ..report.so_far import SoFar
-from ..scoring.consistency import CONVENTIONS
 from ..scoring.quoted_figures import WHOLE_ONLY
 from ..scoring.readings import OWN_PROFILE, Reading, check_reading
 from ..store.bank_file import read_bank, relatives

@@ -13,12 +13,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from ..core.counting import CONVENTIONS
 from ..core.errors import UsageError, did_you_mean, not_among
 from ..core.types import REDUCTIONS
 from ..extract.extraction import RULE_SET
 from ..extract.profiles import profile_named
 from ..store.reader import RunReader
-from .consistency import CONVENTIONS
 
 OWN_PROFILE = "snellen"
 META = "reading"

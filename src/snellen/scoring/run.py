@@ -27,12 +27,11 @@ from .arms import counted_tables
 from .counts import TaskCounts
 from .extractor import Extractor, slot_of
 from .gathered import GatheredTask
-from .headline import main_metric, quoted_metric
+from .headline import PEER, main_metric, quoted_metric
 from .judge_card import PAIR, Judge
 from .label_desk import people_labels
 from .labels import check_draw, draw_order, labels_file
 from .other_protocol import card_note, read_in
-from .peer_scores import PEER
 from .people import LabelsByPerson, people_account, people_notes, settle_people
 from .quoted_figures import figures as quoted_figures
 from .range_chore import Executor, score_elsewhere
