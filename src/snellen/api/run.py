@@ -12,11 +12,9 @@ from typing import Any, NamedTuple, Protocol
 from ..core.arms import find_arms
 from ..core.clock import SystemClock
 from ..core.counting import CONVENTIONS
-from ..core.errors import SnellenError, UsageError, not_among
+from ..core.errors import SnellenError, UsageError
 from ..core.event_loop import run_to_end
 from ..core.garbage import rare_collections
-from ..core.protocols import Scorer
-from ..engine.bank_interval import BankLimit
 from ..engine.interval import IntervalLimit, PrefixLimit
 from ..engine.limits import Limits
 from ..engine.state import RunState as RunState  # noqa: PLC0414 - part of what a run returns
@@ -25,7 +23,6 @@ from ..report.pages.finish import finish_run
 from ..report.so_far import SoFar
 from ..scoring.quoted_figures import WHOLE_ONLY
 from ..scoring.readings import OWN_PROFILE, Reading, check_reading
-from ..store.bank_file import read_bank, relatives
 from .batches import check_batched_plan
 from .cost_words import check_limit
 from .executors import check_executor
@@ -46,8 +43,6 @@ from .run_cost import CostEstimate, estimate_run
 from .run_result import RunResult as RunResult  # noqa: PLC0414 - what a run returns
 from .session import NO_LISTENER, Listener, Session, make_limits, open_session
 from .settings import RunSettings, TaskSettings, make_record, taking_tasks
-
-FEWEST_BUDGET = 10
 
 
 class Watcher(Listener, Protocol):
@@ -235,27 +230,6 @@ def _interval(plan: Plan, settings: RunSettings) -> PrefixLimit | None:
     scorer = plan.registry.get("scorer", task.scorers[0])
     trials = len(task.variants) * task.repeats
     if settings.bank is not None:
-        return _bank_limit(plan, settings, settings.bank, scorer)
+        limit: PrefixLimit = plan.registry.get("stop", "bank")(plan, settings, settings.bank, scorer)
+        return limit
     return IntervalLimit(settings.until_ci or 0.0, scorer, trials, task.score_options)
-
-
-def _bank_limit(plan: Plan, settings: RunSettings, path: Path, scorer: Scorer) -> BankLimit:
-    """Return the limit that estimates the whole with a bank; the model under test is left out of it."""
-    task = plan.tasks[0].task
-    if settings.until_ci is None and settings.budget is None:
-        raise UsageError("--bank saves questions: say how many to ask (--budget 200) or how exactly (--until-ci 3)")
-    if settings.budget is not None and settings.budget < FEWEST_BUDGET:
-        raise UsageError(f"--budget {settings.budget} is too few to say anything: at least {FEWEST_BUDGET}")
-    if len(task.variants) > 1:
-        raise UsageError(f"--bank knows questions as they are, and task {task.name!r} has variants: leave one out")
-    bank = read_bank(path)
-    bank.meta["file"] = path.name
-    unknown = set(settings.bank_without) - {model.name for model in bank.models}
-    if unknown:
-        raise UsageError(f"--bank-without {not_among(min(unknown), [model.name for model in bank.models])} of {path}")
-    without = (*settings.bank_without, *relatives(plan.model.name, bank))
-    if len(bank.models) - len(set(without)) < 2:
-        raise UsageError(f"{path} has no other models than {', '.join(without)}: a bank is of others")
-    return BankLimit(
-        bank, without, scorer, task.repeats, task.score_options, points=settings.until_ci, budget=settings.budget
-    )
