@@ -26,7 +26,6 @@ from ..scoring.readings import OWN_PROFILE, Reading, check_reading
 from .batches import check_batched_plan
 from .cost_words import check_limit
 from .executors import check_executor
-from .judges import ask_extractor, asking_settings, check_extractor, check_reachable, rest_of
 from .parts import (
     REPORTED_TRIALS,
     PartListener,
@@ -140,6 +139,8 @@ def run_settings(
             shutil.rmtree(plan.folder, ignore_errors=True)
         raise
     if reading.extractor and not state.unfinished:
+        from .judges import ask_extractor, asking_settings, rest_of
+
         told = rest_of(settings, limits.spent, SystemClock().monotonic() - began) | settings.extractor_settings
         asking = asking_settings(reading.extractor, told)
         ask_extractor(plan.folder, reading, asking, plan.registry, listener=watcher, catalogs=settings.catalogs)
@@ -172,6 +173,8 @@ def _run_part(
 
 def _check_asking(plan: Plan, reading: Reading, settings: RunSettings) -> None:
     """Refuse an extractor that could not be asked, before the first reply is paid for."""
+    from .judges import asking_settings, check_extractor, check_reachable
+
     check_extractor(plan.header, reading.extractor, catalogs=settings.catalogs)
     asking = asking_settings(reading.extractor, settings.extractor_settings)
     if not (plan.folder / "run.db").exists():
