@@ -177,6 +177,7 @@ BUILTINS = {
     "inferencer": INFERENCERS,
     "scorer": SCORERS,
     "aggregate": AGGREGATES,
+    "predictions": {"rows": "snellen.data.foreign.formats:ROWS_FORMAT"},
 }
 
 
