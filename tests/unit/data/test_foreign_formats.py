@@ -29,8 +29,8 @@ from snellen.data.foreign.foreign_rows import ForeignFile, ForeignRow
 from snellen.data.foreign.formats import formats, open_predictions
 from snellen.data.foreign.peer_cards import peer_card, peer_cards
 from snellen.data.foreign.row_spool import spool_rows
-from snellen.scoring.fallbacks import PEER_READERS
-from snellen.scoring.text_rules import TEXT_RULES, YES_NO_RULES
+from snellen.kits.bridges.peer_readers import PEER_READERS
+from snellen.kits.bridges.text_rules import TEXT_RULES, YES_NO_RULES
 
 PROMPT = "Which animal?\nA. a cat\nB. a dog\nAnswer with the option's letter from the given choices directly."
 

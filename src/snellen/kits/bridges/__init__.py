@@ -23,9 +23,10 @@ FORMATS = {
 
 
 def register(registry: Registry) -> None:
-    """Add the formats of other harnesses' predictions, and the command `second-opinion`."""
+    """Add the formats of other harnesses' files, the scorer that reads as they do, and the command `second-opinion`."""
     here = "snellen.kits.bridges"
     for harness, target in FORMATS.items():
         registry.add("predictions", harness, f"{here}.{target}")
+    registry.add("scorer", "peer", f"{here}.protocol_scorer:score")
     words = "Read another harness's predictions again: its number, ours, and where they differ."
     registry.add("command", "second-opinion", Command(f"{here}.commands:second_opinion_command", words, "Read again"))
