@@ -29,7 +29,16 @@ def headline_words(results: Mapping[str, Any]) -> Iterator[str]:
             continue
         interval = f" [{written_interval(name, estimate)}]" if estimate.get("ci95") else ""
         failed = f", {estimate['failed']} failed" if estimate["failed"] else ""
-        yield f"{task} {name} {written(name, estimate)}{interval}, n {estimate['n']}{failed}"
+        yield f"{task} {name} {written(name, estimate)}{interval}, n {estimate['n']}{failed}{_unread(name, estimate)}"
+
+
+def _unread(name: str, estimate: Mapping[str, Any]) -> str:
+    """Say how far replies that were not read could move the number, where there are any."""
+    low, high = estimate.get("bounds") or (0.0, 0.0)
+    if low == high:
+        return ""
+    ends = (written(name, {**estimate, "value": end}) for end in (low, high))
+    return f"; {' to '.join(ends)} if all that was not read were wrong, or right"
 
 
 def results_html(results: Mapping[str, Any]) -> str:
