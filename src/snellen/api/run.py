@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ..core.arms import PICTURE, variants_beside
 from ..core.clock import SystemClock
-from ..core.errors import SnellenError, UsageError, not_among
+from ..core.errors import MissingData, SnellenError, UsageError, not_among
 from ..core.event_loop import run_to_end
 from ..core.garbage import rare_collections
 from ..core.protocols import Scorer
@@ -27,6 +27,7 @@ from ..scoring.quoted_figures import WHOLE_ONLY
 from ..scoring.readings import OWN_PROFILE, Reading, check_reading
 from ..store.bank_file import arm_of, read_bank, relatives
 from .batches import check_batched_plan
+from .card_data import bring_data
 from .cost_words import check_limit
 from .executors import check_executor
 from .judges import ask_extractor, asking_settings, check_extractor, check_reachable, rest_of
@@ -112,7 +113,7 @@ def run_settings(
     check_trackers(settings.log)
     check_executor(settings)
     part = part_of(settings)
-    plan = make_plan(settings)
+    plan = _plan_with_data(settings, watcher)
     reading = _planned_reading(plan, settings)
     if reading.extractor:
         _check_asking(plan, reading, settings)
@@ -153,6 +154,20 @@ def run_settings(
     dimensions = {planned.task.name: planned.task.dimension for planned in plan.tasks}
     early = interval.summary() if interval is not None and interval.stopped else None
     return RunResult(plan.folder, results, state, state.unfinished, dimensions, early, trackers.problems)
+
+
+def _plan_with_data(settings: RunSettings, watcher: Watcher | None) -> Plan:
+    """Return the plan; benchmarks whose data is not here are fetched first, where that is agreed to."""
+    brought: set[str] = set()
+    while True:
+        try:
+            return make_plan(settings)
+        except MissingData as lack:
+            if lack.card in brought:
+                raise
+            brought.add(lack.card)
+            told = watcher or NO_LISTENER
+            bring_data(lack, settings, watcher.agrees if watcher else lambda _: False, told.notify)
 
 
 def _run_part(
