@@ -51,6 +51,7 @@ from .kit_pages import kit_routes, with_kit_places
 from .label_page import label_page
 from .matrix import Comparer, matrix_page
 from .metric_lines import METRICS
+from .raw_exchange import whole_exchange
 from .run_library import NotFound, OpenRun, RunLibrary
 from .run_page import figures_page, run_page
 from .same_sample import sample_page
@@ -315,6 +316,14 @@ class Viewer:
             shown = _shown(run, request.query_params)
         return download(shown.prediction.text or "", "reply.txt", "text/plain")
 
+    def request(self, request: Request) -> Response:
+        """The request of a trial as its server would get it, pictures and all."""
+        with self._opened(request) as run:
+            exchange = whole_exchange(run, _shown(run, request.query_params))
+        if exchange is None:
+            raise NotFound("this trial was not asked over HTTP, or not by a dialect we write")
+        return download(exchange.body, "request.json", "application/json")
+
     def label(self, request: Request) -> Response:
         """The next reply that people are to label for a judge, or one whose label is corrected."""
         told = request.query_params
@@ -430,6 +439,7 @@ def create_app(library: RunLibrary, token: str, *, may_write: bool = False, regi
         "/run/{key}/trials": viewer.trials,
         "/run/{key}/trial": viewer.trial,
         "/run/{key}/reply": viewer.reply,
+        "/run/{key}/request": viewer.request,
         "/run/{key}/notes": viewer.notes,
         "/run/{key}/label": viewer.label,
         "/run/{key}/video": viewer.video,
