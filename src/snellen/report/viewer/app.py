@@ -105,6 +105,8 @@ def _name(line: Line, keys: dict[str, str]) -> Child:
 def _table(board: Board, lines: Sequence[Line], keys: dict[str, str]) -> Html:
     """Return one block: runs that did the same, ranked among themselves."""
     tasks = [task for task in board.tasks if task in lines[0].tasks]
+    dimensions = tuple(name for name in board.dimensions if any(name in line.dimensions for line in lines))
+    board = msgspec.structs.replace(board, dimensions=dimensions if len(dimensions) > 1 else ())
     rows, last = [], 0
     for line in lines:
         rows.append(_row(line, board, tasks, keys, new=line.band not in (0, last)))

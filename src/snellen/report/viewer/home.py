@@ -269,7 +269,7 @@ def _row(cells: Cells, *, hidden: bool) -> Html:
         tag("td", cells.box),
         tag("th", cells.name, scope="row", class_=cells.folds),
         tag("td", cells.model, class_=f"{_fold(cells.model)} broad"),
-        tag("td", cells.task, class_="fold"),
+        tag("td", cells.task, class_="tasks"),
         tag("td", metric, class_="nowrap broad"),
         tag("td", cells.value, *_beneath(interval, metric), class_="nowrap"),
         tag("td", interval, class_="nowrap broad"),
@@ -301,27 +301,31 @@ def _run_rows(one: Found) -> Iterator[Html]:
 def _folded_row(one: Found, *, is_exam: bool) -> Html:
     """Return one row for a run of many tasks, which holds them all when it is opened."""
     run, header, tasks = one.run, one.run.header(), one.run.results()["tasks"]
-    lines = [_task_line(run, task, result) for task, result in tasks.items()]
+    found = _exam_values(run) if is_exam else {}
+    lines = [_task_line(run, task, result, found.get(task, "")) for task, result in tasks.items()]
     words = f"exam of {len(tasks)} tests" if is_exam else f"{len(tasks)} tasks"
     title = (link(run.name, f"/run/{run.key}"), *_beneath(header.model), progress_bar(run), *_tags(one))
-    value = _exam_value(run) if is_exam else ""
+    value = f"{sum(map(bool, found.values()))} of {len(tasks)} measured" if found else ""
     about = (_fold(run.name), header.model, _fold_out(words, lines), "", value, NO_ESTIMATE, header.created)
     return _row(Cells(_box(run), title, *about), hidden=one.hidden)
 
 
-def _task_line(run: OpenRun, task: str, result: Mapping[str, Any]) -> Html:
+def _task_line(run: OpenRun, task: str, result: Mapping[str, Any], found: str = "") -> Html:
+    """Return one task of a run with what was found, or its headline."""
     name, estimate = headline(result)
-    value = f" {name} {written(name, estimate)}" if name else " –"
-    return tag("li", link(task, address(f"/run/{run.key}", task=task)), value)
+    value = found or (written(name, estimate) if name else "–")
+    return tag(
+        "li", link(task, address(f"/run/{run.key}", task=task)), " ", tag("b", value, title=name if not found else "")
+    )
 
 
-def _exam_value(run: OpenRun) -> str:
-    """Say how many tests of an exam ended in a measurement."""
-    exam = stored_exam(run.folder)
-    if exam is None:
-        return ""
-    measured = sum(test["verdict"] == "measured" for test in exam["tests"].values())
-    return f"{measured} of {len(exam['tests'])} measured"
+def _exam_values(run: OpenRun) -> dict[str, str]:
+    """Return what each test of an exam measured, by its task; empty where it measured nothing, or is not over."""
+    tests = (stored_exam(run.folder) or {"tests": {}})["tests"]
+    return {
+        f"{PREFIX}{name}": f"{test['value']:.3g} {test['unit']}" if test["verdict"] == "measured" else ""
+        for name, test in tests.items()
+    }
 
 
 def _series_row(levels: Sequence[Found]) -> Html:
@@ -330,8 +334,9 @@ def _series_row(levels: Sequence[Found]) -> Html:
     for one in levels:
         with one.run.held():
             name, estimate = headline(next(iter(one.run.results()["tasks"].values()), {"metrics": {}}))
-            value = f" {name} {written(name, estimate)}" if name else ""
-            lines.append(tag("li", _box(one.run), " ", link(one.run.folder.name, f"/run/{one.run.key}"), value))
+            value = tag("b", written(name, estimate), title=name) if name else ""
+            to = link(one.run.folder.name, f"/run/{one.run.key}")
+            lines.append(tag("li", _box(one.run), " ", to, " ", value))
     brief = first.brief()
     place = first.name.rpartition("/")[0] or first.folder.parent.name
     title = (place, *_beneath(brief.model))

@@ -224,7 +224,7 @@ def _head(run: OpenRun, walk: Walk, shown: Sequence[str]) -> Html:
     for words in shown:
         if words.startswith(SCORE):
             other = words.removeprefix(SCORE)
-            name = link(other, walk.to(run, metric=other), title=f"Show outcomes by {other}")
+            name = link(other.replace("_", " "), walk.to(run, metric=other), title=f"Show outcomes by {other}")
             cells.append(tag("th", name, scope="col", class_="n h-score"))
             continue
         sort, place = SORTED.get(words, ""), f"h-{words.replace(' ', '-')}"
