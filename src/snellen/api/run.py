@@ -181,6 +181,7 @@ def _run_part(
         await spread_starts(share.part, plan.model)
         async with open_session(plan.folder, plan.header, plan.model, settings, limits, **told) as session:
             listener.begin(session.writer, share)
+            session.answer = listener.hear
             return await session.ask(share.jobs, share.trials)
 
     with telling_end(listener):
