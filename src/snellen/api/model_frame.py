@@ -81,9 +81,7 @@ def task_in_frame(catalog: Catalog, name: str, settings: RunSettings, frame: Fra
 
 def prompt_of(frame: Frame) -> str:
     """Return how prompts in this frame end; a model told `pixels` means those of the picture as it sees it."""
-    if frame.edge is None:
-        scale = "pixels"
-    else:
-        scale = "0-1000" if frame.edge == 999.0 else f"0-{frame.edge:g}"  # 1 in 1000: no prompt tells them apart
+    edge = 1000.0 if frame.edge == 999.0 else frame.edge  # one in a thousand: no prompt tells them apart
+    scale = "pixels" if edge is None else f"0-{edge:g}"
     words = [scale, *(("y-first",) if frame.y_first else ()), *(("y-up",) if frame.y_up else ())]
     return "-".join([*words, *(("padded",) if frame.padded else ())])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import ConfigError
-from snellen.core.frames import FrameProblem, read_frame
+from snellen.core.frames import FrameProblem
 from snellen.core.types import Form, Image, ImageSent, Prediction, Request, Sample, TrialKey
 from snellen.extract.places import read_box, read_place
 from snellen.scoring.grounding import overlap, place_box, score_box, score_place
