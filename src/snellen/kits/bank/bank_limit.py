@@ -11,6 +11,7 @@ import numpy as np
 
 from ...api.plan import Plan
 from ...api.settings import RunSettings
+from ...core.arms import PICTURE, variants_beside
 from ...core.errors import UsageError, not_among
 from ...core.jobs import Item
 from ...core.protocols import Scorer
@@ -25,7 +26,7 @@ from ...stats.bank_estimate import (
     whole_estimate,
 )
 from ...stats.item_bank import Predictor, fit_predictor
-from ...store.bank_file import Bank, item_of, read_bank, relatives
+from ...store.bank_file import Bank, arm_of, item_of, read_bank, relatives
 
 MOST_TAG_VALUES = 50
 FEWEST_BUDGET = 10
@@ -159,9 +160,11 @@ def bank_limit(plan: Plan, settings: RunSettings, path: Path, scorer: Scorer) ->
         raise UsageError("--bank saves questions: say how many to ask (--budget 200) or how exactly (--until-ci 3)")
     if settings.budget is not None and settings.budget < FEWEST_BUDGET:
         raise UsageError(f"--budget {settings.budget} is too few to say anything: at least {FEWEST_BUDGET}")
-    if len(task.variants) > 1:
+    if len(set(task.variants) - variants_beside(task.variants)) > 1:
         raise UsageError(f"--bank knows questions as they are, and task {task.name!r} has variants: leave one out")
     bank = read_bank(path)
+    if arm_of(bank) != PICTURE:
+        raise UsageError(f"{path} is of arm {arm_of(bank)}, and a score is of the question as it is: name that bank")
     bank.meta["file"] = path.name
     unknown = set(settings.bank_without) - {model.name for model in bank.models}
     if unknown:
