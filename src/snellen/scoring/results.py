@@ -22,7 +22,7 @@ from .arms import counted_task, describe_arms
 from .counts import TaskCounts
 from .gathered import USAGE
 from .headline import headline, right_answers
-from .peer_words import headline_note, stated_protocol
+from .peer_scores import headline_note, stated_protocol
 from .quoted_figures import figures_left_out
 from .readings import COUNTED, OWN, Reading
 from .robustness import DISTURBING

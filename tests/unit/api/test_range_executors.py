@@ -15,7 +15,7 @@ from snellen.core.builtins import default_registry
 from snellen.core.errors import EnvironmentProblem, UsageError
 from snellen.kits.scale.chore_model import ChoreModel
 from snellen.kits.scale.driver import Fleet
-from snellen.kits.scale.scored_ranges import TERMS, LeasedScoring, check_nodes_see, describe_run_here
+from snellen.kits.scale.executor import TERMS, LeasedScoring, check_nodes_see, describe_run_here
 from snellen.report.pages.finish import finish_run
 from snellen.scoring.range_chore import scoring_chore
 from snellen.scoring.ranges import RangeErrand, RangeScorer, ScoredRange
