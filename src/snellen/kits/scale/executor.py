@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from ...api.executors import Workers
 from ...core.errors import EnvironmentProblem, SnellenError, UsageError
-from ...data.files.chores import Chore
-from ...scoring.range_chore import Executor, Name, pack_item, scoring_chore
+from ...data.files.work import WorkSpec
+from ...scoring.range_work import Executor, Name, pack_item, scoring_spec
 from ...store.reader import RunReader
-from .chore_model import ChoreFleet, ItemLost
-from .chore_workers import LeaseTerms, mapper_for, open_workers
 from .driver import Fleet
+from .item_workers import LeaseTerms, mapper_for, open_workers
 from .replicas import keeping_replicas, open_replicas, policy_for
+from .work_model import ItemLost, WorkFleet
 
 if TYPE_CHECKING:
     from .ray_cluster import RayCluster
@@ -33,16 +33,16 @@ PATIENCE_S = 120.0
 
 
 class LeasedScoring:
-    """Has the chores of a scoring done by a fleet, which stays from task to task."""
+    """Has the work of a scoring done by a fleet, which stays from task to task."""
 
     def __init__(self, open_fleet: Callable[[], Fleet], registry: tuple[str, Any]) -> None:
         self.registry = registry
-        self._fleet = ChoreFleet(open_fleet, AHEAD)
+        self._fleet = WorkFleet(open_fleet, AHEAD)
 
-    def work_through(self, chore: Chore, items: Iterable[bytes], name: Name) -> Iterator[bytes]:
-        """Yield the results of a chore's items, in their order."""
+    def work_through(self, spec: WorkSpec, items: Iterable[bytes], name: Name) -> Iterator[bytes]:
+        """Yield the results of work on these items, in their order."""
         try:
-            yield from self._fleet.results_of((pack_item(chore, item) for item in items), name)
+            yield from self._fleet.results_of((pack_item(spec, item) for item in items), name)
         except ItemLost as loss:
             raise EnvironmentProblem(f"{loss}; {KEPT}") from None
 
@@ -57,7 +57,7 @@ def scoring(
 ) -> Iterator[Executor]:
     """Give who scores the ranges of a run; `registry` is how others make theirs."""
     look = partial(check_nodes_see, folder=str(folder.resolve()))
-    leased = LeasedScoring(lambda: open_workers(workers, scoring_chore(folder), say, TERMS, look), registry)
+    leased = LeasedScoring(lambda: open_workers(workers, scoring_spec(folder), say, TERMS, look), registry)
     try:
         yield leased
     finally:
