@@ -13,7 +13,7 @@
     && (!wanted.get("flipped") || flipped)
     && wanted.getAll("group").every((group) => groups.includes(group))
     && (!wanted.get("text") || text.includes(wanted.get("text").toLowerCase()));
-  const told = (wanted) => [...wanted.values()].join(", ");
+  const told = (wanted) => [...wanted].map(([name, value]) => (name === "why" ? value.replaceAll("_", " ") : value)).join(", ");
   const behind = (wanted) => (wanted.toString() ? `#${wanted}` : "");
 
   const table = document.querySelector(".trials tbody");

@@ -30,7 +30,7 @@ from ...scoring.table import Outcome, TrialColumns
 from ..pages.gallery import read_trial, thumbnail
 from ..pages.html_document import static
 from ..query import Rows
-from .filters import outcome_buttons
+from .filters import outcome_buttons, why_choice
 from .run_library import OpenRun
 from .run_page import run_page
 from .shell import EXPORTED, address, link, shell
@@ -307,17 +307,13 @@ def _filter_form(run: OpenRun, columns: TrialColumns, walk: Walk) -> Html:
     """Return the filters that the script applies; without it they are not shown."""
     groups = {key: values for key, values in run.groups(walk.task).items() if key in set(_group_keys(columns))}
     kinds = [group.kind for group in run.errors(walk.task)]
-    fields = [tag("label", "why not right", _choice("why", kinds))] if kinds else []
-    fields += [
-        tag("label", key, _choice("group", [f"{key}={value}" for value in values], cut=f"{key}="))
-        for key, values in groups.items()
-        if len(values) <= 500
-    ]
+    fields = [tag("label", "why not right", why_choice(kinds))] if kinds else []
+    fields += [tag("label", key, _group_choice(key, values)) for key, values in groups.items() if len(values) <= 500]
     words = f"text in id, and the first {SEARCHED_HERE} characters of question and reply"
     fields.append(tag("label", words, tag("input", type="search", name="text", id="search")))
     return tag("form", *fields, class_="filters", role="search", data_site=True, hidden=True)
 
 
-def _choice(name: str, values: Sequence[str], cut: str = "") -> Html:
-    options = [tag("option", value.removeprefix(cut), value=value) for value in values]
-    return tag("select", tag("option", "any", value=""), *options, name=name)
+def _group_choice(key: str, values: Sequence[str]) -> Html:
+    options = [tag("option", value, value=f"{key}={value}") for value in values]
+    return tag("select", tag("option", "any", value=""), *options, name="group")
