@@ -1,6 +1,7 @@
 """A stored trial to the request as a server would get it, the command that sends it again, and the reply as stored.
 
-No key is in it: the model is made anew from what the run keeps of who answered, and that holds none.
+No key is in it: the model is made anew from what the run keeps of who answered, and that holds none. Marks that ask a
+provider to keep a prompt (`--prompt-cache`) are not kept, and not shown.
 """
 
 from __future__ import annotations
