@@ -187,3 +187,11 @@ def test_the_command_says_what_it_wrote(run_folder: Path, tmp_path: Path, capsys
     told = capsys.readouterr().err
     assert "58 pages, 56 trials" in told and "MB" in told
     assert run_command(["view", "--export", tmp_path / "site"]) == 2
+
+
+def test_a_run_that_is_not_over_is_exported_as_far_as_it_is(tmp_path: Path) -> None:
+    make_run(tmp_path / "run", count=20, stop_after=5, score=False)
+    assert export_view(tmp_path / "run", tmp_path / "site").trials == 5
+    page = (tmp_path / "site" / "index.html").read_text()
+    assert "5 of 20 trials stored" in page
+    assert "data-live" not in page, "nobody writes it any further"

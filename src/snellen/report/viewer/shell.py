@@ -81,7 +81,8 @@ def shell(
     crumbs = crumbs[1:] if EXPORTED.get() else crumbs  # the first leads to all runs
     trail = [child for crumb in crumbs for child in (" › ", crumb)][1:]
     path = tag("p", *trail, class_="crumbs") if crumbs else None
-    main = tag("main", path, *parts, id="main", class_="wrap wide", data_live=live)
+    following = None if EXPORTED.get() else live
+    main = tag("main", path, *parts, id="main", class_="wrap wide", data_live=following)
     body = tag("body", tag("a", "Skip to the content", href="#main", class_="skip"), bar, main, _keys())
     return Html("<!doctype html>\n" + tag("html", head, body, lang="en"))
 
