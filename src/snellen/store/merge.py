@@ -30,7 +30,7 @@ from .answerers import Row as AnswererRow
 from .damage import ORPHANED
 from .database import Row, connect, insert_rows, open_for_writing, set_journal, sync
 from .lock import RunLock
-from .owner import Owner, own_name
+from .owner import Owner, own_name, sweep
 from .part_log import (
     ATTEMPT,
     FOLDER,
@@ -118,6 +118,7 @@ def merge_logs(folder: Path, *, same_model: bool = False, partial: bool = True, 
     """
     plan, target = read_plan(folder), (into or folder) / "run.db"
     fresh = (into or folder / FOLDER) / f"run.db.{own_name()}"
+    sweep(fresh.parent, "run.db.")
     try:
         if target.exists():
             _copy_whole(target, fresh)
