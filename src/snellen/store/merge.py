@@ -95,6 +95,8 @@ def merging(folder: Path) -> Iterator[None]:
         owner = Owner.read(path)
         who = f"by {owner}" if owner else "by somebody"
         raise EnvironmentProblem(f"{folder} is being merged {who}; if that is gone, remove {path}") from None
+    except FileNotFoundError:
+        raise EnvironmentProblem(f"{folder} holds no run in parts: nothing was asked yet") from None
     except OSError as error:
         raise EnvironmentProblem(f"cannot write {path}: {error.strerror}") from None
     try:
