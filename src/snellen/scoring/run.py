@@ -18,7 +18,7 @@ from ..core.registry import Registry
 from ..core.tasks import RunHeader, Task
 from ..core.text import plural, show_text
 from ..core.types import Estimate, Sample, Score, TrialKey
-from ..model.served.prices import Bill
+from ..model.served.prices import Bill, Prices
 from ..stats.agreement import Agreement
 from ..stats.intervals import Floats, estimate_ratio
 from ..stats.prediction_powered import FEWEST_LABELS, prediction_powered_mean
@@ -31,6 +31,7 @@ from .headline import main_metric, quoted_metric
 from .judge_card import PAIR, Judge
 from .label_desk import people_labels
 from .labels import check_draw, draw_order, labels_file
+from .look_trials import look_trials
 from .other_protocol import card_note, read_in
 from .peer_scores import PEER
 from .people import LabelsByPerson, people_account, people_notes, settle_people
@@ -379,7 +380,7 @@ def score_run(
             parts = _counted(reader, task.name, left, scored)
             passing = gather(reader, parts, gathered, watch)
             scores = _stored(folder, reader, task.name, passing) if keep else _kept(passing)
-            pairs = _scored_task(reader, gathered, scores)
+            pairs = _scored_task(reader, gathered, scores, prices)
             result = summarize_task(pairs, registry, options, header)
             result = add_judges(result, reader, task, gathered.tables(), header)
             result = add_extractor(result, folder, task, reading.extractor)
@@ -436,7 +437,9 @@ def _counted(reader: RunReader, task: str, left: int, parts: Iterator[ScoredRang
     reader.refuse_orphans(task, left)
 
 
-def _scored_task(reader: RunReader, gathered: GatheredTask, scores: Callable[[], Iterable[Score]]) -> ScoredTask:
+def _scored_task(
+    reader: RunReader, gathered: GatheredTask, scores: Callable[[], Iterable[Score]], prices: Prices | None
+) -> ScoredTask:
     """Return a task as aggregates see it."""
     task = gathered.task
     return ScoredTask(
@@ -445,6 +448,8 @@ def _scored_task(reader: RunReader, gathered: GatheredTask, scores: Callable[[],
         lambda: _pairs(reader, task.name, scores()),
         lambda: reader.samples(task.name),
         gathered.confidences,
+        lambda: look_trials(reader, task.name, prices),
+        prices.currency if prices else "",
     )
 
 

@@ -20,6 +20,7 @@ from ..core.counting import worst_value as worst_value  # noqa: PLC0414
 from ..core.tasks import Task
 from ..core.types import MOST_TOKENS, Prediction, Sample, Score, TrialKey
 from ..stats.intervals import Floats
+from .look_trials import Key, LookTrial
 
 Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
@@ -194,6 +195,10 @@ class ScoredTask:
     """The stored samples, those whose trials all failed included."""
     confidences: Collection[str] = tuple(SOURCES)
     """Which of `SOURCES` the details of scores may hold: what none holds need not be looked for in all of them."""
+    looks: Callable[[], Mapping[Key, LookTrial]] = lambda: {}
+    """What each trial did with its tools; nothing of a task that was asked without."""
+    currency: str = ""
+    """In which the money of looks is."""
 
 
 class SampleFacts(Struct, frozen=True):

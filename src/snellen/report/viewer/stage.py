@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeGuard
 
 import msgspec
 
@@ -12,6 +11,7 @@ from ...core.markup import Html, join, tag
 from ...core.types import Image, ImageSent, TrialKey
 from ...data.images.decode import CHANGED
 from ...data.images.whole_video import is_whole_video
+from ...scoring.look_trials import is_box, told_boxes
 from ...store.reader import RunReader
 from ..pages.gallery import Shown, seen_pictures
 from .run_library import OpenRun
@@ -148,36 +148,16 @@ def _key(shown: Shown, images: Sequence[Image]) -> Html | None:
 def boxes_of(shown: Shown, number: int, image: Image) -> Iterator[Box]:
     """Yield regions to outline on a picture, as fractions: `boxes` or `box` of the sample's meta or columns."""
     number = number if image.page is None else image.page - 1  # one of some pages keeps its own number
-    for each in _told_boxes(shown):
+    for each in told_boxes(shown.sample):
         page, values = (each.get("page", 0), each.get("box")) if isinstance(each, dict) else (0, each)
-        if page == number and _is_box(values) and (max(values) <= 1.0 or (image.width and image.height)):
+        if page == number and is_box(values) and (max(values) <= 1.0 or (image.width and image.height)):
             yield _fractions(values, image)
-
-
-def _told_boxes(shown: Shown) -> list[Any]:
-    """Return the regions that the data names; a column holds them as a list or as text."""
-    for place in (shown.sample.meta, shown.sample.tags):
-        for name in ("boxes", "box"):
-            value = _read(place.get(name))
-            if isinstance(value, list) and value:
-                return [value] if _is_box(value) else value
-    return []
-
-
-def _read(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    text = value.strip()
-    try:
-        return msgspec.json.decode(text if text.startswith(("[", "{")) else f"[{text}]")
-    except msgspec.DecodeError:
-        return None
 
 
 def answer_boxes(shown: Shown, number: int, image: Image) -> Iterator[Box]:
     """Yield the region a reply names, where the data names one too and it lies on the picture: no scale is guessed."""
     found = _FOUR.search(shown.prediction.text or "")
-    if found is None or number or not _told_boxes(shown):
+    if found is None or number or not told_boxes(shown.sample):
         return
     values = [float(part) for part in found.groups()]
     if max(values) <= 1.0 or (image.width and image.height):
@@ -189,10 +169,6 @@ def answer_boxes(shown: Shown, number: int, image: Image) -> Iterator[Box]:
 def _lies_on(box: Box) -> bool:
     x0, y0, x1, y1 = box
     return 0 <= x0 < x1 <= 1 and 0 <= y0 < y1 <= 1
-
-
-def _is_box(values: Any) -> TypeGuard[list[float]]:
-    return isinstance(values, list) and len(values) == 4 and all(isinstance(value, int | float) for value in values)
 
 
 def _fractions(values: Sequence[float], image: Image) -> Box:
