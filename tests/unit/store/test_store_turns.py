@@ -19,6 +19,7 @@ from snellen.store.database import open_for_writing
 from snellen.store.merge import merge_logs
 from snellen.store.part_log import PartWriter
 from snellen.store.reader import RunReader
+from snellen.store.turns import StoredTurn
 from snellen.store.writer import RunWriter, TrialWriter
 
 ITEM = Item(0, Sample("1", "t", Form.OPEN, "What?"))
@@ -68,7 +69,7 @@ def test_a_stored_turn_outlasts_its_writer_and_one_that_was_asked_otherwise_is_r
     again = RunWriter(tmp_path, header())
     stored = again.stored_turn(KEY, 0)
     again.close()
-    assert stored is not None and stored.prediction.text == "look"
+    assert isinstance(stored, StoredTurn) and stored.prediction.text == "look"
     stored.check("d0")
     with pytest.raises(RunMismatch, match="turn 0 of sample '1'"):
         stored.check("other")
