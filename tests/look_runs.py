@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -139,23 +140,29 @@ def make_look_run(
     arms: Sequence[str] = LOOK_ARMS,
     seed: int = 1,
     model: str = "openai/looks",
+    plainly: bool = False,
 ) -> Path:
-    """Write, score and report a run of an agent that uses a known share of its crops."""
+    """Write, score and report a run of an agent that uses a known share of its crops.
+
+    `plainly`: as a run without tools, its arm `plain` being all there is.
+    """
     asked = ask(np.random.default_rng(seed), use, count, repeats)
     found = np.random.default_rng(seed + 1).random(count) < 0.8
     questions = make_questions(folder, count, found.tolist())
-    task = make_task("squares", variants=tuple(variant_of_arm("base", arm) for arm in arms), repeats=repeats)
+    names = {arm: "base" if plainly else variant_of_arm("base", arm) for arm in arms}
+    task = make_task("squares", variants=tuple(names.values()), repeats=repeats)
     header = make_header(task, model, count * repeats * len(arms))
 
     async def write() -> None:
         writer = RunWriter(folder, header)
         try:
-            for place, made in enumerate(questions):
-                for arm in arms:
-                    for repeat in range(repeats):
-                        key = TrialKey("squares", made.sample.id, variant_of_arm("base", arm), repeat)
-                        right, called = bool(asked.right[arm][place, repeat]), bool(asked.called[place])
-                        await _put(writer, Item(place, made.sample), _turns(made, key, arm, right, called, place), arm)
+            waiting = []
+            for (place, made), arm, repeat in product(enumerate(questions), arms, range(repeats)):
+                key = TrialKey("squares", made.sample.id, names[arm], repeat)
+                right, called = bool(asked.right[arm][place, repeat]), bool(asked.called[place])
+                turns = _turns(made, key, arm, right, called, place)
+                waiting.append(_put(writer, Item(place, made.sample), turns, arm))
+            await asyncio.gather(*waiting)
         finally:
             writer.close()
 

@@ -212,11 +212,12 @@ def written_where(folder: Path, results: Mapping[str, Any]) -> str:
 def _print_tables(tasks: Mapping[str, Mapping[str, Any]]) -> None:
     from ..report.console import WholeConsole
     from ..report.protocol_words import protocol_lines
-    from ..report.terminal import arms_tables, plain, results_table, sureness_tables
+    from ..report.terminal import arms_tables, look_tables, plain, results_table, sureness_tables
 
     console = WholeConsole()
     for name, result in tasks.items():
-        for table in (results_table(name, result), *arms_tables(result), *sureness_tables(result)):
+        beside = (*arms_tables(result), *look_tables(result), *sureness_tables(result))
+        for table in (results_table(name, result), *beside):
             console.print(table)
         notes = result["notes"] if isinstance(result.get("notes"), list) else ()
         for note in (*protocol_lines(result), *notes):

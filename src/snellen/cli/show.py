@@ -64,7 +64,7 @@ def _show_run(run: Path, reading: str | None, as_json: bool) -> None:
     from ..api.stored_results import is_unfinished, results_of
     from ..report.console import WholeConsole
     from ..report.protocol_words import reading_name
-    from ..report.terminal import group_tables, plain, results_table
+    from ..report.terminal import group_tables, look_tables, plain, results_table
 
     if reading is None and is_unfinished(run):
         _show_parts(run, as_json)
@@ -79,7 +79,7 @@ def _show_run(run: Path, reading: str | None, as_json: bool) -> None:
     console.print(plain(" · ".join([*about, f"read as {reading_name(results)}"])))
     for name, task in results["tasks"].items():
         console.print(results_table(name, task))
-        for table in group_tables(task):
+        for table in (*look_tables(task), *group_tables(task)):
             console.print(table)
     console.print(plain(f"one sample whole: snellen show {run} --sample ID · in the browser: snellen view {run}"))
 

@@ -33,6 +33,7 @@ from ..stats.second_look import (
     union_area,
 )
 from .arms import arms_table
+from .compare.stage_marks import codes_in
 from .look_trials import Box, Key, LookTrial, gold_boxes, source_of
 from .means import mean_by_question
 from .table import ScoredTask, ScoreTable
@@ -58,7 +59,7 @@ class _Cells(NamedTuple):
 
     replies: Replies
     value: Floats
-    question: NDArray[np.int32]
+    question: NDArray[Any]
 
     @property
     def mean(self) -> Floats:
@@ -73,8 +74,8 @@ class LookArms:
         self.arm_of_variant = [arm_of(name) for name in table.variants]
         known = {arm for arm, _ in self.arm_of_variant}
         self.names = [arm for arm in LOOK_ARMS if arm in known]
-        self._facts = [trials.get(self._key(row)) for row in range(len(table))]
-        self._called = np.array([fact is not None and fact.called for fact in self._facts], bool)
+        self.facts_by_row = [trials.get(self._key(row)) for row in range(len(table))]
+        self._called = np.array([fact is not None and fact.called for fact in self.facts_by_row], bool)
 
     def _key(self, row: int) -> Key:
         table = self.table
@@ -88,15 +89,16 @@ class LookArms:
 
     def cells(self, arm: str, beside: str | None = None) -> _Cells:
         """Return what each question did in an arm, over the variants that the other one has too."""
-        table, size = self.table, len(self.table.samples)
-        rows = self.rows_of(arm, beside) & table.scored
-        question, value, called = table.sample[rows], table.value[rows], self._called[rows].astype(np.float64)
+        rows = self.rows_of(arm, beside) & self.table.scored
+        called = self._called[rows].astype(np.float64)
+        return _cells(self.table.sample[rows], self.table.value[rows], called, len(self.table.samples))
 
-        def mean(weights: Floats) -> Floats:
-            count = np.bincount(question, minlength=size)
-            return np.where(count > 0, np.bincount(question, weights, size) / np.maximum(count, 1), np.nan)
-
-        return _Cells(Replies(mean(value), mean(value * called), mean(called)), value, question)
+    def cells_of(self, plain: ScoreTable) -> _Cells:
+        """Return what each of these questions did in another run, which had no tools."""
+        places = codes_in({name: place for place, name in enumerate(self.table.samples)}, plain.samples)
+        own = places[plain.sample]
+        rows = plain.scored & (own >= 0)
+        return _cells(own[rows], plain.value[rows], np.zeros(int(rows.sum())), len(self.table.samples))
 
     def clusters(self, chosen: Masks) -> NDArray[Any]:
         """Return the clusters of chosen questions."""
@@ -107,7 +109,11 @@ class LookArms:
         one, other = EFFECTS[name]
         if one not in self.names or other not in self.names:
             return None
-        first, second = self.cells(one, other).mean, self.cells(other, one).mean
+        return self.difference(self.cells(one, other), self.cells(other, one))
+
+    def difference(self, one: _Cells, other: _Cells) -> Estimate:
+        """Return other - one, question by question; those that only one of them has are left out, and counted."""
+        first, second = one.mean, other.mean
         both = np.isfinite(first) & np.isfinite(second)
         found = paired_difference(first[both], second[both], self.clusters(both), "looks")
         return msgspec.structs.replace(found, left_out=int((np.isfinite(first) ^ np.isfinite(second)).sum()))
@@ -128,16 +134,13 @@ class LookArms:
         plain, base = self.cells(PLAIN, BASE).mean, self.cells(BASE, PLAIN).replies
         return [_kind(*one) for one in zip(plain.tolist(), base.value.tolist(), base.called.tolist(), strict=True)]
 
-    def split(self) -> tuple[dict[str, Part], Floats, Masks] | None:
+    def split(self, plain: _Cells, base: _Cells) -> tuple[dict[str, Part], Floats, Masks]:
         """Return repaired and spoilt, called or not; what calls repaired beyond chance in each question; and which."""
-        if PLAIN not in self.names:
-            return None
-        plain, base = self.cells(PLAIN, BASE), self.cells(BASE, PLAIN).replies
-        both = np.isfinite(plain.mean) & np.isfinite(base.value)
+        both = np.isfinite(plain.mean) & np.isfinite(base.mean)
         flips = chance_flips(plain.value, plain.question, both.size)
         repeated = both & np.isfinite(flips)
         chosen = repeated if repeated.any() else both  # with repeats, questions that lost theirs are left out
-        kept = Replies(*(values[chosen] for values in base))
+        kept = Replies(*(values[chosen] for values in base.replies))
         own = flips[chosen] if repeated.any() else None
         found = split_worth(plain.mean[chosen], kept, own, self.clusters(chosen))
         named = {name: getattr(found, name.replace("-", "_")) for name in LOOK_KINDS[:4]}
@@ -147,7 +150,7 @@ class LookArms:
     def spent(self, arm: str, of: Callable[[LookTrial], float]) -> Floats:
         """Return what a trial of each question took in an arm; NaN where it is not known of all its trials."""
         size, rows = len(self.table.samples), np.flatnonzero(self.rows_of(arm, BASE if arm != BASE else None))
-        facts = [self._facts[row] for row in rows.tolist()]
+        facts = [self.facts_by_row[row] for row in rows.tolist()]
         took = np.array([math.nan if fact is None else of(fact) for fact in facts], np.float64)
         question = self.table.sample[rows]
         count = np.bincount(question, minlength=size)
@@ -156,7 +159,7 @@ class LookArms:
     def facts(self, arm: str = BASE) -> list[tuple[int, LookTrial]]:
         """Return the trials of an arm that have a reply, each with its row."""
         rows = np.flatnonzero(self.rows_of(arm) & ~self.table.failed).tolist()
-        return [(row, fact) for row in rows if (fact := self._facts[row]) is not None]
+        return [(row, fact) for row in rows if (fact := self.facts_by_row[row]) is not None]
 
     def mean_of(self, of: Callable[[LookTrial], float], *, is_share: bool = False) -> Estimate:
         """Return the mean of something over the trials with tools, with its interval."""
@@ -166,6 +169,15 @@ class LookArms:
         clusters = self.table.cluster[[row for row, _ in known]] if known else np.zeros(0, np.int32)
         found = estimate_mean(values, clusters, is_share=is_share)
         return msgspec.structs.replace(found, unit="trials", left_out=len(facts) - len(known))
+
+
+def _cells(question: NDArray[Any], value: Floats, called: Floats, size: int) -> _Cells:
+    count = np.bincount(question, minlength=size)
+
+    def mean(weights: Floats) -> Floats:
+        return np.where(count > 0, np.bincount(question, weights, size) / np.maximum(count, 1), np.nan)
+
+    return _Cells(Replies(mean(value), mean(value * called), mean(called)), value, question)
 
 
 def _kind(plain: float, base: float, called: float) -> str:
@@ -179,6 +191,27 @@ def _kind(plain: float, base: float, called: float) -> str:
     return SPOILT if called > 0.5 else SPOILT_UNCALLED
 
 
+def classes_of(fact: LookTrial) -> set[str]:
+    """Return what a trial with tools can be found by: whether it called one, how it ended, what its calls were."""
+    if fact.end is None:
+        return set()
+    return {CALLED if fact.called else UNCALLED, fact.end.end, *fact.end.classes}
+
+
+def rows_of_class(table: ScoreTable, trials: Mapping[Key, LookTrial], name: str) -> Masks:
+    """Return the trials of a class, or all trials of the questions of one kind."""
+    arms = LookArms(table, trials)
+    if name in LOOK_KINDS:
+        return np.asarray(np.array([kind == name for kind in arms.kinds()], bool)[table.sample], np.bool_)
+    return np.array([fact is not None and name in classes_of(fact) for fact in arms.facts_by_row], np.bool_)
+
+
+def classes_in(table: ScoreTable, trials: Mapping[Key, LookTrial]) -> set[str]:
+    """Return every class that some trial has, and every kind that some question is of."""
+    arms = LookArms(table, trials)
+    return set(filter(None, arms.kinds())).union(*map(classes_of, trials.values()))
+
+
 SPENT: Mapping[str, Callable[[LookTrial], float]] = {
     "tokens": lambda one: float(one.tokens) if one.tokens else math.nan,
     "seconds": lambda one: one.seconds,
@@ -189,11 +222,11 @@ SPENT: Mapping[str, Callable[[LookTrial], float]] = {
 def prices(arms: LookArms) -> dict[str, dict[str, Estimate]]:
     """Return what one question that calls repaired (beyond chance, where repeats tell it) costs more, and what one
     more right answer does; by tokens, seconds and money, whichever is known of all trials."""
-    split = arms.split()
-    if split is None:
+    if PLAIN not in arms.names:
         return {}
-    _, repaired, chosen = split
-    worth = (arms.cells(BASE, PLAIN).mean - arms.cells(PLAIN, BASE).mean)[chosen]
+    plain, base = arms.cells(PLAIN, BASE), arms.cells(BASE, PLAIN)
+    _, repaired, chosen = arms.split(plain, base)
+    worth = (base.mean - plain.mean)[chosen]
     found: dict[str, dict[str, Estimate]] = {REPAIRED: {}, "gained": {}}
     for name, of in SPENT.items():
         extra = (arms.spent(BASE, of) - arms.spent(PLAIN, of))[chosen]
@@ -308,7 +341,7 @@ def describe_looks(scored: ScoredTask) -> dict[str, Any]:
     if table is None or not trials:
         return {}
     arms = LookArms(table, trials)
-    split = arms.split()
+    split = arms.split(arms.cells(PLAIN, BASE), arms.cells(BASE, PLAIN)) if PLAIN in arms.names else None
     found: dict[str, Any] = {
         "metric": table.metric,
         "arms": {name: {"score": mean_by_question(table.take(arms.rows_of(name)))} for name in arms.names},

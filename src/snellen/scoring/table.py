@@ -251,6 +251,8 @@ class TrialColumns(ScoreTable):
     """The metrics stored for the task, the main one first."""
     facts: Sequence[SampleFacts]
     """Parallel to `samples`."""
+    looks: Mapping[Key, LookTrial] = field(default_factory=dict)
+    """What trials did with their tools; nothing of a task that was asked without."""
 
     @classmethod
     def of(cls, table: ScoreTable, task: Task, metrics: Sequence[str], facts: Sequence[SampleFacts]) -> TrialColumns:

@@ -1,4 +1,4 @@
-"""The fingerprints of a run's trials as numbers, eighty bytes a trial, and where two runs part: a million are 80 MB."""
+"""The fingerprints of a run's trials as numbers, 88 bytes a trial, and where two runs part: a million are 88 MB."""
 
 from __future__ import annotations
 
