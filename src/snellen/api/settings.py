@@ -215,7 +215,7 @@ class AskSettings(ModelSettings, frozen=True, kw_only=True, forbid_unknown_field
         "What this command may spend: then it stops, keeps everything and exits 3; run it again to continue.",
         above=0)] = None
     yes: Annotated[bool, Setting(LOAD,
-        "Start although the estimate is above --max-cost; it still stops there.")] = False
+        "Fetch a benchmark's data that is not here; start although the estimate is above --max-cost.")] = False
     cache: Annotated[bool, Setting(LOAD, flag=None, file="use_cache")] = True
     cache_check: Annotated[int, Setting(LOAD,
         "Ask so many prompts of a server again before its stored replies are believed; 0: believe them.", least=0)] = 3
@@ -349,6 +349,10 @@ class TaskSettings(AskSettings, frozen=True, kw_only=True, forbid_unknown_fields
         to="infer_options.calibration", identity="yes")] = None
     protocol: Annotated[str | None, Setting(READING,
         "Ask, read and count as this protocol of the card: official, lmms-eval …", identity="folder")] = None
+    coordinates: Annotated[str | None, Setting(READING,
+        "Ask for points and boxes in this frame and read them in it: card (as the model's card says), the folder of an "
+        "exam, or 0-1000, 0-1, sent-pixels … [default: as the protocol asks]",
+        identity="when set", metavar="card|EXAM|FRAME")] = None
     profile: Annotated[str | None, Setting(READING,
         "Read answers as another tool does: reform, vqa-scripts, flageval …")] = None
     convention: Annotated[str | None, Setting(READING,

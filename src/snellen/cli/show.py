@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..core.text import plural
-from .options import COUNT, MACHINE_STDOUT, PATH, flag, print_json
+from .options import COUNT, MACHINE_STDOUT, PATH, flag, look_tables, print_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -64,7 +64,7 @@ def _show_run(run: Path, reading: str | None, as_json: bool) -> None:
     from ..api.stored_results import is_unfinished, results_of
     from ..report.console import WholeConsole
     from ..report.protocol_words import reading_name
-    from ..report.terminal import group_tables, look_tables, plain, results_table
+    from ..report.terminal import group_tables, plain, results_table
 
     if reading is None and is_unfinished(run):
         _show_parts(run, as_json)

@@ -102,15 +102,6 @@ def arms_tables(result: Mapping[str, Any]) -> Iterator[Table]:
     yield table
 
 
-def look_tables(result: Mapping[str, Any]) -> Iterator[Table]:
-    """Yield what looking again was worth; nothing is imported for a run without tools."""
-    if result.get("looks"):
-        from .pages.look_part import look_sheets
-        from .pages.sheet import sheet_grid
-
-        yield from map(sheet_grid, look_sheets(result["looks"]))
-
-
 def in_order(arms: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Return arms as people think of them: what takes most away first."""
     return sorted(arms.items(), key=lambda pair: list(ARMS).index(pair[0]))

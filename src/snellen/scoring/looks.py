@@ -33,9 +33,9 @@ from ..stats.second_look import (
     union_area,
 )
 from .arms import arms_table
-from .compare.stage_marks import codes_in
 from .look_trials import Box, Key, LookTrial, gold_boxes, source_of
 from .means import mean_by_question
+from .packed import codes_in
 from .table import ScoredTask, ScoreTable
 
 WORTH, PICTURE_EFFECT, MISLED, ZOOM_EFFECT = "worth", "picture_effect", "misled", "zoom_effect"

@@ -24,7 +24,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from ..core.errors import EnvironmentProblem, RunMismatch
-from ..core.homes import Part
+from ..core.homes import PARTS_FOLDER, Part
 from ..core.tasks import RunHeader
 from ..core.types import Prediction, TrialKey
 from .database import Row, has_turns, open_for_reading, sync
@@ -35,11 +35,10 @@ from .seal import is_intact, seal
 from .turns import STORED_TURN, StoredTurn, is_turn, turn_of_row
 from .writer import STORED, Entry, TrialWriter
 
-FOLDER = "run.d"
-"""The folder of parts in a run's folder."""
+FOLDER = PARTS_FOLDER
 PLAN = "plan.json"
 FORMAT = 1
-HEADER, SAMPLE, TRIAL, ATTEMPT, META, TURN = "hspamt"
+HEADER, SAMPLE, TRIAL, ATTEMPT, META, PICTURE, REPLY, WHO, TURN = "hspamirwt"
 BLOCK = 4 * 2**20
 LINE_START = re.compile(rb"([0-9a-f]{8}) (\d{1,12}) ")
 LONGEST_START = 8 + 1 + 12 + 1
@@ -53,6 +52,9 @@ _COLUMNS: dict[str, Any] = {
     TRIAL: tuple[str, str, str, str, int, int, str, Raw, Raw],
     ATTEMPT: tuple[str, str, str, str, int, str, str, int | None, str, Raw],
     META: tuple[str, str, Raw],
+    PICTURE: tuple[str, str, str, str],
+    REPLY: tuple[str, str, str, float, Raw],
+    WHO: tuple[str, str, str, Raw],
     TURN: tuple[str, str, str, str, int, int, str, Raw, Raw, Raw],
 }
 _DECODERS = {ord(kind): msgspec.json.Decoder(columns).decode for kind, columns in _COLUMNS.items()}
@@ -293,7 +295,7 @@ class PartWriter(TrialWriter):
     def stored(self, key: TrialKey) -> Prediction | None:
         """Return the reply of a finished trial from where it stands."""
         place = self._places.get(key.task, {}).get((key.sample, key.variant, key.repeat))
-        body = None if place is None else _row_at(place)[7]
+        body = None if place is None else row_at(place)[7]
         if place is None and self._merged is not None:
             body = next((row[0] for row in self._merged.execute(STORED, astuple(key))), None)
         return None if body is None else msgspec.json.decode(body, type=Prediction)
@@ -301,14 +303,14 @@ class PartWriter(TrialWriter):
     def stored_turn(self, key: TrialKey, number: int) -> StoredTurn | None:
         """Return a turn that any attempt, or what was merged, has a reply to."""
         place = self._turns.get((key, number))
-        row = None if place is None else _row_at(place)[4:]
+        row = None if place is None else row_at(place)[4:]
         if row is None and self._merged is not None and has_turns(self._merged):
             row = self._merged.execute(STORED_TURN, (*astuple(key), number)).fetchone()
         return turn_of_row(row) if row is not None and is_turn(row) else None
 
     def ledger(self) -> PictureLedger:
         """Return what the pictures of this part's finished trials were when they were sent."""
-        rows = (_row_at(place) for places in self._places.values() for place in places.values())
+        rows = (row_at(place) for places in self._places.values() for place in places.values())
         return PictureLedger((row[6], row[7]) for row in rows)
 
     def put_meta(self, key: str, value: Any) -> None:
@@ -371,7 +373,8 @@ def _claim(folder: Path, part: Part) -> tuple[Path, int, int]:
         number += 1
 
 
-def _row_at(place: Place) -> Row:
+def row_at(place: Place) -> Row:
+    """Return the columns of the line at a place."""
     with place.path.open("rb") as file:
         file.seek(place.offset)
         start = LINE_START.match(file.read(LONGEST_START))

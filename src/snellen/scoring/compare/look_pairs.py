@@ -19,11 +19,11 @@ from ...store.reader import RunReader
 from ..arms import arms_table, counted
 from ..look_trials import look_trials
 from ..looks import EFFECTS, LookArms, used
+from ..packed import codes_in
 from ..spent import stored_prices
 from ..stored import stored_tables
 from ..table import ScoreTable
 from .run_pairs import run_names
-from .stage_marks import codes_in
 
 
 class BesidePlain(Struct, frozen=True):

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from ...stats.bootstrap import difference_p_value, swap_p_value
 from ...stats.intervals import Floats, cluster_totals, holm, mcnemar
 from ...stats.paired import paired_difference
+from ..packed import codes_in
 from ..table import Codes, ScoreTable, lower_is_better
-from .stage_marks import ENDS, StageMarks, codes_in
+from .stage_marks import ENDS, StageMarks
 
 TEST_DRAWS = 10_000
 
