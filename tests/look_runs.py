@@ -18,7 +18,7 @@ from made_runs import COLOURS, make_header, make_task, run_apart
 from snellen.core.builtins import default_registry
 from snellen.core.ids import sha256_hex
 from snellen.core.jobs import Item, Step
-from snellen.core.looks import BASE, DETAIL, LOOK_ARMS, PLAIN, Look, LookEnd, variant_of_arm
+from snellen.core.looks import BASE, DETAIL, LOOK_ARMS, NOTHING, PLAIN, Look, LookEnd, variant_of_arm
 from snellen.core.types import (
     Form,
     Image,
@@ -120,12 +120,15 @@ def _turns(made: Made, key: TrialKey, arm: str, right: bool, called: bool, numbe
     words = "The square is small: I look closer."
     before = Prediction(key, text=words, usage=Usage(700, 40), timing=took, calls=(call, *wrong), images=(sent,))
     yield Step(0, (), lambda _: None), asked, before, None
-    look = Look(0, "zoom", "c1", 1, "", made.region, 2, (640, 480), 4.0, _shown(arm, made), "Picture 2: a part of 1.")
+    told = "Picture 2: a part of 1."
+    look = Look(0, "zoom", "c1", 1, "", made.region, 2, (640, 480), 4.0, _shown(arm, made), told)
+    if arm == NOTHING:
+        look = Look(0, "zoom", "c1", 1, "", made.region, told=told)
     looks = [look, *([Look(0, "zoom", "c2", 1, "frame", told="outside the picture")] if bad else [])]
     again = (first, Turn("assistant", words, calls=(call,)), Turn("tool", look.told, answers="c1"))
-    crop = Image(look.image.ref, "image/png", *CROP, edits=look.image.edits) if look.image else image
-    then = Request(key, (*again, Turn("user", "", (crop,))), marks=tuple("ABCD"), shown=sample.options)
-    pictures = (sent, ImageSent("0" * 64, "image/png", 640, 480, 3000))
+    crops = (look.image,) if look.image else ()
+    then = Request(key, (*again, Turn("user", "", crops)), marks=tuple("ABCD"), shown=sample.options)
+    pictures = (sent,)  # what was sent of a crop is not kept here: it is drawn anew
     detail = _end(1.1, called=True, bad=bad, tokens=(1700, 60))
     last = Prediction(key, text=text, usage=Usage(1000, 20), timing=took, images=pictures)
     final = Prediction(key, text=text, usage=Usage(1000, 20), timing=took, images=pictures, detail=detail)
