@@ -17,7 +17,7 @@ from msgspec.structs import astuple, replace
 from numpy.typing import NDArray
 
 from ..core.errors import EnvironmentProblem, UsageError
-from ..core.looks import arm_of
+from ..core.looks import BASE, PLAIN, arm_of
 from ..core.tasks import RunHeader
 from ..core.types import Prediction, Request, Sample, Score, TrialKey
 from .database import Row, connect, has_turns, insert_rows, open_for_reading
@@ -164,15 +164,15 @@ class RunReader:
         return damaged(self.folder / "run.db", f"{what}: not what was written")
 
     def turns(self, key: TrialKey) -> list[StoredTurn]:
-        """Return the turns of a trial that was asked with tools, in order; none of any other, nor of `plain`'s sort.
+        """Return the turns of a trial that was asked with tools, in order; none of any other, as of the arm `plain`.
 
         An arm (`look=grey`) shares its first turn with the variant it stands beside, where that turn is stored.
         """
         if not has_turns(self._database):
             return []
         found = self._turns_of(key)
-        shared = arm_of(key.variant)[1]
-        if shared != key.variant and not any(turn.number == 0 for turn in found):
+        arm, shared = arm_of(key.variant)
+        if arm not in (BASE, PLAIN) and not any(turn.number == 0 for turn in found):
             found = [turn for turn in self._turns_of(replace(key, variant=shared)) if turn.number == 0] + found
         return found
 

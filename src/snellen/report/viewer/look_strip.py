@@ -14,6 +14,7 @@ from ...core.markup import Child, Html, shorten, tag
 from ...core.text import plural
 from ...core.types import Image, Sample, ToolCall, TrialKey
 from ...data.images.decode import read_bytes, read_header
+from ...data.look.views import SHRINKING
 from ...scoring.look_trials import has_looks, source_of
 from ...scoring.looks import LookArms
 from ...scoring.table import TrialColumns
@@ -27,8 +28,6 @@ from .shell import link, trial_address
 from .walk import Walk
 
 Box = tuple[float, float, float, float]
-SHRINKING = ("fit:", "scale:")
-"""Edits that leave all of a picture to be seen."""
 SAID = 600
 """Characters of a reply between looks that are shown."""
 
