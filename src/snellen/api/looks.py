@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from msgspec.structs import replace
@@ -11,8 +10,9 @@ from ..core.errors import UsageError
 from ..core.looks import in_look_arms
 from ..core.protocols import Model
 from ..core.tasks import Task
-from ..data.look.views import SENT_PIXELS
+from ..data.look.views import FRAMES
 from ..prompt.look_words import NATIVE, TEXT
+from .model_frame import model_frame
 from .settings import LOOKS, RunSettings
 
 LOOK = "look"
@@ -21,14 +21,9 @@ ASKS_ONE_REPLY = ("generate", "generation", "document", LOOK)
 """Inferencers in whose place looking again may stand: each trial is one question and its reply."""
 CARRIES = {"openai": "user", "openai-responses": "tool", "anthropic": "tool", "gemini": "tool"}
 """API -> where a result's picture stands; those that are missing have no native calls."""
+FRAME = "0-1000"
 LONGEST = 2048
 """The side up to which regions are enlarged for a model of which no limit is known."""
-FRAMES_BY_NAME = (
-    (re.compile(r"qwen2[._-]?5-?vl|ui-tars-1\.5|holo1", re.IGNORECASE), SENT_PIXELS),
-    (re.compile(r"claude|gpt-|computer-use", re.IGNORECASE), SENT_PIXELS),
-    (re.compile(r"kimi-vl|aguvis|showui", re.IGNORECASE), "0-1"),
-)
-"""Names of models -> the frame that their makers document; all others are told 0-1000."""
 
 
 def with_tools(task: Task, settings: RunSettings, model: Model) -> Task:
@@ -44,7 +39,7 @@ def with_tools(task: Task, settings: RunSettings, model: Model) -> Task:
         raise UsageError("--max-cost with --tools needs --max-tokens: turns grow by their replies")
     options = {**(task.infer_options if task.infer == LOOK else {}), **_told(settings)}
     options["dialect"] = _dialect(options.get("dialect", AUTO), model)
-    options["frame"] = _frame(options.get("frame", CARD), model)
+    options["frame"] = _frame(options.get("frame", CARD), model, settings)
     options["carry"] = _carry(options.get("carry", AUTO), model)
     options.setdefault("longest", model.image_policy.max_side or LONGEST)
     variants = in_look_arms(task.variants, settings.tool_arms)
@@ -76,10 +71,12 @@ def _dialect(told: str, model: Model) -> str:
     return told
 
 
-def _frame(told: str, model: Model) -> str:
+def _frame(told: str, model: Model, settings: RunSettings) -> str:
+    """Return the frame that was told, or that of the model's card; a model without one is told 0-1000."""
     if told != CARD:
         return told
-    return next((frame for pattern, frame in FRAMES_BY_NAME if pattern.search(model.name)), "0-1000")
+    known = model_frame(model, settings).frame
+    return known.name if known is not None and known.name in FRAMES else FRAME
 
 
 def _carry(told: str, model: Model) -> str:
