@@ -95,8 +95,6 @@ def test_a_grid_is_that_of_smart_resize(size: tuple[int, int], most: int, wanted
 @given(sides, sides, st.integers(200, 3000))
 def test_a_resize_keeps_the_shape_and_the_limit(width: int, height: int, side: int) -> None:
     across, down = resized((width, height), side=side)
-    assert (
-        (math.isclose(across / down, width / height)
-        and max(across, down) <= max(side, 0) + 1e-6)
-        or max(width, height) <= side
-    )
+    assert (math.isclose(across / down, width / height) and max(across, down) <= max(side, 0) + 1e-6) or max(
+        width, height
+    ) <= side
