@@ -142,9 +142,9 @@ $(VENV)/docs.stamp: pyproject.toml | $(BIN)/python
 	touch $@
 
 docs: $(VENV)/docs.stamp ## the documentation as a site: build/site/index.html
-	$(BIN)/python tools/decisions.py
-	$(BIN)/python tools/benchmark_pages.py
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@began=$$(date +%s); $(BIN)/python tools/decisions.py && \
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && \
+	$(BIN)/python tools/docs_words.py --since $$began
 
 lock: | $(BIN)/python ## requirements/test.lock anew from pyproject.toml
 	$(PIP) install uv

@@ -1,6 +1,6 @@
 """Severities calibrated by a measured reader: which levels make five steps from unharmed to lost, and what they cost.
 
-Run: python benchmarks/severities.py measure [--write]     error rates by family and severity (--write: into docs/documents.md)
+Run: python benchmarks/severities.py measure [--write]     error rates by family and severity (--write: into docs/perturbations.md)
      python benchmarks/severities.py measure [FAMILY …]    only these
      python benchmarks/severities.py search [FAMILY …]     levels that would reach the targets, as lines of degradations.toml
 """
@@ -37,7 +37,7 @@ GRID, PAGES = 7, 6
 FRESH = range(40, 42)
 REFITTED = {"bold": range(60, 66), "curl": range(60, 66), "low_ink": range(60, 66), "dpi_render": range(60, 66)}
 """Pages that no level was fitted on. Those of four families were fitted again after 40 and 41 had been seen: they need others."""
-DOCS = Path(__file__).parent.parent / "docs" / "documents.md"
+DOCS = Path(__file__).parent.parent / "docs" / "perturbations.md"
 BEGIN, END = "<!-- severities: benchmarks/severities.py measure --write -->", "<!-- end of severities -->"
 
 PATHS: dict[str, Sequence[Level]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import shutil
@@ -54,6 +55,15 @@ def commands_of(block: Block) -> list[str]:
     if block.kind == "console":
         lines = [line[2:] for line in lines if line.startswith("$ ")]
     return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+
+
+def docs_tool(name: str) -> Any:
+    """Return a module of tools/, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def put(path: str, value: Any) -> None:
@@ -197,6 +207,15 @@ def write_measured() -> None:
     snellen.run("my.jsonl", "blind/first", output_dir=Path("runs") / "before")
 
 
+def write_compared() -> None:
+    """`my.jsonl`, a run to plan from and a third one to compare."""
+    import snellen
+
+    write_questions()
+    for name, model in {"third": "longest", "pilot": "random"}.items():
+        snellen.run("my.jsonl", f"blind/{model}", output_dir=Path("runs") / name)
+
+
 def write_replies() -> None:
     """`rows.jsonl`: replies of a model to MMMU-Pro, as another program left them."""
     replies = ["Let me see.\nAnswer: B", "B", "no idea", None]
@@ -235,6 +254,10 @@ WORLDS: dict[str, Callable[[], None]] = {
     "ci.md": write_measured,
     "add-your-own-inferencer.md": write_questions,
     "add-your-own-model.md": write_examples,
+    "add-your-own-scorer.md": write_examples,
+    "compare.md": write_compared,
+    "several-inferences.md": write_questions,
+    "own-data.md": write_questions,
     "coming-from.md": write_foreign,
     "curate.md": write_shop,
     "cure.md": write_chains,

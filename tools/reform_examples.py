@@ -1,4 +1,4 @@
-"""Writes docs/reform-examples.md: three questions of each re-formulated dataset, made from data of our own.
+"""Writes tests/golden/data/reform_examples.md: three questions of each re-formulated dataset, of our own data.
 
 The files are those of tests/reform_fixtures.py, in the true schema of every dataset; texts and pictures are invented.
 `python tools/reform_examples.py` writes the page, `--check` says whether it is up to date.
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs/reform-examples.md"
+PAGE = ROOT / "tests/golden/data/reform_examples.md"
 CARDS = ROOT / "src/snellen/catalog/datasets/reform"
 EACH = 3
 STRIDE = 7

@@ -10,15 +10,16 @@ Names are imported when first used, so `import snellen` stays fast.
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from .core.version import __version__ as __version__
 
 _PUBLIC = {
     "api.eye_exam": ("exam",),
-    "api.load": ("load_dataset", "load_model", "load_run"),
+    "api.load": ("load_dataset", "load_model"),
     "api.outputs": ("compare", "frame", "leaderboard"),
-    "api.run_result": ("RunResult",),
+    "api.run_result": ("RunResult", "load"),
     "api.reform_items": ("load_reform_dataset",),
     "api.run": ("run",),
     "api.score": ("score",),
@@ -36,13 +37,13 @@ if TYPE_CHECKING:  # the same names, for those who read types
     from .api.eye_exam import exam as exam
     from .api.load import load_dataset as load_dataset
     from .api.load import load_model as load_model
-    from .api.load import load_run as load_run
     from .api.outputs import compare as compare
     from .api.outputs import frame as frame
     from .api.outputs import leaderboard as leaderboard
     from .api.reform_items import load_reform_dataset as load_reform_dataset
     from .api.run import run as run
     from .api.run_result import RunResult as RunResult
+    from .api.run_result import load as load
     from .api.score import score as score
     from .api.scored_files import score_predictions as score_predictions
     from .api.settings import RunSettings as RunSettings
@@ -62,7 +63,15 @@ if TYPE_CHECKING:  # the same names, for those who read types
 __all__ = sorted(_MODULE_OF)  # noqa: PLE0605 (a list, though not a literal one)
 
 
+_OLD = {"load_run": ("api.load", "snellen.load(RUN), or snellen.store.reader.RunReader for the bare records")}
+"""Names of earlier versions: where they are, and what replaces them."""
+
+
 def __getattr__(name: str) -> Any:
+    if name in _OLD:
+        module, instead = _OLD[name]
+        warnings.warn(f"snellen.{name} goes: use {instead}", DeprecationWarning, stacklevel=2)
+        return getattr(importlib.import_module(f"snellen.{module}"), name)
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'snellen' has no attribute {name!r}")
     return getattr(importlib.import_module(f"snellen.{_MODULE_OF[name]}"), name)

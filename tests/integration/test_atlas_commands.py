@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import pytest
 import snellen
 from atlas_fixtures import FIXTURES, png, run_card, write_shape
 from command_line import run_command
+from documentation import docs_tool
 from snellen.api.card_words import describe_card
 from snellen.api.outputs import leaderboard, moved_by_protocol
 from snellen.api.plan import make_plan
@@ -111,12 +110,12 @@ def test_two_runs_in_one_protocol_say_nothing_of_it(tmp_path: Path) -> None:
     assert Catalog().task("ocrbench").headline == "points"
 
 
-def test_the_pages_are_as_the_cards_say() -> None:
-    root = Path(__file__).resolve().parents[2]
-    done = subprocess.run(
-        [sys.executable, "tools/benchmark_pages.py", "--check"], cwd=root, check=False, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+def test_the_pages_of_the_site_say_what_the_commands_print(capsys: pytest.CaptureFixture[str]) -> None:
+    made = docs_tool("docs_pages").generated()
+    assert run_command(["tasks", "show", "mmmu"]) == 0
+    assert capsys.readouterr().out.strip() == made["cards/mmmu.md"].strip()
+    assert "## snellen run\n" in made["commands.md"] and "--image-max-side" in made["commands.md"]
+    assert "| `vllm-server/" in made["providers.md"]
 
 
 def test_a_plan_of_five_thousand_rows_is_quick_after_the_first_read(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import snellen
 from command_line import run_command
 from hub_standin import REVISION, hub_standin
 from snellen.api.card_data import fetch_card_data, verify_card_data
@@ -185,7 +186,7 @@ def test_what_fetch_brought_is_found_by_the_same_defaults(
     """`data fetch`, `tasks` and `run` all say $SNELLEN_DATA or ./data: they must mean the same folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SNELLEN_DATA", raising=False)
-    with pytest.raises(DataError, match="no data at 'mmmu-pro' or 'data/mmmu-pro'; `snellen data fetch mmmu-pro`"):
+    with pytest.raises(DataError, match=r"no data at 'mmmu-pro' or 'data/mmmu-pro', .*; `snellen data fetch mmmu-pro`"):
         list(card_rows.load(Catalog().task("mmmu-pro"), LoadContext()))
     with hub_standin({"MMMU/MMMU_Pro": DATASET}) as hub:
         monkeypatch.setenv("HF_ENDPOINT", hub.address)
@@ -207,3 +208,59 @@ def test_the_list_of_tasks_says_built_in_only_of_what_is_drawn(tmp_path: Path, m
     assert not any(here[name] for name in ("lvbench", "video-mme", "cure", "longbench-v2", "niah", "mmmu"))
     (tmp_path / "data" / "LVBench").mkdir(parents=True)
     assert next(row["data"] for row in list_tasks() if row["name"] == "lvbench") == ["data/LVBench"]
+
+
+@pytest.fixture
+def away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder without data, and a hub's cache that is empty."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SNELLEN_DATA", raising=False)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    return tmp_path
+
+
+RUN = ["run", "mmmu-pro", "--model", "blind/first"]
+
+
+def test_run_fetches_with_yes_and_works_without_the_hub_afterwards(
+    away: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with hub_standin({"MMMU/MMMU_Pro": DATASET}) as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.address)
+        assert run_command(RUN) == 2
+        refused = capsys.readouterr().err
+        assert "--yes" in refused and "snellen data fetch mmmu-pro" in refused and hub.asked == []
+        assert run_command([*RUN, "--yes", "-o", "first"]) == 0
+        assert "1 file of MMMU/MMMU_Pro fetched into data/mmmu-pro" in capsys.readouterr().err
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    assert run_command([*RUN, "-o", "second"]) == 0
+    assert snellen.load("first").metrics == snellen.load("second").metrics
+    assert "3 of 1,730 rows" in capsys.readouterr().out
+
+
+def test_what_the_hubs_own_library_left_in_its_cache_is_used(
+    away: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import huggingface_hub
+
+    wanted = "standard (10 options)/test-00000-of-00001.parquet"
+    with hub_standin({"MMMU/MMMU_Pro": DATASET}) as hub:
+        told = {"repo_type": "dataset", "cache_dir": away / "hub", "endpoint": hub.address}
+        huggingface_hub.hf_hub_download("MMMU/MMMU_Pro", "README.md", **told)
+        assert run_command(RUN) == 2, "a snapshot without the table is no data"
+        huggingface_hub.hf_hub_download("MMMU/MMMU_Pro", wanted, **told)
+    capsys.readouterr()
+    assert run_command([*RUN, "-o", "run"]) == 0
+    assert f"from the hub's cache ({REVISION[:8]})" in capsys.readouterr().err
+    assert snellen.load("run").metrics["mmmu-pro"]["accuracy"].n == len(ROWS)
+    assert not (away / "data").exists()
+
+
+def test_without_a_network_fetching_is_one_line_that_says_what_to_do(
+    away: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    assert run_command([*RUN, "--yes"]) == 3
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: cannot reach the hub for MMMU/MMMU_Pro") and "dataset.path" in line
+    assert not (away / "data" / "mmmu-pro").exists(), "an empty folder would be taken for data"

@@ -12,6 +12,7 @@ import pytest
 import snellen
 from atlas_fixtures import figure_of_read
 from benchmark_rows import Fixture, tier2_fixtures
+from documentation import docs_tool
 from snellen.cli.main import main
 from snellen.core.builtins import default_registry
 from snellen.core.protocols import LoadContext
@@ -166,8 +167,8 @@ def test_every_page_of_a_pdf_is_shown_and_a_list_is_one_answer(tmp_path: Path) -
 
 
 def test_every_card_stands_in_the_documentation() -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "more-benchmarks.md").read_text(encoding="utf-8")
-    assert [name for name in TIER_2 if f"| `{name}` |" not in page] == []
+    made = docs_tool("docs_pages").card_pages()
+    assert [name for name in TIER_2 if f"[`{name}`]({name}.md)" not in made["cards/index.md"]] == []
 
 
 def test_pixels_of_a_reply_are_those_of_the_picture_the_model_saw() -> None:

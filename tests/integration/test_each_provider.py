@@ -65,7 +65,7 @@ SHOWN_BY = {
     "the estimate of the plan within 10 % of the bill": "test_the_estimate_is_within_a_tenth_of_the_bill",
     "killed and continued": "test_a_killed_run_goes_on",
 }
-"""What is shown of every model here, by which test: a table of docs/models.md."""
+"""What is shown of every model here, by which test: a table of the page Providers."""
 WORDS = "Which of the shapes in the picture has the longest side, and how often does it appear beside a green one? "
 
 

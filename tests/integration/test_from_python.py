@@ -144,4 +144,31 @@ def test_a_frame_is_polars_where_there_is_no_pandas(tmp_path: Path, monkeypatch:
     assert isinstance(table, polars.DataFrame)
     assert set(table["shape"]) == {"circle", "square", "triangle"}
     monkeypatch.setitem(sys.modules, "polars", None)
-    assert isinstance(result.frame(), list)
+    with pytest.raises(snellen.SnellenError, match="pip install pandas"):
+        result.frame()
+    assert len(result.rows()) == 10
+    assert result.wrong() == [row for row in result.rows() if row["value"] == 0.0]
+
+
+def test_a_stored_run_is_what_run_returned(rows: str, tmp_path: Path) -> None:
+    made = snellen.run(rows, "blind/first", output_dir=tmp_path / "run")
+    loaded = snellen.load(tmp_path / "run")
+    assert type(loaded) is type(made)
+    assert (loaded.metrics, loaded.rows()) == (made.metrics, made.rows())
+    with pytest.warns(DeprecationWarning, match=r"snellen\.load"), snellen.load_run(tmp_path / "run") as reader:
+        assert reader.header().model == "blind/first"
+
+
+def test_errors_and_comparisons_show_themselves(tmp_path: Path) -> None:
+    from made_runs import make_run
+
+    one = snellen.load(make_run(tmp_path / "one", model="openai/one", skill=0.3, count=60))
+    two = snellen.load(make_run(tmp_path / "two", model="openai/two", skill=0.95, count=60))
+    groups = one.errors()
+    accuracy = one.metrics["shapes"]["accuracy"]
+    assert sum(len(group.trials) for group in groups["shapes"]) == accuracy.n - round(accuracy.value * accuracy.n)
+    assert all(group.title in repr(groups) and group.title in groups._repr_html_() for group in groups["shapes"])
+    compared = one.compare(two)
+    assert compared["shapes"][0].difference == snellen.compare(one.folder, two.folder)["shapes"][0].difference
+    assert "two is better" in repr(compared)
+    assert "two is better" in compared._repr_html_() and "<script" not in compared._repr_html_()

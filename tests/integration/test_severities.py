@@ -18,7 +18,7 @@ from snellen.kits.pages.quality import character_error_rate
 from snellen.kits.pages.render import render_pages
 from snellen.model.ocr.reader_model import TesseractEngine
 
-PAGE = Path(__file__).parents[2] / "docs" / "documents.md"
+PAGE = Path(__file__).parents[2] / "docs" / "perturbations.md"
 
 
 @pytest.mark.skipif(shutil.which("tesseract") is None, reason="tesseract is not installed")

@@ -109,12 +109,16 @@ def test_every_room_and_sub_room_is_in_the_table_of_rooms() -> None:
 
 def test_the_index_lists_every_decision() -> None:
     assert subprocess.run([sys.executable, "tools/decisions.py", "--check"], cwd=ROOT, check=False).returncode == 0
-    assert subprocess.run([sys.executable, "tools/provider_table.py", "--check"], cwd=ROOT, check=False).returncode == 0
 
 
 def test_every_page_is_in_the_navigation_of_the_site() -> None:
     named = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
     assert {page.name for page in (ROOT / "docs").glob("*.md")} <= named
+
+
+def test_the_navigation_has_four_kinds_of_pages() -> None:
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    assert re.findall(r"^  - ([A-Z][\w ]+):", text, re.MULTILINE) == ["Start", "How to", "Reference", "Why"]
 
 
 def test_every_public_name_is_in_the_reference() -> None:

@@ -37,6 +37,16 @@ def describe_cost(plan: Plan, estimate: CostEstimate) -> Iterator[str]:
     yield from _describe_money(estimate)
 
 
+def short_cost(estimate: CostEstimate) -> Iterator[str]:
+    """Say tokens and money of what is left, without what they rest on."""
+    if not estimate.billed or not any(one.left for one in estimate.tasks):
+        return
+    tokens = estimate.tokens()
+    known = tokens is not None and f"about {tokens.input:,} input and {tokens.output:,} output tokens"
+    yield known or f"tokens not estimated ({_why_not(estimate)})"
+    yield from list(_describe_money(estimate))[:1]
+
+
 def _describe_task(name: str, expected: Expected, most: int | None) -> Iterator[str]:
     yield f"  {name}: {_each(expected.text, expected.pictures)}; {expected.basis}"
     if expected.unreadable:

@@ -59,12 +59,5 @@ def load_model(name: str, **settings: Any) -> Model:
 
 
 def load_run(folder: str | Path) -> RunReader:
-    """Return a stored run, read-only.
-
-    Example:
-        >>> run = snellen.load_run(snellen.run("my.jsonl", "blind/first").folder)
-        >>> [trial.prediction.text for trial in run.trials("my")]
-        ['A', 'A']
-        >>> run.close()
-    """
+    """Return the reader of a stored run: the old name of `RunReader(folder)`."""
     return RunReader(folder)

@@ -10,8 +10,65 @@ from ..core.text import plural
 from ..data.images.decode import short_name
 from ..data.marked_rows import MarkerCount
 from ..prompt.by_form import PrompterByForm
+from .cost_words import short_cost
 from .header import prompts_of
 from .plan import Plan, PlannedTask, first_of_each_form, where_pictures_go
+from .run_cost import CostEstimate
+
+SHORT_TASKS = 2
+"""Tasks that a short plan names one by one."""
+
+
+def short_plan(plan: Plan, estimate: CostEstimate) -> list[str]:
+    """Return a plan in five lines at most: first what one should know of the rows, then what is asked, and of whom."""
+    notes = [*(note for planned in plan.tasks for note in _notes(planned)), *leaving_notes(plan)]
+    more = f" ({plural(len(notes) - 1, 'further note')}: --verbose)" if len(notes) > 1 else ""
+    lines = [f"note: {notes[0]}{more}"] if notes else []
+    tasks = _short_tasks(plan) if len(plan.tasks) <= SHORT_TASKS - len(lines) else [_all_tasks(plan)]
+    cost = "; ".join(short_cost(estimate))
+    folder = f"run folder {plan.folder}; the whole plan: --verbose"
+    return [*lines, *tasks, _short_model(plan), *([cost] if cost else []), folder]
+
+
+def _notes(planned: PlannedTask) -> Iterator[str]:
+    """Yield what was guessed, left out or looks wrong; how a file was recognised is for the whole plan."""
+    rows = planned.survey.samples
+    counts = {one["count"] for one in (planned.task.dataset.get("sources") or {}).values() if one.get("count")}
+    if counts and rows not in counts:
+        yield f"{rows:,} of {' or '.join(f'{count:,}' for count in sorted(counts))} rows: a part of {planned.task.name}"
+    markers = describe_markers(planned.survey.markers, placed=places_pictures(planned))
+    told = [line for line in markers if "without" in line]
+    yield from (*told, *(note for note in planned.survey.notes if not note.startswith("read as")))
+
+
+def _all_tasks(plan: Plan) -> str:
+    pictures = sum(one.survey.images for one in plan.tasks)
+    return f"{len(plan.tasks)} tasks: {plural(plan.trials, 'trial')}, {plural(pictures, 'picture')}"
+
+
+def _short_tasks(plan: Plan) -> list[str]:
+    return [_short_task(planned) for planned in plan.tasks]
+
+
+def _short_task(planned: PlannedTask) -> str:
+    """Say a task in a line: rows of how many, forms, pictures, and trials where these are more."""
+    content, task = planned.survey, planned.task
+    counts = {one["count"] for one in (task.dataset.get("sources") or {}).values() if one.get("count")}
+    whole = f" of {content.samples:,} rows" if content.samples in counts else ""
+    forms = [f"{counts.samples:,} {form.value}" for form, counts in content.forms.items()]
+    kinds = f" ({', '.join(forms)})" if len(forms) > 1 else ""
+    asked = f"{content.samples:,}{whole}" if whole else plural(content.samples, "question")
+    shown = [plural(content.images, "picture")] if content.images else []
+    shown += [plural(content.videos, "video")] if content.videos else []
+    times = [plural(len(task.variants), "variant"), plural(task.repeats, "inference")]
+    trials = f"; × {' × '.join(times)} = {plural(planned.trials, 'trial')}" if planned.trials != content.samples else ""
+    return f"{task.name}: {', '.join([asked + kinds, *shown])}{trials}"
+
+
+def _short_model(plan: Plan) -> str:
+    """Say in a line who is asked, how it samples and what leaves this machine."""
+    said = next((line.strip() for planned in plan.tasks for line in describe_params(planned, plan)), "")
+    return "; ".join(filter(None, (f"model {plan.model.name}", said, leaving_bytes(plan))))
 
 
 def describe_rows(planned: PlannedTask) -> Iterator[str]:
@@ -56,18 +113,26 @@ def describe_markers(markers: MarkerCount, *, placed: bool) -> Iterator[str]:
 
 def describe_leaving(plan: Plan) -> Iterator[str]:
     """Say how many bytes of pictures go where, and how many of these files lie outside the data's folder."""
-    trials = [(one.survey.leaving, len(one.task.variants) * one.task.repeats) for one in plan.tasks]
-    size_bytes = sum(leaving.size_bytes * times for leaving, times in trials)
+    yield from filter(None, (leaving_bytes(plan), *leaving_notes(plan)))
+
+
+def leaving_bytes(plan: Plan) -> str:
+    """Say how many bytes of picture files go where; nothing where there are none."""
+    times = ((one.survey.leaving.size_bytes, len(one.task.variants) * one.task.repeats) for one in plan.tasks)
+    size_bytes = sum(size * count for size, count in times)
     place = where_pictures_go(plan.model)
-    if size_bytes:
-        stripped = " without their metadata" if plan.model.image_policy.bare else ""
-        goes = f"go to {place}{stripped}" if place else "stay on this machine"
-        yield f"{count_bytes(size_bytes)} of picture files {goes}"
+    stripped = " without their metadata" if plan.model.image_policy.bare else ""
+    goes = f"go to {place}{stripped}" if place else "stay on this machine"
+    return f"{count_bytes(size_bytes)} of picture files {goes}" if size_bytes else ""
+
+
+def leaving_notes(plan: Plan) -> Iterator[str]:
+    """Say what a model's replies are not kept for, what of it is not used, and which pictures lie elsewhere."""
     if uncovered := getattr(plan.model, "uncovered", ""):
         yield f"replies of {plan.model.name} are not cached: it {uncovered}, and what answers there may change unseen"
     if unused := getattr(plan.model, "unused", ""):
         yield f"{plan.model.name}: {unused}"
-    for leaving, _ in trials:
+    for leaving in (one.survey.leaving for one in plan.tasks):
         if leaving.outside:
             yield f"{leaving.outside} pictures lie outside {leaving.folder}: {'; '.join(leaving.first_outside)}"
 

@@ -9,9 +9,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from ..core.arms import find_arms
+from ..core.arms import PICTURE, variants_beside
 from ..core.clock import SystemClock
-from ..core.errors import SnellenError, UsageError, not_among
+from ..core.errors import MissingData, SnellenError, UsageError, not_among
 from ..core.event_loop import run_to_end
 from ..core.garbage import rare_collections
 from ..core.protocols import Scorer
@@ -25,8 +25,9 @@ from ..report.so_far import SoFar
 from ..scoring.consistency import CONVENTIONS
 from ..scoring.quoted_figures import WHOLE_ONLY
 from ..scoring.readings import OWN_PROFILE, Reading, check_reading
-from ..store.bank_file import read_bank, relatives
+from ..store.bank_file import arm_of, read_bank, relatives
 from .batches import check_batched_plan
+from .card_data import bring_data
 from .cost_words import check_limit
 from .executors import check_executor
 from .judges import ask_extractor, asking_settings, check_extractor, check_reachable, rest_of
@@ -112,7 +113,7 @@ def run_settings(
     check_trackers(settings.log)
     check_executor(settings)
     part = part_of(settings)
-    plan = make_plan(settings)
+    plan = _plan_with_data(settings, watcher)
     reading = _planned_reading(plan, settings)
     if reading.extractor:
         _check_asking(plan, reading, settings)
@@ -155,6 +156,20 @@ def run_settings(
     return RunResult(plan.folder, results, state, state.unfinished, dimensions, early, trackers.problems)
 
 
+def _plan_with_data(settings: RunSettings, watcher: Watcher | None) -> Plan:
+    """Return the plan; benchmarks whose data is not here are fetched first, where that is agreed to."""
+    brought: set[str] = set()
+    while True:
+        try:
+            return make_plan(settings)
+        except MissingData as lack:
+            if lack.card in brought:
+                raise
+            brought.add(lack.card)
+            told = watcher or NO_LISTENER
+            bring_data(lack, settings, watcher.agrees if watcher else lambda _: False, told.notify)
+
+
 def _run_part(
     share: Share, settings: RunSettings, limits: Limits, listener: PartListener, reading: Reading
 ) -> RunResult:
@@ -166,6 +181,7 @@ def _run_part(
         await spread_starts(share.part, plan.model)
         async with open_session(plan.folder, plan.header, plan.model, settings, limits, **told) as session:
             listener.begin(session.writer, share)
+            session.answer = listener.hear
             return await session.ask(share.jobs, share.trials)
 
     with telling_end(listener):
@@ -227,16 +243,19 @@ def _interval(plan: Plan, settings: RunSettings) -> PrefixLimit | None:
     if len(plan.tasks) != 1:
         raise UsageError("--until-ci and --bank work on one task at a time: each task has its own interval")
     task = plan.tasks[0].task
-    if find_arms(task.variants):
-        raise UsageError("--until-ci watches one score, and arms are compared over all questions: leave one out")
     grouped = [figure.name for figure in task.figures if figure.rule in WHOLE_ONLY]
     if grouped:
         raise UsageError(f"--until-ci says nothing of {', '.join(grouped)}: groups must be asked whole; leave it out")
     scorer = plan.registry.get("scorer", task.scorers[0])
-    trials = len(task.variants) * task.repeats
+    beside = variants_beside(task.variants)
+    trials = (len(task.variants) - len(beside)) * task.repeats
+    limit: PrefixLimit
     if settings.bank is not None:
-        return _bank_limit(plan, settings, settings.bank, scorer)
-    return IntervalLimit(settings.until_ci or 0.0, scorer, trials, task.score_options)
+        limit = _bank_limit(plan, settings, settings.bank, scorer)
+    else:
+        limit = IntervalLimit(settings.until_ci or 0.0, scorer, trials, task.score_options)
+    limit.leave_beside(beside, task.repeats)
+    return limit
 
 
 def _bank_limit(plan: Plan, settings: RunSettings, path: Path, scorer: Scorer) -> BankLimit:
@@ -246,9 +265,11 @@ def _bank_limit(plan: Plan, settings: RunSettings, path: Path, scorer: Scorer) -
         raise UsageError("--bank saves questions: say how many to ask (--budget 200) or how exactly (--until-ci 3)")
     if settings.budget is not None and settings.budget < FEWEST_BUDGET:
         raise UsageError(f"--budget {settings.budget} is too few to say anything: at least {FEWEST_BUDGET}")
-    if len(task.variants) > 1:
+    if len(set(task.variants) - variants_beside(task.variants)) > 1:
         raise UsageError(f"--bank knows questions as they are, and task {task.name!r} has variants: leave one out")
     bank = read_bank(path)
+    if arm_of(bank) != PICTURE:
+        raise UsageError(f"{path} is of arm {arm_of(bank)}, and a score is of the question as it is: name that bank")
     bank.meta["file"] = path.name
     unknown = set(settings.bank_without) - {model.name for model in bank.models}
     if unknown:

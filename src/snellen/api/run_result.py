@@ -12,10 +12,8 @@ import msgspec
 from ..core.errors import UsageError
 from ..core.types import Estimate
 from ..engine.state import RunState
-from ..report.exports.trial_files import frame, wrong_frame
-from ..report.pages.notebook import ShownTrials, headline_words, results_html
-from ..scoring.compare.paired import Comparison
-from ..scoring.error_groups import ErrorGroup
+from ..report.exports.trial_files import frame, plain_rows, wrong_rows
+from ..report.pages.notebook import ShownComparison, ShownErrors, ShownTrials, headline_words, results_html
 from ..store.reader import RunReader
 from .parts import PartEnd
 from .stored_results import errors, results_of
@@ -77,29 +75,50 @@ class RunResult:
             for task, result in self.results["tasks"].items()
         }
 
+    def rows(self) -> list[dict[str, Any]]:
+        """Return all trials as plain records: one a trial, with each metric and tag."""
+        return plain_rows(self.folder)
+
     def frame(self) -> Any:
-        """Return all trials as a data frame: one row a trial, one column for each metric and tag."""
+        """Return all trials as a data frame of pandas, else of polars: a row a trial, a column for each metric and tag.
+
+        Where neither is installed it says so; `rows()` gives the same as plain records.
+        """
         return frame(self.folder)
 
     def wrong(self, task: str | None = None) -> Any:
-        """Return the trials whose answer was wrong, in whole or in part, as a data frame; lost ones are not in it."""
+        """Return the trials whose answer was wrong, in whole or in part, as `frame` does; lost ones are not in it.
+
+        Where neither pandas nor polars is installed they are plain records.
+        """
         tasks = list(self.results["tasks"])
         if task is not None and task not in tasks:
             raise UsageError(f"this run has no task {task!r}; it has {', '.join(tasks)}")
-        return wrong_frame(self.folder, task)
+        return wrong_rows(self.folder, task)
 
-    def errors(self, task: str | None = None) -> dict[str, list[ErrorGroup]]:
+    def errors(self, task: str | None = None) -> ShownErrors:
         """Return the answers that are not right in groups that say why, largest first; by task."""
-        return errors(self.folder, task)
+        return ShownErrors(errors(self.folder, task))
 
-    def compare(self, other: RunResult | str | Path, **which: Any) -> dict[str, list[Comparison]]:
-        """Return the comparison of this run with another, paired by sample; as `snellen.compare`."""
+    def compare(self, other: RunResult | str | Path, **which: Any) -> ShownComparison:
+        """Return the comparison of this run with another, paired by sample; as `snellen.compare`, with a verdict."""
         from .outputs import compare
 
-        return compare(self.folder, other.folder if isinstance(other, RunResult) else other, **which)
+        return ShownComparison(compare(self.folder, other.folder if isinstance(other, RunResult) else other, **which))
 
     def show(self, sample: str, **which: Any) -> ShownTrials:
         """Return the trials of one sample with pictures, replies and scores; a notebook shows them inline."""
         from .outputs import read_sample
 
         return ShownTrials(read_sample(self.folder, sample, **which))
+
+
+def load(folder: str | Path) -> RunResult:
+    """Return a stored run as `snellen.run` returned it; nothing is asked or written.
+
+    Example:
+        >>> folder = snellen.run("my.jsonl", "blind/first").folder
+        >>> snellen.load(folder).metrics["my"]["accuracy"].n
+        2
+    """
+    return RunResult.load(folder)

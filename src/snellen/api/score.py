@@ -52,7 +52,8 @@ def score(
     """Score every stored reply of a run again and return the results.
 
     As the run's first command read them, results.json and records.jsonl are written; another profile, convention,
-    reduction or other scorers are a reading of their own, kept beside them as results-NAME.json. With `judge_name` and
+    reduction or other scorers (those that `plugins` bring, unless `scorers` are named) are a reading of their own, kept
+    beside them as results-NAME.json. With `judge_name` and
     `judge_model` the judge is asked first (cached, resumable), as `judge_settings` of `RunSettings` say (`rate`,
     `max_cost`, `deadline_s`, `headers`, `batch` …); with a judge but no model its fallback scorer is used, under a
     metric name that says so. `extractor` is a model that reads what a protocol's rule leaves unread, where the
@@ -82,6 +83,7 @@ def score(
         else:
             more.append(judge.without_judge)
     recipe = (told, judge_name if more else None)
+    scorers = scorers or brought_scorers(told, folder)
     reading = make_reading(folder, profile, scorers, likelihood_reduction, convention)
     if protocol:
         reading = in_protocol(folder, reading, protocol)
@@ -104,6 +106,17 @@ def scoring_registry(recipe: tuple[Sequence[str], str | None]) -> Registry:
     if unasked is not None:
         _add_fallback(load_judge(unasked), registry)
     return registry
+
+
+def brought_scorers(plugins: Sequence[str], folder: Path) -> tuple[str, ...]:
+    """Return the scorers that plug-ins register, used instead of the run's own; none where it uses them itself."""
+    if not plugins:
+        return ()
+    known = set(default_registry().names("scorer"))
+    brought = tuple(name for name in scoring_registry((plugins, None)).names("scorer") if name not in known)
+    with RunReader(folder) as reader:
+        own = {name for task in reader.header().tasks for name in task.scorers}
+    return () if own.intersection(brought) else brought
 
 
 def wants_page(folder: Path) -> bool:

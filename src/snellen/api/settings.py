@@ -215,7 +215,7 @@ class AskSettings(ModelSettings, frozen=True, kw_only=True, forbid_unknown_field
         "What this command may spend: then it stops, keeps everything and exits 3; run it again to continue.",
         above=0)] = None
     yes: Annotated[bool, Setting(LOAD,
-        "Start although the estimate is above --max-cost; it still stops there.")] = False
+        "Fetch a benchmark's data that is not here; start although the estimate is above --max-cost.")] = False
     cache: Annotated[bool, Setting(LOAD, flag=None, file="use_cache")] = True
     cache_check: Annotated[int, Setting(LOAD,
         "Ask so many prompts of a server again before its stored replies are believed; 0: believe them.", least=0)] = 3

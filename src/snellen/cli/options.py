@@ -29,7 +29,7 @@ repeated = partial(click.option, multiple=True)
 json_flag = partial(flag, "--json", "as_json")
 OWN = "Options"
 """The heading of what only one command has."""
-ON_SCREEN = ("show_prompts", "as_lines", "quiet", "as_json")
+ON_SCREEN = ("verbose", "show_prompts", "as_lines", "quiet", "as_json")
 """What is no setting, but said with those of the output."""
 
 
@@ -185,6 +185,7 @@ WORKERS = add_options(
 )
 """Who does the work of a command that asks no model."""
 QUIET = flag("--quiet", help="No progress, no tables.")
+VERBOSE = flag("--verbose", help="The whole plan: how rows were read, what is sent where, what estimates rest on.")
 PLAIN = flag("--plain", "as_lines", help="Progress as plain lines, for logs.")
 
 

@@ -19,7 +19,7 @@ from ..core.errors import EXIT_AGAIN, ConfigError, ServerLost, UsageError, not_a
 from ..core.protocols import ImagePolicy
 from ..core.secret import Secret, hide_passwords, names_a_key
 from ..core.text import show_text
-from .options import COUNT, PLAIN, QUIET, SettingsCommand, json_flag, setting_options
+from .options import COUNT, PLAIN, QUIET, VERBOSE, SettingsCommand, json_flag, setting_options
 from .project import find_project, read_project
 
 FILE_ENDINGS = (".json", ".toml")
@@ -78,10 +78,11 @@ Examples:
 @click.argument("tasks", nargs=-1, metavar="TASK|FILE...")
 @setting_options("run")
 @PLAIN
+@VERBOSE
 @click.option("--show-prompt", "show_prompts", type=COUNT, help="Print the first N prompts whole before asking.")
 @QUIET
 @json_flag(help="Print results.json on stdout; all else goes to stderr.")
-def run(quiet: bool, as_json: bool, as_lines: bool, show_prompts: int | None, **flags: Any) -> int:
+def run(quiet: bool, as_json: bool, as_lines: bool, verbose: bool, show_prompts: int | None, **flags: Any) -> int:
     """Measure a model on tasks: plan, ask, store, score, report.
 
     TASK is a name from `snellen tasks`, a task file (.toml), or your own data (.jsonl .json .csv .tsv .parquet
@@ -95,7 +96,7 @@ def run(quiet: bool, as_json: bool, as_lines: bool, show_prompts: int | None, **
     settings = make_settings("run", flags)
     if not settings.tasks:
         raise UsageError("name a task or a file: snellen run my.jsonl (see `snellen tasks`); `snellen init` keeps them")
-    watcher = TerminalWatcher(quiet=quiet, as_lines=as_lines, prompts=show_prompts or 0)
+    watcher = TerminalWatcher(quiet=quiet, as_lines=as_lines, prompts=show_prompts or 0, verbose=verbose)
     with heeding_schedulers() as heard:
         try:
             result = run_settings(settings, watcher)

@@ -14,7 +14,14 @@ import click
 from ..api.cost_words import describe_cost, describe_stop
 from ..api.listing import published_card
 from ..api.plan import Plan
-from ..api.plan_words import describe_leaving, describe_params, describe_rows, describe_videos, show_prompts
+from ..api.plan_words import (
+    describe_leaving,
+    describe_params,
+    describe_rows,
+    describe_videos,
+    short_plan,
+    show_prompts,
+)
 from ..api.run import RunResult, RunState
 from ..api.run_cost import CostEstimate
 from ..api.stored_results import errors
@@ -24,6 +31,7 @@ from ..report.console import WholeConsole
 from ..report.curves import plot_run
 from ..report.error_words import error_line, next_step
 from ..report.pages.cost_cells import cost_lines
+from ..report.pages.notebook import headline_words
 from ..report.pages.published import comparison_table
 from ..report.pages.summary_lines import dimension_means, summary_table
 from ..report.progress import Progressbar
@@ -31,12 +39,16 @@ from ..report.protocol_words import protocol_lines, suite_lines
 from ..report.terminal import arms_tables, dimension_table, group_tables, plain, results_table, sureness_tables
 from .options import print_json
 
+MOST_NUMBERS = 3
+"""Tasks whose numbers are said again under the tables."""
+
 
 class TerminalWatcher:
     """Prints the plan and shows progress on stderr."""
 
-    def __init__(self, *, quiet: bool, as_lines: bool = False, prompts: int = 0) -> None:
+    def __init__(self, *, quiet: bool, as_lines: bool = False, prompts: int = 0, verbose: bool = False) -> None:
         self.console = WholeConsole(stderr=True)
+        self._whole = verbose or not self.console.is_terminal  # a log keeps everything
         self._progress = Progressbar(self.console, quiet=quiet, as_lines=as_lines)
         self._quiet = quiet
         self._prompts = prompts
@@ -53,6 +65,11 @@ class TerminalWatcher:
     def planned(self, plan: Plan, estimate: CostEstimate) -> None:
         """Print what is about to happen: counts, tokens and money. How long it takes is known once replies come."""
         if self._quiet:
+            return
+        if not self._whole:
+            prompts = (line for planned in plan.tasks for line in show_prompts(planned, self._prompts))
+            for line in (*prompts, *short_plan(plan, estimate)):
+                self.console.print(plain(line))
             return
         for planned in plan.tasks:
             task, content = planned.task, planned.survey
@@ -77,7 +94,9 @@ class TerminalWatcher:
         """Ask whoever sits at the terminal; where nobody does, the answer is no."""
         if self._quiet or not (sys.stdin.isatty() and self.console.is_terminal):
             return False
-        return click.confirm(f"{question}. Start, and stop at the limit?", err=True)
+        return click.confirm(
+            question if question.endswith("?") else f"{question}. Start, and stop at the limit?", err=True
+        )
 
 
 def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, quiet: bool) -> None:
@@ -88,7 +107,12 @@ def print_result(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, 
         console = watcher.console if as_json else WholeConsole()
         if not _all_failed(result):  # screens of "–" would hide the one line that matters
             _print_tables(result, console)
-        for line in (*_how_it_went(result), *_why_not_right(result), *_where_to_look(result.folder)):
+        for line in (
+            *_how_it_went(result),
+            *_number(result),
+            *_why_not_right(result),
+            *_where_to_look(result.folder),
+        ):
             console.print(plain(line))
     if result.interrupted:
         progress = f"{result.state.done + result.state.resumed} of {result.state.planned} trials"
@@ -128,13 +152,19 @@ def _why_not_right(result: RunResult) -> Iterator[str]:
         if line := error_line(groups):
             yield f"{f'{task}: ' * several}{line} (snellen show {result.folder} --errors)"
         if step := next_step(groups):
-            yield f"next: {step}"
+            yield f"Next: {step}"
 
 
 def _where_to_look(folder: Path) -> Iterator[str]:
-    page = f"Report: {folder / 'report.html'} · " if (folder / "report.html").exists() else ""
-    yield f"{page}Browse: snellen view {folder}"
+    page = f" · Share: {folder / 'report.html'}" if (folder / "report.html").exists() else ""
+    yield f"Browse: snellen view {folder}{page}"
     yield f"Files: results.json and records.jsonl in {folder}"
+
+
+def _number(result: RunResult) -> Iterator[str]:
+    """Say the number of each task with its interval and bounds; of many tasks the tables do."""
+    if len(result.results["tasks"]) <= MOST_NUMBERS and not _all_failed(result):
+        yield from (f"Result: {words}" for words in headline_words(result.results))
 
 
 def _why_stopped(state: RunState) -> str:

@@ -78,13 +78,14 @@ IMPORTED = ("harness", "model", "data", "join", "repeated")
 FILES_ONLY = ("formulation", "output", "columns", "task", "overrides", "catalogs", *BY_FORMULATION, *IMPORTED)
 EXECUTOR = "Run folders: who scores: this process, processes of this machine, or the nodes of a Ray cluster."
 RUNS_ONLY = (
-    *("likelihood_reduction", "judge_name", "judge_model", "base_url", "judge_settings"),
+    *("likelihood_reduction", "scorers", "plugins", "judge_name", "judge_model", "base_url", "judge_settings"),
     *("executor", "replicas", "ray_address"),
 )
 """Options that say nothing of the other kind of source are refused, never ignored."""
 JUDGE_SETTINGS = "Run folders: how the judge is asked, as a run is: rate=2, max_cost=5, deadline_s=600, batch=true."
 EXTRACTOR = "Cards: a model that finds answers which the rule leaves unread, where the protocol's own tool asks one."
 EXTRACTOR_SETTINGS = "How that model is asked, as a run is: base_url=…, rate=2, max_cost=5, batch=true."
+PLUGIN = "Run folders: Python file with register(registry); its scorers are used, or those named by --scorer."
 JUDGE_MODEL = "Run folders: the model that judges, provider/name; without it the metric is called otherwise."
 
 
@@ -100,6 +101,8 @@ JUDGE_MODEL = "Run folders: the model that judges, provider/name; without it the
 @CATALOGS
 @repeated("-p", "overrides", metavar="KEY=VALUE", help="With --task: override any field of the card.")
 @click.option("--profile", help=PROFILE)
+@repeated("--scorer", "scorers", help="Run folders: score by this instead of the task's own; may be repeated.")
+@repeated("--plugin", "plugins", type=PATH, help=PLUGIN)
 @click.option("--likelihood-reduction", help=REDUCTIONS)
 @click.option("--annotations", type=PATH, help="Questions with right answers, for MultiInference.")
 @repeated("--detailed-keys", "--detailed_keys", help="Group by this field of the annotations; may be repeated.")
@@ -137,6 +140,8 @@ def score(source: Path, as_json: bool, **options: Any) -> int:
     snellen score answers.json --formulation MultiInference --annotations data.json --detailed-keys sub_task
     snellen score rows.jsonl --task blink --protocol official --extractor openai/NAME
     snellen score runs/my-run --profile vqa-scripts
+    snellen score runs/my-run --scorer contains
+    snellen score runs/my-run --plugin my_scorer.py
     snellen score runs/my-run --executor processes --replicas 8
     snellen score runs/my-run --errata errata.jsonl
     snellen score runs/my-run --judge correctness --judge-model openai/NAME --base-url http://localhost:8000/v1

@@ -72,6 +72,14 @@ class DataError(UsageError):
     """A dataset record is wrong. The message names the file and the record."""
 
 
+class MissingData(DataError):
+    """The data of a benchmark is not on this machine; `card` names what would be fetched."""
+
+    def __init__(self, card: str, message: str) -> None:
+        super().__init__(message)
+        self.card = card
+
+
 class RunMismatch(UsageError):
     """The run folder belongs to another configuration; the message shows the difference."""
 

@@ -83,7 +83,7 @@ class Registry:
         if name not in known:
             self._load_entry_points()
         if name not in known:
-            raise UsageError(f"unknown {kind} {not_among(name, sorted(known))}")
+            raise UsageError(f"unknown {kind} {not_among(name, sorted(known))}; one of your own: --plugin FILE")
         return resolve_target(known[name])
 
     def entries(self, kind: str, *, of_others: bool = True) -> Mapping[str, Target]:

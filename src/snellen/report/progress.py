@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeRemainingColumn
+from rich.table import Column
 from rich.text import Text
 
 from ..core.text import plural
@@ -55,12 +56,12 @@ class Progressbar:
         facts = _Facts(state, self._clock)
         columns: list[str | ProgressColumn] = [
             SpinnerColumn(),
-            BarColumn(),
+            BarColumn(bar_width=20),
             TextColumn("{task.completed}/{task.total}"),
-            facts,
             TimeRemainingColumn(),
+            facts,
         ]
-        with Progress(*columns, console=self._console, transient=True, refresh_per_second=4) as bar:
+        with Progress(*columns, console=self._console, transient=True, refresh_per_second=4, expand=True) as bar:
             task = bar.add_task("", total=state.planned)
             poll = asyncio.get_running_loop().create_task(
                 _poll(lambda: bar.update(task, completed=state.done + state.resumed), REFRESH_S)
@@ -131,7 +132,7 @@ def _let_go(looking: asyncio.Task[None]) -> None:
 
 class _Facts(ProgressColumn):
     def __init__(self, state: RunState, clock: Callable[[], float]) -> None:
-        super().__init__()
+        super().__init__(Column(ratio=1, no_wrap=True, overflow="ellipsis"))  # one line, whatever is said
         self._state, self._clock = state, clock
         self._started = clock()
 
@@ -150,14 +151,11 @@ def progress_line(state: RunState, elapsed_s: float, now: float) -> str:
 
 
 def facts(state: RunState, elapsed_s: float = 0.0, now: float = 0.0) -> str:
-    """Return what is worth knowing while one waits: figure so far, speed, cost, what goes wrong, and why it waits."""
-    parts = [
-        _so_far(state),
-        *_speed(state, elapsed_s),
-        _cost(state),
-        f"{state.in_flight} in flight (limit {state.slots})" if state.slots else "",
-        state.replicas(),
-    ]
+    """Return what is worth knowing while one waits, most important first, since a narrow terminal cuts the end.
+
+    Figure so far, what goes wrong, why it waits; then speed, cost and the last error.
+    """
+    parts = [_so_far(state)]
     counted = (
         ("cached", state.cached),
         ("failed", state.failed),
@@ -170,6 +168,12 @@ def facts(state: RunState, elapsed_s: float = 0.0, now: float = 0.0) -> str:
         parts.append(words)
     if state.paused_until > now > 0.0:
         parts.append(f"waits {state.paused_until - now:.0f} s as the server asked")
+    parts += [
+        *_speed(state, elapsed_s),
+        _cost(state),
+        f"{state.in_flight} in flight (limit {state.slots})" if state.slots else "",
+        state.replicas(),
+    ]
     if state.retries and state.last_error:
         parts.append(f"last: {state.last_error[:ERROR_SHOWN]}")
     return " · ".join(part for part in parts if part)

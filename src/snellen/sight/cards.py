@@ -13,6 +13,7 @@ from ..core.registry import Registry
 from . import mark_plates, panels, row_plates, scenes
 from .coordinates import Locating
 from .plate import Card, EyeTest
+from .recipe_round import RecipePage
 from .turns import TurnedRow
 
 PLATES: dict[str, Any] = {
@@ -32,6 +33,7 @@ PLATES: dict[str, Any] = {
     "field": scenes.FieldTest,
     "held": scenes.Held,
     "turned": TurnedRow,
+    "recipe": RecipePage,
 }
 MODES = ("quick", "standard", "fine")
 KIND = "eye-test"

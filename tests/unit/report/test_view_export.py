@@ -28,6 +28,7 @@ from snellen.report.exports.trial_files import (
     frame,
     jsonl_lines,
     parquet_bytes,
+    plain_rows,
 )
 from snellen.store.reader import RunReader
 
@@ -129,14 +130,14 @@ def test_an_export_that_cannot_be_written_is_not_answered_with_scoring(run: Path
         export_run(run, "csv", tmp_path)
 
 
-def test_frame_without_pandas_is_a_list(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_frame_without_pandas_says_what_to_install(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     monkeypatch.setitem(sys.modules, "pandas", None)
     monkeypatch.setitem(sys.modules, "polars", None)
-    rows = frame(run)
-    assert isinstance(rows, list)
-    assert rows[0]["expected"] == "red"
+    with pytest.raises(EnvironmentProblem, match="pandas"):
+        frame(run)
+    assert plain_rows(run)[0]["expected"] == "red"
 
 
 def test_reform_file_scores_the_same_when_it_comes_back(single: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from ...core.config import convert
-from ...core.errors import DataError
+from ...core.errors import DataError, MissingData
 from ...core.folders import cache_folder
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
@@ -22,6 +22,7 @@ from ..loaders.authors_files import named_reader
 from ..loaders.row_source import TableSource, data_home, resolve
 from ..loaders.table import load_rows
 from .card_sources import CardSource, choose_source, names_file, read_card_sources
+from .hub_cache import cached_data, hub_cache
 from .official_files import SideColumns, home_of, named_files, picture_folder, source_rows
 from .row_changes import RowChange, changed_rows
 
@@ -44,7 +45,10 @@ def load(task: Task, context: LoadContext) -> Iterator[Sample]:
     shape = find_shape(task, context.root)
     _check_shape(task, shape)
     if shape.name:
-        context.notes.setdefault(f"read as the {shape.name} form of {task.name}", Counter({shape.files[0].name: 1}))
+        where = f" from the hub's cache ({shape.home.name[:8]})" if shape.home.is_relative_to(hub_cache()) else ""
+        context.notes.setdefault(
+            f"read as the {shape.name} form of {task.name}{where}", Counter({shape.files[0].name: 1})
+        )
     if shape.source.note:
         context.notes.setdefault(shape.source.note, Counter({shape.files[0].name: 1}))
     table = {key: value for key, value in task.dataset.items() if key not in OWN} | shape.source.table
@@ -108,9 +112,12 @@ def find_shape(task: Task, root: Path | None) -> FoundShape:
     sources = read_card_sources(task.dataset, f"task {task.name!r}")
     path = resolve(str(task.dataset.get("path") or task.name), root)
     if not path.exists():
+        path = cached_data(sources) or path
+    if not path.exists():
         fix = f"`snellen data fetch {task.name}` brings it, -p dataset.path=FILE names another place"
         places = {str(path): None} | ({str(data_home() / path): None} if root is None else {})
-        raise DataError(f"task {task.name!r}: there is no data at {' or '.join(map(repr, places))}; {fix}")
+        said = f"there is no data at {' or '.join(map(repr, places))}, nor in the hub's cache {str(hub_cache())!r}"
+        raise MissingData(task.name, f"task {task.name!r}: {said}; {fix}")
     files = _files(task, sources, path)
     told = str(task.dataset.get("source", "")) or _listing(sources, files[0])
     head = () if sources.get(told, CardSource()).letters else _head(files[0], str(task.dataset.get("sheet", "")))
@@ -141,7 +148,8 @@ def _head(file: Path, sheet: str) -> Iterator[str]:
 def has_card_data(task: Task, root: Path | None) -> list[str]:
     """Return where the data of a card lies, if it does; nothing is opened."""
     path = resolve(str(task.dataset.get("path") or task.name), root)
-    return [str(path)] if path.exists() else []
+    found = path if path.exists() else cached_data(read_card_sources(task.dataset, f"task {task.name!r}"))
+    return [str(found)] if found else []
 
 
 def _files(task: Task, sources: dict[str, CardSource], path: Path) -> list[Path]:

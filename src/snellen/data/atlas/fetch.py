@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 
 import msgspec
 from msgspec import Struct
 
-from ...core.errors import DataError, EnvironmentProblem, MissingExtra, UsageError, not_among
+from ...core.errors import DataError, EnvironmentProblem, MissingExtra, SnellenError, UsageError, not_among
 from ..files.rows import READERS
 from .card_sources import CardSource
 from .download import Progress, check_digest, download, file_digest
@@ -54,7 +55,12 @@ def fetch_source(
     if known is not None:
         return msgspec.structs.replace(known, already=True)
     folder.mkdir(parents=True, exist_ok=True)
-    fetched = _from_hub(name, source, folder) if source.ids else _from_address(name, source, folder, progress)
+    try:
+        fetched = _from_hub(name, source, folder) if source.ids else _from_address(name, source, folder, progress)
+    except SnellenError:
+        with suppress(OSError):  # nothing came: an empty folder would be taken for data
+            folder.rmdir()
+        raise
     (folder / RECORD).write_bytes(msgspec.json.format(msgspec.json.encode(fetched)))
     return fetched
 
@@ -108,11 +114,25 @@ def _from_hub(name: str, source: CardSource, folder: Path) -> Fetched:
             )
         except RepositoryNotFoundError:
             continue
-        except (HfHubHTTPError, OSError) as error:
-            raise EnvironmentProblem(f"cannot fetch {spelling}: {error}; the same command continues") from None
+        except SnellenError:
+            raise
+        except HfHubHTTPError as error:
+            raise EnvironmentProblem(
+                f"cannot fetch {spelling}: {_first_line(error)}; the same command continues"
+            ) from None
+        except Exception as error:  # noqa: BLE001 - the transport, which the hub's library exchanges between versions
+            offline = "is HF_HUB_OFFLINE set, or is there no network? With one the same command continues"
+            bring = "without, -p dataset.path=FOLDER takes files that were fetched elsewhere"
+            raise EnvironmentProblem(
+                f"cannot reach the hub for {spelling} ({_first_line(error)}): {offline}; {bring}"
+            ) from None
         digests = {file: file_digest(folder / file, "sha256") for file in files}
         return Fetched(name, spelling, revision, digests)
     raise DataError(f"the hub knows none of {', '.join(source.ids)}: the benchmark may have moved")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
 def _literal(file: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ...core.errors import MissingExtra
+from ...core.errors import EnvironmentProblem, MissingExtra
 from ...core.text import quoted_line, safe_cell
 from ...core.types import Usage
 from ...scoring.table import lower_is_better
@@ -122,19 +122,35 @@ def write_export(folder: Path, form: str, target: Path) -> Path:
 
 
 def frame(run: str | Path) -> Any:
-    """Return all trials of a run as a pandas data frame, else a polars one, else a list of dicts: one row a trial.
+    """Return all trials of a run as a pandas data frame, else a polars one: one row a trial; without both an error.
 
     Every metric and every tag is a column of its own; a tag whose name is taken is called `tag_NAME`.
     """
     with RunReader(run) as reader:
-        return as_frame(frame_records(reader))
+        made = as_frame(frame_records(reader))
+    if made is None:
+        raise EnvironmentProblem(
+            "a data frame needs pandas or polars, and neither is installed: pip install pandas; "
+            "RunResult.rows() gives plain records"
+        )
+    return made
 
 
-def wrong_frame(run: str | Path, task: str | None = None) -> Any:
-    """Return the trials whose main score is not the best there is; those without a score are not among them."""
+def plain_rows(run: str | Path) -> list[dict[str, Any]]:
+    """Return all trials of a run as records, as a data frame has them."""
+    with RunReader(run) as reader:
+        return list(frame_records(reader))
+
+
+def wrong_rows(run: str | Path, task: str | None = None) -> Any:
+    """Return the trials whose main score is not the best there is; those without a score are not among them.
+
+    A data frame where pandas or polars is installed, else plain records.
+    """
     with RunReader(run) as reader:
         rows = [row for row in frame_records(reader) if task in (None, row["task"]) and _is_wrong(row)]
-    return as_frame(rows)
+    made = as_frame(rows)
+    return rows if made is None else made
 
 
 def _is_wrong(row: Mapping[str, Any]) -> bool:
@@ -143,7 +159,7 @@ def _is_wrong(row: Mapping[str, Any]) -> bool:
 
 
 def as_frame(rows: Iterable[dict[str, Any]]) -> Any:
-    """Return rows as a pandas data frame, else a polars one, else as they are."""
+    """Return rows as a pandas data frame, else a polars one; None where neither is installed."""
     try:
         import pandas
 
@@ -154,7 +170,7 @@ def as_frame(rows: Iterable[dict[str, Any]]) -> Any:
     try:
         import polars
     except ImportError:
-        return list(rows)
+        return None
     return polars.DataFrame(_frame_columns(rows, None), strict=False)
 
 

@@ -1,0 +1,38 @@
+"""Prints the words of the documentation, and with --since how long it took; more than 60,000 written ones are an error.
+
+A word stands between blanks and holds a letter or a digit; code and tables count. Written are the files docs/**/*.md,
+decisions included; generated those made from cards, commands and providers (tools/docs_pages.py).
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+
+from docs_pages import ROOT, generated
+
+MOST = 60_000
+WORD = re.compile(r"\S*[^\W_]\S*")
+
+
+def count(text: str) -> int:
+    """Return the number of words of a text."""
+    return len(WORD.findall(text))
+
+
+if __name__ == "__main__":
+    pages = sorted((ROOT / "docs").rglob("*.md"))
+    words = {page: count(page.read_text(encoding="utf-8")) for page in pages}
+    decisions = sum(n for page, n in words.items() if page.parent.name == "adr")
+    made = generated()
+    if "--pages" in sys.argv:
+        for page, n in sorted(words.items(), key=lambda item: -item[1]):
+            print(f"{n:6,} {page.relative_to(ROOT)}")
+    taken = f" in {time.time() - float(sys.argv[sys.argv.index('--since') + 1]):.0f} s" if "--since" in sys.argv else ""
+    print(
+        f"docs{taken}: {sum(words.values()):,} words in {len(pages)} pages ({decisions:,} of them decisions; "
+        f"at most {MOST:,}); "
+        f"{sum(map(count, made.values())):,} more in {len(made)} generated pages"
+    )
+    sys.exit(sum(words.values()) > MOST)
