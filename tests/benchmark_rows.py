@@ -224,18 +224,22 @@ def _ref_l4() -> Fixture:
 
 
 def _osworld_g() -> Fixture:
-    # In pixels of 800 x 400: boxes as x, y, width, height, a triangle by its corners; a refusal is left out.
+    # In pixels of 800 x 400: boxes as x, y, width, height, a triangle by its corners; three targets are not there.
     box, triangle = [200.0, 100.0, 200.0, 200.0], [200.0, 100.0, 400.0, 100.0, 200.0, 300.0]
-    facts = [("bbox", box)] * 3 + [("polygon", triangle)] * 2 + [("refusal", [0.0, 0.0, 0.0, 0.0])]
+    facts = [("bbox", box)] * 3 + [("polygon", triangle)] * 2 + [("refusal", [0.0, 0.0, 0.0, 0.0])] * 3
     rows = [
         {"id": f"g{n}", "instruction": f"open file {n}", "box_type": kind, "box_coordinates": target}
         | {"image_size": [800, 400], "image": struct(n, (800, 400))}
         for n, (kind, target) in enumerate(facts)
     ]
-    # Of boxes 1 of 2 that were read, of the triangle its upper left half and not its lower right one.
-    replies = ["(300, 500)", "(900, 500)", "I see none.", "(300, 300)", "(450, 700)"]
-    expected: dict[str, float | None] = {"accuracy": 0.5, "accuracy_strict": 0.4, "boxes": 0.5, "polygons": 0.5}
-    return Fixture("osworld-g", "hub", rows, replies, {"official": expected})
+    # Of boxes one hit, one miss, one refusal; of the triangle its upper left half and not its lower right one; of the
+    # absent ones a refusal by numbers, a click, and a refusal in words, which the authors' rule does not take.
+    replies = ["(300, 500)", "(900, 500)", "[-1, -1]", "(300, 300)", "(450, 700)"]
+    replies += ["[-1, -1]", "(300, 300)", "The file does not exist."]
+    boxes: dict[str, float | None] = {"boxes": 1 / 3, "polygons": 1 / 2, "present_refused": 1 / 5}
+    numbers = boxes | {"accuracy": 3 / 7, "accuracy_strict": 3 / 8, "absent": 1 / 2, "absent_clicked": 1 / 2}
+    words = boxes | {"accuracy": 4 / 8, "accuracy_strict": 4 / 8, "absent": 2 / 3, "absent_clicked": 1 / 3}
+    return Fixture("osworld-g", "hub", rows, replies, {"official": numbers, "said": words})
 
 
 def _refspatial(split: str) -> Fixture:
