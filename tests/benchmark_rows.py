@@ -242,6 +242,29 @@ def _osworld_g() -> Fixture:
     return Fixture("osworld-g", "hub", rows, replies, {"official": numbers, "said": words})
 
 
+def _tir_bench() -> Fixture:
+    # Each task by hand: task, answer, reply, how right that is (None: not read).
+    facts: list[tuple[str, str, str, float | None]] = [
+        ("maze", "C", "The answer is C.", 1.0),
+        ("color", "D", "I think it is (A).", 0.0),
+        ("math", "12", "So x = 12.", 1.0),
+        ("instrument", "3.5", "It reads 3.4", 0.0),
+        ("ocr", "Welcome", "The sign says: Welcome home", 1.0),
+        ("word_search", "[2, 3]", "It begins at row 2, 3 to the right: (2, 3)", 1.0),
+        ("spot_difference", "[1, 4, 7]", "Differences: 1, 4, 8", 2 / 4),
+        ("jigsaw", "[1, 2, 3, 4]", "The order is 1, 3, 2, 4", 2 / 4),
+        ("visual_search", "B", "No idea.", None),
+    ]
+    rows = [
+        {"id": n, "task": task, "prompt": f"Look at it ({n}).", "answer": answer, "image_1": f"data/{n}.png"}
+        for n, (task, answer, _, _) in enumerate(facts)
+    ]
+    values = [value for _, _, _, value in facts if value is not None]
+    expected: dict[str, float | None] = {"accuracy": sum(values) / 8, "accuracy_strict": sum(values) / 9}
+    files = {f"data/{n}.png": picture(n) for n in range(len(facts))}
+    return Fixture("tir-bench", "official", rows, [reply for _, _, reply, _ in facts], {"official": expected}, files)
+
+
 def _refspatial(split: str) -> Fixture:
     # A mask of 40 x 20 whose right half is white, but for a grey that is out.
     mask = PIL.Image.new("L", (40, 20), 100)
@@ -721,6 +744,7 @@ def tier2_fixtures() -> list[Fixture]:
         ),
         _ref_l4(),
         _osworld_g(),
+        _tir_bench(),
         *_visualwebbench(),
         *map(_refspatial, ("location", "placement", "unseen")),
         _mm_vet_v2(),
