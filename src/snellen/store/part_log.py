@@ -24,7 +24,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from ..core.errors import EnvironmentProblem, RunMismatch
-from ..core.homes import Part
+from ..core.homes import PARTS_FOLDER, Part
 from ..core.tasks import RunHeader
 from ..core.types import Prediction, TrialKey
 from .database import Row, open_for_reading, sync
@@ -34,8 +34,7 @@ from .problems import GO_ON
 from .seal import is_intact, seal
 from .writer import STORED, Entry, TrialWriter
 
-FOLDER = "run.d"
-"""The folder of parts in a run's folder."""
+FOLDER = PARTS_FOLDER
 PLAN = "plan.json"
 FORMAT = 1
 HEADER, SAMPLE, TRIAL, ATTEMPT, META, PICTURE, REPLY, WHO = "hspamirw"
