@@ -151,8 +151,9 @@ def coordinates_result(course: FixedCourse) -> dict[str, Any]:
     figures |= {"verdict": OPEN, "card": None, "reason": undecided} if undecided else {}
     test = course.test
     assert isinstance(test, Locating)  # noqa: S101 - the course of no other test comes here
-    figures |= {"as_asked_px": _as_asked(test.asked, answers)} if test.asked else {}
-    return result | figures | {"parts": _parts(said, fitted[found.number].frames[0])} | _points(answers)
+    frame = fitted[found.number].frames[0]
+    figures |= {"as_asked_px": _as_asked(test.asked, answers)} if test.asked else _counted_in(frame, said)
+    return result | figures | {"parts": _parts(said, frame)} | _points(answers)
 
 
 def _undecided(fitted: list[Fitted], found: Told, median_px: float) -> str:
@@ -224,6 +225,18 @@ def _as_asked(frame: Frame, answers: Answers) -> float:
         for said, size in zip(answers.said[0].tolist(), answers.size.tolist(), strict=True)
     ]
     return round(float(np.median(_errors(np.array(placed) * answers.size, answers.true[0]))), 2)
+
+
+def _counted_in(frame: Frame | None, said: Sequence[Outcome]) -> dict[str, int]:
+    """Return the counts of answers in the frame that was found: while they came, nobody knew it."""
+    if frame is None:
+        return {}
+    right = 0
+    for outcome in said:
+        detail, numbers = outcome.detail, outcome.reading.detail["said"] if outcome.reading else []
+        size, spot = (int(detail["width"]), int(detail["height"])), (detail["x"], detail["y"])
+        right += math.dist(frame.place(numbers, size, anywhere=True), _share(spot, size)) < NEAR
+    return {"right": right, "wrong": len(said) - right}
 
 
 def _points(answers: Answers) -> dict[str, Any]:

@@ -64,6 +64,7 @@ def test_a_measured_frame_comes_with_its_figures() -> None:
     assert read_frame(found["card"]).area == pytest.approx(1_150_000, rel=0.02)
     assert abs(found["offset_px"][0]) < 3 and abs(found["offset_px"][1]) < 3
     assert found["ci95"][0] < found["value"] < found["ci95"][1] < found["q95_px"] < found["least_target_px"]
+    assert (found["right"], found["wrong"]) == (40, 0)
     assert found["parts"] == found["parts"] | {"trials": 8, "speaks_of": "the whole picture"}
     assert all(one["apart_px"] >= 0 for one in found["not_told_apart"])
 
