@@ -31,8 +31,7 @@ def describe_card(where: str, card: ModelCard) -> Iterator[str]:
     yield f"  limits: {_describe_limits(card) or 'not known'}"
     yield f"  thinks: {THINKS[card.thinks]}"
     if card.coordinates is not None:
-        remembered = " (from memory)" if "coordinates" in card.from_memory else ""
-        yield f"  coordinates: {card.coordinates}{remembered}"
+        yield f"  coordinates: {card.coordinates}"
     more = (card.prices.source if card.prices else "", ", ".join(card.from_memory), card.note)
     for name, text in zip(("prices from: ", "from memory, not seen: ", ""), more, strict=True):
         if text:
