@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from ..core.types import Sample
 from ..extract.choice import extract_choice
 from ..extract.other_kinds import extract_number
+from .math_answers import is_number
 
 LETTERS = {letter: letter for letter in "ABCDEFGHIJ"}
 _CUE = re.compile(r"(?:answer|order|result|differences?)\b[^:=\n\d]{0,30}[:=]?\s*", re.IGNORECASE)
@@ -28,20 +29,12 @@ def judge_tir(reply: str, sample: Sample) -> float | None:
         return _order(reply, answer)
     if answer.isalpha():
         return _letters(reply, answer)
-    if _is_number(answer):
+    if is_number(answer):
         said = extract_number(reply).value
         return None if said is None else float(said == float(answer))
     if task == "spot_difference":
         return _set(reply, answer)
     return _pair(reply, answer)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _letters(reply: str, answer: str) -> float | None:
