@@ -72,7 +72,7 @@ def fit_frames(answers: Answers) -> list[Fitted]:
 
 
 def probabilities(fitted: list[Fitted]) -> Floats:
-    """Return how probable each frame is, (frame, answerer); what speaks against it beforehand (`ODD`) is in its cost."""
+    """Return how probable each frame is, (frame, answerer); what speaks against it before is in its cost."""
     costs = np.array([one.cost for one in fitted])
     odds = np.exp(costs.min(axis=0) - costs)
     return np.asarray(odds / odds.sum(axis=0))
