@@ -8,11 +8,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..core.errors import UsageError
+from ..core.frames import SENT_PIXELS
 from ..core.looks import in_look_arms
 from ..core.protocols import Model
 from ..core.tasks import Task
-from ..data.look.views import SENT_PIXELS
 from ..prompt.look_words import NATIVE, TEXT
+from .model_frame import model_frame, needed_frame
 from .settings import LOOKS, RunSettings
 
 LOOK = "look"
@@ -44,7 +45,7 @@ def with_tools(task: Task, settings: RunSettings, model: Model) -> Task:
         raise UsageError("--max-cost with --tools needs --max-tokens: turns grow by their replies")
     options = {**(task.infer_options if task.infer == LOOK else {}), **_told(settings)}
     options["dialect"] = _dialect(options.get("dialect", AUTO), model)
-    options["frame"] = _frame(options.get("frame", CARD), model)
+    options["frame"] = _frame(options.get("frame", CARD), model, settings)
     options["carry"] = _carry(options.get("carry", AUTO), model)
     options.setdefault("longest", model.image_policy.max_side or LONGEST)
     variants = in_look_arms(task.variants, settings.tool_arms)
@@ -76,9 +77,16 @@ def _dialect(told: str, model: Model) -> str:
     return told
 
 
-def _frame(told: str, model: Model) -> str:
+def _frame(told: str, model: Model, settings: RunSettings) -> str:
+    """Return the frame that tools declare: as told, of the model's card, or as its makers document.
+
+    The order of corners is the tool's own, whatever the model does by itself; squares and y from below are no tool's.
+    """
     if told != CARD:
-        return told
+        return replace(needed_frame(model, settings, told, "--tool-frame"), y_first=False).name
+    known = model_frame(model, settings).frame
+    if known is not None and not known.padded and not known.y_up:
+        return replace(known, y_first=False).name
     return next((frame for pattern, frame in FRAMES_BY_NAME if pattern.search(model.name)), "0-1000")
 
 
