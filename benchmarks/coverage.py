@@ -10,6 +10,7 @@ from math import lgamma
 import numpy as np
 
 from snellen.stats.bootstrap import difference_p_value, swap_p_value
+from snellen.stats.confidence import area, expected_error
 from snellen.stats.intervals import estimate_mean, estimate_ratio, mcnemar
 from snellen.stats.sequential import ConfidenceSequence
 
@@ -73,6 +74,38 @@ def bench_sequence(share: float, runs: int = 300, looks: int = 1000) -> float:
     return inside / runs
 
 
+def bench_confidence(questions: int, too_sure: float, levels: int, runs: int) -> dict[str, float]:
+    """Coverage of the intervals of the calibration error and of the area of risk over coverage.
+
+    Confidences are drawn from a curve, or from so many `levels` as repeats and stated percentages give; a model is
+    right less often than it says by `too_sure`.
+    """
+    generator = np.random.default_rng(4)
+
+    def answers(count: int) -> tuple[np.ndarray, np.ndarray]:
+        sure = generator.beta(5, 2, count).clip(0.05, 1.0)
+        sure = np.ceil(sure * levels) / levels if levels else sure
+        return sure, (generator.random(count) < (sure - too_sure).clip(0.0, 1.0)).astype(float)
+
+    many = 400_000
+    sure, right = answers(many)
+    true_error = expected_error(sure, (sure - too_sure).clip(0.0, 1.0), np.arange(many)).value or 0.0
+    order = np.argsort(-sure, kind="stable")
+    last = np.searchsorted(-sure[order], -sure[order], side="right")  # equally sure ones are taken together
+    true_area = float((np.cumsum(1.0 - right[order])[last - 1] / last).mean())
+    covered = {"calibration error": 0, "area of risk": 0}
+    for _ in range(runs):
+        sure, right = answers(questions)
+        alone = np.arange(questions)
+        for name, found, true in (
+            ("calibration error", expected_error(sure, right, alone), true_error),
+            ("area of risk", area(sure, right, alone), true_area),
+        ):
+            low, high = found.ci95 or (1.0, 0.0)
+            covered[name] += low <= true <= high
+    return {name: count / runs for name, count in covered.items()}
+
+
 def figures(runs: int) -> Iterator[tuple[str, float, float, float]]:
     """Yield (what, figure, least, most)."""
     for n, (name, band) in product((50, 100, 200, 500, 2000), BANDS.items()):
@@ -91,6 +124,10 @@ def figures(runs: int) -> Iterator[tuple[str, float, float, float]]:
     for questions, size in ((50, 1), (200, 1), (1000, 1), (50, 4), (200, 4)):
         for test, share in bench_paired(questions, size).items():
             yield f"null runs, {questions} questions × {size}, {test}", share, 0.0, 0.055
+    for questions, too_sure, levels in product((100, 300, 1000), (0.0, 0.1, 0.3), (0, 10)):
+        for name, share in bench_confidence(questions, too_sure, levels, max(1, runs // 20)).items():
+            what = f"{name}, {questions} questions, {100 * too_sure:g} points too sure, {levels or 'any'} levels"
+            yield what, share, 0.92, 1.0 if name == "calibration error" else 0.975
     for share in (0.5, 0.9):
         yield f"confidence sequence, share {share}, at all of 1000 looks", bench_sequence(share), 0.95, 1.0
 

@@ -61,6 +61,9 @@ class Observers(NamedTuple):
     glyphs: int = 1
     held: bool = False
     """Pictures held apart: chance is one in their number, 64 at x = 0 and 2 at the easy end."""
+    drift: float = 0.0
+    """How far (ln) the threshold moves, evenly over the first `drift_trials` trials of a test."""
+    drift_trials: int = 40
 
     def grid(self, axis: float) -> ThresholdGrid:
         """Return the model of the test they sit."""
@@ -69,9 +72,11 @@ class Observers(NamedTuple):
         levels = round(axis / LATTICE) + 1
         return ThresholdGrid(0.0, axis, 0.5, guesses=np.exp(np.arange(levels) * LATTICE) / 64)
 
-    def answer(self, x: Any, draw: np.random.Generator, live: Any) -> Any:
-        """Return how many glyphs are right at x (observer, trial)."""
-        reach = self.slope[live, None] * (x - self.threshold[live, None])
+    def answer(self, x: Any, draw: np.random.Generator, live: Any, asked: Any = 0) -> Any:
+        """Return how many glyphs are right at x (observer, trial); each was asked so many before."""
+        number = np.broadcast_to(np.asarray(asked), live.shape)[:, None] + np.arange(x.shape[1])
+        moved = self.threshold[live, None] + self.drift * np.minimum(1.0, number / self.drift_trials)
+        reach = self.slope[live, None] * (x - moved)
         if self.row_sd:
             reach = reach + draw.normal(0, self.row_sd, x.shape)
         guess = np.exp(x) / 64 if self.held else self.guess

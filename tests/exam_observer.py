@@ -101,6 +101,8 @@ class Observer:
         threshold = self.truth.get(test, CANVAS_ACUITY)
         if test.startswith("resolution-") or test == "field":
             threshold = CANVAS_ACUITY * self.loss(card.canvas)
+        if test == "recipe":
+            threshold = CANVAS_ACUITY * self.loss(sample.meta["detail"]["size"]) / self.traits.get("on_pages", 1.0)
         if test == "acuity":
             threshold *= self.loss(card.canvas)
         if test == "field" and "bad_column" in self.traits:
@@ -108,6 +110,9 @@ class Observer:
         if test == "colour" and "weak_hue" in self.traits:
             turn = math.radians(sample.meta["detail"]["hue"] - self.traits["weak_hue"])
             threshold /= math.sqrt((math.cos(turn) / 1.7) ** 2 + (math.sin(turn) * 1.7) ** 2) or 1.0
+        if "drift" in self.traits:
+            factor, trials = self.traits["drift"]
+            threshold *= factor ** min(1.0, self.asked / trials)
         x = card.axis.sign * math.log(level / threshold)
         return 0.5 * math.erfc(-x * self.traits.get("slope", 3.5) / math.sqrt(2))
 

@@ -103,32 +103,34 @@ def _unseen(node: ast.AST) -> Iterator[ast.AST]:
         yield node.value  # the name of a union of types
 
 
+STAGES = ("unit", "golden", "integration")
+"""Folders of tests, the quickest first: who survives one goes to the next."""
+
+
 @cache
-def tests_naming(module: str) -> tuple[str, ...]:
-    """Return the unit tests that name a module, those of its own room first; golden ones where no unit test does."""
+def tests_naming(module: str, folder: str) -> tuple[str, ...]:
+    """Return the tests of a folder that name a module, those of its own room first."""
     package, _, name = module.rpartition(".")
     quoted, parent = re.escape(module), re.escape(package)
     pattern = re.compile(rf"(from|import) {quoted}\b|from {parent} import .*\b{name}\b|\"{quoted}[\":.]")
-    own = ROOT / "tests" / "unit" / module.split(".")[1]
-    for folder in (ROOT / "tests" / "unit", ROOT / "tests" / "golden"):
-        files = [file for file in sorted(folder.rglob("test_*.py")) if pattern.search(file.read_text(encoding="utf-8"))]
-        if files:
-            return tuple(map(str, sorted(files, key=lambda file: (file.parent != own, file))))
-    return ()
+    own = ROOT / "tests" / folder / module.split(".")[1]
+    files = sorted((ROOT / "tests" / folder).rglob("test_*.py"))
+    naming = [file for file in files if pattern.search(file.read_text(encoding="utf-8"))]
+    return tuple(map(str, sorted(naming, key=lambda file: (file.parent != own, file))))
 
 
-def judge(module: str, text: str | None, limit_s: float) -> str:
+def judge(module: str, text: str | None, folder: str, limit_s: float) -> str:
     """Run the module's tests with this text in its place (None: as it is); a failure or an endless loop kills the mutant."""
-    if not tests_naming(module):
+    if not tests_naming(module, folder):
         return SURVIVED
-    with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
-        shutil.copytree(SOURCES / "snellen", Path(folder) / "snellen", copy_function=os.symlink)
+    with tempfile.TemporaryDirectory(prefix="mutant-") as copied:
+        shutil.copytree(SOURCES / "snellen", Path(copied) / "snellen", copy_function=os.symlink)
         if text is not None:
-            place = Path(folder, *module.split(".")).with_suffix(".py")
+            place = Path(copied, *module.split(".")).with_suffix(".py")
             place.unlink()
             place.write_text(text, encoding="utf-8")
-        environment = {**os.environ, "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
-        command = [sys.executable, *PYTEST, "-m", "not slow and not nightly", *tests_naming(module)]
+        environment = {**os.environ, "PYTHONPATH": copied, "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, *PYTEST, "-m", "not slow and not nightly", *tests_naming(module, folder)]
         try:
             done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=limit_s, check=False)
         except subprocess.TimeoutExpired:
@@ -137,11 +139,12 @@ def judge(module: str, text: str | None, limit_s: float) -> str:
 
 
 @cache
-def limit_of(module: str) -> float:
+def limit_of(module: str, folder: str) -> float:
     """Return how long its tests may take: ten times what they take as they are, where they must pass."""
     started = time.monotonic()
-    if (verdict := judge(module, None, 600.0)) != SURVIVED:
-        raise SystemExit(f"the tests of {module} do not pass without a mutant ({verdict}): {tests_naming(module)}")
+    if (verdict := judge(module, None, folder, 600.0)) != SURVIVED:
+        wrong = f"the tests of {module} do not pass without a mutant ({verdict})"
+        raise SystemExit(f"{wrong}: {tests_naming(module, folder)}")
     return 10.0 + 10.0 * (time.monotonic() - started)
 
 
@@ -160,10 +163,14 @@ def main() -> int:
 
     def work(mutant: Mutant) -> str:
         text = text_of(mutant)
-        tests = "".join(Path(test).read_text(encoding="utf-8") for test in tests_naming(mutant.module))
-        key = hashlib.sha256(f"{mutant.module}\n{text}\n{tests}".encode()).hexdigest()
+        verdicts = (stage(mutant.module, text, folder) for folder in STAGES)
+        return next((verdict for verdict in verdicts if verdict != SURVIVED), SURVIVED)
+
+    def stage(module: str, text: str, folder: str) -> str:
+        tests = "".join(Path(test).read_text(encoding="utf-8") for test in tests_naming(module, folder))
+        key = hashlib.sha256(f"{module}\n{text}\n{tests}".encode()).hexdigest()
         if key not in known:
-            known[key] = judge(mutant.module, text, limit_of(mutant.module))
+            known[key] = judge(module, text, folder, limit_of(module, folder))
             with options.state.open("a", encoding="utf-8") as state:
                 state.write(json.dumps([key, known[key]]) + "\n")
         return str(known[key])

@@ -23,7 +23,7 @@ class Killed(Observer):
             os.kill(os.getpid(), signal.SIGKILL)
         return await super().predict(request, images)
 
-sit(Path(sys.argv[2]), Killed(), mode="quick", tests=("acuity", "orientation", "contrast"))
+sit(Path(sys.argv[2]), Killed(), mode="quick", tests=("acuity", "orientation", "contrast", "recipe"))
 """
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,18 @@ import pytest
 
 import snellen
 from command_line import COMMAND, json_of, run_command
-from snellen.core.errors import UsageError
+from snellen.core.errors import DataError, UsageError
 from snellen.core.ids import rng
 from snellen.core.types import Request
+from snellen.kits.bank.picture import picture_worth
 from snellen.report.pages.arms_part import SUBSET
 from snellen.report.query import Query, group_values, select
 from snellen.scoring.arms import KEEPS, NEEDS, Arms, counted
 from snellen.scoring.stored import read_columns
+from snellen.store.bank_file import read_bank
 from snellen.store.reader import RunReader
+from video_files import write_video
+from video_server import reading_server
 from waiting import stored_trials, wait_until
 
 COLOURS = {"red": (220, 20, 20), "blue": (20, 20, 220), "green": (20, 160, 20), "yellow": (240, 220, 20)}
@@ -43,7 +48,7 @@ COLOURS = {"red": (220, 20, 20), "blue": (20, 20, 220), "green": (20, 160, 20), 
 
 def half(images, request):
     key, heart = request.key, int(request.key.sample[1:]) % 2 == 0
-    shown = [name for name, colour in COLOURS.items() for image in images if image.getpixel((20, 20)) == colour]
+    shown = [name for image in images for name, colour in COLOURS.items() if image.getpixel((20, 20)) == colour]
     if heart:
         said = GOLD[key.sample]
     elif shown:
@@ -193,7 +198,7 @@ def test_a_killed_run_goes_on_to_the_same_results(data: Path, mock_server: Calla
         (("picture", "shuffled-options"), None, "none"),
         (("picture", "none", "none"), None, "twice"),
         (("picture", "one-frame"), None, "video"),
-        (("picture", "without-page"), None, "needle_pages"),
+        (("picture", "without-page"), None, "evidence_pages"),
         (("picture", "none"), {"image": None, "question": "What colour is it?"}, "every row lacks a picture"),
         (("picture", "other"), {"image": "p0.png"}, "every row has no other picture"),
         (("picture", "other"), {"answer": "red"}, "every row has no other picture"),
@@ -217,5 +222,119 @@ def test_arms_on_some_text_rows_are_refused_by_their_names(data: Path) -> None:
     (data / "my.jsonl").write_text("\n".join(map(json.dumps, rows)))
     with pytest.raises(UsageError, match=r"2 of 24 rows \('q5', 'q7'\)"):
         ask(data)
-    with pytest.raises(UsageError, match="until-ci"):
-        ask(data, until_ci=5.0, ids=("q1", "q2", "q3"))
+
+
+CROWD = '''
+"""Six models: each knows a share of the answers by heart and reads another share from the picture."""
+from snellen.core.ids import rng
+from reader import COLOURS, GOLD
+
+def answer(name, images, request, heart, eye):
+    key = request.key
+    shown = [colour for colour, value in COLOURS.items() for image in images if image.getpixel((20, 20)) == value]
+    said = ""
+    if shown and rng(name, "eye", key.sample).random() < eye:
+        said = shown[0]
+    elif rng(name, "heart", key.sample).random() < heart:
+        said = GOLD[key.sample]
+    wrong = [text for text in request.shown if text != GOLD[key.sample]]
+    return request.marks[request.shown.index(said or wrong[0])]
+
+def make(name, heart, eye):
+    return lambda images, request: answer(name, images, request, heart, eye)
+
+m0, m1, m2, m3, m4, m5 = (make(f"m{n}", 0.1 * n, 0.95 - 0.1 * n) for n in range(6))
+'''
+
+
+def test_a_bank_tells_over_models_which_questions_need_the_picture(data: Path) -> None:
+    (data / "crowd.py").write_text(CROWD)
+    models = [f"plugin/m{number}" for number in range(6)]
+    told: dict[str, Any] = {"arms": ("picture", "none"), "plugins": (data / "crowd.py",)}
+    for number, model in enumerate(models):
+        snellen.run(str(data / "my.jsonl"), model, output_dir=data / "runs" / str(number), **told)
+    for arm in ("picture", "none"):
+        assert run_command(["bank", "build", data / "runs", "--arm", arm, "-o", data / f"{arm}.bank"]) == 0
+    found = json_of("bank", "picture", data / "picture.bank", data / "none.bank", "-o", data / "needs.toml")
+    means = []
+    for number in range(6):
+        task = json.loads((data / "runs" / str(number) / "results.json").read_text())["tasks"]["my"]
+        means.append((task["arms"]["arms"]["none"]["with"], task["arms"]["arms"]["none"]["without"]))
+    assert found["with_it"] == pytest.approx(sum(mean[0] for mean in means) / 6)
+    assert found["without"] == pytest.approx(sum(mean[1] for mean in means) / 6)
+    assert found["kept"]["value"] == pytest.approx(found["without"] / found["with_it"])
+    assert sum(found["classes"].values()) == pytest.approx(1.0) and found["models"] == 6
+    subset = tomllib.loads((data / "needs.toml").read_text())["ids"]
+    assert len(subset) == COUNT - len(found["blind"]) and not set(subset) & set(found["blind"])
+    # A run with this bank and in arms: the score of the whole is the picture's, and the arms are over what was asked.
+    result = snellen.run(
+        str(data / "my.jsonl"), "plugin/half", arms=("picture", "none"), plugins=(data / "reader.py",),
+        bank=data / "picture.bank", budget=12, output_dir=data / "banked", max_workers=1,
+    ).results["tasks"]["my"]  # fmt: skip
+    assert result["whole"]["asked"] == 12 and result["whole"]["mean"] == 1.0
+    assert 12 <= result["arms"]["arms"]["none"]["questions"] < COUNT, (
+        "those in flight when it was enough are stored too"
+    )
+    assert result["arms"]["arms"]["none"]["with"] == 1.0
+    for banks, named in ((("none", "picture"), "picture first"), (("picture", "picture"), "picture first")):
+        with pytest.raises(UsageError, match=named):
+            picture_worth(*(read_bank(data / f"{name}.bank") for name in banks))
+    with pytest.raises(UsageError, match="arm none"):
+        ask(data, "wrong", bank=data / "none.bank", budget=12)
+
+
+def test_until_ci_watches_the_picture_and_asks_the_arms_of_the_same_questions(data: Path) -> None:
+    settings = {"until_ci": 45.0, "max_workers": 3}
+    result = ask(data, **settings)
+    status = json.loads((data / "run" / "results.json").read_text())["status"]["until_ci"]
+    assert status["stopped"] and status["interval"][1] == 1.0
+    asked = result.results["tasks"]["my"]["arms"]["arms"]["none"]
+    assert status["questions"] <= asked["questions"] < COUNT and asked["with"] == 1.0
+    plain = ask(data, "plain", **settings, arms=())
+    assert plain.results["status"]["until_ci"]["questions"] == status["questions"]
+
+
+def test_frames_of_a_video_are_taken_away_shuffled_and_withheld(tmp_path: Path) -> None:
+    rows = []
+    for number, length in enumerate((60, 40, 32)):
+        write_video(tmp_path / f"{number}.mp4", length)
+        right = ", ".join(str((2 * place + 1) * length // 16) for place in range(8))
+        options = [right, *(f"{number}, {wrong}" for wrong in ("1", "2", "3"))]
+        rows.append({"id": f"v{number}", "video": f"{number}.mp4", "question": "Which?", "options": options})
+        rows[-1] |= {"answer": right}
+    (tmp_path / "films.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    names = ("picture", "one-frame", "frames-shuffled", "no-video")
+    with reading_server() as server:
+        result = snellen.run(
+            str(tmp_path / "films.jsonl"), "openai/m", base_url=server.base_url, arms=names, cache=False,
+            output_dir=tmp_path / "run",
+        )  # fmt: skip
+    task = result.results["tasks"]["films"]
+    assert task["metrics"]["accuracy"]["value"] == 1.0
+    assert {name: arm["without"] for name, arm in task["arms"]["arms"].items()} == dict.fromkeys(names[1:], 0.0)
+    with RunReader(tmp_path / "run") as reader:
+        replies = dict(reader.rows("SELECT variant, body FROM predictions WHERE sample = 'v0'"))
+    said = {variant: json.loads(body)["text"] for variant, body in replies.items()}
+    assert said["control=no-video"] == "I see " and said["frames=1"] == "I see 30"
+    assert sorted(said["tempo=shuffle:5"].removeprefix("I see ").split(", "), key=int) == rows[0]["answer"].split(", ")
+
+
+def test_a_document_is_asked_without_the_page_that_holds_the_answer(data: Path) -> None:
+    rows = []
+    for number in range(8):
+        pages = [f"p{number}.png", f"p{(number + 1) % COUNT}.png", f"p{(number + 2) % COUNT}.png"]
+        row = {"id": f"q{2 * number + 1}", "question": "What colour is the first page?", "images": pages}
+        rows.append({**row, "options": NAMES, "answer": NAMES[number % 4], "evidence_pages": "[1]"})
+    (data / "my.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    task = ask(data, arms=("picture", "without-page")).results["tasks"]["my"]
+    asked = requests_of(data / "run")
+    for number in range(8):
+        shown = [
+            Path(image.ref).stem for image in asked[f"q{2 * number + 1}", "control=without-page"].messages[-1].images
+        ]
+        assert shown == [f"p{(number + 1) % COUNT}", f"p{(number + 2) % COUNT}"]
+    assert (task["arms"]["arms"]["without-page"]["with"], task["arms"]["arms"]["without-page"]["without"]) == (1.0, 0.0)
+    rows[3]["evidence_pages"] = "the first"
+    (data / "my.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    with pytest.raises(DataError, match="'the first'"):
+        ask(data, "broken", arms=("picture", "without-page"))

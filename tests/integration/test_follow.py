@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import json
+import random
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from command_line import run_command
 from snellen.kits.arrays.checkpoints import Watched, is_whole
-from snellen.kits.arrays.curve import curve_figure, curves_below, step_of
+from snellen.kits.arrays.curve import Measured, _alarms, _as_gain, curve_figure, curves_below, step_of
 
 PLUGIN = """
 import json
+import random
+import sys
 from pathlib import Path
 from snellen.core.protocols import Capability, ImagePolicy
 from snellen.core.types import Prediction
 
 
 class Known:
-    capabilities = frozenset({Capability.GENERATE})
+    capabilities = frozenset({Capability.GENERATE, Capability.IMAGES})
     image_policy = ImagePolicy()
     cacheable = False
 
@@ -82,7 +87,8 @@ def test_the_curve_is_the_truth_and_each_checkpoint_is_asked_once(
     add(2000, 20)
     assert run_command([*COMMAND, "--gate", "curve/checkpoint-100"]) == 4
     said = capsys.readouterr().out
-    assert "ALARM checkpoint-2000" in said and "BELOW THE GATE" in said
+    assert "ALARM checkpoint-2000: 50.0 points below checkpoint-1000" in said
+    assert "ALARM checkpoint-2000: 20.0 points below curve/checkpoint-100" in said
     assert (Path("curve") / "checkpoint-100" / "run.db").stat().st_mtime_ns == before
     add(3000, 10)
     assert run_command([*COMMAND, "--on-alarm", "touch rang"]) == 0 and Path("rang").exists()
@@ -100,6 +106,61 @@ def test_a_checkpoint_that_is_still_written_waits(place: Path) -> None:
     assert is_whole(folder) and not is_whole(folder, "done") and step_of("checkpoint-20")[0] == 20
 
 
+def test_with_a_bank_the_value_is_that_of_all_questions_and_nothing_is_asked_twice(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = ["item," + ",".join(f"m{n}" for n in range(8))]
+    lines += [f"q{number}," + ",".join(str(int(number < 25 + 8 * n)) for n in range(8)) for number in range(100)]
+    Path("table.csv").write_text("\n".join(lines))
+    assert run_command(["bank", "build", "table.csv", "-o", "task.bank"]) == 0
+    for step, skill in ((100, 40), (200, 80)):
+        add(step, skill)
+    assert run_command([*COMMAND, "--bank", "task.bank", "--budget", "50"]) == 0
+    ((_, (curve,)),) = curves_below(Path("curve"))
+    assert curve.whole == 100 and 50 <= curve.questions < 100
+    for point, truth in zip(curve.points, (0.4, 0.8), strict=True):
+        assert point.interval is not None and point.interval[0] <= truth <= point.interval[1]
+        assert abs(point.value - truth) < 0.05, "the bank knows the order of the questions"
+    assert "of all 100 by the bank" in capsys.readouterr().out
+    assert run_command([*COMMAND, "--bank", "task.bank", "--budget", "50"]) == 0
+    assert not capsys.readouterr().out, "nothing is measured again"
+
+
+def test_a_checkpoint_whose_replies_are_not_read_or_fail_is_told_and_not_asked_again(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    silent = PLUGIN.replace(
+        'text="ABC"[(number + (number >= self.skill)) % 3]',
+        'text="ABC"[number % 3] if number < self.skill else "no idea"',
+    )
+    Path("known.py").write_text(silent)
+    rows = Path("quick.jsonl").read_text().splitlines()
+    Path("quick.jsonl").write_text("\n".join([*rows[:-1], json.dumps(json.loads(rows[-1]) | {"image": "broken.png"})]))
+    Path("broken.png").write_bytes(b"no picture")
+    add(100, 40)
+    assert run_command([*COMMAND]) == 0
+    ((_, (curve,)),) = curves_below(Path("curve"))
+    assert curve.points[0].failed == 1 and curve.points[0].unread == 0.59
+    assert "59 % of the replies not read, 1 failed" in capsys.readouterr().out
+    assert run_command([*COMMAND]) == 0 and not capsys.readouterr().out
+
+
+def test_late_checkpoints_share_the_level_of_an_alarm_and_an_error_falls_by_rising() -> None:
+    draw = np.random.default_rng(4)
+    false = {"in order": 0, "newest first": 0}
+    for _ in range(200):
+        gains = (draw.random((60, 6)) < 0.6).astype(float)
+        for name, order in (("in order", range(6)), ("newest first", range(5, -1, -1))):
+            rang = False
+            for count in range(2, 7):
+                measured = sorted(list(order)[:count])
+                runs = [Measured(f"c{at}", {}, f"{list(order).index(at):03}", {}) for at in measured]
+                rang = rang or bool(_alarms(runs, gains[:, measured], np.arange(60), 0.0))
+            false[name] += rang
+    assert false["in order"] <= 16 and false["newest first"] <= 16, f"{false} of 200: more than 5 %"
+    assert _as_gain(np.array([0.2]), "cer")[0] == 0.8 and _as_gain(np.array([0.2]), "accuracy")[0] == 0.2
+
+
 def test_wrong_words_are_refused_in_one_line(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["follow", "nowhere", "--tasks", "quick.jsonl", "-o", "curve"]) == 2
     assert run_command(["follow", "training", "-o", "curve", "--once"]) == 2
@@ -111,3 +172,55 @@ def test_wrong_words_are_refused_in_one_line(place: Path, capsys: pytest.Capture
     (Path("curve") / broken.name).write_text("in the way")
     assert run_command([*COMMAND]) == 0
     assert f"{broken.name} could not be measured" in capsys.readouterr().out
+
+
+@pytest.mark.nightly
+def test_the_curve_of_checkpoints_that_our_training_left_rises(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("trl")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
+    import train_world as world
+
+    draw = random.Random(1)
+    taught, asked = world.scenes(1200, 1, "taught", place), world.scenes(60, 2, "asked", place)
+    rows = [world.row(path, *scene.step(n % 3, draw)) for n, (scene, path) in enumerate(taught)]
+    rows += [
+        world.row(path, world.CAPTION, scene.caption(draw)) for scene, path in taught
+    ]  # seeing is learnt by telling
+    world.write_rows(place / "taught.jsonl", rows)
+    steps = [(scene.questions()[number % 3], path) for number, (scene, path) in enumerate(asked)]
+    keys = ("question", "options", "answer", "image")
+    world.write_rows(place / "asked.jsonl", [dict(zip(keys, (*one, path), strict=True)) for one, path in steps])
+    card = 'name = "colours"\nform = "choice"\n[dataset]\nloader = "table"\npath = "asked.jsonl"\n[prompt]\ntemplate = "{question} {options}"\n'
+    (place / "asked.toml").write_text(
+        card + 'option_format = "{mark} {text}"\noption_separator = " "\n[params]\nmax_tokens = 8\n'
+    )
+    world.write_model(place / "untaught", 1)
+    told = [
+        "--weights",
+        "full",
+        "--batch-size",
+        "32",
+        "--learning-rate",
+        "2e-3",
+        "--save-steps",
+        "30",
+        "--steps",
+        "150",
+    ]
+    told += [
+        "--allow-answers",
+        "--set",
+        "training.keep_checkpoints=9",
+        "--set",
+        "training.warmup_steps=20",
+        "--set",
+        "trl.adam_beta2=0.98",
+    ]
+    taught_by = ["train", "rationale", "--model", "hf/untaught", "--stage", "sft", "--data", "taught.jsonl"]
+    assert run_command([*taught_by, "-o", "trained", *told]) == 0
+    asked_by = ["--tasks", "asked.toml", "-o", "curve", "--once", "--no-cache", "--every", "0.01"]
+    assert run_command(["follow", "trained/checkpoints", *asked_by, "--model-arg", "batch_size=60"]) == 0
+    ((_, (curve,)),) = curves_below(Path("curve"))
+    first, *_, last = curve.points
+    assert len(curve.points) == 5 and first.value < 0.6 and last.value > 0.9 and last.low > 0.2, curve

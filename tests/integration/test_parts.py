@@ -6,11 +6,14 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import PIL.Image
 import pytest
 
 import snellen
@@ -20,6 +23,7 @@ from snellen.api.plan import make_plan
 from snellen.api.stored_results import is_unfinished
 from snellen.core.errors import UsageError
 from snellen.core.homes import Part
+from snellen.kits.drive.steering import running_parts
 from snellen.report.viewer.run_library import RunLibrary
 from waiting import CEILING_S, requests_seen, wait_until
 
@@ -234,3 +238,54 @@ def test_a_server_that_is_gone_asks_to_be_started_again(data: Path) -> None:
     gone = ["--model", "openai/mock", "--base-url", "http://127.0.0.1:9/v1", "--no-cache", "-o", "gone", "--quiet"]
     assert run_command(["run", data, *gone, "--shard", "0/2"]) == 75
     assert run_command(["run", data, *gone]) == 3
+
+
+def test_parts_hear_ctl_and_a_rate_is_shared_by_those_that_run(
+    data: Path, mock_server: Callable[..., Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = mock_server("--ttft-ms", 300)
+    asked = ["--model", "openai/mock", "--base-url", server.base_url, "--max-workers", "2", "--no-cache"]
+    line = [*COMMAND, "run", str(data), *asked, "--quiet", "-o", "run", "--shard"]
+    parts = [subprocess.Popen([*line, f"{index}/2"]) for index in range(2)]
+    try:
+        wait_until(lambda: len(running_parts(Path("run"))) == 2, "two parts at work")
+        assert run_command(["ctl", "run", "pause"]) == 0 and "2 parts paused" in capsys.readouterr().out
+        seen = requests_seen(server.base_url)
+        state = json_of("ctl", "run", "rate", "10", "--json")
+        assert (state["parts"], state["rate"], state["paused"]) == (2, 10.0, True)
+        assert requests_seen(server.base_url) == seen, "a paused part asks nothing"
+        assert json_of("ctl", "run", "workers", "2", "--json")["workers"] == 2
+        assert [one.progress.control["workers"] for one in running_parts(Path("run")) if one.progress] == [1, 1]
+        assert run_command(["ctl", "run", "resume"]) == 0
+        assert [part.wait(CEILING_S) for part in parts] == [0, 0]
+    finally:
+        for part in parts:
+            part.kill()
+            part.wait()
+    assert not (Path("run") / "control.json").exists(), "a wish does not outlive its run"
+    capsys.readouterr()
+    assert run_command(["ctl", "run", "pause"]) == 2 and "no part" in capsys.readouterr().err
+
+
+def test_parts_keep_pictures_and_the_joined_run_has_them(own_folder: Path, mock_server: Callable[..., Any]) -> None:
+    for number in range(4):
+        PIL.Image.new("RGB", (16, 16), (9, 60 * number, 9)).save(f"{number}.png")
+    rows = [
+        {"id": f"q{n}", "question": "Which?", "image": f"{n}.png", "options": ["a", "b"], "answer": "a"}
+        for n in range(4)
+    ]
+    Path("my.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    asked = ["run", "my.jsonl", "--model", "openai/mock", "--base-url", mock_server().base_url, "--quiet", "--no-cache"]
+    assert run_command([*asked, "-o", "whole"]) == 0
+    assert [run_command([*asked, "-o", "run", "--shard", f"{index}/2"]) for index in range(2)] == [0, 0]
+    assert run_command([*asked, "-o", "none", "--shard", "0/1", "--keep-pictures", "off"]) == 0
+    kept = [pictures_of(Path(name)) for name in ("whole", "run", "none")]
+    assert len(kept[0]) == 4 and kept[0] == kept[1] and not kept[2]
+    assert run_command(["merge", "--tidy", "run"]) == 0 and not list(Path("run/run.d").glob("*.pictures"))
+
+
+def pictures_of(folder: Path) -> list[tuple[str, str, bytes]]:
+    if not (folder / "pictures.db").exists():
+        return []
+    with closing(sqlite3.connect(folder / "pictures.db")) as database:
+        return database.execute("SELECT * FROM pictures ORDER BY sha256").fetchall()

@@ -12,7 +12,7 @@ from ..core.errors import UsageError
 from ..core.protocols import Model
 from ..engine.policy import Policy
 from ..engine.state import RunState
-from ..model.served.served_model import ServedModel
+from ..model.options import Served
 from .plan import Plan
 from .settings import RunSettings
 
@@ -64,8 +64,7 @@ def check_batched_plan(plan: Plan, settings: RunSettings) -> None:
 
 def batch_share_of(model: Model) -> float | None:
     """Return the part of the live price that a reply of a batch costs; None where the provider has no batches."""
-    has = isinstance(model, ServedModel) and bool(model.dialect.batch)
-    return by_batches().price_share(model) if has else None
+    return by_batches().price_share(model) if isinstance(model, Served) and model.takes_batches else None
 
 
 ONLY_BATCHES = {"batch_leave": "--batch-leave", "batch_rest": "--batch-rest", "batch_lines": "--batch-lines"}

@@ -13,9 +13,8 @@ from ..core.protocols import Model
 from ..core.registry import Registry
 from ..core.secret import names_a_key
 from ..data.catalog import Catalog
-from ..model.options import ModelOptions
+from ..model.options import ModelOptions, Served
 from ..model.served.model_card import FoundCard, find_model_card
-from ..model.served.served_model import ServedModel
 from .settings import RunSettings
 
 
@@ -24,6 +23,7 @@ def create_model(settings: RunSettings, registry: Registry) -> Model:
     if not settings.more_urls:
         return fit_to_card(_create_one(settings, registry), settings)
     from ..model.served.pool import PooledModel
+    from ..model.served.served_model import ServedModel
 
     urls = (settings.base_url, *settings.more_urls)
     each = [msgspec.structs.replace(settings, base_url=url, more_urls=()) for url in urls]
@@ -78,7 +78,7 @@ def find_card(model: Model, settings: RunSettings) -> FoundCard:
 
 def fit_to_card(model: Model, settings: RunSettings) -> Model:
     """Let the model's card make its picture policy narrower: what it would refuse is made smaller, and recorded."""
-    if not isinstance(model, ServedModel):
+    if not isinstance(model, Served):
         return _untold(model, settings)
     if settings.image_policy is not None:
         return model

@@ -75,7 +75,7 @@ def _lacks_pages(sample: Sample, variant: str) -> str:
     axes = {axis: value for axis, value in parse_variant(variant).items() if axis != "control"}
     wanted, shown = needle_pages(sample, axes.get("pages", "")), choose_pages(sample, axes)
     if not wanted:
-        return "does not say which page holds the answer (needle_pages): leave arm without-page out"
-    if all(image.page in wanted for image in shown):
+        return "does not say which page holds the answer (column evidence_pages): leave arm without-page out"
+    if all((image.page or place) in wanted for place, image in enumerate(shown, start=1)):
         return "has no page but the one that holds the answer: arm none asks that"
     return ""

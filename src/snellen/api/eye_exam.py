@@ -25,7 +25,6 @@ from ..sight.advice import Line, prescribe
 from ..sight.cards import MODES, chosen_tests
 from ..sight.sitting import PREFIX, Order, Sitting, Stored, no_listeners
 from ..sight.sitting import ExamListeners as ExamListeners  # noqa: PLC0414 - what an exam is listened to with
-from ..sight.special import resolution_result
 from ..store.reader import RunReader
 from .chosen_model import create_model
 from .executors import check_executor
@@ -208,8 +207,7 @@ def exam_content(sitting: Sitting, model: str) -> dict[str, Any]:
     """Return exam.json as plain data: nothing in it depends on when or how often it was interrupted."""
     order = sitting.order
     results = {name: sitting.results[name] for name in order.tests}
-    canvases = {name: test.card.canvas for name, test in order.tests.items() if name.startswith("resolution-")}
-    resolution = resolution_result(results, canvases)
+    resolution = sitting.resolution
     lines: list[Line] = prescribe(results, resolution)
     return {
         "format": FORMAT,
@@ -226,6 +224,7 @@ def exam_content(sitting: Sitting, model: str) -> dict[str, Any]:
         },
         "prescription": [msgspec.to_builtins(line) for line in lines],
         "resolution": resolution,
+        "drift": sitting.drift,
         "tests": results,
     }
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from ..core.counting import CONVENTIONS
 from ..core.errors import DataError, UsageError, did_you_mean, not_among
 from ..core.tasks import Figure
 from ..core.types import BASE_VARIANT, Form
@@ -26,7 +27,7 @@ from ..extract.extraction import AMBIGUOUS
 from ..extract.profiles import profile_named
 from ..prompt.marks import STYLES, make_marks
 from ..scoring.caption_scores import TOKENISERS
-from ..scoring.consistency import CONVENTIONS, chains_from_items
+from ..scoring.consistency import chains_from_items
 from ..scoring.flageval.blanks import is_rejected
 from ..scoring.flageval.inference_rules import ANNOTATION, NULL, judge_inference
 from ..scoring.instability import ROUND_AXIS

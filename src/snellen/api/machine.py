@@ -16,7 +16,8 @@ from ..core.builtins import default_registry
 from ..core.folders import cache_folder
 from ..core.version import __version__
 from ..store.cache import ResponseCache
-from ..store.database import NETWORK_FILE_SYSTEMS, file_system_of
+from ..store.cache_logs import LoggedCache
+from ..store.database import NETWORK_FILE_SYSTEMS, file_system_of, is_on_network
 
 EXTRAS = {
     "ocr": (("rapidocr", "onnxruntime"), "the embedded reader"),
@@ -96,8 +97,9 @@ def _look_at_keys() -> list[Finding]:
 
 
 def open_cache() -> ResponseCache:
-    """Return the response cache that all runs share."""
-    return ResponseCache(cache_folder() / "responses.db")
+    """Return the response cache that all runs share; where locks may not be kept, as logs of one writer each."""
+    path = cache_folder() / "responses.db"
+    return LoggedCache(path) if is_on_network(path) else ResponseCache(path)
 
 
 def cache_info() -> dict[str, Any]:

@@ -26,9 +26,8 @@ from ..report.stored_results import read_results
 from ..scoring.compare.paired import Comparison
 from ..scoring.compare.protocol_parts import MovedParts, moved_parts
 from ..scoring.compare.run_pairs import compare_runs
-from ..scoring.readings import kept_reading, own_reading
+from ..scoring.readings import judge_folders, kept_reading, own_reading
 from ..scoring.stored import read_columns
-from ..scoring.stored_votes import judge_folders
 from ..store.reader import RunReader
 from .stored_results import results_of
 

@@ -10,7 +10,7 @@ import asyncio
 import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from ..core.jobs import Job
 from ..core.registry import Registry
 from ..core.signals import heard_again
 from ..core.text import plural
+from ..engine.control import forget
 from ..engine.state import RunState
 from ..report.pages.finish import finish_run
 from ..report.so_far import SoFar
@@ -33,6 +34,8 @@ from ..store.merge import merge_logs, merging, unmerged_bytes
 from ..store.part_log import PartWriter, read_plan
 from ..store.part_progress import SILENT_S, Attempt, Progress, ProgressFile, part_states, read_attempts, remove_parts
 from ..store.part_progress import PartState as PartState  # noqa: PLC0414 - how far a part is
+from ..store.problems import BROKEN
+from ..store.sent_pictures import join_pictures
 from ..store.writer import TrialWriter
 from .plan import Plan
 from .session import Listener
@@ -149,6 +152,13 @@ class PartListener:
         """Tell whoever sits before it."""
         self._listener.notify(line)
 
+    def hear(self, state: dict[str, Any]) -> None:
+        """Say in the progress how things stand after a wish of `snellen ctl`."""
+        if self.file is not None:
+            if state["paused"] and not self.file.last.control.get("paused"):
+                self.notify(f"paused: `snellen ctl {self.file.path.parents[1]} resume` goes on")
+            self.file.write(control=state)
+
     def begin(self, writer: TrialWriter, share: Share) -> None:
         """Say who works at this part, and who else does."""
         if not isinstance(writer, PartWriter):
@@ -264,6 +274,10 @@ def merge(
             return found, {}
         report = found.planned <= REPORTED_TRIALS
         results = finish_run(path, registry or default_registry(), report=report)
+        with suppress(OSError, *BROKEN):  # a full disk costs copies of pictures, never the run
+            join_pictures(path)
+        if not found.missing:
+            forget(path)
         if tidy and not found.missing:
             remove_parts(path)
     return found, results

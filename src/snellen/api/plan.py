@@ -46,6 +46,7 @@ from ..scoring.peer_scores import check_fallback
 from .chosen_model import create_model
 from .evidence import check_evidence
 from .header import identity_of, installed_versions, make_header, prompts_of
+from .model_frame import needed_frame, task_in_frame
 from .settings import RunSettings
 
 OWN = "shots-file:"
@@ -176,7 +177,7 @@ def make_plan(settings: RunSettings) -> Plan:
     names = list(dict.fromkeys(name for found in expanded for name in found))
     if not names:
         raise UsageError("name at least one task (see `snellen tasks`) or data file")
-    tasks = [_resolve(catalog, name, settings) for name in names]
+    tasks = [_resolve(catalog, name, settings, model) for name in names]
     check_names(tasks, names)
     protocols = {task.name: catalog.protocols(name) for task, name in zip(tasks, names, strict=True)}
     for task in tasks:
@@ -198,9 +199,12 @@ def registry_for(settings: RunSettings) -> Registry:
     return default_registry(settings.plugins)
 
 
-def _resolve(catalog: Catalog, name: str, settings: RunSettings) -> Task:
+def _resolve(catalog: Catalog, name: str, settings: RunSettings, model: Model) -> Task:
     """Return one task as it will be asked."""
     task = catalog.task(name, settings.task_overrides(), settings.protocol)
+    if settings.coordinates is not None:
+        frame = needed_frame(model, settings, settings.coordinates, "--coordinates")
+        task = task_in_frame(catalog, name, settings, frame)
     check_fallback(task.fallback, f"task {task.name!r}")
     if settings.duplication is not None or settings.random_instruct:
         prompt = _prompt_for(catalog, task, settings)

@@ -9,28 +9,24 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from ..core.arms import find_arms
+from ..core.arms import variants_beside
 from ..core.clock import SystemClock
-from ..core.errors import MissingData, SnellenError, UsageError, not_among
+from ..core.counting import CONVENTIONS
+from ..core.errors import MissingData, SnellenError, UsageError
 from ..core.event_loop import run_to_end
 from ..core.garbage import rare_collections
-from ..core.protocols import Scorer
-from ..engine.bank_interval import BankLimit
 from ..engine.interval import IntervalLimit, PrefixLimit
 from ..engine.limits import Limits
 from ..engine.state import RunState as RunState  # noqa: PLC0414 - part of what a run returns
 from ..report.logs.tracker_hub import TrackerHub, check_trackers
 from ..report.pages.finish import finish_run
 from ..report.so_far import SoFar
-from ..scoring.consistency import CONVENTIONS
 from ..scoring.quoted_figures import WHOLE_ONLY
 from ..scoring.readings import OWN_PROFILE, Reading, check_reading
-from ..store.bank_file import read_bank, relatives
 from .batches import check_batched_plan
 from .card_data import bring_data
 from .cost_words import check_limit
 from .executors import check_executor
-from .judges import ask_extractor, asking_settings, check_extractor, check_reachable, rest_of
 from .parts import (
     REPORTED_TRIALS,
     PartListener,
@@ -47,8 +43,6 @@ from .run_cost import CostEstimate, estimate_run
 from .run_result import RunResult as RunResult  # noqa: PLC0414 - what a run returns
 from .session import NO_LISTENER, Listener, Session, make_limits, open_session
 from .settings import RunSettings, TaskSettings, make_record, taking_tasks
-
-FEWEST_BUDGET = 10
 
 
 class Watcher(Listener, Protocol):
@@ -146,6 +140,8 @@ def run_settings(
             shutil.rmtree(plan.folder, ignore_errors=True)
         raise
     if reading.extractor and not state.unfinished:
+        from .judges import ask_extractor, asking_settings, rest_of
+
         told = rest_of(settings, limits.spent, SystemClock().monotonic() - began) | settings.extractor_settings
         asking = asking_settings(reading.extractor, told)
         ask_extractor(plan.folder, reading, asking, plan.registry, listener=watcher, catalogs=settings.catalogs)
@@ -181,6 +177,7 @@ def _run_part(
         await spread_starts(share.part, plan.model)
         async with open_session(plan.folder, plan.header, plan.model, settings, limits, **told) as session:
             listener.begin(session.writer, share)
+            session.answer = listener.hear
             return await session.ask(share.jobs, share.trials)
 
     with telling_end(listener):
@@ -192,6 +189,8 @@ def _run_part(
 
 def _check_asking(plan: Plan, reading: Reading, settings: RunSettings) -> None:
     """Refuse an extractor that could not be asked, before the first reply is paid for."""
+    from .judges import asking_settings, check_extractor, check_reachable
+
     check_extractor(plan.header, reading.extractor, catalogs=settings.catalogs)
     asking = asking_settings(reading.extractor, settings.extractor_settings)
     if not (plan.folder / "run.db").exists():
@@ -242,35 +241,16 @@ def _interval(plan: Plan, settings: RunSettings) -> PrefixLimit | None:
     if len(plan.tasks) != 1:
         raise UsageError("--until-ci and --bank work on one task at a time: each task has its own interval")
     task = plan.tasks[0].task
-    if find_arms(task.variants):
-        raise UsageError("--until-ci watches one score, and arms are compared over all questions: leave one out")
     grouped = [figure.name for figure in task.figures if figure.rule in WHOLE_ONLY]
     if grouped:
         raise UsageError(f"--until-ci says nothing of {', '.join(grouped)}: groups must be asked whole; leave it out")
     scorer = plan.registry.get("scorer", task.scorers[0])
-    trials = len(task.variants) * task.repeats
+    beside = variants_beside(task.variants)
+    trials = (len(task.variants) - len(beside)) * task.repeats
+    limit: PrefixLimit
     if settings.bank is not None:
-        return _bank_limit(plan, settings, settings.bank, scorer)
-    return IntervalLimit(settings.until_ci or 0.0, scorer, trials, task.score_options)
-
-
-def _bank_limit(plan: Plan, settings: RunSettings, path: Path, scorer: Scorer) -> BankLimit:
-    """Return the limit that estimates the whole with a bank; the model under test is left out of it."""
-    task = plan.tasks[0].task
-    if settings.until_ci is None and settings.budget is None:
-        raise UsageError("--bank saves questions: say how many to ask (--budget 200) or how exactly (--until-ci 3)")
-    if settings.budget is not None and settings.budget < FEWEST_BUDGET:
-        raise UsageError(f"--budget {settings.budget} is too few to say anything: at least {FEWEST_BUDGET}")
-    if len(task.variants) > 1:
-        raise UsageError(f"--bank knows questions as they are, and task {task.name!r} has variants: leave one out")
-    bank = read_bank(path)
-    bank.meta["file"] = path.name
-    unknown = set(settings.bank_without) - {model.name for model in bank.models}
-    if unknown:
-        raise UsageError(f"--bank-without {not_among(min(unknown), [model.name for model in bank.models])} of {path}")
-    without = (*settings.bank_without, *relatives(plan.model.name, bank))
-    if len(bank.models) - len(set(without)) < 2:
-        raise UsageError(f"{path} has no other models than {', '.join(without)}: a bank is of others")
-    return BankLimit(
-        bank, without, scorer, task.repeats, task.score_options, points=settings.until_ci, budget=settings.budget
-    )
+        limit = plan.registry.get("stop", "bank")(plan, settings, settings.bank, scorer)
+    else:
+        limit = IntervalLimit(settings.until_ci or 0.0, scorer, trials, task.score_options)
+    limit.leave_beside(beside, task.repeats)
+    return limit

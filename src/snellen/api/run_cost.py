@@ -25,9 +25,7 @@ from ..data.images.frames import png_size
 from ..data.video.unfold import REELS, sized
 from ..engine.request_videos import has_videos, unfold_videos_now
 from ..infer.generate import GENERATE
-from ..model.served.candidate_scorer import fitting_routes
-from ..model.served.logprob_calls import calls_of
-from ..model.served.logprob_routes import LETTERS
+from ..model.served.logprob_routes import LETTERS, calls_of, fitting_routes
 from ..model.served.model_card import FoundCard, ModelCard
 from ..model.served.picture_tokens import ASSUMED, PictureTokens
 from ..model.served.prices import Prices, Tokens

@@ -30,7 +30,7 @@ from ..core.signals import stop_on_signals
 from ..core.tasks import RunHeader, Task
 from ..core.text import ago, plural
 from ..data.images.encode import encode_moving
-from ..engine.control import listening
+from ..engine.control import listening, overhearing
 from ..engine.limits import Limits
 from ..engine.loop import Engine
 from ..engine.policy import Policy
@@ -46,7 +46,7 @@ from ..store.database import connect
 from ..store.lock import RunLock
 from ..store.part_log import PLAN, PartWriter
 from ..store.picture_ledger import PictureLedger
-from ..store.sent_pictures import PictureKeeper
+from ..store.sent_pictures import PartPictures, PictureKeeper, RunPictures
 from ..store.writer import RunWriter, TrialWriter
 from .batches import by_batches, check_batches
 from .cost_words import check_priced
@@ -171,6 +171,8 @@ class Session:
     state: RunState = field(default_factory=RunState)
     """What is going on: of the pass that goes on, or of the last one."""
     keeper: PictureKeeper | None = None
+    answer: Callable[[dict[str, Any]], None] | None = None
+    """Of a part: tells how things stand after a wish was heard."""
     _trust: CacheTrust | None = None
     _ledger: PictureLedger | None = None
     _is_checked: bool = False
@@ -211,10 +213,16 @@ class Session:
             self.answerers.keeping_adjusted(),
             keeping_replicas(model, engine.state, self.writer, self.settings.executor),
             self.listener.watch(engine.state),
-            listening(self.folder, engine) if isinstance(self.writer, RunWriter) else nullcontext(),
+            self._listening(engine),
         ):
             await engine.run(jobs)
         return engine.state
+
+    def _listening(self, engine: Engine) -> AbstractContextManager[None]:
+        """Hear what is wished from outside: of a run, or of all its parts, of which each answers for itself."""
+        if isinstance(self.writer, RunWriter):
+            return listening(self.folder, engine)
+        return nullcontext() if self.answer is None else overhearing(self.folder, engine, self.answer)
 
     async def _check_again(self) -> PictureLedger | None:
         """Refuse to continue with another model or other pictures, before the first request that is not stored."""
@@ -276,7 +284,7 @@ async def open_session(
             if part is None
             else open_part(folder, header, reading, part)
         )
-        with opened as writer, _opened_cache(settings) as cache, _opened_keeper(folder, settings, part) as keeper:
+        with opened as writer, _opened_cache(settings) as cache, _opened_keeper(folder, settings, writer) as keeper:
             answerers = Answerers(folder, model, writer, allowed=settings.same_model)
             answerers.check(listed=not resumed)
             resumed = resumed or (isinstance(writer, PartWriter) and writer.resumed)
@@ -315,15 +323,18 @@ def _opened_cache(settings: RunSettings) -> Iterator[ResponseCache | None]:
 
 
 @contextmanager
-def _opened_keeper(folder: Path, settings: RunSettings, part: Part | None = None) -> Iterator[PictureKeeper | None]:
-    """Open where pictures are kept as they are sent; nothing where that is switched off, or for a part of a run.
-
-    Parts on several machines would write one file together, which a network file system does not keep apart.
-    """
-    if settings.keep_pictures == "off" or part is not None:
+def _opened_keeper(folder: Path, settings: RunSettings, writer: TrialWriter) -> Iterator[PictureKeeper | None]:
+    """Open where pictures are kept as they are sent; nothing where that is switched off."""
+    if settings.keep_pictures == "off":
         yield None
         return
-    with closing(PictureKeeper(folder, everything=settings.keep_pictures == "all")) as keeper:
+    everything = settings.keep_pictures == "all"
+    kept: PictureKeeper = (
+        PartPictures(writer.path, everything=everything, parts=writer.part.count)
+        if isinstance(writer, PartWriter)
+        else RunPictures(folder, everything=everything)
+    )
+    with closing(kept) as keeper:
         yield keeper
 
 

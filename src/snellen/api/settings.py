@@ -349,6 +349,10 @@ class TaskSettings(AskSettings, frozen=True, kw_only=True, forbid_unknown_fields
         to="infer_options.calibration", identity="yes")] = None
     protocol: Annotated[str | None, Setting(READING,
         "Ask, read and count as this protocol of the card: official, lmms-eval …", identity="folder")] = None
+    coordinates: Annotated[str | None, Setting(READING,
+        "Ask for points and boxes in this frame and read them in it: card (as the model's card says), the folder of an "
+        "exam, or 0-1000, 0-1, sent-pixels … [default: as the protocol asks]",
+        identity="when set", metavar="card|EXAM|FRAME")] = None
     profile: Annotated[str | None, Setting(READING,
         "Read answers as another tool does: reform, vqa-scripts, flageval …")] = None
     convention: Annotated[str | None, Setting(READING,

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import UsageError
+from ..core.homes import PARTS_FOLDER
 from ..report.stored_results import read_results
 from ..scoring.readings import file_of, kept_reading, own_reading
-from ..store.merge import is_in_parts
 from ..store.reader import RunReader
 
 if TYPE_CHECKING:
@@ -55,6 +55,10 @@ def errors(folder: str | Path, task: str | None = None, *, quick: bool = False) 
 
 def is_unfinished(folder: Path) -> bool:
     """Tell whether a folder holds parts of a run that was not merged whole yet."""
+    if not (folder / PARTS_FOLDER).is_dir():
+        return False
+    from ..store.merge import is_in_parts  # what reads parts is imported where there are some
+
     if not is_in_parts(folder):
         return False
     if not (folder / "run.db").exists():

@@ -14,6 +14,9 @@ from ..core.errors import EnvironmentProblem, MissingExtra
 from ..core.garbage import rare_collections
 from ..report.runlist.brief import run_key
 
+EXTRA = ("starlette", "latex2mathml", "markdown_it")
+"""What the extra `view` brings, beside the server."""
+
 
 def make_viewer(
     folders: Sequence[str | Path], token: str, *, may_write: bool = False, plugins: Sequence[str | Path] = ()
@@ -22,7 +25,7 @@ def make_viewer(
     try:
         from ..report.viewer.app import create_app
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "starlette":
+        if (error.name or "").partition(".")[0] not in EXTRA:
             raise
         raise MissingExtra("view", "the viewer") from None
     from ..report.viewer.run_library import RunLibrary

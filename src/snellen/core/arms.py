@@ -32,6 +32,8 @@ ARMS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     }
 )
 """Arm -> the axes of its variant."""
+NEEDS_PICTURE = "needs_picture"
+"""The figure of what the first arm does not keep."""
 WITHHOLDING = (NONE, BLANK, OTHER, WITHOUT_PAGE, NO_VIDEO)
 """Arms that take away what the question is about; the first one that was asked stands for a run. The others change
 how it is shown."""

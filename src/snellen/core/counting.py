@@ -34,6 +34,9 @@ Every other reason says that no answer could be read: unparsed, refused, truncat
 says in its own words. A plug-in that could not judge begins its reason with `not judged`.
 """
 
+CONVENTIONS = ("conditional", "over-n")
+"""What the consistency of a chain (Cf, Cb) may divide by; the first is ours."""
+
 
 def lower_is_better(metric: str) -> bool:
     """Tell whether the lowest value of a metric is its best."""

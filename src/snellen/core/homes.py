@@ -14,6 +14,8 @@ from .errors import UsageError
 from .types import Image, Request, Sample
 
 Home = bytes
+PARTS_FOLDER = "run.d"
+"""Where a run in parts keeps what each of them wrote."""
 
 
 @dataclass(frozen=True, slots=True)

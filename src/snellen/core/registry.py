@@ -27,6 +27,7 @@ KINDS = (
     "eye-test",
     "executor",
     "asking",
+    "stop",
     "edit",
     "check",
     "command",

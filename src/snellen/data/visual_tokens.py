@@ -7,25 +7,16 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 
 from ..core.errors import MissingExtra, UsageError, not_among
+from ..core.frames import Size, on_grid
 
-Size = tuple[int, int]
-"""Width and height in pixels."""
 DEFAULT_TOKENIZER = "chars/4.2"
 """Characters a token: English prose under cl100k_base, measured on 200,000 characters."""
 
 
 def _merged(size: Size, factor: int, low: int, high: int) -> int:
     """Qwen's smart resize: sides to multiples of `factor`, area within `low`–`high` pixels, one token a square."""
-    width, height = size
-    columns, rows = max(1, round(width / factor)), max(1, round(height / factor))
-    area = columns * rows * factor * factor
-    if area > high:
-        scale = math.sqrt(width * height / high)
-        columns, rows = max(1, math.floor(width / scale / factor)), max(1, math.floor(height / scale / factor))
-    elif area < low:
-        scale = math.sqrt(low / (width * height))
-        columns, rows = math.ceil(width * scale / factor), math.ceil(height * scale / factor)
-    return columns * rows
+    width, height = on_grid(size, factor, low, high)
+    return width * height // (factor * factor)
 
 
 def _internvl(size: Size, most_tiles: int = 12) -> int:

@@ -1,6 +1,7 @@
 """A run that goes on, told from outside to pause, to go on, to send slower or with fewer workers; it says what it did.
 
 Two files of the run's folder: `control.json` is the wish, `control-state.json` the answer. Neither outlives the run.
+Of a run in parts the wish is for each of them, and stays until all are done; each answers in its progress.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,7 +20,7 @@ from msgspec import Struct
 from ..core.errors import EnvironmentProblem
 
 WISH, STATE = "control.json", "control-state.json"
-EVERY_S = 0.2
+EVERY_S, PARTS_EVERY_S = 0.2, 1.0
 
 
 class Wish(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -45,12 +46,23 @@ class Adjustable(Protocol):
 def listening(folder: Path, engine: Adjustable) -> Iterator[None]:
     """Do what is wished of a run during the block."""
     forget(folder)
-    task = asyncio.get_running_loop().create_task(_listen(folder, engine))
+    try:
+        with overhearing(folder, engine, lambda state: write_whole(folder / STATE, state), EVERY_S):
+            yield
+    finally:
+        forget(folder)
+
+
+@contextmanager
+def overhearing(
+    folder: Path, engine: Adjustable, answer: Callable[[dict[str, Any]], None], every_s: float = PARTS_EVERY_S
+) -> Iterator[None]:
+    """Do what is wished during the block and answer each wish; a wish that is there when it begins counts."""
+    task = asyncio.get_running_loop().create_task(_listen(folder, engine, answer, every_s))
     try:
         yield
     finally:
         task.cancel()
-        forget(folder)
 
 
 def forget(folder: Path) -> None:
@@ -60,14 +72,14 @@ def forget(folder: Path) -> None:
             (folder / name).unlink(missing_ok=True)
 
 
-async def _listen(folder: Path, engine: Adjustable) -> None:
+async def _listen(folder: Path, engine: Adjustable, answer: Callable[[dict[str, Any]], None], every_s: float) -> None:
     heard = 0
     while True:
         wish = read_wish(folder)
         if wish is not None and wish.number != heard:
             heard = wish.number
-            write_whole(folder / STATE, {"number": heard, **engine.adjust(wish)})
-        await asyncio.sleep(EVERY_S)
+            answer({"number": heard, **engine.adjust(wish)})
+        await asyncio.sleep(every_s)
 
 
 def read_wish(folder: Path) -> Wish | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -28,14 +28,21 @@ class PrefixLimit:
         self._scorer = scorer
         self._options = options
         self._trials = trials_per_sample
+        self._beside: frozenset[str] = frozenset()
+        self._waited_for = trials_per_sample
         self._metric = ""
         self._sizes: list[int] = []
         """The questions of every group, in the order of the plan."""
-        self._open: dict[int, dict[int, list[Seen]]] = {}
-        """By group, and within it by question: what its trials gave."""
+        self._open: dict[int, dict[int, list[Seen | None]]] = {}
+        """By group, and within it by question: what its trials gave, None of those beside the score."""
         self._order: dict[int, int] = {}
         self._next = 0
         self._ready: dict[int, list[tuple[int, list[Seen]]]] = {}
+
+    def leave_beside(self, variants: Collection[str], repeats: int) -> None:
+        """Wait for the trials of these variants of every question too, and let no score hear of them: arms."""
+        self._beside = frozenset(variants)
+        self._waited_for = self._trials + len(self._beside) * repeats
 
     def shuffle(self, items: list[Item], seed: int) -> list[Item]:
         """Put the questions into seeded random order; those of one chain, dialogue or document stay together."""
@@ -58,10 +65,13 @@ class PrefixLimit:
         rank = self._order[item.position]
         group = self._open.setdefault(rank, {})
         group.setdefault(item.position, []).append(self._seen(item.sample, request, prediction))
-        if sum(map(len, group.values())) < self._trials * self._sizes[rank]:
+        if sum(map(len, group.values())) < self._waited_for * self._sizes[rank]:
             return
         questions = self._open.pop(rank)  # in the order in which they came, which must not matter
-        self._ready[rank] = [(position, sorted(questions[position], key=repr)) for position in sorted(questions)]
+        self._ready[rank] = [
+            (position, sorted((seen for seen in questions[position] if seen is not None), key=repr))
+            for position in sorted(questions)
+        ]
         while self._next in self._ready and not self.stopped:
             self._next += 1
             self.take(self._next - 1, self._ready.pop(self._next - 1))
@@ -74,7 +84,9 @@ class PrefixLimit:
         """Return what is recorded with the run."""
         raise NotImplementedError
 
-    def _seen(self, sample: Sample, request: Request, prediction: Prediction) -> Seen:
+    def _seen(self, sample: Sample, request: Request, prediction: Prediction) -> Seen | None:
+        if request.key.variant in self._beside:
+            return None
         if prediction.failure is not None:
             return Seen(None, failed=True)
         score = self._scorer(sample, request, prediction, self._options)[0]

@@ -264,9 +264,12 @@ def _said(words: Sequence[str], shared: set[str], said: Said, find: Callable[[Se
 
 
 def _anyhow(words: Sequence[str], said: Said) -> int:
-    """Return where the last of `words` ends if all are said, in any order."""
+    """Return where the last of `words` ends if all are said, in any order; numbers are said in theirs."""
     ends = dict(said)
-    return max(ends[word] for word in words) if ends.keys() >= set(words) else -1
+    numbers = [word for word in words if word[0].isdigit()]
+    if not ends.keys() >= set(words) or (len(numbers) > 1 and _in_order(numbers, said) < 0):
+        return -1
+    return max(ends[word] for word in words)
 
 
 def _last_sentence(low: str) -> tuple[int, str]:

@@ -52,3 +52,11 @@ class ModelOptions:
                 raise UsageError(f"--model-arg {name}: {provider} takes none")
             if name not in known:
                 raise UsageError(f"--model-arg of {provider}: unknown name {not_among(name, known)}")
+
+
+class Served:
+    """What every model behind an address is, for who only asks whether one is: HTTP is imported with the model."""
+
+    image_policy: ImagePolicy
+    takes_batches: bool
+    """Whether the provider answers batches."""

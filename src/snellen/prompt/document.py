@@ -33,10 +33,10 @@ def choose_pages(sample: Sample, axes: Mapping[str, str], others: OtherPictures 
         images = tuple(Image(str(ref), page=number, edits=edits) for number, ref in pages)
     if control == "oracle":
         wanted = needle_pages(sample, axes.get("pages", ""))
-        return tuple(image for image in images if image.page in wanted)
+        return tuple(image for place, image in enumerate(images, start=1) if (image.page or place) in wanted)
     if control == WITHOUT_PAGE:
         wanted = needle_pages(sample, axes.get("pages", ""))
-        return tuple(image for image in images if image.page not in wanted)
+        return tuple(image for place, image in enumerate(images, start=1) if (image.page or place) not in wanted)
     if control == BLANK:
         return tuple(replace(image, edits=(*image.edits, BLANK)) for image in images)
     return images if control in (None, NO_VIDEO) else ()

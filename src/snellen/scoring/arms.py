@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.arms import PICTURE, Arm, find_arms, first_arm, variants_beside
+from ..core.arms import NEEDS_PICTURE, PICTURE, Arm, find_arms, first_arm, variants_beside
 from ..core.tasks import Task
 from ..core.text import plural
 from ..core.types import OFFERED, Estimate, Form, Sample
@@ -20,9 +20,8 @@ from ..extract.extraction import UNSEEN
 from ..stats.bootstrap import difference_interval
 from ..stats.intervals import Floats, cluster_totals, paired_share_interval
 from ..stats.withheld import discoveries, fewer_by_chance, guessed_by_chance, kept_share
-from .headline import main_metric, quoted_metric
+from .headline import PEER, main_metric, quoted_metric
 from .means import mean_by_question
-from .peer_scores import PEER
 from .robustness import as_worth
 from .table import ScoredTask, ScoreTable, lower_is_better
 
@@ -37,7 +36,6 @@ OPEN_GUESS = 0.1
 """What a guess at an open question is supposed to earn at most, where a verdict asks whether it was one."""
 FEWEST_IN_GROUP = 20
 """Questions below which a group has no share."""
-NEEDS_PICTURE = "needs_picture"
 Masks = NDArray[np.bool_]
 Table = TypeVar("Table", bound=ScoreTable)
 

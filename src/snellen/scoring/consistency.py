@@ -14,11 +14,11 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
+from ..core.counting import CONVENTIONS
 from ..core.errors import DataError, UsageError
 from ..core.types import Estimate, Prediction, Request, Sample, Score
 from ..stats.intervals import Floats, cluster_totals, estimate_mean, estimate_ratio
 
-CONVENTIONS = ("conditional", "over-n")
 CHAINS = "chains"
 STEPS = "trials of role=step"
 """Units: chains; questions of the chain, each a trial."""

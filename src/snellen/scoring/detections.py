@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.frames import FrameProblem
 from ..core.text import json_objects
 from ..core.types import Estimate, Prediction, Request, Sample, Score
 from ..extract.extraction import EMPTY, UNPARSED
 from ..stats.average_precision import Boxes, Picture, hits, mean_average_precision
-from .grounding import FrameProblem, coordinates_of, picture_size, place_box
+from .grounding import coordinates_of, picture_size, place_box
 from .replies import answer_text
 from .table import ScoredTask
 from .text_match import NO_REFERENCE

@@ -178,3 +178,12 @@ def _why(votes: Sequence[str | None], answer: str | None) -> str:
     if all(vote is None for vote in votes):
         return FAILED
     return NO_REPLY if answer is None else NO_ANSWER
+
+
+def add_extractor(result: dict[str, Any], folder: Path, task: Task, model: str) -> dict[str, Any]:
+    """Say in a task's results which model found answers; without one that it is missing stands there already."""
+    slot = slot_of(task) if model else None
+    if slot is None or "protocol" not in result:
+        return result
+    account = Extractor(folder, task, slot, model).account(result["headline"])
+    return result | {"protocol": {**result["protocol"], "extractor": account}}

@@ -1,31 +1,27 @@
-"""Replies that point to scores: one box by its overlap, one click by whether it falls inside."""
+"""Replies that point to scores: one box by its overlap, one place by whether it hits, refusals beside both."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.config import convert
 from ..core.errors import ConfigError, not_among
+from ..core.frames import Frame, FrameProblem, read_frame
 from ..core.types import Prediction, Request, Sample, Score
-from ..extract.extraction import TRUNCATED
-from ..extract.thinking import answer_start
+from ..extract.places import NUMBER, read_box, read_place, read_points
 from .replies import figure_text
 from .text_match import NO_REFERENCE
 
-EDGES = {"0-1": 1.0, "0-100": 100.0, "0-999": 999.0, "0-1000": 1000.0}
-"""Frame -> the number that stands for the right and the lower edge."""
-PIXELS, SENT_PIXELS = "pixels", "sent-pixels"
-"""Pixels of the picture as its source has it, and of the picture as it left: it may have been made smaller."""
-FRAMES = (*EDGES, PIXELS, SENT_PIXELS)
 ORDERS = ("xyxy", "xywh", "yxyx")
 """How four numbers are a box: two corners, a corner and a size, two corners with y first."""
-OVERSHOOT = 0.05
-"""How far a coordinate may lie outside the picture and still be meant in this frame."""
 
 Point = tuple[float, float]
 Box = tuple[float, float, float, float]
@@ -41,43 +37,19 @@ class Coordinates(Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         for name in ("gold", "reply"):
-            frame, order = getattr(self, name), getattr(self, f"{name}_order")
-            if frame not in FRAMES:
-                raise ConfigError(f"coordinates.{name} {not_among(frame, FRAMES, ' is no frame')}")
+            order = getattr(self, f"{name}_order")
             if order not in ORDERS:
                 raise ConfigError(f"coordinates.{name}_order {not_among(order, ORDERS, ' is no order')}")
+            try:
+                read_frame(getattr(self, name))
+            except ConfigError as error:
+                raise ConfigError(f"coordinates.{name}: {error}") from None
 
 
-class FrameProblem(ValueError):
-    """Why numbers cannot be placed in the picture; a reason not to score."""
-
-
-def fractions(
-    values: Sequence[float], frame: str, size: tuple[int, int] | None, *, y_first: bool = False
-) -> list[float]:
-    """Return coordinates (x, y, x, y …) as fractions of the picture, or say why they cannot be."""
-    if frame in EDGES:
-        scale = (EDGES[frame], EDGES[frame])
-        _refuse_fractions(values, frame)
-    elif size is None:
-        raise FrameProblem(f"the size of the picture is not known, and coordinates are in {frame}")
-    else:
-        scale = (float(size[0]), float(size[1]))
-        _refuse_fractions(values, frame)
-    sides = scale[::-1] if y_first else scale
-    placed = [value / sides[place % 2] for place, value in enumerate(values)]
-    if any(not -OVERSHOOT <= one <= 1.0 + OVERSHOOT for one in placed):
-        raise FrameProblem(f"coordinates outside the picture: not in the frame {frame}")
-    return placed
-
-
-def _refuse_fractions(values: Sequence[float], frame: str) -> None:
-    """Refuse what was plainly written in fractions where hundreds are meant: it would be a box in a corner.
-
-    The whole picture is `[0, 0, 1, 1]` then, which is no smaller mistake for being in whole numbers.
-    """
-    if frame != "0-1" and all(0.0 <= value <= 1.0 for value in values) and any(values):
-        raise FrameProblem(f"coordinates are fractions of the picture, not in the frame {frame}")
+def frame_of(name: str, order: str) -> Frame:
+    """Return a frame by its spelling; an order with y first is one of the frame."""
+    frame = read_frame(name)
+    return replace(frame, y_first=True) if order == "yxyx" else frame
 
 
 def place_box(values: Sequence[float], frame: str, order: str, size: tuple[int, int] | None) -> Box:
@@ -87,14 +59,16 @@ def place_box(values: Sequence[float], frame: str, order: str, size: tuple[int, 
     first, second, third, fourth = values
     if order == "xywh":
         third, fourth = first + third, second + fourth
-    a, b, c, d = fractions((first, second, third, fourth), frame, size, y_first=order == "yxyx")
-    return (b, a, d, c) if order == "yxyx" else (a, b, c, d)
+    placing = frame_of(frame, order)
+    left, top, right, bottom = placing.place((first, second, third, fourth), size)
+    return (left, bottom, right, top) if placing.y_up else (left, top, right, bottom)
 
 
 def picture_size(frame: str, sample: Sample, prediction: Prediction) -> tuple[int, int] | None:
     """Return width and height that a frame counts in, of the first picture; None where nobody knows."""
     sent = prediction.images[0] if prediction.images else None
-    if frame == SENT_PIXELS:
+    counted = read_frame(frame)
+    if counted.edge is None and not counted.of_source:
         return None if sent is None else (sent.width, sent.height)
     if sent is not None:
         return sent.original or (sent.width, sent.height)
@@ -135,75 +109,6 @@ def is_outlined(point: Point, corners: Sequence[Point]) -> bool:
     return crossed % 2 == 1
 
 
-NUMBER = r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
-_GAP = r"[\s,;]+"
-_CORNERS = rf"[\[(<{{]?\s*({NUMBER}){_GAP}({NUMBER})\s*[\])>}}]?"
-_BOX = re.compile(rf"[\[(<]\s*{_CORNERS}\s*[,;]?\s*(?:and|to)?\s*{_CORNERS}\s*[\])>]")
-_PAIRS = re.compile(rf"\(\s*({NUMBER})\s*,\s*({NUMBER})\s*\)\s*[,;]?\s*\(\s*({NUMBER})\s*,\s*({NUMBER})\s*\)")
-_POINT = re.compile(rf"[\[(<]\s*({NUMBER}){_GAP}({NUMBER})\s*[\])>]")
-_TAGGED = re.compile(rf"<point>\s*({NUMBER}){_GAP}({NUMBER})\s*</point>")
-_NAMED = re.compile(
-    rf"""\bx1?["']?\s*[=:]\s*["']?({NUMBER})["']?[\s,;]+["']?y1?["']?\s*[=:]\s*["']?({NUMBER})""", re.IGNORECASE
-)
-_BARE = re.compile(rf"(?<![\w.]){NUMBER}(?![\w.]*\w|\s?%)")
-"""Per cent is a frame of its own, which nobody declared."""
-
-
-class Spotted(NamedTuple):
-    """What a reply says of a place: its numbers, or why there are none."""
-
-    values: tuple[float, ...] = ()
-    reason: str = ""
-
-
-def read_box(text: str) -> Spotted:
-    """Return the four numbers of the one box of a reply."""
-    said = _said(text)
-    return Spotted(reason=TRUNCATED) if said is None else _only(_boxes(said), said, 4, "box", "boxes")
-
-
-def read_point(text: str) -> Spotted:
-    """Return the two numbers of the one point of a reply, or the four of its one box."""
-    said = _said(text)
-    if said is None:
-        return Spotted(reason=TRUNCATED)
-    boxes = _boxes(said)
-    return _only(boxes, said, 4, "box", "boxes") if boxes else _only(_points(said), said, 2, "point", "points")
-
-
-def _only(found: list[tuple[float, ...]], said: str, size: int, one: str, several: str) -> Spotted:
-    bare = [] if found else [float(number) for number in _BARE.findall(said)]
-    # Where nothing is marked as a place, a reply with just as many numbers as one has names it all the same.
-    places = list(dict.fromkeys(found or ([tuple(bare)] if len(bare) == size else [])))
-    if len(places) == 1:
-        return Spotted(places[0])
-    return Spotted(reason=f"{len(places)} different {several}" if places else f"no {one} found")
-
-
-def _said(text: str) -> str | None:
-    """Return the answer after any thinking with single spaces: no pattern can then wander through white space."""
-    start = answer_start(text)
-    return None if start is None else " ".join(text[start:].split())
-
-
-def _boxes(text: str) -> list[tuple[float, ...]]:
-    matches = list(_PAIRS.finditer(text)) or list(_BOX.finditer(text))
-    return [_numbers(match) for match in matches]
-
-
-def _points(text: str) -> list[tuple[float, ...]]:
-    for pattern in (_TAGGED, _NAMED, _POINT):
-        found = [_numbers(match) for match in pattern.finditer(text)]
-        if found:
-            return found
-    return []
-
-
-def _numbers(match: re.Match[str]) -> tuple[float, ...]:
-    groups: Sequence[str] = match.groups()
-    return tuple(float(group) for group in groups)
-
-
 OVERLAP, HIT, CLICK = "iou", "acc_0.5", "accuracy"
 """The mean overlap, the share of boxes that overlap by half (REC), the share of clicks inside."""
 HALF = 0.5
@@ -216,65 +121,142 @@ def score_box(sample: Sample, request: Request, prediction: Prediction, options:
     found = read_box(prediction.text or "")
     try:
         golds = gold_boxes(sample, prediction, told)
-        if not golds or not found.values:
-            return _unscored(request, (OVERLAP, HIT), NO_REFERENCE if not golds else found.reason)
-        box = place_box(found.values, told.reply, told.reply_order, picture_size(told.reply, sample, prediction))
+        if not golds:
+            return _unscored(request, (OVERLAP, HIT), NO_REFERENCE)
+        if found.refused:
+            return [Score(request.key, metric, 0.0, REFUSED, "refusal") for metric in (OVERLAP, HIT)]
+        if not found.values:
+            return _unscored(request, (OVERLAP, HIT), found.reason)
+        frame, order = (found.frame, "xyxy") if found.frame else (told.reply, told.reply_order)
+        box = place_box(found.values, frame, order, picture_size(frame, sample, prediction))
     except FrameProblem as problem:
-        return _unscored(request, (OVERLAP, HIT), str(problem), found)
+        return _unscored(request, (OVERLAP, HIT), str(problem), (found.values,) if found.values else ())
     best = max(overlap(box, gold) for gold in golds)
-    said = _words(found)
-    return [Score(request.key, OVERLAP, best, said, "box"), Score(request.key, HIT, float(best >= HALF), said, "box")]
+    return _scored(request, (OVERLAP, HIT), (best, float(best >= HALF)), _words((found.values,)), "box")
 
 
-def score_click(
+ABSENT = "absent"
+"""The answer of a sample whose target is not in the picture: right is who refuses."""
+REFUSED, CLICKED = "refused", "clicked"
+"""Whether a reply says that nothing is there, and whether it points all the same; an unread one does neither."""
+MASK = re.compile(r"mask (\d+)x(\d+): ([\d ]*)")
+SEVERAL, REFUSALS = ("one", "share"), ("", "said", "negative")
+Target = Callable[[Point], bool]
+"""Tells whether a point, in fractions of the picture, hits."""
+
+
+class PlaceRule(Struct, frozen=True):
+    """How `place` counts, of a card's `score_options`; other keys there are for other scorers."""
+
+    several: str = "one"
+    """Several different points are unread (`one`), or count by the `share` of them that hits."""
+    refusals: str = ""
+    """Refusals are counted beside the accuracy: as `said` in any way, or by `negative` numbers alone; empty: they are
+    wrong and not counted."""
+
+    def __post_init__(self) -> None:
+        for name, known in (("several", SEVERAL), ("refusals", REFUSALS)):
+            if getattr(self, name) not in known:
+                raise ConfigError(f"score_options.{name} {not_among(getattr(self, name), known, ' is no rule')}")
+
+
+class _Pointed(NamedTuple):
+    """What a reply points at: each place as written, or that it refuses, or why neither was read."""
+
+    places: tuple[tuple[float, ...], ...] = ()
+    reason: str = ""
+    frame: str = ""
+    refused: bool = False
+
+
+def score_place(
     sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]
 ) -> Sequence[Score]:
-    """Metric `accuracy`: the one point of a reply (or the middle of its one box) lies in the box of the answer.
+    """Metric `accuracy`: the place of a reply (of a box, its middle) hits the answer; with refusals, two more.
 
-    An answer of six numbers or more is a polygon, corner after corner.
+    An answer of four numbers is a box, of six and more a polygon, one that begins with `mask` a mask; `absent` is right
+    where the reply refuses.
     """
-    told = coordinates_of(options)
-    found = read_point(prediction.text or "")
+    told, rule = coordinates_of(options), msgspec.convert(dict(options), PlaceRule, strict=False)
+    metrics = (CLICK, REFUSED, CLICKED) if rule.refusals else (CLICK,)
+    found = _pointed(prediction.text or "", rule)
+    absent = ABSENT in sample.answers
     try:
-        outlines = [corners for answer in sample.answers if (corners := _corners(answer, sample, prediction, told))]
-        if 0 < len(outlines) < len(sample.answers):
-            raise FrameProblem("the answers are boxes and polygons")
-        golds = [] if outlines else gold_boxes(sample, prediction, told)
-        if not (outlines or golds) or not found.values:
-            return _unscored(request, (CLICK,), found.reason if outlines or golds else NO_REFERENCE)
-        point = _point(found, told, picture_size(told.reply, sample, prediction))
+        targets = [] if absent else _targets(sample, prediction, told)
+        if not targets and not absent:
+            return _unscored(request, metrics, NO_REFERENCE)
+        if found.refused:
+            return _scored(request, metrics, (float(absent), 1.0, 0.0), REFUSED, "refusal")
+        if not found.places:
+            return _unscored(request, metrics, found.reason)
+        hits = (
+            []
+            if absent
+            else [any(hit(point) for hit in targets) for point in _placed(found, told, rule, sample, prediction)]
+        )
     except FrameProblem as problem:
-        return _unscored(request, (CLICK,), str(problem), found)
-    hit = any(is_inside(point, gold) for gold in golds) or any(is_outlined(point, one) for one in outlines)
-    return [Score(request.key, CLICK, float(hit), _words(found), "point" if len(found.values) == 2 else "box")]
-
-
-MASK = re.compile(r"mask (\d+)x(\d+): ([\d ]*)")
-_TUPLES = re.compile(rf"\(\s*({NUMBER})\s*,\s*({NUMBER})\s*\)")
+        return _unscored(request, metrics, str(problem), found.places)
+    kind = "points" if rule.several == "share" else "point" if len(found.places[0]) == 2 else "box"
+    value = sum(hits) / len(hits) if hits else 0.0
+    return _scored(request, metrics, (value, 0.0, 1.0), _words(found.places), kind)
 
 
 def score_points(
     sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]
 ) -> Sequence[Score]:
-    """Metric `accuracy`: the share of a reply's points `(x, y)` that lie in the mask of the answer.
+    """Return what `place` does where several points count by their share."""
+    return score_place(sample, request, prediction, {**options, "several": "share"})
 
-    A point outside of the picture counts, and is no hit; a reply without a point is not read.
-    """
-    told, found = coordinates_of(options), MASK.fullmatch(sample.answers[0]) if sample.answers else None
-    if found is None:
-        return _unscored(request, (CLICK,), NO_REFERENCE)
-    said = _said(prediction.text or "")
-    points = [] if said is None else [_numbers(match) for match in _TUPLES.finditer(said)]
-    if not points:
-        return _unscored(request, (CLICK,), TRUNCATED if said is None else "no point found")
-    width, height = int(found[1]), int(found[2])
-    scale = EDGES.get(told.reply)
-    if scale is None:
-        raise ConfigError(f"points in a mask are in one of the frames {', '.join(EDGES)}, not {told.reply!r}")
-    edges = np.cumsum(np.array(found[3].split(), dtype=np.int64))
-    hits = [_in_mask(x / scale, y / scale, (width, height), edges) for x, y in points]
-    words = ", ".join(f"({figure_text(x)}, {figure_text(y)})" for x, y in points)
-    return [Score(request.key, CLICK, sum(hits) / len(hits), words, "points")]
+
+def _pointed(text: str, rule: PlaceRule) -> _Pointed:
+    if rule.several == "share":
+        points = read_points(text)
+        if points:
+            return _Pointed(tuple(points))
+    found = read_place(text)
+    accepted = bool(found.refused) and (rule.refusals != "negative" or found.refused == "negative")
+    if accepted or not found.values:
+        return _Pointed(reason=found.reason or "no point found", refused=accepted)
+    return _Pointed((found.values,), frame=found.frame)
+
+
+def _placed(found: _Pointed, told: Coordinates, rule: PlaceRule, sample: Sample, prediction: Prediction) -> list[Point]:
+    """Return the points of a reply in fractions of the picture; of several, some may lie outside of it."""
+    name, order = (found.frame, "xyxy") if found.frame else (told.reply, told.reply_order)
+    size = picture_size(name, sample, prediction) or _mask_size(sample)
+    points = []
+    for values in found.places:
+        if len(values) == 4:
+            left, top, right, bottom = place_box(values, name, order, size)
+            points.append(((left + right) / 2.0, (top + bottom) / 2.0))
+        else:
+            x, y = frame_of(name, order).place(values, size, anywhere=rule.several == "share")
+            points.append((x, y))
+    return points
+
+
+def _targets(sample: Sample, prediction: Prediction, told: Coordinates) -> list[Target]:
+    """Return what each answer counts as hit; boxes and polygons in one sample are refused."""
+    masks = [found for answer in sample.answers if (found := MASK.fullmatch(answer))]
+    if masks:
+        return [_mask_target(mask) for mask in masks]
+    outlines = [corners for answer in sample.answers if (corners := _corners(answer, sample, prediction, told))]
+    if 0 < len(outlines) < len(sample.answers):
+        raise FrameProblem("the answers are boxes and polygons")
+    if outlines:
+        return [partial(is_outlined, corners=one) for one in outlines]
+    return [partial(is_inside, box=gold) for gold in gold_boxes(sample, prediction, told)]
+
+
+def _mask_target(mask: re.Match[str]) -> Target:
+    size, edges = (int(mask[1]), int(mask[2])), np.cumsum(np.array(mask[3].split(), dtype=np.int64))
+    return lambda point: _in_mask(*point, size, edges)
+
+
+def _mask_size(sample: Sample) -> tuple[int, int] | None:
+    """Return the size of a sample's mask: it is that of its picture."""
+    found = MASK.fullmatch(sample.answers[0]) if sample.answers else None
+    return (int(found[1]), int(found[2])) if found else None
 
 
 def _in_mask(x: float, y: float, size: tuple[int, int], edges: np.ndarray[Any, Any]) -> bool:
@@ -300,10 +282,9 @@ def _corners(answer: str, sample: Sample, prediction: Prediction, told: Coordina
     values = [float(number) for number in re.findall(NUMBER, answer)]
     if len(values) < 6 or len(values) % 2:
         return []
-    y_first = told.gold_order == "yxyx"
-    placed = fractions(values, told.gold, picture_size(told.gold, sample, prediction), y_first=y_first)
-    pairs = list(zip(placed[::2], placed[1::2], strict=True))
-    return [(second, first) for first, second in pairs] if y_first else pairs
+    size = picture_size(told.gold, sample, prediction)
+    placed = frame_of(told.gold, told.gold_order).place(values, size)
+    return list(zip(placed[::2], placed[1::2], strict=True))
 
 
 def _gold_numbers(answer: str) -> tuple[float, ...]:
@@ -322,19 +303,16 @@ def coordinates_of(options: Mapping[str, Any]) -> Coordinates:
     return told if isinstance(told, Coordinates) else convert(told, Coordinates, "score_options.coordinates")
 
 
-def _point(found: Spotted, told: Coordinates, size: tuple[int, int] | None) -> tuple[float, float]:
-    if len(found.values) == 4:
-        left, top, right, bottom = place_box(found.values, told.reply, told.reply_order, size)
-        return (left + right) / 2.0, (top + bottom) / 2.0
-    y_first = told.reply_order == "yxyx"
-    first, second = fractions(found.values, told.reply, size, y_first=y_first)
-    return (second, first) if y_first else (first, second)
+def _words(places: Sequence[Sequence[float]]) -> str:
+    several = [", ".join(map(figure_text, values)) for values in places]
+    return f"[{several[0]}]" if len(several) == 1 else ", ".join(f"({one})" for one in several)
 
 
-def _words(found: Spotted) -> str:
-    return f"[{', '.join(map(figure_text, found.values))}]"
+def _scored(request: Request, metrics: Sequence[str], values: Sequence[float], said: str, rule: str) -> list[Score]:
+    return [Score(request.key, metric, value, said, rule) for metric, value in zip(metrics, values, strict=False)]
 
 
-def _unscored(request: Request, metrics: Sequence[str], reason: str, found: Spotted | None = None) -> list[Score]:
-    said = _words(found) if found is not None and found.values else None
-    return [Score(request.key, metric, None, said, None, reason) for metric in metrics]
+def _unscored(
+    request: Request, metrics: Sequence[str], reason: str, places: Sequence[Sequence[float]] = ()
+) -> list[Score]:
+    return [Score(request.key, metric, None, _words(places) if places else None, None, reason) for metric in metrics]

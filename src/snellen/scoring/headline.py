@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core.counting import lower_is_better
 from ..core.tasks import Task
 from ..core.types import Score
-from .table import ScoredTask, lower_is_better
+
+if TYPE_CHECKING:
+    from .table import ScoredTask
 
 PREFERRED = ("accuracy", "cider", "page")
 BESIDE = ("_share", "_tokens", "latency_s")
 """How figures end that are no metric of the answers."""
-SIDE_METRICS = ("_rate", "_read", "_strict", "_micro", "_peer")
+PEER = "_peer"
+"""How metrics end that count as a protocol's own tool does."""
+SIDE_METRICS = ("_rate", "_read", "_strict", "_micro", PEER)
 MACRO = "_macro_"
 NO_SHARES = (
     *("acuity_px", "contrast_threshold", "critical_severity", "threshold", "points"),

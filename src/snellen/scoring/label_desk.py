@@ -17,7 +17,8 @@ from ..store.reader import RunReader
 from .judge_card import Judge
 from .labels import Labels, draw_order, judged_keys, label_lines, labels_file, read_label
 from .people import LabelsByPerson, check_person
-from .stored_votes import FOLDER_PREFIX, judge_folder, judge_folders, stored_judge, stored_verdicts
+from .readings import JUDGE_PREFIX, judge_folder, judge_folders
+from .stored_votes import stored_judge, stored_verdicts
 
 
 class DrawnTasks(Struct, frozen=True):
@@ -40,7 +41,7 @@ class DrawnTasks(Struct, frozen=True):
 
 def asked_judges(run: Path) -> list[str]:
     """Return the names of the judges that were asked about a run."""
-    return [folder.name.removeprefix(FOLDER_PREFIX) for folder in judge_folders(run) if (folder / "run.db").exists()]
+    return [folder.name.removeprefix(JUDGE_PREFIX) for folder in judge_folders(run) if (folder / "run.db").exists()]
 
 
 def asked_judge(run: Path, name: str) -> Judge:

@@ -14,10 +14,9 @@ from rapidfuzz.distance import Levenshtein
 from ..core.errors import UsageError, not_among
 from ..core.types import BASE_VARIANT, Prediction, Request, Sample, Score
 from .fallbacks import draw_letter
+from .headline import PEER
 from .text_match import NO_REFERENCE
 
-PEER = "_peer"
-"""How metrics end that count as the protocol's own tool does."""
 FALLBACK_WORDS: Mapping[str, str] = {
     "random": "where no option was read, and for failed calls, it draws an option at random (here with a seed)",
     "nearest": "where no option was read it takes the one spelt most like the reply, even like an empty one",

@@ -7,8 +7,8 @@ from typing import Any
 
 from ..core.tasks import Task
 from ..data.foreign.peer_cards import versioned
-from .headline import headline_metric
-from .peer_scores import FALLBACK_WORDS, PEER
+from .headline import PEER, headline_metric
+from .peer_scores import FALLBACK_WORDS
 from .protocol_scorer import OWN
 
 READER = "peer"

@@ -21,8 +21,8 @@ from ..core.tasks import Figure, Task
 from ..core.types import Estimate, ReadPart
 from ..stats.bootstrap import ANYWHERE, DRAWS, Matrix, percentile_interval, ratio, resample
 from ..stats.intervals import Floats, wilson
+from .headline import PEER
 from .means import READ, STRICT, as_bounds
-from .peer_scores import PEER
 from .table import Codes, Mask, ScoredTask, ScoreTable
 
 

@@ -25,7 +25,6 @@ from ..extract.said_beside import says_unseen, stated_confidence
 from ..model.served.prices import Bill, Prices
 from ..store.database import Row
 from ..store.reader import Rows, RunReader, Trial, row_of_score
-from .extractor import Extractor, slot_of
 from .gathered import GatheredPart, GatheredTask, Scored
 from .headline import main_first, quoted_metric
 from .means import axes_of
@@ -120,7 +119,12 @@ class _Pass:
 
 def errand_scorer(registry: Registry, errand: RangeErrand) -> ScoreTrial:
     """Return the scorers of an errand as one; what an extractor replied is read once, for all ranges."""
-    score, slot = joined_scorer(registry, errand.scorers), slot_of(errand.task) if errand.extractor else None
+    score = joined_scorer(registry, errand.scorers)
+    if not errand.extractor:
+        return score
+    from .extractor import Extractor, slot_of
+
+    slot = slot_of(errand.task)
     return score if slot is None else Extractor(Path(errand.folder), errand.task, slot, errand.extractor).scorer(score)
 
 

@@ -13,16 +13,17 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from ..core.counting import CONVENTIONS
 from ..core.errors import UsageError, did_you_mean, not_among
 from ..core.types import REDUCTIONS
 from ..extract.extraction import RULE_SET
 from ..extract.profiles import profile_named
 from ..store.reader import RunReader
-from .consistency import CONVENTIONS
 
 OWN_PROFILE = "snellen"
 META = "reading"
 """Where run.db keeps the run's own reading."""
+JUDGE_PREFIX = "judge-"
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]+")
 COUNTED = "every reply; unread is not right"
 """What the figures of results.json are over. Those of 0.2, which do not say it, left out what was not read."""
@@ -120,3 +121,13 @@ def kept_reading(folder: Path, name: str) -> tuple[Reading, dict[str, Any]]:
         return msgspec.convert(fields, Reading), results
     except (OSError, msgspec.MsgspecError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{known[name]} cannot be read ({error}): score the run again") from None
+
+
+def judge_folder(run: Path, name: str) -> Path:
+    """Return where the votes of a judge on a run are kept."""
+    return run / f"{JUDGE_PREFIX}{name}"
+
+
+def judge_folders(run: Path) -> list[Path]:
+    """Return where the judges that were asked about a run keep their votes."""
+    return sorted(run.glob(f"{JUDGE_PREFIX}*"))

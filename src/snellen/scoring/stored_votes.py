@@ -10,24 +10,13 @@ from msgspec import structs
 from ..core.types import Score, TrialKey
 from ..store.reader import RunReader, Trial
 from .judge_card import Judge, read_judge
+from .readings import JUDGE_PREFIX, judge_folder, judge_folders
 from .verdicts import extracted_answer, scores_of_trial, votes_on
-
-FOLDER_PREFIX = "judge-"
-
-
-def judge_folder(run: Path, name: str) -> Path:
-    """Return where the votes of a judge on a run are kept."""
-    return run / f"{FOLDER_PREFIX}{name}"
-
-
-def judge_folders(run: Path) -> list[Path]:
-    """Return where the judges that were asked about a run keep their votes."""
-    return sorted(run.glob(f"{FOLDER_PREFIX}*"))
 
 
 def stored_judge(votes: RunReader) -> Judge:
     """Return the judge whose votes a folder keeps."""
-    name = Path(votes.folder).name.removeprefix(FOLDER_PREFIX)
+    name = Path(votes.folder).name.removeprefix(JUDGE_PREFIX)
     return read_judge(votes.header().config["judge"], name)
 
 

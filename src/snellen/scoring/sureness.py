@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..stats.confidence import Confidence, describe_confidence
-from .headline import main_metric, quoted_metric
-from .peer_scores import PEER
+from .headline import PEER, main_metric, quoted_metric
 from .table import SOURCES, ScoredTask, ScoreTable
 
 FEWEST_REPEATS = 3

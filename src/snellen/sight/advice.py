@@ -13,7 +13,7 @@ from msgspec import Struct
 from ..core.config import convert, read_config_file
 from .plate import Axis, fill
 from .procedure import CEILING, FLOOR, MEASURED, OPEN
-from .recipe import page_recipe, recipe_words
+from .recipe import Recipe, page_recipe, recipe_words
 from .row_plates import jpeg_quality_at_least, jpeg_quality_of
 from .turns import turn_words
 
@@ -136,6 +136,8 @@ def _open_sentence(name: str, result: Mapping[str, Any]) -> str:
     if beyond_easiest(result):
         easiest = f"{say(result['axis'][1])} {result['unit']}"
         return f"{result['title']}: even at {easiest}, the easiest level, 95 % is not surely right."
+    if moved(result):
+        return f"{result['title']}: moved while it was measured; no advice, run it again."
     low, high = result.get("x95_ci95") or result["ci95"]
     sentence = f"{result['title']}: not settled, {say(low)} to {say(high)} {result['unit']}"
     return f"{sentence}; run again with --fine --tests {name}."
@@ -144,16 +146,37 @@ def _open_sentence(name: str, result: Mapping[str, Any]) -> str:
 def _recipe(results: Mapping[str, Any], resolution: Mapping[str, Any] | None) -> list[Line]:
     """Return the one recipe for a page; where no parts would do, that there is none."""
     acuity = results.get("acuity")
-    if acuity is None or _advised_as(acuity) != MEASURED or not _decided(acuity) or not answered_trials(acuity):
+    if acuity is None or not _letters_decided(acuity):
         return []
-    recipe = page_recipe(acuity, resolution)
+    recipe, asked = advised_recipe(results, resolution), results.get("recipe") or {}
     if recipe is None:
         words = "A4 at 10 pt: no cutting into parts makes its letters large enough; send larger print."
         return [Line("recipe", "acuity", words, evidence_of(acuity), 0)]
-    known = (
-        "composed from letters and shrinking, not asked" if resolution else "composed for any shrinking: not measured"
-    )
-    return [Line("recipe", "acuity", recipe_words(recipe), f"{known}; {evidence_of(acuity)}", 0)]
+    known = "composed from letters and shrinking" if resolution else "composed for any shrinking, none was measured"
+    if asked.get("value") is None:
+        promise = f"promised: {math.floor(100 * recipe.accuracy)} % of letters, not asked."
+        return [Line("recipe", "acuity", f"{recipe_words(recipe)}; {promise}", f"{known}; {evidence_of(acuity)}", 0)]
+    evidence = f"{known}, then asked: {asked['trials']} lines of {asked['line_letters']} letters; {evidence_of(acuity)}"
+    return [Line("recipe", "recipe", f"{recipe_words(recipe)}: {reached_words(asked)}", evidence, 0)]
+
+
+def _letters_decided(acuity: Mapping[str, Any]) -> bool:
+    return _advised_as(acuity) == MEASURED and _decided(acuity) and answered_trials(acuity) > 0
+
+
+def advised_recipe(results: Mapping[str, Any], resolution: Mapping[str, Any] | None) -> Recipe | None:
+    """Return the recipe that letters and shrinking lead to; None where letters are not decided or no parts would do."""
+    acuity = results.get("acuity")
+    return page_recipe(acuity, resolution) if acuity is not None and _letters_decided(acuity) else None
+
+
+def reached_words(asked: Mapping[str, Any]) -> str:
+    """Return what the asked recipe reached, and whether that is what was promised."""
+    low, high = (100 * end for end in asked["ci95"])
+    reached = f"{100 * asked['value']:.0f} % of letters [{math.floor(low)}, {math.ceil(high)}]"
+    if asked["kept"]:
+        return f"{reached}."
+    return f"{reached}, where letters alone promise {100 * asked['promised']:.0f} %: do not rely on it for full pages."
 
 
 def _shrinking(resolution: Mapping[str, Any] | None) -> list[Line]:
@@ -192,8 +215,13 @@ def _decided(result: Mapping[str, Any]) -> bool:
         return True
     if beyond_easiest(result):
         return False
-    consistent = (result.get("retest") or {}).get("consistent", True)
+    consistent = (result.get("retest") or {}).get("consistent", True) and not moved(result)
     return bool(consistent) and abs(math.log(result["x95_upper90"] / result["x95"])) < math.log(SETTLED)
+
+
+def moved(result: Mapping[str, Any]) -> bool:
+    """Tell whether early levels went otherwise when they were asked again at the end."""
+    return bool((result.get("drift") or {}).get("moved"))
 
 
 def _within(rule: Rule, result: Mapping[str, Any]) -> bool:

@@ -12,6 +12,7 @@ from ..core.errors import UsageError, not_among
 from ..core.registry import Registry
 from . import mark_plates, panels, row_plates, scenes
 from .plate import Card, EyeTest
+from .recipe_round import RecipePage
 from .turns import TurnedRow
 
 PLATES: dict[str, Any] = {
@@ -31,6 +32,7 @@ PLATES: dict[str, Any] = {
     "field": scenes.FieldTest,
     "held": scenes.Held,
     "turned": TurnedRow,
+    "recipe": RecipePage,
 }
 MODES = ("quick", "standard", "fine")
 KIND = "eye-test"

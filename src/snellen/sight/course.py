@@ -29,6 +29,7 @@ from .exam_trials import (
     BLANK,
     CONFIRM,
     EASY,
+    LATE,
     SEARCH,
     WORDINGS,
     Outcome,
@@ -145,6 +146,8 @@ class ThresholdCourse:
         self._lapses: Floats | None = None
         self._before: Belief | None = None
         self._over = False
+        self.repeated: list[Outcome] = []
+        """The early trials that were asked again at the end, in the order of the late ones."""
 
     @property
     def easy(self) -> list[Outcome]:
@@ -225,6 +228,17 @@ class ThresholdCourse:
         anew = ThresholdCourse(self.name, self.test, self.seed, self.rules, blanks=False)
         anew.bench, anew._round = self.bench, self._round
         return anew
+
+    def plan_late(self, early: Sequence[Outcome], after: ThresholdCourse | None) -> list[Planned]:
+        """Return trials at the levels that were planned early, to be drawn anew; `after` is the second sitting."""
+        self._round = after._round if after else self._round
+        self.repeated, axis = list(early), self.test.card.axis
+        return self._planned(LATE, [axis.x(outcome.planned.level) for outcome in early])
+
+    def take_late(self, outcomes: Sequence[Outcome]) -> None:
+        """Keep the late trials: what is said at the end counts them too."""
+        self.outcomes += outcomes
+        self._round += 1
 
     def settle(self, *, laws: bool = True) -> Settled:
         """Return what is known now, on a finer grid; of rows the level of 95 % goes over several laws, if wanted."""

@@ -87,7 +87,7 @@ def thresholds(table: Any, options: Mapping[str, Any]) -> Mapping[str, Estimate]
         return {}
     name = names.pop()
     card = exam_cards().get(name)
-    if card is None or card.plate in ("locating", "field", "turned"):
+    if card is None or card.plate in ("locating", "field", "turned", "recipe"):
         return {}
     course = ThresholdCourse(name, eye_test(name), 0, rules_for("standard", rows=card.glyphs > 1), blanks=False)
     course.outcomes = last_sitting([_outcome(sample, item) for sample, item in pairs])

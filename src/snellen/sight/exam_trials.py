@@ -11,7 +11,7 @@ from msgspec import Struct, to_builtins
 from ..core.ids import derive_seed, rng
 from .plate import Reading
 
-EASY, BLANK, SEARCH, CONFIRM = "easy", "blank", "search", "confirm"
+EASY, BLANK, SEARCH, CONFIRM, LATE = "easy", "blank", "search", "confirm", "late"
 WORDINGS = 3
 
 
@@ -91,7 +91,8 @@ def last_sitting(outcomes: Sequence[Outcome]) -> list[Outcome]:
     easy = max((outcome.planned.round for outcome in outcomes if outcome.planned.stage == EASY), default=0)
     confirmed = [o.planned.round for o in outcomes if o.planned.stage == CONFIRM and o.planned.round < easy]
     start = max(confirmed, default=-1) + 1
-    return [outcome for outcome in outcomes if outcome.planned.round >= start]
+    own = [outcome for outcome in outcomes if outcome.planned.round >= start]
+    return [o for o in own if o.planned.stage != LATE] if start else own  # late trials belong to the first sitting
 
 
 def generator(*parts: str | int | float) -> np.random.Generator:

@@ -65,7 +65,8 @@ LONGER = {"quick": 0.5, "standard": 1.0, "fine": 2.0}
 def rules_for(mode: str, *, rows: bool, half_width: float | None = None) -> Rules:
     """Return the rules of a mode for single trials or for rows of glyphs; `half_width` replaces the mode's own."""
     width, length = half_width or PRECISION[mode], LONGER[mode]
-    confirm = 0 if mode == "quick" else 8 if rows else 32
+    # single trials are too many to confirm in a quick exam; a few rows bring its advice down by a fifth
+    confirm = (4 if rows else 0) if mode == "quick" else 8 if rows else 32
     if rows:
         # rows tell eight times as much as a trial: smaller rounds choose better, and 16 rows may be enough
         return Rules(width, 4, 4, 16, round(128 * length), 16, confirm)

@@ -107,6 +107,11 @@ def _pixels(part: Size, dpi: float) -> tuple[int, int]:
     return math.ceil(part[0] * dpi / 72), math.ceil(part[1] * dpi / 72)
 
 
+def part_pixels(columns: int, rows: int, dpi: float) -> tuple[int, int]:
+    """Return the size of one of so many parts of an A4 page."""
+    return _pixels(_part(A4_PT, columns, rows), dpi)
+
+
 def page_recipe(acuity: Mapping[str, Any], resolution: Mapping[str, Any] | None) -> Recipe | None:
     """Return the recipe for an A4 page from the letters test and the shrinking found; None where no parts would do."""
     safe = acuity.get("x95_upper90")
@@ -121,18 +126,17 @@ def page_recipe(acuity: Mapping[str, Any], resolution: Mapping[str, Any] | None)
     columns, rows, dpi = found
     chance, lapse = acuity.get("chance", 0.0), acuity["lapse"]
     accuracy = chance + (1 - chance - lapse) * PROMISED
-    part = _pixels(_part(A4_PT, columns, rows), dpi)
+    part = part_pixels(columns, rows, dpi)
     return Recipe(columns, rows, dpi, part, round(CAP_PT * dpi / 72, 1), math.floor(1000 * accuracy) / 1000)
 
 
 def recipe_words(recipe: Recipe) -> str:
-    """Return the recipe as one sentence."""
+    """Return the recipe without what it reaches."""
     parts = recipe.columns * recipe.rows
     cut = f"cut into {recipe.columns} × {recipe.rows} parts that overlap by a line" if parts > 1 else "send whole"
     each = "each " if parts > 1 else ""
     width, height = recipe.part_px
     return (
         f"A4 at 10 pt: {cut}, at {recipe.dpi} dpi ({each}{width:,} × {height:,} px, "
-        f"capitals {recipe.capital_px:g} px), black on white, upright, as PNG; "
-        f"promised: {math.floor(100 * recipe.accuracy)} % of single letters."
+        f"capitals {recipe.capital_px:g} px), black on white, upright, as PNG"
     )

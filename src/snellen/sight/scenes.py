@@ -26,6 +26,10 @@ RIM = 6.0
 """Rims of counted discs are 1 to so many px wide: the sum of rims over the root of all ink tells a number too."""
 PAGE_ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 LINE = 40
+PITCH = 1.7
+"""From line to line in heights of capitals: 12 pt for type of 10 pt."""
+LARGE_PAGE = 2000
+"""Larger pages (px) are drawn twice their size, others three times."""
 CELLS = 5
 
 
@@ -125,9 +129,9 @@ class Page:
         count = max(2, round(level / LINE))
         lines = ["".join(draw.choices(PAGE_ALPHABET, k=LINE)) for _ in range(count)]
         width, height = self.card.canvas
-        glyph = min(2 * bench.far, (height - 60) / (1.7 * count), (width - 60) / 46)
+        glyph = min(2 * bench.far, (height - 60) / (PITCH * count), (width - 60) / 46)
         asked = draw.randrange(count)
-        picture = padded(_typeset(lines, glyph, (width, height), draw), self.card.pad_bytes)
+        picture = padded(typeset(lines, glyph, (width, height), draw), self.card.pad_bytes)
         beside = [lines[place] for place in (asked - 1, asked + 1) if 0 <= place < count]
         detail = {"line": asked + 1, "beside": beside, "height_px": round(glyph, 2), "lines": count}
         return Stimulus((picture,), lines[asked], float(count * LINE), detail)
@@ -143,17 +147,23 @@ class Page:
 
     def read(self, reply: str, truth: str, detail: Mapping[str, Any]) -> Reading:
         """Read the line by place, and say whether a neighbour was read instead."""
-        reading = read_row(reply, truth, PAGE_ALPHABET)
-        others = [read_row(reply, other, PAGE_ALPHABET).right for other in detail.get("beside", ())]
-        slip = bool(others) and max(others) > max(reading.right, LINE / 4)
+        return self.read_line(reply, truth, detail, PAGE_ALPHABET)
+
+    @staticmethod
+    def read_line(reply: str, truth: str, detail: Mapping[str, Any], alphabet: str) -> Reading:
+        """Read one line of several in an alphabet."""
+        reading = read_row(reply, truth, alphabet)
+        others = [read_row(reply, other, alphabet).right for other in detail.get("beside", ())]
+        slip = bool(others) and max(others) > max(reading.right, len(truth) / 4)
         return Reading(reading.right, reading.glyphs, reading.guess, reading.answer, {**reading.detail, "slip": slip})
 
 
-def _typeset(lines: list[str], glyph: float, size: tuple[int, int], draw: random.Random) -> bytes:
-    over = 3
+def typeset(lines: list[str], glyph: float, size: tuple[int, int], draw: random.Random) -> bytes:
+    """Return a page of numbered lines in capitals of a height, as a PNG."""
+    over = 3 if max(size) <= LARGE_PAGE else 2
     sheet = PIL.Image.new("L", (size[0] * over, size[1] * over), 255)
     pen, face = PIL.ImageDraw.Draw(sheet), font_for("letters", glyph * over, None)
-    dark, pitch = draw.randint(0, 24), 1.7 * glyph * over
+    dark, pitch = draw.randint(0, 24), PITCH * glyph * over
     top, left = (25 + draw.random() * 5) * over, (20 + draw.random() * 5) * over
     for number, line in enumerate(lines, 1):
         y = top + pitch * number

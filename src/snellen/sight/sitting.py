@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -15,16 +16,18 @@ from ..core.ids import content_hash, rng, sha256_hex
 from ..core.jobs import Ask, Item
 from ..core.types import Form, Image, Params, Prediction, Request, Sample, TrialKey, Turn
 from ..engine.limits import LimitReached, Limits
-from .advice import bound_words, result_words, say
+from .advice import advised_recipe, bound_words, result_words, say
 from .course import Course, ThresholdCourse
+from .drift import judge_drift, late_count, trials_to_repeat
 from .exam_scorer import read_outcome
 from .exam_trials import BLANK, EASY, Outcome, Planned
 from .fixed import FIELD_TRIALS, LOCATE_TRIALS, FixedCourse
 from .plate import Bench, Card, EyeTest, Reading, Stimulus, encode_detail
 from .procedure import CEILING, FLOOR, Drawn, Rules, bound_of, rules_for
+from .recipe_round import RECIPE_TRIALS, RecipeCourse, RecipePage, recipe_result
 from .result import result_of_both, threshold_result
 from .scenes import CELLS, Locating
-from .special import field_result, locate_result
+from .special import field_result, locate_result, resolution_result
 from .turns import TURN_TRIALS, TURNS, TurnedRow, turns_result
 
 PREFIX = "exam-"
@@ -105,6 +108,8 @@ class Sitting:
         self.results: dict[str, dict[str, Any]] = {}
         self.ended = ""
         """Why the exam ended before all was asked; empty when it did not."""
+        self.drift: dict[str, Any] | None = None
+        """Whether levels that were asked early went otherwise at the end; None where none was asked again."""
         self.replanned = 0
         """Rounds whose stored plan differs from what would be planned now; the stored one was used."""
         self._done = {name: asyncio.Event() for name in order.tests}
@@ -119,13 +124,27 @@ class Sitting:
         return isinstance(self.courses[name], ThresholdCourse)
 
     @property
+    def resolution(self) -> dict[str, Any] | None:
+        """Return how pictures are shrunk, from what the canvases tell."""
+        tests = self.order.tests.items()
+        canvases = {name: test.card.canvas for name, test in tests if name.startswith("resolution-")}
+        return resolution_result(self.results, canvases)
+
+    @property
     def keys(self) -> Sequence[TrialKey]:
         """Return no keys: which trials there will be depends on the replies."""
         return [TrialKey(PREFIX, "not known before it is asked")]
 
     async def run(self, ask: Ask) -> None:
-        """Sit all tests side by side, each in its rounds; what stopped one is raised when all have ended."""
-        await asyncio.gather(*(self._sit(name, ask) for name in self.courses))
+        """Sit all tests side by side, each in its rounds; what stopped one is raised when all have ended.
+
+        Then some early levels are asked once more, all tests at once, and last of all the recipe that follows.
+        """
+        last = [name for name, course in self.courses.items() if isinstance(course, RecipeCourse)]
+        await asyncio.gather(*(self._sit(name, ask) for name in self.courses if name not in last))
+        await self._repeat_early(ask)
+        for name in last:
+            await self._sit(name, ask)
         if self._problem is not None:
             raise self._problem
 
@@ -135,6 +154,8 @@ class Sitting:
             return FixedCourse(name, test, seed, places=LOCATE_TRIALS, trials=LOCATE_TRIALS)
         if test.card.plate == "field":
             return FixedCourse(name, test, seed, places=CELLS * CELLS, trials=FIELD_TRIALS[mode])
+        if isinstance(test, RecipePage):
+            return RecipeCourse(name, test, seed, places=1, trials=RECIPE_TRIALS[mode])
         if isinstance(test, TurnedRow):
             return FixedCourse(name, test, seed, places=len(TURNS), trials=TURN_TRIALS[mode])
         rules = rules_of_test(name, test.card, mode, self.order.half_width)
@@ -143,16 +164,14 @@ class Sitting:
     async def _sit(self, name: str, ask: Ask) -> None:
         course = self.courses[name]
         try:
-            if await self._prepare(course):
-                await self._ask_rounds(course, ask)
-                if isinstance(course, ThresholdCourse) and not course.consistent:
-                    self._again[name] = course.again()
-                    await self._ask_rounds(self._again[name], ask)
+            with self._stopping():
+                if await self._prepare(course):
+                    await self._ask_rounds(course, ask)
+                    if isinstance(course, ThresholdCourse) and not course.consistent:
+                        self._again[name] = course.again()
+                        await self._ask_rounds(self._again[name], ask)
         except LimitReached as reached:
-            self.ended = course.reason = str(reached)
-        except SnellenError as error:  # the others end their rounds, and their replies count
-            self._problem = self._problem or error
-            self.ended = course.reason = str(error)
+            course.reason = str(reached)
         except asyncio.CancelledError:
             course.reason = course.reason or CUT_SHORT
             raise
@@ -163,12 +182,50 @@ class Sitting:
             if name in self._ready:
                 self._ready[name].set()
 
+    @contextmanager
+    def _stopping(self) -> Iterator[None]:
+        """Keep why an exam ends early; an error is raised when the others have ended their rounds, which count."""
+        try:
+            yield
+        except LimitReached as reached:
+            self.ended = str(reached)
+            raise
+        except SnellenError as error:
+            self._problem, self.ended = self._problem or error, str(error)
+            raise LimitReached(str(error)) from error
+
+    async def _repeat_early(self, ask: Ask) -> None:
+        """Ask levels of early trials again, now that all is over, and tell whether the model moved meanwhile."""
+        courses = {name: one for name, one in self.courses.items() if isinstance(one, ThresholdCourse)}
+        measured = [name for name, course in courses.items() if course.ready and not course.reason]
+        if measured:
+            self._say("drift", f"asks early levels of {len(measured)} tests again")
+        await asyncio.gather(*(self._repeat(name, courses[name], len(measured), ask) for name in measured))
+        self.drift = judge_drift(courses, self.order.seed)
+        for name, told in (self.drift or {"tests": {}})["tests"].items():
+            self.results[name] = self._result(name) | {"drift": told}
+
+    async def _repeat(self, name: str, course: ThresholdCourse, tests: int, ask: Ask) -> None:
+        count = late_count(tests, rows=course.grid.glyphs > 1)
+        early = trials_to_repeat(course.outcomes, count, course.rules.batch)
+        planned = course.plan_late(early, self._again.get(name))
+        with suppress(LimitReached), self._stopping():
+            if planned:
+                course.take_late(await self._ask_planned(course, planned, ask))
+
     def _say(self, name: str, words: str) -> None:
         if self._listeners.test is not None:
             self._listeners.test(name, words)
 
     async def _prepare(self, course: Course) -> bool:
         """Wait for what a test needs and set its bench; False where that was not found."""
+        if isinstance(course, RecipeCourse):
+            course.recipe = advised_recipe(self.results, self.resolution)
+            course.together = float(self.results.get("acuity", {}).get("rho", 0.0))
+            if course.recipe is not None:
+                wide, tall = course.recipe.part_px
+                self._say(course.name, f"asks {len(course.plan())} pictures of {wide:,} × {tall:,} px, the last ones")
+            return course.recipe is not None
         for needed in self.order.tests[course.name].card.needs:
             await self._done[needed].wait()
             found = self.results[needed]
@@ -185,16 +242,21 @@ class Sitting:
             if isinstance(course, ThresholdCourse) and course.ready is not None and not waited:
                 await self._share_lapses(course)
                 waited = True
-            planned = self._kept_plan(course, course.plan())
+            planned = course.plan()
             if not planned:
                 return
-            await self._reserve(course, planned)
-            self._notebook.put_meta(_plan_key(course, planned), planned)
-            try:
-                course.take(await self._ask_round(course, planned, ask))
-            finally:
-                self._limits.end_round(PREFIX + course.name)
+            course.take(await self._ask_planned(course, planned, ask))
             self._say(course.name, so_far(course))
+
+    async def _ask_planned(self, course: Course, planned: list[Planned], ask: Ask) -> list[Outcome]:
+        """Ask a round as it was first written down, once the limits allow it."""
+        planned = self._kept_plan(course, planned)
+        await self._reserve(course, planned)
+        self._notebook.put_meta(_plan_key(course, planned), planned)
+        try:
+            return await self._ask_round(course, planned, ask)
+        finally:
+            self._limits.end_round(PREFIX + course.name)
 
     async def _reserve(self, course: Course, planned: Sequence[Planned]) -> None:
         """Reserve the new trials of a round, or raise why it may not be asked; one that is all stored always may."""
@@ -299,6 +361,8 @@ class Sitting:
             return locate_result(course)
         if isinstance(course.test, TurnedRow):
             return turns_result(course)
+        if isinstance(course, RecipeCourse):
+            return recipe_result(course)
         return field_result(course, self.results.get(course.test.card.needs[0], {}))
 
 

@@ -174,3 +174,16 @@ def _place_means(values: NDArray[np.float64], places: NDArray[np.int64]) -> NDAr
     drawn = np.bincount(places[:, 1:][known], minlength=size)
     total = np.bincount(places[:, 1:][known], weights=values[:, 1:][known], minlength=size)
     return np.asarray(total / np.maximum(drawn, 1), dtype=np.float64)
+
+
+def sign_flip_chance(scores: Floats, *purpose: str | int, draws: int = 5 * DRAWS) -> float:
+    """Return how often a sum of pair differences is as far from 0, either way, where each could as well be reversed.
+
+    `scores` are differences with any weights that do not hang on which of a pair came first.
+    """
+    told = scores[scores != 0.0]
+    if not told.size:
+        return 1.0
+    draw = np.random.default_rng(derive_seed(*purpose, "signs"))
+    sums = np.abs((draw.integers(0, 2, (draws, told.size), np.int8) * 2 - 1) @ told)
+    return float((1 + np.sum(sums >= abs(told.sum()) - 1e-9)) / (1 + draws))

@@ -39,7 +39,7 @@ FAR_SURE, FAR_SURE_CONFIRMED = 0.9, 0.92
 rests on the law of the curve, which nobody knows (docs/adr/exam.md), and less on how few they were."""
 SHARED_TRIALS = 20.0
 """The easy trials of other tests count for at most so many: tests differ."""
-TRUST_TRIAL, TRUST_ROW = 0.87, 0.8
+TRUST_TRIAL, TRUST_ROW = 0.87, 0.85
 """What a trial or a row counts: less than one, because observers are not quite the model (other laws, other
 correlations); chosen so that intervals cover in the simulation of `benchmarks/exam.py`."""
 _TIES = 6

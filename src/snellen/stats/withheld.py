@@ -88,6 +88,12 @@ def guessed_by_chance(right: int, asked: int, chance: float) -> float:
     return 1.0 - binomial_cdf(right - 1, asked, chance) if right > 0 else 1.0
 
 
+@cache
+def sign_by_chance(lost: int, won: int) -> float:
+    """Return the chance that of so many changes as many or more are losses, if either way is as likely (sign test)."""
+    return 1.0 - binomial_cdf(lost - 1, lost + won, 0.5) if lost > 0 else 1.0
+
+
 def discoveries(p_values: Sequence[float], rate: float = FALSE_DISCOVERY) -> NDArray[np.bool_]:
     """Return which p-values are found at this rate of false discoveries (Benjamini & Hochberg 1995)."""
     p = np.asarray(p_values, dtype=np.float64)

@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.arms import PICTURE
 from ..core.errors import EnvironmentProblem, UsageError
 from ..core.ids import content_hash
 from ..core.types import Sample
@@ -150,6 +151,11 @@ def _insert(database: sqlite3.Connection, bank: Bank) -> None:
             for item, value in zip(known.tolist(), row[known].tolist(), strict=True)
         )
         database.executemany("INSERT INTO cells VALUES (?, ?, ?, ?)", cells)
+
+
+def arm_of(bank: Bank) -> str:
+    """Return the arm that a bank's results are of: `picture`, the question as it is, unless it says another."""
+    return str(bank.meta.get("arm") or PICTURE)
 
 
 def read_bank(path: str | Path) -> Bank:

@@ -30,6 +30,7 @@ CREATE TABLE IF NOT EXISTS answerers (key TEXT PRIMARY KEY, model TEXT NOT NULL,
 OF_02 = "responses"
 """The table of 0.2: its replies do not say who gave them, so they answer nothing; `cache prune` forgets them."""
 PUT = "INSERT OR REPLACE INTO replies VALUES {rows}"
+NOTE = "INSERT OR IGNORE INTO answerers VALUES (?, ?, ?)"
 GROUP_ROWS = 256
 KNOWN_KEYS = 4_000_000
 """A cache of more replies is asked for every key; to read all of them first would take too long."""
@@ -104,10 +105,7 @@ class ResponseCache:
         self.path = path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._database = connect(path)
-            set_journal(self._database, "DELETE" if is_on_network(path) else "WAL")
-            self._database.execute("PRAGMA synchronous=NORMAL")
-            self._database.executescript(SCHEMA)
+            self._database = self._open(path)
             self._known = self._load_known()
         except (OSError, *BROKEN) as error:
             advice = "run with --no-cache, or name another folder with SNELLEN_CACHE_DIR"
@@ -121,6 +119,17 @@ class ResponseCache:
         self._pending: list[Row] = []
         self._writing = ThreadPoolExecutor(1, "snellen-cache")
 
+    def _open(self, path: Path) -> sqlite3.Connection:
+        database = connect(path)
+        set_journal(database, "DELETE" if is_on_network(path) else "WAL")
+        database.execute("PRAGMA synchronous=NORMAL")
+        database.executescript(SCHEMA)
+        return database
+
+    def _body(self, stored: bytes) -> bytes:
+        """Return a reply by what the table has of it: here all of it."""
+        return stored
+
     def get(self, digest: str, key: TrialKey) -> Prediction | None:
         """Return the cached reply as that of trial `key`, marked as cached."""
         if not self.reads:
@@ -129,9 +138,10 @@ class ResponseCache:
             return None
         try:
             row = self._database.execute("SELECT body, created FROM replies WHERE key = ?", (digest,)).fetchone()
-            if row is None or not is_intact(row[0], digest):
+            body = b"" if row is None else self._body(row[0])
+            if row is None or not is_intact(body, digest):
                 return None
-            prediction = msgspec.json.decode(row[0], type=Prediction)
+            prediction = msgspec.json.decode(body, type=Prediction)
         except (*BROKEN, msgspec.DecodeError):
             return None  # damaged, or of another version: asking again costs less than stopping
         if prediction.failure is not None:
@@ -141,9 +151,8 @@ class ResponseCache:
 
     def enter(self, who: Answerer) -> list[OtherReplies]:
         """Note who answers now; return what is kept of others of the same name at the same address, the last first."""
-        statement = "INSERT OR IGNORE INTO answerers VALUES (?, ?, ?)"
         try:
-            self._database.execute(statement, (who.key, who.model, seal(msgspec.json.encode(who), who.key)))
+            self._database.execute(NOTE, (who.key, who.model, seal(msgspec.json.encode(who), who.key)))
             rows = self._database.execute(OTHERS, (who.model, who.key)).fetchall() if self._known is not None else []
         except BROKEN:  # a cache that others write just now, or a full disk: nothing is known of others
             return []

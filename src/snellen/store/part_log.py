@@ -24,7 +24,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from ..core.errors import EnvironmentProblem, RunMismatch
-from ..core.homes import Part
+from ..core.homes import PARTS_FOLDER, Part
 from ..core.tasks import RunHeader
 from ..core.types import Prediction, TrialKey
 from .database import Row, open_for_reading, sync
@@ -34,11 +34,10 @@ from .problems import GO_ON
 from .seal import is_intact, seal
 from .writer import STORED, Entry, TrialWriter
 
-FOLDER = "run.d"
-"""The folder of parts in a run's folder."""
+FOLDER = PARTS_FOLDER
 PLAN = "plan.json"
 FORMAT = 1
-HEADER, SAMPLE, TRIAL, ATTEMPT, META = "hspam"
+HEADER, SAMPLE, TRIAL, ATTEMPT, META, PICTURE, REPLY, WHO = "hspamirw"
 BLOCK = 4 * 2**20
 LINE_START = re.compile(rb"([0-9a-f]{8}) (\d{1,12}) ")
 LONGEST_START = 8 + 1 + 12 + 1
@@ -52,6 +51,9 @@ _COLUMNS: dict[str, Any] = {
     TRIAL: tuple[str, str, str, str, int, int, str, Raw, Raw],
     ATTEMPT: tuple[str, str, str, str, int, str, str, int | None, str, Raw],
     META: tuple[str, str, Raw],
+    PICTURE: tuple[str, str, str, str],
+    REPLY: tuple[str, str, str, float, Raw],
+    WHO: tuple[str, str, str, Raw],
 }
 _DECODERS = {ord(kind): msgspec.json.Decoder(columns).decode for kind, columns in _COLUMNS.items()}
 _encode = msgspec.json.Encoder().encode
@@ -287,14 +289,14 @@ class PartWriter(TrialWriter):
     def stored(self, key: TrialKey) -> Prediction | None:
         """Return the reply of a finished trial from where it stands."""
         place = self._places.get(key.task, {}).get((key.sample, key.variant, key.repeat))
-        body = None if place is None else _row_at(place)[7]
+        body = None if place is None else row_at(place)[7]
         if place is None and self._merged is not None:
             body = next((row[0] for row in self._merged.execute(STORED, astuple(key))), None)
         return None if body is None else msgspec.json.decode(body, type=Prediction)
 
     def ledger(self) -> PictureLedger:
         """Return what the pictures of this part's finished trials were when they were sent."""
-        rows = (_row_at(place) for places in self._places.values() for place in places.values())
+        rows = (row_at(place) for places in self._places.values() for place in places.values())
         return PictureLedger((row[6], row[7]) for row in rows)
 
     def put_meta(self, key: str, value: Any) -> None:
@@ -357,7 +359,8 @@ def _claim(folder: Path, part: Part) -> tuple[Path, int, int]:
         number += 1
 
 
-def _row_at(place: Place) -> Row:
+def row_at(place: Place) -> Row:
+    """Return the columns of the line at a place."""
     with place.path.open("rb") as file:
         file.seek(place.offset)
         start = LINE_START.match(file.read(LONGEST_START))

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -39,6 +39,8 @@ class Progress(msgspec.Struct, omit_defaults=True):
     why: str = ""
     figures: dict[str, tuple[str, int, float]] = {}
     """Task -> metric, replies that were read, and their mean: provisional."""
+    control: dict[str, Any] = {}
+    """How things stand after the last wish of `snellen ctl` that it heard: its number, paused, workers, rate."""
     count: int = 0
     """Goes up with every writing."""
 
@@ -128,7 +130,7 @@ class PartState(NamedTuple):
 
 def read_attempts(folder: Path) -> list[Attempt]:
     """Return what every attempt says of itself; reads small files only."""
-    now = _file_system_now(folder / FOLDER)
+    now = file_system_now(folder / FOLDER)
     return [_attempt(file, now) for file in log_files(folder)]
 
 
@@ -142,7 +144,7 @@ def _attempt(file: LogFile, now: float | None) -> Attempt:
     return Attempt(file, progress, age)
 
 
-def _file_system_now(folder: Path) -> float | None:
+def file_system_now(folder: Path) -> float | None:
     """Return the time by the clock that stamps the files of a folder; None where nothing may be written."""
     probe = folder / f"clock-{own_name()}"
     try:

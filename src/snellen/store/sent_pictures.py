@@ -6,10 +6,13 @@ Kept by default are pictures up to `SMALL_BYTES` each, `SMALL_RUN_BYTES` a run; 
 from __future__ import annotations
 
 import sqlite3
+from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
+from typing import IO
 
 import pybase64
 from msgspec.structs import replace
@@ -20,31 +23,37 @@ from ..core.protocols import EncodedImage, ImagePolicy
 from ..core.types import Image, ImageSent
 from ..data.images.decode import CHANGED, read_stamped
 from ..data.images.encode import encode_moving
-from .database import Row, connect, insert_rows, set_journal
+from .database import connect, insert_rows, is_on_network, set_journal
+from .part_log import FOLDER as PARTS
+from .part_log import PICTURE, LogReading, encode_line
 from .problems import BROKEN
 
 FILE = "pictures.db"
 SMALL_BYTES = 256 * 1024
 SMALL_RUN_BYTES = 64 * 2**20
 GROUP = 32
+OF_A_PART = ".pictures"
 SCHEMA = "CREATE TABLE IF NOT EXISTS pictures (sha256 TEXT PRIMARY KEY, mime TEXT NOT NULL, body BLOB NOT NULL) STRICT"
 PUT = "INSERT OR IGNORE INTO pictures VALUES {rows}"
 
 
-class PictureKeeper:
+class PictureKeeper(ABC):
     """Keeps each picture that is sent once, as far as the limits allow; a full disk costs the copy, never the run."""
 
-    def __init__(self, folder: Path, *, everything: bool) -> None:
-        self._most, self._whole = (2**31, 2**62) if everything else (SMALL_BYTES, SMALL_RUN_BYTES)
-        self._database = connect(folder / FILE)
-        set_journal(self._database, "WAL")
-        self._database.execute("PRAGMA synchronous=NORMAL")
-        self._database.execute(SCHEMA)
-        rows = self._database.execute("SELECT sha256, LENGTH(body) FROM pictures").fetchall()
-        self._known = {sha256 for sha256, _ in rows}
-        self._used = sum(size for _, size in rows)
+    def __init__(self, *, everything: bool, parts: int = 1) -> None:
+        self._most, self._whole = (2**31, 2**62) if everything else (SMALL_BYTES, SMALL_RUN_BYTES // parts)
+        self._known: set[str] = set()
+        self._used = 0
         self._pending: list[tuple[str, str, bytes]] = []
         self._writing = ThreadPoolExecutor(1, "snellen-pictures")
+
+    @abstractmethod
+    def _store(self, pending: list[tuple[str, str, bytes]]) -> None:
+        """Write pictures: hash, type and base64."""
+
+    @abstractmethod
+    def _let_go(self) -> None:
+        """Close what is written to."""
 
     def put(self, encoded: EncodedImage) -> None:
         """Keep a picture that is not here yet; costs a look where it is."""
@@ -61,7 +70,7 @@ class PictureKeeper:
         """Write what is pending."""
         self._write_pending()
         self._writing.shutdown()
-        self._database.close()
+        self._let_go()
 
     def _write_pending(self) -> None:
         pending, self._pending = self._pending, []
@@ -69,11 +78,71 @@ class PictureKeeper:
             self._writing.submit(self._write, pending)
 
     def _write(self, pending: list[tuple[str, str, bytes]]) -> None:
-        rows: list[Row] = [(sha256, mime, pybase64.b64decode(body)) for sha256, mime, body in pending]
         try:
-            insert_rows(self._database, PUT, rows)
-        except BROKEN:
+            self._store(pending)
+        except (OSError, *BROKEN):
             self._most = 0
+
+
+class RunPictures(PictureKeeper):
+    """The pictures of a run that one process asks."""
+
+    def __init__(self, folder: Path, *, everything: bool) -> None:
+        super().__init__(everything=everything)
+        self._database = _open(folder)
+        rows = self._database.execute("SELECT sha256, LENGTH(body) FROM pictures").fetchall()
+        self._known = {sha256 for sha256, _ in rows}
+        self._used = sum(size for _, size in rows)
+
+    def _store(self, pending: list[tuple[str, str, bytes]]) -> None:
+        insert_rows(self._database, PUT, [(*name, pybase64.b64decode(body)) for *name, body in pending])
+
+    def _let_go(self) -> None:
+        self._database.close()
+
+
+class PartPictures(PictureKeeper):
+    """The pictures of one attempt at one part, in a log beside its own, within the part's share of the limit.
+
+    Parts on several machines must not write one database: a network file system does not keep them apart.
+    """
+
+    def __init__(self, log: Path, *, everything: bool, parts: int) -> None:
+        super().__init__(everything=everything, parts=parts)
+        self._path = log.with_suffix(OF_A_PART)
+        self._file: IO[bytes] | None = None
+
+    def _store(self, pending: list[tuple[str, str, bytes]]) -> None:
+        self._file = self._file or self._path.open("xb")
+        self._file.writelines(encode_line(PICTURE, (*name, body.decode())) for *name, body in pending)
+        self._file.flush()
+
+    def _let_go(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def join_pictures(folder: Path) -> int:
+    """Bring pictures.db up to what the parts of a run have kept; return how many pictures they hold."""
+    logs, count = sorted((folder / PARTS).glob(f"*{OF_A_PART}")), 0
+    if not logs:
+        return 0
+    with closing(_open(folder)) as database:
+        for log in logs:
+            lines = (line.row for line in LogReading(log) if line.kind == PICTURE)
+            while batch := list(islice(lines, GROUP)):
+                insert_rows(database, PUT, [(*name, pybase64.b64decode(body)) for *name, body in batch])
+                count += len(batch)
+        set_journal(database, "DELETE")
+    return count
+
+
+def _open(folder: Path) -> sqlite3.Connection:
+    database = connect(folder / FILE)
+    set_journal(database, "DELETE" if is_on_network(folder / FILE) else "WAL")
+    database.execute("PRAGMA synchronous=NORMAL")
+    database.execute(SCHEMA)
+    return database
 
 
 class SeenPictures:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from snellen.core.jobs import Item
-from snellen.core.types import Failure, FailureKind, Form, Prediction, Request, Sample, Score, TrialKey
+from snellen.core.types import BASE_VARIANT, Failure, FailureKind, Form, Prediction, Request, Sample, Score, TrialKey
 from snellen.engine.interval import IntervalLimit
 
 
@@ -17,8 +17,8 @@ def scorer(sample: Sample, request: Request, prediction: Prediction, options: An
     return [Score(prediction.key, "m", None if text == "?" else float(text), reason="unread" if text == "?" else None)]
 
 
-def observe(early: IntervalLimit, number: int, text: str | None, repeat: int = 0) -> None:
-    key = TrialKey("t", str(number), repeat=repeat)
+def observe(early: IntervalLimit, number: int, text: str | None, repeat: int = 0, variant: str = BASE_VARIANT) -> None:
+    key = TrialKey("t", str(number), variant, repeat)
     failure = None if text is not None else Failure(FailureKind.SERVER, "x")
     early.observe(
         Item(number, Sample(str(number), "t", Form.OPEN, "?")),
@@ -39,6 +39,18 @@ def ready(trials: int = 1, points: float = 20.0, questions: int = 3000) -> tuple
 def test_the_order_is_drawn_from_the_seed_alone() -> None:
     assert ready()[1] == ready()[1] != list(range(3000))
     assert sorted(ready()[1]) == list(range(3000))
+
+
+def test_arms_are_waited_for_and_not_counted() -> None:
+    plain, order = ready()
+    armed, _ = ready()
+    armed.leave_beside({"control=none"}, 1)
+    for number in order[:30]:
+        observe(plain, number, str(number % 2))
+        observe(armed, number, str(number % 2))
+        assert armed.summary()["questions"] == plain.summary()["questions"] - 1, "its arm has not come yet"
+        observe(armed, number, "0", variant="control=none")
+        assert armed.summary() == plain.summary()
 
 
 @pytest.mark.parametrize("seed", range(3))

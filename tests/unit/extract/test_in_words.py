@@ -31,6 +31,7 @@ def test_an_option_is_read_from_its_distinctive_words(reply: str, options: list[
 @pytest.mark.parametrize(
     ("reply", "options"),
     [
+        ("I see 3, 48, 18 and 11.", ["3, 11, 18, 48", "0, 1", "0, 2"]),
         ("It could be Monet or Gauguin.", PAINTERS),
         ("It is certainly not by Monet.", PAINTERS),
         ("The image is neither virtual nor is it upright.", IMAGES),

@@ -60,7 +60,7 @@ def test_the_page_that_answers_is_left_out() -> None:
     assert shown(sample, "control=without-page", [sample]) == ["/p/d-1.png", "/p/d-4.png"]
     task = Task("t", {"loader": "table"}, variants=("base", "control=without-page"))
     check_evidence(task, [sample], None, told=True)
-    with pytest.raises(UsageError, match="needle_pages"):
+    with pytest.raises(UsageError, match="evidence_pages"):
         check_evidence(task, [pictured("e", "cat", 2)], None, told=True)
 
 

@@ -7,18 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import ConfigError
+from snellen.core.frames import FrameProblem
 from snellen.core.types import Form, Image, ImageSent, Prediction, Request, Sample, TrialKey
-from snellen.scoring.grounding import (
-    EDGES,
-    FrameProblem,
-    fractions,
-    overlap,
-    place_box,
-    read_box,
-    read_point,
-    score_box,
-    score_click,
-)
+from snellen.extract.places import read_box, read_place
+from snellen.scoring.grounding import overlap, place_box, score_box, score_place
 
 KEY = TrialKey("t", "1")
 SENT = ImageSent("0" * 64, "image/png", 400, 200, 10, original=(800, 400))
@@ -62,7 +54,7 @@ def test_one_box_is_read_however_it_is_written(reply: str) -> None:
     ],
 )
 def test_no_box_or_several_are_a_reason_not_to_score(reply: str, reason: str) -> None:
-    assert read_box(reply) == ((), reason)
+    assert read_box(reply)[:2] == ((), reason)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +72,7 @@ def test_no_box_or_several_are_a_reason_not_to_score(reply: str, reason: str) ->
     ],
 )
 def test_one_point_is_read_however_it_is_written(reply: str, values: tuple[float, ...]) -> None:
-    assert read_point(reply).values == values
+    assert read_place(reply).values == values
 
 
 def test_white_space_without_end_costs_no_time() -> None:
@@ -132,13 +124,13 @@ def test_numbers_of_another_frame_are_unscored_with_the_reason(reply: str, frame
 
 
 def test_without_the_picture_s_size_pixels_say_nothing() -> None:
-    [score] = scored(score_click, "(300, 200)", BOX, sent=None, gold="pixels", reply="pixels")
+    [score] = scored(score_place, "(300, 200)", BOX, sent=None, gold="pixels", reply="pixels")
     assert score.reason == "the size of the picture is not known, and coordinates are in pixels"
 
 
 def test_a_click_inside_is_right_and_a_box_clicks_its_middle() -> None:
     def click(reply: str) -> float | None:
-        return scored(score_click, reply, "[0.25, 0.25, 0.5, 0.75]", gold="0-1", reply="0-1000")[0].value
+        return scored(score_place, reply, "[0.25, 0.25, 0.5, 0.75]", gold="0-1", reply="0-1000")[0].value
 
     assert [click("(300, 500)"), click("(250, 250)"), click("(600, 500)")] == [1.0, 1.0, 0.0]
     assert [click("[200, 300, 400, 700]"), click("[400, 300, 800, 700]")] == [1.0, 0.0]
@@ -152,7 +144,7 @@ def test_a_click_inside_is_right_and_a_box_clicks_its_middle() -> None:
 def test_a_click_is_in_a_polygon_and_not_in_the_notch_of_its_box(reply: str, value: float) -> None:
     # An L in 800 x 400 pixels: the upper and the left quarter of a square.
     answer = "[0, 0, 480, 0, 480, 80, 160, 80, 160, 240, 0, 240]"
-    (score,) = scored(score_click, reply, answer, gold="pixels", gold_order="xywh", reply="0-1000")
+    (score,) = scored(score_place, reply, answer, gold="pixels", gold_order="xywh", reply="0-1000")
     assert score.value == value
 
 
@@ -160,13 +152,13 @@ def test_a_card_without_frames_is_refused_and_so_is_an_unknown_one() -> None:
     sample = Sample("1", "t", Form.OPEN, "Where?", answers=(BOX,))
     prediction = Prediction(KEY, text="(1, 2)")
     with pytest.raises(ConfigError, match="coordinates"):
-        score_click(sample, Request(KEY, ()), prediction, {})
+        score_place(sample, Request(KEY, ()), prediction, {})
     with pytest.raises(ConfigError, match="0-1000"):
-        score_click(sample, Request(KEY, ()), prediction, {"coordinates": {"gold": "0-1", "reply": "0-2000"}})
+        score_place(sample, Request(KEY, ()), prediction, {"coordinates": {"gold": "0-1", "reply": "0 to 2000"}})
 
 
 def test_an_answer_that_is_no_box_is_unscored_and_said() -> None:
-    [score] = scored(score_click, "(0.1, 0.2)", "here", gold="0-1", reply="0-1")
+    [score] = scored(score_place, "(0.1, 0.2)", "here", gold="0-1", reply="0-1")
     assert score.reason == "the answer 'here' is not a box: no box found"
 
 
@@ -179,18 +171,6 @@ def test_overlap_is_a_share_and_does_not_care_for_the_order(one, other) -> None:
     second = (min(other[0], other[2]), min(other[1], other[3]), max(other[0], other[2]), max(other[1], other[3]))
     assert 0.0 <= overlap(first, second) <= 1.0
     assert overlap(first, second) == overlap(second, first)
-
-
-@given(st.sampled_from(sorted(EDGES)), st.lists(st.integers(2, 99), min_size=2, max_size=2))
-def test_a_frame_is_undone_by_its_edge(frame: str, percents: list[int]) -> None:
-    values = [percent / 100 * EDGES[frame] for percent in percents]
-    try:
-        placed = fractions(values, frame, None)
-    except FrameProblem:
-        assert frame != "0-1"
-        assert all(value <= 1.0 for value in values)
-        return
-    assert placed == pytest.approx([percent / 100 for percent in percents])
 
 
 def test_a_box_needs_four_numbers() -> None:

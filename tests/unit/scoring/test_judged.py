@@ -15,7 +15,8 @@ from snellen.core.types import Prediction
 from snellen.data.catalog import Catalog
 from snellen.scoring.asking import case_number, plan_votes
 from snellen.scoring.judge_card import read_judge
-from snellen.scoring.stored_votes import judge_folder, judge_folders, stored_verdicts
+from snellen.scoring.readings import judge_folder, judge_folders
+from snellen.scoring.stored_votes import stored_verdicts
 from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter
 

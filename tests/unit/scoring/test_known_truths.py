@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from snellen.core.types import Form, Image, Prediction, Request, Sample, Score, TrialKey
 from snellen.scoring.caption_scores import aggregate as caption_figures
 from snellen.scoring.caption_scores import score as score_caption
-from snellen.scoring.grounding import score_box, score_click
+from snellen.scoring.grounding import score_box, score_place
 from snellen.scoring.key_values import score as score_kie
 from snellen.scoring.number_match import score as score_number
 from snellen.scoring.option_choice import score_yesno
@@ -164,6 +164,6 @@ def test_cider_of_one_sample_is_not_0_but_unknown(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("gold", ["[10, 10, 10, 40]", "[40, 10, 10, 40]", "[10, 40, 40, 10]"])
 def test_a_gold_box_without_area_makes_no_reply_wrong(gold: str) -> None:
     frames = {"coordinates": {"gold": "0-100", "reply": "0-100"}}
-    for scorer, reply in ((score_box, "[10, 10, 40, 40]"), (score_click, "(10, 20)")):
+    for scorer, reply in ((score_box, "[10, 10, 40, 40]"), (score_place, "(10, 20)")):
         for score in scored(scorer, [gold], reply, **frames):
             assert score.value is None and "without area" in (score.reason or "")

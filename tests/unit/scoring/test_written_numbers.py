@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
+from snellen.core.frames import FrameProblem, read_frame
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.extract.answer_number import LAST
 from snellen.extract.choice import extract_choice
 from snellen.extract.measures import in_unit, meanings, same_quantity
 from snellen.extract.other_kinds import extract_number
-from snellen.scoring.grounding import FrameProblem, fractions, read_box
+from snellen.extract.places import read_box
 from snellen.scoring.joined_answers import is_met
 from snellen.scoring.number_match import score as score_number
 from snellen.scoring.open_rules import OPEN_RULES
@@ -275,8 +276,8 @@ def test_minutes_frames_and_per_cent_are_no_seconds(text: str, span: tuple[float
 @pytest.mark.parametrize("frame", ["0-100", "0-1000", "pixels"])
 def test_the_whole_picture_in_fractions_is_no_corner_of_it(frame: str) -> None:
     with pytest.raises(FrameProblem, match="fractions"):
-        fractions((0.0, 0.0, 1.0, 1.0), frame, (640, 480))
-    assert fractions((0.0, 0.0), frame, (640, 480)) == [0.0, 0.0]
+        read_frame(frame).place((0.0, 0.0, 1.0, 1.0), (640, 480))
+    assert read_frame(frame).place((0.0, 0.0), (640, 480)) == [0.0, 0.0]
 
 
 REPLIES = [

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import PIL.Image
 import pytest
 from test_fits import CANVASES, measured
 
+import snellen
 from exam_observer import Observer, sit
 from snellen.sight.advice import prescribe
 from snellen.sight.recipe import page_recipe
+from snellen.sight.recipe_round import line_interval
 from snellen.sight.special import resolution_result
 
 SQUARES = {name: size for name, size in CANVASES.items() if size[0] == size[1]}
@@ -98,10 +103,43 @@ def test_every_line_of_a_threshold_says_on_what_it_was_measured() -> None:
 def test_an_exam_of_a_model_with_one_size_composes_what_it_reads(tmp_path: Path) -> None:
     observer = Observer(shrink=("fixed size", 448.0), slope=4.5)
     tests = ("acuity", "resolution-448", "resolution-896", "resolution-1792")
-    exam = sit(tmp_path, observer, mode="quick", seed=1, tests=tests).exam
+    exam = sit(tmp_path, observer, mode="quick", seed=1, tests=(*tests, "recipe")).exam
     lines = {line["id"]: line["sentence"] for line in exam["prescription"]}
     assert "one size" in lines["size-fixed"] and "parts" in lines["recipe"]
     recipe = page_recipe(exam["tests"]["acuity"], exam["resolution"])
     assert recipe is not None
     reach = math.log(recipe.capital_px / (8.0 * observer.loss(recipe.part_px)))
     assert 0.5 * math.erfc(-reach * 4.5 / math.sqrt(2)) > 0.95
+    asked = exam["tests"]["recipe"]
+    assert asked["recipe"]["part_px"] == list(recipe.part_px) and asked["trials"] == 12
+    assert asked["ci95"][0] <= asked["value"] <= asked["ci95"][1] and asked["kept"]
+    assert "promised" not in lines["recipe"], "what was reached is said, not what was hoped"
+    with snellen.load_run(tmp_path) as run:
+        files = [Path(trial.sample.images[0].ref).read_bytes() for trial in run.trials("exam-recipe")]
+    sizes = {PIL.Image.open(io.BytesIO(file)).size for file in files}
+    assert sizes == {tuple(recipe.part_px)}
+
+
+def test_a_recipe_that_full_pages_do_not_keep_is_not_relied_on(tmp_path: Path) -> None:
+    observer = Observer(on_pages=0.5, slope=4.5)
+    exam = sit(tmp_path, observer, mode="quick", seed=1, tests=("acuity", "recipe")).exam
+    asked, line = exam["tests"]["recipe"], exam["prescription"][0]
+    assert asked["ci95"][1] < asked["promised"] and not asked["kept"]
+    assert line["id"] == "recipe" and "do not rely" in line["sentence"]
+
+
+def test_the_interval_of_lines_covers_what_they_would_reach() -> None:
+    draw, inside = np.random.default_rng(3), 0
+    for share, together in ((0.97, 0.0), (0.97, 0.05), (0.9, 0.15), (0.995, 0.02)):
+        weight = (1 - together) / max(together, 1e-3)
+        lines = draw.beta(share * weight, (1 - share) * weight, (200, 24))
+        for right in draw.binomial(30, lines if together else share, (200, 24)).astype(float):
+            low, high = line_interval(right, np.full(24, 30.0), together)[1]
+            inside += low <= share <= high
+    assert inside / 800 >= 0.92
+
+
+def test_letters_without_a_threshold_ask_no_recipe(tmp_path: Path) -> None:
+    exam = sit(tmp_path, Observer(random=True), mode="quick", tests=("acuity", "recipe")).exam
+    asked = exam["tests"]["recipe"]
+    assert asked["trials"] == 0 and asked["value"] is None and asked["reason"]

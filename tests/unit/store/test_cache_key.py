@@ -151,7 +151,8 @@ NO_REPLY: dict[str, str] = {
     ),
     **dict.fromkeys(("arms", "allow_missing_images", "allow_outside", "option_mark", "shots_file", "seed"), BY_REQUEST),
     **dict.fromkeys(
-        ("prompt", "prompt_template", "prompt_pack", "random_instruct", "overrides", "protocol"), BY_REQUEST
+        ("prompt", "prompt_template", "prompt_pack", "random_instruct", "overrides", "protocol", "coordinates"),
+        BY_REQUEST,
     ),
 }
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import sqlite3
+import time
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -26,6 +29,7 @@ from snellen.core.types import (
 )
 from snellen.store import cache as module
 from snellen.store.cache import ResponseCache, request_digest
+from snellen.store.cache_logs import LoggedCache
 
 KEY = TrialKey("t", "s")
 
@@ -188,3 +192,48 @@ def test_frames_as_one_video_are_another_question_than_frames_as_pictures() -> N
     assert digest(joined=True) != digest(joined=False)
     plain = Request(KEY, (Turn("user", "What?", (Image("/a.png"), Image("/b.png"))),))
     assert digest(joined=False) == request_digest("m", plain, ["aa", "bb"])
+
+
+def test_on_a_network_each_process_writes_a_log_of_its_own_and_reads_all(tmp_path: Path) -> None:
+    path = tmp_path / "responses.db"
+    who = Answerer("openai/m", address="http://one/v1")
+    with closing(ResponseCache(path)) as table:
+        table.put("older", who.key, Prediction(KEY, text="of the table"))
+    first, second = LoggedCache(path), LoggedCache(path)
+    for cache, name in ((first, "a"), (second, "b")):
+        cache.enter(who)
+        cache.put(name, who.key, Prediction(KEY, text=f"reply {name}"))
+        cache.put("both", who.key, Prediction(KEY, text="alike"))
+        cache.flush()
+    assert first.get("a", KEY) == Prediction(KEY, text="reply a", cached=True) and first.get("b", KEY) is None
+    first.close()
+    second.close()
+    with closing(LoggedCache(path)) as third:
+        texts = [(found := third.get(name, KEY)) and found.text for name in ("a", "b", "both", "older", "none")]
+        assert texts == ["reply a", "reply b", "alike", "of the table", None]
+        assert third.info()["replies"] == 4 and third.info()["logs"] == 2 and third.info()["models"] == {"openai/m": 4}
+        other = third.enter(Answerer("openai/m", address="http://one/v1", listed={"root": "/new"}))
+        assert [(one.who.model, one.replies) for one in other] == [("openai/m", 4)]
+
+
+def test_logs_that_nobody_writes_are_folded_and_a_damaged_line_costs_its_reply(tmp_path: Path) -> None:
+    path = tmp_path / "responses.db"
+    with closing(LoggedCache(path)) as cache:
+        for name in ("a", "b", "c"):
+            cache.put(name, "who", Prediction(KEY, text=f"reply {name}"))
+        cache.flush()
+        (log,) = (tmp_path / "responses.d").iterdir()
+        assert cache.prune(0.0, 2e10) == 0 and log.exists(), "this process still writes it"
+    gone = log.with_name(f"{socket.gethostname()}-999999999-x.log")
+    log.rename(gone)
+    spoiled = gone.read_bytes().replace(b"reply b", b"reply X")
+    gone.write_bytes(spoiled + spoiled[:40])
+    with closing(LoggedCache(path)) as cache:
+        assert [cache.get(name, KEY) is not None for name in ("a", "b", "c")] == [True, False, True]
+        assert cache.prune(3600.0, time.time()) == 0 and not gone.exists()
+        assert cache.get("a", KEY) is None, "what was folded meanwhile is asked again"
+    with closing(LoggedCache(path)) as cache:
+        assert cache.get("a", KEY) is not None and cache.info()["replies"] == 2
+        (folded,) = (tmp_path / "responses.d").iterdir()
+        folded.rename(gone)
+        assert cache.prune(0.0, 2e10) == 2 and not list((tmp_path / "responses.d").iterdir())

@@ -91,6 +91,20 @@ class RowNames:
         return f"{made}-{self._hashed[made]}"
 
 
+def page_numbers(value: Any, where: str) -> list[int]:
+    """Return the pages that a cell names: a number, a list of them, or either as a text (`[3, 4]`, `3;4`)."""
+    if value is None:
+        return []
+    cells = value if isinstance(value, list | tuple) else re.split(r"[,;\s]+", str(value).strip().strip("[]()"))
+    try:
+        numbers = [float(cell) for cell in cells if cell != ""]
+    except (TypeError, ValueError):
+        numbers = [math.nan]
+    if not all(number.is_integer() and number > 0 for number in numbers):
+        raise DataError(f"{where}: {value!r} names no pages: write their numbers from 1, as [3, 4]")
+    return sorted({int(number) for number in numbers})
+
+
 def token_limit(value: Any, where: str) -> int | None:
     """Return a row's own limit of tokens: a whole number above 0, also as sheets write it; None for none or 0."""
     if value is None:

@@ -21,9 +21,9 @@ from .overlooked import fold_column, near_columns, option_family, telling_names
 PLAIN = "plain"
 FIELDS = (
     *("id", "question", "hint", "options", "answer", "images", "group", "round", "form", "dialogue"),
-    *("max_tokens", "system", "pages", "video", "subtitles", "start", "end", "fps"),
+    *("max_tokens", "system", "pages", "evidence_pages", "video", "subtitles", "start", "end", "fps"),
 )
-TAGS_TOO = ("images", "pages", "video", "subtitles", "start", "end", "fps")
+TAGS_TOO = ("images", "pages", "evidence_pages", "video", "subtitles", "start", "end", "fps")
 """Fields whose columns are not taken for good by their first name: pages mean something only beside a PDF."""
 LABELS = ("video", "group", "round")
 """Fields that few rows have, beside tags: a row without any of them is not asked for them."""
@@ -66,6 +66,8 @@ class RowMap(Struct, frozen=True, forbid_unknown_fields=True):
     """What the model is told before everything else, instead of the run's own."""
     pages: tuple[str, ...] = ()
     """Which pages of a PDF are shown."""
+    evidence_pages: tuple[str, ...] = ()
+    """Which pages of a document, or pictures of a row from 1, hold the answer: arm `without-page` leaves them out."""
     video: tuple[str, ...] = ()
     """A video file, its bytes, or a folder of frames."""
     subtitles: tuple[str, ...] = ()
@@ -111,7 +113,7 @@ class Places(NamedTuple):
     family: tuple[str, ...] = ()
     """Those of them that are called as options in columns of their own would be."""
     told: bool = False
-    """Whether rows of these columns may say how they are to be asked: a limit of tokens, a system prompt."""
+    """Whether rows may say how they are to be asked (limit of tokens, system prompt) or which pages hold the answer."""
     labelled: bool = True
     """Whether rows of these columns may have a video, a group, a round or tags."""
 
@@ -187,7 +189,7 @@ def find_places(columns: tuple[str, ...], rows: RowMap, *, offered: bool) -> Pla
     labelled = bool(tags) or any(map(fields.get, LABELS))
     contexts = tuple(near_columns(tags, telling_names("context")))
     family = () if fields["options"] or lettered else option_family(tags)
-    told = any(map(fields.get, ("max_tokens", "system")))
+    told = any(map(fields.get, ("max_tokens", "system", "evidence_pages")))
     rivals = () if "," in "".join(rows.options) else _rivals(fields["options"], columns)
     return Places(fields, images, lettered, tags, unread, lost, contexts, rivals, family, told, labelled)
 

@@ -30,7 +30,7 @@ from .overlooked import (
 )
 from .own_marks import alphabets_of, refuse_contrary
 from .row_answers import RowAnswers, yes_or_no
-from .row_cells import Cells, RowNames, fill_name, round_number, tag_value, token_limit
+from .row_cells import Cells, RowNames, fill_name, page_numbers, round_number, tag_value, token_limit
 from .row_dialogues import DIALOGUES, Doors, brings_pictures, check_question, list_rounds
 from .row_map import Places, Recognised, RowMap, choose_map, find_places, told
 from .row_markers import AS_TEXTS, NO_OPTIONS, RowOptions, foreign_marker, padded, read_row_options, settle_markers
@@ -357,10 +357,12 @@ class RowReader:
         self.answers.refuse_more(row, places, answer, where)
 
     def _meta(self, row: Row, places: Places, where: str) -> dict[str, Any]:
-        """Return what a row says of how it is to be asked: its own limit of tokens, its own system prompt."""
+        """Return what a row says of how it is asked (limit of tokens, system prompt) and of where its answer stands."""
         limit, system = (self._first(row, places.fields[field]) for field in ("max_tokens", "system"))
         told = {"max_tokens": token_limit(limit, where), "system": str(system) if system else None}
-        return self.noted.sent({name: value for name, value in told.items() if value is not None})
+        meta = self.noted.sent({name: value for name, value in told.items() if value is not None})
+        pages = page_numbers(self._first(row, places.fields["evidence_pages"]), where)
+        return meta | ({"needle_pages": pages} if pages else {})
 
     def _check_choice(self, sample: Sample, offered: RowOptions, answer: Any, where: str) -> None:
         """Note what is odd about a choice; refuse options whose own letters contradict the prompt's."""

@@ -11,6 +11,7 @@ import msgspec
 
 from ...api.outputs import compare
 from ...api.run import run_settings
+from ...api.session import check_finished
 from ...api.settings import RunSettings
 from ...core.errors import SnellenError, UsageError
 from .curve import Curve, read_curves, step_of, write_curves
@@ -64,11 +65,13 @@ class Watched:
         return sorted(left, key=lambda path: step_of(path.name), reverse=True)
 
     def is_measured(self, checkpoint: Path) -> bool:
-        """Tell whether a checkpoint has results of every trial."""
+        """Tell whether a checkpoint was asked everything; a call that failed for good is told, and asked no more."""
         path = self.output / checkpoint.name / "results.json"
         try:
-            return bool(msgspec.json.decode(path.read_bytes())["status"]["complete"])
-        except (OSError, KeyError, msgspec.DecodeError):
+            status = msgspec.json.decode(path.read_bytes())["status"]
+            stopped = (status.get("until_ci") or {}).get("stopped", False)
+            return bool(stopped or not any(status["not_yet_asked"].values()))
+        except (OSError, KeyError, AttributeError, msgspec.DecodeError):
             return False
 
     def measured(self) -> list[Path]:
@@ -82,7 +85,9 @@ class Watched:
 def measure(checkpoint: Path, watched: Watched, settings: RunSettings, provider: str) -> None:
     """Ask a checkpoint the tasks of the settings; the same call again goes on."""
     named = {"model": f"{provider}/{checkpoint.absolute()}", "output_dir": watched.output / checkpoint.name}
-    run_settings(msgspec.structs.replace(settings, **named), None)
+    result = run_settings(msgspec.structs.replace(settings, **named), None)
+    if result.interrupted and result.early_stop is None:
+        check_finished(result.state, checkpoint.name)
 
 
 def follow(
@@ -101,7 +106,7 @@ def follow(
         except SnellenError as error:  # one that cannot be loaded says nothing of the next
             say(f"{checkpoint.name} could not be measured: {error}")
             continue
-        curves = read_curves(watched.measured(), drop)
+        curves = read_curves(watched.measured(), drop, gate)
         write_curves(watched.output, curves)
         if gate is not None:
             for line in gate_lines(gate, watched.output / checkpoint.name):
@@ -117,6 +122,5 @@ def gate_lines(gate: Path, run: Path) -> list[str]:
         if first.difference is None or first.ci95 is None:
             continue
         low, high = (100 * bound for bound in first.ci95)
-        below = " BELOW THE GATE" if high < 0 else ""
-        lines.append(f"{run.name} on {task}: {100 * first.difference:+.1f} [{low:+.1f}, {high:+.1f}] to {gate}{below}")
+        lines.append(f"{run.name} on {task}: {100 * first.difference:+.1f} [{low:+.1f}, {high:+.1f}] to {gate}")
     return lines

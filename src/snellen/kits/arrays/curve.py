@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.counting import lower_is_better
 from ...core.errors import UsageError
 from ...core.markup import Html, tag
 from ...report.files import atomic_file
@@ -30,15 +34,21 @@ class CurvePoint(msgspec.Struct, frozen=True):
     name: str
     step: float
     value: float
+    """On the questions that all have a reply to; with a bank the estimate of the whole benchmark."""
     difference: float
     """To the first checkpoint, on the questions that all have a reply to."""
     low: float
     high: float
     """Of the difference: a band that holds all checkpoints at once with 95 %."""
+    interval: tuple[float, float] | None = None
+    """Of the value, by a bank."""
+    unread: float = 0.0
+    """Share of the replies that no answer could be read from: they count as wrong."""
+    failed: int = 0
 
 
 class Alarm(msgspec.Struct, frozen=True):
-    """A checkpoint that is worse than the best before it by more than was allowed."""
+    """A checkpoint that is worse than the best before it, or than the gate, by more than was allowed."""
 
     name: str
     best: str
@@ -55,6 +65,18 @@ class Curve(msgspec.Struct, frozen=True):
     factor: float
     points: tuple[CurvePoint, ...]
     alarms: tuple[Alarm, ...] = ()
+    whole: int = 0
+    """Questions of the whole benchmark, where a bank estimated it from those that were asked."""
+
+
+class Measured(msgspec.Struct, frozen=True):
+    """One checkpoint's run: what became of every trial of a task, and what a bank made of it."""
+
+    name: str
+    tables: dict[str, ScoreTable]
+    created: str
+    whole: dict[str, dict[str, Any]]
+    """Task -> the estimate of the whole, where a bank was asked."""
 
 
 def step_of(name: str) -> tuple[float, str]:
@@ -63,22 +85,33 @@ def step_of(name: str) -> tuple[float, str]:
     return (float(numbers[-1]) if numbers else 0.0, name)
 
 
-def read_curves(folders: Sequence[Path], drop: float) -> list[Curve]:
-    """Return a curve for every task that all runs have; `drop` is how much (a share) a checkpoint may be worse."""
-    ordered = sorted(folders, key=lambda folder: step_of(folder.name))
-    tables = [_tables_of(folder) for folder in ordered]
-    shared = [task for task in tables[0] if all(task in one for one in tables)] if tables else []
-    return [_curve(task, [folder.name for folder in ordered], [one[task] for one in tables], drop) for task in shared]
+def read_curves(folders: Sequence[Path], drop: float, gate: Path | None = None) -> list[Curve]:
+    """Return a curve for every task that all runs have.
+
+    `drop` is how much (a share) a checkpoint may be worse than the best before it, and than the run `gate`.
+    """
+    runs = [read_measured(folder) for folder in sorted(folders, key=lambda folder: step_of(folder.name))]
+    base = None if gate is None else read_measured(gate, str(gate))
+    shared = [task for task in runs[0].tables if all(task in one.tables for one in runs)] if runs else []
+    if base is not None and shared and not set(shared) & set(base.tables):
+        raise UsageError(f"--gate {gate} has none of the tasks {', '.join(shared)}: name a run of the same questions")
+    return [_curve(task, runs, drop, base) for task in shared]
 
 
-def _tables_of(folder: Path) -> dict[str, ScoreTable]:
+def read_measured(folder: Path, name: str = "") -> Measured:
+    """Read the run of one checkpoint."""
     with RunReader(folder) as run:
-        found = {task.name: (task, stored_tables(run, task.name)) for task in run.header().tasks}
+        header = run.header()
+        found = {task.name: (task, stored_tables(run, task.name)) for task in header.tasks}
     chosen = {name: main_metric(tuple(tables), task.headline) for name, (task, tables) in found.items() if tables}
-    return {name: found[name][1][metric] for name, metric in chosen.items() if metric in found[name][1]}
+    tables = {name: found[name][1][metric] for name, metric in chosen.items() if metric in found[name][1]}
+    results = json.loads((folder / "results.json").read_bytes())["tasks"]
+    whole = {task: told["whole"] for task, told in results.items() if task in tables and told.get("whole")}
+    return Measured(name or folder.name, tables, header.created, whole)
 
 
-def _curve(task: str, names: Sequence[str], tables: Sequence[ScoreTable], drop: float) -> Curve:
+def _curve(task: str, runs: Sequence[Measured], drop: float, base: Measured | None) -> Curve:
+    tables = [one.tables[task] for one in runs]
     metrics = {table.metric for table in tables}
     if len(metrics) > 1:
         raise UsageError(f"task {task!r} is headed by {' and '.join(sorted(metrics))}: score the runs alike first")
@@ -88,13 +121,27 @@ def _curve(task: str, names: Sequence[str], tables: Sequence[ScoreTable], drop: 
         raise UsageError(f"task {task!r}: no question has a reply at every checkpoint")
     values = np.array([[one[name] for one in means] for name in questions])
     clusters = _clusters(tables[0], questions)
-    band = simultaneous_band(values, clusters, task, len(names))
-    points = [
-        CurvePoint(name, step_of(name)[0], float(values[:, at].mean()), *(float(x[at]) for x in band[:3]))
-        for at, name in enumerate(names)
-    ]
-    alarms = _alarms(names, values, clusters, drop)
-    return Curve(task, tables[0].metric, len(questions), band.factor, tuple(points), tuple(alarms))
+    band = simultaneous_band(values, clusters, task, len(runs))
+    places = [(float(band.difference[at]), float(band.low[at]), float(band.high[at])) for at in range(len(runs))]
+    points = [_point(task, run, float(values[:, at].mean()), places[at]) for at, run in enumerate(runs)]
+    alarms = _alarms(runs, _as_gain(values, tables[0].metric), clusters, drop)
+    if base is not None and task in base.tables:
+        alarms += _gate_alarms(task, runs, base, drop)
+    whole = max((one.whole[task]["items"] for one in runs if task in one.whole), default=0)
+    return Curve(task, tables[0].metric, len(questions), band.factor, tuple(points), tuple(alarms), whole)
+
+
+def _point(task: str, run: Measured, value: float, band: tuple[float, float, float]) -> CurvePoint:
+    table, whole, interval = run.tables[task], run.whole.get(task), None
+    if whole is not None:
+        value, interval = whole["value"], tuple(whole["interval"] or (whole["value"], whole["value"]))
+    unread = float(table.unread.mean()) if len(table) else 0.0
+    return CurvePoint(run.name, step_of(run.name)[0], value, *band, interval, unread, int(table.failed.sum()))
+
+
+def _as_gain(values: NDArray[np.float64], metric: str) -> NDArray[np.float64]:
+    """Return values of which more is better."""
+    return 1.0 - values if lower_is_better(metric) else values
 
 
 def _question_means(table: ScoreTable) -> dict[str, float]:
@@ -108,13 +155,42 @@ def _clusters(table: ScoreTable, questions: Sequence[str]) -> NDArray[np.int64]:
     return table.cluster_of_sample[[code[name] for name in questions]].astype(np.int64)
 
 
-def _alarms(names: Sequence[str], values: NDArray[np.float64], clusters: NDArray[np.int64], drop: float) -> list[Alarm]:
+def _alarms(
+    runs: Sequence[Measured], gains: NDArray[np.float64], clusters: NDArray[np.int64], drop: float
+) -> list[Alarm]:
+    """Return the checkpoints that fell below the best before them.
+
+    The level of a pair is that of its later measurement: pairs are shared out as they come to be looked at, so a false
+    alarm ever has its chance also where old checkpoints are measured after new ones.
+    """
+    order = sorted(range(len(runs)), key=lambda at: runs[at].created)
+    looks = {at: look for look, at in enumerate(order)}
     found = []
-    for at in range(1, len(names)):
-        best = int(values[:, :at].mean(0).argmax())
-        fell, at_least = fall(values[:, best], values[:, at], clusters, share_of_level(at, at))
+    for at in range(1, len(runs)):
+        best = int(gains[:, :at].mean(0).argmax())
+        look = max(looks[at], looks[best])
+        fell, at_least = fall(gains[:, best], gains[:, at], clusters, share_of_level(look, look))
         if at_least > drop:
-            found.append(Alarm(names[at], names[best], fell, at_least))
+            found.append(Alarm(runs[at].name, runs[best].name, fell, at_least))
+    return found
+
+
+def _gate_alarms(task: str, runs: Sequence[Measured], base: Measured, drop: float) -> list[Alarm]:
+    """Return the checkpoints that are below the gate, each on the questions that both have a reply to."""
+    table = base.tables[task]
+    known, found = _question_means(table), []
+    for look, run in enumerate(sorted(runs, key=lambda one: one.created), 1):
+        own = _question_means(run.tables[task])
+        questions = sorted(set(own) & set(known))
+        if run.tables[task].metric != table.metric or not questions:
+            raise UsageError(
+                f"--gate {base.name} was not asked the questions of {run.name}, task {task!r}, by {table.metric}"
+            )
+        pairs = _as_gain(np.array([[known[name], own[name]] for name in questions]), table.metric)
+        clusters = _clusters(table, questions)
+        fell, at_least = fall(pairs[:, 0], pairs[:, 1], clusters, share_of_level(look, 1))
+        if at_least > drop:
+            found.append(Alarm(run.name, base.name, fell, at_least))
     return found
 
 
@@ -128,7 +204,10 @@ def write_curves(folder: Path, curves: Sequence[Curve]) -> Path:
 
 def curve_lines(curve: Curve) -> list[str]:
     """Return a curve for the terminal: a line a checkpoint, with a bar, its difference and the band."""
-    head = f"{curve.task}: {curve.metric} on {curve.questions:,} questions"
+    asked = f"{curve.questions:,} questions"
+    head = f"{curve.task}: {curve.metric} " + (
+        f"of all {curve.whole:,} by the bank, {asked} asked of all checkpoints" if curve.whole else f"on {asked}"
+    )
     lines = [f"{head}; difference to the first, band of all checkpoints at once (95 %)"]
     width = max(len(point.name) for point in curve.points)
     values = [point.value for point in curve.points]
@@ -137,7 +216,8 @@ def curve_lines(curve: Curve) -> list[str]:
         bar = BARS[round((point.value - low) / span * (len(BARS) - 1))]
         change = f"{100 * point.difference:+6.1f} [{100 * point.low:+.1f}, {100 * point.high:+.1f}]"
         told = change if point is not curve.points[0] else "     the first"
-        lines.append(f"  {point.name:{width}}  {bar} {100 * point.value:5.1f} %  {told}")
+        sure = "" if point.interval is None else f" [{100 * point.interval[0]:.1f}, {100 * point.interval[1]:.1f}]"
+        lines.append(f"  {point.name:{width}}  {bar} {100 * point.value:5.1f} %{sure}  {told}{_lost(point)}")
     lines += [
         f"  ALARM {one.name}: {100 * one.fell:.1f} points below {one.best}, at least {100 * one.at_least:.1f}"
         for one in curve.alarms
@@ -145,14 +225,22 @@ def curve_lines(curve: Curve) -> list[str]:
     return lines
 
 
+def _lost(point: CurvePoint) -> str:
+    """Say how many replies were not read and how many calls failed, where some were."""
+    unread = f", {100 * point.unread:.0f} % of the replies not read" if point.unread else ""
+    return unread + (f", {point.failed:,} failed" if point.failed else "")
+
+
 def curve_figure(curve: Curve) -> Html:
     """Return a curve as a picture: the value of each checkpoint, the band around it as it differs from the first."""
     first, steps = curve.points[0].value, [point.step for point in curve.points]
     apart = len(set(steps)) == len(steps)
     places = steps if apart else list(range(len(steps)))
+    most = 1.0 if max(point.value for point in curve.points) <= 1.0 else math.inf  # nobody is above 100 %
+    bands = [point.interval or (first + point.low, first + point.high) for point in curve.points]
     points = [
-        draw.Point(x, point.value, first + point.low, first + point.high)
-        for x, point in zip(places, curve.points, strict=True)
+        draw.Point(x, point.value, max(0.0, low), min(most, high))
+        for x, point, (low, high) in zip(places, curve.points, bands, strict=True)
     ]
     bounds = [value for point in points for value in (point.low, point.high) if value is not None]
     x = draw.Axis("step" if apart else "checkpoint", min(places), max(places))
@@ -174,7 +262,13 @@ def curve_section(folder: Path, curve: Curve) -> Html:
         for point in curve.points
     ]
     head = tag("tr", *(tag("th", word) for word in ("checkpoint", curve.metric, "difference to the first, band")))
-    words = f"{curve.questions:,} questions; the band holds all checkpoints at once with 95 %"
+    words = (
+        f"{curve.questions:,} questions; the band of the difference to the first holds all checkpoints at once, 95 %"
+    )
+    if curve.whole:
+        words = (
+            f"Drawn: estimates of all {curve.whole:,} questions by a bank, each with its interval. Differences: {words}"
+        )
     table = tag("table", tag("thead", head), tag("tbody", *rows))
     title = tag("h2", f"{curve.task} · {folder.name}")
     return tag("section", title, *alarms, curve_figure(curve), tag("p", words, class_="quiet"), table)
@@ -182,5 +276,5 @@ def curve_section(folder: Path, curve: Curve) -> Html:
 
 def _told(curve: Curve, point: CurvePoint) -> str:
     if point is curve.points[0]:
-        return "the first"
-    return f"{100 * point.difference:+.1f} [{100 * point.low:+.1f}, {100 * point.high:+.1f}]"
+        return f"the first{_lost(point)}"
+    return f"{100 * point.difference:+.1f} [{100 * point.low:+.1f}, {100 * point.high:+.1f}]{_lost(point)}"

@@ -9,7 +9,7 @@ NEEDS = ("curate",)
 
 
 def register(registry: Registry) -> None:
-    """Add the commands `bank`, `gate` and `audit`, and the pages of banks, gates and audits."""
+    """Add the commands `bank`, `gate` and `audit`, their pages, and what ends a run by a bank."""
     here = "snellen.kits.bank"
     words = {
         "bank": "Build and check a bank of many models' results: fewer questions for the same interval.",
@@ -18,6 +18,7 @@ def register(registry: Registry) -> None:
     }
     for name, text in words.items():
         registry.add("command", name, Command(f"{here}.commands:{name}", text, "Measure"))
+    registry.add("stop", "bank", f"{here}.bank_limit:bank_limit")
     registry.add("page", "/banks", Page(f"{here}.pages:banks", "Banks", "bar"))
     registry.add("page", "/run/{key}/gate", Page(f"{here}.pages:gate", "Gate", "run", when=f"{here}.pages:has_gate"))
     registry.add(

@@ -13,14 +13,26 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from ...core.arms import ARMS, NONE, PICTURE
 from ...core.errors import DataError, UsageError, not_among
 from ...core.ids import content_hash
 from ...core.tasks import RunHeader, Task
-from ...core.types import BASE_VARIANT
+from ...core.variants import format_variant
 from ...report.runlist.brief import run_folders
 from ...scoring.headline import quoted_metric
 from ...scoring.stored import metrics_of, stored_tables
-from ...store.bank_file import Bank, BankItem, BankModel, Floats, check_bank, differs, item_of, read_bank, write_bank
+from ...store.bank_file import (
+    Bank,
+    BankItem,
+    BankModel,
+    Floats,
+    arm_of,
+    check_bank,
+    differs,
+    item_of,
+    read_bank,
+    write_bank,
+)
 from ...store.reader import RunReader
 
 TABLES = (".csv", ".tsv", ".npz")
@@ -61,13 +73,15 @@ def build(
     answers: bool = False,
     licence: str = "",
     without: Sequence[str] = (),
+    arm: str = PICTURE,
 ) -> Built:
     """Make a bank of runs (or folders of them), 0/1 tables (.csv .tsv .npz) and older banks.
 
     `mixed` takes runs of another prompt, protocol or gold too (cells of another gold become holes), `twins` models that
-    answer all alike; `without` leaves models out; `answers` keeps what was read from replies, for `snellen audit`.
+    answer all alike; `without` leaves models out; `answers` keeps what was read from replies, for `snellen audit`;
+    `arm` takes what runs gave in that arm (`none`: without the picture) instead of the question as it is.
     """
-    found = [one for source in sources for one in read_source(Path(source), task, metric, licence)]
+    found = [one for source in sources for one in read_source(Path(source), task, metric, licence, arm)]
     if not found:
         raise UsageError(f"no results in {', '.join(map(str, sources))}: name runs, tables or banks")
     if unknown := set(without) - {one.model.name for one in found}:
@@ -76,6 +90,8 @@ def build(
     notes: list[str] = []
     _check_alike(found, mixed, notes)
     bank = _join(found, mixed, keep_answers=answers, notes=notes)
+    if arm != PICTURE:
+        bank.meta["arm"] = arm
     check_bank(bank)
     _check_twins(bank, twins, notes)
     if output is not None:
@@ -83,25 +99,29 @@ def build(
     return Built(bank, notes)
 
 
-def read_source(path: Path, task: str | None, metric: str | None, licence: str = "") -> Iterator[Answers]:
+def read_source(
+    path: Path, task: str | None, metric: str | None, licence: str = "", arm: str = PICTURE
+) -> Iterator[Answers]:
     """Yield the models of a source: a table, a bank, a run, or a folder that holds runs."""
     if path.suffix in TABLES:
-        yield from read_table(path, licence)
+        yield from read_table(path, licence, arm)
     elif path.is_file():
-        yield from _of_bank(path)
+        yield from _of_bank(path, arm)
     elif path.is_dir():
         folders = [path] if (path / "run.db").exists() else sorted(run_folders(path, DEPTH))
         if not folders:
             raise UsageError(f"no run below {path}: a run folder holds run.db")
         for folder in folders:
-            found = read_run(folder, task, metric, licence)
+            found = read_run(folder, task, metric, licence, arm)
             if found is not None:
                 yield found
     else:
         raise UsageError(f"{path} is not there: name a run folder, a table ({', '.join(TABLES)}) or a bank")
 
 
-def read_run(folder: Path, task: str | None, metric: str | None, licence: str = "") -> Answers | None:
+def read_run(
+    folder: Path, task: str | None, metric: str | None, licence: str = "", arm: str = PICTURE
+) -> Answers | None:
     """Return what the model of a run gave, None for a run of other tasks; failed calls are holes, unread is wrong."""
     with RunReader(folder) as reader:
         header = reader.header()
@@ -118,7 +138,12 @@ def read_run(folder: Path, task: str | None, metric: str | None, licence: str = 
         if chosen not in known:
             raise UsageError(f"{folder}: no metric {not_among(chosen, known)}")
         samples = {sample.id: item_of(sample) for sample in reader.samples(card.name)}
-        values, said = _sample_values(reader, card.name, chosen)
+        if arm not in ARMS:
+            raise UsageError(f"--arm {not_among(arm, ARMS)}")
+        variant = format_variant(ARMS[arm])
+        if variant not in card.variants:
+            raise UsageError(f"{folder} has no variant {variant}: ask it with --arms {PICTURE},{NONE}, or leave it out")
+        values, said = _sample_values(reader, card.name, chosen, variant)
         items = [samples[name] for name in values]
         facts = _facts(header, card, folder, licence)
         model = BankModel(header.model, facts)
@@ -128,10 +153,10 @@ def read_run(folder: Path, task: str | None, metric: str | None, licence: str = 
         )
 
 
-def _sample_values(reader: RunReader, task: str, metric: str) -> tuple[dict[str, float], dict[str, str]]:
-    """Return the mean of each sample over repeats of the plain question, and the answer read in the first."""
+def _sample_values(reader: RunReader, task: str, metric: str, variant: str) -> tuple[dict[str, float], dict[str, str]]:
+    """Return the mean of each sample over the repeats of one variant, and the answer read in the first."""
     table = stored_tables(reader, task, tag_keys=())[metric]
-    plain = np.array([name == BASE_VARIANT for name in table.variants] or [True])
+    plain = np.array([name == variant for name in table.variants] or [True])
     use = table.scored & plain[table.variant]
     sums = np.bincount(table.sample[use], weights=table.value[use], minlength=len(table.samples))
     counts = np.bincount(table.sample[use], minlength=len(table.samples))
@@ -168,8 +193,10 @@ def _how(header: RunHeader, card: Task, metric: str) -> str:
     return content_hash([prompt, card.infer, card.scorers, card.protocol, metric]) if prompt else ""
 
 
-def _of_bank(path: Path) -> Iterator[Answers]:
+def _of_bank(path: Path, arm: str) -> Iterator[Answers]:
     bank = read_bank(path)
+    if arm_of(bank) != arm:
+        raise UsageError(f"{path} is a bank of arm {arm_of(bank)}, not of {arm}: name runs or banks of one arm")
     for row, model in enumerate(bank.models):
         known = np.flatnonzero(~np.isnan(bank.values[row])).tolist()
         texts = [bank.answers.get((row, item)) for item in known]
@@ -177,11 +204,11 @@ def _of_bank(path: Path) -> Iterator[Answers]:
         yield Answers(model, [bank.items[item] for item in known], bank.values[row, known], texts, *told)
 
 
-def read_table(path: Path, licence: str = "") -> Iterator[Answers]:
+def read_table(path: Path, licence: str = "", arm: str = PICTURE) -> Iterator[Answers]:
     """Yield the models of a table: wide (a row a model, or a row an item), long (model, item, value), or an .npz."""
     if path.suffix == ".npz":
-        models, items, values = _read_arrays(path)
-    else:
+        models, items, values = _read_arrays(path, arm)
+    else:  # a table of numbers does not say in which arm: whoever names it does
         models, items, values = _read_text(path)
     facts = {"source": f"table {path.name}", **({"licence": licence} if licence else {})}
     named = [BankItem(item) for item in items]
@@ -190,14 +217,17 @@ def read_table(path: Path, licence: str = "") -> Iterator[Answers]:
         yield Answers(BankModel(model, facts), [named[item] for item in known.tolist()], values[row, known])
 
 
-def _read_arrays(path: Path) -> tuple[list[str], list[str], Floats]:
+def _read_arrays(path: Path, arm: str) -> tuple[list[str], list[str], Floats]:
     try:
         with np.load(path, allow_pickle=False) as file:
             results, models, items = file["Y"].astype(np.float64), file["models"], file["items"]
+            arms = [str(name) for name in file["arms"]] if results.ndim == 3 else []
     except (OSError, ValueError, KeyError) as error:
         raise DataError(f"{path} is no table of results (arrays Y, models, items): {error}") from None
-    if results.ndim == 3:  # arms: the first is the question as it is
-        results = results[0]
+    if results.ndim == 3:  # arms × models × items: the first is the question as it is
+        if arm not in (PICTURE, *arms):
+            raise UsageError(f"{path}: --arm {not_among(arm, arms)}")
+        results = results[arms.index(arm) if arm in arms else 0]
     if results.shape != (models.size, items.size):
         raise DataError(f"{path}: Y is {results.shape}, and there are {models.size} models and {items.size} items")
     results[results < 0] = np.nan

@@ -71,6 +71,9 @@ def bank() -> None:
 @repeated("--without", metavar="NAME", help="A model to leave out. Repeatable.")
 @flag("--answers", help="Keep the answers that were read (never replies): `snellen audit` uses them.")
 @defaulted("--licence", default="", help="The licence of these results, for the card.")
+@defaulted(
+    "--arm", default="picture", help="Of runs with --arms: which one the cells are of (`none`: without the picture)."
+)
 @JSON
 def build(sources: tuple[Path, ...], output: Path, as_json: bool, **how: Any) -> None:
     """Make a bank of runs, of 0/1 tables (.csv .tsv .npz) and of older banks."""
@@ -95,6 +98,28 @@ def check(file: Path, asked: int, trials: int, seed: int, as_json: bool) -> None
     from .check import check as check_bank
 
     found = check_bank(read_bank(file), asked=asked, trials=trials, seed=seed)
+    print_either(found, "\n".join(found.lines()), as_json)
+
+
+@bank.command()
+@click.argument("full", type=FILE, metavar="BANK")
+@click.argument("without", type=FILE, metavar="BANK-OF-AN-ARM")
+@click.option(
+    "-o", "--output", type=PATH, help="Write the questions that most models do not answer blind, for --subset."
+)
+@JSON
+def picture(full: Path, without: Path, output: Path | None, as_json: bool) -> None:
+    """Which questions need their picture, tested over many models.
+
+    \b
+    snellen bank build runs/ -o mmmu.bank
+    snellen bank build runs/ --arm none -o mmmu-blind.bank
+    snellen bank picture mmmu.bank mmmu-blind.bank -o needs-picture.toml
+    """
+    from ...store.bank_file import read_bank
+    from .picture import picture_worth
+
+    found = picture_worth(read_bank(full), read_bank(without), output)
     print_either(found, "\n".join(found.lines()), as_json)
 
 

@@ -130,6 +130,7 @@ def _steer(run: Path, as_json: bool, **wish: Any) -> None:
     state = steer(run, **wish)
     rate = f"{state['rate']:g} requests a second" if state.get("rate") else "as many requests a second as go"
     word = "paused" if state["paused"] else "going on"
+    word = f"{state['parts']} parts {word}" if "parts" in state else word
     shown = (
         f"{run}: {word}; {state['workers']} of {state['most_workers']} workers, {rate}; {state['in_flight']} in flight"
     )

@@ -19,7 +19,7 @@ from ..likelihood import ask_for_priors, byte_counts, check_choices, storable, s
 from ..plain import separator
 from . import logprob_routes as routes
 from .logprob_calls import Continued, LogprobCalls, Server
-from .logprob_routes import CHAT, LETTERS, NUMBERED, ROUTES, WITH_IMAGES, Token
+from .logprob_routes import CHAT, LETTERS, NUMBERED, ROUTES, Token
 from .replies import unreadable
 
 PROBE = Request(
@@ -186,7 +186,7 @@ class CandidateScorer:
 
     async def _find_route(self, request: Request) -> str:
         """Return the first route that fits the request and passed its test; if none does, the run ends."""
-        fitting = fitting_routes(request, self._forced)
+        fitting = routes.fitting_routes(request, self._forced)
         for route in fitting:
             async with self._testing:
                 if route not in self._tested:
@@ -259,15 +259,3 @@ class CandidateScorer:
         if not tops or not tops[0]:
             raise unreadable("the server left out top_logprobs")
         return [[value] for value in routes.letter_values(tops[0], request.choices)], []
-
-
-def fitting_routes(request: Request, forced: str | None = None) -> list[str]:
-    """Return the routes by which a request may be scored, in the order they are tried."""
-    return [route for route in ROUTES if _fits(route, request) and forced in (None, route)]
-
-
-def _fits(route: str, request: Request) -> bool:
-    has_images = any(turn.images for turn in (*request.messages, *request.likelihood.baseline))
-    if has_images and route not in WITH_IMAGES:
-        return False
-    return route != LETTERS or (routes.are_marks(request.choices) and not request.prefix)

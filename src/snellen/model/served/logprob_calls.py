@@ -10,7 +10,6 @@ import msgspec
 from ...core.clock import Clock
 from ...core.protocols import EncodedImages
 from ...core.types import Request, Usage
-from ..likelihood import ask_for_priors
 from . import logprob_routes as routes
 from .dialect import Dialect, build_body
 from .http_client import Body
@@ -101,15 +100,3 @@ class LogprobCalls:
         usage = read_usage(value.get("usage"))
         self.usages.append(usage and usage.believed())
         return value
-
-
-def calls_of(request: Request, route: str) -> list[Request]:
-    """Return what is sent to score a request by a route, as far as its tokens matter: the prompt, then each candidate.
-
-    The same again after the prompt for priors, if there is one.
-    """
-    priors = calls_of(ask_for_priors(request), route) if request.likelihood.baseline else []
-    if route == routes.LETTERS:
-        return [routes.letters_request(request), *priors]
-    prompt = [] if route == ECHO else [routes.scoring_request(request, "")]
-    return [*prompt, *(routes.scoring_request(request, choice) for choice in request.choices), *priors]

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ...core.errors import ModelError
 from ...core.types import FailureKind, Params, Request, Turn
-from ..likelihood import MINUS_INFINITY
+from ..likelihood import MINUS_INFINITY, ask_for_priors
 from ..plain import plain_text, separator
 
 CHAT, TEXT, ECHO, LETTERS = "chat-prompt-logprobs", "text-prompt-logprobs", "echo", "letters"
@@ -212,3 +212,27 @@ def _read_row(row: Any) -> Token:
 
 def _first(rows: Any) -> dict[str, Any]:
     return rows[0] if isinstance(rows, list) and rows and isinstance(rows[0], dict) else {}
+
+
+def fitting_routes(request: Request, forced: str | None = None) -> list[str]:
+    """Return the routes by which a request may be scored, in the order they are tried."""
+    return [route for route in ROUTES if _fits(route, request) and forced in (None, route)]
+
+
+def _fits(route: str, request: Request) -> bool:
+    has_images = any(turn.images for turn in (*request.messages, *request.likelihood.baseline))
+    if has_images and route not in WITH_IMAGES:
+        return False
+    return route != LETTERS or (are_marks(request.choices) and not request.prefix)
+
+
+def calls_of(request: Request, route: str) -> list[Request]:
+    """Return what is sent to score a request by a route, as far as its tokens matter: the prompt, then each candidate.
+
+    The same again after the prompt for priors, if there is one.
+    """
+    priors = calls_of(ask_for_priors(request), route) if request.likelihood.baseline else []
+    if route == LETTERS:
+        return [letters_request(request), *priors]
+    prompt = [] if route == ECHO else [scoring_request(request, "")]
+    return [*prompt, *(scoring_request(request, choice) for choice in request.choices), *priors]

@@ -12,6 +12,7 @@ import msgspec
 from ...core.config import convert
 from ...core.errors import ConfigError, UsageError, did_you_mean
 from ...core.folders import config_folder
+from ...core.frames import read_frame
 from ...data.catalog import Catalog
 from .picture_tokens import PictureTokens
 from .prices import Prices, parse_price
@@ -39,6 +40,8 @@ class ModelCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_bytes: int | None = None
     """Of one picture as it is sent; larger ones are made smaller."""
     thinks: bool | None = None
+    coordinates: str | None = None
+    """The frame in which it gives points and boxes where nobody tells it one, as `core/frames.py` spells it."""
     from_memory: tuple[str, ...] = ()
     """Fields that are remembered, not seen; they are never a reason to refuse."""
     note: str = ""
@@ -135,6 +138,7 @@ def _filled(card: ModelCard, other: ModelCard | None) -> ModelCard:
         "max_side",
         "max_bytes",
         "thinks",
+        "coordinates",
     )
     missing = {name: getattr(other, name) for name in fields if getattr(card, name) is None}
     return msgspec.structs.replace(card, **missing)
@@ -149,6 +153,11 @@ def _cards(catalogs: Sequence[Path], name: str = "") -> Iterator[tuple[str, Mode
 def read_model_card(key: str, table: dict[str, Any]) -> ModelCard:
     """Return a card; one that prices one side only is refused: the other would count as free."""
     card = convert(table, ModelCard, f"model card {key!r}")
+    if card.coordinates is not None:
+        try:
+            read_frame(card.coordinates)
+        except ConfigError as error:
+            raise ConfigError(f"model card {key!r}, coordinates: {error}") from None
     given = table.get("prices")
     if given is not None and not {"input_per_million", "output_per_million"} <= given.keys():
         raise ConfigError(f"model card {key!r}: [prices] needs input_per_million and output_per_million")

@@ -24,7 +24,7 @@ from ...core.resends import pay_for_resend
 from ...core.secret import Secret
 from ...core.text import clean_text
 from ...core.types import FailureKind, ImageSent, Prediction, Request, Timing
-from ..options import ModelOptions
+from ..options import ModelOptions, Served
 from .access_tokens import command_token
 from .candidate_scorer import CandidateScorer
 from .constraints import constraint_of, held_answer, with_marks
@@ -201,7 +201,7 @@ DEPLOYMENTS = frozenset({"azure", "litellm"})
 STOPS = frozenset({"stop", "stop_sequences", "stopSequences"})
 
 
-class ServedModel:
+class ServedModel(Served):
     """Any provider whose dialect is known: `dialect` writes for it, `remote_name` is what the server knows it by."""
 
     cacheable = True
@@ -211,6 +211,7 @@ class ServedModel:
             raise UsageError(f"model {dialect.provider!r} needs a name: {dialect.provider}/NAME")
         self.name = f"{dialect.provider}/{name}"
         self.capabilities = dialect.capabilities
+        self.takes_batches = bool(dialect.batch)
         policy = options.image_policy or dialect.image_policy
         self.image_policy: ImagePolicy = replace(policy, bare=True) if options.strip_metadata else policy
         self.clock = options.clock

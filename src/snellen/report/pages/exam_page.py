@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ...core.markup import Child, Html, tag
 from ...core.tasks import RunHeader
-from ...sight.advice import safe_words, say, silence_words
+from ...sight.advice import moved, safe_words, say, silence_words
 from ..files import write_atomically
 from . import draw
 from . import exam_figures as figures
@@ -75,6 +75,10 @@ def _asked_notes(result: Mapping[str, Any]) -> Iterator[str]:
         yield f"{result['refused']['trials']} trials failed ({result['refused']['why']})"
     if result.get("habit"):
         yield f"answers “{result['habit']['answer']}” to {result['habit']['share']:.0%} of blank pictures"
+    if moved(result):
+        told = result["drift"]
+        shares = f"early {told['early']:.0%} right, late {told['late']:.0%} at the same {told['pairs']} levels"
+        yield f"moved while it was measured: {shares} (p {told['p']:.2g}); no advice rests on it"
     again = result.get("retest")
     if again and not again["consistent"]:
         yield f"not consistent: re-test read {again['right']:.0%}, expected {again['expected']:.0%}"

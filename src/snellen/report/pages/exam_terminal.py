@@ -30,6 +30,10 @@ def summary_lines(exam: Mapping[str, Any], state: RunState, seconds: float) -> I
     yield f" {'test':17s} {'half at':>20s}   {'95 %':<19s} {'95 % right at':>13s}  easy {'─' * (BAR - 9)} hard"
     for name, result in exam["tests"].items():
         yield _line(name, result)
+    drift = exam.get("drift")
+    if drift and drift["moved"]:
+        names = ", ".join(name for name, one in drift["tests"].items() if one["moved"])
+        yield f" moved while it was measured (early {drift['early']:.0%}, late {drift['late']:.0%} right): {names}"
     resolution = exam["resolution"]
     if resolution:
         limit = "" if resolution["limit_px"] is None else f" at {resolution['limit_px']:,.0f} px"

@@ -105,10 +105,13 @@ def as_seen(reader: RunReader, request: Request, prediction: Prediction) -> Requ
 
 def seen_pictures(reader: RunReader) -> SeenPictures:
     """Return where a run's pictures are found as they were sent."""
-    header = reader.header()
-    stored = (header.config.get("model") or {}).get("image_policy")
-    policy = msgspec.convert(stored, ImagePolicy) if stored else ImagePolicy()
-    return SeenPictures(reader.folder, policy, header.created)
+    return SeenPictures(reader.folder, image_policy(reader), reader.header().created)
+
+
+def image_policy(reader: RunReader) -> ImagePolicy:
+    """Return how a run's pictures were made to fit its model."""
+    stored = (reader.header().config.get("model") or {}).get("image_policy")
+    return msgspec.convert(stored, ImagePolicy) if stored else ImagePolicy()
 
 
 def _scores(reader: RunReader, key: TrialKey) -> Iterator[Score]:

@@ -70,10 +70,25 @@
     for (const stage of root.querySelectorAll("[data-zoom]")) wireStage(stage);
     for (const picture of root.querySelectorAll("img")) wirePicture(picture);
     if (matchMedia("(max-width: 700px)").matches) for (const part of root.querySelectorAll("[data-fold]")) part.open = false;
+    wireTabs(root);
     for (const place of root.querySelectorAll("[data-load]")) load(place).catch(() => {});
     for (const form of root.querySelectorAll("[data-filters]")) {
       for (const select of form.querySelectorAll("select")) select.addEventListener("change", () => form.requestSubmit());
     }
+  };
+  const KEPT = "snellen-reply"; // how replies are shown is chosen once, not on every page
+  const wireTabs = (root) => {
+    const radios = [...root.querySelectorAll(".tabs > input")];
+    let chosen = null;
+    try { chosen = localStorage.getItem(KEPT); } catch { /* storage is shut: the first one is shown */ }
+    for (const radio of radios) {
+      if (radio.value === chosen) radio.checked = true;
+      radio.addEventListener("change", () => { try { localStorage.setItem(KEPT, radio.value); } catch { /* as above */ } });
+    }
+  };
+  const nextTab = () => {
+    const radios = [...document.querySelectorAll(".tabs > input")];
+    radios[(radios.findIndex((radio) => radio.checked) + 1) % radios.length]?.click();
   };
   const load = async (place) => {
     const page = new DOMParser().parseFromString(await (await fetch(place.dataset.load, { credentials: "same-origin" })).text(), "text/html");
@@ -81,9 +96,10 @@
     place.replaceWith(...parts.map((part) => document.adoptNode(part)));
   };
   document.addEventListener("keydown", (event) => {
-    if (event.target.matches("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.matches("input:not([type=radio], [type=checkbox]), select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
     const step = { j: "next", k: "prev" }[event.key];
     if (step) document.querySelector(`a[rel=${step}]`)?.click();
+    if (event.key === "r") nextTab();
     if (event.key === "?") {
       const keys = document.getElementById("keys");
       if (keys) { if (keys.open) keys.close(); else keys.showModal(); }

@@ -24,6 +24,7 @@ from ...core.errors import DataError, MissingExtra, SnellenError, UsageError
 from ...core.ids import sha256_hex
 from ...core.markup import Child, Html, tag
 from ...core.registry import Registry
+from ...core.text import plural
 from ...core.types import Image, TrialKey
 from ...data.images.decode import encode_png, open_image
 from ...scoring.compare.paired import Comparison
@@ -51,6 +52,7 @@ from .kit_pages import kit_routes, with_kit_places
 from .label_page import label_page
 from .matrix import Comparer, matrix_page
 from .metric_lines import METRICS
+from .raw_exchange import whole_exchange
 from .run_library import NotFound, OpenRun, RunLibrary
 from .run_page import figures_page, run_page
 from .same_sample import sample_page
@@ -73,14 +75,38 @@ COLUMNS = ("#", "model", "run", *((name, "n") for name in ("tasks", "average ran
 def board_page(board: Board, keys: dict[str, str]) -> Html:
     """Return the leaderboard; `keys` are the runs' keys by name."""
     blocks = [list(lines) for _, lines in groupby(board.lines, key=lambda line: line.block)]
-    tables = [_table(board, lines, keys) for lines in blocks]
-    parts = [tag("h1", "Leaderboard"), tag("p", NOTE, class_="muted"), *tables, downloads("/leaderboard/download")]
+    tables = [_table(board, lines, keys) for lines in blocks if _can_rank(lines)]
+    alone = [line for lines in blocks if not _can_rank(lines) for line in lines]
+    nothing = "Nothing can be ranked yet: no two runs of different models or settings did the same."
+    parts: list[Child] = [tag("h1", "Leaderboard")]
+    parts += [tag("p", NOTE, class_="muted"), *tables] if tables else [tag("p", nothing)]
+    parts += [_unranked(alone, keys), downloads("/leaderboard/download") if tables else None]
     return shell("Leaderboard", parts, place="/leaderboard")
+
+
+def _can_rank(lines: Sequence[Line]) -> bool:
+    """Tell whether a block holds two runs that differ: repeats of one model with the same settings have no order."""
+    return len({(line.model, line.run) for line in lines}) > 1
+
+
+def _unranked(lines: Sequence[Line], keys: dict[str, str]) -> Html | None:
+    """Return the runs that no other run can be ranked against, folded away."""
+    if not lines:
+        return None
+    items = [tag("li", _name(line, keys), f" · {line.model} · {', '.join(line.tasks)}") for line in lines]
+    summary = tag("summary", f"Not ranked: {plural(len(lines), 'run')} that no other run did the same as")
+    return tag("details", summary, tag("ul", *items, class_="small"))
+
+
+def _name(line: Line, keys: dict[str, str]) -> Child:
+    return link(line.name, f"/run/{keys[line.name]}") if line.name in keys else line.name
 
 
 def _table(board: Board, lines: Sequence[Line], keys: dict[str, str]) -> Html:
     """Return one block: runs that did the same, ranked among themselves."""
     tasks = [task for task in board.tasks if task in lines[0].tasks]
+    dimensions = tuple(name for name in board.dimensions if any(name in line.dimensions for line in lines))
+    board = msgspec.structs.replace(board, dimensions=dimensions if len(dimensions) > 1 else ())
     rows, last = [], 0
     for line in lines:
         rows.append(_row(line, board, tasks, keys, new=line.band not in (0, last)))
@@ -94,7 +120,7 @@ def _row(line: Line, board: Board, tasks: Sequence[str], keys: dict[str, str], *
     words = "not distinguishable from the first of this number"
     band = tag("b", line.band) if new else tag("span", f"{line.band} =", class_="muted", title=words)
     band = band if line.band else tag("span", "–", class_="muted", title="nothing was measured")
-    name: Child = link(line.name, f"/run/{keys[line.name]}") if line.name in keys else line.name
+    name = _name(line, keys)
     dimensions = (
         f"{line.dimensions[name] * 100:.1f} %" if name in line.dimensions else "–" for name in board.dimensions
     )
@@ -315,6 +341,14 @@ class Viewer:
             shown = _shown(run, request.query_params)
         return download(shown.prediction.text or "", "reply.txt", "text/plain")
 
+    def request(self, request: Request) -> Response:
+        """The request of a trial as its server would get it, pictures and all."""
+        with self._opened(request) as run:
+            exchange = whole_exchange(run, _shown(run, request.query_params))
+        if exchange is None:
+            raise NotFound("this trial was not asked over HTTP, or not by a dialect we write")
+        return download(exchange.body, "request.json", "application/json")
+
     def label(self, request: Request) -> Response:
         """The next reply that people are to label for a judge, or one whose label is corrected."""
         told = request.query_params
@@ -393,6 +427,8 @@ class Viewer:
     def _board(self) -> Board:
         entries = []
         for run in self._library.runs():
+            if run.is_load:  # how fast is not how well: its rows are those of a run that has its own line
+                continue
             with run.held():
                 entries.append(Entry(run.name, run.header(), run.results()))
         return make_board(entries)
@@ -430,6 +466,7 @@ def create_app(library: RunLibrary, token: str, *, may_write: bool = False, regi
         "/run/{key}/trials": viewer.trials,
         "/run/{key}/trial": viewer.trial,
         "/run/{key}/reply": viewer.reply,
+        "/run/{key}/request": viewer.request,
         "/run/{key}/notes": viewer.notes,
         "/run/{key}/label": viewer.label,
         "/run/{key}/video": viewer.video,

@@ -22,7 +22,7 @@ from .filters import filter_form, outcome_buttons
 from .gallery_grid import gallery_grid
 from .run_library import OpenRun
 from .shell import address, link, notes_notice, pager, progress_bar, shell
-from .trial_table import COLUMNS, trial_table
+from .trial_table import SCORE, all_columns, score_columns, trial_table
 from .walk import Walk, Walked, chosen_groups, walk_through
 
 MOST_GROUPS = 200
@@ -98,10 +98,15 @@ def _kept(walk: Walk, *but: str) -> list[Html]:
 
 def _columns(run: OpenRun, walk: Walk) -> Html:
     """Return the choice of columns; all of them are none chosen."""
-    chosen = walk.look.columns or COLUMNS
+    every = all_columns(score_columns(run.columns(walk.task, walk.metric)))
+    chosen = walk.look.columns or every
     boxes = [
-        tag("label", tag("input", type="checkbox", name="columns", value=name, checked=name in chosen), f" {name}")
-        for name in COLUMNS
+        tag(
+            "label",
+            tag("input", type="checkbox", name="columns", value=name, checked=name in chosen),
+            f" {name.removeprefix(SCORE)}",
+        )
+        for name in every
         if name != "trial"
     ]
     form = tag("form", *_kept(walk, "columns"), *boxes, tag("button", "Show these"), method="get", action=_to(run))

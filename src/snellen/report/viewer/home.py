@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from starlette.datastructures import QueryParams
 
@@ -13,6 +15,8 @@ from ...core.errors import SnellenError
 from ...core.markup import Child, Html, tag
 from ...core.text import plural
 from ...scoring.headline import headline
+from ...sight.sitting import PREFIX
+from ..exam_file import stored_exam
 from ..pages import draw
 from ..pages.ledger import Note, read_notes
 from ..pages.tables import DRAWN
@@ -28,6 +32,8 @@ HEADS |= dict.fromkeys(RESTS_ON, "n broad")
 SORTS = {"begun": True, "run": False, "model": False, "task": False}
 """What the runs can be ordered by, and whether the first way is downwards: the newest run stands first."""
 GROUPS = ("model", "task")
+MOST_TASKS = 4
+"""A run of more tasks is one row, which opens; an exam always is."""
 ONE_LINE = 36
 """Names up to this length stay on one line; longer ones fold, none is cut."""
 PAGE = 100
@@ -94,9 +100,10 @@ def runs_page(library: RunLibrary, sought: Sought | None = None, *, may_write: b
 
 def _table(library: RunLibrary, chosen: list[Found], caption: Html, sought: Sought) -> tuple[Html, Html | None, bool]:
     """Return one page of the table, the ways to the others, and whether a run on it still goes on."""
-    pages = max(1, math.ceil(len(chosen) / PAGE))
+    units = _in_series(chosen)
+    pages = max(1, math.ceil(len(units) / PAGE))
     page = min(max(1, sought.page), pages)
-    rows, unfinished = _rows(library, chosen[(page - 1) * PAGE : page * PAGE], sought.group)
+    rows, unfinished = _rows(library, units[(page - 1) * PAGE : page * PAGE], sought.group)
     table = tag("table", caption, _head(sought), tag("tbody", *rows))
     return tag("div", table, class_="scroll card runs"), _pager(sought, page, pages), unfinished
 
@@ -142,13 +149,21 @@ def _place(run: OpenRun, by: str) -> str:
     return {"begun": brief.created, "model": brief.model, "task": ", ".join(brief.tasks)}.get(by, run.name)
 
 
-def _rows(library: RunLibrary, chosen: Sequence[Found], group: str) -> tuple[list[Html], bool]:
+def _in_series(chosen: Sequence[Found]) -> list[list[Found]]:
+    """Return what has a row of its own: a run, or the levels of one load, which lie in one folder."""
+    units: dict[Path, list[Found]] = {}
+    for one in chosen:
+        units.setdefault(one.run.folder.parent if one.run.is_load else one.run.folder, []).append(one)
+    return list(units.values())
+
+
+def _rows(library: RunLibrary, units: Sequence[Sequence[Found]], group: str) -> tuple[list[Html], bool]:
     """Return the rows of some runs; one that cannot be read is a problem, told below the table."""
     rows, unfinished, before = [], False, None
-    for one in chosen:
+    for unit in units:
+        one = unit[0]
         try:
-            with one.run.held():
-                made, complete = list(_run_rows(one)), one.run.progress().complete
+            made, complete = _unit_rows(unit)
         except (SnellenError, sqlite3.Error, ValueError) as error:
             library.problems[one.run.name] = str(error)
             continue
@@ -213,28 +228,125 @@ def _head_cell(name: str, sought: Sought) -> Html:
     return tag("th", link(f"{name} {arrow}", to), scope="col", class_=HEADS.get(name), aria_sort=order)
 
 
+def _unit_rows(unit: Sequence[Found]) -> tuple[list[Html], bool]:
+    """Return the rows of a run or a series, and whether nothing of it still goes on."""
+    if len(unit) > 1:
+        levels = sorted(unit, key=lambda one: (len(one.run.name), one.run.name))
+        return [_series_row(levels)], True
+    run = unit[0].run
+    with run.held():
+        tasks = run.results()["tasks"]
+        is_exam = all(task.startswith(PREFIX) for task in tasks)
+        folded = len(tasks) > 1 and (is_exam or len(tasks) > MOST_TASKS)
+        made = [_folded_row(unit[0], is_exam=is_exam)] if folded else list(_run_rows(unit[0]))
+        return made, run.progress().complete
+
+
+NO_ESTIMATE: Mapping[str, Any] = MappingProxyType({})
+
+
+class Cells(NamedTuple):
+    """What stands in the columns of one row."""
+
+    box: Child
+    name: Child
+    folds: str
+    """How the name is set."""
+    model: str
+    task: Child
+    metric: str
+    value: str
+    estimate: Mapping[str, Any]
+    begun: str
+
+
+def _row(cells: Cells, *, hidden: bool) -> Html:
+    estimate, metric = cells.estimate, cells.metric
+    value = estimate.get("value")
+    drawn = draw.interval(value, estimate.get("ci95"), 0.0, 1.0) if value is not None and 0 <= value <= 1 else ""
+    interval = written_interval(metric, estimate) if estimate else ""
+    made = (
+        tag("td", cells.box),
+        tag("th", cells.name, scope="row", class_=cells.folds),
+        tag("td", cells.model, class_=f"{_fold(cells.model)} broad"),
+        tag("td", cells.task, class_="tasks"),
+        tag("td", metric, class_="nowrap broad"),
+        tag("td", cells.value, *_beneath(interval, metric), class_="nowrap"),
+        tag("td", interval, class_="nowrap broad"),
+        tag("td", drawn, class_="bar broad"),
+        *(tag("td", f"{count:,}", class_="n broad") for count in (rests_on(estimate) if estimate else ())),
+        *(tag("td", "", class_="n broad") for _ in (() if estimate else RESTS_ON)),
+        tag("td", cells.begun[:16].replace("T", " "), class_="nowrap muted broad"),
+    )
+    return tag("tr", *made, class_="row hidden-run" if hidden else "row")
+
+
+def _box(run: OpenRun) -> Html:
+    return tag("input", type="checkbox", name="run", value=run.key, aria_label=f"Compare {run.name}")
+
+
 def _run_rows(one: Found) -> Iterator[Html]:
+    """Yield a row for each task of a run."""
     run, header = one.run, one.run.header()
     for number, (task, result) in enumerate(run.results()["tasks"].items()):
         name, estimate = headline(result)
-        metric, value = name or "–", estimate["value"]
-        drawn = draw.interval(value, estimate.get("ci95"), 0.0, 1.0) if 0 <= (value or 0) <= 1 else ""
-        box = tag("input", type="checkbox", name="run", value=run.key, aria_label=f"Compare {run.name}")
-        interval = written_interval(metric, estimate)
+        metric = name or "–"
         more = [*_beneath(header.model), progress_bar(run), *_tags(one)] if number == 0 else []
-        cells = (
-            tag("td", box if number == 0 else ""),
-            tag("th", link(run.name, f"/run/{run.key}"), *more, scope="row", class_=_fold(run.name)),
-            tag("td", header.model, class_=f"{_fold(header.model)} broad"),
-            tag("td", link(task, address(f"/run/{run.key}", task=task)), class_=_fold(task)),
-            tag("td", metric, class_="nowrap broad"),
-            tag("td", written(metric, estimate), *_beneath(interval, metric), class_="nowrap"),
-            tag("td", interval, class_="nowrap broad"),
-            tag("td", drawn, class_="bar broad"),
-            *(tag("td", f"{count:,}", class_="n broad") for count in rests_on(estimate)),
-            tag("td", header.created[:16].replace("T", " "), class_="nowrap muted broad"),
-        )
-        yield tag("tr", *cells, class_="row hidden-run" if one.hidden else "row")
+        where = link(task, address(f"/run/{run.key}", task=task))
+        title = (link(run.name, f"/run/{run.key}"), more)
+        about = (_fold(run.name), header.model, where, metric, written(metric, estimate), estimate, header.created)
+        yield _row(Cells(_box(run) if number == 0 else "", title, *about), hidden=one.hidden)
+
+
+def _folded_row(one: Found, *, is_exam: bool) -> Html:
+    """Return one row for a run of many tasks, which holds them all when it is opened."""
+    run, header, tasks = one.run, one.run.header(), one.run.results()["tasks"]
+    found = _exam_values(run) if is_exam else {}
+    lines = [_task_line(run, task, result, found.get(task, "")) for task, result in tasks.items()]
+    words = f"exam of {len(tasks)} tests" if is_exam else f"{len(tasks)} tasks"
+    title = (link(run.name, f"/run/{run.key}"), *_beneath(header.model), progress_bar(run), *_tags(one))
+    value = f"{sum(map(bool, found.values()))} of {len(tasks)} measured" if found else ""
+    about = (_fold(run.name), header.model, _fold_out(words, lines), "", value, NO_ESTIMATE, header.created)
+    return _row(Cells(_box(run), title, *about), hidden=one.hidden)
+
+
+def _task_line(run: OpenRun, task: str, result: Mapping[str, Any], found: str = "") -> Html:
+    """Return one task of a run with what was found, or its headline."""
+    name, estimate = headline(result)
+    value = found or (written(name, estimate) if name else "–")
+    return tag(
+        "li", link(task, address(f"/run/{run.key}", task=task)), " ", tag("b", value, title=name if not found else "")
+    )
+
+
+def _exam_values(run: OpenRun) -> dict[str, str]:
+    """Return what each test of an exam measured, by its task; empty where it measured nothing, or is not over."""
+    tests = (stored_exam(run.folder) or {"tests": {}})["tests"]
+    return {
+        f"{PREFIX}{name}": f"{test['value']:.3g} {test['unit']}" if test["verdict"] == "measured" else ""
+        for name, test in tests.items()
+    }
+
+
+def _series_row(levels: Sequence[Found]) -> Html:
+    """Return one row for the levels of a load, each chosen and opened on its own."""
+    lines, first = [], levels[0].run
+    for one in levels:
+        with one.run.held():
+            name, estimate = headline(next(iter(one.run.results()["tasks"].values()), {"metrics": {}}))
+            value = tag("b", written(name, estimate), title=name) if name else ""
+            to = link(one.run.folder.name, f"/run/{one.run.key}")
+            lines.append(tag("li", _box(one.run), " ", to, " ", value))
+    brief = first.brief()
+    place = first.name.rpartition("/")[0] or first.folder.parent.name
+    title = (place, *_beneath(brief.model))
+    task = _fold_out(f"{', '.join(brief.tasks)}: load at {len(levels)} levels", lines)
+    about = (_fold(place), brief.model, task, "", "see perf.html", NO_ESTIMATE, brief.created)
+    return _row(Cells("", title, *about), hidden=all(one.hidden for one in levels))
+
+
+def _fold_out(words: str, lines: Sequence[Html]) -> Html:
+    return tag("details", tag("summary", words), tag("ul", *lines, class_="plain small"), class_="inrow")
 
 
 def _beneath(*words: str) -> list[Html]:

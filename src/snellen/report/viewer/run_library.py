@@ -41,6 +41,8 @@ MOST_OPEN = 32
 """So many runs stay open: each takes three files, and a process may have 256 of them."""
 MOST_TRIALS = 2_000_000
 """Trials of a run that is opened: reading them takes some 20 s of a core, and up to 2.4 GB."""
+TIMELINES = frozenset({"timeline.json", "timeline.partial.jsonl"})
+"""What a load leaves beside its run."""
 Version = tuple[int, int, int, int]
 """When the database and its log were written last, and how large they are."""
 REST = 3.0
@@ -70,6 +72,8 @@ class OpenRun:
         self._parts = None if (folder / "run.db").exists() else FollowedParts(folder)
         """Of a run whose parts are still asked: it is read from where they are joined for us."""
         self.key, self.name, self.folder = key, name, folder
+        self.is_load = False
+        """Whether its replies came under a load that `snellen perf` measured."""
         if self._parts is not None:
             self._parts.refresh()
             self.folder = folder = self._parts.folder
@@ -328,6 +332,7 @@ class RunLibrary:
                 raise UsageError(f"no folder {folder}: name a run folder or one that holds runs")
         self._open: dict[str, OpenRun] = {}
         self._trainings: dict[str, OpenTraining] = {}
+        self._loads: set[Path] = set()
         self._desk = Desk()
         self._lock = threading.Lock()
         self.problems: dict[str, str] = {}
@@ -403,10 +408,11 @@ class RunLibrary:
 
     def _walk(self) -> list[Path]:
         """Return the folders of runs; trainings are kept as they are seen on the way."""
-        found, trained = set(), set()
+        found, trained, self._loads = set(), set(), set()
         for folder, names in (each for root in self._roots for each in named_folders(root, DEPTH)):
             found |= {folder} if "run.db" in names or {PLAN, FOLDER} <= names else set()
             trained |= {folder} if is_training(names) else set()
+            self._loads |= {folder} if TIMELINES & names else set()
         known = self._trainings
         made = {run_key(folder): folder for folder in sorted(trained)}
         self._trainings = {
@@ -419,6 +425,7 @@ class RunLibrary:
         name = self._name(folder)
         try:
             run = self._open.get(key) or OpenRun(key, name, folder, self._desk, self._registry)
+            run.is_load = folder in self._loads
             look(run)
         except (SnellenError, sqlite3.Error, ValueError) as error:
             self.problems[name] = str(error)

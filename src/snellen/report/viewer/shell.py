@@ -74,7 +74,13 @@ def shell(
     return Html("<!doctype html>\n" + tag("html", head, body, lang="en"))
 
 
-KEYS = {"j": "next trial", "k": "previous trial", "/": "search", "?": "show or hide this list"}
+KEYS = {
+    "j": "next trial",
+    "k": "previous trial",
+    "r": "the reply rendered, as it came, or raw",
+    "/": "search",
+    "?": "show or hide this list",
+}
 
 
 def _keys() -> Html:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -17,7 +17,9 @@ from ..pages.mark_parts import marks_form, marks_shown
 from ..pages.parts import facts, outcome_tag, reply_text
 from ..pages.tables import DRAWN, head, numbers, row, scrolled
 from .exam_parts import exam_curve
+from .raw_exchange import raw_parts
 from .reading_words import explain_score
+from .rendered_reply import rendered_reply
 from .run_library import OpenRun
 from .shell import address, link, notes_notice, pager, shell, trial_address
 from .stage import pictures_part
@@ -152,7 +154,7 @@ def trial_page(run: OpenRun, shown: Shown, walk: Walk, *, may_write: bool = Fals
         tag("h2", "Messages as sent"),
         chat(run, shown),
     )
-    answer = (tag("h2", "What it answered"), *_answer(run, shown), *reply_difference(shown))
+    answer = (tag("h2", "What it answered"), _answer(run, shown), *_reasoning(shown), *reply_difference(shown))
     score = (tag("h2", "Score"), *_why(shown), *_scores(shown), *_options(shown))
     place_on_curve = exam_curve(run, key.task, shown.sample)
     right = tag("div", *answer, *score, *place_on_curve, tag("h2", "Facts"), _facts(run, shown))
@@ -215,7 +217,28 @@ def _around(run: OpenRun, walk: Walk, walked: Walked, place: int | None) -> Html
     return pager(before, f"trial {at + 1:,} of {rows.size:,}{told}", after, label="Trials")
 
 
-def _answer(run: OpenRun, shown: Shown) -> Iterator[Child]:
+def _tabs(panels: Sequence[tuple[str, str, Iterable[Child]]]) -> Html:
+    """Return panels of which one is shown, each (name, label, parts); a script only keeps the choice."""
+    radios: list[Child] = []
+    for place, (name, label, _) in enumerate(panels):
+        radio = tag("input", type="radio", name="reply", id=f"reply-{name}", value=name, checked=place == 0)
+        radios += [radio, tag("label", label, for_=f"reply-{name}")]
+    shown = [tag("div", *parts, class_=f"panel p-{name}") for name, _, parts in panels]
+    return tag("div", *radios, *shown, class_="tabs", role="group", aria_label="How the reply is shown")
+
+
+def _answer(run: OpenRun, shown: Shown) -> Html:
+    """Return the reply as Markdown means it, as it came, and with its request as they were sent."""
+    text = shown.prediction.text
+    panels: list[tuple[str, str, list[Child]]] = []
+    drawn = rendered_reply(text, explain_score(shown).span) if text else None
+    if drawn is not None:
+        panels.append(("rendered", "Rendered", [drawn]))
+    panels.append(("text", "As it came", list(_as_it_came(run, shown))))
+    return _tabs([*panels, ("raw", "Raw request and reply", list(raw_parts(run, shown)))])
+
+
+def _as_it_came(run: OpenRun, shown: Shown) -> Iterator[Child]:
     prediction = shown.prediction
     if prediction.failure is not None:
         failure = prediction.failure
@@ -225,9 +248,12 @@ def _answer(run: OpenRun, shown: Shown) -> Iterator[Child]:
         yield likelihood_bars(shown)
     else:
         yield from _reply(run, shown, prediction.text or "")
-    if prediction.reasoning:
-        summary = tag("summary", f"Reasoning ({len(prediction.reasoning):,} characters)")
-        yield tag("details", summary, reply_text(prediction.reasoning, most=REPLY_SHOWN, tall=True))
+
+
+def _reasoning(shown: Shown) -> Iterator[Child]:
+    if reasoning := shown.prediction.reasoning:
+        summary = tag("summary", f"Reasoning ({len(reasoning):,} characters)")
+        yield tag("details", summary, reply_text(reasoning, most=REPLY_SHOWN, tall=True))
 
 
 def _reply(run: OpenRun, shown: Shown, text: str) -> Iterator[Child]:

@@ -76,7 +76,11 @@ def _whole_words(texts: Sequence[str]) -> str:
 SORTED = {"outcome": "value", "trial": "sample", "seconds": "latency", "tokens": "tokens"}
 """What a column sorts by."""
 COLUMNS = ("picture", "outcome", "trial", "question", "expected", "read as", "rule", "reply", "seconds", "tokens")
+SCORE = "score:"
+"""Begins the name of a column that holds another metric of the same trials."""
+MOST_SCORES = 6
 _STORED = "SELECT body, request FROM predictions WHERE rowid = ?"
+_SCORES = "SELECT metric, value, reason FROM scores WHERE task = ? AND sample = ? AND variant = ? AND repeat = ?"
 
 
 class _Picture(msgspec.Struct):
@@ -110,18 +114,46 @@ def trial_table(run: OpenRun, columns: TrialColumns, rows: Sequence[int], walk: 
     """Return the trials of one page; columns that were not chosen, or in which no row has anything, are left out."""
     lines = [read_line(run, columns, row) for row in rows]
     asked = tell_apart([columns.facts[int(columns.sample[row])].question for row in rows])
-    cells = [_cells(run, columns, line, question) for line, question in zip(lines, asked.cells(), strict=True)]
-    empty = (("picture", not any(line.pictures for line in lines)), ("question", asked.all_same))
-    shown = _shown_columns(walk, [name for name, holds in empty if holds])
+    others = score_columns(columns)
+    cells = [
+        _cells(run, columns, line, question) | _other_scores(run, columns.key(line.row), others)
+        for line, question in zip(lines, asked.cells(), strict=True)
+    ]
+    empty = [("picture", not any(line.pictures for line in lines)), ("question", asked.all_same)]
+    empty += [(name, not any(one[name] for one in cells)) for name in others]
+    shown = _shown_columns(walk, others, [name for name, holds in empty if holds])
     body = [_row(run, columns.key(row), one, shown, walk) for row, one in zip(rows, cells, strict=True)]
     kind = "scroll card trials dense" if walk.look.dense else "scroll card trials"
     frame = scrolled("Trials", caption, _head(run, walk, shown), tag("tbody", *body), class_=kind)
     return join((asked.note(), frame))
 
 
-def _shown_columns(walk: Walk, empty: Sequence[str]) -> list[str]:
-    chosen = {*walk.look.columns, "trial"} if walk.look.columns else set(COLUMNS)
-    return [name for name in COLUMNS if name in chosen and name not in empty]
+def _shown_columns(walk: Walk, others: Sequence[str], empty: Sequence[str]) -> list[str]:
+    every = all_columns(others)
+    chosen = {*walk.look.columns, "trial"} if walk.look.columns else set(every)
+    return [name for name in every if name in chosen and name not in empty]
+
+
+def all_columns(others: Sequence[str]) -> list[str]:
+    """Return every column a table of trials may have: other scores stand beside the outcome."""
+    place = COLUMNS.index("outcome") + 1
+    return [*COLUMNS[:place], *others, *COLUMNS[place:]]
+
+
+def score_columns(columns: TrialColumns) -> list[str]:
+    """Return a column for each metric of a task but the one that decides the outcome, the first few."""
+    return [f"{SCORE}{name}" for name in columns.metrics if name != columns.metric][:MOST_SCORES]
+
+
+def _other_scores(run: OpenRun, key: TrialKey, others: Sequence[str]) -> dict[str, Child]:
+    """Return what other scorers say of a trial; one that could not judge says why when pointed at."""
+    found = run.reader.rows(_SCORES, msgspec.structs.astuple(key)) if others else ()
+    stored = {f"{SCORE}{metric}": (value, reason) for metric, value, reason in found}
+    return {name: _score_cell(*stored[name]) if name in stored else None for name in others}
+
+
+def _score_cell(value: float | None, reason: str | None) -> Child:
+    return tag("span", "–", title=reason or "", class_="muted") if value is None else f"{value:.3g}"
 
 
 def read_line(run: OpenRun, columns: TrialColumns, row: int) -> Line:
@@ -182,7 +214,7 @@ def _row(run: OpenRun, key: TrialKey, cells: dict[str, Child], shown: Sequence[s
         elif name in ("question", "expected", "read as", "rule", "reply"):
             made.append(tag("td", tag("div", cells[name], class_="clamp"), class_=f"text c-{name.replace(' ', '-')}"))
         else:
-            kind = "n" if name in ("seconds", "tokens") else f"c-{name}"
+            kind = "n" if name in ("seconds", "tokens") or name.startswith(SCORE) else f"c-{name}"
             made.append(tag("td", cells[name], class_=kind))
     return tag("tr", *made, class_="row")
 
@@ -190,6 +222,11 @@ def _row(run: OpenRun, key: TrialKey, cells: dict[str, Child], shown: Sequence[s
 def _head(run: OpenRun, walk: Walk, shown: Sequence[str]) -> Html:
     query, cells = walk.query, []
     for words in shown:
+        if words.startswith(SCORE):
+            other = words.removeprefix(SCORE)
+            name = link(other.replace("_", " "), walk.to(run, metric=other), title=f"Show outcomes by {other}")
+            cells.append(tag("th", name, scope="col", class_="n h-score"))
+            continue
         sort, place = SORTED.get(words, ""), f"h-{words.replace(' ', '-')}"
         if not sort:
             cells.append(tag("th", words, scope="col", class_=place))

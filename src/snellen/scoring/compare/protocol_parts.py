@@ -20,8 +20,7 @@ from ...core.tasks import RunHeader, Task
 from ...core.types import Score
 from ...store.reader import RunReader, Trial
 from ..gathered import GatheredTask, Scored
-from ..headline import headline
-from ..peer_scores import PEER
+from ..headline import PEER, headline
 from ..ranges import score_trial
 from ..results import summarize_task
 from ..table import ScoredTask

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from ..core.errors import UsageError
-from ..core.jobs import Item
-from ..core.protocols import Scorer
-from ..stats.bank_estimate import (
+from ...api.plan import Plan
+from ...api.settings import RunSettings
+from ...core.arms import PICTURE, variants_beside
+from ...core.errors import UsageError, not_among
+from ...core.jobs import Item
+from ...core.protocols import Scorer
+from ...engine.interval import NO_OPTIONS, PrefixLimit, Seen
+from ...stats.bank_estimate import (
     FEWEST_ASKED,
     FEWEST_OF_A_TAG,
     LOOK_EVERY,
@@ -20,11 +25,11 @@ from ..stats.bank_estimate import (
     repetition_error,
     whole_estimate,
 )
-from ..stats.item_bank import Predictor, fit_predictor
-from ..store.bank_file import Bank, item_of
-from .interval import NO_OPTIONS, PrefixLimit, Seen
+from ...stats.item_bank import Predictor, fit_predictor
+from ...store.bank_file import Bank, arm_of, item_of, read_bank, relatives
 
 MOST_TAG_VALUES = 50
+FEWEST_BUDGET = 10
 
 
 class BankLimit(PrefixLimit):
@@ -146,3 +151,27 @@ class BankLimit(PrefixLimit):
                 for value in distinct
             }
         return found
+
+
+def bank_limit(plan: Plan, settings: RunSettings, path: Path, scorer: Scorer) -> BankLimit:
+    """Return the limit that estimates the whole with a bank; the model under test is left out of it."""
+    task = plan.tasks[0].task
+    if settings.until_ci is None and settings.budget is None:
+        raise UsageError("--bank saves questions: say how many to ask (--budget 200) or how exactly (--until-ci 3)")
+    if settings.budget is not None and settings.budget < FEWEST_BUDGET:
+        raise UsageError(f"--budget {settings.budget} is too few to say anything: at least {FEWEST_BUDGET}")
+    if len(set(task.variants) - variants_beside(task.variants)) > 1:
+        raise UsageError(f"--bank knows questions as they are, and task {task.name!r} has variants: leave one out")
+    bank = read_bank(path)
+    if arm_of(bank) != PICTURE:
+        raise UsageError(f"{path} is of arm {arm_of(bank)}, and a score is of the question as it is: name that bank")
+    bank.meta["file"] = path.name
+    unknown = set(settings.bank_without) - {model.name for model in bank.models}
+    if unknown:
+        raise UsageError(f"--bank-without {not_among(min(unknown), [model.name for model in bank.models])} of {path}")
+    without = (*settings.bank_without, *relatives(plan.model.name, bank))
+    if len(bank.models) - len(set(without)) < 2:
+        raise UsageError(f"{path} has no other models than {', '.join(without)}: a bank is of others")
+    return BankLimit(
+        bank, without, scorer, task.repeats, task.score_options, points=settings.until_ci, budget=settings.budget
+    )
