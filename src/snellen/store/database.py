@@ -51,9 +51,7 @@ def no_run(folder: Path) -> EnvironmentProblem:
     advice = f"; it holds runs: name one, such as {below}" if below else ""
     if not folder.is_dir():
         advice = did_you_mean(folder.name, [one.parent.name for one in folder.parent.glob("*/run.db")])
-    advice = (
-        advice or f"; `snellen view {folder.parent}` lists the runs there are, `snellen run … -o {folder}` makes one"
-    )
+    advice = advice or "; `snellen view runs` lists runs, `snellen run` makes one"
     return EnvironmentProblem(f"no run at {folder}: run.db is missing{advice}")
 
 
