@@ -36,6 +36,7 @@ INFERENCERS = {
     "likelihood": "snellen.infer.likelihood:LIKELIHOOD",
     "perplexity": "snellen.infer.perplexity:PERPLEXITY",
     "document": "snellen.infer.document:DOCUMENT",
+    "look": "snellen.infer.look:LOOK",
     "chain": "snellen.infer.chain:CHAIN",
     "every": "snellen.infer.dialogue:EVERY",
     "every_likelihood": "snellen.infer.dialogue:EVERY_BY_LIKELIHOOD",
