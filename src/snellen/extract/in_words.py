@@ -37,14 +37,11 @@ _DOUBLED = re.compile(r"([b-df-hj-np-tv-z])\1\Z")
 """`referred` is `refer`, `swimming` is `swim`."""
 _IS_IT = re.compile(r"(?<=[^\W\d_]{3})[dt][ıiuü]r\Z")
 """What is said of a thing in Turkish: `armuttur`, it is a pear."""
-_GLUED_ENDING = re.compile("(?:する|します|した|している|である|です|だ|하다|한다|합니다|된다|다)\\Z")
 _MOST, _SHORTEST = 40, 2
 _ALIKE = (
     *("options.more", "options.less", "options.bigger", "options.smaller", "options.same", "options.stays"),
     *("options.chart", "options.how_many"),
 )
-_MANY = 4
-"""Of so many words of an option one may be another word."""
 _CONCLUSION = LazyPattern(
     rf"{START}(?:<conclusions.closes>|<conclusions.concludes>|explained by|described by|described as){END}"
     rf"|\A[\s*_]*(?:this|it)\s(?:is|must be|was){END}"

@@ -19,8 +19,6 @@ from .yes_or_no import YesOrNo, opens_with_yes_or_no, read_yes_or_no
 
 _TAIL = 160
 """The last sentence or two: what is affirmed there outweighs what was affirmed on the way."""
-_SHORTEST_PAIR = 10
-"""Two labels and what affirms them need so many characters at least."""
 _EDGE = 320
 """A long reply declines at its edges; `cannot tell` in the midst of reasoning is no refusal."""
 _MYSELF = LazyPattern(rf"{START}(?:<refusals.myself>)\s(?:\w{{1,10}}\s){{0,2}}\Z|我[^，。,.]{{0,6}}\Z")

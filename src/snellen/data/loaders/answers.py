@@ -146,7 +146,6 @@ def _listed_options(text: str, seen: LookedAt, kind: str, where: str) -> Any:
     return list(letters) or [part for part in SEVERAL.split(text) if part]
 
 
-ASK_FOR_ALL = "; are several right? A column question_type with multiple-response, or --form multiple, asks for all"
 SEVERAL = re.compile(r"\s*[,;、，；|&/]\s*|\s+and\s+")
 """What divides the right options of one cell; letters may have a space between them too."""
 

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from itertools import islice
@@ -34,7 +34,7 @@ from ...report.exports.exported_run import FAILED as TRIAL_FAILED
 from ...report.exports.exported_run import SCORED, UNSCORED, ExportedRun, ExportedTrial
 from ...store.difference import describe_difference
 from ...store.reader import RunReader
-from .ledger import CANCELLED, DONE, FAILED, INTERRUPTED, OPEN, QUEUED, RUNNING, STOPPED, Job, Ledger, new_id
+from .ledger import CANCELLED, DONE, FAILED, INTERRUPTED, QUEUED, RUNNING, STOPPED, Job, Ledger, new_id
 from .steering import owner_of
 
 PAGE = 20
@@ -533,8 +533,3 @@ def _last_line(path: Path) -> str:
 
 
 Handler = Callable[..., dict[str, Any]]
-
-
-def open_jobs(bench: Workbench) -> Iterator[Job]:
-    """Yield the jobs that wait or run."""
-    return (job for job in bench.ledger.all() if job.state in OPEN)

@@ -176,11 +176,6 @@ class _Sheet:
         return x + int(big.getlength(part))
 
 
-def draw_page(draw: random.Random, parts: int = 5) -> DrawnPage:
-    """Return one page with its picture."""
-    return DrawnPage(blocks := page_blocks(draw, parts), draw_blocks(blocks))
-
-
 def draw_blocks(blocks: Sequence[dict[str, object]]) -> Image.Image:
     """Return the picture of blocks that were made here."""
     sheet = _Sheet()
