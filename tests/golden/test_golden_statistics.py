@@ -11,8 +11,8 @@ import pytest
 from snellen.scoring.consistency import chains_from_items, consistency, steps
 from snellen.scoring.instability import aggregate as instability
 from snellen.scoring.instability import round_trend
-from snellen.scoring.reading import read_tables
 from snellen.scoring.repeats import aggregate
+from snellen.scoring.table_builder import read_tables
 
 GOLDEN = Path(__file__).parent / "data"
 

@@ -23,8 +23,8 @@ from ..core.twins import read_rules, with_twins
 from ..core.types import OFFERED, Form, Sample, Video
 from .errata import Golds
 from .images.decode import short_name
-from .leaving import Leaving, PictureFolders
 from .marked_rows import MarkerCount
+from .picture_access import Leaving, PictureFolders
 
 NAMED = 5
 """So many are named."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ..core.errors import UsageError
-from . import closing, cue, in_words, labelled, opening, structured, valued, weak, whole
+from . import closing, cue, in_words, labelled, opening, structured, valued, whole_reply, without_cue
 from .extraction import TRUNCATED, UNPARSED, Extraction
 from .normalise import normalise
 from .option_set import OptionSet, Reply, compile_options, option_set
@@ -18,15 +18,15 @@ Rule = Callable[[OptionSet, Reply], Extraction | None]
 
 RULES: Final[tuple[tuple[str, Rule], ...]] = (
     # What needs no understanding comes first: it is cheap, certain, and settles half of all replies.
-    ("empty", whole.empty),
-    ("whole", whole.whole),
+    ("empty", whole_reply.empty),
+    ("whole", whole_reply.whole),
     # Not before `whole`, since an option may itself be `null`; before all else, since error texts hold stray capitals.
-    ("harness_error", whole.harness_error),
+    ("harness_error", whole_reply.harness_error),
     # Where the answer was put on purpose: a field made for it outweighs a last line, a last line a sentence.
     ("structured", structured.structured),
-    ("last_line", whole.last_line),
+    ("last_line", whole_reply.last_line),
     ("cue", cue.cue),
-    ("first_line", whole.first_line),
+    ("first_line", whole_reply.first_line),
     # A label with its own text is no stray capital: it outweighs what was only weighed, denied or declined before it.
     ("labelled", labelled.labelled),
     ("other_box", structured.other_box),
@@ -34,26 +34,26 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("opening", opening.opening),
     ("of_marks", in_words.of_marks),
     # Whoever answered before looping has answered.
-    ("degenerate", whole.degenerate),
+    ("degenerate", whole_reply.degenerate),
     # From here on nothing announces an answer. A refusal or a cut end first: what follows would read a stray mention.
-    ("refusal", weak.refusal),
-    ("cut_off", weak.cut_off),
-    ("yes_no", weak.yes_no),
+    ("refusal", without_cue.refusal),
+    ("cut_off", without_cue.cut_off),
+    ("yes_no", without_cue.yes_no),
     # From what is said of an option to what merely names one: labels before texts, since texts occur in any prose.
-    ("affirmed", weak.affirmed),
-    ("none_of_above", weak.none_of_above),
+    ("affirmed", without_cue.affirmed),
+    ("none_of_above", without_cue.none_of_above),
     # What the last sentence alone names, and settles, outweighs a stray label and what was named on the way.
     ("closing", closing.closing),
-    ("lone_label", weak.lone_label),
+    ("lone_label", without_cue.lone_label),
     # A result with which the working ends outweighs the figures on the way to it.
     ("final_value", valued.final_value),
-    ("option_text", weak.option_text),
+    ("option_text", without_cue.option_text),
     ("by_measure", valued.by_measure),
-    ("ordinal", weak.ordinal),
+    ("ordinal", without_cue.ordinal),
     ("in_words", in_words.in_words),
     # Last, because it names what nobody named.
-    ("elimination", weak.elimination),
-    ("abstain", weak.abstain),
+    ("elimination", without_cue.elimination),
+    ("abstain", without_cue.abstain),
 )
 """In this order; the first rule that returns a verdict decides. `docs/extraction.md` explains each."""
 _FUNCTIONS: Final = tuple(rule for _, rule in RULES)

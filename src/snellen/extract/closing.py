@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .aside import is_aside, is_operand
 from .cue_words import NEGATION, UNDECIDED
 from .extraction import AMBIGUOUS, Extraction
 from .label_mentions import label_mentions, text_mentions
+from .named_aside import is_aside, is_operand
 from .option_set import OptionSet, Reply
 from .polarity import Mention, agreed, called_together
-from .settle import led_aside, only_named
+from .settled_text import led_aside, only_named
 from .word_lists import END, START, LazyPattern
 
 _SHORTEST, _LONGEST = 60, 320

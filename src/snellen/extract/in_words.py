@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 
-from . import cue, weak, whole
+from . import cue, whole_reply, without_cue
 from .cue_words import UNDECIDED
 from .extraction import Extraction
 from .label_mentions import label_mentions, text_mentions
 from .option_set import OptionSet, Reply, compile_options
 from .polarity import Mention, agreed, judge
-from .settle import meant_text
+from .settled_text import meant_text
 from .word_lists import END, START, LazyPattern, word_set, words
 
 _CAPITAL = "[A-ZÀ-ÖØ-ÞĀĆČĎĐĘĚĞĪŁŃŇŌŐŘŚŞŠŢŤŮŰŹŻŽА-ЯЁ]"
@@ -173,7 +173,7 @@ def _by_own_name(options: OptionSet, reply: Reply, names: tuple[str, ...]) -> Ex
     """Where all options are names of one kind (`Lake Huron`, `Lake Erie`), read which is called without its kind."""
     inner, again = compile_options(options.marks, names), Reply(reply.body, reply.offset, reply.finish)
     letter = _by_letter(inner, again)
-    verdict = whole.whole(inner, again) or cue.cue(inner, again) or weak.option_text(inner, again)
+    verdict = whole_reply.whole(inner, again) or cue.cue(inner, again) or without_cue.option_text(inner, again)
     found = inner.pick(again, letter, "in_words") if letter and verdict is None else verdict
     if found is None or found.letter is None or found.span is None:
         return None

@@ -11,7 +11,7 @@ from .in_words import told_in
 from .label_mentions import label_mentions, text_mentions
 from .option_set import OptionSet, Reply
 from .polarity import Mention, agreed
-from .settle import PREFERRED, only_named
+from .settled_text import PREFERRED, only_named
 from .word_lists import END, START, LazyPattern
 
 _SHORTEST, _LONGEST = 3, 320

@@ -9,7 +9,7 @@ from .label_mentions import label_mentions, text_mentions
 from .measures import Measure, find_measures, fitting_option
 from .option_set import OptionSet, Reply
 from .polarity import Mention, judge
-from .settle import picked_by_text
+from .settled_text import picked_by_text
 from .word_lists import END, START, LazyPattern
 
 _END = 200

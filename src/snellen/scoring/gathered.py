@@ -11,8 +11,8 @@ from ..core.tasks import Task
 from ..core.types import Prediction, Sample, Score, Usage
 from ..model.served.prices import Bill
 from ..store.reader import Trial
-from .reading import PartColumns, ScoreRow, TableBuilder, TrialRow
 from .table import SOURCES, Costs, SampleFacts, ScoreTable, TrialColumns, costs_of, spent_on
+from .table_builder import PartColumns, ScoreRow, TableBuilder, TrialRow
 
 Scored = tuple[Trial, Sequence[Score]]
 """A stored trial and its scores; a failed one has none."""

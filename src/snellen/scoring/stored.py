@@ -17,10 +17,10 @@ from .gathered import score_row
 from .look_trials import look_trials
 from .other_protocol import read_in
 from .ranges import scored_trials
-from .reading import SampleRow, ScoreRow, read_tables
 from .readings import Reading
 from .results import chance_of
 from .table import NOTHING_KNOWN, Costs, SampleFacts, ScoreTable, TrialColumns, costs_of, spent_on
+from .table_builder import SampleRow, ScoreRow, read_tables
 
 LIVE_SCORING = 20_000
 """A run that was never scored is scored while it is read, up to so many trials."""

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from snellen.core.errors import nearest_name
-from snellen.data.loaders import overlooked, row_map
+from snellen.data.loaders import row_map
+from snellen.data.loaders import unused_columns as overlooked
 from snellen.data.loaders.row_map import choose_map, find_places
 
 COLUMNS = tuple(f"k {number} long" for number in range(3_000))

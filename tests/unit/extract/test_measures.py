@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.extract import settle, valued
+from snellen.extract import settled_text as settle
+from snellen.extract import valued
 from snellen.extract.choice import extract_choice
 from snellen.extract.measures import find_measures, fitting_option, option_measures
 

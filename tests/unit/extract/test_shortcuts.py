@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.extract import aside, cue
+from snellen.extract import cue
 from snellen.extract import cue as cue_value
+from snellen.extract import named_aside as aside
 from snellen.extract.choice import extract_choice
 from snellen.extract.cue_words import DOUBT_CLAUSE
 from snellen.extract.option_text import OptionTexts, plain

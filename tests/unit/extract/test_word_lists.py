@@ -17,8 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import snellen.extract
-from snellen.extract import cue, cue_words, label_mentions, polarity, structured, weak, whole
+from snellen.extract import cue, cue_words, label_mentions, polarity, structured
 from snellen.extract import cue as cue_value
+from snellen.extract import whole_reply as whole
+from snellen.extract import without_cue as weak
 from snellen.extract.choice import extract_choice
 from snellen.extract.extraction import Extraction
 from snellen.extract.mark_patterns import derive_marks, mark_patterns

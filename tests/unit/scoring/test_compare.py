@@ -28,7 +28,7 @@ from snellen.scoring.compare.divergence import STAGES, fingerprint
 from snellen.scoring.compare.paired import RunSide, compare_all, compare_pair
 from snellen.scoring.compare.stage_marks import StageMarks
 from snellen.scoring.means import mean
-from snellen.scoring.reading import read_tables
+from snellen.scoring.table_builder import read_tables
 from snellen.stats.intervals import mcnemar
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from snellen.scoring.instability import aggregate, round_trend, rounds
-from snellen.scoring.reading import read_tables
+from snellen.scoring.table_builder import read_tables
 
 
 def test_entropy_over_all_trials_of_a_question() -> None:

@@ -16,10 +16,10 @@ from snellen.scoring.document_ladder import compensated
 from snellen.scoring.instability import aggregate as instability
 from snellen.scoring.macro_mean import macro
 from snellen.scoring.quoted_figures import RULE_SUMS, figures
-from snellen.scoring.reading import read_tables
 from snellen.scoring.results import suite_figure
 from snellen.scoring.robustness import aggregate as robustness
 from snellen.scoring.table import ScoredTask, ScoreTable
+from snellen.scoring.table_builder import read_tables
 from snellen.stats.intervals import macro_moments, share_interval, sum_interval, wilson
 
 

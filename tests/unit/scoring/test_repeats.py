@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.scoring.reading import read_tables
 from snellen.scoring.repeats import aggregate, pass_all_k, pass_at_k, run_spread
 from snellen.scoring.table import ScoreTable
+from snellen.scoring.table_builder import read_tables
 from snellen.scoring.votes import win_chances
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from snellen.scoring.instability import variant_range
-from snellen.scoring.reading import read_tables
 from snellen.scoring.robustness import aggregate, ladders, read_level
 from snellen.scoring.table import ScoreTable
+from snellen.scoring.table_builder import read_tables
 
 
 def simulate(chances: dict[str, float], questions: int = 300) -> ScoreTable:

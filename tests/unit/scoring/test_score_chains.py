@@ -22,7 +22,7 @@ from snellen.report.pages.published import comparison_rows, published_for
 from snellen.scoring.blind_baselines import baselines
 from snellen.scoring.blind_rules import RULES, credit
 from snellen.scoring.chain_tables import chain_estimates
-from snellen.scoring.reading import read_tables
+from snellen.scoring.table_builder import read_tables
 
 
 def cure_samples(folder: Path) -> list[Sample]:

@@ -17,8 +17,8 @@ from snellen.scoring.document_ladder import (
     perturbed,
     variant_differences,
 )
-from snellen.scoring.reading import read_tables
 from snellen.scoring.table import ScoredTask
+from snellen.scoring.table_builder import read_tables
 
 OPTIONS = ("a", "b", "c", "d")
 

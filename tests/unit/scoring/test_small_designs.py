@@ -15,9 +15,9 @@ from snellen.report.written import percent_metric, written
 from snellen.scoring.compare.paired import RunSide, compare_pair
 from snellen.scoring.instability import rounds
 from snellen.scoring.means import macro_over_groups, mean
-from snellen.scoring.reading import read_tables
 from snellen.scoring.repeats import aggregate as repeats
 from snellen.scoring.table import ScoreTable
+from snellen.scoring.table_builder import read_tables
 from snellen.stats.bootstrap import difference_interval, percentile_interval
 from snellen.stats.intervals import paired_share_interval
 

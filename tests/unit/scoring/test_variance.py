@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.scoring.reading import read_tables
 from snellen.scoring.table import ScoreTable
+from snellen.scoring.table_builder import read_tables
 from snellen.scoring.variance import advise, split_variance
 from snellen.stats.power import VarianceSplit
 

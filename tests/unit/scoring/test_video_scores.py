@@ -9,11 +9,11 @@ from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.scoring.document_ladder import perturbed
 from snellen.scoring.level_threshold import threshold_of_level
 from snellen.scoring.macro_mean import macro
-from snellen.scoring.reading import read_tables
 from snellen.scoring.results import aggregates_of
 from snellen.scoring.robustness import ladders
 from snellen.scoring.shown_frames import score_shown
 from snellen.scoring.table import ScoredTask
+from snellen.scoring.table_builder import read_tables
 from snellen.scoring.video_scores import read_span, relative_accuracy, score_mra, score_span, span_overlap
 
 KEY = TrialKey("t", "1")

@@ -16,7 +16,7 @@ from msgspec import Struct
 from ...core.config import convert, read_config_file
 from ...core.errors import UsageError, not_among
 from .answers import lettered_columns, numbered_options
-from .overlooked import fold_column, near_columns, option_family, telling_names
+from .unused_columns import fold_column, near_columns, option_family, telling_names
 
 PLAIN = "plain"
 FIELDS = (

@@ -9,7 +9,7 @@ from typing import Any
 from ...core.types import Form, Sample
 from ...extract.other_kinds import extract_number, extract_yesno
 from .answers import NAN, LookedAt, is_plain_number
-from .overlooked import near_columns, telling_names
+from .unused_columns import near_columns, telling_names
 
 UNANSWERED = "rows without an answer: asked, and unscored"
 UNREAD = {

@@ -18,16 +18,6 @@ from ..files.rows import Row, read_rows
 from ..images.embedded import ImageStore
 from . import row_options
 from .answers import look_at_options, names_several
-from .overlooked import (
-    is_file_name,
-    names_picture,
-    names_video,
-    question_hint,
-    refuse_family,
-    refuse_list,
-    says_picture,
-    unread_options,
-)
 from .own_marks import alphabets_of, refuse_contrary
 from .row_answers import RowAnswers, yes_or_no
 from .row_cells import Cells, RowNames, fill_name, page_numbers, round_number, tag_value, token_limit
@@ -38,6 +28,16 @@ from .row_notes import RowNotes
 from .row_pictures import Pictures, are_same, is_row_name, looks_like_pictures, picture_values, remembered
 from .row_source import TableSource
 from .row_videos import RowVideos, names_of_videos, told_of_videos
+from .unused_columns import (
+    is_file_name,
+    names_picture,
+    names_video,
+    question_hint,
+    refuse_family,
+    refuse_list,
+    says_picture,
+    unread_options,
+)
 
 
 class RowImages:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .aside import is_aside, is_left_behind, is_operand, is_outweighed, is_passed_over, sentence_of
 from .cue_words import CORRECTION, GOES_THROUGH, UNDECIDED
 from .extraction import Extraction
+from .named_aside import is_aside, is_left_behind, is_operand, is_outweighed, is_passed_over, sentence_of
 from .option_set import OptionSet, Reply
 from .polarity import Mention, agreed
 from .word_lists import END, START, LazyPattern

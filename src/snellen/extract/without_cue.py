@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from .aside import is_aside, is_left_behind
 from .closing import CLOSING_WORDS
 from .cue_words import CORRECTION, REFUSAL, UNDECIDABLE
 from .extraction import AMBIGUOUS, NOT_OFFERED, REFUSED, TRUNCATED, UNPARSED, Extraction
 from .label_mentions import label_mentions, text_mentions
+from .named_aside import is_aside, is_left_behind
 from .option_set import OptionSet, Reply
 from .option_text import NONE_SAID
 from .polarity import DENIED_BEFORE, ONLY_IF, Mention, agreed, judge
-from .settle import OR_BEFORE, PREFERRED, after_turn, led_aside, only_named, picked_by_text
+from .settled_text import OR_BEFORE, PREFERRED, after_turn, led_aside, only_named, picked_by_text
 from .word_lists import START, LazyPattern
 from .yes_or_no import YesOrNo, opens_with_yes_or_no, read_yes_or_no
 
