@@ -14,7 +14,7 @@ import msgspec
 from ..core.builtins import INFERENCERS
 from ..core.errors import DataError, SnellenError
 from ..core.event_loop import run_to_end
-from ..core.jobs import Ask, Item, Job
+from ..core.jobs import Ask, Item, Job, Step
 from ..core.protocols import Capability, ImagePolicy, Inferencer, Model
 from ..core.registry import Registry
 from ..core.text import MESSAGE_TOKENS, text_tokens
@@ -66,7 +66,14 @@ async def _try_all(jobs: list[Job], forced_route: str | None) -> tuple[list[tupl
 def _unasked(sent: list[tuple[Sample, Request]], forced_route: str | None) -> Ask:
     """Return what notes a request and answers it as a model that is right would."""
 
-    async def ask(item: Item, request: Request, settled: Prediction | None = None, *, keep: bool = True) -> Prediction:
+    async def ask(
+        item: Item,
+        request: Request,
+        settled: Prediction | None = None,
+        *,
+        keep: bool = True,
+        turn: Step | None = None,
+    ) -> Prediction:
         if settled is not None:
             return settled
         if request.choices:

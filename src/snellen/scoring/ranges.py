@@ -16,6 +16,7 @@ import numpy as np
 from msgspec import structs
 
 from ..core.errors import DataError
+from ..core.looks import DETAIL, why_unscored
 from ..core.registry import Registry, resolve_target
 from ..core.tasks import Task
 from ..core.twins import AXIS, twin_of
@@ -176,6 +177,8 @@ def score_trial(task: Task, score: ScoreTrial, trial: Trial, options: Mapping[st
     for one in found:
         if one.key != prediction.key:
             raise DataError(_of_another(task, one, prediction.key))
+    if DETAIL in prediction.detail and (why := why_unscored(prediction)):
+        found = [msgspec.structs.replace(one, value=None, answer=None, rule=None, reason=why) for one in found]
     if prediction.text:
         found = [_with_what_is_said(one, prediction.text) for one in found]
     return main_first(found, quoted_metric(task))

@@ -11,18 +11,19 @@ from starlette.datastructures import QueryParams
 from ...core.errors import SnellenError
 from ...core.markup import Child, Html, shorten, tag
 from ...core.text import plural
-from ...core.types import Request, TrialKey
+from ...core.types import BASE_VARIANT, Request, TrialKey
 from ...scoring.headline import headline
 from ...scoring.readings import stored_readings
 from ..pages.arms_part import arms_section, sureness_section
 from ..pages.ledger import Note, wrong_gold
+from ..pages.look_part import looks_section
 from ..pages.mark_parts import notes_table
 from ..pages.overview import TaskOverview
 from ..pages.parts import derived_table, facts, figure_card, metric_table
 from ..pages.report_page import groups_section, hero, spread_section
 from ..pages.second_headline import second_headline
 from ..protocol_words import reading_name
-from ..query import PICTURE_KEY
+from ..query import LOOK_KEY, PICTURE_KEY
 from .again_page import profile_choice
 from .exam_parts import exam_parts
 from .filters import counted_button
@@ -133,6 +134,7 @@ def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Ch
         *_errors(run, name),
         _second_headline(run, one),
         *arms_section(run.reader, one, lambda kind, arm: _arm_trials(run, name, kind, arm)),
+        *looks_section(one, lambda kind: _look_trials(run, name, kind)),
         *sureness_section(one),
         _coming(run, one) if not one.figures else tag("div", *cards, class_="grid"),
     ]
@@ -214,6 +216,11 @@ def _ways_in(run: OpenRun, task: str) -> Html:
 def _arm_trials(run: OpenRun, task: str, kind: str, variant: str) -> str:
     """Return the address of the trials of questions of one kind, in one variant."""
     return address(f"/run/{run.key}/trials", task=task, group=[f"{PICTURE_KEY}={kind}", f"variant={variant}"])
+
+
+def _look_trials(run: OpenRun, task: str, kind: str) -> str:
+    """Return the address of the trials of questions of one kind, or of trials of one class, with true crops."""
+    return address(f"/run/{run.key}/trials", task=task, group=[f"{LOOK_KEY}={kind}", f"variant={BASE_VARIANT}"])
 
 
 def _group_address(run: OpenRun, task: str, key: str, value: str) -> str:

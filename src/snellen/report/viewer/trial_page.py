@@ -18,6 +18,7 @@ from ..pages.mark_parts import marks_form, marks_shown
 from ..pages.parts import facts, outcome_tag, reply_text
 from ..pages.tables import DRAWN, head, numbers, row, scrolled
 from .exam_parts import exam_curve
+from .look_strip import looks_part
 from .raw_exchange import raw_parts
 from .reading_words import explain_score
 from .rendered_reply import rendered_reply
@@ -160,7 +161,11 @@ def trial_page(run: OpenRun, shown: Shown, walk: Walk, *, may_write: bool = Fals
     score = (tag("h2", "Score"), *_why(shown), *_scores(shown), *_options(shown))
     place_on_curve = exam_curve(run, key.task, shown.sample)
     right = tag("div", *answer, *score, *place_on_curve, tag("h2", "Facts"), _facts(run, shown))
-    parts += [tag("div", left, right, class_="two"), *_siblings(run, columns, key, walk)]
+    parts += [
+        *looks_part(run, shown, columns, walk),
+        tag("div", left, right, class_="two"),
+        *_siblings(run, columns, key, walk),
+    ]
     return shell(f"{key.sample} in {run.name}", parts, crumbs=_crumbs(run, walk, walked, place, key))
 
 
