@@ -195,3 +195,12 @@ def test_a_run_that_is_not_over_is_exported_as_far_as_it_is(tmp_path: Path) -> N
     page = (tmp_path / "site" / "index.html").read_text()
     assert "5 of 20 trials stored" in page
     assert "data-live" not in page, "nobody writes it any further"
+
+
+def test_a_picture_that_is_gone_is_told_by_its_name(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", count=3)
+    (run / "images" / "1.png").unlink()
+    assert export_view(run, tmp_path / "site").left_out == 1
+    pages = [path.read_text() for path in (tmp_path / "site").rglob("*.html")]
+    assert any("no picture: " in page and "1.png" in page for page in pages)
+    assert not any(str(tmp_path) in page for page in pages)
