@@ -158,7 +158,9 @@ def test_of_too_many_trials_those_that_are_not_right_come_first(run_folder: Path
     assert (done.trials, done.of_trials) == (wrong + 3, 56)
     rows = json.loads((tmp_path / "site" / "rows-1.js").read_text().partition("= ")[2].rstrip().rstrip(";"))
     assert sum(row[1] == "right" for row in rows) == 3
-    assert f"{wrong + 3} of 56 trials" in (tmp_path / "site" / "trials-1.html").read_text()
+    page = (tmp_path / "site" / "trials-1.html").read_text()
+    assert f"{wrong + 3} of 56 trials" in page
+    assert re.search(r'Right <span class="count">3</span>', page), "buttons count what is here"
 
 
 def test_pictures_beyond_the_most_bytes_are_left_out_and_counted(

@@ -30,7 +30,7 @@ from ...data.images.whole_video import is_whole_video
 from ...scoring.table import Outcome, TrialColumns
 from ..pages.gallery import read_trial, thumbnail
 from ..pages.html_document import static
-from ..query import Rows
+from ..query import OUTCOMES, Query, Rows, select
 from .filters import outcome_buttons, why_choice
 from .run_library import OpenRun
 from .run_page import run_page
@@ -38,7 +38,7 @@ from .shell import EXPORTED, address, link, shell
 from .stage import stored_pictures
 from .trial_page import REPLY_SHOWN, trial_page
 from .trial_table import trial_table
-from .walk import Walk, walk_of, walk_through
+from .walk import Walk, walk_of
 
 MARKER = "snellen-site.json"
 FOLDERS = ("trial", "pictures", "static")
@@ -287,7 +287,7 @@ def _listed(run: OpenRun, columns: TrialColumns, row: int, kinds: dict[int, str]
 def _trials_page(run: OpenRun, columns: TrialColumns, rows: Rows, walk: Walk) -> Html:
     """Return all exported trials of a task as one table; the script hides those that a filter does not want."""
     shown, every = [int(row) for row in rows], len(columns)
-    counts = walk_through(run, walk).counts
+    counts = {name: int(np.isin(select(columns, Query(outcome=name)), rows).sum()) for name in OUTCOMES}
     bounded = f"{len(shown):,} of {every:,} trials are part of this export, those that are not right first."
     caption = tag("caption", f"{len(shown):,} trials")
     parts: list[Child] = [
