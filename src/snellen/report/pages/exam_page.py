@@ -77,7 +77,7 @@ def _asked_notes(result: Mapping[str, Any]) -> Iterator[str]:
         yield f"answers “{result['habit']['answer']}” to {result['habit']['share']:.0%} of blank pictures"
     if moved(result):
         told = result["drift"]
-        shares = f"early {told['early']:.0%} right, late {told['late']:.0%} at the same {told['pairs']} levels"
+        shares = f"early {told['early']:.0%} right, late {told['late']:.0%} at the same {told['levels']} levels"
         yield f"moved while it was measured: {shares} (p {told['p']:.2g}); no advice rests on it"
     again = result.get("retest")
     if again and not again["consistent"]:
