@@ -253,7 +253,9 @@ def words_of(result: Mapping[str, Any]) -> dict[str, Any]:
     if "mirrored" in result:
         words["mirrored_percent"] = f"{100 * result['mirrored']['share']:.0f}"
     if result.get("line"):
-        words |= {"line": result["line"]["name"], "line_factor": say(result["line"]["factor"])}
+        line = result["line"]["name"]
+        words |= {"line": f"{'in' if line.endswith(('half', 'quarter')) else 'along'} the {line}"}
+        words["line_factor"] = say(result["line"]["factor"])
     if "turns" in result:
         words["turns"] = turn_words(result["turns"])
     if "frame" in result:
