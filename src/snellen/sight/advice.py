@@ -62,6 +62,7 @@ def advice_rules() -> tuple[Rule, ...]:
 def prescribe(results: Mapping[str, Any], resolution: Mapping[str, Any] | None) -> list[Line]:
     """Return the lines of the prescription, what to do first first."""
     lines = [*_recipe(results, resolution), *_by_rules(results), *_shrinking(resolution), *_open_ends(results)]
+    lines += _picture_against_text(results)
     return sorted(lines, key=lambda line: (line.rank, line.id))
 
 
@@ -201,6 +202,20 @@ def _shrinking(resolution: Mapping[str, Any] | None) -> list[Line]:
     witnesses = [_witness(name, resolution.get(name)) for name in ("tokens", "coordinates")]
     sure = "; ".join([sure, *filter(None, witnesses)])
     return [Line("size", "resolution", words, f"95 %: {low:,.0f}–{high:,.0f} px; {sure}", 2)]
+
+
+def _picture_against_text(results: Mapping[str, Any]) -> list[Line]:
+    """Return how much longer a list may be as plain text than as a picture, where that is beyond noise."""
+    both = [results.get(name) or {} for name in ("lookup-picture", "lookup-text")]
+    drawn, written = both
+    if drawn.get("value") is None or not written.get("axis"):
+        return []
+    least = written["bound"] if written["verdict"] == CEILING else (written.get("ci95") or [0.0])[0]
+    if least is None or least <= drawn["ci95"][1]:
+        return []
+    times = careful(least / drawn["ci95"][1], "", up=False)
+    words = f"Text as a picture: the same list may be at least {times:g} times longer as plain text; send text as text."
+    return [Line("picture-text", "lookup-picture", words, "; ".join(map(result_words, both)), 8)]
 
 
 def _witness(name: str, told: Mapping[str, Any] | None) -> str:
