@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from msgspec.structs import replace
 
 from ..core.errors import UsageError
-from ..core.frames import SENT_PIXELS
 from ..core.looks import in_look_arms
 from ..core.protocols import Model
 from ..core.tasks import Task
@@ -22,14 +20,9 @@ ASKS_ONE_REPLY = ("generate", "generation", "document", LOOK)
 """Inferencers in whose place looking again may stand: each trial is one question and its reply."""
 CARRIES = {"openai": "user", "openai-responses": "tool", "anthropic": "tool", "gemini": "tool"}
 """API -> where a result's picture stands; those that are missing have no native calls."""
+FRAME = "0-1000"
 LONGEST = 2048
 """The side up to which regions are enlarged for a model of which no limit is known."""
-FRAMES_BY_NAME = (
-    (re.compile(r"qwen2[._-]?5-?vl|ui-tars-1\.5|holo1", re.IGNORECASE), SENT_PIXELS),
-    (re.compile(r"claude|gpt-|computer-use", re.IGNORECASE), SENT_PIXELS),
-    (re.compile(r"kimi-vl|aguvis|showui", re.IGNORECASE), "0-1"),
-)
-"""Names of models -> the frame that their makers document; all others are told 0-1000."""
 
 
 def with_tools(task: Task, settings: RunSettings, model: Model) -> Task:
@@ -78,7 +71,7 @@ def _dialect(told: str, model: Model) -> str:
 
 
 def _frame(told: str, model: Model, settings: RunSettings) -> str:
-    """Return the frame that tools declare: as told, of the model's card, or as its makers document.
+    """Return the frame that tools declare: as told, of the model's card, or 0-1000.
 
     The order of corners is the tool's own, whatever the model does by itself; squares and y from below are no tool's.
     """
@@ -87,7 +80,7 @@ def _frame(told: str, model: Model, settings: RunSettings) -> str:
     known = model_frame(model, settings).frame
     if known is not None and not known.padded and not known.y_up:
         return replace(known, y_first=False).name
-    return next((frame for pattern, frame in FRAMES_BY_NAME if pattern.search(model.name)), "0-1000")
+    return FRAME
 
 
 def _carry(told: str, model: Model) -> str:

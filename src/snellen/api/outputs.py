@@ -23,6 +23,8 @@ from ..report.paper.run_sheets import run_sheets, write_tables
 from ..report.paper.vector_figures import write_figures
 from ..report.runlist.brief import run_folders
 from ..report.stored_results import read_results
+from ..scoring.compare import look_pairs
+from ..scoring.compare.look_pairs import ComparedLooks
 from ..scoring.compare.paired import Comparison
 from ..scoring.compare.protocol_parts import MovedParts, moved_parts
 from ..scoring.compare.run_pairs import compare_runs
@@ -125,6 +127,11 @@ def compare(
         [2]
     """
     return compare_runs(runs, task=task, metric=metric, scored_only=scored_only, reading=reading)
+
+
+def compare_looks(*runs: str | Path, task: str | None = None) -> dict[str, ComparedLooks]:
+    """Return what looking again was worth in runs with tools, and beside runs without; nothing where none has any."""
+    return look_pairs.compare_looks(runs, task)
 
 
 def moved_by_protocol(*runs: str | Path) -> dict[str, MovedParts]:

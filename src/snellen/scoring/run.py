@@ -17,11 +17,12 @@ from ..core.registry import Registry
 from ..core.tasks import RunHeader, Task
 from ..core.text import plural, show_text
 from ..core.types import Sample, Score
-from ..model.served.prices import Bill
+from ..model.served.prices import Bill, Prices
 from ..store.reader import RunReader, score_of_row, write_score_rows
 from .arms import counted_tables
 from .gathered import GatheredTask
 from .headline import PEER
+from .look_trials import look_trials
 from .other_protocol import card_note, read_in
 from .range_chore import Executor, score_elsewhere
 from .ranges import BATCH, RangeErrand, RangeScorer, ScoredRange, pack_scores, read_rows_of_scores
@@ -173,7 +174,7 @@ def score_run(
             parts = _counted(reader, task.name, left, scored)
             passing = gather(reader, parts, gathered, watch)
             scores = _stored(folder, reader, task.name, passing) if keep else _kept(passing)
-            pairs = _scored_task(reader, gathered, scores)
+            pairs = _scored_task(reader, gathered, scores, prices)
             result = summarize_task(pairs, registry, options, header)
             result = _add_models(result, reader, gathered, header, reading.extractor)
             result["notes"] = [*from_card, *result["notes"]]
@@ -248,7 +249,9 @@ def _counted(reader: RunReader, task: str, left: int, parts: Iterator[ScoredRang
     reader.refuse_orphans(task, left)
 
 
-def _scored_task(reader: RunReader, gathered: GatheredTask, scores: Callable[[], Iterable[Score]]) -> ScoredTask:
+def _scored_task(
+    reader: RunReader, gathered: GatheredTask, scores: Callable[[], Iterable[Score]], prices: Prices | None
+) -> ScoredTask:
     """Return a task as aggregates see it."""
     task = gathered.task
     return ScoredTask(
@@ -257,6 +260,8 @@ def _scored_task(reader: RunReader, gathered: GatheredTask, scores: Callable[[],
         lambda: _pairs(reader, task.name, scores()),
         lambda: reader.samples(task.name),
         gathered.confidences,
+        lambda: look_trials(reader, task.name, prices),
+        prices.currency if prices else "",
     )
 
 

@@ -27,6 +27,7 @@ from ...core.registry import Registry
 from ...core.text import plural
 from ...core.types import Image, TrialKey
 from ...data.images.decode import encode_png, open_image
+from ...scoring.compare.look_pairs import compare_looks
 from ...scoring.compare.paired import Comparison
 from ...scoring.compare.run_pairs import compare_runs
 from ...store.reader import RunReader
@@ -388,7 +389,8 @@ class Viewer:
         """Two to six runs side by side."""
         runs, names, results = self._compared(request)
         told = request.query_params
-        return page(compare_page(runs, names, results, told.get("task", ""), _page_number(told)))
+        looks = compare_looks([run.folder for run in runs])
+        return page(compare_page(runs, names, results, told.get("task", ""), _page_number(told), looks=looks))
 
     def matrix(self, request: Request) -> Response:
         """Who fails where: samples and runs."""
