@@ -71,7 +71,7 @@ def _dialect(told: str, model: Model) -> str:
 
 
 def _frame(told: str, model: Model, settings: RunSettings) -> str:
-    """Return the frame that tools declare: as told, of the model's card, or 0-1000.
+    """Return the frame that tools declare: as told, as the model's card has it, or 0-1000.
 
     The order of corners is the tool's own, whatever the model does by itself; squares and y from below are no tool's.
     """
