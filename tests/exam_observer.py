@@ -18,6 +18,8 @@ USUAL: dict[str, float] = {
     "acuity": 8.0, "digits": 7.0, "words": 6.5, "cjk": 12.0, "contrast": 0.06, "crowding": 0.1, "rotation": 25.0,
     "blur": 0.25, "noise": 90.0, "jpeg": 130.0, "page": 1500.0, "colour": 6.0, "vernier": 2.5, "orientation": 20.0,
     "tumbling-e": 18.0, "junction": 5.0, "size": 0.08, "bars": 0.06, "count": 14.0, "images": 14.0,
+    "pairs": 6.0, "mirror": 25.0, "mental-rotation": 60.0, "occlusion": 0.25, "figure-ground": 14.0, "path": 9.0,
+    "scene-text": 11.0, "lookup-picture": 60.0, "lookup-text": 150.0,
 }  # fmt: skip
 """Where half is right, in the units of the cards."""
 CANVAS_ACUITY = 8.0
@@ -133,7 +135,7 @@ class Observer:
             return "I cannot tell from this picture."
         if card.answers:
             return draw.choice(card.answers)
-        if test == "images":
+        if "codes" in detail:
             return draw.choice(detail["codes"])
         if test == "count":
             number = int(sample.answers[0])

@@ -12,11 +12,14 @@ from msgspec import structs
 from rapidfuzz.distance import Levenshtein
 
 from ..core.errors import UsageError, not_among
+from ..core.ids import rng
 from ..core.types import BASE_VARIANT, Prediction, Request, Sample, Score
-from .fallbacks import draw_letter
 from .headline import PEER
 from .text_match import NO_REFERENCE
 
+SEED = 0
+OWN_READER = "snellen"
+"""What `score_options.reader` is called where a protocol is read by our own rules."""
 FALLBACK_WORDS: Mapping[str, str] = {
     "random": "where no option was read, and for failed calls, it draws an option at random (here with a seed)",
     "nearest": "where no option was read it takes the one spelt most like the reply, even like an empty one",
@@ -90,3 +93,8 @@ def _drawn(fallback: str, own: Score, request: Request, prediction: Prediction) 
         return min(offered, key=lambda option: Levenshtein.distance(reply, option))
     trial = f"{own.key.sample} {own.key.variant} {own.key.repeat}"
     return draw_letter(offered, own.key.sample if own.key.variant == BASE_VARIANT and not own.key.repeat else trial)
+
+
+def draw_letter(letters: Sequence[str], sample: str, seed: int = SEED) -> str:
+    """Return the letter that stands for a harness's random one: the same for the same sample and seed."""
+    return rng(seed, sample, "peer's random letter").choice(list(letters))

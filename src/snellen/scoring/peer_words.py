@@ -8,8 +8,7 @@ from typing import Any
 from ..core.tasks import Task
 from ..data.foreign.peer_cards import versioned
 from .headline import PEER, headline_metric
-from .peer_scores import FALLBACK_WORDS
-from .protocol_scorer import OWN
+from .peer_scores import FALLBACK_WORDS, OWN_READER
 
 READER = "peer"
 """The scorer that reads as a protocol's tool does."""
@@ -51,7 +50,7 @@ def reader_called(task: Task) -> str:
 def reads_as_its_tool(task: Task) -> bool:
     """Tell whether replies are read as the protocol's tool reads them: no reader of ours, no model that is missing."""
     told = task.score_options
-    own = any(told.get(name) == OWN for name in ("reader", "yesno"))
+    own = any(told.get(name) == OWN_READER for name in ("reader", "yesno"))
     return (READER in task.scorers or "times" in told) and not own and not told.get(EXTRACTOR)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from ..core.config import convert, read_config_file
 from ..core.errors import UsageError, not_among
 from ..core.registry import Registry
-from . import mark_plates, panels, row_plates, scenes
+from . import figure_plates, mark_plates, panels, reading_plates, row_plates, scenes
 from .plate import Card, EyeTest
 from .recipe_round import RecipePage
 from .turns import TurnedRow
@@ -33,6 +33,12 @@ PLATES: dict[str, Any] = {
     "held": scenes.Held,
     "turned": TurnedRow,
     "recipe": RecipePage,
+    "pairs": figure_plates.Pairs,
+    "hidden": figure_plates.Hidden,
+    "texture": figure_plates.Texture,
+    "paths": figure_plates.Paths,
+    "scene": reading_plates.SceneRow,
+    "lookup": reading_plates.Lookup,
 }
 MODES = ("quick", "standard", "fine")
 KIND = "eye-test"

@@ -31,6 +31,8 @@ LEAST_STEPS = 20_000_000
 MOST_STRETCHES = 20_000
 """So often a table is looked into again behind a place that cannot be read."""
 GROUP_ROWS = 64
+SAVED = "run.db.new"
+"""What a repair saved, on its way: while run.db is there it may be half."""
 SPARE = "run.db.damaged"
 ORPHANED = "NOT EXISTS (SELECT 1 FROM samples s WHERE s.task = predictions.task AND s.id = predictions.sample)"
 KEPT = ("meta", "samples", "predictions", "attempts", "turns")
@@ -256,9 +258,14 @@ class Repaired(NamedTuple):
 
 
 def repair_run(folder: Path) -> Repaired:
-    """Write a new run.db with every row that can be read; the damaged one stays beside it under another name."""
+    """Write a new run.db with every row that can be read; the damaged one stays beside it under another name.
+
+    A repair that was killed is finished by the same call.
+    """
+    path, spare, fresh = folder / "run.db", folder / SPARE, folder / SAVED
+    if is_half_repaired(folder):
+        return _finish_repair(folder)
     health = look_at_run(folder)
-    path, spare, fresh = folder / "run.db", folder / SPARE, folder / "run.db.new"
     if health.sound:
         raise EnvironmentProblem(f"{path} is sound: there is nothing to repair")
     if not health.has_header:
@@ -269,14 +276,34 @@ def repair_run(folder: Path) -> Repaired:
     lock = RunLock(folder)
     try:
         saved = _save(path, fresh)
-        for end in ("", "-wal", "-shm"):  # the log belongs to its database
-            if (folder / f"run.db{end}").exists():
-                (folder / f"run.db{end}").rename(folder / f"{SPARE}{end}")
-        fresh.rename(path)
-        sync(folder)
+        _take_place(folder)
     finally:
         lock.release()
     return Repaired(saved, {table.table: table.unreadable for table in health.tables if table.unreadable}, spare)
+
+
+def is_half_repaired(folder: Path) -> bool:
+    """Tell whether a repair was killed after all was saved and before it was in its place."""
+    return (folder / SAVED).exists() and not (folder / "run.db").exists()
+
+
+def _take_place(folder: Path) -> None:
+    """Move the damaged file and its log away, in this order, and what was saved to their place."""
+    for end in ("", "-wal", "-shm"):  # the log belongs to its database
+        if (folder / f"run.db{end}").exists():
+            (folder / f"run.db{end}").rename(folder / f"{SPARE}{end}")
+    (folder / SAVED).rename(folder / "run.db")
+    sync(folder)
+
+
+def _finish_repair(folder: Path) -> Repaired:
+    lock = RunLock(folder)
+    try:
+        _take_place(folder)
+    finally:
+        lock.release()
+    found = {table.table: table.readable for table in look_at_run(folder).tables}
+    return Repaired({table: found.get(table, 0) for table in KEPT}, {}, folder / SPARE)
 
 
 def _save(path: Path, fresh: Path) -> dict[str, int]:

@@ -57,6 +57,8 @@ def no_run(folder: Path) -> EnvironmentProblem:
     advice = f"; it holds runs: name one, such as {below}" if below else ""
     if not folder.is_dir():
         advice = did_you_mean(folder.name, [one.parent.name for one in folder.parent.glob("*/run.db")])
+    if (folder / "run.db.new").exists():
+        advice = f"; a repair was interrupted: `snellen repair {folder}` finishes it"
     return EnvironmentProblem(f"no run at {folder}: run.db is missing{advice}")
 
 

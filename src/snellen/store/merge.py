@@ -30,7 +30,7 @@ from .answerers import Row as AnswererRow
 from .damage import ORPHANED
 from .database import Row, connect, insert_rows, open_for_writing, set_journal, sync
 from .lock import RunLock
-from .owner import Owner, own_name
+from .owner import Owner, own_name, sweep
 from .part_log import (
     ATTEMPT,
     FOLDER,
@@ -97,6 +97,8 @@ def merging(folder: Path) -> Iterator[None]:
         owner = Owner.read(path)
         who = f"by {owner}" if owner else "by somebody"
         raise EnvironmentProblem(f"{folder} is being merged {who}; if that is gone, remove {path}") from None
+    except FileNotFoundError:
+        raise EnvironmentProblem(f"{folder} holds no run in parts: nothing was asked yet") from None
     except OSError as error:
         raise EnvironmentProblem(f"cannot write {path}: {error.strerror}") from None
     try:
@@ -120,6 +122,7 @@ def merge_logs(folder: Path, *, same_model: bool = False, partial: bool = True, 
     """
     plan, target = read_plan(folder), (into or folder) / "run.db"
     fresh = (into or folder / FOLDER) / f"run.db.{own_name()}"
+    sweep(fresh.parent, "run.db.")
     try:
         if target.exists():
             _copy_whole(target, fresh)

@@ -19,7 +19,7 @@ from snellen.sight.row_plates import jpeg_quality_of, jpeg_scale_of, random_row,
 
 BENCHES = (Bench(), Bench(2.5, 4.0, 12.0), Bench(40.0, 52.0, 3.0))
 LARGE = ("resolution-1792", "resolution-3584", "resolution-wide", "resolution-tall", "page")
-NAMES = [name for name in exam_cards() if name not in LARGE]
+NAMES = [name for name in exam_cards() if name not in (*LARGE, "lookup-text")]
 
 
 def levels(name: str, count: int) -> list[float]:

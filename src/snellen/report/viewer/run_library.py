@@ -18,6 +18,7 @@ from ...core.builtins import default_registry
 from ...core.errors import SnellenError, UsageError
 from ...core.registry import Registry
 from ...core.tasks import RunHeader, Task
+from ...core.types import TrialKey
 from ...scoring.error_groups import MOST_GROUPED, ErrorGroup, Mistake, read_errors
 from ...scoring.label_desk import DrawnTasks, drawn_tasks
 from ...scoring.readings import Reading
@@ -227,6 +228,14 @@ class OpenRun:
     def mistakes(self, task: str, kind: str) -> Sequence[Mistake]:
         """Return the trials of a task that are not right for one reason."""
         return next((group.trials for group in self.errors(task) if group.kind == kind), ())
+
+    def error_of(self, key: TrialKey) -> str:
+        """Return why a trial is not right; empty where it is, or where nobody knows."""
+        kinds: dict[TrialKey, str] = self._keep(
+            ("error of", key.task),
+            lambda: {one.key: group.kind for group in self.errors(key.task) for one in group.trials},
+        )
+        return kinds.get(key, "")
 
     def costs(self, task: str) -> Costs:
         """Return latency and tokens of the trials of a task, read at their first use."""

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from ...data.foreign.damage_counts import Damage
+from ...data.foreign.foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share, short_tags
+from ...data.foreign.foreign_source import ForeignSource, Record
+from ...data.foreign.formats import PredictionFormat
+from ...data.foreign.gold import as_list, lettered, settle_gold, shown_options
+from ...data.foreign.malformed import each_readable
 from .chat_parts import content_of
-from .damage_counts import Damage
-from .foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share, short_tags
-from .foreign_source import ForeignSource, Record
 from .found_pictures import picture_beside
-from .gold import as_list, lettered, settle_gold, shown_options
-from .malformed import each_readable
 
 _MEDIA = re.compile(r"@@@langfuseMedia:[^@]*@@@")
 _INDEX = re.compile(r"\d+")
@@ -334,3 +335,6 @@ def _verdict(scores: Any) -> float | None:
         if found is not None:
             return found
     return None
+
+
+FORMAT = PredictionFormat(is_traces, open_traces)

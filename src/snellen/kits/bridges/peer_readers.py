@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from msgspec import Struct
 
-from ..core.errors import UsageError, did_you_mean
-from ..core.ids import rng
-from ..extract.profiles import parse_aisbench, parse_flageval
+from ...core.errors import UsageError, did_you_mean
+from ...extract.profiles import parse_aisbench, parse_flageval
 from .lmms_rules import (
     read_alone,
     read_first_character,
@@ -94,7 +93,6 @@ def read_answer_line(reply: str, options: Mapping[str, str]) -> str | None:
 
 ReadLetter = Callable[[str, Mapping[str, str]], str | None]
 WRONG, RANDOM = "wrong", "random"
-SEED = 0
 
 
 class PeerReader(Struct, frozen=True):
@@ -165,8 +163,3 @@ def peer_reader(name: str) -> PeerReader:
         known = ", ".join(PEER_READERS)
         raise UsageError(f"unknown peer reader {name!r}{did_you_mean(name, PEER_READERS)}; known: {known}")
     return PEER_READERS[name]
-
-
-def draw_letter(letters: Sequence[str], sample: str, seed: int = SEED) -> str:
-    """Return the letter that stands for a harness's random one: the same for the same sample and seed."""
-    return rng(seed, sample, "peer's random letter").choice(list(letters))

@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...core.errors import DataError
-from ..loaders.row_options import OPTION_MARK
-from .damage_counts import EXCEL_CELL, Damage
-from .failure_marks import failure_in
-from .foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share, short_tags
-from .foreign_source import ForeignSource, Record
-from .gold import as_list, lettered, settle_gold
-from .malformed import each_readable
-from .peer_cards import peer_card, split_name
+from ...data.foreign.damage_counts import EXCEL_CELL, Damage
+from ...data.foreign.failure_marks import failure_in
+from ...data.foreign.foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share, short_tags
+from ...data.foreign.foreign_source import ForeignSource, Record
+from ...data.foreign.formats import PredictionFormat
+from ...data.foreign.gold import as_list, lettered, settle_gold
+from ...data.foreign.malformed import each_readable
+from ...data.foreign.peer_cards import peer_card, split_name
+from ...data.loaders.row_options import OPTION_MARK
 
 HARNESS = "vlmevalkit"
 RESULTS = ("_result", "_results", "_auxmatch")
@@ -240,3 +241,6 @@ def _columnar(path: Path) -> Iterator[tuple[int, Record]]:
     if not all(isinstance(column, list) for column in lists.values()) or len(set(map(len, lists.values()))) != 1:
         raise DataError(f"{path} is neither rows, nor columns of one length")
     yield from enumerate((dict(zip(lists, cells, strict=True)) for cells in zip(*lists.values(), strict=True)), 1)
+
+
+FORMAT = PredictionFormat(is_vlmevalkit, open_vlmevalkit, beside=RESULTS)

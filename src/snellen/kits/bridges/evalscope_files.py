@@ -10,14 +10,24 @@ from typing import Any
 
 import msgspec
 
-from ..files.jsonstream import iterate_records
-from .damage_counts import Damage
-from .failure_marks import stopped_by_filter
-from .foreign_rows import ForeignFile, ForeignRow, how_it_ended, is_nothing, plain_id, share, short_tags, token_pair
-from .foreign_source import ForeignSource, Record
+from ...data.files.jsonstream import iterate_records
+from ...data.foreign.damage_counts import Damage
+from ...data.foreign.failure_marks import stopped_by_filter
+from ...data.foreign.foreign_rows import (
+    ForeignFile,
+    ForeignRow,
+    how_it_ended,
+    is_nothing,
+    plain_id,
+    share,
+    short_tags,
+    token_pair,
+)
+from ...data.foreign.foreign_source import ForeignSource, Record
+from ...data.foreign.formats import PredictionFormat
+from ...data.foreign.gold import lettered, settle_gold, shown_options
+from ...data.foreign.malformed import each_readable
 from .found_pictures import pictures_beside
-from .gold import lettered, settle_gold, shown_options
-from .malformed import each_readable
 
 HARNESS = "evalscope"
 LOST_CALL = "the call failed, and evalscope (--ignore-errors) wrote nothing of it"
@@ -231,3 +241,10 @@ def _score_of(report: Mapping[str, Any]) -> Any:
     """Return the score: of the report itself, as older versions have it, or of its first metric."""
     first: Any = next(iter(report.get("metrics") or []), {})
     return report.get("score", first.get("score") if isinstance(first, dict) else None)
+
+
+def _is_named(file: Path) -> bool:
+    return file.suffix == ".jsonl" and file.parent.parent.name == PREDICTIONS
+
+
+FORMAT = PredictionFormat(is_evalscope, open_evalscope, _is_named)

@@ -8,13 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..files.jsonstream import iterate_records
-from .damage_counts import Damage
-from .failure_marks import failure_in
-from .foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share, token_pair
-from .foreign_source import ForeignSource, Record
-from .gold import lettered, settle_gold, shown_options
-from .malformed import each_readable
+from ...data.files.jsonstream import iterate_records
+from ...data.foreign.damage_counts import Damage
+from ...data.foreign.failure_marks import failure_in
+from ...data.foreign.foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share, token_pair
+from ...data.foreign.foreign_source import ForeignSource, Record
+from ...data.foreign.formats import PredictionFormat
+from ...data.foreign.gold import lettered, settle_gold, shown_options
+from ...data.foreign.malformed import each_readable
 
 HARNESS = "flageval"
 EVALUATED = "_evaluated"
@@ -116,3 +117,6 @@ def _reported(path: Path, task: str) -> dict[str, float]:
         return {}
     value = told.get("accuracy") if isinstance(told, dict) else None
     return {f"{task}_result.json accuracy": float(value) / 100} if isinstance(value, int | float) else {}
+
+
+FORMAT = PredictionFormat(is_flageval, open_flageval)

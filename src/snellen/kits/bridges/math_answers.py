@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ..core.types import Sample
+from ...core.types import Sample
 from .arithmetic import same_value, value_of
 from .vlmevalkit_rules import can_infer
 

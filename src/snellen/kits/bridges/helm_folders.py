@@ -13,14 +13,15 @@ import msgspec
 
 from ...core.errors import DataError
 from ...core.types import BASE_VARIANT, Form
-from ..files.jsonstream import iterate_array, iterate_with_header
-from .damage_counts import Damage
-from .failure_marks import stopped_by_filter
-from .foreign_rows import ForeignFile, ForeignRow, how_it_ended, plain_id, share
-from .foreign_source import ForeignSource, Record
+from ...data.files.jsonstream import iterate_array, iterate_with_header
+from ...data.foreign.damage_counts import Damage
+from ...data.foreign.failure_marks import stopped_by_filter
+from ...data.foreign.foreign_rows import ForeignFile, ForeignRow, how_it_ended, plain_id, share
+from ...data.foreign.foreign_source import ForeignSource, Record
+from ...data.foreign.formats import PredictionFormat
+from ...data.foreign.gold import lettered
+from ...data.foreign.malformed import each_readable
 from .found_pictures import pictures_beside
-from .gold import lettered
-from .malformed import each_readable
 
 HARNESS = "helm"
 STATE, STATS, SPEC = "scenario_state.json", "per_instance_stats.json", "run_spec.json"
@@ -226,3 +227,6 @@ def _likelihood(completion: Mapping[str, Any], reference: str) -> tuple[float, i
     if not count:
         raise DataError("a completion without tokens: the log-likelihood of its reference is not known")
     return total, count
+
+
+FORMAT = PredictionFormat(is_helm, open_helm, lambda file: file.name == STATE)

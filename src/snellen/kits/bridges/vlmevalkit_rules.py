@@ -7,7 +7,6 @@ import string
 from collections.abc import Mapping
 from typing import Final
 
-FAILED_CALL: Final = "Failed to obtain answer"
 """What it writes into the reply of a call that failed: in full `… via API.`, of local models `…: TYPE MESSAGE`."""
 DECLINED: Final = "Z"
 """The letter it uses for a reply that chooses nothing: never right."""

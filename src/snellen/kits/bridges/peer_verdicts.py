@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from ..core.errors import UsageError, not_among
-from ..core.types import Form
-from .fallbacks import PEER_READERS, RANDOM, PeerReader, draw_letter
+from ...core.errors import UsageError, not_among
+from ...core.types import Form
+from ...scoring.peer_scores import draw_letter
+from .peer_readers import PEER_READERS, RANDOM, PeerReader
 from .text_rules import TEXT_RULES, YES_NO_RULES
 
 

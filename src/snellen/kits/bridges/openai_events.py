@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from ..files.jsonstream import iterate_records
+from ...data.files.jsonstream import iterate_records
+from ...data.foreign.damage_counts import Damage
+from ...data.foreign.foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share
+from ...data.foreign.foreign_source import ForeignSource, Record
+from ...data.foreign.formats import PredictionFormat
+from ...data.foreign.gold import settle_gold, shown_options
+from ...data.foreign.malformed import each_readable
 from .chat_parts import content_of
-from .damage_counts import Damage
-from .foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share
-from .foreign_source import ForeignSource, Record
 from .found_pictures import pictures_beside
-from .gold import settle_gold, shown_options
-from .malformed import each_readable
 
 HARNESS = "openai-evals"
 _SAMPLING, _MATCH, _METRICS, _ERROR = "sampling", "match", "metrics", "error"
@@ -129,3 +130,6 @@ class _Reader:
         matches = self._log.matches.get(sample) or []
         picked = matches[repeat].get("picked") if repeat < len(matches) else None
         return None if is_nothing(picked) else str(picked)
+
+
+FORMAT = PredictionFormat(is_openai_events, open_openai_events)

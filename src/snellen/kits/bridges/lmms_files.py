@@ -8,13 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..files.jsonstream import iterate_with_header
-from .damage_counts import Damage
-from .failure_marks import failure_in
-from .foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share, short_tags, token_pair
-from .foreign_source import ForeignSource, Record
-from .gold import as_list, lettered, settle_gold, shown_options
-from .malformed import each_readable
+from ...data.files.jsonstream import iterate_with_header
+from ...data.foreign.damage_counts import Damage
+from ...data.foreign.failure_marks import failure_in
+from ...data.foreign.foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share, short_tags, token_pair
+from ...data.foreign.foreign_source import ForeignSource, Record
+from ...data.foreign.formats import PredictionFormat
+from ...data.foreign.gold import as_list, lettered, settle_gold, shown_options
+from ...data.foreign.malformed import each_readable
 from .option_likelihoods import likelihoods_in
 
 HARNESS = "lmms-eval"
@@ -225,3 +226,11 @@ def _options(doc: Mapping[str, Any]) -> dict[str, str]:
 def _tokens(counts: Any, repeat: int) -> tuple[int, int] | None:
     entry = counts[repeat] if isinstance(counts, list) and repeat < len(counts) else None
     return token_pair(entry, ("input_tokens", "output_tokens"))
+
+
+def is_sample_file(file: Path) -> bool:
+    """Tell a file of samples by its name, as both harnesses write it."""
+    return file.suffix == ".jsonl" and ("samples_" in file.name or file.name.endswith("_samples.jsonl"))
+
+
+FORMAT = PredictionFormat(is_lmms, open_lmms, is_sample_file)

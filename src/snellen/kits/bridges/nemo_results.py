@@ -8,11 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .damage_counts import Damage
-from .foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share, short_tags
-from .foreign_source import ForeignSource, Record
-from .gold import as_list, lettered, settle_gold, shown_options
-from .malformed import each_readable
+from ...data.foreign.damage_counts import Damage
+from ...data.foreign.foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share, short_tags
+from ...data.foreign.foreign_source import ForeignSource, Record
+from ...data.foreign.formats import PredictionFormat
+from ...data.foreign.gold import as_list, lettered, settle_gold, shown_options
+from ...data.foreign.malformed import each_readable
 
 HARNESS = "nemo-evaluator"
 FAILED = "solve_failed"
@@ -101,3 +102,6 @@ def _reply(record: Mapping[str, Any], name: str, damage: Damage) -> tuple[str | 
     if said == "":
         damage.add("empty", name)
     return str(said), None
+
+
+FORMAT = PredictionFormat(is_nemo, open_nemo, lambda file: file.name == "results.jsonl")

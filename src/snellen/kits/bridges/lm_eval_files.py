@@ -9,13 +9,14 @@ from typing import Any
 
 from ...core.errors import DataError
 from ...core.types import Form
-from ..files.jsonstream import iterate_records
-from .damage_counts import Damage
-from .foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share, short_tags
-from .foreign_source import ForeignSource, Record
-from .gold import Gold, as_list, lettered, settle_gold, shown_options
-from .lmms_files import IDS, SAMPLES, first_of, results_beside
-from .malformed import each_readable
+from ...data.files.jsonstream import iterate_records
+from ...data.foreign.damage_counts import Damage
+from ...data.foreign.foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share, short_tags
+from ...data.foreign.foreign_source import ForeignSource, Record
+from ...data.foreign.formats import PredictionFormat
+from ...data.foreign.gold import Gold, as_list, lettered, settle_gold, shown_options
+from ...data.foreign.malformed import each_readable
+from .lmms_files import IDS, SAMPLES, first_of, is_sample_file, results_beside
 from .option_likelihoods import likelihoods_in
 
 HARNESS = "lm-eval"
@@ -213,3 +214,6 @@ def _words(message: Mapping[str, Any]) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(str(part.get("text")) for part in content or [] if part.get("type") == "text")
+
+
+FORMAT = PredictionFormat(is_lm_eval, open_lm_eval, is_sample_file)

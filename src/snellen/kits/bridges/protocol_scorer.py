@@ -14,20 +14,20 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from ..core.errors import ConfigError, not_among
-from ..core.types import OFFERED, Form, Prediction, Request, Sample, Score, TrialKey
-from ..extract.choice import extract_choice
-from ..extract.extraction import AMBIGUOUS, EMPTY, NOT_OFFERED, TRUNCATED, UNPARSED
-from .asking import offered_options
-from .fallbacks import PEER_READERS, ReadLetter
+from ...core.errors import ConfigError, not_among
+from ...core.types import OFFERED, Form, Prediction, Request, Sample, Score, TrialKey
+from ...extract.choice import extract_choice
+from ...extract.extraction import AMBIGUOUS, EMPTY, NOT_OFFERED, TRUNCATED, UNPARSED
+from ...scoring.asking import offered_options
+from ...scoring.option_choice import score as score_own_choice
+from ...scoring.option_choice import score_yesno as score_own_yesno
+from ...scoring.peer_scores import DRAWN_FROM, OWN_READER, TOOL_COUNTS
+from ...scoring.replies import answer_text
+from ...scoring.text_match import NO_REFERENCE
 from .lmms_rules import lmms_yes_no, lmms_yes_no_equal, lmms_yes_no_of_mme, read_mmmu, read_mmmu_official
 from .math_answers import read_boxed_choice, read_maths_choice
 from .open_rules import DRAWS, EMPTY_FITS, OPEN_RULES
-from .option_choice import score as score_own_choice
-from .option_choice import score_yesno as score_own_yesno
-from .peer_scores import DRAWN_FROM, TOOL_COUNTS
-from .replies import answer_text
-from .text_match import NO_REFERENCE
+from .peer_readers import PEER_READERS, ReadLetter
 from .video_letters import FITTING
 from .vlmevalkit_rules import vlmevalkit_yes_no
 
@@ -128,16 +128,14 @@ YESNO_READERS: Mapping[str, Callable[[str], str | None]] = {
 
 THINKING_TAGS = (("<think>", "</think>"), ("<analysis>", "</analysis>"))
 """What lmms-eval takes off by default (`--reasoning_tags`)."""
-OWN = "snellen"
-"""Our own reader, which a protocol may name too."""
 
 
 class PeerOptions(Struct, frozen=True):
     """What `score_options` may say to this scorer."""
 
-    reader: str = OWN
+    reader: str = OWN_READER
     open: str = "exact"
-    yesno: str = OWN
+    yesno: str = OWN_READER
     reply: str = ""
     metric: str = "accuracy"
 
@@ -179,14 +177,14 @@ def score(sample: Sample, request: Request, prediction: Prediction, options: Map
 
 
 def _chosen(sample: Sample, request: Request, prediction: Prediction, text: str, told: PeerOptions) -> Score:
-    if told.reader == OWN:
+    if told.reader == OWN_READER:
         return _renamed(score_own_choice(sample, request, prediction, {}), told)
     offered = offered_options(sample, request)
     if told.reader in FITTING:
         fits = [offered[mark] for mark in FITTING[told.reader](text, offered)]
         return _fitting(sample, request.key, fits, _why(text, prediction, _unchosen(fits)), told)
     if told.reader not in CHOICE_READERS:
-        known = [OWN, *CHOICE_READERS, *FITTING]
+        known = [OWN_READER, *CHOICE_READERS, *FITTING]
         raise ConfigError(f"score_options.reader {not_among(told.reader, known, ' is unknown')}")
     mark = CHOICE_READERS[told.reader](text, offered) if text else None
     if mark is None:
@@ -210,10 +208,10 @@ def _fitting(sample: Sample, key: TrialKey, fits: Sequence[str], why: str, told:
 
 
 def _yes_or_no(sample: Sample, request: Request, prediction: Prediction, text: str, told: PeerOptions) -> Score:
-    if told.yesno == OWN:
+    if told.yesno == OWN_READER:
         return _renamed(score_own_yesno(sample, request, prediction, {}), told)
     if told.yesno not in YESNO_READERS:
-        raise ConfigError(f"score_options.yesno {not_among(told.yesno, [OWN, *YESNO_READERS], ' is unknown')}")
+        raise ConfigError(f"score_options.yesno {not_among(told.yesno, [OWN_READER, *YESNO_READERS], ' is unknown')}")
     word = YESNO_READERS[told.yesno](text)
     if word is None:
         return Score(request.key, told.metric, None, rule=told.yesno, reason=_why(text, prediction, UNPARSED))

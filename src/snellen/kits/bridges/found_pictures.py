@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from ...core.types import Image
-from .damage_counts import Damage
+from ...data.foreign.damage_counts import Damage
 
 HELD = ("data:image/", "https://")
 FOLDERS_ABOVE = 4

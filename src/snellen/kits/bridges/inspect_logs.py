@@ -15,14 +15,24 @@ import msgspec
 
 from ...core.errors import DataError, MissingExtra, SnellenError
 from ...core.types import Form, Image
-from ..files.jsonstream import iterate_with_header
-from ..files.picture_zip import BAD_ZIP
-from .damage_counts import Damage
-from .failure_marks import stopped_by_filter
-from .foreign_rows import ForeignFile, ForeignRow, how_it_ended, is_nothing, plain_id, share, short_tags, token_pair
-from .foreign_source import ForeignSource
-from .gold import lettered, settle_gold, shown_options
-from .malformed import MALFORMED
+from ...data.files.jsonstream import iterate_with_header
+from ...data.files.picture_zip import BAD_ZIP
+from ...data.foreign.damage_counts import Damage
+from ...data.foreign.failure_marks import stopped_by_filter
+from ...data.foreign.foreign_rows import (
+    ForeignFile,
+    ForeignRow,
+    how_it_ended,
+    is_nothing,
+    plain_id,
+    share,
+    short_tags,
+    token_pair,
+)
+from ...data.foreign.foreign_source import ForeignSource
+from ...data.foreign.formats import PredictionFormat
+from ...data.foreign.gold import lettered, settle_gold, shown_options
+from ...data.foreign.malformed import MALFORMED
 from .snellen_marks import own_scoring
 
 ZSTANDARD = 93
@@ -322,3 +332,6 @@ def _expected(spec: Mapping[str, Any], results: Mapping[str, Any]) -> int | None
     if not isinstance(samples, int) or config.get("limit"):
         return None
     return samples * int(config.get("epochs") or 1)
+
+
+FORMAT = PredictionFormat(is_inspect, open_inspect)

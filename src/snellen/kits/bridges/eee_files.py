@@ -10,13 +10,14 @@ from typing import Any
 
 from ...core.errors import DataError
 from ...core.types import BASE_VARIANT
-from ..files.jsonstream import iterate_records
+from ...data.files.jsonstream import iterate_records
+from ...data.foreign.damage_counts import Damage
+from ...data.foreign.foreign_rows import ForeignFile, ForeignRow, Tag, is_nothing, plain_id, share, token_pair
+from ...data.foreign.foreign_source import ForeignSource, Record
+from ...data.foreign.formats import PredictionFormat
+from ...data.foreign.gold import as_list, lettered, settle_gold
+from ...data.foreign.malformed import each_readable
 from .chat_parts import content_of
-from .damage_counts import Damage
-from .foreign_rows import ForeignFile, ForeignRow, Tag, is_nothing, plain_id, share, token_pair
-from .foreign_source import ForeignSource, Record
-from .gold import as_list, lettered, settle_gold
-from .malformed import each_readable
 from .snellen_marks import own_scoring
 
 HARNESS = "every-eval-ever"
@@ -255,3 +256,6 @@ def _seconds(performance: Any) -> float | None:
 def _likelihoods(meta: Mapping[str, Any]) -> tuple[float, ...]:
     told = meta.get(f"{OURS}loglikelihoods")
     return tuple(float(value) for value in json.loads(told)) if isinstance(told, str) else ()
+
+
+FORMAT = PredictionFormat(is_eee, open_eee)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-FAILED_REQUEST: Final = "[LMMS_EVAL_REQUEST_FAILED"
 """How the reply of a call that failed begins."""
 LONG_WORDS = 5
 """Option texts are looked for only in replies with more words than this."""

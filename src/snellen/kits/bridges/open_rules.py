@@ -11,21 +11,21 @@ from typing import Any
 from msgspec import structs
 from rapidfuzz.distance import Levenshtein
 
-from ..core.types import Sample
-from ..data.files.written_lists import parse_literal
-from ..extract.answer_number import LAST
-from ..extract.numbers import parse_number
-from ..extract.other_kinds import extract_number, extract_short
-from .document_answer import FORMAT_TAG, NEAR, NOT_ANSWERABLE
-from .joined_answers import is_joined
+from ...core.types import Sample
+from ...data.files.written_lists import parse_literal
+from ...extract.answer_number import LAST
+from ...extract.numbers import parse_number
+from ...extract.other_kinds import extract_number, extract_short
+from ...scoring.document_answer import FORMAT_TAG, NEAR, NOT_ANSWERABLE
+from ...scoring.joined_answers import is_joined
+from ...scoring.mmmu_open import judge_open
+from ...scoring.text_match import meets
+from ...scoring.vqa import anls, relaxed_accuracy, vqa_accuracy
+from ...scoring.vqa_normalise import normalise_vqa
 from .math_answers import equals_first_box, equals_in_maths
-from .mmmu_open import judge_open
-from .text_match import meets
 from .text_rules import peer_anls, peer_equal_number, peer_relaxed, vlmevalkit_vqa
 from .video_texts import fits_text, mmmu_after_answer, mra_of_first_number, mra_of_first_word, mra_of_last_number
 from .vlmevalkit_rules import can_infer
-from .vqa import anls, relaxed_accuracy, vqa_accuracy
-from .vqa_normalise import normalise_vqa
 
 _PARENTHESES = re.compile(r"\s*\([^)]*\)")
 _OUTER_QUOTES = re.compile(r"^['\"]|['\"]$")
