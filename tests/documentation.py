@@ -258,6 +258,7 @@ WORLDS: dict[str, Callable[[], None]] = {
     "compare.md": write_compared,
     "several-inferences.md": write_questions,
     "own-data.md": write_questions,
+    "python.md": write_questions,
     "coming-from.md": write_foreign,
     "curate.md": write_shop,
     "cure.md": write_chains,

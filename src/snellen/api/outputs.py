@@ -174,7 +174,7 @@ def find_runs(folders: Sequence[str | Path]) -> list[Path]:
     found: set[Path] = set()
     for folder in map(Path, folders):
         if not folder.is_dir():
-            raise UsageError(f"no folder {folder}: name a run folder or one that holds runs")
+            raise UsageError(f"no folder {folder}: name a run, or the folder that holds runs, mostly `runs`")
         found.update(run_folders(folder, DEPTH))
         found -= {votes for run in found for votes in judge_folders(run)}  # a judge's votes are no run to rank
     if not found:

@@ -59,6 +59,7 @@ def no_run(folder: Path) -> EnvironmentProblem:
         advice = did_you_mean(folder.name, [one.parent.name for one in folder.parent.glob("*/run.db")])
     if (folder / "run.db.new").exists():
         advice = f"; a repair was interrupted: `snellen repair {folder}` finishes it"
+    advice = advice or "; `snellen view runs` lists runs, `snellen run` makes one"
     return EnvironmentProblem(f"no run at {folder}: run.db is missing{advice}")
 
 

@@ -414,7 +414,7 @@ class RunWriter(TrialWriter):
         else:
             rows = describe_rows_changed(self._database, stored, header, self._data)
             difference = "; ".join(filter(None, [rows, describe_difference(stored.config, config)]))
-            advice = "choose another -o, or repeat the first command"
+            advice = "choose another --name or -o, or repeat the first command"
             if without_code(stored.config) == without_code(config):
                 advice = "choose another -o, or --same-model if the edited plug-in asks and answers the same"
             raise RunMismatch(f"{self.folder} holds another configuration: {difference}; {advice}")

@@ -78,7 +78,7 @@ def noise(tmp_path: Path) -> Image:
 
 def test_every_zoom_is_pixel_by_pixel_the_formula(noise: Image) -> None:
     source, draw_by = PIL.Image.open(noise.ref), random.Random(1)
-    for _ in range(60):
+    for _ in range(25):
         box = shares(draw_by)
         try:
             seen = zoom(open_view(noise), box, "0-1", ZoomRules(), LONGEST)
@@ -223,19 +223,9 @@ def test_stand_ins_have_the_size_of_the_crop_and_nothing_of_it(noise: Image) -> 
     view = zoom(open_view(noise), (0, 0, 0.25, 0.25), "0-1", ZoomRules(), LONGEST).view
     draw_by, gold = random.Random(1), (400, 300, 500, 400)
     grey = stand_in("grey", view, gold, None, draw_by)
-    assert (
-        grey is not None
-        and len(
-            set(
-                open_image(grey).get_flattened_data()
-                if hasattr(PIL.Image.Image, "get_flattened_data")
-                else open_image(grey).getdata()
-            )
-        )
-        == 1
-    )
+    assert grey is not None and len(np.unique(np.asarray(open_image(grey)).reshape(-1, 3), axis=0)) == 1
     assert open_image(grey).size == view.shown
-    for _ in range(50):
+    for _ in range(12):
         other = stand_in("elsewhere", view, gold, None, draw_by)
         assert other is not None and open_image(other).size == view.shown
         region = tuple(map(int, next(e for e in other.edits if e.startswith("region:"))[7:].split(",")))

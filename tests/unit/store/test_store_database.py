@@ -25,7 +25,7 @@ def test_who_names_no_run_is_told_which_there_are(tmp_path: Path) -> None:
     for wrong, words in (
         ("", f"it holds runs: name one, such as {tmp_path / 'demo'}"),
         ("dmeo", r"run.db is missing \(did you mean 'demo'\?\)"),
-        ("else/where", "run.db is missing$"),
+        ("else/where", "run.db is missing; `snellen view runs`"),
     ):
         with pytest.raises(EnvironmentProblem, match=words):
             database.open_for_reading(tmp_path / wrong / "run.db")

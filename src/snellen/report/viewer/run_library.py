@@ -338,7 +338,7 @@ class RunLibrary:
         self._roots = [folder.resolve() for folder in folders]
         for folder in self._roots:
             if not folder.is_dir():
-                raise UsageError(f"no folder {folder}: name a run folder or one that holds runs")
+                raise UsageError(f"no folder {folder}: name a run, or the folder that holds runs, mostly `runs`")
         self._open: dict[str, OpenRun] = {}
         self._trainings: dict[str, OpenTraining] = {}
         self._loads: set[Path] = set()
