@@ -10,9 +10,8 @@ from ..core.errors import UsageError
 from ..core.looks import in_look_arms
 from ..core.protocols import Model
 from ..core.tasks import Task
-from ..data.look.views import FRAMES
 from ..prompt.look_words import NATIVE, TEXT
-from .model_frame import model_frame
+from .model_frame import model_frame, needed_frame
 from .settings import LOOKS, RunSettings
 
 LOOK = "look"
@@ -72,11 +71,16 @@ def _dialect(told: str, model: Model) -> str:
 
 
 def _frame(told: str, model: Model, settings: RunSettings) -> str:
-    """Return the frame that was told, or that of the model's card; a model without one is told 0-1000."""
+    """Return the frame that tools declare: as told, of the model's card, or as its makers document.
+
+    The order of corners is the tool's own, whatever the model does by itself; squares and y from below are no tool's.
+    """
     if told != CARD:
-        return told
+        return replace(needed_frame(model, settings, told, "--tool-frame"), y_first=False).name
     known = model_frame(model, settings).frame
-    return known.name if known is not None and known.name in FRAMES else FRAME
+    if known is not None and not known.padded and not known.y_up:
+        return replace(known, y_first=False).name
+    return next((frame for pattern, frame in FRAMES_BY_NAME if pattern.search(model.name)), "0-1000")
 
 
 def _carry(told: str, model: Model) -> str:

@@ -287,8 +287,9 @@ class TaskSettings(AskSettings, frozen=True, kw_only=True, forbid_unknown_fields
         identity="when set",
         choices=("auto", "native", "text", "qwen3-vl", "deepeyes", "mini-o3", "pixel-reasoner"))] = None
     tool_frame: Annotated[str | None, Setting(ASKED,
-        "With --tools, what coordinates count.  [default: card, else 0-1000]",
-        identity="when set", choices=("card", "0-1", "0-1000", "pixels", "sent-pixels"))] = None
+        "With --tools, what coordinates count: card (as the model's card says), the folder of an exam, or 0-1, 0-1000, "
+        "pixels, sent-pixels … [default: card, else 0-1000]",
+        identity="when set", metavar="card|EXAM|FRAME")] = None
     max_turns: Annotated[int | None, Setting(ASKED,
         "With --tools: requests of a trial at most; the last allows no calls. [default: 6]",
         identity="when set", least=2)] = None

@@ -20,6 +20,7 @@ from msgspec.structs import astuple, replace
 
 from ..core.config import convert
 from ..core.errors import DataError, UsageError, not_among
+from ..core.frames import read_frame
 from ..core.ids import rng
 from ..core.jobs import Ask, Item, RequestBuilder, Step
 from ..core.looks import (
@@ -46,7 +47,7 @@ from ..core.tasks import Task
 from ..core.types import Failure, FailureKind, Image, Prediction, Request, Sample, ToolCall, TrialKey, Turn, Usage
 from ..data.look.standins import gold_box, stand_in
 from ..data.look.tools import TOOLS, Terms, describe, open_view, run_call
-from ..data.look.views import FRAMES, CallError, View
+from ..data.look.views import CallError, View
 from ..extract.calls import holds_markup, read_arguments, read_text_calls
 from ..prompt.look_words import (
     DIALECTS,
@@ -93,10 +94,11 @@ class LookOptions(Struct, frozen=True, forbid_unknown_fields=True):
     """The longest side to which a region is enlarged: the model's own, where it is known."""
 
     def __post_init__(self) -> None:
-        known = {"dialect": DIALECTS, "frame": FRAMES, "at_limit": ("force", "stop"), "carry": ("user", "tool")}
+        known = {"dialect": DIALECTS, "at_limit": ("force", "stop"), "carry": ("user", "tool")}
         for name, values in known.items():
             if getattr(self, name) not in values:
                 raise UsageError(f"infer_options.{name}: {not_among(getattr(self, name), values)}")
+        read_frame(self.frame)
         for tool in self.tools:
             if tool not in TOOLS:
                 raise UsageError(f"--tools: {not_among(tool, TOOLS, ' is no tool')}")

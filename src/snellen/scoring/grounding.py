@@ -153,6 +153,8 @@ class PlaceRule(Struct, frozen=True):
     refusals: str = ""
     """Refusals are counted beside the accuracy: as `said` in any way, or by `negative` numbers alone; empty: they are
     wrong and not counted."""
+    fractions: bool = False
+    """Numbers that are all from 0 to 1 are fractions of the picture, whatever the frame: some tools guess so."""
 
     def __post_init__(self) -> None:
         for name, known in (("several", SEVERAL), ("refusals", REFUSALS)):
@@ -226,6 +228,8 @@ def _placed(found: _Pointed, told: Coordinates, rule: PlaceRule, sample: Sample,
     size = picture_size(name, sample, prediction) or _mask_size(sample)
     points = []
     for values in found.places:
+        if rule.fractions and all(0.0 <= value <= 1.0 for value in values):
+            name, order = "0-1", "xyxy"
         if len(values) == 4:
             left, top, right, bottom = place_box(values, name, order, size)
             points.append(((left + right) / 2.0, (top + bottom) / 2.0))

@@ -13,7 +13,7 @@ from ...core.looks import Box, Look
 from ...core.types import Image, Tool
 from ..images.decode import open_image, read_bytes, read_header
 from ..images.edits import ENHANCEMENTS, _to_pixels, apply_edits
-from .views import FRAMES, CallError, View, ZoomRules, draw, first_view, overlap, read_box, read_number, zoom
+from .views import CallError, View, ZoomRules, draw, first_view, overlap, read_box, read_number, zoom
 
 TOOLS = ("zoom", "turn", "enhance", "measure", "page")
 SAME = 0.95
@@ -207,8 +207,3 @@ def _page(arguments: Mapping[str, Any], views: Sequence[View]) -> Done:
     told = f"Picture {len(views) + 1}: page {number:g} at {seen.shown[0]}x{seen.shown[1]}."
     look = Look(0, "page", "", place, region=seen.source(seen.region), shown=len(views) + 1, size=seen.shown)
     return Done(replace(look, image=seen.image, told=told), seen)
-
-
-def check_frame(frame: str) -> bool:
-    """Tell whether a frame is known."""
-    return frame in FRAMES

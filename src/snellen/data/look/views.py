@@ -13,19 +13,15 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...core.frames import Size, read_frame
 from ...core.looks import Box
 from ...core.types import Image
 
 SHRINKING = ("fit:", "scale:")
 """Edits that only make a picture smaller: a closer look leaves them out."""
-EDGES = {"0-1": 1.0, "0-1000": 1000.0}
-PIXELS, SENT_PIXELS = "pixels", "sent-pixels"
-FRAMES = (*EDGES, PIXELS, SENT_PIXELS)
-"""What coordinates count: shares of the picture, pixels of it as it was made, or as it was sent."""
 OUTSIDE = 0.05
 """By this share of a side a box may pass the picture; one that lies farther out is meant in another frame."""
 QUARTER = 90
-Size = tuple[int, int]
 Rectangle = tuple[float, float, float, float]
 
 
@@ -61,10 +57,8 @@ class View(NamedTuple):
 
     def edges(self, frame: str) -> tuple[float, float]:
         """Return the numbers that stand for the right and the lower edge."""
-        if frame in EDGES:
-            return EDGES[frame], EDGES[frame]
-        width, height = (self.sent or self.shown) if frame == SENT_PIXELS else self.shown
-        return float(width), float(height)
+        counted = read_frame(frame)
+        return counted.extent(self.shown if counted.of_source else self.sent or self.shown)
 
     def source(self, region: Box) -> Box:
         """Return a region of the base in pixels of the source file."""

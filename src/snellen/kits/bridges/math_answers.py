@@ -102,7 +102,7 @@ def stated_answer(reply: str) -> str:
         if text.endswith((f" {letter}.", f" ({letter}).")) or text.startswith(starts):
             text = letter
     after_is = text.rpartition("is ")[2].rstrip(".")
-    if _is_number(after_is):
+    if is_number(after_is):
         text = after_is
     if _BOX not in text:
         text = _announced(text)
@@ -114,7 +114,8 @@ def stated_answer(reply: str) -> str:
     return plain.rstrip(".").lstrip(":").strip()
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Tell whether a text is a number as Python reads one."""
     try:
         float(text)
     except ValueError:

@@ -24,6 +24,7 @@ from ...scoring.vqa import anls, relaxed_accuracy, vqa_accuracy
 from ...scoring.vqa_normalise import normalise_vqa
 from .math_answers import equals_first_box, equals_in_maths
 from .text_rules import peer_anls, peer_equal_number, peer_relaxed, vlmevalkit_vqa
+from .tir_rules import judge_tir
 from .video_texts import fits_text, mmmu_after_answer, mra_of_first_number, mra_of_first_word, mra_of_last_number
 from .vlmevalkit_rules import can_infer
 
@@ -467,6 +468,7 @@ OPEN_RULES: Mapping[str, OpenRule] = {
     "mra-whole": mra_of_last_number,
     "mmmu-after-answer": mmmu_after_answer,
     "lmms-mmvu": fits_text,
+    "tir-bench": judge_tir,
 }
 """By the name that cards use (`score_options.open`); `mra-whole` is a former name in runs of 0.2."""
 EMPTY_FITS = ("lmms-mmvu",)
