@@ -35,6 +35,7 @@ from .negotiation import REFUSED_BY, Quirks
 from .post import HttpResponse
 from .reasoning import merge_fields, reasoning_fields
 from .replies import (
+    BOM,
     Reply,
     check_reply,
     check_streamed,
@@ -528,7 +529,11 @@ class ServedModel(Served):
                 whole = self._body_of(HttpResponse(response.status, response.headers, answer))
                 return self._read_reply(whole), Timing(sent, self.clock.monotonic())
             self._pacer.note(response.headers)
-            return await self._collect(response.chunks, sent)
+            start = await anext(response.chunks, b"")
+            if start.removeprefix(BOM).lstrip()[:1] == b"{":  # it does not stream, and answers whole
+                answer = b"".join([start, *[chunk async for chunk in response.chunks]])
+                return self._read_reply(answer), Timing(sent, self.clock.monotonic())
+            return await self._collect(_with_start(start, response.chunks), sent)
 
     async def _collect(self, chunks: AsyncIterator[bytes], sent: float) -> tuple[Reply, Timing]:
         reply, first = Reply(), dict[str, float]()
@@ -602,3 +607,10 @@ def _to_prediction(
         images=sent,
         detail=_detail_of(reply) | ({"adjusted": adjusted} if adjusted else {}),
     )
+
+
+async def _with_start(start: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield the pieces of a stream whose first was looked at."""
+    yield start
+    async for chunk in rest:
+        yield chunk
