@@ -82,7 +82,7 @@ def classes(name: str, stimulus: Stimulus) -> Sequence[str]:
     if card.plate == "locating":
         detail = stimulus.detail
         return [f"{detail['x'] > detail['width'] / 2} {detail['y'] > detail['height'] / 2}"]
-    return list(stimulus.truth) if card.glyphs > 1 or card.plate in ("words", "held") else [stimulus.truth]
+    return list(stimulus.truth) if card.glyphs > 1 or card.plate in ("words", "held", "lookup") else [stimulus.truth]
 
 
 def nearest(learn: Any, answers: Sequence[str], test: Any) -> list[str]:
@@ -125,7 +125,7 @@ def chance_of(name: str, test: EyeTest, true: Sequence[Sequence[str]]) -> float:
     card = test.card
     if card.plate == "locating":
         return 0.25
-    if card.plate == "held":
+    if card.plate in ("held", "lookup"):
         return 0.1
     if name not in UNEVEN_ANSWERS:
         return test.chance(card.easiest)
@@ -201,7 +201,10 @@ def main() -> None:
         return
     found = json.loads(arguments.o.read_text("utf-8")) if arguments.o and arguments.o.exists() else {}
     cards = exam_cards()
-    chosen = arguments.tests.split(",") if arguments.tests else sorted(cards, key=lambda n: math.prod(cards[n].canvas))
+    pictured = [name for name in cards if name != "lookup-text"]  # which shows no picture
+    chosen = (
+        arguments.tests.split(",") if arguments.tests else sorted(pictured, key=lambda n: math.prod(cards[n].canvas))
+    )
     for name in chosen:
         card = cards[name]
         middle = card.axis.level((card.axis.x(card.hardest) + card.axis.x(card.easiest)) / 2)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from snellen.core.errors import FailureKind, ModelError
+from snellen.core.frames import read_frame
 from snellen.core.protocols import Capability, EncodedImages, ImagePolicy
 from snellen.core.types import Prediction, Request, Sample, Usage
 from snellen.sight.cards import exam_cards
@@ -18,6 +19,8 @@ USUAL: dict[str, float] = {
     "acuity": 8.0, "digits": 7.0, "words": 6.5, "cjk": 12.0, "contrast": 0.06, "crowding": 0.1, "rotation": 25.0,
     "blur": 0.25, "noise": 90.0, "jpeg": 130.0, "page": 1500.0, "colour": 6.0, "vernier": 2.5, "orientation": 20.0,
     "tumbling-e": 18.0, "junction": 5.0, "size": 0.08, "bars": 0.06, "count": 14.0, "images": 14.0,
+    "pairs": 6.0, "mirror": 25.0, "mental-rotation": 60.0, "occlusion": 0.25, "figure-ground": 14.0, "path": 9.0,
+    "scene-text": 11.0, "lookup-picture": 60.0, "lookup-text": 150.0,
 }  # fmt: skip
 """Where half is right, in the units of the cards."""
 CANVAS_ACUITY = 8.0
@@ -77,10 +80,8 @@ class Observer:
     def look(self, test: str, sample: Sample, draw: random.Random) -> str:
         """Answer from what is seen."""
         card, detail = exam_cards()[test], sample.meta["detail"]
-        if test == "locate":
-            scale = self.traits.get("frame", (1000 / detail["width"], 1000 / detail["height"]))
-            noise = self.traits.get("locate_px", 9.0)
-            return f"{(detail['x'] + draw.gauss(0, noise)) * scale[0]:.0f}, {(detail['y'] + draw.gauss(0, noise)) * scale[1]:.0f}"
+        if test in ("locate", "coordinates"):
+            return self.point(detail, draw)
         if not sample.answers:
             return self.guess(test, sample, draw)
         truth = sample.answers[0]
@@ -89,6 +90,16 @@ class Observer:
             letters = detail.get("alphabet") or "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
             return "".join(c if draw.random() < share else self.unseen(letters, draw) for c in truth)
         return truth if draw.random() < share else self.guess(test, sample, draw)
+
+    def point(self, detail: Mapping[str, Any], draw: random.Random) -> str:
+        """Say where the disc is: in the frame of its traits, of the canvas or of the part beside it."""
+        noise, x, y = self.traits.get("locate_px", 9.0), detail["x"], detail["y"]
+        size = (detail["width"], detail["height"])
+        if "part" in detail and self.traits.get("speaks_of") == "part":
+            x, y, *size = detail["part"]
+        share = ((x + draw.gauss(0, noise)) / size[0], (y + draw.gauss(0, noise)) / size[1])
+        first, second = read_frame(self.traits.get("frame", "0-1000")).write(share, tuple(size))
+        return f"{first:.3g}, {second:.3g}" if max(first, second) < 2 else f"{first:.0f}, {second:.0f}"
 
     def unseen(self, letters: str, draw: random.Random) -> str:
         return "?" if draw.random() < self.traits.get("silent", 0.0) else draw.choice(letters)
@@ -111,8 +122,8 @@ class Observer:
             turn = math.radians(sample.meta["detail"]["hue"] - self.traits["weak_hue"])
             threshold /= math.sqrt((math.cos(turn) / 1.7) ** 2 + (math.sin(turn) * 1.7) ** 2) or 1.0
         if "drift" in self.traits:
-            factor, trials = self.traits["drift"]
-            threshold *= factor ** min(1.0, self.asked / trials)
+            factor, rounds = self.traits["drift"]
+            threshold *= factor ** min(1.0, sample.meta["planned"]["round"] / rounds)
         x = card.axis.sign * math.log(level / threshold)
         return 0.5 * math.erfc(-x * self.traits.get("slope", 3.5) / math.sqrt(2))
 
@@ -133,7 +144,7 @@ class Observer:
             return "I cannot tell from this picture."
         if card.answers:
             return draw.choice(card.answers)
-        if test == "images":
+        if "codes" in detail:
             return draw.choice(detail["codes"])
         if test == "count":
             number = int(sample.answers[0])
@@ -142,7 +153,7 @@ class Observer:
                 if not self.traits.get("random")
                 else draw.randint(1, 90)
             )
-        if test == "locate":
+        if test in ("locate", "coordinates"):
             return f"{draw.randint(0, 1000)}, {draw.randint(0, 1000)}"
         if test == "words":
             return draw.choice(("HOUSE", "RIVER", "STONE", "PLANT"))

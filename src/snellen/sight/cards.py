@@ -10,7 +10,8 @@ from typing import Any
 from ..core.config import convert, read_config_file
 from ..core.errors import UsageError, not_among
 from ..core.registry import Registry
-from . import mark_plates, panels, row_plates, scenes
+from . import figure_plates, mark_plates, panels, reading_plates, row_plates, scenes
+from .coordinates import Locating
 from .plate import Card, EyeTest
 from .recipe_round import RecipePage
 from .turns import TurnedRow
@@ -28,11 +29,17 @@ PLATES: dict[str, Any] = {
     "bars": panels.Bars,
     "grating": panels.Grating,
     "counting": scenes.Counting,
-    "locating": scenes.Locating,
+    "locating": Locating,
     "field": scenes.FieldTest,
     "held": scenes.Held,
     "turned": TurnedRow,
     "recipe": RecipePage,
+    "pairs": figure_plates.Pairs,
+    "hidden": figure_plates.Hidden,
+    "texture": figure_plates.Texture,
+    "paths": figure_plates.Paths,
+    "scene": reading_plates.SceneRow,
+    "lookup": reading_plates.Lookup,
 }
 MODES = ("quick", "standard", "fine")
 KIND = "eye-test"

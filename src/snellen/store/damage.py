@@ -15,11 +15,12 @@ from ..core.errors import EnvironmentProblem
 from ..core.tasks import RunHeader
 from ..core.text import plural
 from ..core.types import Failure, FailureKind, Prediction, Request, Sample, TrialKey
-from .database import Row, connect, insert_rows, no_run, open_for_writing, sync
+from .database import Row, connect, has_turns, insert_rows, no_run, open_for_writing, sync
 from .lock import RunLock
 from .problems import BROKEN
 from .reader import RunReader
 from .seal import is_intact, seal
+from .turns import is_turn, turn_of_row
 
 LOST = Failure(FailureKind.DECODE, "the stored reply could not be read again: the file was damaged")
 SMALLEST_ROW = 16
@@ -34,7 +35,7 @@ SAVED = "run.db.new"
 """What a repair saved, on its way: while run.db is there it may be half."""
 SPARE = "run.db.damaged"
 ORPHANED = "NOT EXISTS (SELECT 1 FROM samples s WHERE s.task = predictions.task AND s.id = predictions.sample)"
-KEPT = ("meta", "samples", "predictions", "attempts")
+KEPT = ("meta", "samples", "predictions", "attempts", "turns")
 """Tables that are saved; scores are derived, and made again by `snellen score`."""
 
 _sample = msgspec.json.Decoder(Sample).decode
@@ -59,11 +60,20 @@ def _is_meta(row: Row) -> bool:
     return sealed and _read(lambda: msgspec.json.decode(row[1], type=kind) is not None)
 
 
+def _is_turn(row: Row) -> bool:
+    return is_turn(row[4:]) and _read(lambda: turn_of_row(row[4:]).request.key == TrialKey(*row[:4]))
+
+
 def _is_row(row: Row) -> bool:
     return bool(row)
 
 
-CHECKS: dict[str, Callable[[Row], bool]] = {"meta": _is_meta, "samples": _is_sample, "predictions": _is_trial}
+CHECKS: dict[str, Callable[[Row], bool]] = {
+    "meta": _is_meta,
+    "samples": _is_sample,
+    "predictions": _is_trial,
+    "turns": _is_turn,
+}
 
 
 def _read(whether: Callable[[], bool]) -> bool:
@@ -132,7 +142,7 @@ def look_at_run(folder: Path) -> Health:
         header = _has_header(database, path)
         verdict = _orphans(database) if verdict == "ok" else verdict
     verdict = _first_problem(folder) if verdict == "ok" else verdict
-    whole = len(found) == len(KEPT) and not any(table.unreadable for table in found)
+    whole = len(found) >= len(KEPT) - ("turns" not in tables) and not any(table.unreadable for table in found)
     return Health(folder, verdict == "ok" and header and whole, verdict, found, header)
 
 
@@ -300,7 +310,8 @@ def _save(path: Path, fresh: Path) -> dict[str, int]:
     fresh.unlink(missing_ok=True)
     with closing(_bounded(path)) as old, closing(open_for_writing(fresh)) as new:
         new.execute("BEGIN IMMEDIATE")
-        saved = {table: _copy(_rows_left(old, table, path), new, table) for table in KEPT}
+        kept = KEPT if has_turns(old) else KEPT[:-1]  # a run of 0.2 has none
+        saved = {table: _copy(_rows_left(old, table, path), new, table) for table in kept}
         saved["predictions"] -= new.execute(
             f"DELETE FROM predictions WHERE {ORPHANED}"  # noqa: S608 - ours
         ).rowcount

@@ -37,6 +37,7 @@ from .part_log import (
     META,
     SAMPLE,
     TRIAL,
+    TURN,
     LogFile,
     LogHead,
     LogReading,
@@ -47,6 +48,7 @@ from .part_log import (
 )
 from .problems import BROKEN, write_problem
 from .seal import seal
+from .turns import JOIN_TURNS
 from .writer import PUT_ATTEMPTS, PUT_PREDICTIONS, PUT_SAMPLES, STORED
 
 MERGED = "merged_parts"
@@ -57,7 +59,7 @@ JOINED = ("adjusted", "warnings", "replicas")
 """Facts that are lists: those of all parts, each once."""
 CLAIM = "merge.claim"
 EVERY_S = 5.0
-STATEMENTS = {SAMPLE: PUT_SAMPLES, TRIAL: PUT_PREDICTIONS, ATTEMPT: PUT_ATTEMPTS}
+STATEMENTS = {SAMPLE: PUT_SAMPLES, TURN: JOIN_TURNS, TRIAL: PUT_PREDICTIONS, ATTEMPT: PUT_ATTEMPTS}
 
 
 class Merged(NamedTuple):
@@ -264,7 +266,7 @@ class _Merge:
 
     def _take_log(self, file: LogFile, head: LogHead) -> None:
         lines = LogReading(file.path, _known_end(self._known, file, head))
-        waiting: dict[str, list[Row]] = {SAMPLE: [], TRIAL: [], ATTEMPT: []}
+        waiting: dict[str, list[Row]] = {SAMPLE: [], TURN: [], TRIAL: [], ATTEMPT: []}
         allowed, places = self._same_model, self._known_places(file, head)
         each = iter(lines)
         self._database.execute("BEGIN")
@@ -281,6 +283,7 @@ class _Merge:
                     else:
                         self._take_fact(key, value)
             waiting[TRIAL] = [_renumbered(row, places) for row in waiting[TRIAL]]
+            waiting[TURN] = [_renumbered(row, places) for row in waiting[TURN]]
             for kind, rows in waiting.items():
                 self._insert(kind, rows)
                 rows.clear()
@@ -356,9 +359,9 @@ def _renumbered(row: Row, places: list[int]) -> Row:
     """Return a trial with its answerer's place in the joined table: the same in all but mixed runs."""
     if all(place == number for number, place in enumerate(places, 1)):
         return row
-    *first, failed, digest, request, body = row
-    prediction = msgspec.json.decode(body, type=Prediction)
+    beside = f"{row[4]}\0{row[5]}"  # failed or not, or the turn; and the digest
+    prediction = msgspec.json.decode(row[7], type=Prediction)
     if not 0 < prediction.answerer <= len(places):
         return row
     moved = replace(prediction, answerer=places[prediction.answerer - 1])
-    return (*first, failed, digest, request, seal(msgspec.json.encode(moved), f"{failed}\0{digest}"))
+    return (*row[:7], seal(msgspec.json.encode(moved), beside), *row[8:])
