@@ -220,3 +220,13 @@ def test_a_key_is_scrubbed_from_replies_but_a_placeholder_may_be_an_answer(
     message = {"content": f"It says {key}.", "reasoning_content": f"I see {key}"}
     prediction = ask(OpenAI, json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]}).encode())
     assert (prediction.text, prediction.reasoning) == (f"It says {shown}.", f"I see {shown}")
+
+
+@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf", b"\n "])
+def test_a_whole_reply_to_a_stream_and_a_byte_order_mark_are_read_and_an_error_is_none(start: bytes) -> None:
+    whole = {"id": "c", "choices": [{"index": 0, "message": {"content": "OK"}, "finish_reason": "stop"}]}
+    body = start + json.dumps(whole).encode()
+    assert {ask(OpenAI, body, stream=stream).text for stream in (False, True)} == {"OK"}
+    for bad in (b'{"error": {"message": "overloaded"}}', body[:-9]):
+        with pytest.raises(ModelError):
+            ask(OpenAI, start + bad.removeprefix(start), stream=True)

@@ -47,6 +47,7 @@ from ..store.database import connect
 from ..store.lock import RunLock
 from ..store.part_log import PLAN, PartWriter
 from ..store.picture_ledger import PictureLedger
+from ..store.problems import BROKEN, write_problem
 from ..store.sent_pictures import PartPictures, PictureKeeper, RunPictures
 from ..store.writer import RunWriter, TrialWriter
 from .batches import by_batches, check_batches
@@ -311,6 +312,8 @@ async def _closing_model(model: Model, folder: Path) -> AsyncIterator[None]:
         raise KeyboardInterrupt from None
     except OSError as error:
         raise EnvironmentProblem(f"cannot write {error.filename or folder}: {error.strerror}") from None
+    except BROKEN as error:  # wherever the store was asked: what helps is the same
+        raise write_problem(folder / "run.db", error) from None
     finally:
         await model.close()
 

@@ -28,10 +28,14 @@ ADVICE = {
 
 def write_problem(path: Path, error: Exception) -> EnvironmentProblem:
     """Return why a database cannot be written, and what helps."""
+    from .database import is_on_network  # which tells its problems through this module
+
     name = getattr(error, "sqlite_errorname", "") or ""
     if name.startswith(DAMAGED) or isinstance(error, UnicodeDecodeError):
         return damaged(path, error)
     advice = next((text for start, text in ADVICE.items() if name.startswith(start)), GO_ON)
+    if not name.startswith("SQLITE_FULL") and is_on_network(path):
+        advice = f"does another machine write it too? Here locks may not be kept: use --shard, or {advice}"
     return EnvironmentProblem(f"cannot write {path}: {error}; {advice}")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import IO
 import pybase64
 from msgspec.structs import replace
 
-from ..core.errors import DataError
+from ..core.errors import DataError, EnvironmentProblem
 from ..core.ids import sha256_hex
 from ..core.protocols import EncodedImage, ImagePolicy
 from ..core.types import Image, ImageSent
@@ -89,16 +89,20 @@ class RunPictures(PictureKeeper):
 
     def __init__(self, folder: Path, *, everything: bool) -> None:
         super().__init__(everything=everything)
-        self._database = _open(folder)
-        rows = self._database.execute("SELECT sha256, LENGTH(body) FROM pictures").fetchall()
-        self._known = {sha256 for sha256, _ in rows}
-        self._used = sum(size for _, size in rows)
+        self._database: sqlite3.Connection | None = None
+        with suppress(EnvironmentProblem, *BROKEN):  # then no copies are kept
+            self._database = _open(folder)
+            rows = self._database.execute("SELECT sha256, LENGTH(body) FROM pictures").fetchall()
+            self._known = {sha256 for sha256, _ in rows}
+            self._used = sum(size for _, size in rows)
 
     def _store(self, pending: list[tuple[str, str, bytes]]) -> None:
-        insert_rows(self._database, PUT, [(*name, pybase64.b64decode(body)) for *name, body in pending])
+        if self._database is not None:
+            insert_rows(self._database, PUT, [(*name, pybase64.b64decode(body)) for *name, body in pending])
 
     def _let_go(self) -> None:
-        self._database.close()
+        if self._database is not None:
+            self._database.close()
 
 
 class PartPictures(PictureKeeper):

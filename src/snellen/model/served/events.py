@@ -6,11 +6,10 @@ from collections.abc import AsyncIterator, Iterator
 
 from ...core.errors import ModelError
 from ...core.types import FailureKind
-from .replies import told_error
+from .replies import BOM, told_error
 
 EVENT_LIMIT = 16 * 2**20
 DONE = b"[DONE]"
-BOM = b"\xef\xbb\xbf"
 
 
 class EventLines:

@@ -16,6 +16,7 @@ from ...core.types import FailureKind, ToolCall, Usage
 from .server_errors import MESSAGE_LIMIT, classify, describe_error, error_of, read_error
 
 P = ParamSpec("P")
+BOM = b"\xef\xbb\xbf"
 T = TypeVar("T")
 REFUSALS = frozenset(
     {"content_filter", "content_filtered", "refusal", "safety", "sensitive", "guardrail_intervened"}
@@ -107,6 +108,7 @@ def scrub_reply(reply: Reply, secrets: Iterable[Secret]) -> None:
 
 def decode_body(body: bytes) -> Any:
     """Decode a JSON response; anything else is a retryable decode error, never an answer."""
+    body = body.removeprefix(BOM)
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

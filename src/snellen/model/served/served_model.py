@@ -35,6 +35,7 @@ from .negotiation import REFUSED_BY, Quirks
 from .post import HttpResponse
 from .reasoning import merge_fields, reasoning_fields
 from .replies import (
+    BOM,
     Reply,
     calls_of,
     check_reply,
@@ -529,7 +530,11 @@ class ServedModel(Served):
                 whole = self._body_of(HttpResponse(response.status, response.headers, answer))
                 return self._read_reply(whole, tools=bool(request.tools)), Timing(sent, self.clock.monotonic())
             self._pacer.note(response.headers)
-            return await self._collect(response.chunks, sent, tools=bool(request.tools))
+            start = await anext(response.chunks, b"")
+            if start.removeprefix(BOM).lstrip()[:1] == b"{":  # it does not stream, and answers whole
+                answer = b"".join([start, *[chunk async for chunk in response.chunks]])
+                return self._read_reply(answer, tools=bool(request.tools)), Timing(sent, self.clock.monotonic())
+            return await self._collect(_with_start(start, response.chunks), sent, tools=bool(request.tools))
 
     async def _collect(self, chunks: AsyncIterator[bytes], sent: float, *, tools: bool = False) -> tuple[Reply, Timing]:
         reply, first = Reply(), dict[str, float]()
@@ -605,3 +610,10 @@ def _to_prediction(
         calls=calls_of(reply) if reply.calls else (),
         kept=tuple(reply.kept) if reply.kept and request.tools else (),
     )
+
+
+async def _with_start(start: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield the pieces of a stream whose first was looked at."""
+    yield start
+    async for chunk in rest:
+        yield chunk
