@@ -22,7 +22,7 @@ import numpy as np
 from snellen.sight import procedure
 from snellen.sight.course import far_sure, final_grid, laws_of
 from snellen.sight.field_lines import field_groups
-from snellen.sight.fits import RESIZED, fit_ellipse, fit_field, fit_frame, fit_hinge
+from snellen.sight.fits import fit_ellipse, fit_field, fit_hinge
 from snellen.sight.recipe import page_recipe
 from snellen.sight.row_plates import STEPS
 from snellen.sight.sitting import OBLONG_NARROWER
@@ -306,7 +306,7 @@ def judging(count: int) -> dict[str, Any]:
 
 
 def others(count: int) -> dict[str, Any]:
-    """What is no plain threshold: counts, pictures held apart, colours, places, the field, resizing servers.
+    """What is no plain threshold: counts, pictures held apart, colours, the field, resizing servers.
 
     Bars, set before measuring: counts and pictures as above (0.93–0.985); mean radius of colour covered 0.90–0.99 and the
     weak axis named in 0.95 (ratio 2.9, 200 trials); frame of coordinates right in 0.97, median error covered 0.90; an even
@@ -321,7 +321,7 @@ def others(count: int) -> dict[str, Any]:
         people = observers(count, traits.pop("guess"), draw, axis=axis, **traits)
         table[name] = tell(people, sit(people, procedure.rules_for("standard", rows=False), draw, axis=axis))
         show(name, table[name])
-    for name, measure in (("colour", colours), ("places", places), ("field", fields), ("resizing", resizing)):
+    for name, measure in (("colour", colours), ("field", fields), ("resizing", resizing)):
         for cell, figures in measure(max(20, count // 10 if name == "colour" else count // 2)).items():
             table[f"{name}, {cell}"] = figures
             show(f"{name}, {cell}", figures)
@@ -344,27 +344,6 @@ def colours(count: int) -> dict[str, Any]:
             inside.append(found.interval[0] <= 6 <= found.interval[1])
             named.append(found.ratio_low > 1.3 and found.axis == "yellow–blue")
         told[f"ratio {ratio}"] = {"radius covered": float(np.mean(inside)), "weak axis named": float(np.mean(named))}
-    return told
-
-
-def places(count: int) -> dict[str, Any]:
-    """Frames of coordinates, with one answer in twenty anywhere."""
-    told = {}
-    frames = {"thousandths": (1344 / 1000, 1008 / 1000), "pixels": (1.0, 1.0), RESIZED: (1.7, 1.7)}
-    frames["thousandths, y first"] = frames["thousandths"]
-    for name, scale in frames.items():
-        right, inside = [], []
-        for seed in range(count):
-            draw = np.random.default_rng([12, seed])
-            true = draw.uniform((12, 12), (1332, 996), (40, 2))
-            where = true + draw.normal(0, 12, (40, 2))
-            lost = draw.random(40) < 0.05
-            where[lost] = draw.uniform((0, 0), (1344, 1008), (int(lost.sum()), 2))
-            said = where / np.array(scale)
-            found = fit_frame(said[:, ::-1] if "y first" in name else said, true, (1344, 1008), draw)
-            right.append(found.name == name)
-            inside.append(found.median_interval[0] <= 12 * np.sqrt(2 * LN2) * 1.05 <= found.median_interval[1])
-        told[name] = {"frame right": float(np.mean(right)), "median covered": float(np.mean(inside))}
     return told
 
 

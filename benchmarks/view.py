@@ -25,6 +25,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from made_runs import answer, ask, make_header, make_run, make_samples, make_task, trials  # noqa: E402
 from snellen.report.pages.report_page import write_report  # noqa: E402
+from snellen.report.viewer.guard import cookie_name  # noqa: E402
 from snellen.store.writer import RunWriter  # noqa: E402
 
 TRIALS = int(os.environ.get("TRIALS", "100000"))
@@ -45,21 +46,23 @@ class Client:
         )
         assert self.process.stdout is not None
         self.address = json.loads(self.process.stdout.readline())["address"]
-        self.base = self.address.partition("/?")[0]
+        self.host, _, token = self.address.partition("/?token=")
+        self.home = f"/{cookie_name(token)}"
         self._jar, self._kept = CookieJar(), threading.local()
         self.opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(self._jar))
 
     def get(self, path: str) -> tuple[float, bytes]:
         """Return seconds and body."""
         started = time.perf_counter()
-        with self.opener.open(path if path.startswith("http") else self.base + path) as answer:
+        below = path if path.startswith(self.home) else self.home + path
+        with self.opener.open(path if path.startswith("http") else self.host + below) as answer:
             body = answer.read()
         return time.perf_counter() - started, body
 
     def keep(self, path: str) -> bytes:
         """Return what a browser gets that keeps its connections: one a thread."""
         if not hasattr(self._kept, "line"):
-            self._kept.line = http.client.HTTPConnection(self.base.partition("//")[2])
+            self._kept.line = http.client.HTTPConnection(self.host.partition("//")[2])
         cookies = "; ".join(f"{cookie.name}={cookie.value}" for cookie in self._jar)
         self._kept.line.request("GET", path, headers={"cookie": cookies})
         answer = self._kept.line.getresponse()
@@ -157,7 +160,7 @@ def several(folder: Path) -> bool:
         keys = [part.partition(":")[0] for part in client.get("/state")[1].decode().split()]
         runs = "&".join(f"run={key}" for key in keys)
         first, body = client.get(f"/matrix?{runs}")
-        addresses = [html.unescape(to) for to in re.findall(r'href="(/sample\?[^"]*)"', body.decode())][:40]
+        addresses = [html.unescape(to) for to in re.findall(r'href="([^"]*/sample\?[^"]*)"', body.decode())][:40]
         again, _ = client.get(f"/matrix?{runs}")
         times = sorted(client.get(address)[0] for address in addresses)
         print(f"      matrix of six runs {first:.1f} s the first time, {again * 1000:.0f} ms again")

@@ -224,18 +224,45 @@ def _ref_l4() -> Fixture:
 
 
 def _osworld_g() -> Fixture:
-    # In pixels of 800 x 400: boxes as x, y, width, height, a triangle by its corners; a refusal is left out.
+    # In pixels of 800 x 400: boxes as x, y, width, height, a triangle by its corners; three targets are not there.
     box, triangle = [200.0, 100.0, 200.0, 200.0], [200.0, 100.0, 400.0, 100.0, 200.0, 300.0]
-    facts = [("bbox", box)] * 3 + [("polygon", triangle)] * 2 + [("refusal", [0.0, 0.0, 0.0, 0.0])]
+    facts = [("bbox", box)] * 3 + [("polygon", triangle)] * 2 + [("refusal", [0.0, 0.0, 0.0, 0.0])] * 3
     rows = [
         {"id": f"g{n}", "instruction": f"open file {n}", "box_type": kind, "box_coordinates": target}
         | {"image_size": [800, 400], "image": struct(n, (800, 400))}
         for n, (kind, target) in enumerate(facts)
     ]
-    # Of boxes 1 of 2 that were read, of the triangle its upper left half and not its lower right one.
-    replies = ["(300, 500)", "(900, 500)", "I see none.", "(300, 300)", "(450, 700)"]
-    expected: dict[str, float | None] = {"accuracy": 0.5, "accuracy_strict": 0.4, "boxes": 0.5, "polygons": 0.5}
-    return Fixture("osworld-g", "hub", rows, replies, {"official": expected})
+    # Of boxes one hit, one miss, one refusal; of the triangle its upper left half and not its lower right one; of the
+    # absent ones a refusal by numbers, a click, and a refusal in words, which the authors' rule does not take.
+    replies = ["(300, 500)", "(900, 500)", "[-1, -1]", "(300, 300)", "(450, 700)"]
+    replies += ["[-1, -1]", "(300, 300)", "The file does not exist."]
+    boxes: dict[str, float | None] = {"boxes": 1 / 3, "polygons": 1 / 2, "present_refused": 1 / 5}
+    numbers = boxes | {"accuracy": 3 / 7, "accuracy_strict": 3 / 8, "absent": 1 / 2, "absent_clicked": 1 / 2}
+    words = boxes | {"accuracy": 4 / 8, "accuracy_strict": 4 / 8, "absent": 2 / 3, "absent_clicked": 1 / 3}
+    return Fixture("osworld-g", "hub", rows, replies, {"official": numbers, "said": words})
+
+
+def _tir_bench() -> Fixture:
+    # Each task by hand: task, answer, reply, how right that is (None: not read).
+    facts: list[tuple[str, str, str, float | None]] = [
+        ("maze", "C", "The answer is C.", 1.0),
+        ("color", "D", "I think it is (A).", 0.0),
+        ("math", "12", "So x = 12.", 1.0),
+        ("instrument", "3.5", "It reads 3.4", 0.0),
+        ("ocr", "Welcome", "The sign says: Welcome home", 1.0),
+        ("word_search", "[2, 3]", "It begins at row 2, 3 to the right: (2, 3)", 1.0),
+        ("spot_difference", "[1, 4, 7]", "Differences: 1, 4, 8", 2 / 4),
+        ("jigsaw", "[1, 2, 3, 4]", "The order is 1, 3, 2, 4", 2 / 4),
+        ("visual_search", "B", "No idea.", None),
+    ]
+    rows = [
+        {"id": n, "task": task, "prompt": f"Look at it ({n}).", "answer": answer, "image_1": f"data/{n}.png"}
+        for n, (task, answer, _, _) in enumerate(facts)
+    ]
+    values = [value for _, _, _, value in facts if value is not None]
+    expected: dict[str, float | None] = {"accuracy": sum(values) / 8, "accuracy_strict": sum(values) / 9}
+    files = {f"data/{n}.png": picture(n) for n in range(len(facts))}
+    return Fixture("tir-bench", "official", rows, [reply for _, _, reply, _ in facts], {"official": expected}, files)
 
 
 def _refspatial(split: str) -> Fixture:
@@ -717,6 +744,7 @@ def tier2_fixtures() -> list[Fixture]:
         ),
         _ref_l4(),
         _osworld_g(),
+        _tir_bench(),
         *_visualwebbench(),
         *map(_refspatial, ("location", "placement", "unseen")),
         _mm_vet_v2(),

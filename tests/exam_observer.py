@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from snellen.core.errors import FailureKind, ModelError
+from snellen.core.frames import read_frame
 from snellen.core.protocols import Capability, EncodedImages, ImagePolicy
 from snellen.core.types import Prediction, Request, Sample, Usage
 from snellen.sight.cards import exam_cards
@@ -79,10 +80,8 @@ class Observer:
     def look(self, test: str, sample: Sample, draw: random.Random) -> str:
         """Answer from what is seen."""
         card, detail = exam_cards()[test], sample.meta["detail"]
-        if test == "locate":
-            scale = self.traits.get("frame", (1000 / detail["width"], 1000 / detail["height"]))
-            noise = self.traits.get("locate_px", 9.0)
-            return f"{(detail['x'] + draw.gauss(0, noise)) * scale[0]:.0f}, {(detail['y'] + draw.gauss(0, noise)) * scale[1]:.0f}"
+        if test in ("locate", "coordinates"):
+            return self.point(detail, draw)
         if not sample.answers:
             return self.guess(test, sample, draw)
         truth = sample.answers[0]
@@ -91,6 +90,16 @@ class Observer:
             letters = detail.get("alphabet") or "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
             return "".join(c if draw.random() < share else self.unseen(letters, draw) for c in truth)
         return truth if draw.random() < share else self.guess(test, sample, draw)
+
+    def point(self, detail: Mapping[str, Any], draw: random.Random) -> str:
+        """Say where the disc is: in the frame of its traits, of the canvas or of the part beside it."""
+        noise, x, y = self.traits.get("locate_px", 9.0), detail["x"], detail["y"]
+        size = (detail["width"], detail["height"])
+        if "part" in detail and self.traits.get("speaks_of") == "part":
+            x, y, *size = detail["part"]
+        share = ((x + draw.gauss(0, noise)) / size[0], (y + draw.gauss(0, noise)) / size[1])
+        first, second = read_frame(self.traits.get("frame", "0-1000")).write(share, tuple(size))
+        return f"{first:.3g}, {second:.3g}" if max(first, second) < 2 else f"{first:.0f}, {second:.0f}"
 
     def unseen(self, letters: str, draw: random.Random) -> str:
         return "?" if draw.random() < self.traits.get("silent", 0.0) else draw.choice(letters)
@@ -144,7 +153,7 @@ class Observer:
                 if not self.traits.get("random")
                 else draw.randint(1, 90)
             )
-        if test == "locate":
+        if test in ("locate", "coordinates"):
             return f"{draw.randint(0, 1000)}, {draw.randint(0, 1000)}"
         if test == "words":
             return draw.choice(("HOUSE", "RIVER", "STONE", "PLANT"))

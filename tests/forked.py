@@ -132,8 +132,31 @@ def become(told: dict[str, object]) -> None:
             os.open(str(told["said"]), os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if stream == 1 else 0) | os.O_APPEND),
             stream,
         )
+    if "KILL_AT" in os.environ:
+        kill_at_change(int(os.environ["KILL_AT"]), os.environ["KILL_IN"])
     command(told["arguments"])  # type: ignore[arg-type]
     raise AssertionError("the command must end by an exit code")
+
+
+CHANGES = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.truncate", "sqlite3.connect")
+
+
+def kill_at_change(number: int, folder: str) -> None:
+    """Kill this process before the n-th time that it changes something below a folder."""
+    count = 0
+
+    def look(event: str, arguments: tuple[object, ...]) -> None:
+        nonlocal count
+        if event == "open":
+            changes = isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+        else:
+            changes = event in CHANGES
+        if changes and (folder in str(arguments[0]) or (event in ("os.remove", "os.rmdir") and arguments[1] != -1)):
+            count += 1
+            if count == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(look)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import shutil
+import subprocess
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -66,3 +67,31 @@ def keep_screenshot(page: Any, name: str, *, whole: bool = False) -> None:
     assert len(small.getcolors() or ()) > 8, "a page was drawn"
     if os.environ.get("SNELLEN_SCREENSHOTS") or not (SCREENSHOTS / f"{name}.png").is_file():
         small.save(SCREENSHOTS / f"{name}.png", optimize=True)
+
+
+def axe_script(folder: Path) -> str:
+    """Return axe-core, which finds faults of accessibility; it is installed below a folder unless AXE_FOLDER has it."""
+    folder = Path(os.environ.get("AXE_FOLDER") or folder)
+    script = folder / "node_modules" / "axe-core" / "axe.min.js"
+    if not script.is_file():
+        if shutil.which("npm") is None:
+            pytest.skip("axe-core needs npm, which is not installed")
+        done = subprocess.run(
+            ["npm", "install", "axe-core", "--no-audit", "--no-fund"],
+            cwd=folder,
+            capture_output=True,
+            timeout=120,
+            check=False,
+        )
+        if done.returncode or not script.is_file():
+            pytest.skip("axe-core could not be installed (no network?)")
+    return script.read_text(encoding="utf-8")
+
+
+def serious_faults(page: Any, axe: str) -> list[Any]:
+    """Return the serious and critical faults of a page."""
+    page.evaluate(axe)
+    found = page.evaluate(
+        "async () => (await axe.run()).violations.map(v => [v.id, v.impact, v.nodes.length, v.nodes[0].html.slice(0, 200)])"
+    )
+    return [fault for fault in found if fault[1] in ("serious", "critical")]

@@ -10,37 +10,44 @@ import nbformat
 from nbclient import NotebookClient
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "notebook.ipynb"
+RECEIPTS = """import json
+from pathlib import Path
+
+from PIL import Image, ImageDraw, ImageFont
+
+import snellen
+
+shops, rows = ["Tesco", "Lidl", "Rewe", "Migros"], []
+for n in range(12):
+    shop, total, size = shops[n % 4], f"{7 + n}.{10 + 7 * n}", round(24 * 0.86**n)
+    page = Image.new("RGB", (480, 240), "white")
+    for line, text in enumerate([shop, f"ITEMS {n + 2}", f"TOTAL {total}"]):
+        ImageDraw.Draw(page).text((40, 30 + 60 * line), text, fill="black", font=ImageFont.load_default(size=size))
+    page.save(f"{n}.png")
+    row = {"image": f"{n}.png", "print": "small" if size < 9 else "large"}
+    rows.append(row | {"id": f"total-{n}", "question": "What is the TOTAL?", "answer": total})
+    rows.append(row | {"id": f"shop-{n}", "question": "Which shop is it from?", "options": shops, "answer": shop})
+Path("receipts.jsonl").write_text("\\n".join(map(json.dumps, rows)));"""
 CELLS = (
     (
         "markdown",
-        "# Snellen in a notebook\n\nFour pictures of our own, two models that see nothing, and what one learns.",
+        "# Snellen in a notebook\n\nTwelve receipts in ever smaller print, and a model that sees: the embedded reader "
+        "(`pip install 'snellen[ocr]'`). For one of your own: "
+        '`snellen.run("receipts.jsonl", "openai/NAME", base_url="http://localhost:8000/v1")`.',
     ),
-    (
-        "code",
-        "import json\nfrom pathlib import Path\n\nfrom PIL import Image, ImageDraw\n\nimport snellen\n\nrows = []\n"
-        'for number, colour in enumerate(("red", "green", "blue", "orange")):\n'
-        '    picture = Image.new("RGB", (160, 100), "white")\n'
-        "    ImageDraw.Draw(picture).ellipse((50, 20, 110, 80), colour)\n"
-        '    picture.save(f"{colour}.png")\n'
-        '    options = ["red", "green", "blue", "orange"]\n'
-        '    row = {"id": f"shape-{number}", "image": f"{colour}.png", "question": "Which colour is it?"}\n'
-        '    rows.append(row | {"options": options, "answer": colour})\n'
-        'Path("shapes.jsonl").write_text("\\n".join(map(json.dumps, rows)));',
-    ),
+    ("code", RECEIPTS),
     ("markdown", "`snellen.run` works inside the notebook's event loop; what it returns shows itself."),
-    ("code", 'first = snellen.run("shapes.jsonl", "blind/first", output_dir="runs/first")\nfirst'),
-    ("code", 'first.metrics["shapes"]["accuracy"]'),
-    ("markdown", "All trials as a data frame, and the wrong ones."),
-    ("code", 'first.wrong()[["sample", "expected", "answer", "rule"]]'),
-    ("markdown", "One sample with its picture, and a paired comparison with another model."),
-    ("code", 'first.show("shape-1")'),
-    (
-        "code",
-        'longest = snellen.run("shapes.jsonl", "blind/longest", output_dir="runs/longest")\n'
-        'comparison, *_ = first.compare(longest)["shapes"]\ncomparison.difference, comparison.p',
-    ),
-    ("code", 'board, problems = snellen.leaderboard("runs")\n[(line.model, line.mean) for line in board.lines]'),
-    ("markdown", 'A stored run is looked at the same way: `snellen.RunResult.load("runs/first")`.'),
+    ("code", 'reader = snellen.run("receipts.jsonl", "reader", output_dir="runs/reader")\nreader'),
+    ("code", 'accuracy = reader.metrics["receipts"]["accuracy"]\naccuracy.value, accuracy.ci95, accuracy.n'),
+    ("markdown", "Why answers are wrong, and the wrong ones as a data frame."),
+    ("code", "reader.errors()"),
+    ("code", 'reader.wrong()[["sample", "expected", "answer", "print"]]'),
+    ("markdown", "One sample with its picture."),
+    ("code", 'reader.show("total-9")'),
+    ("markdown", "Does it need the picture? A model that never looks, compared question by question."),
+    ("code", 'blind = snellen.run("receipts.jsonl", "blind/first", output_dir="runs/blind")\nblind.compare(reader)'),
+    ("markdown", "A stored run is the same object; all trials are a data frame of pandas or polars."),
+    ("code", 'snellen.load("runs/reader").frame().groupby("print")["accuracy"].mean()'),
 )
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,7 +19,7 @@ from made_runs import POLITE_PLUGIN, make_run, make_task
 from made_trainings import make_training, step_line
 from payloads import PAYLOADS
 from snellen.scoring.judge_card import read_judge
-from viewer_pages import CHROMIUM, ServedViewer, keep_screenshot, watched_page
+from viewer_pages import CHROMIUM, ServedViewer, axe_script, keep_screenshot, serious_faults, watched_page
 from waiting import CEILING_S
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")]
@@ -475,7 +473,7 @@ def test_marks_give_a_second_headline_and_runs_go_to_the_trash(browser: Any, tmp
         page.get_by_role("link", name=re.compile(r"^Wrong \d+$")).click()
         page.locator("tbody th a").first.click()
         page.wait_for_url("**/trial?**", wait_until="load")
-        page.get_by_text("Mark this trial").click()
+        page.keyboard.press("m")
         page.get_by_label("the gold answer is wrong").check()
         page.get_by_label("note").fill("the picture shows two shapes")
         page.get_by_role("button", name="Keep marks").click()
@@ -674,21 +672,7 @@ def test_120_payloads_in_every_field_fire_nothing(browser: Any, hostile: Path) -
 
 @pytest.fixture(scope="module")
 def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = Path(os.environ.get("AXE_FOLDER") or tmp_path_factory.mktemp("axe"))
-    script = folder / "node_modules" / "axe-core" / "axe.min.js"
-    if not script.is_file():
-        if shutil.which("npm") is None:
-            pytest.skip("axe-core needs npm, which is not installed")
-        done = subprocess.run(
-            ["npm", "install", "axe-core", "--no-audit", "--no-fund"],
-            cwd=folder,
-            capture_output=True,
-            timeout=120,
-            check=False,
-        )
-        if done.returncode or not script.is_file():
-            pytest.skip("axe-core could not be installed (no network?)")
-    return script.read_text(encoding="utf-8")
+    return axe_script(tmp_path_factory.mktemp("axe"))
 
 
 def _files(runs: Path, folder: Path) -> list[str]:
@@ -742,17 +726,9 @@ def test_no_serious_accessibility_fault(
     faults = []
     for address in [*addresses, *_files(runs, tmp_path)]:
         page.goto(address)
-        faults += [(address.rpartition("/")[2], *fault) for fault in _serious(page, axe)]
+        faults += [(address.rpartition("/")[2], *fault) for fault in serious_faults(page, axe)]
     context.close()
     assert faults == []
-
-
-def _serious(page: Any, axe: str) -> list[Any]:
-    page.evaluate(axe)
-    found = page.evaluate(
-        "async () => (await axe.run()).violations.map(v => [v.id, v.impact, v.nodes.length, v.nodes[0].html.slice(0, 200)])"
-    )
-    return [fault for fault in found if fault[1] in ("serious", "critical")]
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 390)])
@@ -773,7 +749,7 @@ def test_an_exam_has_no_serious_accessibility_fault(
         for address in (*opened, (folder / "run/prescription.html").as_uri()):
             page.goto(address)
             assert page.locator("svg").count() > 0
-            assert _serious(page, axe) == [], address
+            assert serious_faults(page, axe) == [], address
     finally:
         context.close()
         viewer.close()
@@ -791,7 +767,7 @@ def test_what_can_be_marked_has_no_serious_accessibility_fault(browser: Any, axe
         trial = _path(page.locator("tbody th a").first)
         for path in ("/", run, trial):
             page.goto(viewer.base + path)
-            assert _serious(page, axe) == [], path
+            assert serious_faults(page, axe) == [], path
     finally:
         context.close()
         viewer.close()

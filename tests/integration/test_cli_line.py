@@ -7,6 +7,7 @@ import json
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -399,3 +400,12 @@ def test_model_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     file.write_text("[" * 100_000)
     with pytest.raises(ConfigError, match="not valid JSON"):
         read_model_file(file, "run")
+
+
+def test_windows_is_told_to_use_wsl_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("snellen.cli.main.os", SimpleNamespace(name="nt"))
+    assert run_command(["tasks"]) == 3
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "WSL" in line

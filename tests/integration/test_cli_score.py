@@ -155,3 +155,28 @@ def test_a_run_folder_is_scored_again(
     code, out, _ = run(capsys, "score", tmp_path, "--profile", "reform", "--json")
     assert (code, json.loads(out)["tasks"]["t"]["metrics"], seen["profile"]) == (0, metrics, "reform")
     assert "accuracy" in run(capsys, "score", tmp_path)[1]
+
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+def test_a_scorer_of_ones_own_reads_a_stored_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    replies = {"truck-red": "It is red.", "truck-green": "red or green", "truck-blue": "hm", "truck-orange": "blue"}
+    lines = [json.dumps({"sample": sample, "text": text}) for sample, text in replies.items()]
+    (tmp_path / "replies.jsonl").write_text("\n".join(lines))
+    asked = [EXAMPLES / "colours" / "questions.jsonl", "--model", f"replay/{tmp_path / 'replies.jsonl'}"]
+    assert run(capsys, "run", *asked, "-o", "run")[0] == 0
+    plugin = ["--plugin", EXAMPLES / "my_scorer.py"]
+    code, out, _ = run(capsys, "score", "run", *plugin, "--json")
+    metric = json.loads(out)["tasks"]["questions"]["metrics"]["colour_named"]
+    assert (code, metric["value"], metric["read"]["n"]) == (0, (1.0 + 0.5 + 0.0 + 0.0) / 4, 3)
+    assert (tmp_path / "run" / "results-colour_named.json").exists()
+    assert run(capsys, "score", "run", "--scorer", "contains", "--json")[0] == 0
+    code, _, err = run(capsys, "score", "run", "--scorer", "colour_named")
+    assert code == 2 and "--plugin FILE" in err
+    code, out, _ = run(
+        capsys, "run", *asked, *plugin, "-p", 'scorers=["choice", "colour_named"]', "-o", "both", "--json"
+    )
+    assert {"accuracy", "colour_named"} <= set(json.loads(out)["tasks"]["questions"]["metrics"])
+    code, out, _ = run(capsys, "score", "both", *plugin, "--json")
+    assert {"accuracy", "colour_named"} <= set(json.loads(out)["tasks"]["questions"]["metrics"]), "its own scorers stay"

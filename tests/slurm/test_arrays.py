@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shlex
 import shutil
 import signal
 import subprocess
@@ -178,6 +179,51 @@ def test_a_time_limit_drains_requeues_and_finishes(slurm: Cluster, tmp_path: Pat
     assert json_of("merge", folder)["asked_twice"] == 0
     assert json.loads((folder / "results.json").read_bytes())["status"]["complete"]
     assert seen == 24, "what was in flight was waited for and kept"
+
+
+@slurm_only
+def test_a_server_in_a_job_of_its_own_answers_all_parts_and_ends_with_them(slurm: Cluster, tmp_path: Path) -> None:
+    data, folder, began = write_rows(tmp_path / "my.jsonl", 40), tmp_path / "run", time.monotonic()
+    other = slurm.run(
+        "sbatch", "--parsable", "--job-name=snellen-serve", "--wrap", "sleep 600", "-o", "/dev/null"
+    ).strip()
+    serve = shlex.join([*COMMAND, "mock-server", "--port", "18955", "--ttft-ms", "20"])
+    told_it = [
+        "submit",
+        "slurm",
+        "--parts",
+        4,
+        "--parallel",
+        4,
+        "--time",
+        "00:05:00",
+        "--serve",
+        serve,
+        "--port",
+        18955,
+    ]
+    words = [data, "--model", "openai/mock", "--no-cache", "-o", folder]
+    printed = slurm.run(*COMMAND, *told_it, *words)
+    lines = [line.strip() for line in printed.splitlines() if "sbatch" in line]
+    assert len(lines) == 3 and len(list((folder / "submit").glob("*.sh"))) == 3
+    slurm.run("bash", "-ec", "\n".join(lines))  # as printed
+    wait_until(lambda: (folder / "results.json").exists(), "the merged run", 90)
+    mine = (folder / "submit" / "server.job").read_text().strip()
+    wait_until(lambda: mine not in slurm.jobs("RUNNING"), "the end of the server")
+    assert other in slurm.jobs("RUNNING"), "another run's server goes on"
+    slurm.run("scancel", other)
+    results = json.loads((folder / "results.json").read_bytes())
+    assert results["status"]["complete"] and results["status"]["planned"] == {"my": 40}
+    assert not (folder / "submit" / "server.url").exists(), "its address goes with it"
+    logs = "".join(path.read_text() for path in (folder / "submit" / "logs").iterdir())
+    broken = ["--serve", "false", "--go", data, "--model", "openai/mock", "-o", tmp_path / "broken"]
+    slurm.run(*COMMAND, "submit", "slurm", "--parts", 2, *broken)
+    slurm.finish("parts of a server that never starts")
+    said = [path.read_text() for path in (tmp_path / "broken" / "submit" / "logs").glob("*_*.txt")]
+    assert len(said) == 2 and all("the server did not start" in one for one in said)
+    note_figure("slurm", "a served model in a job of its own, 4 parts, printed scripts run unchanged",
+                f"40 of 40 trials, server ended by the merge, another server untouched, {time.monotonic() - began:.0f} s")  # fmt: skip
+    assert "Traceback" not in logs, logs[-2000:]
 
 
 def has_fuse() -> bool:

@@ -32,7 +32,7 @@ EXTRAS = {
     "video": (("av",), "videos"),
     "parse": (("markdown_it", "lxml", "bs4", "pylatexenc", "fuzzysearch"), "parsed pages"),
     "parse-ocrbench": (("nltk", "jieba"), "full pages by the rule of OCRBench v2"),
-    "view": (("starlette", "uvicorn"), "the viewer"),
+    "view": (("starlette", "uvicorn", "markdown_it", "latex2mathml"), "the viewer"),
     "plots": (("vl_convert",), "plots as SVG and PNG"),
     "tensorboard": (("tensorboard",), "--log tensorboard"),
     "mlflow": (("mlflow", "sqlalchemy", "alembic"), "--log mlflow"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from ..core.errors import UsageError
+from ..core.errors import ConfigError, UsageError
 from ..core.frames import Frame, read_frame
 from ..core.protocols import Model
 from ..core.tasks import Task
@@ -15,8 +15,8 @@ from ..report.exam_file import stored_exam
 from .chosen_model import find_card
 from .settings import RunSettings
 
-CARD = "card"
-TESTS = ("coordinates", "locate")
+CARD, COORDINATES = "card", "coordinates"
+TESTS = (COORDINATES, "locate")
 """Tests of the exam that measure a frame; the first asks for none, and tells what a model does by itself."""
 FIX = "sit `snellen exam --tests coordinates` and give its folder, or name the frame"
 
@@ -35,7 +35,12 @@ def model_frame(model: Model, settings: RunSettings, told: str = CARD) -> KnownF
         spelt = found.card.coordinates if found.card else None
         why = found.where if found.card is None else f"{found.where} says nothing of coordinates"
         return KnownFrame(read_frame(spelt), found.where) if spelt else KnownFrame(None, why)
-    return _measured_frame(Path(told)) if Path(told).is_dir() else KnownFrame(read_frame(told), "as told")
+    if Path(told).is_dir():
+        return _measured_frame(Path(told))
+    try:
+        return KnownFrame(read_frame(told), "as told")
+    except ConfigError as error:
+        raise UsageError(f"{error}; nor is it `{CARD}`, or the folder of an exam") from None
 
 
 def _measured_frame(folder: Path) -> KnownFrame:
@@ -64,7 +69,7 @@ def task_in_frame(catalog: Catalog, name: str, settings: RunSettings, frame: Fra
     It is the protocol of the card with the prompt of that frame; a task without coordinates is as it is.
     """
     task = catalog.task(name, settings.task_overrides(), settings.protocol)
-    if "coordinates" not in task.score_options:
+    if COORDINATES not in task.score_options:
         return task
     kind = str(task.prompt).partition("-")[0]
     wanted, table = f"{kind}-{prompt_of(frame)}", catalog.task_table(name)
@@ -75,7 +80,7 @@ def task_in_frame(catalog: Catalog, name: str, settings: RunSettings, frame: Fra
         raise UsageError(f"--coordinates: task {name!r} has no prompt for the frame {frame.name}; it has {has}")
     if settings.protocol not in (None, *fitting):
         raise UsageError(f"--coordinates {frame.name} asks as --protocol {fitting[0]}, not {settings.protocol}")
-    overrides = [*settings.task_overrides(), ("score_options.coordinates.reply", frame.name)]
+    overrides = [*settings.task_overrides(), (f"score_options.{COORDINATES}.reply", frame.name)]
     return catalog.task(name, overrides, settings.protocol or fitting[0])
 
 

@@ -21,8 +21,10 @@ from ..report.pages.vega import save_plot
 from ..report.paper.comparison_report import write_comparison
 from ..report.paper.run_sheets import run_sheets, write_tables
 from ..report.paper.vector_figures import write_figures
-from ..report.runlist.brief import run_folders
+from ..report.runlist.brief import LOADED, run_folders
 from ..report.stored_results import read_results
+from ..scoring.compare import look_pairs
+from ..scoring.compare.look_pairs import ComparedLooks
 from ..scoring.compare.paired import Comparison
 from ..scoring.compare.protocol_parts import MovedParts, moved_parts
 from ..scoring.compare.run_pairs import compare_runs
@@ -127,6 +129,11 @@ def compare(
     return compare_runs(runs, task=task, metric=metric, scored_only=scored_only, reading=reading)
 
 
+def compare_looks(*runs: str | Path, task: str | None = None) -> dict[str, ComparedLooks]:
+    """Return what looking again was worth in runs with tools, and beside runs without; nothing where none has any."""
+    return look_pairs.compare_looks(runs, task)
+
+
 def moved_by_protocol(*runs: str | Path) -> dict[str, MovedParts]:
     """Return, for tasks that two runs asked in different protocols, which part moved the number; else nothing."""
     return moved_parts((Path(runs[0]), Path(runs[1]))) if len(runs) == 2 else {}
@@ -167,7 +174,7 @@ def find_runs(folders: Sequence[str | Path]) -> list[Path]:
     found: set[Path] = set()
     for folder in map(Path, folders):
         if not folder.is_dir():
-            raise UsageError(f"no folder {folder}: name a run folder or one that holds runs")
+            raise UsageError(f"no folder {folder}: name a run, or the folder that holds runs, mostly `runs`")
         found.update(run_folders(folder, DEPTH))
         found -= {votes for run in found for votes in judge_folders(run)}  # a judge's votes are no run to rank
     if not found:
@@ -190,6 +197,9 @@ def leaderboard(folders: str | Path | Sequence[str | Path], reading: str | None 
     found = find_runs([folders] if isinstance(folders, str | Path) else folders)
     short = len({folder.name for folder in found}) == len(found)
     for folder in found:
+        if any((folder / name).exists() for name in LOADED):
+            problems[str(folder)] = "the replies of a load are not ranked"
+            continue
         try:
             entries.append(_entry(folder, folder.name if short else str(folder), reading))
         except SnellenError as error:

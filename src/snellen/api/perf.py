@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,15 @@ from ..core.builtins import default_registry
 from ..core.errors import SnellenError, UsageError
 from ..core.event_loop import run_to_end
 from ..core.ids import content_hash
+from ..core.protocols import Model, StreamingModel
 from ..core.types import Prediction, Request
 from ..model.served.prices import Bill, Prices
 from ..model.served.served_model import ServedModel
 from ..perf.charts import latency_throughput, pictures, to_svg
 from ..perf.generator import Item
+from ..perf.in_process import HERE, ModelGenerator, prepare_requests
 from ..perf.journal import PARTIAL, partial_files
-from ..perf.measure import LoadPlan, Measured, measure
+from ..perf.measure import LoadPlan, Maker, Measured, measure
 from ..perf.metrics import summarize
 from ..perf.slo import Objectives
 from ..perf.stored import to_prediction, value_for_money
@@ -31,7 +34,7 @@ from ..perf.sweep import Point, Sweep, conclude, judge, search, sweep_table
 from ..perf.synthetic import TASK as SYNTHETIC
 from ..perf.synthetic import Synthetic, make_dialogues
 from ..perf.timeline import Timeline, write_timeline
-from ..perf.workload import Asked, capture, compose, join_turns, prepare_items, salt_dialogues, with_replies
+from ..perf.workload import Asked, Dialogue, capture, compose, join_turns, prepare_items, salt_dialogues, with_replies
 from ..report.files import write_atomically
 from ..report.pages.perf_page import render_page
 from ..store.cache import request_digest
@@ -86,11 +89,15 @@ class _Load(msgspec.Struct):
     plan: Plan | None
     stream: bool
     prices: Prices | None
+    make: Maker | None = None
+    """Runs the load on a model of this process, where no server is asked."""
+    model: Model | None = None
+    """That model, to be closed at the end."""
 
     async def put_on(self, level: LoadPlan, folder: Path | None = None) -> Measured:
         """Load the servers as the level says; with a folder what is measured is kept there meanwhile."""
         where = (self.items, self.provider, self.urls, self.headers)
-        return await measure(level, *where, stream=self.stream, folder=folder)
+        return await measure(level, *where, stream=self.stream, folder=folder, make=self.make)
 
 
 def run_perf(settings: PerfSettings) -> PerfReport:
@@ -150,6 +157,14 @@ def _write_report(folder: Path, report: PerfReport) -> None:
 
 def _measure_levels(settings: PerfSettings, folder: Path, report: PerfReport) -> None:
     load = run_to_end(_prepare(settings))
+    try:
+        _measure_each(load, settings, folder, report)
+    finally:
+        if load.model is not None:
+            run_to_end(load.model.close())
+
+
+def _measure_each(load: _Load, settings: PerfSettings, folder: Path, report: PerfReport) -> None:
     for level in settings.levels:
         if report.levels:  # what is measured is kept, should this process be killed in a later level
             _keep(folder, msgspec.structs.replace(report, interrupted=True))
@@ -224,6 +239,14 @@ def run_sweep(settings: PerfSettings, how: SweepSettings) -> tuple[Sweep, Path]:
 
 async def _search(settings: PerfSettings, how: SweepSettings, points: list[Point]) -> None:
     load = await _prepare(settings)
+    try:
+        await _search_with(load, settings, how, points)
+    finally:
+        if load.model is not None:
+            await load.model.close()
+
+
+async def _search_with(load: _Load, settings: PerfSettings, how: SweepSettings, points: list[Point]) -> None:
     base = settings.levels[0]
 
     async def measure_point(value: float) -> Point:
@@ -252,18 +275,13 @@ async def _timeline_of(load: _Load, level: LoadPlan) -> Timeline:
 async def _prepare(settings: PerfSettings) -> _Load:
     run = settings.run
     refuse_others(run, "perf")
+    if run.plugins and (own := _own_model(settings)) is not None:
+        return await _prepare_own(settings, *own)
     models = [_served(msgspec.structs.replace(run, base_url=url)) for url in settings.base_urls or (run.base_url,)]
     stream = run.stream is not False
     prices = find_card(models[0], run).prices(run.price)
-    plan: Plan | None = None
-    captured: list[list[Asked]] = []
-    if settings.synthetic is not None:
-        dialogues = make_dialogues(settings.synthetic, settings.synthetic_count, run.seed, stream=stream)
-    else:
-        plan = make_plan(msgspec.structs.replace(run, stream=stream))
-        captured = await _capture_all(plan, settings)
-        dialogues = [[turn.request for turn in dialogue] for dialogue in captured]
-    dialogues = salt_dialogues(dialogues, settings.prefix_cache, run.seed)
+    plan = None if settings.synthetic else make_plan(msgspec.structs.replace(run, stream=stream))
+    captured, dialogues = await _what_is_asked(settings, plan, stream=stream)
     try:
         for model in models:
             await model.check()
@@ -274,6 +292,41 @@ async def _prepare(settings: PerfSettings) -> _Load:
     urls, headers = zip(*(model.endpoint(stream=stream) for model in models), strict=True)
     trials = _trials(items, dialogues, captured)
     return _Load(items, models[0].dialect.family, list(urls), headers[0], trials, plan, stream, prices)
+
+
+async def _what_is_asked(
+    settings: PerfSettings, plan: Plan | None, *, stream: bool
+) -> tuple[list[list[Asked]], list[Dialogue]]:
+    """Return the trials of a task and the dialogues that are sent; of a synthetic load these only."""
+    captured, dialogues = list[list[Asked]](), list[Dialogue]()
+    if plan is not None:
+        captured = await _capture_all(plan, settings)
+        dialogues = [[turn.request for turn in dialogue] for dialogue in captured]
+    elif settings.synthetic is not None:
+        dialogues = list(make_dialogues(settings.synthetic, settings.synthetic_count, settings.run.seed, stream=stream))
+    return captured, salt_dialogues(dialogues, settings.prefix_cache, settings.run.seed)
+
+
+def _own_model(settings: PerfSettings) -> tuple[Model, Plan | None] | None:
+    """Return the model of a plug-in that answers in this process, and the plan of a task; None of a server's."""
+    run, plan = settings.run, None
+    if settings.synthetic is None:
+        plan = make_plan(run)
+    # The plan's own where there is one: a second may not fit into memory.
+    model = create_model(run, default_registry(run.plugins)) if plan is None else plan.model
+    ours = type(model).__module__.startswith("snellen.") and not run.model.startswith("plugin/")
+    return None if ours or isinstance(model, ServedModel) else (model, plan)
+
+
+async def _prepare_own(settings: PerfSettings, model: Model, plan: Plan | None) -> _Load:
+    """Make ready a load on a model of this process: one that streams is timed piece by piece, another whole."""
+    stream = settings.run.stream is not False and isinstance(model, StreamingModel)
+    captured, dialogues = await _what_is_asked(settings, plan, stream=stream)
+    await model.check()
+    items, images = await prepare_requests(model, dialogues, think_s=settings.think_s)
+    trials = _trials(items, dialogues, captured)
+    make = partial(ModelGenerator, model=model, images=images, stream=stream)
+    return _Load(items, "", [HERE], {}, trials, plan, stream, None, make, model)
 
 
 def _trials(

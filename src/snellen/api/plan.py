@@ -46,7 +46,8 @@ from ..scoring.peer_scores import check_fallback
 from .chosen_model import create_model
 from .evidence import check_evidence
 from .header import identity_of, installed_versions, make_header, prompts_of
-from .model_frame import needed_frame, task_in_frame
+from .looks import with_tools
+from .model_frame import COORDINATES, needed_frame, task_in_frame
 from .settings import RunSettings
 
 OWN = "shots-file:"
@@ -177,8 +178,10 @@ def make_plan(settings: RunSettings) -> Plan:
     names = list(dict.fromkeys(name for found in expanded for name in found))
     if not names:
         raise UsageError("name at least one task (see `snellen tasks`) or data file")
-    tasks = [_resolve(catalog, name, settings, model) for name in names]
+    tasks = [with_tools(_resolve(catalog, name, settings, model), settings, model) for name in names]
     check_names(tasks, names)
+    if settings.coordinates is not None and not any(COORDINATES in task.score_options for task in tasks):
+        raise UsageError(f"--coordinates: {', '.join(names)} ask for no points or boxes; leave it out")
     protocols = {task.name: catalog.protocols(name) for task, name in zip(tasks, names, strict=True)}
     for task in tasks:
         check_trials(task)

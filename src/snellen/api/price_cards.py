@@ -30,6 +30,8 @@ def describe_card(where: str, card: ModelCard) -> Iterator[str]:
     yield f"  pictures: {_describe_pictures(card.pictures or ASSUMED)}"
     yield f"  limits: {_describe_limits(card) or 'not known'}"
     yield f"  thinks: {THINKS[card.thinks]}"
+    if card.coordinates is not None:
+        yield f"  coordinates: {card.coordinates}"
     more = (card.prices.source if card.prices else "", ", ".join(card.from_memory), card.note)
     for name, text in zip(("prices from: ", "from memory, not seen: ", ""), more, strict=True):
         if text:

@@ -20,6 +20,7 @@ from ..data.catalog import Catalog
 from ..data.files.records import Source
 from ..data.files.rows import read_rows
 from ..data.foreign.damage_counts import Damage, damage_lines
+from ..data.foreign.failure_marks import failure_in
 from ..data.foreign.foreign_source import ForeignSource
 from ..data.foreign.malformed import LONGEST_REASON
 from ..data.foreign.peer_cards import versioned
@@ -28,11 +29,8 @@ from ..data.loaders.row_cells import FIELD
 from ..prompt.build import Prompter
 from ..prompt.by_form import PrompterByForm
 from ..scoring.headline import NO_ESTIMATE, headline
-from ..scoring.lmms_rules import FAILED_REQUEST
-from ..scoring.peer_scores import check_fallback
-from ..scoring.peer_words import judge_needed, peer_beside
+from ..scoring.peer_scores import check_fallback, judge_needed, peer_beside
 from ..scoring.readings import Reading
-from ..scoring.vlmevalkit_rules import FAILED_CALL
 from ..store.reader import RunReader
 from .foreign_runs import (
     VERDICT,
@@ -239,7 +237,7 @@ def _failure(reply: str | None) -> Failure | None:
     """Return what failed where a tool wrote a failed call in the place of a reply, or nothing at all."""
     if reply is None:
         return Failure(FailureKind.SERVER, "no reply in the file")
-    if FAILED_CALL in reply or reply.lstrip().startswith(FAILED_REQUEST):
+    if failure_in("vlmevalkit", reply) is not None or failure_in("lmms-eval", reply) is not None:
         return Failure(FailureKind.SERVER, reply[:200])
     return None
 

@@ -42,6 +42,7 @@ from ..scoring.spent import PRICES
 from ..store.answerers import Answerers
 from ..store.cache import OtherReplies, ResponseCache
 from ..store.changed_rows import Data
+from ..store.damage import is_half_repaired
 from ..store.database import connect
 from ..store.lock import RunLock
 from ..store.part_log import PLAN, PartWriter
@@ -111,6 +112,8 @@ def make_limits(settings: RunSettings, prices: Prices | None, began: float | Non
 
 def check_folder(folder: Path) -> None:
     """Refuse to write over files of others: a folder that has what a run writes, and no run."""
+    if is_half_repaired(folder):
+        raise EnvironmentProblem(f"a repair of {folder} was interrupted: `snellen repair {folder}` finishes it")
     theirs = [name for name in WRITTEN if (folder / name).exists()]
     if theirs and not ((folder / "run.db").exists() or (folder / PLAN).exists()):
         raise UsageError(f"{folder} holds {', '.join(theirs)} and no run: they would be overwritten; choose another -o")

@@ -5,14 +5,18 @@ from __future__ import annotations
 import secrets
 import socket
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from ..core.builtins import default_registry
-from ..core.errors import EnvironmentProblem, MissingExtra
+from ..core.errors import EnvironmentProblem, MissingExtra, UsageError
 from ..core.garbage import rare_collections
 from ..report.runlist.brief import run_key
+
+if TYPE_CHECKING:
+    from ..report.viewer.site import Exported
 
 EXTRA = ("starlette", "latex2mathml", "markdown_it")
 """What the extra `view` brings, beside the server."""
@@ -22,17 +26,23 @@ def make_viewer(
     folders: Sequence[str | Path], token: str, *, may_write: bool = False, plugins: Sequence[str | Path] = ()
 ) -> Any:
     """Return the viewer as an ASGI application that lets in who knows `token`; `plugins` bring scorers of runs."""
-    try:
-        from ..report.viewer.app import create_app
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in EXTRA:
-            raise
-        raise MissingExtra("view", "the viewer") from None
+    _need_extra()
+    from ..report.viewer.app import create_app
     from ..report.viewer.run_library import RunLibrary
 
     registry = default_registry(plugins)
     library = RunLibrary([Path(folder) for folder in folders], registry)
     return create_app(library, token, may_write=may_write, registry=registry)
+
+
+def _need_extra() -> None:
+    """Raise MissingExtra where the packages of the viewer are not all there."""
+    try:
+        import_module("snellen.report.viewer.app")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in EXTRA:
+            raise
+        raise MissingExtra("view", "the viewer") from None
 
 
 def view(
@@ -65,6 +75,21 @@ def view(
 
     with listener, rare_collections():
         Viewer(uvicorn.Config(app, **quiet)).run(sockets=[listener])
+
+
+def export_view(run: str | Path, folder: str | Path, *, plugins: Sequence[str | Path] = ()) -> Exported:
+    """Write all pages of one run to a folder that needs no viewer; return what was written."""
+    _need_extra()
+    from ..report.viewer.run_library import RunLibrary
+    from ..report.viewer.site import export_site
+
+    library = RunLibrary([Path(run)], default_registry(plugins))
+    runs = library.listed()
+    if len(runs) != 1:
+        found = f"holds {len(runs)} runs" if runs else "holds no run that can be read"
+        why = next(iter(library.problems.values()), "")
+        raise UsageError(f"{run} {found}{f' ({why})' if why else ''}: name one run to export")
+    return export_site(runs[0], Path(folder))
 
 
 def label_address(run: str | Path, judge_name: str, by: str = "") -> str:

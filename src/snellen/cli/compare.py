@@ -12,6 +12,8 @@ import click
 from .options import BOARD_FORM, MACHINE_STDOUT, PATH, defaulted, flag, print_json
 
 if TYPE_CHECKING:
+    from ..report.pages.sheet import Sheet
+    from ..scoring.compare.look_pairs import ComparedLooks
     from ..scoring.compare.paired import Comparison, Flip
 
 
@@ -53,24 +55,39 @@ def compare(runs: tuple[Path, ...], *, flips: int, form: str, as_json: bool, **w
 
     results = outputs.compare(*runs, **which)
     moved = outputs.moved_by_protocol(*runs)
+    looks = outputs.compare_looks(*runs, task=which["task"])
     if as_json:
-        print_json({"tasks": results} | ({"protocols": moved} if moved else {}))
+        beside = {"protocols": moved, "looks": looks}
+        print_json({"tasks": results} | {name: found for name, found in beside.items() if found})
         return
     if form != "terminal":
-        sys.stdout.write(_in_form(results, form))
+        sys.stdout.write(_in_form(results, looks, form))
         return
     for name, comparisons in results.items():
         show(name, comparisons, flips, scored_only=which["scored_only"])
+    if looks:
+        from ..report.pages.sheet import render
+
+        sys.stdout.write(render(_look_sheets(looks), "terminal"))
     for line in moved_lines(moved):
         click.echo(line)
 
 
-def _in_form(results: Mapping[str, Sequence[Comparison]], form: str) -> str:
+def _look_sheets(looks: Mapping[str, ComparedLooks]) -> list[Sheet]:
+    """Return what looking again was worth, task by task; nothing is imported where no run has tools."""
+    if not looks:
+        return []
+    from ..report.pages.look_part import compared_sheet
+
+    return [compared_sheet(task, found) for task, found in looks.items()]
+
+
+def _in_form(results: Mapping[str, Sequence[Comparison]], looks: Mapping[str, ComparedLooks], form: str) -> str:
     from ..report.pages.comparison import sheets_of
     from ..report.pages.sheet import render
 
     names = list(dict.fromkeys(name for found in results.values() for one in found for name in (one.first, one.second)))
-    return render(sheets_of(results, names), form)
+    return render([*sheets_of(results, names), *_look_sheets(looks)], form)
 
 
 def show(task: str, comparisons: list[Comparison], flips: int, *, scored_only: bool = False) -> None:

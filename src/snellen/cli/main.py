@@ -99,7 +99,13 @@ def main(arguments: list[str] | None = None) -> None:
     sys.exit(_run(arguments))
 
 
+NOT_HERE = "Snellen does not run on Windows itself (file locks, polls and signals are POSIX): use WSL, `wsl --install`"
+
+
 def _run(arguments: list[str] | None) -> int:
+    if os.name == "nt":
+        click.echo(f"error: {NOT_HERE}", err=True)
+        return _refuse("EnvironmentProblem", NOT_HERE, EnvironmentProblem.exit_code, arguments)
     try:
         code: Any = cli.main(args=arguments, prog_name="snellen", standalone_mode=False)
     except click.exceptions.Exit as stop:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
 from ..api.settings import COMMON, GROUPS, OUTPUT, Setting, refusal, rows_of
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -187,6 +190,15 @@ WORKERS = add_options(
 QUIET = flag("--quiet", help="No progress, no tables.")
 VERBOSE = flag("--verbose", help="The whole plan: how rows were read, what is sent where, what estimates rest on.")
 PLAIN = flag("--plain", "as_lines", help="Progress as plain lines, for logs.")
+
+
+def look_tables(result: Mapping[str, Any]) -> Iterator[Table]:
+    """Yield what looking again was worth; nothing is imported for a task without tools."""
+    if result.get("looks"):
+        from ..report.pages.look_part import look_sheets
+        from ..report.pages.sheet import sheet_grid
+
+        yield from map(sheet_grid, look_sheets(result["looks"]))
 
 
 def print_json(value: Any) -> None:

@@ -258,7 +258,10 @@ def read_pairs(flag_name: str, given: tuple[str, ...]) -> dict[str, str]:
 
 
 READERS: Mapping[str, Callable[[Any], Any]] = {
-    "arms": lambda text: tuple(filter(None, (name.strip() for name in text.split(",")))),
+    **dict.fromkeys(
+        ("arms", "tools", "tool_arms"),
+        lambda text: tuple(filter(None, (name.strip() for name in text.split(",")))),
+    ),
     "headers": read_headers,
     "query": partial(read_pairs, "--query"),
     "columns": lambda given: {field: str(column) for field, column in map(parse_assignment, given)},

@@ -36,8 +36,15 @@ from ..report.pages.published import comparison_table
 from ..report.pages.summary_lines import dimension_means, summary_table
 from ..report.progress import Progressbar
 from ..report.protocol_words import protocol_lines, suite_lines
-from ..report.terminal import arms_tables, dimension_table, group_tables, plain, results_table, sureness_tables
-from .options import print_json
+from ..report.terminal import (
+    arms_tables,
+    dimension_table,
+    group_tables,
+    plain,
+    results_table,
+    sureness_tables,
+)
+from .options import look_tables, print_json
 
 MOST_NUMBERS = 3
 """Tasks whose numbers are said again under the tables."""
@@ -244,7 +251,7 @@ def _print_tables(result: RunResult, console: WholeConsole) -> None:
         console.print(results_table(name, task))
         for note in (*protocol_lines(task), *task.get("notes", ())):
             console.print(plain(note))
-        for table in (*arms_tables(task), *sureness_tables(task), *group_tables(task)):
+        for table in (*arms_tables(task), *look_tables(task), *sureness_tables(task), *group_tables(task)):
             console.print(table)
         card = published_card(name, task["metrics"])
         if card is not None:

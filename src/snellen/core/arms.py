@@ -89,8 +89,12 @@ def find_arms(variants: Sequence[str]) -> list[Arm]:
 
 
 def variants_beside(variants: Sequence[str]) -> set[str]:
-    """Return the variants that are no part of a task's figures: arms, and what only asks whether a test was seen."""
-    probes = {name for name in variants if _axes(name).get("control") == RECALL or "twin" in _axes(name)}
+    """Return the variants that are no part of a task's figures: arms, and what only asks whether a test was seen.
+
+    Arms of looking again (`look=grey`, core/looks.py) are such too.
+    """
+    axes = {name: _axes(name) for name in variants}
+    probes = {name for name in variants if axes[name].get("control") == RECALL or axes[name].keys() & {"twin", "look"}}
     beside = probes | {arm.variant for arm in find_arms(variants)}
     return beside if beside < set(variants) else set()
 

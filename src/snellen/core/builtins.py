@@ -36,6 +36,7 @@ INFERENCERS = {
     "likelihood": "snellen.infer.likelihood:LIKELIHOOD",
     "perplexity": "snellen.infer.perplexity:PERPLEXITY",
     "document": "snellen.infer.document:DOCUMENT",
+    "look": "snellen.infer.look:LOOK",
     "chain": "snellen.infer.chain:CHAIN",
     "every": "snellen.infer.dialogue:EVERY",
     "every_likelihood": "snellen.infer.dialogue:EVERY_BY_LIKELIHOOD",
@@ -91,7 +92,6 @@ SCORERS = {
     "word_f1": "snellen.scoring.short_answers:score_word_f1",
     "chart_answer": "snellen.scoring.chart_answers:score_chart_answer",
     "document_answer": "snellen.scoring.document_answer:score_document_answer",
-    "peer": "snellen.scoring.protocol_scorer:score",
     "parse": "snellen.scoring.parsing.scorers:score",
     "parse_official": "snellen.scoring.parsing.scorers:score_official",
 }
@@ -178,6 +178,7 @@ BUILTINS = {
     "inferencer": INFERENCERS,
     "scorer": SCORERS,
     "aggregate": AGGREGATES,
+    "predictions": {"rows": "snellen.data.foreign.formats:ROWS_FORMAT"},
 }
 
 

@@ -4,6 +4,7 @@ SnellenError
 ├── UsageError              exit 2  a flag, argument or name is wrong
 │   ├── ConfigError         exit 2  a task, model or prompt file is wrong
 │   ├── DataError           exit 2  a dataset record is wrong; names the record
+│   │   └── MissingData     exit 2  a benchmark's data is not on this machine
 │   └── RunMismatch         exit 2  the run folder belongs to another configuration
 ├── EnvironmentProblem      exit 3  disk, server, lock
 │   ├── ServerLost          exit 3  the server is gone; a part of a run exits 75 (start me again)

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol, Self
 import msgspec
 
 from .errors import Parked
+from .looks import Look
 from .tasks import Prompt
 from .types import BASE_VARIANT, Prediction, Request, Sample, TrialKey
 
@@ -19,16 +20,33 @@ class Item(NamedTuple):
     sample: Sample
 
 
+class Step(NamedTuple):
+    """One turn of a trial that may have several: which, what it shows, and whether its reply is the trial's."""
+
+    number: int
+    looks: Sequence[Look]
+    """What its request shows for the first time."""
+    settle: Callable[[Prediction], Prediction | None]
+    """Called with the reply: returns the trial's prediction where this turn is the last, else None."""
+
+
 class Ask(Protocol):
     """Sends one request down the line: cache, limits, retries, store. A finished trial answers from the store."""
 
     def __call__(
-        self, item: Item, request: Request, settled: Prediction | None = None, *, keep: bool = True
+        self,
+        item: Item,
+        request: Request,
+        settled: Prediction | None = None,
+        *,
+        keep: bool = True,
+        turn: Step | None = None,
     ) -> Awaitable[Prediction]:
         """Return the trial's prediction; a failure is a Prediction too.
 
         `settled` is stored as it is and nothing is sent, unless the trial is finished; without `keep` the reply is only
-        a part of a trial and not stored.
+        a part of a trial and not stored. With `turn` it is that turn's reply, stored before it is returned (a failure
+        is not); a turn that was answered before is answered from the store.
         """
         ...
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -13,7 +13,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 from .errors import DataError
 from .jobs import Item, Job, RequestBuilder
 from .tasks import Task
-from .types import Estimate, Image, ImageSent, Params, Prediction, Request, Sample, Score
+from .types import Estimate, Image, ImageSent, Params, Prediction, Request, Sample, Score, Usage
 
 
 class Capability(StrEnum):
@@ -163,6 +163,22 @@ class BatchModel(Model, Protocol):
 
     def prefetch(self, request: Request) -> None:
         """Prepare a request that waits for the next batch, while the model works on this one; may do nothing."""
+        ...
+
+
+@runtime_checkable
+class StreamingModel(Model, Protocol):
+    """A model that hands its reply over while it is made: what `snellen perf` times piece by piece.
+
+    Example:
+        >>> class Slow:
+        ...     async def stream(self, request, images):
+        ...         for word in ("a ", "cat"):
+        ...             yield word
+    """
+
+    def stream(self, request: Request, images: EncodedImages) -> AsyncIterator[str | Usage]:
+        """Yield the pieces of the text as they come, and the tokens that were counted once they are known."""
         ...
 
 

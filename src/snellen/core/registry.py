@@ -28,6 +28,7 @@ KINDS = (
     "executor",
     "asking",
     "stop",
+    "predictions",
     "edit",
     "check",
     "command",

@@ -138,6 +138,26 @@ class Video(Struct, frozen=True, gc=False, omit_defaults=True):
     """Of what is drawn by chance: disturbances."""
 
 
+class Tool(Struct, frozen=True, gc=False):
+    """What a model is offered to call: its name, what it does, and a JSON schema of its arguments."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+
+
+class ToolCall(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A call as the model wrote it; nothing of it is checked yet."""
+
+    id: str
+    """The provider's name of the call; of calls written in a text, one of ours."""
+    name: str
+    arguments: str
+    """The text of the arguments as it came, mostly JSON."""
+    problem: str = ""
+    """Of a call that is none: its class (`malformed`, `unclosed` …); see `core.looks.CALL_CLASSES`."""
+
+
 class Turn(Struct, frozen=True, gc=False, omit_defaults=True):
     """One message: dialogue data, a chat prompt, or a shot. Images stand before the text, or as `parts` say.
 
@@ -159,6 +179,12 @@ class Turn(Struct, frozen=True, gc=False, omit_defaults=True):
     A video stands here until it is asked about: then its frames take its place."""
     videos: tuple[Video, ...] = ()
     """Of a sample's earlier rounds: the videos they bring; in a request these stand in `parts`."""
+    calls: tuple[ToolCall, ...] = ()
+    """Of an assistant's message: the tools it called."""
+    answers: str = ""
+    """Of a message of role `tool`: the id of the call that it answers."""
+    kept: tuple[dict[str, Any], ...] = ()
+    """Of an assistant's message: the provider's own items (signed thoughts), which go back as they came."""
 
     def arrange(self, pictures: Sequence[_Shown]) -> list[str | _Shown]:
         """Return the texts with what stands for each picture, in the order shown."""
@@ -266,6 +292,10 @@ class Request(Struct, frozen=True, gc=False, omit_defaults=True):
     """How the answer is made to begin, where the model allows it."""
     likelihood: Likelihood = Likelihood()
     """With `choices`: what else is asked, and how it is read."""
+    tools: tuple[Tool, ...] = ()
+    """What the model may call; calls written in a text need none, their description stands in the messages."""
+    choice: str = ""
+    """With `tools`: `none` where no call is wanted any more; empty: as the model likes."""
 
 
 class Failure(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -354,6 +384,10 @@ class Prediction(Struct, frozen=True, gc=False, omit_defaults=True):
     """What the model adds: the likelihood route used, per-candidate token counts, the server's model name."""
     at: str | None = None
     """When it came, by the clock on the wall (UTC, ISO 8601): noted by the run that asked for it."""
+    calls: tuple[ToolCall, ...] = ()
+    """The tools that the reply calls; its text may then be empty."""
+    kept: tuple[dict[str, Any], ...] = ()
+    """What the provider wants back with the next turn, as it came."""
 
     def __post_init__(self) -> None:
         if (self.text is None) + (self.loglikelihoods is None) + (self.failure is None) != 2:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -18,7 +18,7 @@ from ..core.clock import Clock
 from ..core.errors import DataError, EnvironmentProblem, ModelError, Parked, ServerLost, SnellenError, StopRun
 from ..core.garbage import collect_after_faults
 from ..core.ids import rng
-from ..core.jobs import Item, Job
+from ..core.jobs import Item, Job, Step
 from ..core.protocols import BatchModel, Capability, EncodedImage, EncodedImages, ImagePolicy, Model
 from ..core.resends import resends_paid_by
 from ..core.text import clean_text
@@ -28,6 +28,7 @@ from ..store.answerers import Answerers
 from ..store.cache import ResponseCache, request_digest
 from ..store.picture_ledger import PictureLedger
 from ..store.sent_pictures import PictureKeeper
+from ..store.turns import StoredTurn
 from ..store.writer import TrialWriter
 from .batch import Batcher
 from .call import call_model, check_members, failed
@@ -257,6 +258,16 @@ Opening = Callable[[], Awaitable[PictureLedger | None]]
 """Awaited once, before the first request that is not stored: may refuse to go on, and brings what pictures were."""
 
 
+class Answer(NamedTuple):
+    """What a request came to."""
+
+    prediction: Prediction
+    digest: str = ""
+    """Of the request and who was asked; empty where an image is bad."""
+    hashes: Sequence[str] = ()
+    """Of its pictures."""
+
+
 class Engine:
     """Runs jobs against one model and one store."""
 
@@ -404,8 +415,16 @@ class Engine:
                 return
 
     async def _ask(
-        self, item: Item, request: Request, settled: Prediction | None = None, *, keep: bool = True
+        self,
+        item: Item,
+        request: Request,
+        settled: Prediction | None = None,
+        *,
+        keep: bool = True,
+        turn: Step | None = None,
     ) -> Prediction:
+        if turn is not None:
+            return await self._ask_turn(item, request, turn)
         if self._is_finished(request.key):
             stored = self._writer.stored(request.key)
             if stored is not None:
@@ -418,26 +437,73 @@ class Engine:
         if self._opening is not None:
             await self._open_once(self._opening)
         if has_videos(request):
-            request, prediction, digest = await self._answer_shown(request)
+            request, (prediction, digest, _) = await self._answer_shown(request)
         else:
-            prediction, digest = await self._answer(request)
+            prediction, digest, _ = await self._answer(request)
         if keep:
             await self._keep(item, request, prediction, digest)
             self._watch(prediction, reached=bool(digest))
         return prediction
 
-    async def _answer_shown(self, request: Request) -> tuple[Request, Prediction, str]:
+    async def _ask_turn(self, item: Item, request: Request, turn: Step) -> Prediction:
+        """Answer one turn from the store or the model; it is committed before the next can be asked."""
+        stored = self._writer.stored_turn(request.key, turn.number)
+        if stored is not None:
+            return await self._take_turn(item, request, turn, stored)
+        if self._opening is not None:
+            await self._open_once(self._opening)
+        if has_videos(request):
+            request, (reply, digest, hashes) = await self._answer_shown(request)
+        else:
+            reply, digest, hashes = await self._answer(request)
+        final = turn.settle(reply)
+        self.state.count_tokens(reply)
+        if reply.failure is None:
+            asked = (request, reply, request_digest("", request, hashes))
+            await self._writer.put_turn(item, turn, asked, final, digest)
+        elif final is not None:
+            await self._writer.put(item.position, item.sample, request, final, digest)
+        if final is not None:
+            self._count_kept(item, request, final, tokens=False)
+        if final is not None or reply.failure is None:
+            self._watch(reply, reached=bool(digest))
+        return reply
+
+    async def _take_turn(self, item: Item, request: Request, turn: Step, stored: StoredTurn) -> Prediction:
+        """Return the stored reply of a turn, if it was asked as it would be now."""
+        asked = request
+        if has_videos(request):
+            asked = (await unfold_videos(request, self._model)).request
+        images = RequestImages(asked, self._desk)
+        try:
+            await images.encode()
+        finally:
+            images.let_go()
+        stored.check(request_digest("", asked, images.hashes))
+        final = turn.settle(stored.prediction)
+        if final is not None and self._is_finished(request.key):
+            self.state.resumed += 1
+            self._watch_interval(item, request, final)
+        elif final is not None:
+            await self._writer.put(item.position, item.sample, asked, final, stored.digest)
+            self._count_kept(item, asked, final, tokens=False)
+        return stored.prediction
+
+    async def _answer_shown(self, request: Request) -> tuple[Request, Answer]:
         """Answer a request with videos; return it as it was sent too."""
         try:
             shown = await unfold_videos(request, self._model)
         except DataError as error:
-            return request, failed(request, ModelError(FailureKind.DECODE, str(error)), 1), ""
-        prediction, digest = await self._answer(shown.request)
-        return shown.request, shown.noted(prediction), digest
+            return request, Answer(failed(request, ModelError(FailureKind.DECODE, str(error)), 1))
+        answer = await self._answer(shown.request)
+        return shown.request, answer._replace(prediction=shown.noted(answer.prediction))
 
     async def _keep(self, item: Item, request: Request, prediction: Prediction, digest: str) -> None:
         await self._writer.put(item.position, item.sample, request, prediction, digest)
-        self.state.count(prediction)
+        self._count_kept(item, request, prediction)
+
+    def _count_kept(self, item: Item, request: Request, prediction: Prediction, *, tokens: bool = True) -> None:
+        self.state.count(prediction, tokens=tokens)
         if self.state.is_drawn and self.state.onlooker is not None:
             self.state.onlooker.take(item.sample, request, prediction)
         self._watch_interval(item, request, prediction)
@@ -461,8 +527,8 @@ class Engine:
         self._opened = self._opened or asyncio.create_task(once())
         await asyncio.shield(self._opened)
 
-    async def _answer(self, request: Request) -> tuple[Prediction, str]:
-        """Return a prediction from the cache or the model, and the request's digest: empty where an image is bad."""
+    async def _answer(self, request: Request) -> Answer:
+        """Return a prediction from the cache or the model, with the request's digest: empty where an image is bad."""
         images, digest = RequestImages(request, self._desk), ""
         try:
             await images.encode()
@@ -474,12 +540,13 @@ class Engine:
                 cached = await self._trust.settle(request, cached, partial(self._predict, request, images, digest))
             prediction = cached or await self._predict(request, images, digest)
         except DataError as error:
-            return failed(request, ModelError(FailureKind.DECODE, str(error)), 1), digest
+            return Answer(failed(request, ModelError(FailureKind.DECODE, str(error)), 1), digest)
         finally:
             images.let_go()
         if images.sent and not prediction.images:
             prediction = msgspec.structs.replace(prediction, images=images.sent)
-        return (prediction if self._answerers is None else self._answerers.note(prediction)), digest
+        prediction = prediction if self._answerers is None else self._answerers.note(prediction)
+        return Answer(prediction, digest, images.hashes)
 
     async def _predict_reserved(self, request: Request, images: RequestImages, digest: str) -> Prediction:
         await self._limits.begin(request.key.task)

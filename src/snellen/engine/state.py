@@ -92,8 +92,8 @@ class RunState:
         self.limits, self.unfinished = later.limits, later.unfinished  # of one command: counted on
         self.not_kept, self.why_not_kept = later.not_kept, later.why_not_kept  # of one cache: counted on
 
-    def count(self, prediction: Prediction) -> None:
-        """Count one finished trial."""
+    def count(self, prediction: Prediction, *, tokens: bool = True) -> None:
+        """Count one finished trial; without `tokens` those of its turns were counted as they came."""
         self.done += 1
         self.cached += prediction.cached
         if prediction.failure is not None:
@@ -103,6 +103,11 @@ class RunState:
             self.last_error = prediction.failure.message
         self.cut_off += prediction.finish == "length"
         self.empty += prediction.text is not None and not prediction.text.strip()
+        if tokens:
+            self.count_tokens(prediction)
+
+    def count_tokens(self, prediction: Prediction) -> None:
+        """Count what one reply used."""
         if prediction.usage is not None:
             self.input_tokens += prediction.usage.input_tokens or 0
             self.output_tokens += prediction.usage.output_tokens or 0

@@ -30,6 +30,8 @@ _NUMBERED = re.compile(rf"""\bx\d+{_CORNER}({NUMBER})["']?\s?y\d+{_CORNER}({NUMB
 """Several points in one tag: `<points x1="10" y1="20" x2="30" y2="40">`."""
 _BARE = re.compile(rf"(?<![\w.]){NUMBER}(?![\w.]*\w|\s?%)")
 """Per cent is a frame of its own, which nobody declared."""
+_FOUR = re.compile(rf"(?<![\w.]){NUMBER}(?:{_GAP}{NUMBER}){{3}}(?![\w.]*\w|\s?%)")
+"""Four bare numbers are a box where they stand together; with words between them they may be of anything."""
 _TUPLES = re.compile(rf"\(\s*({NUMBER})\s*,\s*({NUMBER})\s*\)")
 _TOKENS = {"0-1024 y-first": re.compile(r"<loc(\d{4})>"), "0-1000": re.compile(r"<loc_(\d{1,4})>")}
 """Spellings that fix their frame: PaliGemma's tokens of 1024 bins, and Florence-2's of 1000."""
@@ -150,7 +152,7 @@ def _bare(text: str, sizes: tuple[int, ...]) -> list[tuple[float, ...]]:
     """Return the numbers of a text without marks, where they are just as many as a place has; else of its last line."""
     for part in (text, text.strip().rpartition("\n")[2]):
         numbers = tuple(float(number) for number in _BARE.findall(part))
-        if len(numbers) in sizes:
+        if len(numbers) in sizes and (len(numbers) == 2 or _FOUR.search(part)):
             return [numbers]
     return []
 

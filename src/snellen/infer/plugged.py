@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 
 from ..core.errors import FailureKind, ModelError, StopRun
-from ..core.jobs import Ask, Item, Job
+from ..core.jobs import Ask, Item, Job, Step
 from ..core.registry import foreign_code
 from ..core.text import clean_text
 from ..core.types import Failure, Prediction, Request, Sample, TrialKey
@@ -29,10 +29,26 @@ class PluggedJob:
         """Run the job. What it raises on purpose (`ConfigError`, `StopRun`) ends the run, all else its own trials."""
         answered: set[TrialKey] = set()
 
+        def noted(settle: Callable[[Prediction], Prediction | None]) -> Callable[[Prediction], Prediction | None]:
+            def settle_and_note(reply: Prediction) -> Prediction | None:
+                final = settle(reply)
+                answered.update(() if final is None else (final.key,))
+                return final
+
+            return settle_and_note
+
         async def noting(
-            item: Item, request: Request, settled: Prediction | None = None, *, keep: bool = True
+            item: Item,
+            request: Request,
+            settled: Prediction | None = None,
+            *,
+            keep: bool = True,
+            turn: Step | None = None,
         ) -> Prediction:
             """Ask, and remember which trials are settled."""
+            if turn is not None:
+                turn = turn._replace(settle=noted(turn.settle))
+                return await ask(item, request, settled, turn=turn)
             prediction = await ask(item, request, settled, keep=keep)
             answered.update((request.key,) if keep else ())
             return prediction

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -29,7 +29,7 @@ class Collector:
         "reply", "response", "sent", "status",
     )  # fmt: skip
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Dialect | None) -> None:
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.sent = 0.0
         self.end = 0.0
@@ -37,7 +37,7 @@ class Collector:
         self.reply = Reply()
         self.response: Response | None = None
         self.status: int | None = None
-        self._dialect = dialect
+        self._dialect = cast("Dialect", dialect)  # None where no server is asked: then nothing is parsed
         self._pieces: list[tuple[bytes, float]] = []
         self._lines = EventLines()
         self._first: dict[str, float] = {}

@@ -41,9 +41,13 @@ def dialect_of(family: str) -> Dialect:
     return dialect
 
 
-async def run_job(job: LoadJob, start_at: float | None = None) -> LoadResult:
+Maker = Callable[["LoadJob"], Generator]
+"""Makes what runs a job of this process, where no server is asked."""
+
+
+async def run_job(job: LoadJob, start_at: float | None = None, make: Maker | None = None) -> LoadResult:
     """Make one job's load in this process. SIGINT and SIGTERM stop it; what is in flight is recorded as cancelled."""
-    generator = Generator(job, dialect_of(job.provider))
+    generator = Generator(job, dialect_of(job.provider)) if make is None else make(job)
     with stopped_by_signals(generator.stop):
         # A full collection in mid-load would pause every stream: what is there is frozen, the rest collected rarely.
         thresholds = gc.get_threshold()
@@ -108,10 +112,10 @@ BUSY_SHARE = 0.6
 """A process is given work for this share of its core; the rest keeps its stamps honest."""
 
 
-async def run_fleet(job: LoadJob, processes: int = 1) -> LoadResult:
+async def run_fleet(job: LoadJob, processes: int = 1, make: Maker | None = None) -> LoadResult:
     """Run the job in `processes` processes (1: this one). SIGINT and SIGTERM end it early with what there is."""
-    if processes <= 1:
-        return await run_job(job)
+    if processes <= 1 or make is not None:
+        return await run_job(job, make=make)
     workers = [await _Worker.start(part) for part in deal(job, processes)]
     stopped: list[int] = []
 
@@ -302,27 +306,32 @@ async def measure(
     *,
     stream: bool = True,
     folder: Path | None = None,
+    make: Maker | None = None,
 ) -> Measured:
-    """Warm up, make the load, and return what happened to every request; with a folder it is kept there meanwhile."""
+    """Warm up, make the load, and return what happened to every request; with a folder it is kept there meanwhile.
+
+    `make` runs the load on a model of this process instead of on servers.
+    """
     if not items:
         raise UsageError("the load has no items: the task is empty or --limit is 0")
     job = make_job(plan, items, provider, urls, headers)
-    warmed = await warm_up(plan, job)
+    warmed = await warm_up(plan, job, make)
     if warmed is not None and warmed.interrupted:
         return to_measured(plan, job, msgspec.structs.replace(warmed, outcomes=[]), 1, stream=stream)
-    processes = plan.processes or choose_processes(plan, job, warmed)
+    processes = 1 if make is not None else plan.processes or choose_processes(plan, job, warmed)
     journal = str(folder / f"{PARTIAL}.jsonl") if folder else ""
-    result = await run_fleet(msgspec.structs.replace(job, journal=journal), processes)
+    result = await run_fleet(msgspec.structs.replace(job, journal=journal), processes, make)
     return to_measured(plan, job, result, processes, stream=stream)
 
 
-async def warm_up(plan: LoadPlan, job: LoadJob) -> LoadResult | None:
+async def warm_up(plan: LoadPlan, job: LoadJob, make: Maker | None = None) -> LoadResult | None:
     """Ask a few items whose results are thrown away; if none succeeds the load would only measure an error."""
     if plan.warmup < 1:
         return None
     slots = tuple([0.0] * min(plan.warmup, plan.concurrency or 8))
     last, open_end = job.items[-plan.warmup :], {"moments": (), "duration_s": None, "cap": None}
-    warmed = await run_fleet(msgspec.structs.replace(job, items=last, slots=slots, count=plan.warmup, **open_end))
+    first = msgspec.structs.replace(job, items=last, slots=slots, count=plan.warmup, **open_end)
+    warmed = await run_fleet(first, make=make)
     if warmed.outcomes and not any(outcome.record.ok for outcome in warmed.outcomes) and not warmed.interrupted:
         reason = warmed.outcomes[0].record.message
         fix = "check --base-url and --model, or skip with --warmup 0"

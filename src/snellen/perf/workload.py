@@ -11,7 +11,7 @@ import msgspec
 from ..core.errors import UsageError
 from ..core.ids import derive_seed
 from ..core.jobs import Item as PlannedSample
-from ..core.jobs import Job
+from ..core.jobs import Job, Step
 from ..core.message_parts import replace_text
 from ..core.types import Prediction, Request, Turn
 from ..data.images.encode import ImageDoor
@@ -57,7 +57,12 @@ async def capture(job: Job) -> list[Asked]:
     composes = False
 
     async def ask(
-        item: PlannedSample, request: Request, settled: Prediction | None = None, *, keep: bool = True
+        item: PlannedSample,
+        request: Request,
+        settled: Prediction | None = None,
+        *,
+        keep: bool = True,
+        turn: Step | None = None,
     ) -> Prediction:
         nonlocal composes
         if settled is not None:
@@ -78,7 +83,12 @@ async def compose(job: Job, measured: Sequence[tuple[Request, Prediction]]) -> l
     left = iter(measured)
 
     async def ask(
-        item: PlannedSample, request: Request, settled: Prediction | None = None, *, keep: bool = True
+        item: PlannedSample,
+        request: Request,
+        settled: Prediction | None = None,
+        *,
+        keep: bool = True,
+        turn: Step | None = None,
     ) -> Prediction:
         if settled is not None:
             made.append(Composed(item, request, settled))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from msgspec import UNSET, Struct, UnsetType
 from ..core.errors import EnvironmentProblem
 from ..core.types import Prediction, Sample, Score, TrialKey, Usage
 from ..scoring.readings import file_of
+from ..store.owner import own_name, sweep
 from ..store.reader import RunReader, Trial
 
 NO_SCORE = Score(TrialKey("", ""), "", None, reason="not scored")
@@ -23,17 +23,17 @@ NO_SCORE = Score(TrialKey("", ""), "", None, reason="not scored")
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """Open a file beside its place; after the block it is synced and moved there: readers see the old or the new."""
+    sweep(path.parent, f".{path.name}.")  # what a kill left
+    draft = path.with_name(f".{path.name}.{own_name()}")
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
-            with os.fdopen(handle, "wb") as file:
+            with draft.open("xb") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            Path(temporary).chmod(0o644)
-            Path(temporary).replace(path)
+            draft.replace(path)
         finally:
-            Path(temporary).unlink(missing_ok=True)
+            draft.unlink(missing_ok=True)
     except OSError as error:
         if error.filename is not None and Path(error.filename).absolute().parent != path.absolute().parent:
             raise  # not of this file: something that was done in the block

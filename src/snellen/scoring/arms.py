@@ -17,8 +17,8 @@ from ..core.tasks import Task
 from ..core.text import plural
 from ..core.types import OFFERED, Estimate, Form, Sample
 from ..extract.extraction import UNSEEN
-from ..stats.bootstrap import difference_interval
-from ..stats.intervals import Floats, cluster_totals, paired_share_interval
+from ..stats.intervals import Floats
+from ..stats.paired import paired_difference
 from ..stats.withheld import discoveries, fewer_by_chance, guessed_by_chance, kept_share
 from .headline import PEER, main_metric, quoted_metric
 from .means import mean_by_question
@@ -164,7 +164,7 @@ class Arms:
         found: dict[str, Any] = {"questions": int(both.sum())}
         found["with"] = float(first.mean()) if first.size else None
         found["without"] = float(second.mean()) if second.size else None
-        found["gain"] = _gain(first - second, clusters)
+        found["gain"] = paired_difference(second, first, clusters, "arms")
         found["kept"] = kept_share(first, second, 0.0, clusters)
         guessed = [chance * shares[both] for shares in self._answered[name]]
         found["kept_above_chance"] = (
@@ -220,19 +220,6 @@ class Arms:
         table = self.table
         codes = {place for place, reason in enumerate(table.reasons) if reason == UNSEEN}
         return int(np.isin(table.reason[self.rows_of(name)], list(codes)).sum()) if codes else 0
-
-
-def _gain(differences: Floats, clusters: NDArray[Any]) -> Estimate:
-    """Return what the picture adds, with its paired interval."""
-    if not differences.size:
-        return Estimate(None, unit="questions")
-    sums, sizes = cluster_totals(differences, clusters)
-    if sums.size == differences.size and bool(np.isin(differences, (-1.0, 0.0, 1.0)).all()):
-        gained, lost = int((differences > 0).sum()), int((differences < 0).sum())
-        interval: Any = paired_share_interval(gained, lost, differences.size)
-    else:
-        interval = difference_interval(sums, sizes, "arms")
-    return Estimate(float(differences.mean()), None, interval, int(differences.size), unit="questions")
 
 
 def _rest(kept: Estimate) -> Estimate:

@@ -5,7 +5,7 @@ Parts of a task come one after the other, each with samples that no other has; s
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, NamedTuple, overload
 
@@ -211,3 +211,8 @@ def fewest_bytes(codes: NDArray[Any]) -> NDArray[Any]:
 def mapped(table: Codes, codes: NDArray[Any]) -> Codes:
     """Return codes of one book as codes of another; -1 stays."""
     return np.asarray(np.append(table, np.int32(-1))[codes], dtype=np.int32)
+
+
+def codes_in(book: Mapping[Hashable, int], texts: Sequence[str]) -> NDArray[np.int64]:
+    """Return which code each text has in a book; -1 where it has none."""
+    return np.fromiter((book.get(text, -1) for text in texts), np.int64, len(texts))

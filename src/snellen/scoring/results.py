@@ -22,7 +22,8 @@ from .arms import counted_task, describe_arms
 from .counts import TaskCounts
 from .gathered import USAGE
 from .headline import headline, right_answers
-from .peer_words import headline_note, stated_protocol
+from .looks import describe_looks
+from .peer_scores import headline_note, stated_protocol
 from .quoted_figures import figures_left_out
 from .readings import COUNTED, OWN, Reading
 from .robustness import DISTURBING
@@ -256,8 +257,10 @@ def summarize_task(
     stated = stated_protocol(scored.task, result["metrics"])
     notes = [*counts.beside_card(), *headline_note(scored.task, stated), *figures_left_out(whole)]
     sure = describe_sureness(scored)
-    notes += [*arms.get("arms", {}).get("notes", ()), *notes_on(scored.tables)]
-    return result | {"notes": notes, "right_answers": right_answers(scored, stated["headline"])} | stated | arms | sure
+    beside = arms | describe_looks(whole) | sure
+    notes += [note for name in ("arms", "looks") for note in beside.get(name, {}).get("notes", ())]
+    notes += notes_on(scored.tables)
+    return result | {"notes": notes, "right_answers": right_answers(scored, stated["headline"])} | stated | beside
 
 
 def _by_variant(tables: Mapping[str, ScoreTable], counts: TaskCounts) -> dict[str, dict[str, Any]]:

@@ -17,14 +17,15 @@ from ..core.registry import Registry
 from ..core.tasks import RunHeader, Task
 from ..core.text import plural, show_text
 from ..core.types import Sample, Score
-from ..model.served.prices import Bill
+from ..model.served.prices import Bill, Prices
 from ..store.reader import RunReader, score_of_row, write_score_rows
 from .arms import counted_tables
 from .gathered import GatheredTask
 from .headline import PEER
+from .look_trials import look_trials
 from .other_protocol import card_note, read_in
-from .range_chore import Executor, score_elsewhere
-from .ranges import BATCH, RangeErrand, RangeScorer, ScoredRange, pack_scores, read_rows_of_scores
+from .range_work import Executor, score_elsewhere
+from .ranges import BATCH, RangeScorer, RangeSpec, ScoredRange, pack_scores, read_rows_of_scores
 from .readings import OWN, Reading, judge_folders
 from .results import chance_of, results_of, summarize_task
 from .spent import describe_bill, stored_prices, sum_costs, sum_extractors
@@ -164,16 +165,16 @@ def score_run(
             gathered = GatheredTask(task, for_pages=for_pages, bill=Bill(prices) if prices else None)
             options = {"chance": chance_of(reader, task), **task.score_options, **reading.options()}
             scorers = (*(reading.scorers or task.scorers), *more)
-            errand = RangeErrand(
+            spec = RangeSpec(
                 str(folder), task, options, scorers, prices, for_pages, recorder, extractor=reading.extractor
             )
             left = reader.count_trials(task.name)
             ranges = reader.sample_ranges(task.name, len(task.variants) * task.repeats)
-            scored = score_elsewhere(executor, errand, ranges) if executor else here.score_all(errand, ranges)
+            scored = score_elsewhere(executor, spec, ranges) if executor else here.score_all(spec, ranges)
             parts = _counted(reader, task.name, left, scored)
             passing = gather(reader, parts, gathered, watch)
             scores = _stored(folder, reader, task.name, passing) if keep else _kept(passing)
-            pairs = _scored_task(reader, gathered, scores)
+            pairs = _scored_task(reader, gathered, scores, prices)
             result = summarize_task(pairs, registry, options, header)
             result = _add_models(result, reader, gathered, header, reading.extractor)
             result["notes"] = [*from_card, *result["notes"]]
@@ -248,7 +249,9 @@ def _counted(reader: RunReader, task: str, left: int, parts: Iterator[ScoredRang
     reader.refuse_orphans(task, left)
 
 
-def _scored_task(reader: RunReader, gathered: GatheredTask, scores: Callable[[], Iterable[Score]]) -> ScoredTask:
+def _scored_task(
+    reader: RunReader, gathered: GatheredTask, scores: Callable[[], Iterable[Score]], prices: Prices | None
+) -> ScoredTask:
     """Return a task as aggregates see it."""
     task = gathered.task
     return ScoredTask(
@@ -257,6 +260,8 @@ def _scored_task(reader: RunReader, gathered: GatheredTask, scores: Callable[[],
         lambda: _pairs(reader, task.name, scores()),
         lambda: reader.samples(task.name),
         gathered.confidences,
+        lambda: look_trials(reader, task.name, prices),
+        prices.currency if prices else "",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
 import msgspec
@@ -13,6 +14,7 @@ from ..core.tasks import Task
 from ..core.types import Prediction, Score
 from ..store.reader import RunReader
 from .gathered import score_row
+from .look_trials import look_trials
 from .other_protocol import read_in
 from .ranges import scored_trials
 from .reading import SampleRow, ScoreRow, read_tables
@@ -83,7 +85,7 @@ def read_columns(
     facts = list(_facts(reader, task.name))
     trials = reader.rows(_TRIALS.format(", rowid"), (task.name,))
     tables = read_tables(scores, trials, _labels(facts), metrics=(chosen,))
-    return TrialColumns.of(tables[chosen], task, known, facts)
+    return replace(TrialColumns.of(tables[chosen], task, known, facts), looks=look_trials(reader, task.name))
 
 
 def _live_scores(reader: RunReader, task: Task, registry: Registry) -> list[ScoreRow]:

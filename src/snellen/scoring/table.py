@@ -20,6 +20,7 @@ from ..core.counting import worst_value as worst_value  # noqa: PLC0414
 from ..core.tasks import Task
 from ..core.types import MOST_TOKENS, Prediction, Sample, Score, TrialKey
 from ..stats.intervals import Floats
+from .look_trials import Key, LookTrial
 
 Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
@@ -194,6 +195,10 @@ class ScoredTask:
     """The stored samples, those whose trials all failed included."""
     confidences: Collection[str] = tuple(SOURCES)
     """Which of `SOURCES` the details of scores may hold: what none holds need not be looked for in all of them."""
+    looks: Callable[[], Mapping[Key, LookTrial]] = lambda: {}
+    """What each trial did with its tools; nothing of a task that was asked without."""
+    currency: str = ""
+    """In which the money of looks is."""
 
 
 class SampleFacts(Struct, frozen=True):
@@ -246,6 +251,8 @@ class TrialColumns(ScoreTable):
     """The metrics stored for the task, the main one first."""
     facts: Sequence[SampleFacts]
     """Parallel to `samples`."""
+    looks: Mapping[Key, LookTrial] = field(default_factory=dict)
+    """What trials did with their tools; nothing of a task that was asked without."""
 
     @classmethod
     def of(cls, table: ScoreTable, task: Task, metrics: Sequence[str], facts: Sequence[SampleFacts]) -> TrialColumns:

@@ -274,7 +274,7 @@ def words_of(result: Mapping[str, Any]) -> dict[str, Any]:
     if "turns" in result:
         words["turns"] = turn_words(result["turns"])
     if "frame" in result:
-        words |= {"frame": result["frame"], "target": math.ceil(2 * result["q95_px"])}
+        words |= {"frame": result["frame"], "target": result["least_target_px"]}
     return words
 
 

@@ -11,6 +11,7 @@ from ..core.config import convert, read_config_file
 from ..core.errors import UsageError, not_among
 from ..core.registry import Registry
 from . import figure_plates, mark_plates, panels, reading_plates, row_plates, scenes
+from .coordinates import Locating
 from .plate import Card, EyeTest
 from .recipe_round import RecipePage
 from .turns import TurnedRow
@@ -28,7 +29,7 @@ PLATES: dict[str, Any] = {
     "bars": panels.Bars,
     "grating": panels.Grating,
     "counting": scenes.Counting,
-    "locating": scenes.Locating,
+    "locating": Locating,
     "field": scenes.FieldTest,
     "held": scenes.Held,
     "turned": TurnedRow,

@@ -1,4 +1,4 @@
-"""Trials of four tests to figures that are no single threshold: an ellipse, a frame, a field, a hinge."""
+"""Trials of three tests to figures that are no single threshold: an ellipse, a field, a hinge."""
 
 from __future__ import annotations
 
@@ -67,63 +67,6 @@ def _tell_ellipse(mass: Floats, radius: Floats, ratio: Floats, angle: Floats, sl
     name = f"{HUES[place]}–{HUES[place + 4]}"
     steep = math.exp(float(mass.sum((0, 1, 2, 4)) @ np.log(slope)))
     return Ellipse(float(middle), (float(low), float(high)), float(by_ratio @ ratio), least, degrees, name, steep)
-
-
-RESIZED = "pixels of a resized picture"
-SAME_SIZE = 0.05
-"""A frame that differs from the canvas by less (ln) is the canvas."""
-
-
-class Frame(NamedTuple):
-    """In which coordinates a model answers, how sure that is, and how far off it then is (px)."""
-
-    name: str
-    probability: float
-    scale: tuple[float, float]
-    """px of the canvas for one unit of x and y."""
-    median_px: float
-    median_interval: tuple[float, float]
-    far_px: float
-    """95 % of answers are nearer."""
-    as_asked_px: float
-    """The median error when answers are taken in the frame that was asked for."""
-
-
-def fit_frame(said: Floats, true: Floats, size: tuple[int, int], draw: np.random.Generator) -> Frame:
-    """Tell the frame of coordinates by the spread of errors in each; a free scale pays for being free."""
-    width, height = size
-    frames: dict[str, tuple[float, float]] = {
-        "thousandths": (width / 1000, height / 1000),
-        "pixels": (1.0, 1.0),
-        "shares": (float(width), float(height)),
-        "percent": (width / 100, height / 100),
-    }
-    frames |= {f"{name}, y first": scale for name, scale in frames.items()}
-    free = float(np.median(np.hypot(*true.T) / np.maximum(np.hypot(*said.T), 1e-9)))
-    if abs(math.log(max(free, 1e-9))) > SAME_SIZE:
-        frames[RESIZED] = (free, free)
-    costs = {name: _cost(said, true, name, scale) for name, scale in frames.items()}
-    if RESIZED in costs:
-        costs[RESIZED] += 0.5 * math.log(len(said))
-    best = min(costs, key=lambda name: costs[name])
-    odds = sum(math.exp(-min(700.0, cost - costs[best])) for cost in costs.values())
-    errors = _errors(said, true, best, frames[best])
-    picks = draw.integers(0, errors.size, (500, errors.size))
-    bounds = np.quantile(np.median(errors[picks], axis=1), (0.025, 0.975))
-    asked = float(np.median(_errors(said, true, "thousandths", frames["thousandths"])))
-    middle, far = float(np.median(errors)), float(np.quantile(errors, 0.95))
-    return Frame(best, 1 / odds, frames[best], middle, (float(bounds[0]), float(bounds[1])), far, asked)
-
-
-def _errors(said: Floats, true: Floats, name: str, scale: tuple[float, float]) -> Floats:
-    ordered = said[:, ::-1] if name.endswith("y first") else said
-    return np.asarray(np.hypot(*(ordered * np.array(scale) - true).T))
-
-
-def _cost(said: Floats, true: Floats, name: str, scale: tuple[float, float]) -> float:
-    """Return minus the log-likelihood of Laplacian errors at their own scale: one wild answer is no verdict."""
-    mean = float(np.mean(np.minimum(_errors(said, true, name, scale), 2000.0))) + 0.5
-    return 2.0 * len(said) * math.log(mean)
 
 
 FIELD_CELLS = 25

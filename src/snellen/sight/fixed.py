@@ -10,7 +10,6 @@ from .exam_trials import SEARCH, WORDINGS, Outcome, Planned, counted, wordings_o
 from .plate import Bench, EyeTest
 from .procedure import OPEN
 
-LOCATE_TRIALS = 40
 FIELD_TRIALS = {"quick": 75, "standard": 150, "fine": 300}
 ROUND = 25
 

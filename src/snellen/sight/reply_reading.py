@@ -1,4 +1,4 @@
-"""Replies to answers: one of some words, a number, a pair of coordinates, a row of glyphs; or none."""
+"""Replies to answers: one of some words, a number, a row of glyphs; or none."""
 
 from __future__ import annotations
 
@@ -35,10 +35,6 @@ MANY = re.compile(r"\b(?:hundreds?|thousands?|dozens?|score)\b")
 ALONE = re.compile(r"\W*(-?\d+(?:\.\d+)?)(?: (?:discs?|disks?|dots?|circles?))?\W*")
 TWINS = {"0": "O", "O": "0", "I": "1", "L": "1"}
 """Signs of one shape: a reader that was told its alphabet means the one that is in it."""
-COORDINATE = r"(-?\d+(?:\.\d+)?)"
-PLAIN_PAIR = re.compile(rf"(?<![A-Za-z0-9_.]){COORDINATE}")
-NAMED_PAIR = re.compile(rf"\bx\W{{0,4}}{COORDINATE}[^\d-]{{1,12}}?\by\W{{0,4}}{COORDINATE}", re.IGNORECASE)
-BOX = re.compile(r"\W*" + r"[\s,;()\[\]]+".join([COORDINATE] * 4) + r"\W*")
 
 
 def plain_text(reply: str) -> str:
@@ -133,28 +129,6 @@ def _digits(spelt: re.Match[str]) -> str:
     if spelt["unit"]:
         return str(UNITS.index(spelt["unit"]))
     return str(20 + 10 * TENS.index(spelt["ten"]) + (UNITS.index(spelt["one"]) if spelt["one"] else 0))
-
-
-def read_pair(reply: str) -> tuple[float, float] | None:
-    """Return the two numbers of a reply as coordinates: named x and y, alone, or a box of four (its centre)."""
-    named = set(NAMED_PAIR.findall(reply))
-    if len(named) == 1:
-        x, y = named.pop()
-        return float(x), float(y)
-    lines = [line for line in reply.splitlines() if line.strip()]
-    for text in (reply, *lines[-1:]):
-        numbers = [float(number) for number in PLAIN_PAIR.findall(text)]
-        if len(numbers) == 2:
-            return numbers[0], numbers[1]
-        if len(numbers) == 4 and _is_box(text):
-            return (numbers[0] + numbers[2]) / 2, (numbers[1] + numbers[3]) / 2
-    return None
-
-
-def _is_box(text: str) -> bool:
-    """Tell whether four numbers stand together; with words between them they may be of anything."""
-    first = PLAIN_PAIR.search(text)
-    return first is not None and BOX.match(text, first.start()) is not None
 
 
 def _with_twins(line: str, glyphs: int, alphabet: str) -> str:

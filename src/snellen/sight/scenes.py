@@ -1,4 +1,4 @@
-"""Tests with answers of their own kind: counts, places, lines of a page, codes on many pictures, letters in a field."""
+"""Tests with answers of their own kind: counts, lines of a page, codes on many pictures, letters in a field."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..data.loaders.eyechart_draw import font_for
 from .board import Board, encode_png, lay, padded, row_ink
 from .choice_plates import ink_of
 from .plate import Bench, Card, Reading, Stimulus, credit, fill
-from .reply_reading import answering_parts, read_number, read_pair, read_row
+from .reply_reading import answering_parts, read_number, read_row
 from .row_plates import LARGEST, RowTest, random_row, varied
 
 APART = 8.0
@@ -83,35 +83,6 @@ def _scattered(number: int, radius: float, size: tuple[int, int], draw: random.R
         if tries % (200 * number) == 0 and len(spots) < number:
             spots.clear()
     return spots
-
-
-class Locating(Counting):
-    """One disc whose centre is to be told in thousandths of the picture."""
-
-    PLACES = (8, 5)
-
-    def draw(self, level: float, answer: str, draw: random.Random, bench: Bench) -> Stimulus:
-        """Draw a disc in the cell that `answer` numbers."""
-        width, height = self.card.canvas
-        columns, rows = self.PLACES
-        cell = int(answer or 0) % (columns * rows)
-        x = 12 + (cell % columns + draw.random()) / columns * (width - 24)
-        y = 12 + (cell // columns + draw.random()) / rows * (height - 24)
-        colours = ((220.0, 30.0, 30.0), (30.0, 90.0, 220.0), (20.0, 140.0, 40.0), (150.0, 30.0, 170.0))
-        board = Board(width, height)
-        board.disc((x, y), 8.0, draw.choice(colours))
-        detail = {"x": round(x, 2), "y": round(y, 2), "width": width, "height": height}
-        truth = f"{1000 * x / width:.0f}, {1000 * y / height:.0f}"
-        return Stimulus((board.png(self.card.pad_bytes),), truth, 1.0, detail)
-
-    def read(self, reply: str, truth: str, detail: Mapping[str, Any]) -> Reading:
-        """Read two numbers; near enough (a twentieth of the picture) counts as right, the fit tells the rest."""
-        pair = read_pair(reply)
-        if pair is None:
-            return credit(1, 0.0)
-        x, y = (float(part) for part in truth.split(","))
-        near = math.hypot(pair[0] - x, pair[1] - y) <= 50
-        return Reading(float(near), 1, 0.0, f"{pair[0]:g}, {pair[1]:g}", {"said": list(pair)})
 
 
 class Page:

@@ -17,17 +17,18 @@ from ..core.jobs import Ask, Item
 from ..core.types import Form, Image, Params, Prediction, Request, Sample, TrialKey, Turn
 from ..engine.limits import LimitReached, Limits
 from .advice import advised_recipe, bound_words, result_words, say
+from .coordinates import Locating, coordinates_result
 from .course import Course, ThresholdCourse
 from .drift import judge_drift, late_count, trials_to_repeat
 from .exam_scorer import read_outcome
 from .exam_trials import BLANK, EASY, Outcome, Planned
-from .fixed import FIELD_TRIALS, LOCATE_TRIALS, FixedCourse
+from .fixed import FIELD_TRIALS, FixedCourse
 from .plate import Bench, Card, EyeTest, Reading, Stimulus, encode_detail
 from .procedure import CEILING, FLOOR, Drawn, Rules, bound_of, rules_for
 from .recipe_round import RECIPE_TRIALS, RecipeCourse, RecipePage, recipe_result
 from .result import result_of_both, threshold_result
-from .scenes import CELLS, Locating
-from .special import field_result, locate_result, resolution_result
+from .scenes import CELLS
+from .special import field_result, resolution_result
 from .turns import TURN_TRIALS, TURNS, TurnedRow, turns_result
 
 PREFIX = "exam-"
@@ -151,7 +152,7 @@ class Sitting:
     def _course(self, name: str, test: EyeTest) -> Course:
         mode, seed = self.order.mode, self.order.seed
         if isinstance(test, Locating):
-            return FixedCourse(name, test, seed, places=LOCATE_TRIALS, trials=LOCATE_TRIALS)
+            return FixedCourse(name, test, seed, places=test.places, trials=test.places)
         if test.card.plate == "field":
             return FixedCourse(name, test, seed, places=CELLS * CELLS, trials=FIELD_TRIALS[mode])
         if isinstance(test, RecipePage):
@@ -358,7 +359,7 @@ class Sitting:
             return threshold_result(course) if second is None else result_of_both(course, second)
         assert isinstance(course, FixedCourse)  # noqa: S101 - there is no third kind of course
         if isinstance(course.test, Locating):
-            return locate_result(course)
+            return coordinates_result(course)
         if isinstance(course.test, TurnedRow):
             return turns_result(course)
         if isinstance(course, RecipeCourse):

@@ -1,4 +1,4 @@
-"""Tests that are no threshold of their own to their part of exam.json: places, the field, and what a server shrinks."""
+"""Tests that are no threshold of their own to their part of exam.json: the field, and what a server shrinks."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from ..core.frames import read_frame
 from ..stats.curve_laws import logistic_curve
 from ..stats.intervals import Floats
-from .exam_trials import Outcome, count_glyphs, generator
+from .exam_trials import Outcome, count_glyphs
 from .field_lines import Evenness
-from .fits import RESIZED, TOLD_APART, Frame, fit_field, fit_frame, fit_hinge
+from .fits import TOLD_APART, fit_field, fit_hinge
 from .fixed import FixedCourse, fixed_head
 from .plate import Reading
 from .procedure import FLOOR, MEASURED, OPEN, UNEVEN
@@ -21,7 +22,7 @@ from .result import posterior_mass
 from .scenes import CELLS
 
 LEAST_ANSWERS = 12
-"""Fewer answers than this tell no frame and no field."""
+"""Fewer answers than this tell no field."""
 EVEN_SURE, UNEVEN_BELOW = 0.8, 0.4
 """How probable an even field must be to be called even, and below which it is called uneven."""
 FIELD_CHANCE = 0.1
@@ -35,38 +36,6 @@ TOKENS_OFF = 0.1
 """Tokens follow a limit where they are within this share of what it gives: sides go to whole patches."""
 AGREE = 0.3
 """Two witnesses of one size agree when they differ by less than this in the logarithm."""
-
-
-def locate_result(course: FixedCourse) -> dict[str, Any]:
-    """Return the frame of coordinates and the errors in it."""
-    result = fixed_head(course)
-    told = [o for o in course.outcomes if o.reading is not None and "said" in o.reading.detail]
-    if len(told) < LEAST_ANSWERS:
-        word = FLOOR if course.outcomes else OPEN
-        return result | {"verdict": word, "reason": course.reason or f"{len(told)} replies hold coordinates"}
-    said = np.array([o.reading.detail["said"] for o in told if o.reading], float)
-    true = np.array([[o.detail["x"], o.detail["y"]] for o in told], float)
-    size = (int(told[0].detail["width"]), int(told[0].detail["height"]))
-    frame = fit_frame(said, true, size, generator(course.seed, course.name, "bootstrap"))
-    blind = float(np.median(np.hypot(*(true - np.array(size) / 2).T)))
-    if frame.median_px > 0.5 * blind:
-        why = f"answers are {frame.median_px:.0f} px off; always saying the middle gives {blind:.0f}"
-        return result | {"verdict": FLOOR, "reason": why}
-    points = [[*pair, *place] for pair, place in zip(said.tolist(), true.tolist(), strict=True)]
-    return result | _frame_figures(frame) | {"canvas": list(size), "points": points}
-
-
-def _frame_figures(frame: Frame) -> dict[str, Any]:
-    return {
-        "verdict": MEASURED,
-        "value": round(frame.median_px, 2),
-        "ci95": [round(end, 2) for end in frame.median_interval],
-        "q95_px": round(frame.far_px, 2),
-        "as_asked_px": round(frame.as_asked_px, 2),
-        "frame": frame.name,
-        "frame_probability": round(frame.probability, 4),
-        "scale": [round(part, 5) for part in frame.scale],
-    }
 
 
 def field_result(course: FixedCourse, needed: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,7 +118,8 @@ def resolution_result(results: Mapping[str, Any], canvases: Mapping[str, tuple[i
         "shrinks": round(hinge.shrinks, 4),
         "law": [list(row) for row in hinge.law],
     }
-    witnesses = {"coordinates": coordinate_witness(results.get("locate"), hinge.limit)}
+    pointed = results.get("coordinates") or results.get("locate")
+    witnesses = {"coordinates": coordinate_witness(pointed, hinge.limit)}
     return told | witnesses | {"tokens": token_witness(results, known, hinge.limit)}
 
 
@@ -187,10 +157,11 @@ def _worst_miss(area: Floats, tokens: Floats) -> float:
     return float(np.max(np.abs(about @ parts / tokens - 1.0)))
 
 
-def coordinate_witness(locate: Mapping[str, Any] | None, limit: float | None) -> dict[str, Any] | None:
-    """Return the size of the picture that coordinates speak of, where they are in a frame of the model's own."""
-    if not locate or locate.get("frame") != RESIZED:
+def coordinate_witness(places: Mapping[str, Any] | None, limit: float | None) -> dict[str, Any] | None:
+    """Return the side of the picture that coordinates speak of, where they are in pixels after a resize of its own."""
+    frame = read_frame(places["card"]) if places and places.get("card") else None
+    side = None if frame is None else frame.side or (math.sqrt(frame.area) if frame.area else None)
+    if side is None:
         return None
-    width = locate["canvas"][0] / locate["scale"][0]
-    agrees = None if limit is None else abs(math.log(width / limit)) < AGREE
-    return {"width_px": round(width, 1), "agrees": agrees}
+    agrees = None if limit is None else abs(math.log(side / limit)) < AGREE
+    return {"side_px": round(side, 1), "agrees": agrees}

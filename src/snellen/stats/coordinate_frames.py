@@ -31,7 +31,8 @@ LEAST_PX = 0.75
 ANY_EDGE, ONE_SCALE, TWO_SCALES = "0-N", "one scale a canvas", "two scales a canvas"
 LOG_TWO = math.log(2.0)
 ODD = math.log(10.0)
-"""An edge that nobody is known to use is so much less likely before than one of `EDGES`: else 1001 is named for 1000."""
+"""A rule with fitted numbers is ten times less likely before than one without: else 1001 is named for 1000. Scales that
+follow no rule are ten times less likely again."""
 POSSIBLE = 0.02
 """Frames at least this probable are said beside the best one."""
 ALIKE_PX = 3.0
@@ -71,7 +72,7 @@ def fit_frames(answers: Answers) -> list[Fitted]:
 
 
 def probabilities(fitted: list[Fitted]) -> Floats:
-    """Return how probable each frame is, (frame, answerer): all are taken for equally likely before."""
+    """Return how probable each frame is, (frame, answerer); what speaks against it before is in its cost."""
     costs = np.array([one.cost for one in fitted])
     odds = np.exp(costs.min(axis=0) - costs)
     return np.asarray(odds / odds.sum(axis=0))
@@ -187,8 +188,12 @@ def _within_limits(answers: Answers) -> Iterator[Rule]:
             limit = np.clip(limit, below, least)
             scales = np.where(over[:, None], reach[:, None] / limit[:, None, None], 1.0)
             scales = np.broadcast_to(scales, answers.said.shape)
-            told = limit if name == "side" else limit**2
-            yield Rule(name, 1, scales, none, [Frame(**{name: round(float(one))}) for one in told])
+            frames = [_limited(name, float(one)) for one in limit]
+            yield Rule(name, 1, scales, none, frames)
+
+
+def _limited(name: str, limit: float) -> Frame | None:
+    return Frame(side=round(limit)) if name == "side" else Frame(area=round(limit**2))
 
 
 def _on_grids(answers: Answers) -> Iterator[Rule]:
@@ -224,7 +229,7 @@ def _canvases(size: Floats) -> list[Floats]:
 
 def _whole(edges: Floats) -> Floats:
     """Return fitted edges as whole numbers: nobody counts to 1000.3."""
-    return np.maximum(1.0, np.round(np.nan_to_num(edges, nan=1.0, posinf=1e9)))
+    return np.asarray(np.maximum(1.0, np.round(np.nan_to_num(edges, nan=1.0, posinf=1e9))))
 
 
 def _slope(said: Floats, true: Floats) -> Floats:
@@ -236,14 +241,17 @@ def _slope(said: Floats, true: Floats) -> Floats:
     ratio, weight = np.take_along_axis(ratio, order, 1), np.take_along_axis(weight, order, 1)
     reached = np.cumsum(weight, axis=1) >= 0.5 * weight.sum(axis=1, keepdims=True)
     found = np.take_along_axis(ratio, reached.argmax(axis=1)[:, None], 1)[:, 0]
-    return np.maximum(found, 1e-9)
+    return np.asarray(np.maximum(found, 1e-9))
 
 
 def _judge(turned: Answers, rule: Rule, y_first: bool, y_up: bool) -> Fitted:
     placed = turned.said * rule.scales - rule.shift
-    errors = np.abs(placed - turned.true)
+    off = placed - turned.true
+    errors = np.abs(
+        off - np.median(off, axis=1, keepdims=True)
+    )  # who is always off alike is in this frame all the same
     cost = _minus_log_likelihood(errors, turned.size) + 0.5 * rule.free * math.log(errors[0].size)
-    cost = cost + (ODD if rule.name == ANY_EDGE else 0.0)
+    cost = cost + ODD * ((rule.free > 0) + (rule.name in (ONE_SCALE, TWO_SCALES)))
     if y_up:
         placed = np.stack([placed[..., 0], turned.size[:, 1] - placed[..., 1]], axis=-1)
     words = [rule.name, *(["y first"] if y_first else []), *(["from below"] if y_up else [])]

@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.types import Estimate
-from .distributions import binomial_cdf, t_quantile
-from .intervals import TAIL95, Floats, Integers, cluster_totals
+from .distributions import binomial_cdf
+from .intervals import Floats, Integers
+from .paired import paired_ratio
 
 PSEUDO = 0.5
 """How often each of the four outcomes of a pair (wrong or right, with and without) is supposed to have been seen beside
 those that were: an interval of questions that are all alike has a width then (Agresti & Min 2005)."""
-CLEAR = 2.0
-"""So many standard errors the score must lie above guessing: a share of nothing cannot be told."""
 FALSE_DISCOVERY = 0.05
 
 
@@ -41,35 +40,11 @@ def kept_share(
     """
     count = int(with_it.size)
     first, second = with_it - chance, without - (chance if chance_without is None else chance_without)
-    total = float(first.sum())
-    if count < 2 or total <= 0.0:
+    if count < 2:
         return Estimate(None, n=count, unit="questions")
-    tops, _ = cluster_totals(second, clusters)
-    bottoms, _ = cluster_totals(first, clusters)
-    groups = tops.size
     level = float(np.mean(chance))
     pseudo = PSEUDO * np.array([[right - level, left - level] for left in (0.0, 1.0) for right in (0.0, 1.0)])
-    sums = np.vstack([np.column_stack([tops, bottoms]), pseudo])
-    mean = sums.mean(axis=0)
-    spread = (sums - mean).T @ (sums - mean) * (groups / max(1.0, groups - 1.0))
-    ratio = float(second.sum()) / total
-    if total < CLEAR * math.sqrt(spread[1, 1]) or groups < 2:
-        return Estimate(None, n=count, unit="questions")
-    error = math.sqrt(max(0.0, spread[0, 0] - 2.0 * ratio * spread[0, 1] + ratio**2 * spread[1, 1])) / total
-    interval = _fieller(ratio, total, spread, t_quantile(TAIL95, float(groups - 1)))
-    return Estimate(ratio, error, interval, count, unit="questions")
-
-
-def _fieller(ratio: float, total: float, spread: Floats, quantile: float) -> tuple[float, float] | None:
-    """Return where (top - r·bottom)² ≤ t²·var(top - r·bottom); None where the bottom may be nothing."""
-    v00, v01, v11 = (quantile**2 / total**2 * float(value) for value in (spread[0, 0], spread[0, 1], spread[1, 1]))
-    leading = 1.0 - v11
-    if leading <= 0.0:
-        return None
-    middle = ratio - v01
-    inside = middle**2 - leading * (ratio**2 - v00)
-    half = math.sqrt(max(0.0, inside))
-    return (middle - half) / leading, (middle + half) / leading
+    return paired_ratio(second, first, clusters, pseudo)
 
 
 @cache

@@ -8,7 +8,6 @@ nobody writes any more into one.
 from __future__ import annotations
 
 import contextlib
-import socket
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +19,7 @@ from ..core.answerer import Answerer
 from ..core.errors import EnvironmentProblem
 from .cache import BY_MODEL, NOTE, PUT, SCHEMA, OtherReplies, ResponseCache
 from .database import Row, connect, insert_rows
-from .owner import own_name
+from .owner import is_left_over, own_name
 from .part_log import REPLY, WHO, LogLine, LogReading, Place, encode_line, row_at
 from .part_progress import file_system_now
 from .problems import BROKEN
@@ -112,6 +111,9 @@ class LoggedCache(ResponseCache):
 
     def prune(self, older_than_s: float, now: float) -> int:
         """Fold the logs that nobody writes into one, without replies older than so many seconds; return how many."""
+        for left in self.folder.glob("*.new"):  # of a fold that was killed: its sources are all there
+            if is_left_over(left.stem):
+                left.unlink(missing_ok=True)
         closed = [log for log in self._logs() if self._is_closed(log)]
         removed, spare = 0, self.folder / f"{own_name()}.new"
         with spare.open("xb") as file:
@@ -130,9 +132,9 @@ class LoggedCache(ResponseCache):
 
     def _is_closed(self, log: Path) -> bool:
         """Tell whether nobody writes a log any more."""
-        host, _, process = log.stem.rpartition("-")[0].rpartition("-")
-        if host == socket.gethostname():
-            return not Path(f"/proc/{process}").exists()
+        left = is_left_over(log.stem)
+        if left is not None:
+            return left
         now = file_system_now(self.folder)
         return now is not None and now - log.stat().st_mtime > FORGOTTEN_S
 

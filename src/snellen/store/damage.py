@@ -15,11 +15,12 @@ from ..core.errors import EnvironmentProblem
 from ..core.tasks import RunHeader
 from ..core.text import plural
 from ..core.types import Failure, FailureKind, Prediction, Request, Sample, TrialKey
-from .database import Row, connect, insert_rows, no_run, open_for_writing, sync
+from .database import Row, connect, has_turns, insert_rows, no_run, open_for_writing, sync
 from .lock import RunLock
 from .problems import BROKEN
 from .reader import RunReader
 from .seal import is_intact, seal
+from .turns import is_turn, turn_of_row
 
 LOST = Failure(FailureKind.DECODE, "the stored reply could not be read again: the file was damaged")
 SMALLEST_ROW = 16
@@ -30,9 +31,11 @@ LEAST_STEPS = 20_000_000
 MOST_STRETCHES = 20_000
 """So often a table is looked into again behind a place that cannot be read."""
 GROUP_ROWS = 64
+SAVED = "run.db.new"
+"""What a repair saved, on its way: while run.db is there it may be half."""
 SPARE = "run.db.damaged"
 ORPHANED = "NOT EXISTS (SELECT 1 FROM samples s WHERE s.task = predictions.task AND s.id = predictions.sample)"
-KEPT = ("meta", "samples", "predictions", "attempts")
+KEPT = ("meta", "samples", "predictions", "attempts", "turns")
 """Tables that are saved; scores are derived, and made again by `snellen score`."""
 
 _sample = msgspec.json.Decoder(Sample).decode
@@ -57,11 +60,20 @@ def _is_meta(row: Row) -> bool:
     return sealed and _read(lambda: msgspec.json.decode(row[1], type=kind) is not None)
 
 
+def _is_turn(row: Row) -> bool:
+    return is_turn(row[4:]) and _read(lambda: turn_of_row(row[4:]).request.key == TrialKey(*row[:4]))
+
+
 def _is_row(row: Row) -> bool:
     return bool(row)
 
 
-CHECKS: dict[str, Callable[[Row], bool]] = {"meta": _is_meta, "samples": _is_sample, "predictions": _is_trial}
+CHECKS: dict[str, Callable[[Row], bool]] = {
+    "meta": _is_meta,
+    "samples": _is_sample,
+    "predictions": _is_trial,
+    "turns": _is_turn,
+}
 
 
 def _read(whether: Callable[[], bool]) -> bool:
@@ -130,7 +142,7 @@ def look_at_run(folder: Path) -> Health:
         header = _has_header(database, path)
         verdict = _orphans(database) if verdict == "ok" else verdict
     verdict = _first_problem(folder) if verdict == "ok" else verdict
-    whole = len(found) == len(KEPT) and not any(table.unreadable for table in found)
+    whole = len(found) >= len(KEPT) - ("turns" not in tables) and not any(table.unreadable for table in found)
     return Health(folder, verdict == "ok" and header and whole, verdict, found, header)
 
 
@@ -246,9 +258,14 @@ class Repaired(NamedTuple):
 
 
 def repair_run(folder: Path) -> Repaired:
-    """Write a new run.db with every row that can be read; the damaged one stays beside it under another name."""
+    """Write a new run.db with every row that can be read; the damaged one stays beside it under another name.
+
+    A repair that was killed is finished by the same call.
+    """
+    path, spare, fresh = folder / "run.db", folder / SPARE, folder / SAVED
+    if is_half_repaired(folder):
+        return _finish_repair(folder)
     health = look_at_run(folder)
-    path, spare, fresh = folder / "run.db", folder / SPARE, folder / "run.db.new"
     if health.sound:
         raise EnvironmentProblem(f"{path} is sound: there is nothing to repair")
     if not health.has_header:
@@ -259,21 +276,42 @@ def repair_run(folder: Path) -> Repaired:
     lock = RunLock(folder)
     try:
         saved = _save(path, fresh)
-        for end in ("", "-wal", "-shm"):  # the log belongs to its database
-            if (folder / f"run.db{end}").exists():
-                (folder / f"run.db{end}").rename(folder / f"{SPARE}{end}")
-        fresh.rename(path)
-        sync(folder)
+        _take_place(folder)
     finally:
         lock.release()
     return Repaired(saved, {table.table: table.unreadable for table in health.tables if table.unreadable}, spare)
+
+
+def is_half_repaired(folder: Path) -> bool:
+    """Tell whether a repair was killed after all was saved and before it was in its place."""
+    return (folder / SAVED).exists() and not (folder / "run.db").exists()
+
+
+def _take_place(folder: Path) -> None:
+    """Move the damaged file and its log away, in this order, and what was saved to their place."""
+    for end in ("", "-wal", "-shm"):  # the log belongs to its database
+        if (folder / f"run.db{end}").exists():
+            (folder / f"run.db{end}").rename(folder / f"{SPARE}{end}")
+    (folder / SAVED).rename(folder / "run.db")
+    sync(folder)
+
+
+def _finish_repair(folder: Path) -> Repaired:
+    lock = RunLock(folder)
+    try:
+        _take_place(folder)
+    finally:
+        lock.release()
+    found = {table.table: table.readable for table in look_at_run(folder).tables}
+    return Repaired({table: found.get(table, 0) for table in KEPT}, {}, folder / SPARE)
 
 
 def _save(path: Path, fresh: Path) -> dict[str, int]:
     fresh.unlink(missing_ok=True)
     with closing(_bounded(path)) as old, closing(open_for_writing(fresh)) as new:
         new.execute("BEGIN IMMEDIATE")
-        saved = {table: _copy(_rows_left(old, table, path), new, table) for table in KEPT}
+        kept = KEPT if has_turns(old) else KEPT[:-1]  # a run of 0.2 has none
+        saved = {table: _copy(_rows_left(old, table, path), new, table) for table in kept}
         saved["predictions"] -= new.execute(
             f"DELETE FROM predictions WHERE {ORPHANED}"  # noqa: S608 - ours
         ).rowcount

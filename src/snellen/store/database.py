@@ -37,12 +37,18 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute(f"PRAGMA wal_autocheckpoint={LOG_PAGES}")
     version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version == 0:
-        schema = (files("snellen.store") / "schema.sql").read_text()
-        connection.executescript(f"BEGIN;{schema};PRAGMA user_version={SCHEMA_VERSION};COMMIT")  # all of it or nothing
     check_version(version or SCHEMA_VERSION, path)
     check_tables(connection, path)
+    if version == 0 or not has_turns(connection):  # a run of 0.2 has no table of turns yet
+        schema = (files("snellen.store") / "schema.sql").read_text()
+        connection.executescript(f"BEGIN;{schema};PRAGMA user_version={SCHEMA_VERSION};COMMIT")  # all of it or nothing
     return connection
+
+
+def has_turns(database: sqlite3.Connection) -> bool:
+    """Tell whether a run has the table of turns."""
+    found = database.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'turns'").fetchone()
+    return found is not None
 
 
 def no_run(folder: Path) -> EnvironmentProblem:
@@ -51,6 +57,9 @@ def no_run(folder: Path) -> EnvironmentProblem:
     advice = f"; it holds runs: name one, such as {below}" if below else ""
     if not folder.is_dir():
         advice = did_you_mean(folder.name, [one.parent.name for one in folder.parent.glob("*/run.db")])
+    if (folder / "run.db.new").exists():
+        advice = f"; a repair was interrupted: `snellen repair {folder}` finishes it"
+    advice = advice or "; `snellen view runs` lists runs, `snellen run` makes one"
     return EnvironmentProblem(f"no run at {folder}: run.db is missing{advice}")
 
 

@@ -30,13 +30,14 @@ from .answerers import Row as AnswererRow
 from .damage import ORPHANED
 from .database import Row, connect, insert_rows, open_for_writing, set_journal, sync
 from .lock import RunLock
-from .owner import Owner, own_name
+from .owner import Owner, own_name, sweep
 from .part_log import (
     ATTEMPT,
     FOLDER,
     META,
     SAMPLE,
     TRIAL,
+    TURN,
     LogFile,
     LogHead,
     LogReading,
@@ -47,6 +48,7 @@ from .part_log import (
 )
 from .problems import BROKEN, write_problem
 from .seal import seal
+from .turns import JOIN_TURNS
 from .writer import PUT_ATTEMPTS, PUT_PREDICTIONS, PUT_SAMPLES, STORED
 
 MERGED = "merged_parts"
@@ -57,7 +59,7 @@ JOINED = ("adjusted", "warnings", "replicas")
 """Facts that are lists: those of all parts, each once."""
 CLAIM = "merge.claim"
 EVERY_S = 5.0
-STATEMENTS = {SAMPLE: PUT_SAMPLES, TRIAL: PUT_PREDICTIONS, ATTEMPT: PUT_ATTEMPTS}
+STATEMENTS = {SAMPLE: PUT_SAMPLES, TURN: JOIN_TURNS, TRIAL: PUT_PREDICTIONS, ATTEMPT: PUT_ATTEMPTS}
 
 
 class Merged(NamedTuple):
@@ -95,6 +97,8 @@ def merging(folder: Path) -> Iterator[None]:
         owner = Owner.read(path)
         who = f"by {owner}" if owner else "by somebody"
         raise EnvironmentProblem(f"{folder} is being merged {who}; if that is gone, remove {path}") from None
+    except FileNotFoundError:
+        raise EnvironmentProblem(f"{folder} holds no run in parts: nothing was asked yet") from None
     except OSError as error:
         raise EnvironmentProblem(f"cannot write {path}: {error.strerror}") from None
     try:
@@ -118,6 +122,7 @@ def merge_logs(folder: Path, *, same_model: bool = False, partial: bool = True, 
     """
     plan, target = read_plan(folder), (into or folder) / "run.db"
     fresh = (into or folder / FOLDER) / f"run.db.{own_name()}"
+    sweep(fresh.parent, "run.db.")
     try:
         if target.exists():
             _copy_whole(target, fresh)
@@ -261,7 +266,7 @@ class _Merge:
 
     def _take_log(self, file: LogFile, head: LogHead) -> None:
         lines = LogReading(file.path, _known_end(self._known, file, head))
-        waiting: dict[str, list[Row]] = {SAMPLE: [], TRIAL: [], ATTEMPT: []}
+        waiting: dict[str, list[Row]] = {SAMPLE: [], TURN: [], TRIAL: [], ATTEMPT: []}
         allowed, places = self._same_model, self._known_places(file, head)
         each = iter(lines)
         self._database.execute("BEGIN")
@@ -278,6 +283,7 @@ class _Merge:
                     else:
                         self._take_fact(key, value)
             waiting[TRIAL] = [_renumbered(row, places) for row in waiting[TRIAL]]
+            waiting[TURN] = [_renumbered(row, places) for row in waiting[TURN]]
             for kind, rows in waiting.items():
                 self._insert(kind, rows)
                 rows.clear()
@@ -353,9 +359,9 @@ def _renumbered(row: Row, places: list[int]) -> Row:
     """Return a trial with its answerer's place in the joined table: the same in all but mixed runs."""
     if all(place == number for number, place in enumerate(places, 1)):
         return row
-    *first, failed, digest, request, body = row
-    prediction = msgspec.json.decode(body, type=Prediction)
+    beside = f"{row[4]}\0{row[5]}"  # failed or not, or the turn; and the digest
+    prediction = msgspec.json.decode(row[7], type=Prediction)
     if not 0 < prediction.answerer <= len(places):
         return row
     moved = replace(prediction, answerer=places[prediction.answerer - 1])
-    return (*first, failed, digest, request, seal(msgspec.json.encode(moved), f"{failed}\0{digest}"))
+    return (*row[:7], seal(msgspec.json.encode(moved), beside), *row[8:])

@@ -65,3 +65,20 @@ def _started(pid: int) -> str:
 def own_name() -> str:
     """Return a name for a file that no other process uses."""
     return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+
+
+def is_left_over(name: str) -> bool | None:
+    """Tell whether whoever made a name by `own_name` is gone; None of a process of another machine."""
+    host, _, process = name.rpartition("-")[0].rpartition("-")
+    return not Path(f"/proc/{process}").exists() if host == socket.gethostname() and process.isdecimal() else None
+
+
+def sweep(folder: Path, prefix: str) -> int:
+    """Remove what killed processes of this machine left of drafts `prefix` + `own_name()`; return how many files."""
+    with contextlib.suppress(OSError):
+        left = [path for path in folder.iterdir() if path.name.startswith(prefix)]
+        gone = [path for path in left if is_left_over(path.name.removeprefix(prefix))]
+        for path in gone:
+            path.unlink(missing_ok=True)
+        return len(gone)
+    return 0

@@ -27,17 +27,18 @@ from ..core.errors import EnvironmentProblem, RunMismatch
 from ..core.homes import PARTS_FOLDER, Part
 from ..core.tasks import RunHeader
 from ..core.types import Prediction, TrialKey
-from .database import Row, open_for_reading, sync
+from .database import Row, has_turns, open_for_reading, sync
 from .difference import describe_difference
 from .picture_ledger import PictureLedger
 from .problems import GO_ON
 from .seal import is_intact, seal
+from .turns import STORED_TURN, StoredTurn, is_turn, turn_of_row
 from .writer import STORED, Entry, TrialWriter
 
 FOLDER = PARTS_FOLDER
 PLAN = "plan.json"
 FORMAT = 1
-HEADER, SAMPLE, TRIAL, ATTEMPT, META, PICTURE, REPLY, WHO = "hspamirw"
+HEADER, SAMPLE, TRIAL, ATTEMPT, META, PICTURE, REPLY, WHO, TURN = "hspamirwt"
 BLOCK = 4 * 2**20
 LINE_START = re.compile(rb"([0-9a-f]{8}) (\d{1,12}) ")
 LONGEST_START = 8 + 1 + 12 + 1
@@ -54,6 +55,7 @@ _COLUMNS: dict[str, Any] = {
     PICTURE: tuple[str, str, str, str],
     REPLY: tuple[str, str, str, float, Raw],
     WHO: tuple[str, str, str, Raw],
+    TURN: tuple[str, str, str, str, int, int, str, Raw, Raw, Raw],
 }
 _DECODERS = {ord(kind): msgspec.json.Decoder(columns).decode for kind, columns in _COLUMNS.items()}
 _encode = msgspec.json.Encoder().encode
@@ -243,6 +245,7 @@ class PartWriter(TrialWriter):
         super().__init__(folder, path)
         self._written, self._writing = 0, threading.Lock()
         self._places: dict[str, dict[tuple[str, str, int], Place]] = {}
+        self._turns: dict[tuple[TrialKey, int], Place] = {}
         self._meta: dict[str, Any] = {}
         self._merged = open_for_reading(folder / "run.db") if (folder / "run.db").exists() else None
         try:
@@ -275,6 +278,9 @@ class PartWriter(TrialWriter):
         elif line.kind == TRIAL and not line.row[4]:
             task, *key = line.row[:4]
             self._places.setdefault(task, {}).setdefault((key[0], key[1], key[2]), Place(file.path, line.offset))
+        elif line.kind == TURN:
+            *name, number = line.row[:5]
+            self._turns.setdefault((TrialKey(*name), number), Place(file.path, line.offset))
         elif line.kind == META and file.part == self.part:
             self._meta[line.row[0]] = msgspec.json.decode(line.row[1])
 
@@ -294,6 +300,14 @@ class PartWriter(TrialWriter):
             body = next((row[0] for row in self._merged.execute(STORED, astuple(key))), None)
         return None if body is None else msgspec.json.decode(body, type=Prediction)
 
+    def stored_turn(self, key: TrialKey, number: int) -> StoredTurn | None:
+        """Return a turn that any attempt, or what was merged, has a reply to."""
+        place = self._turns.get((key, number))
+        row = None if place is None else row_at(place)[4:]
+        if row is None and self._merged is not None and has_turns(self._merged):
+            row = self._merged.execute(STORED_TURN, (*astuple(key), number)).fetchone()
+        return turn_of_row(row) if row is not None and is_turn(row) else None
+
     def ledger(self) -> PictureLedger:
         """Return what the pictures of this part's finished trials were when they were sent."""
         rows = (row_at(place) for places in self._places.values() for place in places.values())
@@ -309,7 +323,7 @@ class PartWriter(TrialWriter):
         return self._meta.get(key)
 
     def _insert(self, group: list[Entry]) -> None:
-        kinds = ((SAMPLE, "sample"), (TRIAL, "prediction"), (ATTEMPT, "attempt"))
+        kinds = ((SAMPLE, "sample"), (TURN, "turn"), (TRIAL, "prediction"), (ATTEMPT, "attempt"))
         rows = [(kind, getattr(entry, name)) for kind, name in kinds for entry in group]
         self._append([encode_line(kind, _plain(row)) for kind, row in rows if row])
 

@@ -39,7 +39,8 @@ def damaged(path: Path, error: Exception | str) -> EnvironmentProblem:
     """Return that a run's database is damaged, and how to see and save what is left."""
     run = path.parent
     advice = f"`snellen doctor {run}` says what is left, `snellen repair {run}` saves it"
-    return EnvironmentProblem(f"{path} cannot be read, it is damaged: {error}; {advice}")
+    told = " ".join(str(error).split())  # SQLite quotes names, and of a damaged one any byte
+    return EnvironmentProblem(f"{path} cannot be read, it is damaged: {told}; {advice}")
 
 
 @contextmanager

@@ -13,14 +13,17 @@ from zlib import crc32
 
 import msgspec
 import numpy as np
+from msgspec.structs import astuple, replace
 from numpy.typing import NDArray
 
 from ..core.errors import EnvironmentProblem, UsageError
+from ..core.looks import BASE, PLAIN, arm_of
 from ..core.tasks import RunHeader
 from ..core.types import Prediction, Request, Sample, Score, TrialKey
-from .database import Row, connect, insert_rows, open_for_reading
+from .database import Row, connect, has_turns, insert_rows, open_for_reading
 from .problems import damaged, reading
 from .seal import is_intact
+from .turns import STORED_TURNS, StoredTurn, is_turn, turn_of_row
 
 Rows = NDArray[np.int64]
 """Numbers of rows of a table."""
@@ -159,6 +162,25 @@ class RunReader:
 
     def _damaged(self, what: str) -> EnvironmentProblem:
         return damaged(self.folder / "run.db", f"{what}: not what was written")
+
+    def turns(self, key: TrialKey) -> list[StoredTurn]:
+        """Return the turns of a trial that was asked with tools, in order; none of any other, as of the arm `plain`.
+
+        An arm (`look=grey`) shares its first turn with the variant it stands beside, where that turn is stored.
+        """
+        if not has_turns(self._database):
+            return []
+        found = self._turns_of(key)
+        arm, shared = arm_of(key.variant)
+        if arm not in (BASE, PLAIN) and not any(turn.number == 0 for turn in found):
+            found = [turn for turn in self._turns_of(replace(key, variant=shared)) if turn.number == 0] + found
+        return found
+
+    def _turns_of(self, key: TrialKey) -> list[StoredTurn]:
+        with reading(self.folder / "run.db"):
+            rows = list(self.rows(STORED_TURNS, astuple(key)))
+            self._require(all(map(is_turn, rows)), f"a turn of sample {key.sample!r}")
+            return [turn_of_row(row) for row in rows]
 
     def attempts(self) -> Iterator[tuple[Any, ...]]:
         """Yield every failed attempt as (task, sample, variant, repeat, at, kind, status, message)."""

@@ -35,6 +35,21 @@ CREATE TABLE IF NOT EXISTS attempts (
     detail BLOB
 ) STRICT;
 
+-- One row an answered turn of a trial that has several: committed before the next is asked. `looks` are what its request
+-- showed for the first time. The last turn of a finished trial is also its row of `predictions`.
+CREATE TABLE IF NOT EXISTS turns (
+    task TEXT NOT NULL,
+    sample TEXT NOT NULL,
+    variant TEXT NOT NULL,
+    repeat INTEGER NOT NULL,
+    turn INTEGER NOT NULL,
+    digest TEXT NOT NULL,
+    request BLOB NOT NULL,
+    body BLOB NOT NULL,
+    looks BLOB NOT NULL,
+    UNIQUE (task, sample, variant, repeat, turn)
+) STRICT;
+
 -- Derived, rewritten whole by every scoring: never the source of truth.
 CREATE TABLE IF NOT EXISTS scores (
     task TEXT NOT NULL,

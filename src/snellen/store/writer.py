@@ -19,6 +19,7 @@ from msgspec.structs import astuple
 
 from ..core.clock import wall_time
 from ..core.errors import EnvironmentProblem, ModelError, RunMismatch, SnellenError
+from ..core.jobs import Item, Step
 from ..core.registry import foreign_code
 from ..core.tasks import RunHeader
 from ..core.text import clean_text
@@ -31,6 +32,7 @@ from .lock import RunLock
 from .picture_ledger import PictureLedger
 from .problems import BROKEN, GO_ON, damaged, write_problem
 from .seal import is_intact, seal
+from .turns import PUT_TURNS, STORED_TURN, StoredTurn, is_turn, row_of_turn, turn_of_row
 
 GROWING = ("repeats", "variants", "data")
 
@@ -140,6 +142,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     prediction: Row | None
     attempt: Row | None
     committed: asyncio.Future[None] | None
+    turn: Row | None = None
 
 
 _encode = msgspec.json.Encoder().encode
@@ -182,6 +185,10 @@ class TrialWriter(ABC):
         """Return the stored reply of a finished trial."""
 
     @abstractmethod
+    def stored_turn(self, key: TrialKey, number: int) -> StoredTurn | None:
+        """Return a stored turn of a trial, finished or not; None where it is not there, or damaged."""
+
+    @abstractmethod
     def ledger(self) -> PictureLedger:
         """Return what the pictures of all finished trials were when they were sent."""
 
@@ -206,30 +213,57 @@ class TrialWriter(ABC):
         prediction = msgspec.structs.replace(prediction, at=wall_time())
         await self._enqueue_trial(position, sample, request, prediction, digest)
 
+    async def put_turn(
+        self, item: Item, step: Step, asked: tuple[Request, Prediction, str], final: Prediction | None, digest: str
+    ) -> None:
+        """Store one turn (with the digest of what was asked) and, if it is the last, its trial, in one transaction."""
+        request, reply, own_digest = asked
+        turn = row_of_turn(step.number, request, reply, step.looks, own_digest)
+        if final is None:
+            sample_row = self._sample_row(item.position, item.sample, request.key.task)
+            committed = asyncio.get_running_loop().create_future()
+            self._enqueue(Entry(sample_row, None, None, committed, turn))
+            if self._ended is not None:
+                raise self._ended
+            await committed
+            return
+        final = msgspec.structs.replace(final, at=wall_time())
+        await self._enqueue_trial(item.position, item.sample, request, final, digest, turn=turn)
+
     async def put_all(self, trials: Sequence[tuple[int, Sample, Request, Prediction]], digest: str) -> None:
         """Store trials that are all there already; returns after the commit of the last. Cheaper than one by one."""
         await asyncio.gather(*[self._enqueue_trial(*trial, digest) for trial in trials])
 
     def _enqueue_trial(
-        self, position: int, sample: Sample, request: Request, prediction: Prediction, digest: str
+        self,
+        position: int,
+        sample: Sample,
+        request: Request,
+        prediction: Prediction,
+        digest: str,
+        *,
+        turn: Row | None = None,
     ) -> asyncio.Future[None]:
         """Hand one trial to the writing thread; the future ends with its commit."""
         key = prediction.key
-        sample_row: Row | None = None
-        if (key.task, sample.id) not in self._samples_seen:
-            if len(self._samples_seen) >= REMEMBERED_SAMPLES:
-                self._samples_seen.clear()  # a row sent twice is ignored; remembering only spares the sending
-            self._samples_seen.add((key.task, sample.id))
-            beside = f"{key.task}\0{sample.id}\0{position}"
-            sample_row = (key.task, sample.id, position, seal(_encode(sample), beside))
+        sample_row = self._sample_row(position, sample, key.task)
         failed = int(prediction.failure is not None)
         body = seal(_encode(prediction), f"{failed}\0{digest}")
         row = (*astuple(key), failed, digest, seal(_encode(request)), body)
         committed = asyncio.get_running_loop().create_future()
-        self._enqueue(Entry(sample_row, row, None, committed))
+        self._enqueue(Entry(sample_row, row, None, committed, turn))
         if self._ended is not None:
             raise self._ended
         return committed
+
+    def _sample_row(self, position: int, sample: Sample, task: str) -> Row | None:
+        """Return the row of a sample; None where it was sent a moment ago."""
+        if (task, sample.id) in self._samples_seen:
+            return None
+        if len(self._samples_seen) >= REMEMBERED_SAMPLES:
+            self._samples_seen.clear()  # a row sent twice is ignored; remembering only spares the sending
+        self._samples_seen.add((task, sample.id))
+        return (task, sample.id, position, seal(_encode(sample), f"{task}\0{sample.id}\0{position}"))
 
     def put_attempt(self, key: TrialKey, error: ModelError) -> None:
         """Note a failed attempt; not waited for."""
@@ -334,6 +368,11 @@ class RunWriter(TrialWriter):
         row = self._database.execute(STORED, astuple(key)).fetchone()
         return msgspec.json.decode(row[0], type=Prediction) if row else None
 
+    def stored_turn(self, key: TrialKey, number: int) -> StoredTurn | None:
+        """Return a stored turn of a trial; one that is damaged is asked again."""
+        row = self._database.execute(STORED_TURN, (*astuple(key), number)).fetchone()
+        return turn_of_row(row) if row is not None and is_turn(row) else None
+
     def put_meta(self, key: str, value: Any) -> None:
         """Keep a fact about the run; waits for its commit."""
         self._put_meta(key, _encode(value))
@@ -375,7 +414,7 @@ class RunWriter(TrialWriter):
         else:
             rows = describe_rows_changed(self._database, stored, header, self._data)
             difference = "; ".join(filter(None, [rows, describe_difference(stored.config, config)]))
-            advice = "choose another -o, or repeat the first command"
+            advice = "choose another --name or -o, or repeat the first command"
             if without_code(stored.config) == without_code(config):
                 advice = "choose another -o, or --same-model if the edited plug-in asks and answers the same"
             raise RunMismatch(f"{self.folder} holds another configuration: {difference}; {advice}")
@@ -401,6 +440,7 @@ class RunWriter(TrialWriter):
         try:
             self._database.execute("BEGIN IMMEDIATE")
             insert_rows(self._database, PUT_SAMPLES, [entry.sample for entry in group if entry.sample])
+            insert_rows(self._database, PUT_TURNS, [entry.turn for entry in group if entry.turn])
             insert_rows(self._database, PUT_PREDICTIONS, [entry.prediction for entry in group if entry.prediction])
             insert_rows(self._database, PUT_ATTEMPTS, [entry.attempt for entry in group if entry.attempt])
             self._database.execute("COMMIT")

@@ -9,6 +9,7 @@ import pytest
 
 from snellen.api.chosen_model import create_model
 from snellen.api.model_frame import model_frame, needed_frame, prompt_of, task_in_frame
+from snellen.api.plan import make_plan
 from snellen.api.settings import RunSettings
 from snellen.core.builtins import default_registry
 from snellen.core.errors import ConfigError, UsageError
@@ -79,6 +80,15 @@ def test_a_frame_without_a_prompt_is_refused_and_so_is_another_protocol() -> Non
     told = RunSettings(tasks=("screenspot",), model="blind/first", protocol="official")
     with pytest.raises(UsageError, match="--protocol pixels"):
         task_in_frame(Catalog(), "screenspot", told, read_frame("sent-pixels"))
+
+
+def test_what_is_neither_a_frame_nor_an_exam_is_refused_and_so_are_tasks_that_ask_for_no_place(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="folder of an exam"):
+        model_frame(model_of(QWEN), QWEN, str(tmp_path / "nothing"))
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps({"question": "Which?", "options": ["a", "b"], "answer": "A"}))
+    with pytest.raises(UsageError, match="--coordinates"):
+        make_plan(RunSettings(tasks=(str(rows),), model="blind/first", coordinates="0-1"))
 
 
 def test_a_task_without_coordinates_stays_as_it_is() -> None:

@@ -26,11 +26,11 @@ from snellen.core.errors import DataError, MissingExtra, SnellenError, UsageErro
 from snellen.core.types import Form
 from snellen.data.foreign.damage_counts import EXCEL_CELL, Damage
 from snellen.data.foreign.foreign_rows import ForeignFile, ForeignRow
-from snellen.data.foreign.formats import FORMATS, open_predictions
+from snellen.data.foreign.formats import formats, open_predictions
 from snellen.data.foreign.peer_cards import peer_card, peer_cards
 from snellen.data.foreign.row_spool import spool_rows
-from snellen.scoring.fallbacks import PEER_READERS
-from snellen.scoring.text_rules import TEXT_RULES, YES_NO_RULES
+from snellen.kits.bridges.peer_readers import PEER_READERS
+from snellen.kits.bridges.text_rules import TEXT_RULES, YES_NO_RULES
 
 PROMPT = "Which animal?\nA. a cat\nB. a dog\nAnswer with the option's letter from the given choices directly."
 
@@ -441,7 +441,7 @@ def test_halves_of_characters_do_not_stop_an_import(tmp_path: Path) -> None:
 
 def test_what_is_of_no_known_format_is_refused_with_the_ways_out(tmp_path: Path) -> None:
     with pytest.raises(
-        DataError, match=r"no known format \(x\): .*--map response=.*--from inspect\|lm-eval\|lmms-eval"
+        DataError, match=r"no known format \(x\): .*--map response=.*--from .*inspect\|lm-eval\|lmms-eval"
     ):
         read(write_lines(tmp_path / "a.jsonl", [{"x": 1}]))
     with pytest.raises(UsageError, match="did you mean 'vlmevalkit'"):
@@ -457,7 +457,7 @@ def test_what_is_of_no_known_format_is_refused_with_the_ways_out(tmp_path: Path)
 
 
 def test_every_format_has_a_card_and_every_name_of_a_benchmark_is_found() -> None:
-    assert set(peer_cards()) == set(FORMATS)
+    assert set(peer_cards()) == set(formats())
     for card in peer_cards().values():
         for task in card.tasks:
             for name in task.names:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from snellen.core.config import convert
 from snellen.core.errors import ConfigError, DataError, UsageError
 from snellen.core.protocols import LoadContext
 from snellen.data.atlas import card_rows
@@ -75,14 +77,14 @@ def test_a_folder_of_prompts_has_one_a_form() -> None:
 
 def test_rows_are_changed_in_order() -> None:
     changes = [
-        RowChange("circle", of="index", modulo=1_000_000),
-        RowChange("set_id", of="code", split="_", part=2),
+        RowChange("circle", of="index", by="remainder", using={"of": 1_000_000}),
+        RowChange("set_id", of="code", by="part", using={"between": "_", "number": 2}),
         RowChange("answer", values={"1": "Yes", "0": "No"}),
         RowChange("question", words="Hint: {hint}\nQuestion: {question}", when="hint"),
         RowChange("question", words="Question: {question}", without="hint"),
-        RowChange("options", of="verbatim", options_in_text=True),
-        RowChange("subject", of="metadata", key="subject"),
-        RowChange("spoken", of="verbatim", case="capitalize"),
+        RowChange("options", of="verbatim", by="marked_options"),
+        RowChange("subject", of="metadata", by="member", using={"key": "subject"}),
+        RowChange("spoken", of="verbatim", by="capitalized"),
     ]
     row = {
         "index": 3_000_017, "code": "VD_ocr_7", "answer": 1, "question": "How?", "hint": None,
@@ -101,11 +103,26 @@ def test_rows_are_changed_in_order() -> None:
 
 def test_a_change_that_cannot_be_made_names_the_record() -> None:
     with pytest.raises(DataError, match="record 4: 'x' is no whole number"):
-        list(changed_rows([RowChange("g", of="index", modulo=10)], iter([(4, {"index": "x"})])))
+        list(changed_rows([RowChange("g", of="index", by="remainder", using={"of": 10})], iter([(4, {"index": "x"})])))
     with pytest.raises(DataError, match=r"record 4: .*names a column"):
         list(changed_rows([RowChange("g", words="{nowhere}")], iter([(4, {"index": "x"})])))
     with pytest.raises(DataError, match="record 4: 'a_b' has no part 5"):
-        list(changed_rows([RowChange("g", of="index", split="_", part=5)], iter([(4, {"index": "a_b"})])))
+        change = RowChange("g", of="index", by="part", using={"between": "_", "number": 5})
+        list(changed_rows([change], iter([(4, {"index": "a_b"})])))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"by": "remaind", "using": {"of": 10}}, "remainder"),
+        ({"by": "remainder"}, "of"),
+        ({"by": "remainder", "using": {"of": 10, "by": 2}}, "by"),
+        ({"modulo": 10}, "modulo"),
+    ],
+)
+def test_a_change_that_names_no_function_or_tells_it_wrongly_is_refused(wrong: dict[str, Any], named: str) -> None:
+    with pytest.raises(ConfigError, match=named):
+        convert({"set": "g", **wrong}, RowChange, "card x")
 
 
 def test_a_source_is_recognised_by_most_columns_and_two_alike_are_refused() -> None:

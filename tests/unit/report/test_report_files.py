@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import os
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -200,3 +202,16 @@ def test_a_place_that_cannot_be_written_is_told_by_its_own_name(
         EnvironmentProblem, match=r"^cannot write gone/report\.html: No such file or directory; the run"
     ):
         write_atomically(Path("gone/report.html"), lambda file: file.write(b""))
+
+
+def test_what_a_killed_writer_left_goes_with_the_next_writing(tmp_path: Path) -> None:
+    left = tmp_path / f".results.json.{socket.gethostname()}-999999999-ab12"
+    others = [
+        f".results.json.{socket.gethostname()}-{os.getpid()}-ab12",
+        ".results.json.elsewhere-999999999-ab12",
+        "mine",
+    ]
+    for path in (left, *(tmp_path / name for name in others)):
+        path.write_text("half")
+    write_results(tmp_path, {"a": 1})
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*others, "results.json"])

@@ -135,7 +135,7 @@ def test_progress_tells_what_is_wrong() -> None:
     state.count(Prediction(TrialKey("t", "s"), text="a", cached=True, usage=Usage(5, None)))
     state.retries, state.slots, state.in_flight = 3, 8, 2
     text = facts(state)
-    assert text.startswith("2 in flight (limit 8) · 1 cached · 1 failed · 3 retries · last: HTTP 500")
+    assert text.startswith("1 cached · 1 failed · 3 retries · 2 in flight (limit 8) · last: HTTP 500")
     assert len(text) < 140
     assert (state.done, state.failed, state.failures, state.input_tokens, state.output_tokens) == (
         2,

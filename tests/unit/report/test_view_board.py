@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -200,3 +201,27 @@ def test_a_task_without_a_value_gives_no_mean_of_the_others_and_no_better_place(
     assert [line.mean for line in board.lines] == [(0.9 + 0.5) / 2, None], "0.9 of one task is no mean of two"
     assert [line.average_rank for line in board.lines] == [1.25, 1.75]
     assert [line.band for line in board.lines] == [1, 2]
+
+
+def test_only_what_can_be_ranked_has_a_table() -> None:
+    board = make_board([entry("one", a=0.5), entry("two", a=0.6), entry("alone", b=0.9)])
+    page = str(board_page(board, {}))
+    assert page.count("<table") == 1
+    assert "Not ranked: 1 run " in page and page.index("<details") < page.index("alone")
+    nothing = str(board_page(make_board([entry("alone", b=0.9)]), {}))
+    assert "<table" not in nothing and "Nothing can be ranked" in nothing
+
+
+def test_repeats_of_one_model_with_the_same_settings_have_no_order() -> None:
+    first, again = entry("x", a=0.5), entry("x", a=0.6)
+    again = msgspec.structs.replace(again, name="x-again")
+    assert "<table" not in str(board_page(make_board([first, again]), {}))
+    other = msgspec.structs.replace(again.header, id="other settings")
+    assert "<table" in str(board_page(make_board([first, msgspec.structs.replace(again, header=other)]), {}))
+
+
+def test_tables_of_one_line_become_one_list() -> None:
+    board = make_board([entry("one", a=0.5), entry("two", a=0.6), entry("alone", b=0.9), entry("lonely", c=0.2)])
+    ranked, rest = board_sheets(board)
+    assert ranked.title == "Leaderboard" and len(ranked.rows) == 2
+    assert [row[1] for row in rest.rows] == ["alone", "lonely"]

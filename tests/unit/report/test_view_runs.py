@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from asgi import call
+from exam_observer import Observer, sit
 from made_runs import make_run
 from snellen.api.outputs import find_runs
 from snellen.api.view import make_viewer
@@ -229,3 +230,46 @@ def test_a_viewer_that_only_reads_changes_nothing(clicks: Clicks, tmp_path: Path
     assert clicks.post("/runs/nonsense", f"run={reader.keys()['one']}") == 400
     assert clicks.post("/runs/tag", f"run={reader.keys()['one']}&tag=") == 400
     assert clicks.post("/runs/hide", "") == 400
+
+
+def test_the_levels_of_a_load_are_one_row_and_no_line_of_the_leaderboard(tmp_path: Path) -> None:
+    for level in (1, 2, 16):
+        make_run(tmp_path / "load" / f"concurrency-{level}", count=3)
+        (tmp_path / "load" / f"concurrency-{level}" / "timeline.json").write_text("{}")
+    (tmp_path / "load" / "perf.json").write_text("{}")
+    for name in ("one", "two"):
+        make_run(tmp_path / name, model=f"openai/{name}", count=3)
+    library = RunLibrary([tmp_path])
+    page = runs_page(library)
+    assert len(re.findall('<tr class="row', page)) == 3
+    assert "load at 3 levels" in page
+    assert re.findall(r'<li><input[^>]*> <a href="/run/\w+">([\w-]+)</a>', page) == [
+        f"concurrency-{level}" for level in (1, 2, 16)
+    ]
+    cookie = {"cookie": f"{cookie_name('key')}=key"}
+    board = call(make_viewer([tmp_path], "key"), "/leaderboard", headers=cookie).text
+    assert "concurrency-" not in board and "openai/one" in board
+
+
+def test_an_exam_is_one_row_with_what_its_tests_measured(tmp_path: Path) -> None:
+    tests = ("acuity", "count")
+    sit(tmp_path / "run", Observer(), mode="quick", tests=tests)
+    page = runs_page(RunLibrary([tmp_path]))
+    assert len(re.findall('<tr class="row', page)) == 1
+    assert "exam of 2 tests" in page and "2 of 2 measured" in page
+    exam = msgspec.json.decode((tmp_path / "run" / "exam.json").read_bytes())["tests"]
+    for name in tests:
+        value = f"{exam[name]['value']:.3g} {exam[name]['unit']}"
+        assert re.search(rf">exam-{name}</a> <b[^>]*>{re.escape(value)}</b>", page)
+
+
+def test_a_run_of_many_tasks_is_one_row_that_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_run(tmp_path / "run", count=3)
+    results = msgspec.json.decode((tmp_path / "run" / "results.json").read_bytes())
+    shapes = results["tasks"]["shapes"]
+    monkeypatch.setattr(RunLibrary([tmp_path]).runs()[0].__class__, "results", lambda _: results)
+    for count, rows in ((home.MOST_TASKS, home.MOST_TASKS), (home.MOST_TASKS + 1, 1)):
+        results["tasks"] = {f"task-{number}": shapes for number in range(count)}
+        page = runs_page(RunLibrary([tmp_path]))
+        assert len(re.findall('<tr class="row', page)) == rows
+        assert page.count("task=task-") == count

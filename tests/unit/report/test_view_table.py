@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import PIL.Image
 import pytest
 from hypothesis import given
@@ -14,8 +15,12 @@ from hypothesis import strategies as st
 
 from asgi import call
 from made_runs import POLITE_PLUGIN, make_run, make_task
+from snellen.api.view import make_viewer
+from snellen.core.builtins import default_registry
 from snellen.core.errors import DataError
 from snellen.core.types import Image
+from snellen.report.files import write_results
+from snellen.scoring.run import score_run
 
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
 from snellen.report.viewer import app as thumbs
@@ -157,3 +162,21 @@ def test_a_run_with_the_scorer_of_a_plug_in_is_shown_live_and_scored_again(tmp_p
     assert "politeness" in call(app, f"/run/{key}", headers=cookie).text
     assert "0.0 %" in call(app, "/", headers=cookie).text
     assert call(app, f"/run/{key}/again?profile=reform", headers=cookie).status == 200
+
+
+def test_other_scorers_are_columns_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "plugin.py").write_text(POLITE_PLUGIN)
+    task = msgspec.structs.replace(make_task(), scorers=("choice", "polite"))
+    make_run(tmp_path / "runs" / "one", count=4, task=task, score=False)
+    registry = default_registry([tmp_path / "plugin.py"])
+    write_results(tmp_path / "runs" / "one", score_run(tmp_path / "runs" / "one", registry))
+    app = make_viewer([tmp_path / "runs"], "key", plugins=[tmp_path / "plugin.py"])
+    key = RunLibrary([tmp_path / "runs"], registry).runs()[0].key
+    page = call(app, f"/run/{key}/trials", headers=COOKIE).text
+    assert re.search(r'<th scope="col" class="n h-score"><a href="[^"]*metric=politeness"', page)
+    assert len(re.findall(r'<td class="n">0</td>', page)) == 4, "nobody said please"
+    fewer = call(app, f"/run/{key}/trials?columns=outcome&columns=score:politeness", headers=COOKIE).text
+    assert "h-score" in fewer and "h-reply" not in fewer
+    other = call(app, f"/run/{key}/trials?metric=politeness", headers=COOKIE).text
+    assert "metric=accuracy" in other, "then the first one is the other"
+    assert "h-score" not in call(app, f"/run/{key}/trials?columns=outcome", headers=COOKIE).text

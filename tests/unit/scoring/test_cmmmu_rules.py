@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.types import Form, Sample
-from snellen.scoring.open_rules import judge_cmmmu, judge_cmmmu_as_run
+from snellen.kits.bridges.open_rules import judge_cmmmu, judge_cmmmu_as_run
 
 OPTIONS = {"option1": "红色", "option2": "蓝色", "option3": "绿色", "option4": "黄色"}
 

@@ -25,8 +25,8 @@ from snellen.kits.bridges.disagreement import (
     opinion_on,
 )
 from snellen.kits.bridges.opinion_tally import GROUPED, OpinionTally
+from snellen.kits.bridges.peer_verdicts import peer_protocol
 from snellen.scoring.by_form import score as our_score
-from snellen.scoring.peer_verdicts import peer_protocol
 
 KEY = TrialKey("pets", "1")
 OPTIONS = ("a cat", "a dog", "a horse")

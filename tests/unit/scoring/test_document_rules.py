@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from snellen.core.types import Form, Sample
-from snellen.scoring.open_rules import lmms_document, official_document
+from snellen.kits.bridges.open_rules import lmms_document, official_document
 
 
 def made(answer: str, kind: str) -> Sample:

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from snellen.core.errors import UsageError
 from snellen.core.types import Form
-from snellen.scoring.fallbacks import PEER_READERS, draw_letter, peer_reader, read_answer_line, read_last_answer
-from snellen.scoring.lmms_rules import (
+from snellen.kits.bridges.lmms_rules import (
     lmms_yes_no,
     lmms_yes_no_of_mme,
     read_first_character,
@@ -23,8 +22,9 @@ from snellen.scoring.lmms_rules import (
     read_raw_letter,
     read_vstar,
 )
-from snellen.scoring.peer_verdicts import PeerVerdict, peer_protocol
-from snellen.scoring.text_rules import (
+from snellen.kits.bridges.peer_readers import PEER_READERS, peer_reader, read_answer_line, read_last_answer
+from snellen.kits.bridges.peer_verdicts import PeerVerdict, peer_protocol
+from snellen.kits.bridges.text_rules import (
     peer_anls,
     peer_contains,
     peer_equal,
@@ -32,13 +32,14 @@ from snellen.scoring.text_rules import (
     peer_vqa,
     vlmevalkit_mmmu_open,
 )
-from snellen.scoring.vlmevalkit_rules import (
+from snellen.kits.bridges.vlmevalkit_rules import (
     can_infer,
     can_infer_after_answer,
     infer_from_text,
     infer_letter,
     vlmevalkit_yes_no,
 )
+from snellen.scoring.peer_scores import draw_letter
 
 PETS = {"A": "a cat", "B": "a dog", "C": "a horse", "D": "a cow"}
 

@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 from snellen.core.errors import ConfigError, UsageError
 from snellen.core.tasks import Task
 from snellen.core.types import Failure, FailureKind, Form, Prediction, Request, Sample, TrialKey
-from snellen.scoring import protocol_scorer
-from snellen.scoring.arithmetic import same_value, value_of
-from snellen.scoring.math_answers import stated_answer
-from snellen.scoring.open_rules import OPEN_RULES, normal_form
-from snellen.scoring.peer_scores import check_fallback, score_with_peer
-from snellen.scoring.peer_words import stated_protocol
-from snellen.scoring.protocol_scorer import CHOICE_READERS, YESNO_READERS
-from snellen.scoring.text_rules import peer_anls, peer_relaxed
+from snellen.kits.bridges import protocol_scorer
+from snellen.kits.bridges.arithmetic import same_value, value_of
+from snellen.kits.bridges.math_answers import stated_answer
+from snellen.kits.bridges.open_rules import OPEN_RULES, normal_form
+from snellen.kits.bridges.protocol_scorer import CHOICE_READERS, YESNO_READERS
+from snellen.kits.bridges.text_rules import peer_anls, peer_relaxed
+from snellen.scoring.peer_scores import check_fallback, score_with_peer, stated_protocol
 from snellen.scoring.vqa import anls
 
 KEY = TrialKey("t", "1")

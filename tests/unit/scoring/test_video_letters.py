@@ -7,17 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
-from snellen.scoring.peer_scores import TOOL_COUNTS
-from snellen.scoring.protocol_scorer import CHOICE_READERS, score
-from snellen.scoring.video_letters import FITTING
-from snellen.scoring.video_scores import read_span_lmms
-from snellen.scoring.video_texts import (
+from snellen.kits.bridges.protocol_scorer import CHOICE_READERS, score
+from snellen.kits.bridges.video_letters import FITTING
+from snellen.kits.bridges.video_texts import (
     fits_text,
     mmmu_after_answer,
     mra_of_first_number,
     mra_of_first_word,
     mra_of_last_number,
 )
+from snellen.scoring.peer_scores import TOOL_COUNTS
+from snellen.scoring.video_scores import read_span_lmms
 
 OPTIONS = dict(zip("ABCDE", ["a cat", "a dog", "a cow", "a hen", "a pig"], strict=True))
 VIDEO_READERS = (

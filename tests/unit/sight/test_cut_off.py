@@ -8,7 +8,7 @@ from snellen.core.types import Prediction, TrialKey
 from snellen.sight.cards import eye_test
 from snellen.sight.exam_scorer import TRUNCATED, read_outcome
 
-ROW = {"alphabet": "CDHKNORSVZ"}
+ROW = {"alphabet": "CDHKNORSVZ", "x": 10.0, "y": 10.0, "width": 100, "height": 100}
 
 
 def outcome(name: str, text: str, truth: str, finish: str) -> tuple[str | None, str]:

@@ -11,7 +11,7 @@ import pytest
 from snellen.sight.advice import advice_rules, prescribe, words_of
 from snellen.sight.cards import exam_cards
 from snellen.sight.field_lines import field_groups
-from snellen.sight.fits import RESIZED, fit_ellipse, fit_field, fit_frame, fit_hinge, numerosity
+from snellen.sight.fits import fit_ellipse, fit_field, fit_hinge, numerosity
 from snellen.sight.lab import chroma_of, lab_to_rgb
 from snellen.sight.special import coordinate_witness, resolution_result, token_witness
 
@@ -66,11 +66,9 @@ def test_tokens_and_coordinates_are_witnesses() -> None:
     results = {name: measured(6.0, input_tokens=tokens[size[0]]) for name, size in squares.items()}
     told = token_witness(results, squares, 1092.0)
     assert told is not None and told["stop_growing_after"] == 1792
-    assert coordinate_witness({"frame": RESIZED, "canvas": [1344, 1008], "scale": [1.2, 1.2]}, 1100.0) == {
-        "width_px": 1120.0,
-        "agrees": True,
-    }
-    assert coordinate_witness({"frame": "thousandths"}, 1100.0) is None
+    assert coordinate_witness({"card": "sent-pixels side=1120"}, 1100.0) == {"side_px": 1120.0, "agrees": True}
+    assert coordinate_witness({"card": "sent-pixels area=1000000"}, 2000.0) == {"side_px": 1000.0, "agrees": False}
+    assert coordinate_witness({"card": "0-1000"}, 1100.0) is None
 
 
 def counted_tokens(limit: float, words: float, patch: int = 28) -> dict[str, dict[str, Any]]:
@@ -108,14 +106,6 @@ def test_an_ellipse_has_the_radius_and_the_axis_that_made_the_replies() -> None:
     found = fit_ellipse(level, hue, (draw.random(400) < share).astype(float))
     assert found.interval[0] < 6 < found.interval[1]
     assert found.axis == "red–green" and found.ratio_low > 1.3
-
-
-def test_frames_are_told_also_with_x_and_y_exchanged() -> None:
-    draw = np.random.default_rng(3)
-    true = draw.uniform((0, 0), (1344, 1008), (40, 2))
-    said = (true + draw.normal(0, 8, (40, 2))) / np.array((1.344, 1.008))
-    assert fit_frame(said, true, (1344, 1008), draw).name == "thousandths"
-    assert fit_frame(said[:, ::-1], true, (1344, 1008), draw).name == "thousandths, y first"
 
 
 def test_an_even_field_is_even() -> None:
@@ -188,7 +178,7 @@ def test_an_undecided_bound_is_no_advice() -> None:
 def test_every_rule_speaks_of_a_test_there_is_and_of_words_there_are() -> None:
     everything = measured(8.0, bound=2.0, ellipse={"axis": "red–green", "ratio": 2.0}, mirrored={"share": 0.6}) | {
         "frame": "pixels",
-        "q95_px": 12.0,
+        "least_target_px": 24,
         "line": {"name": "border", "factor": 1.4},
         "turns": {"90": {"verdict": "not read"}},
     }

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from snellen.sight.cards import eye_test
-from snellen.sight.fits import fit_frame
 from snellen.sight.reply_reading import read_number, read_row, read_word
 from snellen.sight.scenes import codes_told
 
@@ -87,11 +85,3 @@ def test_talk_about_a_word_is_not_the_word(reply: str, answer: str | None) -> No
 
 def test_a_zero_in_a_code_is_its_letter() -> None:
     assert codes_told("0RSVZ", ["CDHKN", "ORSVZ"]) == ["ORSVZ"]
-
-
-def test_places_in_percent_are_told_from_a_resized_picture() -> None:
-    draw = np.random.default_rng(5)
-    true = draw.uniform((12, 12), (1332, 996), (40, 2))
-    said = (true + draw.normal(0, 8, (40, 2))) / np.array((13.44, 10.08))
-    found = fit_frame(said, true, (1344, 1008), draw)
-    assert found.name == "percent" and found.median_px < 15

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from snellen.sight.cards import eye_test
-from snellen.sight.reply_reading import TENS, UNITS, read_choice, read_number, read_pair, read_row, read_word
+from snellen.sight.reply_reading import TENS, UNITS, read_choice, read_number, read_row, read_word
 
 QUADS = ("top left", "top right", "bottom left", "bottom right")
 RING = ("top", "top right", "right", "bottom right", "bottom", "bottom left", "left", "top left")
@@ -71,28 +71,6 @@ def test_a_number_is_read(reply: str, number: float | None) -> None:
 def test_numbers_are_read_as_they_are_spelt(number: int) -> None:
     spelt = UNITS[number] if number < 20 else f"{TENS[number // 10 - 2]}-{UNITS[number % 10]}".removesuffix("-zero")
     assert read_number(f"I count {spelt} of them.") == number
-
-
-def test_a_pair_is_read() -> None:
-    assert read_pair("512, 300") == (512, 300)
-    assert read_pair("(0.5, 0.25)") == (0.5, 0.25)
-    assert read_pair("[10, 20, 30, 40]") == (20, 30)
-    assert read_pair("somewhere") is None
-
-
-@pytest.mark.parametrize(
-    ("reply", "pair"),
-    [
-        ("x=512, y=300 (of 1000)", (512, 300)),
-        ('[{"point_2d": [512, 300], "label": "disc"}]', (512, 300)),
-        ('{"bbox_2d": [10, 20, 30, 40]}', (20, 30)),
-        ("It is in the 2 by 2 grid's corner.\n512, 300", (512, 300)),
-        ("512 and 300 on a canvas of 1344 x 1008", None),
-        ("x=512, y=300, or x=10, y=20", None),
-    ],
-)
-def test_a_pair_is_told_from_other_numbers(reply: str, pair: tuple[float, float] | None) -> None:
-    assert read_pair(reply) == pair
 
 
 def test_a_row_is_read_by_place() -> None:

@@ -149,6 +149,9 @@ NO_REPLY: dict[str, str] = {
         ),
         "which rows are asked",
     ),
+    **dict.fromkeys(
+        ("tools", "tool_dialect", "tool_frame", "max_turns", "max_looks", "at_limit", "carry", "tool_arms"), BY_REQUEST
+    ),
     **dict.fromkeys(("arms", "allow_missing_images", "allow_outside", "option_mark", "shots_file", "seed"), BY_REQUEST),
     **dict.fromkeys(
         ("prompt", "prompt_template", "prompt_pack", "random_instruct", "overrides", "protocol", "coordinates"),

@@ -25,7 +25,7 @@ def test_who_names_no_run_is_told_which_there_are(tmp_path: Path) -> None:
     for wrong, words in (
         ("", f"it holds runs: name one, such as {tmp_path / 'demo'}"),
         ("dmeo", r"run.db is missing \(did you mean 'demo'\?\)"),
-        ("else/where", "run.db is missing$"),
+        ("else/where", "run.db is missing; `snellen view runs`"),
     ):
         with pytest.raises(EnvironmentProblem, match=words):
             database.open_for_reading(tmp_path / wrong / "run.db")
@@ -37,7 +37,7 @@ def test_every_commit_is_durable_and_the_schema_is_versioned(tmp_path: Path) -> 
     assert connection.execute("PRAGMA synchronous").fetchone()[0] == 2
     assert connection.execute("PRAGMA user_version").fetchone()[0] == database.SCHEMA_VERSION
     tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    assert tables == {"meta", "samples", "predictions", "attempts", "scores"}
+    assert tables == {"meta", "samples", "predictions", "attempts", "turns", "scores"}
     connection.close()
     database.open_for_writing(tmp_path / "run.db").close()
 

@@ -1,15 +1,20 @@
-"""Changes of rows as data: a tag out of an index, words around a question, options out of its text. Nothing runs."""
+"""Changes of rows: words around a question, one value for another, and named functions where that is not enough.
+
+A card says which column is made of which, and names a function of `FUNCTIONS` for whatever needs code; nothing of a
+card runs itself.
+"""
 
 from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from inspect import signature
 from typing import Any
 
 from msgspec import Struct
 
-from ...core.errors import DataError
+from ...core.errors import DataError, not_among
 from ..files.rows import Row
 from ..files.written_lists import parse_literal
 from ..loaders.row_options import options_in_text
@@ -22,20 +27,20 @@ _CLOSE_MARK = re.compile(r";(?=[B-J][.．)])")
 """Where an option follows another without a space: `A. 3;B. 4`."""
 
 
-def fields_of(value: Any, name: str) -> Any:
+def members(value: Any, row: Row, *, key: str) -> Any:
     """Return the field of every object of a list, also of one written as text; anything else stays as it is.
 
     A hub's table may hold such a list as one object of lists.
     """
     parsed = parse_literal(value) if isinstance(value, str) and value.lstrip().startswith(("[", "{")) else value
-    if isinstance(parsed, dict) and isinstance(parsed.get(name), list):
-        return parsed[name]
+    if isinstance(parsed, dict) and isinstance(parsed.get(key), list):
+        return parsed[key]
     if isinstance(parsed, list) and all(isinstance(one, dict) for one in parsed):
-        return [one[name] for one in parsed if one.get(name) is not None]
+        return [one[key] for one in parsed if one.get(key) is not None]
     return value
 
 
-def unmarked(value: Any) -> Any:
+def unmarked(value: Any, row: Row) -> Any:
     """Return options without the letters before them: of a list, or of one text in which they stand marked."""
     parsed = parse_literal(value) if isinstance(value, str) and value.lstrip().startswith("[") else value
     if isinstance(parsed, list):
@@ -54,36 +59,101 @@ def _without_marks(options: list[Any]) -> list[Any]:
     return [str(one)[mark.end() :].strip() for one, mark in zip(options, marks, strict=True) if mark]
 
 
-def onward_from(value: Any, marker: str) -> Any:
+def onward(value: Any, row: Row, *, marker: str) -> Any:
     """Return a text from a marker on, or every text of a list: a path without what stood before it elsewhere."""
     if isinstance(value, list):
-        return [onward_from(one, marker) for one in value]
+        return [onward(one, row, marker=marker) for one in value]
     return value[value.index(marker) :] if isinstance(value, str) and marker in value else value
 
 
-def nth_of(value: Any, size: int, first: int, number: int) -> int:
+def group(value: Any, row: Row, *, size: int, first: int = 0) -> int:
     """Return in which group of `size` consecutive rows a row stands, by its number, which begins at `first`."""
+    return (_whole(value) - first) // size
+
+
+def remainder(value: Any, row: Row, *, of: int) -> str:
+    """Return what is left of a whole number after division."""
+    return str(_whole(value) % of)
+
+
+def _whole(value: Any) -> int:
     try:
-        return (int(value) - first) // size
+        return int(value)
     except (TypeError, ValueError):
-        raise DataError(f"record {number}: {value!r} is no whole number, so it has no group") from None
+        raise DataError(f"{value!r} is no whole number, so it has no group") from None
 
 
-def last_of(value: Any) -> Any:
+def last(value: Any, row: Row) -> Any:
     """Return the last member of a list, also of one written as text; of anything else, itself."""
     parsed = parse_literal(value) if isinstance(value, str) and value.lstrip().startswith("[") else value
     return parsed[-1] if isinstance(parsed, list) and parsed else value
 
 
-def told_turns(questions: Any, answers: Any) -> Any:
-    """Return the questions of a dialogue with the answers to all but the last, as one text; a single one as it is."""
+def dialogue(questions: Any, row: Row, *, answers: str) -> Any:
+    """Return the questions of a dialogue with the answers (a column) to all but the last, as one text."""
     asked = questions if isinstance(questions, list) else [questions]
     if len(asked) < 2:
         return asked[0] if asked else None
-    said = answers if isinstance(answers, list) else [answers]
+    replies = row.get(answers)
+    said = replies if isinstance(replies, list) else [replies]
     pairs = zip(asked[:-1], said, strict=False)
     turns = [f"Question: {question}\nAnswer: {answer}" for question, answer in pairs]
     return "\n".join([*turns, f"Question: {asked[-1]}"])
+
+
+def joined(value: Any, row: Row, *, between: str) -> Any:
+    """Return the members of a list as one text; anything else as it is."""
+    return between.join(map(str, value)) if isinstance(value, list) else value
+
+
+def member(value: Any, row: Row, *, key: str) -> Any:
+    """Return the field of an object, or of an object written as text."""
+    table = parse_literal(value) if isinstance(value, str) else value
+    return table.get(key) if isinstance(table, dict) else None
+
+
+def matched(value: Any, row: Row, *, pattern: str) -> str:
+    """Return the first group of a pattern in the value; a value without it is refused."""
+    found = re.search(pattern, str(value))
+    if found is None:
+        raise DataError(f"{value!r} is not of the form {pattern}")
+    return found[1]
+
+
+def part(value: Any, row: Row, *, between: str, number: int) -> str:
+    """Return the part between separators, from 0."""
+    parts = str(value).split(between)
+    if number >= len(parts):
+        raise DataError(f"{value!r} has no part {number} between {between!r}")
+    return parts[number]
+
+
+def replaced(value: Any, row: Row, *, text: str, new: str) -> str:
+    """Return the value with `new` wherever `text` stood, in which the row's columns stand in braces."""
+    return str(value).replace(_worded(text, row), new)
+
+
+def capitalized(value: Any, row: Row) -> str:
+    """Return a text as Python capitalizes it: the rest becomes lower case."""
+    return str(value).capitalize()
+
+
+def marked_options(value: Any, row: Row) -> Any:
+    """Return the options that stand marked in a text; None where there are none, or the row has columns A, B …"""
+    found = None if _has(row.get("A")) else options_in_text(str(value or ""))
+    return list(found.options) if found else None
+
+
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    function.__name__: function
+    for function in (
+        *(capitalized, dialogue, group, joined, last, marked_options, matched, member, members),
+        *(onward, part, remainder, replaced, unmarked),
+    )
+}
+"""What a card may name by `by`: a function of a value and its row, told what `using` says."""
+KEEPING = (marked_options,)
+"""Functions that fill a column where it is empty; what stands there stays."""
 
 
 class RowChange(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -94,43 +164,27 @@ class RowChange(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     """Where the value comes from; empty: from the column itself."""
     words: str | None = None
     """`Hint: {hint}`: a text with the row's columns."""
+    by: str = ""
+    """The function of `FUNCTIONS` that makes the value of it."""
+    using: dict[str, Any] = {}
+    """What the function is told beside the value."""
+    values: dict[str, str] = {}
+    """A value -> what it becomes; one that is not named stays, or becomes `otherwise`."""
+    otherwise: str | None = None
     when: str = ""
     """Only rows that have something in this column."""
     without: str = ""
     """Only rows that have nothing in this column."""
-    values: dict[str, str] = {}
-    """A value -> what it becomes; one that is not named stays, or becomes `otherwise`."""
-    otherwise: str | None = None
-    pattern: str = ""
-    """The first group of this pattern in the value; a value without it is refused."""
-    split: str = ""
-    part: int = 0
-    """The part between separators, from 0."""
-    modulo: int = 0
-    key: str = ""
-    """The field of an object, or of an object written as text."""
-    swap: str = ""
-    by: str = ""
-    """A text, with the row's columns in braces, and what takes its place wherever it stands in the value."""
-    case: str = ""
-    """`capitalize` as Python has it: the rest becomes lower case."""
-    options_in_text: bool = False
-    """The options that stand marked in the text; the text itself stays, and options the row has are kept."""
-    field: str = ""
-    """The field of every object of a list."""
-    onward: str = ""
-    """The text from here on, or every text of a list: paths as they were elsewhere."""
-    every: int = 0
-    """Which group of so many consecutive rows it is, where the value numbers the rows from `first`."""
-    first: int = 0
-    turns: str = ""
-    """The value is the questions of a dialogue, this column the answers to all but the last: one text of them."""
-    last: bool = False
-    """The last member of a list."""
-    joined: str = ""
-    """The members of a list as one text, with this between them."""
-    unmark: bool = False
-    """Options without their letters: of a list `(A) …`, or of one text in which they stand marked."""
+
+    def __post_init__(self) -> None:
+        if not self.by:
+            return
+        if self.by not in FUNCTIONS:
+            raise ValueError(f"by = {not_among(self.by, sorted(FUNCTIONS), ' is no function of rows')}")
+        try:
+            signature(FUNCTIONS[self.by]).bind(None, None, **self.using)
+        except TypeError as error:
+            raise ValueError(f"using of {self.by}: {error}") from None
 
 
 def _raise(row: str, error: DataError) -> None:
@@ -147,38 +201,29 @@ def changed_rows(
         changed = dict(row)
         try:
             for change in changes:
-                _apply(change, changed, number)
+                _apply(change, changed)
         except DataError as error:
-            refuse(f"record {number}", error)
+            refuse(f"record {number}", DataError(f"record {number}: {error}"))
             continue
         yield number, changed
 
 
-def _apply(change: RowChange, row: Row, number: int) -> None:
+def _apply(change: RowChange, row: Row) -> None:
     if not _is_meant(change, row):
         return
-    if change.options_in_text:
-        _take_options(change, row)
+    source, function = change.of or change.set, FUNCTIONS.get(change.by)
+    if function in KEEPING and _has(row.get(change.set)):
         return
-    source = change.of or change.set
     if change.words is None and source not in row:
         return
-    value = _worded(change.words, row, number) if change.words is not None else row[source]
-    value = told_turns(value, row.get(change.turns)) if change.turns else value
-    value = str(value).replace(_worded(change.swap, row, number), change.by) if change.swap else value
-    value = _reshaped(change, value, number)
-    for step in STEPS:
-        value = step(change, value, number)
+    value = row[source] if change.words is None else _worded(change.words, row)
+    if function is not None:
+        value = function(value, row, **change.using)
+    if function in KEEPING and value is None:
+        return
+    if change.values:
+        value = change.values.get(str(value), value if change.otherwise is None else change.otherwise)
     row[change.set] = value
-
-
-def _reshaped(change: RowChange, value: Any, number: int) -> Any:
-    value = fields_of(value, change.field) if change.field else value
-    value = last_of(value) if change.last else value
-    value = change.joined.join(map(str, value)) if change.joined and isinstance(value, list) else value
-    value = onward_from(value, change.onward) if change.onward else value
-    value = nth_of(value, change.every, change.first, number) if change.every else value
-    return unmarked(value) if change.unmark else value
 
 
 def _is_meant(change: RowChange, row: Row) -> bool:
@@ -191,71 +236,8 @@ def _has(value: Any) -> bool:
     return value is not None and str(value).strip() not in ("", "nan", "[]")
 
 
-def _worded(words: str, row: Row, number: int) -> str:
+def _worded(words: str, row: Row) -> str:
     try:
         return words.format_map(row)
     except (KeyError, IndexError, ValueError, TypeError, AttributeError):
-        raise DataError(f"record {number}: {words!r} names a column that the row has not") from None
-
-
-def _valued(change: RowChange, value: Any, number: int) -> Any:
-    if not change.values:
-        return value
-    return change.values.get(str(value), value if change.otherwise is None else change.otherwise)
-
-
-def _matched(change: RowChange, value: Any, number: int) -> Any:
-    if not change.pattern:
-        return value
-    found = re.search(change.pattern, str(value))
-    if found is None:
-        raise DataError(f"record {number}: {value!r} is not of the form {change.pattern}")
-    return found[1]
-
-
-def _split_part(change: RowChange, value: Any, number: int) -> Any:
-    if not change.split:
-        return value
-    parts = str(value).split(change.split)
-    if change.part >= len(parts):
-        raise DataError(f"record {number}: {value!r} has no part {change.part} between {change.split!r}")
-    return parts[change.part]
-
-
-def _remainder(change: RowChange, value: Any, number: int) -> Any:
-    if not change.modulo:
-        return value
-    try:
-        return str(int(value) % change.modulo)
-    except (TypeError, ValueError):
-        raise DataError(f"record {number}: {value!r} is no whole number, so it has no group") from None
-
-
-def _keyed(change: RowChange, value: Any, number: int) -> Any:
-    if not change.key:
-        return value
-    table = parse_literal(value) if isinstance(value, str) else value
-    return table.get(change.key) if isinstance(table, dict) else None
-
-
-def _cased(change: RowChange, value: Any, number: int) -> Any:
-    return str(value).capitalize() if change.case == "capitalize" else value
-
-
-def _take_options(change: RowChange, row: Row) -> None:
-    """Give a row the options that stand in a text of it, where it has none of its own."""
-    if _has(row.get(change.set)) or _has(row.get("A")):
-        return
-    found = options_in_text(str(row.get(change.of) or ""))
-    if found is not None:
-        row[change.set] = list(found.options)
-
-
-STEPS: tuple[Callable[[RowChange, Any, int], Any], ...] = (
-    _keyed,
-    _matched,
-    _split_part,
-    _remainder,
-    _valued,
-    _cased,
-)
+        raise DataError(f"{words!r} names a column that the row has not") from None

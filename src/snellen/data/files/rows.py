@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ...core.errors import DataError, MissingExtra, UsageError
+from ...core.errors import DataError, MissingExtra, UsageError, did_you_mean
 from .delimited import read_delimited
 from .sheets import read_sheet
 from .text_files import SAVE_AS, open_lines
@@ -187,7 +187,10 @@ def read_rows(path: str | Path, sheet: str = "") -> Iterator[NumberedRow]:
             f"{str(path)!r} is a folder; name the table in it that has the questions ({', '.join(READERS)})"
         )
     if not file.is_file():
-        raise DataError(f"data file {str(path)!r} does not exist")
+        beside = [one.name for one in file.parent.glob("*") if one.suffix.lower() in READERS]
+        fix = did_you_mean(file.name, beside) or (f"; there are {', '.join(sorted(beside)[:5])}" if beside else "")
+        known = fix or "; a benchmark is named without an ending: `snellen tasks` lists them"
+        raise DataError(f"data file {str(path)!r} does not exist{known}")
     reader = READERS.get(file.suffix.lower())
     if reader is None:
         raise unknown_ending(path)

@@ -6,10 +6,14 @@ from collections.abc import Callable, Sequence
 
 import PIL.Image
 import PIL.ImageDraw
+import PIL.ImageFilter
+import PIL.ImageOps
+import PIL.ImageStat
 
 from ...core.builtins import default_registry
 from ...core.errors import DataError, did_you_mean
 from .calibrations import UNSTATED
+from .frames import PictureError, check_pixels
 
 Edit = Callable[[PIL.Image.Image, str], PIL.Image.Image]
 
@@ -97,4 +101,114 @@ def blank(picture: PIL.Image.Image, arguments: str) -> PIL.Image.Image:
     return PIL.Image.new("RGB", picture.size, GREY)
 
 
-EDITS: dict[str, Edit] = {"blank": blank, "box": draw_box, "crop": crop, "fit": fit, "perturb": perturb, "scale": scale}
+def region(picture: PIL.Image.Image, arguments: str) -> PIL.Image.Image:
+    """Cut out a rectangle given in pixels, `region:left,top,right,bottom`; right and bottom are the first outside."""
+    try:
+        left, top, right, bottom = map(int, arguments.split(","))
+    except ValueError:
+        raise DataError(f"region {arguments!r} is not left,top,right,bottom in pixels") from None
+    if not (0 <= left < right <= picture.width and 0 <= top < bottom <= picture.height):
+        raise DataError(f"region {arguments!r} does not lie on a picture of {picture.width}x{picture.height}")
+    return picture.crop((left, top, right, bottom))
+
+
+FILTERS = {"lanczos": PIL.Image.Resampling.LANCZOS, "bicubic": PIL.Image.Resampling.BICUBIC}
+
+
+def resize(picture: PIL.Image.Image, arguments: str) -> PIL.Image.Image:
+    """Draw in another size, `resize:WIDTHxHEIGHT:lanczos|bicubic`."""
+    size, _, name = arguments.partition(":")
+    width, _, height = size.partition("x")
+    if not (width.isdigit() and height.isdigit() and int(width) and int(height) and name in FILTERS):
+        raise DataError(f"resize {arguments!r} is not WIDTHxHEIGHT:lanczos or :bicubic")
+    try:
+        check_pixels(int(width), int(height))
+    except PictureError as error:
+        raise DataError(f"resize {arguments!r}: {error}") from None
+    return picture.resize((int(width), int(height)), FILTERS[name])
+
+
+TURNS = {
+    "90": PIL.Image.Transpose.ROTATE_270,
+    "180": PIL.Image.Transpose.ROTATE_180,
+    "270": PIL.Image.Transpose.ROTATE_90,
+}
+
+
+def turn(picture: PIL.Image.Image, arguments: str) -> PIL.Image.Image:
+    """Turn clockwise by 90, 180 or 270 degrees: pixels change their places and nothing else."""
+    if arguments not in TURNS:
+        raise DataError(f"turn {arguments!r} is none of {', '.join(TURNS)} degrees")
+    return picture.transpose(TURNS[arguments])
+
+
+def enhance(picture: PIL.Image.Image, arguments: str) -> PIL.Image.Image:
+    """Make things easier to see, `enhance:contrast|brighten|sharpen|invert`, by fixed rules."""
+    if arguments not in ENHANCEMENTS:
+        raise DataError(f"enhance {arguments!r} is none of {', '.join(ENHANCEMENTS)}")
+    return ENHANCEMENTS[arguments](picture)
+
+
+def _stretch(picture: PIL.Image.Image) -> PIL.Image.Image:
+    """Map the 1st percentile of each channel to 0 and the 99th to 255."""
+    return PIL.Image.merge(picture.mode, [channel.point(_stretch_table(channel)) for channel in picture.split()])
+
+
+def _stretch_table(channel: PIL.Image.Image) -> list[int]:
+    counts = channel.histogram()
+    low, high = (_percentile(counts, share) for share in (0.01, 0.99))
+    if high <= low:
+        return list(range(256))
+    return [min(255, max(0, round((value - low) * 255 / (high - low)))) for value in range(256)]
+
+
+def _percentile(counts: Sequence[int], share: float) -> int:
+    """Return the least value that so large a share of pixels does not pass."""
+    wanted, seen = share * sum(counts), 0
+    for value, count in enumerate(counts):
+        seen += count
+        if seen >= wanted:
+            return value
+    return 255
+
+
+def _brighten(picture: PIL.Image.Image) -> PIL.Image.Image:
+    table = [round(255 * (value / 255) ** 0.5) for value in range(256)]
+    return picture.point(table * len(picture.getbands()))
+
+
+def _sharpen(picture: PIL.Image.Image) -> PIL.Image.Image:
+    return picture.filter(PIL.ImageFilter.UnsharpMask(radius=2, percent=150, threshold=0))
+
+
+ENHANCEMENTS: dict[str, Callable[[PIL.Image.Image], PIL.Image.Image]] = {
+    "contrast": _stretch,
+    "brighten": _brighten,
+    "sharpen": _sharpen,
+    "invert": PIL.ImageOps.invert,
+}
+
+
+def grey(picture: PIL.Image.Image, arguments: str) -> PIL.Image.Image:
+    """Return a plain picture of the same size, `grey:mean` in its mean colour, `grey:127` in that grey."""
+    if arguments == "mean":
+        means = tuple(map(round, PIL.ImageStat.Stat(picture).mean))
+        return PIL.Image.new(picture.mode, picture.size, means[0] if len(means) == 1 else means)
+    if not arguments.isdigit() or int(arguments) > 255:
+        raise DataError(f"grey {arguments!r} is neither `mean` nor a number to 255")
+    return PIL.Image.new("L", picture.size, int(arguments))
+
+
+EDITS: dict[str, Edit] = {
+    "blank": blank,
+    "box": draw_box,
+    "crop": crop,
+    "enhance": enhance,
+    "fit": fit,
+    "grey": grey,
+    "perturb": perturb,
+    "region": region,
+    "resize": resize,
+    "scale": scale,
+    "turn": turn,
+}

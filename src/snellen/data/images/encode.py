@@ -435,7 +435,9 @@ def prepare(opened: OpenedPicture, image: Image, policy: ImagePolicy) -> Encoded
     picture = apply_edits(decode(opened.data, image.ref), image.edits)
     original = picture.size
     picture = _sized(picture, target_size(Header(header.mime, *original, picture.mode, True), policy), policy)
-    out, mime = _compress(picture, header.mime, policy, image.ref)
+    # A region that was looked at closely has no losses of its own, as far as its bytes fit.
+    kind = "image/png" if any(edit.startswith("region:") for edit in image.edits) else header.mime
+    out, mime = _compress(picture, kind, policy, image.ref)
     if policy.bare:
         out = _stripped(out, mime) or out
     sent = ImageSent(sha256_hex(out), mime, *picture.size, len(out), original if picture.size != original else None)

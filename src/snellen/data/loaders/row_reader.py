@@ -224,7 +224,9 @@ class RowReader:
             for part in map(str.strip, parts):
                 if part not in known:
                     where, has = f"{self.path.name} has no column {part!r}", f"it has: {', '.join(known)}"
-                    raise DataError(f"{where}{did_you_mean(part, known)} for {field}; {has}")
+                    raise DataError(
+                        f"{where}{did_you_mean(part, known)} for {field}; {has}; --map {field}=COLUMN names one"
+                    )
 
     def _read(self, row: Row, where: str) -> Sample | Iterable[Sample]:
         """Return the sample of a row, those of a dialogue, or none."""

@@ -156,21 +156,25 @@ def _array(what: Submission, arguments: Sequence[str], folder: Path) -> str:
 # Anything else: starting it again would not help. Slurm lets a requeued job rest for two minutes.
 # --rate and --max-workers: each part has 1/{parallel}; --max-cost and a number of --max-errors: 1/{what.parts}.
 cd {shlex.quote(str(Path.cwd()))} || exit 3
+me="${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID"
+again() {{
+    [ "${{SLURM_RESTART_COUNT:-0}}" -ge {MOST_RESTARTS} ] || scontrol requeue $me
+    exit {EXIT_AGAIN}
+}}
 {_setup(what)}{server}
 {snellen_command()} {run}{at} --shard "$SLURM_ARRAY_TASK_ID/{what.parts}" --plain & pid=$!
 trap 'kill -USR1 $pid 2>/dev/null' USR1
 trap 'kill -TERM $pid 2>/dev/null' TERM
 rc=0
 for i in 1 2 3 4 5 6 7 8; do wait $pid 2>/dev/null; r=$?; [ $r = 127 ] || rc=$r; done   # a trap ends a wait
-if [ $rc = {EXIT_AGAIN} ] && [ "${{SLURM_RESTART_COUNT:-0}}" -lt {MOST_RESTARTS} ]; then
-    scontrol requeue "${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID"
-fi
+[ $rc = {EXIT_AGAIN} ] && again
 exit $rc
 """
 
 
 def _merge(what: Submission, folder: Path) -> str:
-    end = 'scancel --name=snellen-serve --user="$USER"  # the server of the parts\n' if what.serve else ""
+    job = shlex.quote(str(folder.absolute() / "submit" / "server.job"))
+    end = f"[ -s {job} ] && scancel $(cat {job})  # the server of these parts\n" if what.serve else ""
     same = " --same-model" if what.serve else ""
     return f"""{_head(what, folder, "merge", ["--time=00:30:00"])}
 # Joins the parts of one run when all have ended, well or not: `afterok` would wait for ever for a failed one.
@@ -186,10 +190,14 @@ def _serve(what: Submission, folder: Path) -> str:
 # One server for all parts. Its address is written when it answers, and goes with it.
 cd {shlex.quote(str(Path.cwd()))} || exit 3
 {_setup(what)}url={shlex.quote(str(address))}
-rm -f "$url"
+rm -f "$url" "$url.failed"
+echo "$SLURM_JOB_ID" > {shlex.quote(str(address.with_suffix(".job")))}
 {what.serve} & pid=$!
 trap 'rm -f "$url"; kill $pid 2>/dev/null' EXIT TERM
-until (exec 3<>/dev/tcp/127.0.0.1/{what.port}) 2>/dev/null; do kill -0 $pid 2>/dev/null || exit 1; sleep 2; done
+until (exec 3<>/dev/tcp/127.0.0.1/{what.port}) 2>/dev/null; do
+    kill -0 $pid 2>/dev/null || {{ touch "$url.failed"; exit 1; }}
+    sleep 2
+done
 echo "http://$(hostname):{what.port}/v1" > "$url.new" && mv "$url.new" "$url"
 wait $pid
 """
@@ -198,8 +206,13 @@ wait $pid
 def _wait_for_server(folder: Path) -> str:
     address = folder.absolute() / "submit" / "server.url"
     return f"""url={shlex.quote(str(address))}
-for i in $(seq 900); do [ -s "$url" ] && break; sleep 2; done   # half an hour for a large model to load
-URL=$(cat "$url" 2>/dev/null) || {{ echo "no server came up" >&2; exit 3; }}
+for i in $(seq 900); do   # half an hour for a large model to load
+    [ ! -e "$url.failed" ] || {{ echo "the server did not start: see its log, serve-*.txt" >&2; exit 3; }}
+    [ -s "$url" ] && break
+    sleep 2
+done
+URL=$(cat "$url" 2>/dev/null)
+[ -n "$URL" ] || {{ echo "no server came up within half an hour" >&2; again; }}
 """
 
 

@@ -1,12 +1,32 @@
-"""Another harness's number beside ours: every reply where the two part, and in whose favour."""
+"""Files of other harnesses, read; their number beside ours: every reply where the two part, and in whose favour."""
 
 from __future__ import annotations
 
 from ...core.registry import Command, Registry
 
+FORMATS = {
+    "helm": "helm_folders:FORMAT",
+    "inspect": "inspect_logs:FORMAT",
+    "lm-eval": "lm_eval_files:FORMAT",
+    "lmms-eval": "lmms_files:FORMAT",
+    "evalscope": "evalscope_files:FORMAT",
+    "every-eval-ever": "eee_files:FORMAT",
+    "nemo-evaluator": "nemo_results:FORMAT",
+    "openai-evals": "openai_events:FORMAT",
+    "aisbench": "opencompass_files:AISBENCH_FORMAT",
+    "opencompass": "opencompass_files:FORMAT",
+    "vlmevalkit": "vlmevalkit_files:FORMAT",
+    "flageval": "flageval_results:FORMAT",
+    "traces": "trace_exports:FORMAT",
+}
+"""Harness -> its format, the most particular first."""
+
 
 def register(registry: Registry) -> None:
-    """Add the command `second-opinion`."""
+    """Add the formats of other harnesses' files, the scorer that reads as they do, and the command `second-opinion`."""
+    here = "snellen.kits.bridges"
+    for harness, target in FORMATS.items():
+        registry.add("predictions", harness, f"{here}.{target}")
+    registry.add("scorer", "peer", f"{here}.protocol_scorer:score")
     words = "Read another harness's predictions again: its number, ours, and where they differ."
-    target = "snellen.kits.bridges.commands:second_opinion_command"
-    registry.add("command", "second-opinion", Command(target, words, "Read again"))
+    registry.add("command", "second-opinion", Command(f"{here}.commands:second_opinion_command", words, "Read again"))

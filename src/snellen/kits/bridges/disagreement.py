@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from ...core.types import Form, Prediction, Request, Sample, Score
 from ...scoring.by_form import NEEDS_OWN_SCORER
-from ...scoring.peer_verdicts import PeerProtocol, PeerVerdict
 from ...scoring.table import is_unread
+from .peer_verdicts import PeerProtocol, PeerVerdict
 
 PEER = "peer"
 MISREAD = "misread"

@@ -17,15 +17,15 @@ from ...core.tasks import Task
 from ...data.foreign.peer_cards import PeerCard, PeerRules, peer_card
 from ...report.files import atomic_file, write_atomically
 from ...report.stored_results import read_results
-from ...scoring.fallbacks import peer_reader
 from ...scoring.headline import headline
-from ...scoring.peer_verdicts import PeerProtocol, peer_protocol
 from ...scoring.ranges import scored_trials
 from ...store.reader import RunReader
 from .disagreement import Opinion, opinion_on
 from .opinion_page import Shown, render_opinion
 from .opinion_tally import GROUPED, OpinionTally
 from .opinion_words import opinion_sentence
+from .peer_readers import peer_reader
+from .peer_verdicts import PeerProtocol, peer_protocol
 
 LISTED = 200
 """So many disagreements of a kind are shown on the page; all are in the list beside it."""

@@ -150,18 +150,21 @@ def publish(desk: Desk, out: Path, title: Title, gates: Mapping[str, Any], set_a
         raise UsageError(f"the set failed its gates ({', '.join(failed)}): {fix}")
     if out.exists() and not (out / ANNOTATIONS).is_file() and any(out.iterdir()):
         raise UsageError(f"{out} exists and is not a published dataset: choose another -o")
-    part = out.with_name(f".{out.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
+    part, old = (out.with_name(f".{out.name}.{end}") for end in ("part", "old"))
+    for left in (part, old):
+        shutil.rmtree(left, ignore_errors=True)
     (part / "images").mkdir(parents=True)
     try:
         _write_data(part, outcomes, title)
         card = make_card(desk, title, gates, set_aside, drafts)
         card["annotations_sha256"] = sha256_hex((part / ANNOTATIONS).read_bytes())
         write_card(part, card)
-        shutil.rmtree(out, ignore_errors=True)
+        if out.exists():
+            out.rename(old)  # at once: a kill leaves no half of it
         part.replace(out)
     finally:
-        shutil.rmtree(part, ignore_errors=True)
+        for left in (part, old):
+            shutil.rmtree(left, ignore_errors=True)
     return Published(str(out), len(drafts), card["questions"], card)
 
 

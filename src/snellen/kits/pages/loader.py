@@ -10,11 +10,12 @@ from msgspec import Struct
 
 from ...core.config import convert
 from ...core.errors import DataError, UsageError, not_among
+from ...core.frames import Size
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import Form, Image, Sample
 from ...data.loaders.row_source import resolve
-from ...data.visual_tokens import DEFAULT_TOKENIZER, Size, context_bin, count_tokens, visual_tokens
+from ...data.visual_tokens import DEFAULT_TOKENIZER, context_bin, count_tokens, visual_tokens
 from .manifest import Manifest, read_manifest
 from .pages import PageFile, PageFolder, find_variants, page_size, read_pages
 from .texts import read_records

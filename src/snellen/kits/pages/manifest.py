@@ -10,8 +10,9 @@ import msgspec
 from msgspec import Struct
 
 from ...core.errors import DataError
+from ...core.frames import Size
 from ...core.ids import sha256_hex
-from ...data.visual_tokens import FAMILIES, Size, visual_tokens
+from ...data.visual_tokens import FAMILIES, visual_tokens
 
 FILE = "manifest.json"
 

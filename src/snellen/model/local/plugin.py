@@ -2,8 +2,9 @@
 
 A class has `raw_batch_generate(image, prompt, temperature, max_new_tokens)` and/or
 `raw_batch_predict(image, prompt, candidates)` (or the same without `_batch`, for one sample); a loader is a function
-`get_NAME(model_config)` that returns it, alone or with a preprocessor. A callable is called with what it names: image,
-images, prompt, candidates, temperature, max_new_tokens, request.
+`get_NAME(model_config)` that returns it, alone or with a preprocessor. A generator function
+`raw_stream(image, prompt, temperature, max_new_tokens)` that yields pieces of the reply lets `snellen perf` time them.
+A callable is called with what it names: image, images, prompt, candidates, temperature, max_new_tokens, request.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import asyncio
 import inspect
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from types import ModuleType
@@ -45,6 +46,8 @@ class Interface:
     predict: BatchCall | None
     reduces: bool = False
     """Whether it takes `likelihood_reduction`: what it then returns is reduced already."""
+    stream: Callable[..., Iterator[str]] | None = None
+    """Yields the pieces of one reply; takes what `raw_generate` takes."""
     unused: str = ""
     """What a loader returned beside the model and nobody calls here, with what to give instead."""
 
@@ -96,7 +99,7 @@ def _from_object(made: Any) -> Interface:
     predict = _batch(made, "raw_batch_predict") or _one_by_one(made, "raw_predict")
     if generate or predict:
         scores = getattr(made, "raw_batch_predict", None) or getattr(made, "raw_predict", None)
-        return Interface(generate, predict, reduces=_takes_reduction(scores))
+        return Interface(generate, predict, reduces=_takes_reduction(scores), stream=getattr(made, "raw_stream", None))
     if callable(made):
         return _from_function(made, {})
     missing = "neither raw_batch_generate nor raw_batch_predict, and cannot be called"
@@ -202,7 +205,8 @@ def create(name: str, options: ModelOptions) -> PluginModel:
     with watching(made):
         interface = wrap(found, arguments, options.infer_method)
     loaded = Loaded(module.__name__, arguments, made)
-    return PluginModel(name, interface, batch_size, options, arguments=arguments, loaded=loaded)
+    kind = PluginModel if interface.stream is None else StreamingPlugin
+    return kind(name, interface, batch_size, options, arguments=arguments, loaded=loaded)
 
 
 class PluginModel:
@@ -362,6 +366,38 @@ class PluginModel:
         if self._loaded.take(self._late):
             self._loaded.beyond |= {"opens files while it answers": None} if not self._late.beyond else {}
         self._late.files.clear()
+
+
+class StreamingPlugin(PluginModel):
+    """One whose interface has `raw_stream`."""
+
+    async def stream(self, request: Request, images: EncodedImages) -> AsyncIterator[str]:
+        """Yield the pieces as its generator makes them, in its own thread."""
+        loop, pieces = asyncio.get_running_loop(), asyncio.Queue[str | Exception | None]()
+
+        def hand_over() -> None:
+            end: Exception | None = None
+            try:
+                for piece in self._pieces(request):
+                    loop.call_soon_threadsafe(pieces.put_nowait, str(piece))
+            except Exception as error:  # noqa: BLE001 - someone else's code; whoever waits hears of it
+                end = error
+            loop.call_soon_threadsafe(pieces.put_nowait, end)
+
+        asked = loop.run_in_executor(self._thread, hand_over)
+        while isinstance(piece := await pieces.get(), str):
+            yield piece
+        await asked
+        if piece is not None:
+            raise piece
+
+    def _pieces(self, request: Request) -> Iterator[str]:
+        if self._interface.stream is None:
+            raise AssertionError("only what streams is of this class")
+        pictures = [open_image(image).convert("RGB") for turn in request.messages for image in turn.images]
+        _seed([request])
+        stream = self._interface.stream
+        return stream(_one(pictures), _prompt(request), **_extra(stream, request))
 
 
 def find_object(name: str) -> tuple[ModuleType, Any]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from ...core.protocols import Capability, ImagePolicy
 from ...core.secret import Secret
 from ...core.types import Request, Turn, Usage
 from ..options import ModelOptions
 from .dialect import Picture, key_headers
-from .replies import Reply, expect_object, refuse_error
+from .replies import CallPiece, Reply, expect_object, refuse_error
 from .served_model import ServedModel
 
 DEFAULT_MAX_TOKENS = 1024
@@ -59,7 +61,7 @@ class Anthropic:
         """Return the messages body."""
         pairs = list(zip(request.messages, pictures, strict=True))
         system = "\n".join(turn.text for turn, _ in pairs if turn.role == "system")
-        messages = [_message(turn, of_turn) for turn, of_turn in pairs if turn.role != "system"]
+        messages = _joined([_message(turn, of_turn) for turn, of_turn in pairs if turn.role != "system"])
         params = request.params
         body: dict[str, Any] = {
             "model": model,
@@ -71,7 +73,8 @@ class Anthropic:
             "stop_sequences": params.stop,
             "stream": params.stream or None,
         }
-        return {name: value for name, value in body.items() if value is not None} | (params.extra_body or {})
+        body = {name: value for name, value in body.items() if value is not None} | _tool_fields(request)
+        return body | (params.extra_body or {})
 
     def _system(self, text: str, messages: Sequence[dict[str, Any]]) -> str | list[dict[str, Any]] | None:
         """Return the system text; marked to be kept where marks are wanted and no picture took the mark."""
@@ -86,7 +89,7 @@ class Anthropic:
         blocks = [block for block in message.get("content") or [] if isinstance(block, dict)]
         texts = [str(block.get("text", "")) for block in blocks if block.get("type") == "text"]
         thoughts = [str(block.get("thinking", "")) for block in blocks if block.get("type") == "thinking"]
-        return Reply(
+        reply = Reply(
             text="".join(texts) if texts else None,
             reasoning="".join(thoughts) or None,
             finish=_finish(message.get("stop_reason")),
@@ -94,7 +97,12 @@ class Anthropic:
             model=message.get("model"),
             part=next((block["type"] for block in blocks if block.get("type") in NO_TEXT), None),
             choices=len(blocks),
+            kept=[block for block in blocks if block.get("type") in KEPT],
         )
+        for block in blocks:
+            if block.get("type") == "tool_use":
+                _begin_call(reply.call_at(len(reply.calls)), block)
+        return reply
 
     def parse_event(self, value: Any, reply: Reply) -> str | None:
         """Read one stream event."""
@@ -110,12 +118,105 @@ class Anthropic:
         elif kind == "content_block_start":
             begun = (event.get("content_block") or {}).get("type")
             reply.part = begun if begun in NO_TEXT else reply.part
+            _begin_block(event, reply)
+        elif kind == "content_block_delta":
+            return _take_piece(event, reply)
         elif kind == "message_stop":
             reply.closed = True
-        return _take_delta(event.get("delta") or {}, reply) if kind == "content_block_delta" else None
+        return None
+
+
+KEPT = frozenset({"thinking", "redacted_thinking"})
+"""Blocks that go back unchanged with the next turn: the provider signs them."""
+
+
+def _begin_call(call: CallPiece, block: Mapping[str, Any]) -> None:
+    call.id, call.name = str(block.get("id") or ""), str(block.get("name") or "")
+    told = block.get("input")
+    call.arguments = told if isinstance(told, str) else msgspec.json.encode(told).decode() if told else ""
+
+
+def _begin_block(event: Mapping[str, Any], reply: Reply) -> None:
+    """Begin what a stream sends in pieces: a call, or a signed thought."""
+    block = event.get("content_block") or {}
+    if block.get("type") == "tool_use":
+        _begin_call(reply.call_at(event.get("index")), block)
+    elif block.get("type") in KEPT:
+        reply.kept.append(dict(block))
+
+
+def _take_piece(event: Mapping[str, Any], reply: Reply) -> str | None:
+    """Take a piece of a block: of a call's arguments, of a thought and its signature, or of the text."""
+    delta = event.get("delta") or {}
+    if delta.get("type") == "input_json_delta":
+        reply.call_at(event.get("index")).arguments += str(delta.get("partial_json") or "")
+        return "content"
+    if reply.kept and delta.get("type") in ("thinking_delta", "signature_delta"):
+        name = "thinking" if delta["type"] == "thinking_delta" else "signature"
+        reply.kept[-1][name] = str(reply.kept[-1].get(name) or "") + str(delta.get(name) or "")
+    return _take_delta(delta, reply)
+
+
+def _tool_fields(request: Request) -> dict[str, Any]:
+    """Return the fields that offer tools."""
+    if not request.tools:
+        return {}
+    tools = [
+        {"name": tool.name, "description": tool.description, "input_schema": tool.schema} for tool in request.tools
+    ]
+    return {"tools": tools} | ({"tool_choice": {"type": request.choice}} if request.choice else {})
+
+
+def _joined(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the messages with results of tools in one message, followed there by what the user says next."""
+    joined: list[dict[str, Any]] = []
+    for message in messages:
+        last = joined[-1] if joined else None
+        if last is not None and last.get("role") == "user" == message["role"] and _has_results(last):
+            last["content"] = [*last["content"], *_blocks(message["content"])]
+        else:
+            joined.append(message)
+    return joined
+
+
+def _has_results(message: Mapping[str, Any]) -> bool:
+    content = message["content"]
+    return isinstance(content, list) and bool(content) and content[0].get("type") == "tool_result"
+
+
+def _blocks(content: Any) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+
+
+def _called(turn: Turn) -> dict[str, Any]:
+    """Return an assistant's message that calls tools: its signed thoughts first, then its text and the calls."""
+    said = [{"type": "text", "text": turn.text}] if turn.text.strip() else []
+    calls = [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": _input(call.arguments)} for call in turn.calls
+    ]
+    return {"role": "assistant", "content": [*turn.kept, *said, *calls]}
+
+
+def _input(arguments: str) -> dict[str, Any]:
+    try:
+        value = msgspec.json.decode(arguments or "{}")
+    except msgspec.DecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _message(turn: Turn, pictures: Sequence[Picture]) -> dict[str, Any]:
+    if turn.calls or turn.kept:
+        return _called(turn)
+    if turn.answers:
+        inside = _spoken(turn, pictures)["content"]
+        result = {"type": "tool_result", "tool_use_id": turn.answers, "content": inside}
+        result |= {"is_error": True} if turn.text.startswith("Error:") else {}
+        return {"role": "user", "content": [result]}
+    return _spoken(turn, pictures)
+
+
+def _spoken(turn: Turn, pictures: Sequence[Picture]) -> dict[str, Any]:
     if not pictures:
         return {"role": turn.role, "content": turn.text}
     sources = [{"type": "base64", "media_type": picture.mime, "data": picture.token} for picture in pictures]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from ...core.protocols import Capability, ImagePolicy
 from ...core.secret import Secret
@@ -57,9 +60,8 @@ class Gemini:
         """Return the generateContent body."""
         pairs = list(zip(request.messages, pictures, strict=True))
         system = "\n".join(turn.text for turn, _ in pairs if turn.role == "system")
-        body: dict[str, Any] = {
-            "contents": [_content(turn, of_turn) for turn, of_turn in pairs if turn.role != "system"]
-        }
+        body: dict[str, Any] = {"contents": _contents([pair for pair in pairs if pair[0].role != "system"], model)}
+        body |= _tool_fields(request)
         if system:
             body["systemInstruction"] = {"parts": [{"text": system}]}
         config = _generation_config(request.params)
@@ -84,10 +86,63 @@ class Gemini:
         reply.choices += bool(candidate)
         finish = candidate.get("finishReason")
         reply.finish = FINISH.get(finish, str(finish).lower()) if finish else reply.finish
-        return _take_parts((candidate.get("content") or {}).get("parts") or [], reply)
+        parts = (candidate.get("content") or {}).get("parts") or []
+        reply.kept += [dict(part) for part in parts]  # whole and in order: signatures stand on any of them
+        return _take_parts(parts, reply)
+
+
+INSIDE_SINCE = re.compile(r"gemini-(?:[3-9]|\d\d)")
+"""Models that take a picture inside the response of a function; for those before it stands beside it."""
+
+
+def _tool_fields(request: Request) -> dict[str, Any]:
+    """Return the fields that offer tools."""
+    if not request.tools:
+        return {}
+    told = [
+        {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.schema}
+        for tool in request.tools
+    ]
+    fields: dict[str, Any] = {"tools": [{"functionDeclarations": told}]}
+    if request.choice:
+        fields["toolConfig"] = {"functionCallingConfig": {"mode": request.choice.upper()}}
+    return fields
+
+
+def _contents(pairs: Sequence[tuple[Turn, Sequence[Picture]]], model: str) -> list[dict[str, Any]]:
+    """Return the messages; the responses of functions that were called together stand in one."""
+    contents: list[dict[str, Any]] = []
+    calls = {call.id: call for turn, _ in pairs for call in turn.calls}
+    given = {str(part["functionCall"].get("id")) for turn, _ in pairs for part in turn.kept if "functionCall" in part}
+    for turn, pictures in pairs:
+        if not turn.answers:
+            contents.append(_content(turn, pictures))
+            continue
+        parts = _response(turn, pictures, calls[turn.answers].name, inside=bool(INSIDE_SINCE.search(model)))
+        if turn.answers in given:
+            parts[0]["functionResponse"]["id"] = turn.answers
+        if contents and "functionResponse" in contents[-1]["parts"][0]:
+            contents[-1]["parts"] += parts
+        else:
+            contents.append({"role": "user", "parts": parts})
+    return contents
+
+
+def _response(turn: Turn, pictures: Sequence[Picture], name: str, *, inside: bool) -> list[dict[str, Any]]:
+    """Return the response of a function, its pictures in it or beside it."""
+    shown = [{"inlineData": {"mimeType": picture.mime, "data": picture.token}} for picture in pictures]
+    kind = "error" if turn.text.startswith("Error:") else "output"
+    response: dict[str, Any] = {"name": name, "response": {kind: turn.text}}
+    if inside and shown:
+        response["parts"] = shown
+    return [{"functionResponse": response}, *([] if inside else shown)]
 
 
 def _content(turn: Turn, pictures: Sequence[Picture]) -> dict[str, Any]:
+    if turn.kept:
+        return {"role": "model", "parts": list(turn.kept)}
+    if not pictures:  # none, or left out: what is asked of a refused request is its parameters
+        return {"role": ROLES.get(turn.role, turn.role), "parts": [{"text": turn.text}]}
     shown = turn.arrange([{"inlineData": {"mimeType": picture.mime, "data": picture.token}} for picture in pictures])
     parts = [{"text": part} if isinstance(part, str) else part for part in shown]
     return {"role": ROLES.get(turn.role, turn.role), "parts": parts}
@@ -116,7 +171,18 @@ def _take_parts(parts: Sequence[Mapping[str, Any]], reply: Reply) -> str | None:
             brought = "content"
         elif kind := next(filter(part.__contains__, NO_TEXT), None):
             reply.part = kind
+            brought = _take_call(part, reply) or brought
     return brought
+
+
+def _take_call(part: Mapping[str, Any], reply: Reply) -> str | None:
+    told = part.get("functionCall")
+    if told is None:
+        return None
+    call = reply.call_at(len(reply.calls))
+    call.id, call.name = str(told.get("id") or ""), str(told.get("name") or "")
+    call.arguments = msgspec.json.encode(told.get("args") or {}).decode()
+    return "content"
 
 
 def _usage(value: Any) -> Usage | None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from ...core.errors import UsageError, did_you_mean
 from ...core.protocols import Capability, ImagePolicy
 from ...core.secret import Secret
-from ...core.types import Params, Request, Turn
+from ...core.types import Params, Request, ToolCall, Turn
 from ..options import ModelOptions
 from .dialect import NO_NAMES, Picture, key_headers
 from .replies import Reply, choice_zero, expect_object, refuse_error, unreadable
@@ -71,7 +73,7 @@ class OpenAI:
         messages = [
             _message(turn, of_turn, self._images) for turn, of_turn in zip(request.messages, pictures, strict=True)
         ]
-        return {"model": model, "messages": messages, **sampling(request.params)}
+        return {"model": model, "messages": messages, **tool_fields(request), **sampling(request.params)}
 
     def parse(self, value: Any) -> Reply:
         """Read a chat completion."""
@@ -121,7 +123,32 @@ def sampling(params: Params) -> dict[str, Any]:
     return body | params.extra_body if params.extra_body else body
 
 
+def tool_fields(request: Request) -> dict[str, Any]:
+    """Return the fields that offer tools; none where there are none."""
+    if not request.tools:
+        return {}
+    tools = [
+        {
+            "type": "function",
+            "function": {"name": tool.name, "description": tool.description, "parameters": tool.schema},
+        }
+        for tool in request.tools
+    ]
+    return {"tools": tools} | ({"tool_choice": request.choice} if request.choice else {})
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments or "{}"}}
+
+
 def _message(turn: Turn, pictures: Sequence[Picture], mode: str) -> dict[str, Any]:
+    if turn.calls:
+        return {"role": turn.role, "content": turn.text or None, "tool_calls": list(map(_call, turn.calls))}
+    said = _spoken(turn, pictures, mode)
+    return {"role": turn.role, "tool_call_id": turn.answers, **said} if turn.answers else said
+
+
+def _spoken(turn: Turn, pictures: Sequence[Picture], mode: str) -> dict[str, Any]:
     if not pictures:
         return {"role": turn.role, "content": turn.text}
     shown = turn.arrange([_image_part(picture, mode) for picture in pictures])
@@ -201,4 +228,21 @@ def _take_message(message: Mapping[str, Any], reply: Reply) -> str | None:
     call = message.get("function_call")
     if message.get("tool_calls") or (any(call.values()) if isinstance(call, dict) else call):
         reply.part = "tool_calls"
-    return brought
+    return "content" if _take_calls(message, reply) else brought
+
+
+def _take_calls(message: Mapping[str, Any], reply: Reply) -> bool:
+    """Gather calls, whole or in pieces, by their index; tell whether there were any."""
+    rows = message.get("tool_calls") or ()
+    for place, row in enumerate(rows):
+        call = reply.call_at(row.get("index", place))
+        function = row.get("function") or {}
+        call.id = call.id or str(row.get("id") or "")
+        call.name += str(function.get("name") or "")
+        told = function.get("arguments")
+        call.arguments += told if isinstance(told, str) else _json(told) if told is not None else ""
+    return bool(rows)
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()

@@ -37,14 +37,14 @@ def create(name: str, options: ModelOptions) -> ServedModel:
 class ResponsesModel(ServedModel):
     """A response that is made in the background is asked after until it is there."""
 
-    async def _send(self, body: Body) -> tuple[Reply, Timing]:
+    async def _send(self, body: Body, *, tools: bool = False) -> tuple[Reply, Timing]:
         sent = self.clock.monotonic()
         response = await self._http.send(self._url, body, self._headers, None)
         answer = self._body_of(response)
         while (ident := _unfinished(decode_body(answer))) is not None:
             await self.clock.sleep(POLL_S)
             answer = self._body_of(await self._http.send(f"{self._url}/{ident}", None, self._headers, 60.0))
-        return self._read_reply(answer), Timing(sent, self.clock.monotonic())
+        return self._read_reply(answer, tools=tools), Timing(sent, self.clock.monotonic())
 
 
 class Responses:
@@ -79,13 +79,15 @@ class Responses:
         body: dict[str, Any] = {
             "model": model,
             "store": False,
-            "input": [_item(turn, of_turn) for turn, of_turn in zip(request.messages, pictures, strict=True)],
+            "input": [
+                item for turn, shown in zip(request.messages, pictures, strict=True) for item in _items(turn, shown)
+            ],
             "max_output_tokens": params.max_tokens,
             "temperature": params.temperature,
             "top_p": params.top_p,
             "stream": params.stream or None,
         }
-        body = {name: value for name, value in body.items() if value is not None}
+        body = {name: value for name, value in body.items() if value is not None} | _tool_fields(request)
         return merge_fields(params.extra_body, body) if params.extra_body else body
 
     def parse(self, value: Any) -> Reply:
@@ -113,8 +115,49 @@ class Responses:
             reply.refusal = (reply.refusal or "") + str(event.get("delta", ""))
         if kind == "response.output_item.added":
             _note_item(expect_object(event.get("item") or {}), reply)
+        if kind == "response.output_item.done":
+            return _take_call(expect_object(event.get("item") or {}), reply)
         brought = DELTAS.get(str(kind))
         return _take_delta(brought, str(event.get("delta") or ""), reply) if brought else None
+
+
+def _tool_fields(request: Request) -> dict[str, Any]:
+    """Return the fields that offer tools; thoughts come back sealed, as nothing is stored by the server."""
+    if not request.tools:
+        return {}
+    tools = [
+        {"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.schema}
+        | {"strict": False}
+        for tool in request.tools
+    ]
+    told = {"tools": tools, "include": ["reasoning.encrypted_content"]}
+    return told | ({"tool_choice": request.choice} if request.choice else {})
+
+
+def _items(turn: Turn, pictures: Sequence[Picture]) -> list[dict[str, Any]]:
+    """Return a message as items: calls and their results are items of their own."""
+    if turn.answers:
+        content = _item(turn, pictures)["content"]
+        return [{"type": "function_call_output", "call_id": turn.answers, "output": content}]
+    if not (turn.calls or turn.kept):
+        return [_item(turn, pictures)]
+    calls = [
+        {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
+        for call in turn.calls
+    ]
+    return [*turn.kept, *([_item(turn, pictures)] if turn.text else []), *calls]
+
+
+def _take_call(item: Mapping[str, Any], reply: Reply) -> str | None:
+    """Take a whole item: the call of a function, or a sealed thought, which goes back with the next turn."""
+    if item.get("type") == "reasoning" and item.get("encrypted_content"):
+        reply.kept.append(dict(item))
+    if item.get("type") != "function_call":
+        return None
+    call = reply.call_at(len(reply.calls))
+    call.id, call.name = str(item.get("call_id") or ""), str(item.get("name") or "")
+    call.arguments = str(item.get("arguments") or "")
+    return "content"
 
 
 def _item(turn: Turn, pictures: Sequence[Picture]) -> dict[str, Any]:
@@ -134,6 +177,7 @@ def _take_item(item: Mapping[str, Any], reply: Reply) -> None:
         reply.reasoning = (reply.reasoning or "") + "".join(_texts(parts, "text")) or None
     elif item.get("type") == "message":
         _take_parts(parts, reply)
+    _take_call(item, reply)
     _note_item(item, reply)
 
 

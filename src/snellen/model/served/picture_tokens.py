@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from ...data.visual_tokens import Size, area_tokens, crop_tokens, patch_tokens, tile_tokens, visual_tokens
+from ...core.frames import Size
+from ...data.visual_tokens import area_tokens, crop_tokens, patch_tokens, tile_tokens, visual_tokens
 
 
 class PictureTokens(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -11,7 +11,8 @@ import msgspec
 from ...core.clock import SystemClock
 from ...core.errors import ModelError
 from ...core.secret import Secret
-from ...core.types import FailureKind, Usage
+from ...core.text import clean_text
+from ...core.types import FailureKind, ToolCall, Usage
 from .server_errors import MESSAGE_LIMIT, classify, describe_error, error_of, read_error
 
 P = ParamSpec("P")
@@ -54,6 +55,15 @@ _NO_CLOCK = SystemClock()
 """An error inside a reply has no headers, so no moment to wait for."""
 
 
+class CallPiece(msgspec.Struct):
+    """A call of a tool as far as it came; a stream sends it in pieces."""
+
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+    problem: str = ""
+
+
 class Reply(msgspec.Struct, gc=False):
     """What any provider's response boils down to; a stream fills it piece by piece."""
 
@@ -76,6 +86,14 @@ class Reply(msgspec.Struct, gc=False):
     """True once the server said that the stream is complete."""
     nulled: bool = False
     """True once a stream held null where text belongs."""
+    calls: dict[str, CallPiece] = {}
+    """The tools that it calls, by their place in the reply."""
+    kept: list[dict[str, Any]] = []
+    """Items of the provider that it wants back with the next turn, as they came."""
+
+    def call_at(self, place: Any) -> CallPiece:
+        """Return the call at a place, made if it is new."""
+        return self.calls.setdefault(str(place), CallPiece())
 
 
 def scrub_reply(reply: Reply, secrets: Iterable[Secret]) -> None:
@@ -204,21 +222,49 @@ def expect_object(value: Any) -> dict[str, Any]:
     return value
 
 
-def check_reply(reply: Reply, said: Any = None) -> None:
+def accept_calls(reply: Reply) -> None:
+    """Take a reply to a request that offers tools: its calls are a reply too, and its text may then be missing."""
+    reason = (reply.finish or "").lower()
+    if reason in TOOLS and "malformed" in reason and not reply.calls:
+        reply.call_at(0).problem = "malformed"
+    if reply.calls or reason in TOOLS:
+        reply.text = reply.text or ""
+        reply.part = None
+        reply.finish = "tool_calls" if reason in TOOLS or not reason else reply.finish
+
+
+def calls_of(reply: Reply) -> tuple[ToolCall, ...]:
+    """Return the calls of a reply in their order, each with an id of its own."""
+    made: dict[str, ToolCall] = {}
+    for number, (_, piece) in enumerate(sorted(reply.calls.items(), key=_place)):
+        ident = piece.id if piece.id and piece.id not in made else f"call_{number}"
+        name, arguments = clean_text(piece.name), clean_text(piece.arguments)
+        made[ident] = ToolCall(clean_text(ident), name, arguments, piece.problem)
+    return tuple(made.values())
+
+
+def _place(item: tuple[str, CallPiece]) -> tuple[int, str]:
+    return (int(item[0]) if item[0].isdigit() else 10**6, item[0])
+
+
+def check_reply(reply: Reply, said: Any = None, *, tools: bool = False) -> None:
     """Raise a typed error for a reply that holds no answer, or something else where its text should be.
 
-    `said` is the whole body, if there is one: a server that sends no choices tells there why.
+    `said` is the whole body, if there is one: a server that sends no choices tells there why. With `tools` offered a
+    call is a reply.
     """
+    if tools:
+        accept_calls(reply)
     try:
         msgspec.convert(msgspec.structs.asdict(reply), Reply)
     except msgspec.ValidationError as error:
         raise unreadable(f"the server's reply has another shape: {error}") from None
-    _check_finish(reply)
+    _check_finish(reply, tools=tools)
     if reply.text is None:
         raise _no_text(reply, said)
 
 
-def check_streamed(reply: Reply) -> None:
+def check_streamed(reply: Reply, *, tools: bool = False) -> None:
     """Check a reply that came as a stream and ended as it should: one without any text is the empty reply.
 
     The same server sends it whole as "", which is a reply too; only null there says that something went wrong.
@@ -226,13 +272,15 @@ def check_streamed(reply: Reply) -> None:
     silent = reply.text is None and reply.reasoning is None and not reply.nulled
     if silent and (reply.finish or "").lower() in ENDED:
         reply.text = ""
-    check_reply(reply)
+    check_reply(reply, tools=tools)
 
 
-def _check_finish(reply: Reply) -> None:
+def _check_finish(reply: Reply, *, tools: bool = False) -> None:
     """Raise if the reply was given up, refused, or cut before its first word: what text there is is no answer."""
     reason, has_text = (reply.finish or "").lower(), bool(reply.text and reply.text.strip())
     _check_refusal(reply, reason, has_text=has_text)
+    if tools and (reply.calls or reason in TOOLS):
+        return
     if reason in TOOLS:
         raise _no_answer(reply.finish or "")
     if reply.part:

@@ -36,6 +36,7 @@ from .post import HttpResponse
 from .reasoning import merge_fields, reasoning_fields
 from .replies import (
     Reply,
+    calls_of,
     check_reply,
     check_streamed,
     decode_body,
@@ -294,7 +295,7 @@ class ServedModel(Served):
     def read_body(self, request: Request, images: EncodedImages, status: int, body: bytes) -> Prediction:
         """Return the prediction of a whole response that came some other way, or raise its ModelError."""
         try:
-            reply = self._read_reply(self._body_of(HttpResponse(status, {}, body)))
+            reply = self._read_reply(self._body_of(HttpResponse(status, {}, body)), tools=bool(request.tools))
         except ModelError as error:
             raise self.scrubbed(error) from None
         return self._finished(request, reply, None, images)
@@ -438,7 +439,7 @@ class ServedModel(Served):
             if self._pacer.must_wait:
                 await self._pacer.turn()
             try:
-                return await (self._stream(request, body) if streams else self._send(body))
+                return await (self._stream(request, body) if streams else self._send(body, tools=bool(request.tools)))
             except ModelError as error:
                 if error.status == 401 and await self._keys.renewed(key):
                     self._headers, self._hidden = self._make_headers(), self._secrets()
@@ -504,18 +505,18 @@ class ServedModel(Served):
             raise status_error(response.status, response.headers, response.body, self.clock)
         return response.body
 
-    async def _send(self, body: Body) -> tuple[Reply, Timing]:
+    async def _send(self, body: Body, *, tools: bool = False) -> tuple[Reply, Timing]:
         sent = self.clock.monotonic()
         # The engine keeps the deadline of every attempt; a second timer for each request would only cost.
         response = await self._http.send(self._url, body, self._headers, None)
         done = self.clock.monotonic()
         self._pacer.note(response.headers)
-        return self._read_reply(self._body_of(response)), Timing(sent, done)
+        return self._read_reply(self._body_of(response), tools=tools), Timing(sent, done)
 
-    def _read_reply(self, body: bytes) -> Reply:
+    def _read_reply(self, body: bytes, *, tools: bool = False) -> Reply:
         value = decode_body(body)
         reply = read_safely(self.dialect.parse, value)
-        check_reply(reply, value)
+        check_reply(reply, value, tools=tools)
         return reply
 
     async def _stream(self, request: Request, body: Body) -> tuple[Reply, Timing]:
@@ -526,11 +527,11 @@ class ServedModel(Served):
             if response.status != 200 or "text/html" in response.headers.get("Content-Type", ""):
                 answer = b"".join([chunk async for chunk in response.chunks])
                 whole = self._body_of(HttpResponse(response.status, response.headers, answer))
-                return self._read_reply(whole), Timing(sent, self.clock.monotonic())
+                return self._read_reply(whole, tools=bool(request.tools)), Timing(sent, self.clock.monotonic())
             self._pacer.note(response.headers)
-            return await self._collect(response.chunks, sent)
+            return await self._collect(response.chunks, sent, tools=bool(request.tools))
 
-    async def _collect(self, chunks: AsyncIterator[bytes], sent: float) -> tuple[Reply, Timing]:
+    async def _collect(self, chunks: AsyncIterator[bytes], sent: float, *, tools: bool = False) -> tuple[Reply, Timing]:
         reply, first = Reply(), dict[str, float]()
         times, silent = list[float](), list[float]()
         try:
@@ -547,7 +548,7 @@ class ServedModel(Served):
         if not (reply.closed or reply.finish):
             partial = {"partial": clean_text(reply.text or "")}
             raise ModelError(FailureKind.NETWORK, "the stream was cut before its end", retryable=True, detail=partial)
-        check_streamed(reply)
+        check_streamed(reply, tools=tools)
         event_at, thought_at, text_at = map(first.get, ("event", "reasoning", "content"))
         return reply, Timing(
             sent, self.clock.monotonic(), None, event_at, thought_at, text_at, tuple(times), tuple(silent)
@@ -601,4 +602,6 @@ def _to_prediction(
         finish=reply.finish,
         images=sent,
         detail=_detail_of(reply) | ({"adjusted": adjusted} if adjusted else {}),
+        calls=calls_of(reply) if reply.calls else (),
+        kept=tuple(reply.kept) if reply.kept and request.tools else (),
     )

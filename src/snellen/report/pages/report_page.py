@@ -32,6 +32,7 @@ from .cost_cells import cost_lines
 from .gallery import Budget, gallery, pick_mask, read_trial
 from .html_document import document
 from .ledger import Note, read_notes, wrong_gold
+from .look_part import looks_section
 from .mark_parts import notes_table
 from .overview import TaskOverview, overview_of
 from .parts import (
@@ -165,6 +166,7 @@ def task_sections(
     yield hero(one)
     yield second_headline(one.result, _headline_columns(reader, one), wrong_gold(notes, one.task.name))
     yield from arms_section(reader, one)
+    yield from looks_section(one)
     yield from sureness_section(one)
     if one.other_figures:
         yield tag("div", *(figure_card(figure) for figure in one.other_figures), class_="grid")

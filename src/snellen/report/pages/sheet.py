@@ -79,14 +79,20 @@ def to_html(sheet: Sheet) -> str:
     return document(sheet.title, [tag("h1", sheet.title), tag("div", sheet_table(sheet), class_="card")])
 
 
-def to_terminal(sheet: Sheet, width: int | None = None) -> str:
-    """Return the table for a terminal."""
+def sheet_grid(sheet: Sheet) -> Table:
+    """Return the table as a terminal draws it."""
     table = Table(title=plain(sheet.title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
     for number, name in enumerate(sheet.head):
         numeric = all(NUMBER.match(row[number].lstrip("(")) or row[number] == "–" for row in sheet.rows)
         table.add_column(plain(name), justify="right" if numeric else "left", overflow="fold")
     for row in sheet.rows:
         table.add_row(*(plain(cell) for cell in row))
+    return table
+
+
+def to_terminal(sheet: Sheet, width: int | None = None) -> str:
+    """Return the table for a terminal."""
+    table = sheet_grid(sheet)
     console = WholeConsole(width=width)
     with console.capture() as capture:
         console.print(table)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from ...core.markup import Child, Html, tag
 from ...core.text import plural
+from ...scoring.compare.look_pairs import ComparedLooks
 from ...scoring.compare.paired import Comparison
 from ..pages.comparison import agreement_matrix, divergence_sheet, flips, pair_sheet
+from ..pages.look_part import compared_sheet
 from ..pages.sheet import sheet_table
 from ..pages.tables import head, numbers, row, scrolled
 from ..written import written_share
@@ -22,7 +25,13 @@ Compared = Mapping[str, Sequence[Comparison]]
 
 
 def compare_page(
-    runs: Sequence[OpenRun], names: Sequence[str], results: Compared, task: str = "", page: int = 1
+    runs: Sequence[OpenRun],
+    names: Sequence[str],
+    results: Compared,
+    task: str = "",
+    page: int = 1,
+    *,
+    looks: Mapping[str, ComparedLooks] = MappingProxyType({}),
 ) -> Html:
     """Return the comparison of runs; `names` are how the comparisons call them. A task and a page choose the flips."""
     chosen = {name: results[name] for name in results if name == task} or results
@@ -34,6 +43,8 @@ def compare_page(
             tag("div", tag("h3", "Agreement"), _matrix(main, names), class_="card"),
             tag("div", tag("h3", "Where they part"), sheet_table(divergence_sheet(name, main)), class_="card"),
         ]
+        if name in looks:
+            parts.append(tag("div", sheet_table(compared_sheet(name, looks[name])), class_="card"))
         named = dict(zip(names, runs, strict=True))
         parts += [tag("div", *cards, class_="grid"), *_flips(name, main, named, page if name == task else 1)]
     to = address("/matrix", run=[run.key for run in runs])

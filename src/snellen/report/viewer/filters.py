@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from ...core.markup import Html, shorten, tag
+from ...scoring.error_groups import KINDS
 from ...scoring.table import TrialColumns
 from ..pages.ledger import TRIAL_KINDS
 from ..query import OUTCOMES
@@ -74,7 +75,14 @@ def _why(run: OpenRun, walk: Walk) -> Iterator[Html]:
     """Yield the choice of why an answer is not right, where groups are known."""
     groups = run.errors(walk.task)
     if groups or walk.query.why:
-        yield tag("label", "why not right", _select("why", [group.kind for group in groups], walk.query.why))
+        yield tag("label", "why not right", why_choice([group.kind for group in groups], walk.query.why))
+
+
+def why_choice(kinds: Sequence[str], chosen: str = "") -> Html:
+    """Return the choice of why an answer is not right."""
+    offered = [*kinds, *([chosen] if chosen and chosen not in kinds else [])]
+    options = [tag("option", KINDS[kind].title, value=kind, selected=kind == chosen) for kind in offered]
+    return tag("select", tag("option", "any", value="", selected=not chosen), *options, name="why")
 
 
 def _told(number: float | None) -> str:

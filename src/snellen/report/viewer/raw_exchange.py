@@ -1,6 +1,7 @@
 """A stored trial to the request as a server would get it, the command that sends it again, and the reply as stored.
 
-No key is in it: the model is made anew from what the run keeps of who answered, and that holds none.
+No key is in it: the model is made anew from what the run keeps of who answered, and that holds none. Marks that ask a
+provider to keep a prompt (`--prompt-cache`) are not kept, and not shown.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ...model.served.served_model import ServedModel
 from ...store.answerers import read_table
 from ..pages.gallery import Shown, image_policy
 from .run_library import OpenRun
-from .shell import link, trial_address
+from .shell import EXPORTED, link, trial_address
 
 KEY = "$API_KEY"
 """Stands where the key stood, until it is known which variable holds it."""
@@ -69,6 +70,8 @@ def _again(run: OpenRun, shown: Shown, exchange: Exchange) -> Iterator[Child]:
     notes += [f"the server wanted it otherwise: {shorten(str(told), 400)}"] if told else []
     if notes:
         yield tag("p", "; ".join(notes), class_="muted small")
+    if EXPORTED.get():
+        return
     body = link("request.json", trial_address(run, shown.prediction.key, "request"))
     yield tag("p", tag("b", "Send it again"), " with ", body, ", which holds the pictures too", class_="small")
     yield tag("pre", curl_command(exchange), class_="code", tabindex=0)

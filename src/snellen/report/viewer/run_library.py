@@ -18,6 +18,7 @@ from ...core.builtins import default_registry
 from ...core.errors import SnellenError, UsageError
 from ...core.registry import Registry
 from ...core.tasks import RunHeader, Task
+from ...core.types import TrialKey
 from ...scoring.error_groups import MOST_GROUPED, ErrorGroup, Mistake, read_errors
 from ...scoring.label_desk import DrawnTasks, drawn_tasks
 from ...scoring.readings import Reading
@@ -30,7 +31,7 @@ from ...store.reader import RunReader
 from ..pages.ledger import Note, read_notes
 from ..pages.overview import TaskOverview, overview_of
 from ..query import LastSifted, TextSearch, group_values
-from ..runlist.brief import TRASH, RunBrief, header_brief, named_folders, run_key, written_brief
+from ..runlist.brief import LOADED, TRASH, RunBrief, header_brief, named_folders, run_key, written_brief
 from ..runlist.trash import thrown_runs
 from ..stored_results import Results, read_results, written_results
 from .training_folder import OpenTraining, is_training
@@ -41,8 +42,6 @@ MOST_OPEN = 32
 """So many runs stay open: each takes three files, and a process may have 256 of them."""
 MOST_TRIALS = 2_000_000
 """Trials of a run that is opened: reading them takes some 20 s of a core, and up to 2.4 GB."""
-TIMELINES = frozenset({"timeline.json", "timeline.partial.jsonl"})
-"""What a load leaves beside its run."""
 Version = tuple[int, int, int, int]
 """When the database and its log were written last, and how large they are."""
 REST = 3.0
@@ -228,6 +227,14 @@ class OpenRun:
         """Return the trials of a task that are not right for one reason."""
         return next((group.trials for group in self.errors(task) if group.kind == kind), ())
 
+    def error_of(self, key: TrialKey) -> str:
+        """Return why a trial is not right; empty where it is, or where nobody knows."""
+        kinds: dict[TrialKey, str] = self._keep(
+            ("error of", key.task),
+            lambda: {one.key: group.kind for group in self.errors(key.task) for one in group.trials},
+        )
+        return kinds.get(key, "")
+
     def costs(self, task: str) -> Costs:
         """Return latency and tokens of the trials of a task, read at their first use."""
         costs: Costs = self._keep(("costs", task), lambda: read_costs(self.reader, self.columns(task)))
@@ -329,7 +336,7 @@ class RunLibrary:
         self._roots = [folder.resolve() for folder in folders]
         for folder in self._roots:
             if not folder.is_dir():
-                raise UsageError(f"no folder {folder}: name a run folder or one that holds runs")
+                raise UsageError(f"no folder {folder}: name a run, or the folder that holds runs, mostly `runs`")
         self._open: dict[str, OpenRun] = {}
         self._trainings: dict[str, OpenTraining] = {}
         self._loads: set[Path] = set()
@@ -412,7 +419,7 @@ class RunLibrary:
         for folder, names in (each for root in self._roots for each in named_folders(root, DEPTH)):
             found |= {folder} if "run.db" in names or {PLAN, FOLDER} <= names else set()
             trained |= {folder} if is_training(names) else set()
-            self._loads |= {folder} if TIMELINES & names else set()
+            self._loads |= {folder} if LOADED & names else set()
         known = self._trainings
         made = {run_key(folder): folder for folder in sorted(trained)}
         self._trainings = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -11,25 +11,26 @@ from starlette.datastructures import QueryParams
 from ...core.errors import SnellenError
 from ...core.markup import Child, Html, shorten, tag
 from ...core.text import plural
-from ...core.types import Request, TrialKey
+from ...core.types import BASE_VARIANT, Request, TrialKey
 from ...scoring.headline import headline
 from ...scoring.readings import stored_readings
 from ..pages.arms_part import arms_section, sureness_section
 from ..pages.ledger import Note, wrong_gold
+from ..pages.look_part import looks_section
 from ..pages.mark_parts import notes_table
 from ..pages.overview import TaskOverview
 from ..pages.parts import derived_table, facts, figure_card, metric_table
 from ..pages.report_page import groups_section, hero, spread_section
 from ..pages.second_headline import second_headline
 from ..protocol_words import reading_name
-from ..query import PICTURE_KEY
+from ..query import LOOK_KEY, PICTURE_KEY
 from .again_page import profile_choice
 from .exam_parts import exam_parts
 from .filters import counted_button
 from .kit_pages import kit_links
 from .label_page import label_links
 from .run_library import OpenRun
-from .shell import address, link, notes_notice, progress_bar, shell, trial_address
+from .shell import EXPORTED, address, link, notes_notice, progress_bar, served, shell, trial_address
 from .walk import walk_of, walk_through
 
 
@@ -89,7 +90,7 @@ def run_page(run: OpenRun, task: str, *, has_report: bool) -> Html:
             for other in header.tasks
         ]
         parts.append(tag("nav", *tabs, class_="bar-of-buttons", aria_label="Tasks"))
-    parts += [kit_links(run), *exam_parts(run, name)]
+    parts += [*served(kit_links(run)), *exam_parts(run, name)]
     try:
         parts += _task_parts(run, _overview(run, name), has_report=has_report)
     except SnellenError as error:
@@ -98,7 +99,7 @@ def run_page(run: OpenRun, task: str, *, has_report: bool) -> Html:
     beside = f"; kept beside it: {', '.join(kept)} (results-NAME.json)" if kept else ""
     parts.append(tag("p", tag("b", "Reading "), f"{reading_name(run.results())}{beside}"))
     parts.append(tag("p", tag("b", "Command "), tag("code", header.command or "not recorded", class_="mono")))
-    parts += [label_links(run), *asked_parts(run, name)]
+    parts += [*served(label_links(run)), *asked_parts(run, name)]
     live = None if progress.complete else address("/state", run=run.key)
     return shell(run.name, parts, crumbs=[link("Runs", "/"), run.name, name], live=live)
 
@@ -133,6 +134,7 @@ def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Ch
         *_errors(run, name),
         _second_headline(run, one),
         *arms_section(run.reader, one, lambda kind, arm: _arm_trials(run, name, kind, arm)),
+        *looks_section(one, lambda kind: _look_trials(run, name, kind)),
         *sureness_section(one),
         _coming(run, one) if not one.figures else tag("div", *cards, class_="grid"),
     ]
@@ -142,17 +144,19 @@ def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Ch
         *groups_section(one, lambda key, value: _group_address(run, name, key, value)),
         *spread_section(one),
         *notes_table([note for note in run.notes() if note.task == name], lambda note: _note_address(run, note)),
-        tag("h2", "Take it with you"),
-        tag(
-            "p",
-            *forms,
-            _button("Notes and marks", f"/run/{run.key}/notes") if run.notes() else None,
-            class_="bar-of-buttons",
-        ),
+        *served(*_take_away(run, forms, has_report=has_report)),
     ]
+    return [*parts, *served(tag("h2", "Read the replies another way"), profile_choice(run, name))]
+
+
+def _take_away(run: OpenRun, forms: Sequence[Html], *, has_report: bool) -> Iterator[Child]:
+    """Yield the files of a run that can be downloaded, and how to share it."""
+    notes = _button("Notes and marks", f"/run/{run.key}/notes") if run.notes() else None
+    yield tag("h2", "Take it with you")
+    yield tag("p", *forms, notes, class_="bar-of-buttons")
     if has_report:
-        parts.append(tag("p", "To share this run, send report.html from its folder."))
-    return [*parts, tag("h2", "Read the replies another way"), profile_choice(run, name)]
+        words = "To share this run, send report.html from its folder; all its trials: "
+        yield tag("p", words, tag("code", "snellen view RUN --export site/"))
 
 
 def _errors(run: OpenRun, task: str) -> Iterator[Child]:
@@ -214,6 +218,11 @@ def _arm_trials(run: OpenRun, task: str, kind: str, variant: str) -> str:
     return address(f"/run/{run.key}/trials", task=task, group=[f"{PICTURE_KEY}={kind}", f"variant={variant}"])
 
 
+def _look_trials(run: OpenRun, task: str, kind: str) -> str:
+    """Return the address of the trials of questions of one kind, or of trials of one class, with true crops."""
+    return address(f"/run/{run.key}/trials", task=task, group=[f"{LOOK_KEY}={kind}", f"variant={BASE_VARIANT}"])
+
+
 def _group_address(run: OpenRun, task: str, key: str, value: str) -> str:
     return walk_of(run, QueryParams({"task": task})).to(run, group=f"{key}={value}")
 
@@ -229,7 +238,9 @@ def _button(words: str, to: str, *, quiet: bool = True) -> Html:
     return link(words, to, class_="button quiet" if quiet else "button")
 
 
-def _figure_links(run: OpenRun, task: str, figure: str) -> Html:
+def _figure_links(run: OpenRun, task: str, figure: str) -> Html | None:
+    if EXPORTED.get():
+        return None
     made = [
         link(words, address(f"/run/{run.key}/figure", task=task, name=figure, format=form))
         for form, words in (("csv", "CSV"), ("json", "Vega-Lite"))

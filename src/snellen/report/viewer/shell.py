@@ -17,6 +17,17 @@ KIT_PLACES: ContextVar[Sequence[tuple[str, str]]] = ContextVar("kit_places", def
 """The pages of kits that stand in the bar of the viewer that is asked: (address, label)."""
 
 
+EXPORTED: ContextVar[bool] = ContextVar("exported", default=False)
+"""Whether pages are made for a folder of files, which no viewer serves."""
+POLICY = "default-src 'none'; script-src 'self' file:; style-src 'self' file:; img-src 'self' file:; base-uri 'none'"
+"""What a page of such a folder may load: files beside it."""
+
+
+def served(*parts: Child) -> Sequence[Child]:
+    """Return parts of a page that only a viewer can answer for; none where the page becomes a file."""
+    return () if EXPORTED.get() else parts
+
+
 def address(path: str, **query: object) -> str:
     """Return a local address; empty values are left out."""
     known = {key: value for key, value in query.items() if value not in ("", None, False)}
@@ -56,27 +67,32 @@ def shell(
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=POLICY) if EXPORTED.get() else None,
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("title", f"{title} – Snellen"),
         tag("link", rel="icon", href="/static/icon.svg", type="image/svg+xml"),
         tag("link", rel="stylesheet", href="/static/snellen.css"),
         tag("script", src="/static/view.js", defer=True),
     )
-    places = [
-        link(words, to, aria_current="page" if to == place else None) for to, words in (*PLACES, *KIT_PLACES.get())
-    ]
+    known = () if EXPORTED.get() else (*PLACES, *KIT_PLACES.get())
+    places = [link(words, to, aria_current="page" if to == place else None) for to, words in known]
     brand = tag("a", logo(), "SNELLEN", href="/", class_="brand")
-    bar = tag("header", brand, tag("nav", *places, aria_label="Pages"), class_="topbar")
+    bar = tag("header", brand, tag("nav", *places, aria_label="Pages") if places else None, class_="topbar")
+    crumbs = crumbs[1:] if EXPORTED.get() else crumbs  # the first leads to all runs
     trail = [child for crumb in crumbs for child in (" › ", crumb)][1:]
     path = tag("p", *trail, class_="crumbs") if crumbs else None
-    main = tag("main", path, *parts, id="main", class_="wrap wide", data_live=live)
+    following = None if EXPORTED.get() else live
+    main = tag("main", path, *parts, id="main", class_="wrap wide", data_live=following)
     body = tag("body", tag("a", "Skip to the content", href="#main", class_="skip"), bar, main, _keys())
     return Html("<!doctype html>\n" + tag("html", head, body, lang="en"))
 
 
 KEYS = {
-    "j": "next trial",
-    "k": "previous trial",
+    "o": "open the first trial of a list",
+    "j": "next trial or page",
+    "k": "previous trial or page",
+    "u": "up: from a trial to its list, from a list to its run",
+    "m": "mark the trial (viewer started with --write)",
     "r": "the reply rendered, as it came, or raw",
     "/": "search",
     "?": "show or hide this list",

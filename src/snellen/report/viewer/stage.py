@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeGuard
 
 import msgspec
 
@@ -12,8 +11,10 @@ from ...core.markup import Html, join, tag
 from ...core.types import Image, ImageSent, TrialKey
 from ...data.images.decode import CHANGED
 from ...data.images.whole_video import is_whole_video
+from ...scoring.look_trials import is_box, told_boxes
 from ...store.reader import RunReader
 from ..pages.gallery import Shown, seen_pictures
+from .look_strip import Looked, look_layers, looked_at, turns_of
 from .run_library import OpenRun
 from .shell import link, trial_address
 
@@ -84,10 +85,11 @@ def pictures_part(run: OpenRun, shown: Shown) -> Html:
         return tag("p", "No picture was sent.", class_="muted")
     if all(map(is_whole_video, images)):
         return tag("p", "No picture was sent: the video went out as its file.", class_="muted")
-    stages = [_stage(run, shown, n, image) for n, image in enumerate(images[:PICTURES])]
+    looked = looked_at(shown.sample, turns_of(run.reader, shown.prediction.key))
+    stages = [_stage(run, shown, n, image, looked) for n, image in enumerate(images[:PICTURES])]
     more = tag("p", f"and {len(images) - PICTURES:,} more pictures", class_="muted") if len(images) > PICTURES else None
     overview = _strip(run, shown, images[:PICTURES]) if len(images) > 1 else ""
-    return join((overview, *stages, more, _key(shown, images), tag("p", HINT, class_="muted small")))
+    return join((overview, *stages, more, _key(shown, images, bool(looked)), tag("p", HINT, class_="muted small")))
 
 
 def _strip(run: OpenRun, shown: Shown, images: Sequence[Image]) -> Html:
@@ -100,17 +102,18 @@ def _strip(run: OpenRun, shown: Shown, images: Sequence[Image]) -> Html:
     return tag("div", *made, class_="strip", tabindex=0, role="group", aria_label="All pictures of this trial")
 
 
-def _stage(run: OpenRun, shown: Shown, number: int, image: Image) -> Html:
+def _stage(run: OpenRun, shown: Shown, number: int, image: Image, looked: Sequence[Looked]) -> Html:
     seen = [image for turn in shown.seen.messages for image in turn.images][number]
     if seen.ref.startswith(CHANGED):
-        words = f"Picture {number + 1} ({image.ref}) changed since it was sent, and no copy of it was kept: not shown."
+        name = image.ref.rpartition("/")[2]
+        words = f"Picture {number + 1} ({name}) changed since it was sent, and no copy of it was kept: not shown."
         return tag("p", words, class_="card")
     source = trial_address(run, shown.prediction.key, "image", n=number)
     picture = tag("img", src=source, alt=f"Picture {number + 1} of {shown.sample.id} as sent", loading="lazy")
     kinds = (("told", boxes_of(shown, number, image)), ("said", answer_boxes(shown, number, image)))
     boxes = [_rect(box, kind) for kind, found in kinds for box in found]
     layer = tag("svg", *boxes, viewBox="0 0 1 1", preserveAspectRatio="none", aria_hidden="true") if boxes else None
-    pane = tag("div", tag("div", picture, layer, class_="frame"), class_="pane")
+    pane = tag("div", tag("div", picture, layer, *look_layers(looked, number), class_="frame"), class_="pane")
     buttons = [tag("button", sign, type="button", title=words, data_do=name) for name, sign, words in TOOLS]
     tools = tag("div", *buttons, class_="tools", role="toolbar", aria_label=f"Zoom of picture {number + 1}")
     label, name = f"Picture {number + 1}, enlargeable", f"picture-{number}"
@@ -130,7 +133,7 @@ def _rect(box: Box, kind: str) -> Html:
     return tag("rect", x=x0, y=y0, width=max(0.0, x1 - x0), height=max(0.0, y1 - y0), class_=kind)
 
 
-def _key(shown: Shown, images: Sequence[Image]) -> Html | None:
+def _key(shown: Shown, images: Sequence[Image], looked: bool) -> Html | None:
     """Say which box is whose, and where a reply's region could not be drawn."""
     told, said = (
         any(list(boxes(shown, n, image)) for n, image in enumerate(images)) for boxes in (boxes_of, answer_boxes)
@@ -139,6 +142,7 @@ def _key(shown: Shown, images: Sequence[Image]) -> Html | None:
     words = (
         ("solid: the region of the data", told),
         ("dashed: the region the reply names, taken as x0, y0, x1, y1", said),
+        ("dotted, with numbers: what it looked at, by turn", looked),
         ("the reply names a region that does not lie on the picture", off),
     )
     here = [sentence for sentence, holds in words if holds]
@@ -148,36 +152,16 @@ def _key(shown: Shown, images: Sequence[Image]) -> Html | None:
 def boxes_of(shown: Shown, number: int, image: Image) -> Iterator[Box]:
     """Yield regions to outline on a picture, as fractions: `boxes` or `box` of the sample's meta or columns."""
     number = number if image.page is None else image.page - 1  # one of some pages keeps its own number
-    for each in _told_boxes(shown):
+    for each in told_boxes(shown.sample):
         page, values = (each.get("page", 0), each.get("box")) if isinstance(each, dict) else (0, each)
-        if page == number and _is_box(values) and (max(values) <= 1.0 or (image.width and image.height)):
+        if page == number and is_box(values) and (max(values) <= 1.0 or (image.width and image.height)):
             yield _fractions(values, image)
-
-
-def _told_boxes(shown: Shown) -> list[Any]:
-    """Return the regions that the data names; a column holds them as a list or as text."""
-    for place in (shown.sample.meta, shown.sample.tags):
-        for name in ("boxes", "box"):
-            value = _read(place.get(name))
-            if isinstance(value, list) and value:
-                return [value] if _is_box(value) else value
-    return []
-
-
-def _read(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    text = value.strip()
-    try:
-        return msgspec.json.decode(text if text.startswith(("[", "{")) else f"[{text}]")
-    except msgspec.DecodeError:
-        return None
 
 
 def answer_boxes(shown: Shown, number: int, image: Image) -> Iterator[Box]:
     """Yield the region a reply names, where the data names one too and it lies on the picture: no scale is guessed."""
     found = _FOUR.search(shown.prediction.text or "")
-    if found is None or number or not _told_boxes(shown):
+    if found is None or number or not told_boxes(shown.sample):
         return
     values = [float(part) for part in found.groups()]
     if max(values) <= 1.0 or (image.width and image.height):
@@ -189,10 +173,6 @@ def answer_boxes(shown: Shown, number: int, image: Image) -> Iterator[Box]:
 def _lies_on(box: Box) -> bool:
     x0, y0, x1, y1 = box
     return 0 <= x0 < x1 <= 1 and 0 <= y0 < y1 <= 1
-
-
-def _is_box(values: Any) -> TypeGuard[list[float]]:
-    return isinstance(values, list) and len(values) == 4 and all(isinstance(value, int | float) for value in values)
 
 
 def _fractions(values: Sequence[float], image: Image) -> Box:

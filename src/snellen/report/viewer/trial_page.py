@@ -11,12 +11,14 @@ import numpy as np
 
 from ...core.markup import Child, Html, join, shorten, tag
 from ...core.types import Prediction, Score, TrialKey, Turn
+from ...scoring.error_groups import KINDS
 from ...scoring.table import TrialColumns
 from ..pages.gallery import Shown, read_trial
 from ..pages.mark_parts import marks_form, marks_shown
 from ..pages.parts import facts, outcome_tag, reply_text
 from ..pages.tables import DRAWN, head, numbers, row, scrolled
 from .exam_parts import exam_curve
+from .look_strip import looks_part
 from .raw_exchange import raw_parts
 from .reading_words import explain_score
 from .rendered_reply import rendered_reply
@@ -143,6 +145,7 @@ def trial_page(run: OpenRun, shown: Shown, walk: Walk, *, may_write: bool = Fals
     parts: list[Child] = [
         tag("div", tag("h1", shorten(shown.sample.question, 240)), class_="title"),
         tag("p", outcome, " ", tag("span", _name(key), class_="mono muted")),
+        _in_short(run, shown, walk),
         _around(run, walk, walked, place),
     ]
     parts += [*_marks(run, walk, key, may_write=may_write), *group_steps(run, columns, key, walk)]
@@ -158,8 +161,25 @@ def trial_page(run: OpenRun, shown: Shown, walk: Walk, *, may_write: bool = Fals
     score = (tag("h2", "Score"), *_why(shown), *_scores(shown), *_options(shown))
     place_on_curve = exam_curve(run, key.task, shown.sample)
     right = tag("div", *answer, *score, *place_on_curve, tag("h2", "Facts"), _facts(run, shown))
-    parts += [tag("div", left, right, class_="two"), *_siblings(run, columns, key, walk)]
+    parts += [
+        *looks_part(run, shown, columns, walk),
+        tag("div", left, right, class_="two"),
+        *_siblings(run, columns, key, walk),
+    ]
     return shell(f"{key.sample} in {run.name}", parts, crumbs=_crumbs(run, walk, walked, place, key))
+
+
+def _in_short(run: OpenRun, shown: Shown, walk: Walk) -> Html | None:
+    """Return in a line what was expected, what was read and why it is not right: nobody need scroll for that."""
+    score = shown.scores[0] if shown.scores else None
+    expected, read = shorten(", ".join(shown.sample.answers), 80), shorten((score.answer if score else "") or "", 80)
+    said: list[Child] = [("expected ", tag("b", expected))] if expected else []
+    said += [("read as ", tag("b", read))] if read else []
+    kind = run.error_of(shown.prediction.key)
+    if kind:
+        said.append(("mistake: ", link(KINDS[kind].title, walk.to(run, why=kind), title=KINDS[kind].rule)))
+    parts = [part for one in said for part in (" · ", one)][1:]
+    return tag("p", *parts, class_="inshort") if parts else None
 
 
 def _marks(run: OpenRun, walk: Walk, key: TrialKey, *, may_write: bool) -> Iterator[Child]:
@@ -168,7 +188,7 @@ def _marks(run: OpenRun, walk: Walk, key: TrialKey, *, may_write: bool) -> Itera
     yield from (notice, marks_shown(key, notes))
     if may_write and notice is None:
         form = marks_form(f"/run/{run.key}/marks", walk.trial(run, key), key, notes)
-        yield tag("details", tag("summary", "Mark this trial"), form)
+        yield tag("details", tag("summary", "Mark this trial"), form, id="marks")
 
 
 def _crumbs(run: OpenRun, walk: Walk, walked: Walked, place: int | None, key: TrialKey) -> list[Child]:

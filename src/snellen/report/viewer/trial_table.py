@@ -13,7 +13,7 @@ from ...scoring.table import TrialColumns
 from ..pages.parts import outcome_tag
 from ..pages.tables import scrolled
 from .run_library import OpenRun
-from .shell import link, trial_address
+from .shell import EXPORTED, link, trial_address
 from .walk import Walk
 
 WORTH = 40
@@ -41,12 +41,12 @@ class Apart(NamedTuple):
         parts = [f"{how} “{shorten(text, 300)}”" for how, text in (("begins", self.begin), ("ends", self.end)) if text]
         return tag("p", tag("b", "Every question here "), " and ".join(parts), class_="small") if parts else None
 
-    def cells(self) -> list[str]:
-        """Return what a row shows: only what differs, and not again what stands in the row above."""
+    def cells(self, *, again: bool = False) -> list[str]:
+        """Return what a row shows: only what differs, and what stands in the row above only if `again`."""
         shown, before = [], None
         for text in self.rest:
             words = ("… " if self.begin else "") + text + (" …" if self.end else "")
-            shown.append(AS_ABOVE if text == before else shorten(words, SHOWN))
+            shown.append(AS_ABOVE if text == before and not again else shorten(words, SHOWN))
             before = text
         return shown
 
@@ -114,10 +114,10 @@ def trial_table(run: OpenRun, columns: TrialColumns, rows: Sequence[int], walk: 
     """Return the trials of one page; columns that were not chosen, or in which no row has anything, are left out."""
     lines = [read_line(run, columns, row) for row in rows]
     asked = tell_apart([columns.facts[int(columns.sample[row])].question for row in rows])
-    others = score_columns(columns)
+    others, questions = score_columns(columns), asked.cells(again=EXPORTED.get())  # there rows are hidden
     cells = [
         _cells(run, columns, line, question) | _other_scores(run, columns.key(line.row), others)
-        for line, question in zip(lines, asked.cells(), strict=True)
+        for line, question in zip(lines, questions, strict=True)
     ]
     empty = [("picture", not any(line.pictures for line in lines)), ("question", asked.all_same)]
     empty += [(name, not any(one[name] for one in cells)) for name in others]

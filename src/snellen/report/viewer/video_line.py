@@ -14,7 +14,7 @@ from ...data.video.av_child import VideoError, sniff
 from ..pages.gallery import Shown
 from .caption_track import subtitle_spans
 from .run_library import OpenRun
-from .shell import trial_address
+from .shell import EXPORTED, trial_address
 from .stage import PICTURES, pictures_of
 
 PLAYED = {"mp4": "video/mp4", "matroska": "video/webm"}
@@ -100,7 +100,7 @@ def time_line(record: Mapping[str, Any], needle: Sequence[float] | None, picture
 
 
 def _player(run: OpenRun, shown: Shown, number: int, record: Mapping[str, Any]) -> Html | None:
-    if playable(record) is None:
+    if EXPORTED.get() or playable(record) is None:
         return None
     source, words = (trial_address(run, shown.prediction.key, kind, n=number) for kind in ("video", "captions"))
     label = describe_video(record)

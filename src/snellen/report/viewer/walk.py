@@ -76,6 +76,7 @@ class Walk(NamedTuple):
         told = {key: value for key, value in self.kept.items() if key not in ("metric", "order", *self.look.kept)}
         groups = told.pop("group", [])
         told |= {"flipped": "flipped"} if "flipped" in told else {}
+        told |= {"why": KINDS[self.query.why].title} if self.query.why else {}
         told |= {"text": f"/{told['text']}/"} if told.pop("regex", "") else {}
         said = WORDS | ({"text": "{}"} if self.query.is_pattern else {})
         single = [said.get(key, "{}").format(value) for key, value in told.items()]

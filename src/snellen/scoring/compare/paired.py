@@ -11,10 +11,12 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from ...stats.bootstrap import ANYWHERE, difference_interval, difference_p_value, has_no_spread, swap_p_value
-from ...stats.intervals import Floats, cluster_totals, holm, mcnemar, paired_share_interval, unseen_interval
+from ...stats.bootstrap import difference_p_value, swap_p_value
+from ...stats.intervals import Floats, cluster_totals, holm, mcnemar
+from ...stats.paired import paired_difference
+from ..packed import codes_in
 from ..table import Codes, ScoreTable, lower_is_better
-from .stage_marks import ENDS, StageMarks, codes_in
+from .stage_marks import ENDS, StageMarks
 
 TEST_DRAWS = 10_000
 
@@ -194,27 +196,11 @@ def _test(paired: _Paired) -> tuple[float | None, tuple[float, float] | None, fl
     sums, sizes = cluster_totals(change, paired.clusters)
     p_bootstrap = difference_p_value(sums, sizes, "compare")
     if paired.single:
-        lost, gained = int((change < 0).sum()), int((change > 0).sum())
-        interval = paired_share_interval(gained, lost, change.size) if change.size > 1 else None
-        p, test = mcnemar(lost, gained), "McNemar exact"
+        p, test = mcnemar(int((change < 0).sum()), int((change > 0).sum())), "McNemar exact"
     else:
-        limits = (-1.0, 1.0) if _are_shares(paired) else ANYWHERE
-        interval = difference_interval(sums, sizes, "compare", limits=limits)
-        interval = interval or _interval_of_equals(paired, change, sums.size)
         p, test = swap_p_value(sums, "compare", draws=TEST_DRAWS), "paired randomisation"
-    return float(change.mean()), interval, p, test, p_bootstrap
-
-
-def _interval_of_equals(paired: _Paired, change: Floats, clusters: int) -> tuple[float, float] | None:
-    """Return the interval where all questions differ by the same: it has a width, if the metric has bounds."""
-    if clusters < 2 or not has_no_spread(change) or not _are_shares(paired):
-        return None
-    return unseen_interval(float(change.mean()), clusters)
-
-
-def _are_shares(paired: _Paired) -> bool:
-    values = np.concatenate([paired.first, paired.second])
-    return bool(values.min() >= 0.0 and values.max() <= 1.0)
+    found = paired_difference(paired.first, paired.second, paired.clusters, "compare", single=paired.single)
+    return found.value, found.ci95, p, test, p_bootstrap
 
 
 def _flips(paired: _Paired, stages: Mapping[str, str]) -> list[Flip]:

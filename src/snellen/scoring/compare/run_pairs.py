@@ -42,7 +42,7 @@ def compare_runs(
         raise UsageError(f"{' and '.join(twice)} are one run, which differs in nothing from itself: name another")
     with ExitStack() as stack:
         readers = [stack.enter_context(RunReader(folder)) for folder in folders]
-        names = _names(folders)
+        names = run_names(folders)
         chosen = align_readings(readers, names, reading)
         for name in _common_tasks(readers, names, task):
             check_golds(readers, names, name)
@@ -91,7 +91,7 @@ def align_readings(readers: Sequence[RunReader], names: Sequence[str], reading: 
     return [None] * len(readers)
 
 
-def _names(folders: Sequence[str | Path]) -> list[str]:
+def run_names(folders: Sequence[str | Path]) -> list[str]:
     """Return short names: the folders' own where these differ, else their paths."""
     short = [Path(folder).name or str(folder) for folder in folders]
     return short if len(set(short)) == len(short) else [str(folder) for folder in folders]

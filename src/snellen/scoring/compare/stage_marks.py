@@ -1,14 +1,14 @@
-"""The fingerprints of a run's trials as numbers, eighty bytes a trial, and where two runs part: a million are 80 MB."""
+"""The fingerprints of a run's trials as numbers, 88 bytes a trial, and where two runs part: a million are 88 MB."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..packed import CodeBook
+from ..packed import CodeBook, codes_in
 from .divergence import SAME, STAGES, Fingerprint, Key
 
 ENDS = (*STAGES, SAME)
@@ -53,8 +53,3 @@ class StageMarks:
         ours, theirs = (np.ravel_multi_index(tuple(keys.T), shape) for keys in (self.keys, known[rows]))
         _, first, second = np.intersect1d(ours, theirs, assume_unique=True, return_indices=True)
         return first, rows[second]
-
-
-def codes_in(book: Mapping[Hashable, int], texts: Sequence[str]) -> Numbers:
-    """Return which code each text has in a book; -1 where it has none."""
-    return np.fromiter((book.get(text, -1) for text in texts), np.int64, len(texts))

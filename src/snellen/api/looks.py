@@ -1,0 +1,87 @@
+"""The settings of looking again to a task that asks so: names are resolved by what is known of the model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from ..core.errors import UsageError
+from ..core.looks import in_look_arms
+from ..core.protocols import Model
+from ..core.tasks import Task
+from ..prompt.look_words import NATIVE, TEXT
+from .model_frame import model_frame, needed_frame
+from .settings import LOOKS, RunSettings
+
+LOOK = "look"
+AUTO, CARD = "auto", "card"
+ASKS_ONE_REPLY = ("generate", "generation", "document", LOOK)
+"""Inferencers in whose place looking again may stand: each trial is one question and its reply."""
+CARRIES = {"openai": "user", "openai-responses": "tool", "anthropic": "tool", "gemini": "tool"}
+"""API -> where a result's picture stands; those that are missing have no native calls."""
+FRAME = "0-1000"
+LONGEST = 2048
+"""The side up to which regions are enlarged for a model of which no limit is known."""
+
+
+def with_tools(task: Task, settings: RunSettings, model: Model) -> Task:
+    """Return the task as it is asked with tools; unchanged where none are offered."""
+    if not settings.tools and task.infer != LOOK:
+        _refuse_alone(settings)
+        return task
+    if settings.batch:
+        raise UsageError("--tools is not for --batch: each turn needs the reply to the one before; leave one out")
+    if task.infer not in ASKS_ONE_REPLY:
+        raise UsageError(f"--tools is not for --infer-method {task.infer}: a reply with calls is needed; leave one out")
+    if settings.max_cost is not None and task.params.max_tokens is None:
+        raise UsageError("--max-cost with --tools needs --max-tokens: turns grow by their replies")
+    options = {**(task.infer_options if task.infer == LOOK else {}), **_told(settings)}
+    options["dialect"] = _dialect(options.get("dialect", AUTO), model)
+    options["frame"] = _frame(options.get("frame", CARD), model, settings)
+    options["carry"] = _carry(options.get("carry", AUTO), model)
+    options.setdefault("longest", model.image_policy.max_side or LONGEST)
+    variants = in_look_arms(task.variants, settings.tool_arms)
+    return replace(task, infer=LOOK, infer_options=options, variants=variants)
+
+
+def _refuse_alone(settings: RunSettings) -> None:
+    told = next((name for name in LOOKS if getattr(settings, name)), None)
+    if told is not None:
+        raise UsageError(f"--{told.replace('_', '-')} means nothing without --tools: add --tools zoom, or leave it out")
+
+
+def _told(settings: RunSettings) -> dict[str, Any]:
+    """Return the options that were told."""
+    names = {"tool_dialect": "dialect", "tool_frame": "frame"}
+    kept = [name for name in LOOKS if name != "tool_arms"]
+    return {names.get(name, name): getattr(settings, name) for name in kept if getattr(settings, name)}
+
+
+def _family(model: Model) -> str:
+    return str(getattr(getattr(model, "dialect", None), "family", ""))
+
+
+def _dialect(told: str, model: Model) -> str:
+    if told == AUTO:
+        return NATIVE if _family(model) in CARRIES else TEXT
+    if told == NATIVE and _family(model) not in CARRIES:
+        raise UsageError(f"--tool-dialect native: {model.name} has no calls of its own; use text or a preset")
+    return told
+
+
+def _frame(told: str, model: Model, settings: RunSettings) -> str:
+    """Return the frame that tools declare: as told, as the model's card has it, or 0-1000.
+
+    The order of corners is the tool's own, whatever the model does by itself; squares and y from below are no tool's.
+    """
+    if told != CARD:
+        return replace(needed_frame(model, settings, told, "--tool-frame"), y_first=False).name
+    known = model_frame(model, settings).frame
+    if known is not None and not known.padded and not known.y_up:
+        return replace(known, y_first=False).name
+    return FRAME
+
+
+def _carry(told: str, model: Model) -> str:
+    return CARRIES.get(_family(model), "user") if told == AUTO else told

@@ -1,0 +1,153 @@
+"""Answers of MATH-V: what a long reply answers with, equal to the letter, the option's value or the number.
+
+Facts: MATH-V evaluation/evaluate.py and utils.py, which lmms-eval 75571cf has too. Both evaluate what a model wrote
+with a LaTeX parser and Python's interpreter; here a small parser of expressions stands in the place of the two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ...core.types import Sample
+from .arithmetic import same_value, value_of
+from .vlmevalkit_rules import can_infer
+
+_BOX = "oxed{"
+_BOXED = re.compile(r"oxed\{(.*)\}", re.DOTALL)
+_FIRST_BOX = re.compile(r"\\boxed\{(\\frac\{[^}]*\}\{[^}]*\}|[^}]*)\}")
+_CUT = re.compile(r"\\text\{[\d.]*")
+_FLAGS = ("the final answer is", "the answer is", "the correct answer is", "the answer should be")
+_DROPPED = (
+    " ", "\\,", "\n", "\\text", "\\mbox", "\\left", "\\right", "^{\\circ}", "^\\circ", "{m}^3", "m^3", "{units}",
+    "units", "{km}", "km", "\\!", "\\$", "$", "\\%",
+)  # fmt: skip
+"""What is taken out of an answer, one after the other."""
+_FRACTION = re.compile(r"(-?\d+)/(-?\d+)")
+_BARE_ROOT = re.compile(r"\\sqrt([^{\[])")
+_BARE_FRACTION = re.compile(r"\\frac([^{])([^{])")
+_BRACKETED = (re.compile(r"\(([a-e])\)"), re.compile(r"\{([a-e])\}"))
+
+
+def equals_in_maths(reply: str, sample: Sample) -> float:
+    """Tell whether what the reply answers with is one of the answers: the same text, or worth the same."""
+    given = stated_answer(reply)
+    return float(any(same_answer(answer, given) for answer in sample.answers))
+
+
+def equals_first_box(reply: str, sample: Sample) -> float | None:
+    """VLMEvalKit's before its judge extracts: its first box, or the whole reply, is the answer or worth the same.
+
+    A box ends at its first closing brace, unless a fraction fills it; a number marked as text is read all the same.
+    """
+    given = first_box(reply).lower().strip()
+    if _CUT.fullmatch(given):
+        given += "}"
+    for answer in sample.answers:
+        wanted = answer.lower().strip()
+        if wanted == given or same_value(wanted, given):
+            return 1.0
+    return None
+
+
+def first_box(reply: str) -> str:
+    """Return what stands in the first box of a reply, as VLMEvalKit cuts it; without a box the reply."""
+    found = _FIRST_BOX.search(reply)
+    return found[1] if found else reply
+
+
+def read_boxed_choice(reply: str, options: Mapping[str, str]) -> str | None:
+    """VLMEvalKit: its rule for options, of the first box if there is one."""
+    return can_infer(first_box(reply), options)
+
+
+def read_maths_choice(reply: str, options: Mapping[str, str]) -> str | None:
+    """Return the option whose letter or value the reply answers with; the letter comes first."""
+    given = stated_answer(reply)
+    by_letter = next((mark for mark in options if given == mark.lower()), None)
+    return by_letter or next((mark for mark, text in options.items() if same_answer(text, given)), None)
+
+
+def same_answer(wanted: str, given: str) -> bool:
+    """Tell whether two answers are the same text in lower case, or worth the same to two decimals."""
+    wanted, given = wanted.lower().strip(), given.lower().strip()
+    if not wanted or not given:
+        return False
+    if wanted == given or _valued(wanted) == _valued(given):
+        return True
+    worth = _worth(wanted)
+    return worth is not None and worth == _worth(given)
+
+
+def _valued(text: str) -> str:
+    """Return a tuple or list with its members to two decimals; what is none, or cannot be evaluated, stays."""
+    members = text[1:-1].split(",")
+    if text[0] + text[-1] not in ("()", "[]") or len(members) < 2:
+        return text
+    values = [one if "infty" in one or one in ("a", "-a") else _worth(one) for one in members]
+    return text if None in values else f"{text[0]}{','.join(map(str, values))}{text[-1]}"
+
+
+def _worth(text: str) -> float | None:
+    """Return the value to two decimals; a text in braces is none to the parser."""
+    value = None if text.startswith("{") else value_of(text)
+    return None if value is None else round(value, 2)
+
+
+def stated_answer(reply: str) -> str:
+    """Return what a reply answers with: a letter at its edge, the last box, or what follows a phrase or an equals."""
+    text = reply.strip()
+    for letter in "ABCDE":
+        starts = (f"{letter}\n", f"({letter})\n", f"({letter}) {letter}\n")
+        if text.endswith((f" {letter}.", f" ({letter}).")) or text.startswith(starts):
+            text = letter
+    after_is = text.rpartition("is ")[2].rstrip(".")
+    if is_number(after_is):
+        text = after_is
+    if _BOX not in text:
+        text = _announced(text)
+    elif text.count(_BOX) > 1:
+        text = _BOX + text.rpartition(_BOX)[2]
+    plain = _plain(text)
+    for bracketed in _BRACKETED:
+        plain = bracketed.sub(r"\1", plain)
+    return plain.rstrip(".").lstrip(":").strip()
+
+
+def is_number(text: str) -> bool:
+    """Tell whether a text is a number as Python reads one."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _announced(text: str) -> str:
+    for flag in _FLAGS:
+        for said in (flag, flag.replace("the", "The", 1)):
+            if said in text:
+                text = text.rpartition(said)[2].strip().split("\n")[0].split(". ")[0]
+    return text.strip()
+
+
+def _plain(text: str) -> str:
+    """Return the content of the box, or the text, as it is compared: lower case, without words, units and spaces."""
+    text = text.lower().replace("{}", "")
+    boxed = _BOXED.findall(text)
+    text = boxed[-1] if boxed else text
+    closed = text.find("}")
+    if closed >= 0 and "{" not in text[:closed]:
+        text = text[:closed]
+    text = text.rpartition("=")[2].rpartition("\\approx")[2].replace("∞", "\\infty").replace("+\\infty", "\\infty")
+    text = text.replace("\\\\", "\\").replace("bmatrix", "pmatrix")
+    for dropped in _DROPPED:
+        text = text.replace(dropped, "")
+    text = text.replace("tfrac", "frac").replace("dfrac", "frac").replace("{.", "{0.")
+    if "sqrt" in text:
+        text = _BARE_FRACTION.sub(r"\\frac{\1}{\2}", _BARE_ROOT.sub(r"\\sqrt{\1}", text))
+    text = f"0{text}" if text.startswith(".") else text
+    if text == "0.5":
+        return r"\frac{1}{2}"
+    fraction = _FRACTION.fullmatch(text)
+    return rf"\frac{{{fraction[1]}}}{{{fraction[2]}}}" if fraction else text

@@ -1,0 +1,181 @@
+"""What a model is told of tools, in each dialect: descriptions, results, and how others' tools are named and drawn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from ..core.message_parts import assemble_turn
+from ..core.types import Image, Tool, Turn
+from ..data.look.tools import TOOLS, Terms
+from ..data.look.views import CallError, ZoomRules
+
+NATIVE, TEXT = "native", "text"
+NO_PICTURE = "No picture available."
+FORCED = "No more calls are possible. Answer now with what you have seen."
+NOT_RUN = "not run: at most {most} calls in one turn"
+
+
+class Preset(NamedTuple):
+    """How one project's model names its tool, counts coordinates and pictures, and draws a region."""
+
+    frame: str
+    rules: ZoomRules
+    tool: str
+    box: str
+    picture: str = ""
+    """The argument that names a picture; empty: there is none."""
+    addressable: str = "all"
+    counted_from: int = 1
+    calls_a_turn: int = 3
+    max_turns: int = 0
+    max_looks: int = 0
+    """Its own limits; 0: those of the run."""
+    open_tag: str = "<tool_call>"
+    close_tag: str = "</tool_call>"
+
+    def terms(self, longest: int) -> Terms:
+        """Return the terms of its calls."""
+        return Terms(self.frame, self.rules, longest, self.addressable, self.counted_from)
+
+    def arguments(self, told: Mapping[str, Any], first: int) -> dict[str, Any]:
+        """Return a call's arguments as ours are; `first` pictures belong to the question."""
+        picture = told.get(self.picture, self.counted_from) if self.picture else self.counted_from
+        if self.picture == "source":
+            picture = _observation(picture, first)
+        return {"box": told.get(self.box), "picture": picture}
+
+
+def _observation(name: object, first: int) -> int:
+    """Return the number of `original_image` or `observation_N`."""
+    if name == "original_image":
+        return 1
+    kind, _, number = str(name).rpartition("_")
+    if kind != "observation" or not number.isdigit():
+        raise CallError("picture", f"there is no {str(name)[:40]!r}: original_image or observation_1 …")
+    return first + int(number) if int(number) else 1
+
+
+_QWEN = ZoomRules(
+    least=32, aspect=1e9, rounding="nearest", kernel="bicubic", grid=32, least_pixels=256 * 32 * 32, strict=False
+)
+_DEEPEYES = ZoomRules(
+    least=28,
+    rounding="nearest",
+    kernel="bicubic",
+    grid=28,
+    least_pixels=4 * 28 * 28,
+    most_pixels=16384 * 28 * 28,
+    strict=False,
+)
+_MINI_O3 = ZoomRules(least=28, aspect=200.0, to_original=True)
+_PIXEL_REASONER = ZoomRules(least=28, refuse_small=True, aspect=1e9, rounding="down", enlarge=0, pad=0.1, strict=False)
+PRESETS: Mapping[str, Preset] = MappingProxyType(
+    {
+        "qwen3-vl": Preset(
+            "0-1000", _QWEN, "image_zoom_in_tool", "bbox_2d", "img_idx", "question", 0, max_turns=21, max_looks=20
+        ),
+        "deepeyes": Preset(
+            "pixels", _DEEPEYES, "image_zoom_in_tool", "bbox_2d", "", "first", max_turns=11, max_looks=33
+        ),
+        "mini-o3": Preset(
+            *("0-1", _MINI_O3, "grounding", "bbox_2d", "source"),
+            max_turns=13,
+            max_looks=12,
+            open_tag="<grounding>",
+            close_tag="</grounding>",
+        ),
+        "pixel-reasoner": Preset("0-1 or pixels", _PIXEL_REASONER, "crop_image_normalized", "bbox_2d", "target_image"),
+    }
+)
+DIALECTS = (NATIVE, TEXT, *PRESETS)
+OTHERS_TOOLS = frozenset({*TOOLS, "frame", *(preset.tool for preset in PRESETS.values())})
+"""Names of tools that exist somewhere: one that was not offered is told apart from one that nobody knows."""
+
+
+def preset_tool(preset: Preset) -> Tool:
+    """Return a preset's tool as it is described."""
+    numbers = {"type": "array", "items": {"type": "number"}, "minItems": 4, "maxItems": 4}
+    fields: dict[str, Any] = {preset.box: numbers | {"description": "left, top, right, bottom"}}
+    if preset.tool == "image_zoom_in_tool":
+        fields["label"] = {"type": "string", "description": "what is looked for"}
+    if preset.picture:
+        fields[preset.picture] = {"type": "string" if preset.picture == "source" else "number"}
+    words = {
+        "0-1000": "Coordinates count from 0 to 1000 along each side.",
+        "pixels": "Coordinates are pixels of the picture.",
+    }.get(preset.frame, "Coordinates are shares of the picture from 0 to 1.")
+    schema = {"type": "object", "properties": fields, "required": list(fields)}
+    return Tool(preset.tool, f"Look closer at a region of a picture. {words}", schema)
+
+
+def tool_text(tools: Sequence[Tool], preset: Preset | None) -> str:
+    """Return the description of tools for a model that writes its calls into its text."""
+    start, end = (preset.open_tag, preset.close_tag) if preset else ("<tool_call>", "</tool_call>")
+    lines = [
+        json.dumps(
+            {"type": "function", "function": {"name": t.name, "description": t.description, "parameters": t.schema}}
+        )
+        for t in tools
+    ]
+    call = '{"bbox_2d": [0.1, 0.2, 0.5, 0.6], "source": "original_image"}'
+    if preset is None or preset.picture != "source":
+        call = '{"name": NAME, "arguments": {…}}'
+    return "\n".join(
+        (
+            "You may call tools while you work on the question. Each line describes one:",
+            *("<tools>", *lines, "</tools>"),
+            f"To call one, write its JSON between tags and end your turn: {start}{call}{end}",
+            "The result comes with the next message. When you know the answer, give it without a call.",
+        )
+    )
+
+
+def with_system(messages: Sequence[Turn], text: str) -> tuple[Turn, ...]:
+    """Return the messages with a text at the end of the system's, or before them all."""
+    if messages and messages[0].role == "system":
+        return (Turn("system", f"{messages[0].text}\n\n{text}"), *messages[1:])
+    return (Turn("system", text), *messages)
+
+
+class Result(NamedTuple):
+    """What one call is answered with."""
+
+    ident: str
+    told: str
+    pictured: bool
+    """Whether a picture belongs to it; in the arm `none` there is none all the same."""
+    image: Image | None
+
+
+def native_results(results: Sequence[Result], carry: str) -> list[Turn]:
+    """Return the messages that answer native calls: pictures in the results themselves, or by the user after them."""
+    turns: list[Turn] = []
+    pieces: list[str | Image] = []
+    for result in results:
+        if not result.pictured or carry == "user":
+            turns.append(Turn("tool", result.told, answers=result.ident))
+        else:
+            shown: list[str | Image] = [result.told, result.image or f"\n{NO_PICTURE}"]
+            turns.append(msg_with(assemble_turn("tool", shown), result.ident))
+        if result.pictured and carry == "user":
+            pieces += [f"{result.told}\n", result.image or NO_PICTURE]
+    return [*turns, assemble_turn("user", pieces)] if pieces else turns
+
+
+def msg_with(turn: Turn, ident: str) -> Turn:
+    """Return a message as the answer to a call."""
+    return Turn(turn.role, turn.text, turn.images, turn.parts, answers=ident)
+
+
+def text_results(results: Sequence[Result]) -> list[Turn]:
+    """Return the message that answers calls written in a text."""
+    pieces: list[str | Image] = []
+    for result in results:
+        pieces += ["<tool_response>", f"{result.told}\n"]
+        if result.pictured:
+            pieces.append(result.image or NO_PICTURE)
+        pieces.append("</tool_response>\n")
+    return [assemble_turn("user", pieces)]

@@ -1,0 +1,132 @@
+"""A question with tools is asked turn by turn, in all its arms, and goes on where it was broken off."""
+
+from __future__ import annotations
+
+import json
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from look_doubles import ask_all, box_call, chat, look_task, sample, without_time
+from snellen.core.errors import EnvironmentProblem
+from snellen.core.looks import end_of
+from snellen.core.types import TrialKey
+from snellen.store.reader import RunReader
+
+pytestmark = pytest.mark.usefixtures("drawn_here")
+ARMS = ("base", "plain", "none", "grey", "elsewhere", "whole")
+
+
+def two_looks(body: dict[str, Any], number: int) -> Any:
+    """Zoom twice, the second time into the first crop, then answer."""
+    results = sum(message["role"] == "tool" for message in body["messages"])
+    if "tools" not in body or results == 2:
+        return chat("a cat")
+    return chat(None, [box_call(0, 0, 500, 500, picture=results + 1)])
+
+
+def test_a_trial_with_two_looks_is_stored_turn_by_turn(tmp_path: Path) -> None:
+    asked = ask_all(tmp_path / "run", two_looks, look_task({}), [sample(tmp_path)])
+    assert len(asked.bodies) == 3 and asked.state.input_tokens == 30
+    with RunReader(tmp_path / "run") as reader:
+        (trial,) = reader.trials("t")
+        turns = reader.turns(TrialKey("t", "0"))
+    end = end_of(trial.prediction)
+    assert end is not None and (end.end, end.turns, end.calls, end.looks, end.classes) == ("answered", 3, 2, 2, {})
+    assert trial.prediction.text == "a cat" and trial.prediction.usage is not None
+    assert trial.prediction.usage.input_tokens == 30 and end.tokens == (30, 6)
+    looks = [look for turn in turns for look in turn.looks]
+    assert [(look.turn, look.picture, look.shown, look.region) for look in looks] == [
+        (0, 1, 2, (0, 0, 200, 150)),
+        (1, 2, 3, (0, 0, 100, 75)),
+    ]
+    assert looks[1].image is not None and looks[1].image.edits == ("region:0,0,100,75", "resize:400x300:lanczos")
+    last = asked.bodies[2]["messages"]
+    assert [message["role"] for message in last] == ["user", "assistant", "tool", "user", "assistant", "tool", "user"]
+    assert last[1]["tool_calls"][0]["id"] == last[2]["tool_call_id"]
+
+
+def test_arms_share_the_first_turn_and_differ_in_nothing_but_the_picture(tmp_path: Path) -> None:
+    asked = ask_all(tmp_path / "run", two_looks, look_task({}, ARMS), [sample(tmp_path)])
+    assert len(asked.bodies) == 1 + 1 + 5 * 2  # plain, the shared turn, and two more an arm
+    with RunReader(tmp_path / "run") as reader:
+        trials = {trial.prediction.key.variant: trial for trial in reader.trials("t")}
+        turns = {arm: reader.turns(TrialKey("t", "0", variant)) for arm, variant in zip(ARMS, _variants(), strict=True)}
+    assert set(trials) == set(_variants())
+    assert turns["plain"] == []
+    told = {arm: [look.told for turn in turns[arm] for look in turn.looks] for arm in ARMS if arm != "plain"}
+    assert len({json.dumps(one) for one in told.values()}) == 1
+    shown = {arm: [look.image for turn in turns[arm] for look in turn.looks] for arm in ARMS if arm != "plain"}
+    assert shown["none"] == [None, None]
+    assert all(image is not None and image.edits[-1] == "grey:mean" for image in shown["grey"])
+    assert len({json.dumps([one and one.edits for one in images]) for images in shown.values()}) == 5
+    end = end_of(trials["look=grey"].prediction)
+    assert end is not None and end.shared == 1 and end.turns == 3 and end.tokens == (30, 6)
+    assert trials["look=grey"].prediction.usage.input_tokens == 20  # type: ignore[union-attr]
+
+
+def _variants() -> list[str]:
+    return ["base", *(f"look={arm}" for arm in ARMS[1:])]
+
+
+def test_without_a_call_the_arms_are_copies_and_nothing_more_is_sent(tmp_path: Path) -> None:
+    asked = ask_all(tmp_path / "run", lambda body, number: chat("a cat"), look_task({}, ARMS), [sample(tmp_path)])
+    assert len(asked.bodies) == 2
+    with RunReader(tmp_path / "run") as reader:
+        trials = list(reader.trials("t"))
+    assert len(trials) == 6 and {trial.prediction.text for trial in trials} == {"a cat"}
+    copies = [trial.prediction for trial in trials if trial.prediction.cached]
+    assert len(copies) == 4 and all((end_of(one) or pytest.fail()).shared == 1 for one in copies)
+    again = ask_all(tmp_path / "run", lambda body, number: (500, {}), look_task({}, ARMS), [sample(tmp_path)])
+    assert again.bodies == [] and again.state.resumed == 6
+
+
+class Killed(Exception):
+    """Stands for kill -9: nothing after it is written."""
+
+
+def dying_after(commits: float, counted: list[int]) -> Any:
+    """Return what makes a writer write so many rows and no more; what it wrote is counted."""
+
+    def prepare(writer: Any) -> None:
+        insert = writer._insert
+
+        def insert_until(group: Any) -> None:
+            if counted[0] >= commits:
+                raise Killed
+            counted[0] += len(group)
+            insert(group)
+
+        writer._insert = insert_until
+
+    return prepare
+
+
+def test_cut_off_at_every_commit_it_ends_byte_by_byte_as_an_unbroken_run(tmp_path: Path) -> None:
+    """The writer dies after its n-th commit, for every n; whoever goes on asks no stored turn again."""
+    task, samples, counted = look_task({}, ("base", "plain", "grey")), [sample(tmp_path)], [0]
+    whole = ask_all(tmp_path / "whole", two_looks, task, samples, stop_after=dying_after(inf, counted))
+    wanted = stored(tmp_path / "whole")
+    assert counted[0] == len(whole.bodies) == 6  # plain, the shared turn, two more an arm
+    for cut in range(counted[0]):
+        folder = tmp_path / f"cut{cut}"
+        with pytest.raises(EnvironmentProblem, match="cannot write"):
+            ask_all(folder, two_looks, task, samples, stop_after=dying_after(cut, [0]))
+        again = ask_all(folder, two_looks, task, samples)
+        assert stored(folder) == wanted
+        assert len(again.bodies) == len(whole.bodies) - cut  # what was in flight is asked again, and nothing else
+
+
+def stored(folder: Path) -> tuple[list[Any], list[Any]]:
+    """Return trials and turns as they are stored, but for when they came."""
+    with RunReader(folder) as reader:
+        trials = [(t.request, without_time(t.prediction)) for t in reader.trials("t")]
+        keys = sorted({trial[1].key for trial in trials})
+        turns = [
+            (key, t.number, t.digest, t.request, without_time(t.prediction), t.looks)
+            for key in keys
+            for t in reader.turns(key)
+        ]
+    return trials, turns
