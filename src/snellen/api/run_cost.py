@@ -84,7 +84,10 @@ def _unasked(sent: list[tuple[Sample, Request]], forced_route: str | None) -> As
             sent.extend((item.sample, call) for call in calls_of(request, route))
             return _scored(item.sample, request)
         sent.append((item.sample, request))
-        return Prediction(request.key, text=_right(item.sample, request))
+        reply = Prediction(request.key, text=_right(item.sample, request))
+        if turn is not None:
+            turn.settle(reply)
+        return reply
 
     return ask
 
