@@ -13,6 +13,7 @@ from benchmark_rows import tier2_fixtures
 from snellen.core import builtins
 from snellen.core.protocols import Capability, EncodedImages, ImagePolicy
 from snellen.core.types import Prediction, Request, Usage
+from snellen.store.reader import RunReader
 
 LOOK = '<tool_call>{"name": "zoom", "arguments": {"picture": 1, "box": [200, 200, 600, 800]}}</tool_call>'
 """Of a screen of 800 x 400 px: from (160, 80) to (480, 320)."""
@@ -57,7 +58,7 @@ def sat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reply: str, **settings:
         cache=False,
         **settings,
     )
-    with snellen.load_run(result.folder) as run:
+    with RunReader(result.folder) as run:
         trials = list(run.trials("screenspot-pro"))
         header = run.header()
     assert header.tasks[0].infer == "look" and header.tasks[0].protocol == "zoom"

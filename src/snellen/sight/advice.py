@@ -274,7 +274,8 @@ def words_of(result: Mapping[str, Any]) -> dict[str, Any]:
     if "turns" in result:
         words["turns"] = turn_words(result["turns"])
     if "frame" in result:
-        words |= {"frame": result["frame"], "target": result["least_target_px"]}
+        target = result.get("least_target_px") or math.ceil(2 * result["q95_px"])  # exams of 0.2 have the error alone
+        words |= {"frame": result.get("in_words") or result["frame"], "target": target}
     return words
 
 

@@ -190,10 +190,29 @@ def _frame_figures(fitted: list[Fitted], found: Told) -> dict[str, Any]:
     return {
         "verdict": MEASURED,
         "frame": _words(fitted[found.number]),
+        "in_words": _in_words(fitted, found),
         "card": None if frame is None else frame.name,
         "frame_probability": round(found.probability, 4),
         "not_told_apart": rivals,
     }
+
+
+def _in_words(fitted: list[Fitted], found: Told) -> str:
+    """Return the frame for people, and another one that its answers do not exclude."""
+    best = fitted[found.number]
+    words = best.name if best.frames[0] is None else frame_words(best.frames[0])
+    other = next((one for one in found.rivals if one.apart_px >= ALIKE_PX), None)
+    return f"{words} (or in {_words(fitted[other.number])}, up to {other.apart_px:.0f} px apart)" if other else words
+
+
+def frame_words(frame: Frame) -> str:
+    """Return a frame for people."""
+    limits = {"grid": "onto a grid of {} px", "side": "within a side of {:,} px", "area": "within an area of {:,} px"}
+    told = [words.format(limit) for name, words in limits.items() if (limit := getattr(frame, name)) is not None]
+    resized = f" after it was brought {' and '.join(told)}" if told else ""
+    scale = f"pixels of the picture{resized}" if frame.edge is None else f"0 to {frame.edge:g} of width and height"
+    square = f", of a square around it ({frame.padded})" if frame.padded else ""
+    return f"{scale}{square}{', y first' if frame.y_first else ''}{', y from below' if frame.y_up else ''}"
 
 
 def _words(one: Fitted) -> str:

@@ -12,7 +12,7 @@ import pytest
 
 from snellen.core.frames import read_frame
 from snellen.sight.cards import eye_test
-from snellen.sight.coordinates import CANVASES, Locating, coordinates_result
+from snellen.sight.coordinates import CANVASES, Locating, coordinates_result, frame_words
 from snellen.sight.exam_trials import Outcome
 from snellen.sight.fixed import FixedCourse
 from snellen.sight.plate import Bench
@@ -93,3 +93,19 @@ def test_who_speaks_of_the_part_is_said_and_locate_shows_none() -> None:
     assert sat("0-1000", speaks_of="part")["parts"]["speaks_of"] == "the part"
     asked = sat("sent-pixels", name="locate")
     assert asked["parts"] is None and asked["as_asked_px"] > 100 > asked["value"]
+
+
+@pytest.mark.parametrize(
+    ("frame", "words"),
+    [
+        ("0-1000 y-first", "0 to 1000 of width and height, y first"),
+        ("sent-pixels", "pixels of the picture"),
+        (
+            "sent-pixels side=1568 area=1150000",
+            "pixels of the picture after it was brought within a side of 1,568 px and within an area of 1,150,000 px",
+        ),
+        ("0-1000 padded-middle", "0 to 1000 of width and height, of a square around it (middle)"),
+    ],
+)
+def test_a_frame_is_told_to_people(frame: str, words: str) -> None:
+    assert frame_words(read_frame(frame)) == words

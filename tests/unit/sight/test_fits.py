@@ -177,7 +177,8 @@ def test_an_undecided_bound_is_no_advice() -> None:
 
 def test_every_rule_speaks_of_a_test_there_is_and_of_words_there_are() -> None:
     everything = measured(8.0, bound=2.0, ellipse={"axis": "red–green", "ratio": 2.0}, mirrored={"share": 0.6}) | {
-        "frame": "pixels",
+        "frame": "sent-pixels",
+        "in_words": "pixels of the picture",
         "least_target_px": 24,
         "line": {"name": "border", "factor": 1.4},
         "turns": {"90": {"verdict": "not read"}},
