@@ -84,7 +84,8 @@ def _unasked(sent: list[tuple[Sample, Request]], forced_route: str | None) -> As
             sent.extend((item.sample, call) for call in calls_of(request, route))
             return _scored(item.sample, request)
         sent.append((item.sample, request))
-        return Prediction(request.key, text=_right(item.sample, request))
+        reply = Prediction(request.key, text=_right(item.sample, request))
+        return reply if turn is None else turn.settle(reply) or reply
 
     return ask
 
