@@ -38,7 +38,8 @@ Nothing here was tried with a real key: *shown* is against the [mock server](moc
 
 def generated() -> dict[str, str]:
     """Return every page that is made, by its address in the site."""
-    return {**card_pages(), "providers.md": provider_page(), "commands.md": command_page()}
+    written = {"judge-cards.md": judge_page(), "providers.md": provider_page(), "commands.md": command_page()}
+    return {**card_pages(), **written}
 
 
 def on_files(files: Any, config: Any, **_: Any) -> Any:
@@ -84,6 +85,21 @@ def card_cells(name: str, card: Mapping[str, Any]) -> list[str]:
         ", ".join(card["protocols"]),
         ", ".join(shapes) or "a table, with the videos beside it",
     ]
+
+
+def judge_page() -> str:
+    """Return the table of judges, from their cards."""
+    lines = ["# Judges\n\nThe cards in `catalog/judges`. How to ask one: [judges](judges.md).\n"]
+    lines += [
+        "| judge | what it says | metric | without a judge | votes | published numbers |",
+        "|---|---|---|---|---|---|",
+    ]
+    for path in sorted((CATALOG / "judges").glob("*.toml")):
+        card = tomllib.loads(path.read_text(encoding="utf-8"))
+        names = (f"`{card.get(key, '')}`" if card.get(key) else "–" for key in ("metric", "without_judge"))
+        cells = (f"`{path.stem}`", card.get("title", ""), *names, str(card.get("votes", 1)), card.get("published", "–"))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
 
 
 def provider_page() -> str:
