@@ -85,7 +85,9 @@ def _unasked(sent: list[tuple[Sample, Request]], forced_route: str | None) -> As
             return _scored(item.sample, request)
         sent.append((item.sample, request))
         reply = Prediction(request.key, text=_right(item.sample, request))
-        return reply if turn is None else turn.settle(reply) or reply
+        if turn is not None:
+            turn.settle(reply)
+        return reply
 
     return ask
 

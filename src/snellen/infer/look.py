@@ -414,8 +414,11 @@ class LookJob:
     async def _ask(self, ask: Ask, talk: Talk, plain: Prediction | None = None) -> Prediction:
         """Ask the next turn; where the tools changed nothing of the first prompt's length, they were ignored."""
 
+        taken = False
+
         def take(reply: Prediction) -> Prediction | None:
-            final = talk.take(reply)
+            nonlocal taken
+            taken, final = True, talk.take(reply)
             ignored = final is not None and plain is not None and talk.number == 0 and _tools_ignored(plain, reply)
             if final is None or not ignored:
                 return final
@@ -424,7 +427,10 @@ class LookJob:
             return talk.ended
 
         fresh, talk.fresh = talk.fresh, []
-        return await ask(self.item, talk.request, turn=Step(talk.number, fresh, take))
+        reply = await ask(self.item, talk.request, turn=Step(talk.number, fresh, take))
+        if not taken:  # whoever only tries a job need not know of turns
+            take(reply)
+        return reply
 
     async def _to_the_end(self, ask: Ask, talk: Talk) -> None:
         while talk.ended is None:

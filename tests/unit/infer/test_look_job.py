@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from math import inf
 from pathlib import Path
@@ -10,9 +11,13 @@ from typing import Any
 import pytest
 
 from look_doubles import ask_all, box_call, chat, look_task, sample, without_time
-from snellen.core.errors import EnvironmentProblem
+from snellen.core.errors import EnvironmentProblem, SnellenError
+from snellen.core.jobs import Item
 from snellen.core.looks import end_of
-from snellen.core.types import TrialKey
+from snellen.core.tasks import Prompt
+from snellen.core.types import Prediction, Request, TrialKey
+from snellen.infer.look import LOOK
+from snellen.prompt.build import Prompter
 from snellen.store.reader import RunReader
 
 pytestmark = pytest.mark.usefixtures("drawn_here")
@@ -130,3 +135,67 @@ def stored(folder: Path) -> tuple[list[Any], list[Any]]:
             for t in reader.turns(key)
         ]
     return trials, turns
+
+
+def test_whoever_only_tries_a_job_need_not_know_of_turns(tmp_path: Path) -> None:
+    """The plan tries jobs with a reply of its own to learn what they cost: no turn may be asked for ever."""
+    asked: list[Request] = []
+
+    async def ask(item: Item, request: Request, settled: Prediction | None = None, **_: Any) -> Prediction:
+        if settled is None:
+            asked.append(request)
+        return settled or Prediction(request.key, text="a cat")
+
+    task = look_task({}, ("base", "plain", "grey"))
+    prompter = Prompter(task, Prompt(template="{question}"), seed=0)
+    for job in LOOK.plan(task, [Item(0, sample(tmp_path))], prompter):
+        asyncio.run(asyncio.wait_for(job.run(ask), 10))
+    assert len(asked) == 2
+
+
+def test_a_picture_that_cannot_be_opened_fails_its_arms_and_nothing_else(tmp_path: Path) -> None:
+    broken = sample(tmp_path, 1)
+    (tmp_path / "1.png").write_bytes(b"no picture")
+    task = look_task({}, ("base", "grey"))
+    ask_all(tmp_path / "run", two_looks, task, [broken, sample(tmp_path, 2)])
+    with RunReader(tmp_path / "run") as reader:
+        failures = {(t.prediction.key.sample, bool(t.prediction.failure)) for t in reader.trials("t")}
+    assert failures == {("1", True), ("2", False)}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"tools": ["paint"]}, {"dialect": "morse"}, {"max_turns": 1}, {"dialect": "deepeyes", "tools": ["turn"]}],
+)
+def test_options_that_cannot_be_are_refused_before_anything_is_asked(options: dict[str, Any]) -> None:
+    with pytest.raises(SnellenError):
+        LOOK.read_options(look_task(options))
+
+
+@pytest.mark.parametrize(
+    ("preset", "call"),
+    [
+        (
+            "qwen3-vl",
+            '<tool_call>{"name": "image_zoom_in_tool", "arguments": {"bbox_2d": [0, 0, 500, 500], "label": "x", "img_idx": 0}}</tool_call>',
+        ),
+        (
+            "deepeyes",
+            '<tool_call>{"name": "image_zoom_in_tool", "arguments": {"bbox_2d": [0, 0, 200, 150]}}</tool_call>',
+        ),
+        ("mini-o3", '<grounding>{"bbox_2d": [0, 0, 0.5, 0.5], "source": "original_image"}</grounding>'),
+        (
+            "pixel-reasoner",
+            '<tool_call>{"name": "crop_image_normalized", "arguments": {"bbox_2d": [0, 0, 0.4, 0.4], "target_image": 1}}</tool_call>',
+        ),
+    ],
+)
+def test_presets_are_asked_and_read_in_their_own_words(tmp_path: Path, preset: str, call: str) -> None:
+    def says(body: dict[str, Any], number: int) -> Any:
+        return chat("a cat" if number else call)
+
+    asked = ask_all(tmp_path / "run", says, look_task({"dialect": preset}), [sample(tmp_path)])
+    assert "tools" not in asked.bodies[0] and "bbox_2d" in asked.bodies[0]["messages"][0]["content"]
+    with RunReader(tmp_path / "run") as reader:
+        (look,) = [look for turn in reader.turns(TrialKey("t", "0")) for look in turn.looks]
+    assert look.problem == "" and look.region == (0, 0, 200, 150)
