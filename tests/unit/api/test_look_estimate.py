@@ -1,0 +1,27 @@
+"""What a run with tools would send is found without asking: questions end though nobody calls a tool."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import PIL.Image
+
+from snellen.api.plan import make_plan
+from snellen.api.run_cost import try_jobs
+from snellen.api.settings import RunSettings
+from snellen.core.builtins import default_registry
+
+
+def test_a_trial_with_tools_is_tried_to_its_end(tmp_path: Path) -> None:
+    PIL.Image.new("RGB", (64, 64)).save(tmp_path / "a.png")
+    rows = [{"id": str(number), "question": "What?", "image": "a.png", "answer": "a cat"} for number in range(3)]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    settings = RunSettings(
+        tasks=(str(tmp_path / "rows.jsonl"),), model="openai/x", base_url="http://127.0.0.1:9/v1", tools=("zoom",),
+        tool_arms=("base", "plain", "grey"), output_dir=tmp_path / "run",
+    )  # fmt: skip
+    (planned,) = make_plan(settings).tasks
+    sent, trials = try_jobs(planned, default_registry())
+    assert trials == 3 * len({sample.id for sample, _ in sent})
+    assert len(sent) * 3 == trials * 2  # the question with tools and without; the other arm is a copy
