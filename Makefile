@@ -16,7 +16,7 @@ FIGURES := SNELLEN_FIGURES=docs/reliability.md
 PYTEST := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/.cache/pyc OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 SPREAD := -n 3 --dist worksteal
 
-.PHONY: outside demo demo-video demo-pages exam test nightly check coverage mutants bench crash fault soak hostile recount engines ray slurm pages contamination train-demo train-test docs lock release clean help
+.PHONY: outside demo demo-video demo-pages demo-look exam test nightly check coverage mutants bench crash fault soak hostile recount engines ray slurm pages contamination train-demo train-test docs lock release clean help
 
 help:
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -56,6 +56,10 @@ demo-pages: $(VENV)/pages.stamp ## drawn pages turned into text by the embedded 
 $(VENV)/pages.stamp: $(VENV)/demo.stamp
 	$(PIP) install -e '.[parse]'
 	touch $@
+
+demo-look: $(VENV)/demo.stamp ## small letters on large pages, read with and without a zoom by a scripted agent around the embedded reader
+	$(BIN)/python examples/look_agent.py runs/demo-look/rows
+	$(BIN)/snellen run runs/demo-look/rows/rows.jsonl --plugin examples/look_agent.py --model looker/4 --tools zoom --tool-arms base,plain,grey -o runs/demo-look/looker
 
 exam: $(VENV)/demo.stamp ## the eye exam on the embedded reader: thresholds and a prescription
 	$(BIN)/snellen exam --model reader --quick -o runs/exam

@@ -27,9 +27,9 @@ from snellen.engine.loop import Engine
 from snellen.engine.policy import Policy
 from snellen.kits.batches.batch_ledger import open_ledger
 from snellen.kits.batches.batch_lines import LinesWriter
+from snellen.kits.batches.batch_mode import BatchedModel
 from snellen.kits.batches.batch_queue import BatchQueue
 from snellen.kits.batches.batch_service import LinesFile, batch_terms
-from snellen.kits.batches.batched_model import BatchedModel
 from snellen.kits.batches.file_service import FileService
 from snellen.model.options import ModelOptions
 from snellen.model.served.openai import OpenAI

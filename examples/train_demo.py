@@ -159,7 +159,7 @@ def above_chance(blind: dict[str, Any]) -> list[str]:
 
 def paired_gains(folder: Path) -> list[dict[str, Any]]:
     """Return what each stage gained, picture by picture, with intervals."""
-    from snellen.kits.train.gains import find_gains
+    from snellen.kits.train.before_after import find_gains
 
     names, runs = list(STAGES), folder / "measured"
     return [

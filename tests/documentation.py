@@ -265,6 +265,7 @@ WORLDS: dict[str, Callable[[], None]] = {
     "documents.md": write_documents,
     "local-models.md": write_local,
     "metrics.md": write_predictions,
+    "looking-again.md": write_examples,
     "picture.md": write_examples,
     "perf.md": write_questions,
     "published.md": write_replies,

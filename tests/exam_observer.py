@@ -122,8 +122,8 @@ class Observer:
             turn = math.radians(sample.meta["detail"]["hue"] - self.traits["weak_hue"])
             threshold /= math.sqrt((math.cos(turn) / 1.7) ** 2 + (math.sin(turn) * 1.7) ** 2) or 1.0
         if "drift" in self.traits:
-            factor, trials = self.traits["drift"]
-            threshold *= factor ** min(1.0, self.asked / trials)
+            factor, rounds = self.traits["drift"]
+            threshold *= factor ** min(1.0, sample.meta["planned"]["round"] / rounds)
         x = card.axis.sign * math.log(level / threshold)
         return 0.5 * math.erfc(-x * self.traits.get("slope", 3.5) / math.sqrt(2))
 

@@ -14,6 +14,7 @@ from typing import Any
 def ask(folder: Path, route: str) -> dict[str, Any]:
     """Run one question about a video and return what is stored of it."""
     import snellen
+    from snellen.api.load import load_run
     from tiny_checkpoints import checkpoint
 
     table = folder / "films.jsonl"
@@ -22,7 +23,7 @@ def ask(folder: Path, route: str) -> dict[str, Any]:
     result = snellen.run(
         str(table), f"hf/{checkpoint('qwen2vl')}", output_dir=folder / route, overrides=overrides, max_tokens=4
     )
-    with snellen.load_run(result.folder) as run:
+    with load_run(result.folder) as run:
         (trial,) = run.trials("films")
     prediction = trial.prediction
     return {
@@ -36,6 +37,7 @@ def ask(folder: Path, route: str) -> dict[str, Any]:
 def talk(folder: Path, route: str) -> list[dict[str, Any]]:
     """Run a dialogue of two rounds about one video and return what is stored of each."""
     import snellen
+    from snellen.api.load import load_run
     from tiny_checkpoints import checkpoint
 
     rows = [
@@ -52,7 +54,7 @@ def talk(folder: Path, route: str) -> list[dict[str, Any]]:
         "max_tokens": 4,
     }
     result = snellen.run(str(folder / "talks.jsonl"), f"hf/{checkpoint('qwen2vl')}", **settings)
-    with snellen.load_run(result.folder) as run:
+    with load_run(result.folder) as run:
         found = [trial.prediction for trial in run.trials("talks")]
     return [
         {"failure": one.failure and one.failure.message, "tokens": one.usage.input_tokens if one.usage else None}

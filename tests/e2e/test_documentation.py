@@ -109,7 +109,7 @@ class Reader:
         elif words[0] == "python":
             done = subprocess.run([sys.executable, *words[1:]], capture_output=True, text=True, check=False)
             assert done.returncode == 0, (block.name, command, done.stderr[-2000:])
-        elif words[:2] in (["snellen", "view"], ["snellen", "mock-server"]) and "--write-answers" not in words:
+        elif words[:2] in (["snellen", "view"], ["snellen", "mock-server"]) and not {"--write-answers", "--export"} & {*words}:
             self.start(words[1:])
         elif words[:3] == ["snellen", "curate", "review"]:
             review(self.start(words[1:]))

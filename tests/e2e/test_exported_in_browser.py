@@ -60,9 +60,11 @@ def page(browser: Any, run_folder: Path) -> Iterator[Any]:
 
 def test_wrong_answers_one_after_the_other_by_the_keyboard(page: Any) -> None:
     page.get_by_role("link", name="Wrong").click()
-    page.locator("tbody th a").first.click()
+    page.wait_for_url("**/trials?**", wait_until="load")
+    listed = page.url
+    page.keyboard.press("o")
     page.wait_for_url("**/trial?**", wait_until="load")
-    seen = []
+    seen: list[str] = []
     for number in range(1, 16):
         assert page.get_by_text(f"trial {number} of ").first.is_visible()
         short = page.locator("p.inshort")
@@ -74,6 +76,10 @@ def test_wrong_answers_one_after_the_other_by_the_keyboard(page: Any) -> None:
         page.keyboard.press("j")
         page.wait_for_url(lambda url: url != seen[-1], wait_until="load")
     assert len(set(seen)) == 15
+    page.keyboard.press("u")
+    page.wait_for_url(listed, wait_until="load")
+    page.keyboard.press("o")
+    page.wait_for_url("**/trial?**", wait_until="load")
     page.locator("p.inshort a").click()
     page.wait_for_url("**/trials?**why=**")
 
@@ -118,7 +124,9 @@ def test_a_run_opens_from_the_disk_and_is_filtered_there(browser: Any, site: Pat
     page.locator("select:has(option[value='shape=circle'])").select_option("shape=circle")
     circles = lines.count()
     assert 0 < circles < wrong and f"{circles} of 120 trials" in page.locator(".trials caption").inner_text()
-    lines.first.locator("th a").click()
+    page.keyboard.press("Escape")
+    page.locator("h1").click()
+    page.keyboard.press("o")
     page.wait_for_url("**/trial/*.html#outcome=wrong&group=shape%3Dcircle", wait_until="load")
     assert (
         page.locator(".stage img").first.evaluate("picture => picture.decode().then(() => picture.naturalWidth)") == 320

@@ -473,7 +473,7 @@ def test_marks_give_a_second_headline_and_runs_go_to_the_trash(browser: Any, tmp
         page.get_by_role("link", name=re.compile(r"^Wrong \d+$")).click()
         page.locator("tbody th a").first.click()
         page.wait_for_url("**/trial?**", wait_until="load")
-        page.get_by_text("Mark this trial").click()
+        page.keyboard.press("m")
         page.get_by_label("the gold answer is wrong").check()
         page.get_by_label("note").fill("the picture shows two shapes")
         page.get_by_role("button", name="Keep marks").click()

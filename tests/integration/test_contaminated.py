@@ -10,6 +10,7 @@ import pytest
 
 import snellen
 from command_line import json_of, run_command
+from snellen.api.load import load_run
 from snellen.api.seen_before import contaminated
 from snellen.core.errors import ConfigError, UsageError
 from snellen.core.ids import rng
@@ -83,7 +84,7 @@ def test_memory_is_found_and_its_lack_is_told_with_its_power(data: Path) -> None
         assert f"{(one.result.detectable or 0) * 100:.1f} points would be found 9 times in 10" in one.says
     beside = {one["test"]: one for one in json_of("contaminated", seen, "--reference", fresh)["my"]}
     assert beside[ORDER]["verdict"] == "larger than in the references"
-    accuracy = snellen.load_run(seen)
+    accuracy = load_run(seen)
     with accuracy as reader:
         assert reader.header().planned == {"my": COUNT * len(VARIANTS)}
     results = json.loads((seen / "results.json").read_text())["tasks"]["my"]["metrics"]["accuracy"]

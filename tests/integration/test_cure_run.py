@@ -35,6 +35,14 @@ def test_every_region_reaches_the_model(mock_server: Callable[..., Any], tmp_pat
     assert found["Rh"]["n"] == 3 and found["accuracy"]["n"] == 10 and found["Rh"]["failed"] == 0
 
 
+def test_a_file_that_is_given_itself_is_run_by_the_card(tmp_path: Path) -> None:
+    path = write_cure(tmp_path)
+    by_card = run(path, tmp_path / "card", "--model", "blind/no-period")
+    told = ("run", path, "-o", tmp_path / "file", "--quiet", "--no-cache", "--model", "blind/no-period")
+    found = json_of(*told)["tasks"][path.stem]["metrics"]
+    assert found["Rh"] == by_card["Rh"] and found["Rcot"] == by_card["Rcot"] and found.keys() == by_card.keys()
+
+
 def test_settings(tmp_path: Path) -> None:
     path = write_cure(tmp_path)
     for task in ("cure", "cure-plain", "cure-cot", "cure-gold"):

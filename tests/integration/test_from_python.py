@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import snellen
+from snellen.api.load import load_run
 from snellen.core.event_loop import run_to_end
 from snellen.core.text import plural
 
@@ -54,7 +55,7 @@ def test_a_result_and_a_stored_run_say_what_they_are(rows: str, tmp_path: Path) 
     assert repr(result).startswith(f"<RunResult {tmp_path / 'run'}: my accuracy 100.0 %")
     assert not hasattr(result, "count")
     assert "<table" in result._repr_html_()
-    with snellen.load_run(result.folder) as run:
+    with load_run(result.folder) as run:
         assert repr(run) == f"<RunReader {tmp_path / 'run'}: blind/first on my>"
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import snellen
+from snellen.api.load import load_run
 from snellen.core.errors import RunMismatch
 from snellen.store.writer import growth
 
@@ -31,7 +32,7 @@ def write(folder: Path, rows: list[dict[str, Any]]) -> Path:
 
 
 def replies(result: Any) -> dict[Any, Any]:
-    with snellen.load_run(result.folder) as run:
+    with load_run(result.folder) as run:
         return {trial.prediction.key: trial.prediction.text for trial in run.trials("t")}
 
 
@@ -43,7 +44,7 @@ def test_more_inferences_ask_only_the_new_ones(ask: Any, tmp_path: Path) -> None
     assert len(grown) == 40
     assert first.items() <= grown.items()
     assert result.results["status"]["planned"] == {"t": 40}
-    with snellen.load_run(result.folder) as run:
+    with load_run(result.folder) as run:
         (step,) = run.meta("grown")
     assert step["what"] == ["t: 3 → 5 inferences"]
 
@@ -99,7 +100,7 @@ def test_appended_rows_ask_only_the_new_ones(ask: Any, tmp_path: Path) -> None:
     assert len(grown) == 11
     assert first.items() <= grown.items()
     assert result.results["status"]["planned"] == {"t": 11}
-    with snellen.load_run(result.folder) as run:
+    with load_run(result.folder) as run:
         (step,) = run.meta("grown")
     assert step["what"] == ["t: 8 → 11 rows"]
     again = ask()
@@ -111,7 +112,7 @@ def test_rows_and_inferences_grow_together(ask: Any, tmp_path: Path) -> None:
     write(tmp_path, make_rows(9))
     result = ask(num_infers=3)
     assert (result.state.resumed, result.state.done) == (16, 11)
-    with snellen.load_run(result.folder) as run:
+    with load_run(result.folder) as run:
         assert run.meta("grown")[0]["what"] == ["t: 8 → 9 rows", "t: 2 → 3 inferences"]
 
 

@@ -16,6 +16,7 @@ from judge_doubles import judge_model
 from line_doubles import Scripted, jobs
 from made_runs import make_run
 from snellen.api.judges import ask_judge
+from snellen.api.load import load_run
 from snellen.api.session import ModelJobs, ask_jobs
 from snellen.api.settings import RunSettings
 from snellen.api.stored_results import results_of
@@ -65,7 +66,7 @@ def test_an_exam_continued_at_another_server_is_refused_and_changes_nothing(tmp_
             at(second)
         assert (folder / "exam.json").read_bytes() == before
         assert not at(second, same_model=True).interrupted
-        with snellen.load_run(folder) as run:
+        with load_run(folder) as run:
             assert [row["who"]["address"] for row in run.meta("answerers")] == [first, second]
 
 
@@ -126,7 +127,7 @@ def test_a_judge_is_asked_as_its_settings_say(tmp_path: Path, mock_server: Any) 
     assert not (folder / "judge-correctness").exists()
     batched = ("batch=true", "batch_poll_s=0.02", "price='1,2'", "max_cost=5", "rate=1000")
     assert run_command([*command, "--json", *(part for one in batched for part in ("--judge-arg", one))]) == 0
-    with snellen.load_run(folder / "judge-correctness") as votes:
+    with load_run(folder / "judge-correctness") as votes:
         (task,) = votes.tasks()
         told = [bool(trial.prediction.detail.get("batch")) for trial in votes.trials(task)]
     assert told.count(True) == len(told) - 1, "all but the first, which tells what the server refuses"

@@ -14,6 +14,7 @@ import pytest
 import snellen
 from asgi import call
 from command_line import run_command
+from snellen.api.load import load_run
 from snellen.api.view import make_viewer
 from snellen.core.errors import DataError, RunMismatch, UsageError
 from snellen.data.loaders.row_markers import read_row_options
@@ -76,7 +77,7 @@ def test_a_server_that_knows_the_pictures_by_their_places_is_always_right(
     result = ask(table, server, tmp_path / "run", variants=("base", "order=1", "order=2", "order=3"))
     accuracy = result.results["tasks"]["rows"]["metrics"]["accuracy"]
     assert (accuracy["value"], accuracy["unscored"]) == (1.0, 0)
-    with snellen.load_run(result.folder) as run:
+    with load_run(result.folder) as run:
         trials = list(run.trials("rows"))
     assert len(trials) == 16
     texts = [turn.text for trial in trials for turn in trial.request.messages]
@@ -113,7 +114,7 @@ def test_the_plan_says_what_stands_where(
 
 def test_all_is_asked_as_before_where_that_is_wished(table: Path, server: Any, tmp_path: Path) -> None:
     result = ask(table, server, tmp_path / "run", overrides=(("prompt.place_pictures", False),), ids=("mmmu",))
-    with snellen.load_run(result.folder) as run:
+    with load_run(result.folder) as run:
         (trial,) = run.trials("rows")
     (turn,) = trial.request.messages
     assert (turn.parts, len(turn.images)) == ((), 2)
@@ -209,7 +210,7 @@ def test_a_stored_run_of_the_version_before_opens_scores_and_goes_on(
     server = mock_server("--model-name", "m")
     result = ask(tmp_path / "plain.jsonl", server, run, same_model=True, cache=False)
     assert (result.state.done, result.state.resumed) == (1, 3)
-    with snellen.load_run(run) as opened:
+    with load_run(run) as opened:
         before, after = [trial.request for trial in opened.trials("plain") if trial.request.key.sample in ("a", "b")]
     assert before.messages[0].text == after.messages[0].text
 

@@ -13,6 +13,7 @@ import pytest
 
 import snellen
 from snellen.api.chosen_model import create_model
+from snellen.api.load import load_run
 from snellen.api.session import ModelJobs, ask_jobs, limits_for
 from snellen.core.builtins import default_registry
 from snellen.core.config import convert
@@ -127,7 +128,7 @@ def test_a_model_that_refuses_parameters_is_asked_as_it_wants_and_it_is_said(
         "max_tokens -> max_completion_tokens",
         "drop temperature",
     ]
-    with snellen.load_run(tmp_path / "run") as run:
+    with load_run(tmp_path / "run") as run:
         assert all(len(trial.prediction.detail["adjusted"]) == 2 for trial in list(run.trials("my"))[1:])
 
 
@@ -170,7 +171,7 @@ def test_stop_strings_that_a_server_refuses_are_kept_by_us(
     overrides = (("params.stop", ["\nQ:"]),)
     result = snellen.run(rows, "openai/new", base_url=server.url, overrides=overrides, output_dir=tmp_path / "r")
     assert result.failed == 0
-    with snellen.load_run(tmp_path / "r") as run:
+    with load_run(tmp_path / "r") as run:
         assert {trial.prediction.text for trial in run.trials("my")} == {"A"}
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-import snellen
 from command_line import run_command
+from snellen.api.load import load_run
 from snellen.cli.run import make_settings, run
 
 READY = {
@@ -36,7 +36,7 @@ def test_a_ready_configuration_is_taken_by_its_name(
     server = mock_server("--answer", "A", "--model-name", READY[name])
     flags = ["--base-url", server.base_url, "-o", tmp_path / "run", "--no-cache", "--quiet"]
     assert run_command(["run", rows, "--config", name, *flags]) == 0
-    with snellen.load_run(tmp_path / "run") as stored:
+    with load_run(tmp_path / "run") as stored:
         ((trial,), config) = list(stored.trials("rows")), stored.header().model
     assert config == f"openai/{READY[name]}"
     assert trial.request.params.temperature == 0.0 and trial.request.params.max_tokens in (512, 8192)

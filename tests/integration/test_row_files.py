@@ -21,6 +21,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 import snellen
 from command_line import run_command
+from snellen.api.load import load_run
 from snellen.core.errors import DataError, UsageError
 from snellen.data.catalog import Catalog
 from workbooks import write_workbook
@@ -153,7 +154,7 @@ def test_rows_of_any_file_are_right_from_end_to_end(name: str, mock_server: Call
     (told,) = result.results["tasks"].values()
     accuracy = told["metrics"]["accuracy"]
     assert (accuracy["value"], accuracy["n"], accuracy["unscored"]) == (1.0, 2, 0)
-    with snellen.load_run(result.folder) as run:
+    with load_run(result.folder) as run:
         (task_name,) = result.results["tasks"]
         trials = {trial.sample.id: trial for trial in run.trials(task_name)}
     assert [[one.sha256 for one in trials[row["id"]].prediction.images] for row in ROWS] == pictures
@@ -232,7 +233,7 @@ def test_an_archive_can_be_named_and_its_paths_lead_nowhere(tmp_path: Path) -> N
     task = write_lines(tmp_path / "t.jsonl", [ROWS[0] | {"image": "../../evil.png"}])
     own = [("dataset.image_root", str(archive_path))]
     run = snellen.run(str(task), "blind/first", output_dir=tmp_path / "run", overrides=tuple(own))
-    with snellen.load_run(run.folder) as stored:
+    with load_run(run.folder) as stored:
         (trial,) = stored.trials("t")
     inside = Path(trial.sample.images[0].ref)
     assert inside.is_relative_to(tmp_path / "run")
@@ -285,7 +286,7 @@ def test_sheets_are_chosen_by_name_and_numbers_are_whole(tmp_path: Path) -> None
     with pytest.raises(UsageError, match=r"no sheet 'tow' \(did you mean 'two'\?\)"):
         snellen.run(str(book), "blind/first", output_dir=tmp_path / "run", sheet="tow")
     result = snellen.run(str(book), "blind/first", output_dir=tmp_path / "run", sheet="two")
-    with snellen.load_run(result.folder) as run:
+    with load_run(result.folder) as run:
         (trial,) = run.trials("b")
     assert (trial.sample.id, trial.sample.answers, trial.sample.tags["level"]) == ("7", ("3",), 2.5)
     with pytest.raises(UsageError, match="is no workbook"):
@@ -336,7 +337,7 @@ def test_a_snapshot_asks_for_config_and_split_by_name(tmp_path: Path, capfd: pyt
     assert run_command([*common, "--data-config", "easy", "--split", "tset"]) == 2
     assert "has no split 'tset' (did you mean 'test'?); it has: test, validation" in capfd.readouterr().err
     assert run_command([*common, "--data-config", "easy", "--split", "test"]) == 0
-    with snellen.load_run(tmp_path / "run") as run:
+    with load_run(tmp_path / "run") as run:
         assert [trial.sample.id for trial in run.trials("owner-things")] == ["a", "b"]
 
 

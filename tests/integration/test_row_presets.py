@@ -16,6 +16,7 @@ import pytest
 
 import snellen
 from command_line import run_command
+from snellen.api.load import load_run
 from snellen.core.errors import DataError, UsageError
 from snellen.core.protocols import ImagePolicy
 from snellen.data.loaders.row_map import RECOGNISED, presets
@@ -248,7 +249,7 @@ def test_a_file_made_by_hand_is_right_from_end_to_end(
     metrics = result.results["tasks"][task.stem]["metrics"]
     headline = metrics.get("accuracy") or metrics["exact_match"]
     assert (headline["value"], headline["n"], headline["unscored"]) == (1.0, len(known), 0)
-    with snellen.load_run(result.folder) as run:
+    with load_run(result.folder) as run:
         sent = sum(len(trial.prediction.images) for trial in run.trials(task.stem))
     assert sent == sum(len(one.shades) for one in known)
 
@@ -408,7 +409,7 @@ def test_a_model_file_of_flageval_is_taken_as_it_is(mock_server: Callable[..., A
     (tmp_path / "model.json").write_text(json.dumps(settings))
     command = ["run", task, "--config", tmp_path / "model.json", "-o", tmp_path / "run", "--quiet"]
     assert run_command([*command, "--post-prompt", "In one word.", "--ids", "a_2"]) == 0
-    with snellen.load_run(tmp_path / "run") as run:
+    with load_run(tmp_path / "run") as run:
         trials = list(run.trials("data"))
         stored = json.dumps(run.header().config)
     assert len(trials) == 2

@@ -12,6 +12,7 @@ import pytest
 
 import snellen
 from command_line import run_command
+from snellen.api.load import load_run
 from snellen.api.plan import make_plan
 from snellen.api.settings import RunSettings
 from snellen.core.errors import RunMismatch, UsageError
@@ -125,7 +126,7 @@ def test_the_command_takes_a_number_and_a_file(
     assert run_command(common) == 2
     assert "--shots-file needs --shots N" in capfd.readouterr().err
     assert run_command([*common, "--shots", "2"]) == 0
-    with snellen.load_run(tmp_path / "run") as run:
+    with load_run(tmp_path / "run") as run:
         assert all(len(trial.request.messages) == 5 for trial in run.trials("t"))
         assert run.header().config["tasks"]["t"]["prompt"]["shots"]["pool"]
 

@@ -19,6 +19,7 @@ import snellen
 from command_line import run_command
 from knowing_server import Knowing, KnownRow, knowing_server, shaded
 from row_files import Row, lines, parquet, table, text, whole
+from snellen.api.load import load_run
 from snellen.api.plan import make_plan
 from snellen.api.settings import RunSettings
 from workbooks import write_workbook
@@ -515,7 +516,7 @@ def test_a_file_of_several_pictures_is_not_shown_in_part(name: str, said: str, s
     result = snellen.run(task, "openai/m", base_url=server.url, output_dir=tmp_path / "run", cache=False)
     metric = result.results["tasks"]["rows"]["metrics"]["exact_match"]
     assert (metric["value"], metric["n"], metric["failed"]) == (1.0, 1, 1)
-    with snellen.load_run(result.folder) as run:
+    with load_run(result.folder) as run:
         (failed,) = [trial.prediction for trial in run.trials("rows") if trial.prediction.failure]
     assert said in failed.failure.message
 

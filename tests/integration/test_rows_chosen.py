@@ -12,6 +12,7 @@ import pytest
 import snellen
 from command_line import run_command
 from cure_fixtures import write_cure
+from snellen.api.load import load_run
 from snellen.api.plan import make_plan
 from snellen.api.settings import RunSettings
 from snellen.core.errors import DataError, UsageError
@@ -41,7 +42,7 @@ def dataset(path: Path) -> Dataset:
 
 
 def asked(result: Any) -> list[str]:
-    with snellen.load_run(result.folder) as run:
+    with load_run(result.folder) as run:
         return [trial.sample.id for trial in run.trials("t")]
 
 
@@ -146,7 +147,7 @@ def test_the_limit_of_a_row_wins_over_the_setting_and_is_recorded(tmp_path: Path
     rows = [{"id": str(n), "question": f"Q{n}?", "answer": "a"} | limit for n, limit in enumerate(limits)]
     path.write_text("\n".join(map(json.dumps, rows)))
     result = snellen.run(str(path), "blind/first", output_dir=tmp_path / "run", max_tokens=50, num_infers=2)
-    with snellen.load_run(result.folder) as run:
+    with load_run(result.folder) as run:
         sent = {trial.request.key.sample: trial.request.params.max_tokens for trial in run.trials("t")}
     assert sent == {"0": 7, "1": 9, "2": 50, "3": 12, "4": 50}
     (planned,) = make_plan(RunSettings(tasks=(str(path),), model="blind/first", output_dir=tmp_path / "other")).tasks
@@ -194,7 +195,7 @@ def test_the_flags_of_a_seed_stand_for_subsets(task: Path, tmp_path: Path, capfd
     assert run_command([*common, "--core_eval", "-o", tmp_path / "core"]) == 0
     assert run_command([*common, "--dataset-subsample", "5", "-o", tmp_path / "five"]) == 0
     for name, count in {"debug": 20, "core": 40, "five": 5}.items():
-        with snellen.load_run(tmp_path / name) as run:
+        with load_run(tmp_path / name) as run:
             assert sum(1 for _ in run.trials("t")) == count
     assert run_command([*common, "--core-eval", "--subset", "kind=a"]) == 2
     assert "--subset kind=a and core: choose one" in capfd.readouterr().err

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import snellen
+from snellen.api.load import load_run
 from snellen.core.errors import DataError, UsageError
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.scoring import by_form, number_match, open_answer, option_choice
@@ -51,7 +52,7 @@ def ask(
     result = snellen.run(
         str(task), "openai/mock", base_url=server.base_url, output_dir=tmp_path / "run", cache=False, **settings
     )
-    with snellen.load_run(result.folder) as run:
+    with load_run(result.folder) as run:
         prompts = {trial.sample.id: trial.request.messages[-1].text for trial in run.trials(task.stem)}
     return result.results["tasks"][task.stem], prompts
 

@@ -29,7 +29,8 @@ def told(facts: dict[str, Any], what: str) -> str:
 def test_a_server_that_can_do_everything(capsys: pytest.CaptureFixture[str]) -> None:
     code, facts = checked(capsys, [])
     assert code == 0
-    assert all(can(facts).values()), facts
+    assert [what for what, holds in can(facts).items() if not holds] == ["tools"], facts
+    assert "tools-ignored" in told(facts, "tools")  # as a chat template without tools does
     assert facts["model"] == "openai/mock"
     optional = {"[--infer-method likelihood]", "[--constrain options]"}
     assert {"--stream", "--model openai/mock"} | optional < set(facts["flags"])

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import snellen
+from snellen.api.load import load_run
 from snellen.core.errors import DataError
 from video_files import write_video
 from video_server import ReadingServer, reading_server
@@ -80,7 +81,7 @@ def test_later_rounds_see_the_frames_in_the_history_and_nowhere_else(
         [("user", 8), ("assistant", 0), ("user", 0)],
         [("user", 8), ("assistant", 0), ("user", 0), ("assistant", 0), ("user", 0)],
     ]
-    with snellen.load_run(result.folder) as run:
+    with load_run(result.folder) as run:
         records = {t.prediction.key.sample: t.prediction.detail["videos"] for t in run.trials("talks")}
     assert [records[f"d_{number}"][0]["indices"] for number in range(3)] == [SEEN] * 3
 
@@ -111,7 +112,7 @@ def test_variants_and_controls_reach_the_history(tmp_path: Path, server: Reading
     write_video(tmp_path / "a.mp4", 60)
     rows = [asks(0, SEEN, video="a.mp4"), asks(1, SEEN)]
     result = talk(tmp_path, rows, server, variants=("frames=2", "frames=2&perturb=jpeg:2", "control=none"))
-    with snellen.load_run(result.folder) as run:
+    with load_run(result.folder) as run:
         shown = {
             (t.prediction.key.sample, t.prediction.key.variant): t.request.messages[0].images
             for t in run.trials("talks")

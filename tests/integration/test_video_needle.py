@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import snellen
+from snellen.api.load import load_run
 
 pytest.importorskip("rapidocr")
 
@@ -21,7 +22,7 @@ def test_the_reader_finds_every_code_that_was_shown_and_no_other(tmp_path: Path)
     result = snellen.run(
         "video-needle", "reader", output_dir=tmp_path / "run", overrides=grid, variants=("frames=2", "frames=8"), seed=3
     )
-    with snellen.load_run(result.folder) as run:
+    with load_run(result.folder) as run:
         trials = list(run.trials("video-needle"))
         scores = {(s.key.sample, s.key.variant, s.metric): s.value for s in run.scores("video-needle")}
     found = {

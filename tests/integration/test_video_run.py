@@ -14,6 +14,7 @@ import pytest
 
 import snellen
 from command_line import COMMAND, run_command
+from snellen.api.load import load_run
 from snellen.core.errors import ConfigError, DataError, RunMismatch, UsageError
 from snellen.core.types import Frame, Image
 from snellen.data.images.decode import open_image
@@ -77,7 +78,7 @@ def films(tmp_path: Path) -> Path:
 def test_a_server_that_reads_the_frames_is_always_right(films: Path, server: ReadingServer, tmp_path: Path) -> None:
     result = ask(films, server, tmp_path / "run")
     assert accuracy(result) == 1.0
-    with snellen.load_run(result.folder) as run:
+    with load_run(result.folder) as run:
         trials = {trial.prediction.key.sample: trial for trial in run.trials("films")}
     record = trials["part"].prediction.detail["videos"][0]
     assert record["indices"] == [31, 33, 35, 37, 39, 41, 43, 45]
@@ -142,7 +143,7 @@ def test_only_the_part_that_answers_or_nothing_is_shown_where_a_control_asks(
         overrides=(*grid, ("prompt.video.frames", "all")),
         variants=("base", "control=oracle", "control=none"),
     )
-    with snellen.load_run(result.folder) as run:
+    with load_run(result.folder) as run:
         shown = {t.prediction.key.variant: t.prediction.detail.get("videos") for t in run.trials("video-needle")}
     assert len(shown["base"][0]["seconds"]) == 24
     assert all(0.75 - 1e-6 <= second <= 1.25 + 1e-6 for second in shown["control=oracle"][0]["seconds"])
@@ -162,7 +163,7 @@ def test_variants_make_a_curve_over_frames(tmp_path: Path, server: ReadingServer
     write_video(tmp_path / "a.mp4", 60)
     table = write_rows(tmp_path, [row("two", "a.mp4", [15, 45]), row("four", "a.mp4", [7, 22, 37, 52])])
     result = ask(table, server, tmp_path / "run", variants=("frames=2", "frames=4", "fps=1"))
-    with snellen.load_run(result.folder) as run:
+    with load_run(result.folder) as run:
         shown = {t.prediction.key.variant: t.prediction.detail["videos"][0]["indices"] for t in run.trials("films")}
     assert shown == {"frames=2": [15, 45], "frames=4": [7, 22, 37, 52], "fps=1": [0, 30]}
     report = (result.folder / "report.html").read_text("utf-8")
@@ -183,7 +184,7 @@ def test_stamps_and_subtitles_stand_between_the_frames(tmp_path: Path, server: R
     }
     result = ask(write_rows(tmp_path, rows), server, tmp_path / "run", **settings)
     assert accuracy(result) == 1.0
-    with snellen.load_run(result.folder) as run:
+    with load_run(result.folder) as run:
         turns = {t.prediction.key.variant: t.request.messages[-1] for t in run.trials("films")}
     arranged = {name: [str(part).strip() for part in turn.arrange(["<1>", "<2>"])] for name, turn in turns.items()}
     assert arranged["base"][:4] == ["At 0.5 s:", "<1>", "At 1.5 s:", "<2>"]
@@ -199,7 +200,7 @@ def test_native_sends_the_file_itself_and_says_that_the_server_chose(tmp_path: P
     assert accuracy(result) == 1.0
     (part, _) = server.bodies[-1]["messages"][-1]["content"]
     assert part["video_url"]["url"].startswith("data:video/mp4;base64,")
-    with snellen.load_run(result.folder) as run:
+    with load_run(result.folder) as run:
         (trial,) = run.trials("films")
     assert trial.prediction.detail["videos"][0]["policy"] == "of the server"
     assert trial.prediction.images[0].mime == "video/mp4"
@@ -216,7 +217,7 @@ def test_a_broken_video_costs_its_own_sample_and_is_named(tmp_path: Path, server
     result = ask(write_rows(tmp_path, rows), server, tmp_path / "run")
     metric = result.results["tasks"]["films"]["metrics"]["accuracy"]
     assert (metric["value"], metric["n"], metric["failed"]) == (1.0, 1, 1)
-    with snellen.load_run(result.folder) as run:
+    with load_run(result.folder) as run:
         failure = next(t.prediction.failure for t in run.trials("films") if t.prediction.failure)
     assert failure.kind == "decode"
     assert "cut.mp4" in failure.message
@@ -252,7 +253,7 @@ def test_perturbations_of_pixels_and_of_time_reach_the_frames(tmp_path: Path, se
     write_video(tmp_path / "a.mp4", 60)
     table = write_rows(tmp_path, [row("file", "a.mp4", [15, 45])])
     result = ask(table, server, tmp_path / "run", variants=("frames=20&tempo=drop:5", "frames=2&perturb=jpeg:1"))
-    with snellen.load_run(result.folder) as run:
+    with load_run(result.folder) as run:
         trials = {t.prediction.key.variant: t for t in run.trials("films")}
     assert 1 <= len(trials["frames=20&tempo=drop:5"].prediction.images) < 20
     images = trials["frames=2&perturb=jpeg:1"].request.messages[-1].images
@@ -288,7 +289,7 @@ def test_low_light_reaches_every_frame(tmp_path: Path, server: ReadingServer) ->
     write_video(tmp_path / "a.mp4", 60)
     table = write_rows(tmp_path, [row("file", "a.mp4", [15, 45])])
     result = ask(table, server, tmp_path / "run", variants=("frames=2", "frames=2&perturb=brightness:4"))
-    with snellen.load_run(result.folder) as run:
+    with load_run(result.folder) as run:
         shown = {t.prediction.key.variant: t.request.messages[-1].images for t in run.trials("films")}
     plain, dark = (
         [float(np.asarray(open_image(image).convert("L")).mean()) for image in images] for images in shown.values()
@@ -303,7 +304,7 @@ def test_a_video_compressed_to_a_bitrate_is_still_read_and_its_rate_is_recorded(
     table = write_rows(tmp_path, [row("file", "a.mp4", [15, 45])])
     result = ask(table, server, tmp_path / "run", variants=("frames=2&tempo=bitrate:1", "frames=2&tempo=bitrate:4"))
     assert accuracy(result) == 1.0
-    with snellen.load_run(result.folder) as run:
+    with load_run(result.folder) as run:
         records = {t.prediction.key.variant: t.prediction.detail["videos"][0] for t in run.trials("films")}
     rates = {variant: record["bitrate"]["asked_kbps"] for variant, record in records.items()}
     assert rates == {"frames=2&tempo=bitrate:1": 1000, "frames=2&tempo=bitrate:4": 125}

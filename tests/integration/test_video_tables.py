@@ -11,6 +11,7 @@ import pytest
 
 import snellen
 from command_line import run_command
+from snellen.api.load import load_run
 from snellen.core.errors import UsageError
 from snellen.data.catalog import Catalog
 from snellen.data.files.folder_tables import tables_by_name
@@ -85,7 +86,7 @@ def test_mvbench_is_the_mean_of_twenty_tasks_and_has_a_table_of_them(tmp_path: P
     assert {task: one["accuracy"]["value"] for task, one in groups.items()} == {
         task: pytest.approx(1 / 3 if place % 2 else 1.0) for place, task in enumerate(TASKS)
     }
-    with snellen.load_run(result.folder) as run:
+    with load_run(result.folder) as run:
         shown = {t.prediction.key.sample: t.prediction.detail["videos"][0]["video"] for t in run.trials("mvbench")}
     assert shown["moving_count/0"].endswith("video/clevrer/video_validation/x.mp4")
 
@@ -140,7 +141,7 @@ def test_video_mmmu_has_three_tracks_and_what_was_learnt(tmp_path: Path, film: P
     assert found["knowledge_gain"] == pytest.approx((0.75 - 0.5) / (1 - 0.5))
     gain = result.results["tasks"]["video-mmmu"]["metrics"]["knowledge_gain"]
     assert (gain["n"], gain["unit"]) == (4, "questions")
-    with snellen.load_run(result.folder) as run:
+    with load_run(result.folder) as run:
         trials = {(t.prediction.key.sample, t.prediction.key.variant): t for t in run.trials("video-mmmu")}
     before, after = (trials["Adaptation/dev_Art_0", variant] for variant in (NO_VIDEO, "base"))
     assert [image.frame for image in before.request.messages[-1].images] == [None], (

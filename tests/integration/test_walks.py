@@ -6,6 +6,7 @@ import asyncio
 import html
 import json
 import re
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ import pytest
 from PIL import Image
 
 from asgi import call
+from command_line import run_command
 from snellen.cli.main import main
 from snellen.kits.mock.server import MockOptions, start
 from snellen.report.viewer.guard import cookie_name
@@ -119,3 +121,33 @@ def test_a_command_enters_the_functions_of_the_page_in_its_order(taken: dict[str
     missing = [name for name in walk if name not in entered]
     assert not missing, f"never entered: {missing}"
     assert [name for name in entered if name in walk] == walk
+
+
+MOST_IMPORTED = {"--help": 30, "show": 60, "score": 325, "run": 360}
+"""Modules of ours that a command may import, and those before it. Who must go beyond asks first what hangs on it."""
+COUNT = """
+import json, sys
+from snellen.cli.main import main
+for words in json.loads(sys.argv[1]):
+    sys.argv = ["snellen", *words]
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code, words
+    print(words[0], sum(name.partition(".")[0] == "snellen" for name in sys.modules), file=sys.stderr)
+"""
+
+
+def test_a_command_imports_what_it_needs(tmp_path: Path) -> None:
+    """A start is the price of every command: what a flag, a judge, a harness or HTTP needs comes with it, not before."""
+    row = {"question": "Which is right?", "options": ["red", "green"], "answer": "green"}
+    (tmp_path / "my.jsonl").write_text(json.dumps(row), "utf-8")
+    run = ["run", "my.jsonl", "--model", "blind/longest", "--no-cache", "-o"]
+    assert run_command(["run", tmp_path / "my.jsonl", *run[2:], tmp_path / "first"]) == 0
+    words = [["--help"], ["show", "first"], ["score", "first"], [*run, "second"]]
+    command = [sys.executable, "-c", COUNT, json.dumps(words)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = {name: int(count) for name, count in re.findall(r"^(\S+) (\d+)$", done.stderr, re.MULTILINE)}
+    assert found.keys() == MOST_IMPORTED.keys()
+    assert not {name: count for name, count in found.items() if count > MOST_IMPORTED[name]}, found

@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 
 import snellen
+from snellen.api.load import load_run
 from snellen.api.run import RunResult
 from snellen.core.errors import RunMismatch
 from snellen.core.secret import Secret
@@ -130,7 +131,7 @@ def test_a_folder_is_not_continued_by_another(
         assert faces.asked - asked <= 1, "one request tells"
         both = run(task, url, "c1", cache=False, num_infers=2, same_model=True)
         assert both.state.done == ROWS
-        with snellen.load_run(Path("c1")) as reader:
+        with load_run(Path("c1")) as reader:
             rows = {trial.prediction.answerer for trial in reader.trials("t")}
         assert rows == {1, 2}, "every reply names who gave it"
 
@@ -141,7 +142,7 @@ def test_a_model_that_changes_while_it_is_asked_stops_the_run(task: str) -> None
     with twofaced(faces) as url:
         with pytest.raises(RunMismatch, match=r"'m-1'.*'m-2'"):
             run(task, url, "c1", cache=False)
-        with snellen.load_run(Path("c1")) as reader:
+        with load_run(Path("c1")) as reader:
             stored = list(reader.trials("t"))
         assert 3 < len(stored) < 6 and {trial.prediction.detail["model"] for trial in stored} == {"m-1"}
 

@@ -16,10 +16,9 @@ from snellen.core.jobs import Item
 from snellen.core.tasks import RunHeader
 from snellen.core.types import Prediction, Request
 from snellen.data.catalog import Catalog
-from snellen.kits.curate.checks import check_sample, plan_checks, read_checks, show_draft
 from snellen.kits.curate.decisions import Decision, Ledger
 from snellen.kits.curate.desk import ReviewSettings
-from snellen.kits.curate.library import draft, gates, publish
+from snellen.kits.curate.library import check_sample, draft, gates, plan_checks, publish, read_checks, show_draft
 from snellen.kits.curate.publish import card_lines
 from snellen.kits.curate.records import SetAside
 from snellen.kits.curate.workshop import Workshop

@@ -18,14 +18,14 @@ from snellen.core.clock import SystemClock
 from snellen.core.jobs import Item
 from snellen.core.tasks import Prompt, RunHeader, Task
 from snellen.core.types import Form, Sample
-from snellen.data.files.chores import Chore
+from snellen.data.files.work import WorkSpec
 from snellen.engine.loop import Engine
 from snellen.engine.policy import Policy
 from snellen.infer.generate import GENERATE
-from snellen.kits.scale.chore_model import map_by_replicas
-from snellen.kits.scale.chore_workers import open_workers
 from snellen.kits.scale.driver import Fleet
+from snellen.kits.scale.item_workers import open_workers
 from snellen.kits.scale.replicas import make_replica_model, open_replicas, policy_for
+from snellen.kits.scale.work_model import map_by_replicas
 from snellen.prompt.build import Prompter
 from snellen.store.writer import RunWriter
 from waiting import wait_until
@@ -106,9 +106,9 @@ def test_a_trial_costs_little_cpu(nodes: Nodes, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("executor", ["processes", "ray"])
-def test_two_workers_do_a_chore_nearly_twice_as_fast(nodes: Nodes, executor: str) -> None:
+def test_two_workers_do_work_nearly_twice_as_fast(nodes: Nodes, executor: str) -> None:
     taken = {
-        replicas: seconds_of_a_chore(Workers(executor, replicas, address_for(nodes, executor))) for replicas in (1, 2)
+        replicas: seconds_of_a_spec(Workers(executor, replicas, address_for(nodes, executor))) for replicas in (1, 2)
     }
     ratio = taken[1] / taken[2]
     print(f"\n100 items that sleep 50 ms, {executor}: one {taken[1]:.1f} s, two {taken[2]:.1f} s, {ratio:.2f} x")
@@ -119,12 +119,12 @@ def address_for(nodes: Nodes, executor: str) -> str | None:
     return nodes.address if executor == "ray" else None
 
 
-def seconds_of_a_chore(workers: Workers) -> float:
-    """Do a chore that sleeps; count from the moment at which all workers are up."""
-    chore, fleets, begun = Chore("chore_doubles:Sleeper", b"0.05"), [], []
+def seconds_of_a_spec(workers: Workers) -> float:
+    """Do work that sleeps; count from the moment at which all workers are up."""
+    spec, fleets, begun = WorkSpec("work_doubles:Sleeper", b"0.05"), [], []
 
     def opened() -> Fleet:
-        fleets.append(open_workers(workers, chore))
+        fleets.append(open_workers(workers, spec))
         return fleets[-1]
 
     def items() -> Iterator[bytes]:

@@ -16,8 +16,8 @@ from ..core.types import Image, Sample
 from ..core.version import __version__
 from ..data.catalog import Catalog
 from ..data.files.bundle import MANIFEST, Manifest, decode_items, items_match, read_manifest, write_bundle
-from ..data.files.chores import Mapper, do_here
 from ..data.files.rows import READERS
+from ..data.files.work import Mapper, do_here
 from ..data.images.decode import encode_png, open_image
 from ..data.images.embedded import ImageStore
 from ..data.loaders.cure import load as load_cure

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, Protocol
 from ..core.builtins import default_registry
 from ..core.errors import UsageError
 from ..core.protocols import Model
-from ..data.files.chores import Mapper, do_here
+from ..data.files.work import Mapper, do_here
 from ..engine.policy import Policy
 from ..engine.state import RunState
-from ..scoring.range_chore import Executor as ScoringExecutor
+from ..scoring.range_work import Executor as ScoringExecutor
 from ..store.writer import TrialWriter
 from .settings import RunSettings
 
@@ -29,7 +29,7 @@ class Workers(NamedTuple):
 
 
 class Executor(Protocol):
-    """What is registered as `executor`: it answers requests, does chores and scores ranges in place of this process."""
+    """What is registered as `executor`: it answers requests, does work and scores ranges in place of this process."""
 
     async def open_replicas(self, model: Model, settings: RunSettings) -> Model:
         """Return who answers: to the engine one model, not yet started."""
@@ -41,7 +41,7 @@ class Executor(Protocol):
         """Show the replicas while they work, and keep what became of them with the run."""
 
     def mapper_for(self, workers: Workers, tell: Callable[[str], None]) -> Mapper:
-        """Return who does chores; `tell` hears of replicas that were lost or given up."""
+        """Return who does work; `tell` hears of replicas that were lost or given up."""
 
     def scoring(
         self, workers: Workers, folder: Path, registry: tuple[str, Any], say: Callable[[str], object]
@@ -96,7 +96,7 @@ def keeping_replicas(model: Model, state: RunState, writer: TrialWriter, executo
 
 
 def mapper_for(workers: Workers, tell: Callable[[str], None] = lambda _: None) -> Mapper:
-    """Return who does chores; `tell` hears of replicas that were lost or given up."""
+    """Return who does work; `tell` hears of replicas that were lost or given up."""
     _check_workers(workers, "works")
     return do_here if workers.executor == LOCAL else executor_of(workers.executor).mapper_for(workers, tell)
 

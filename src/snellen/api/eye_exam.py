@@ -23,6 +23,7 @@ from ..report.pages.exam_page import write_prescription
 from ..report.pages.finish import finish_run
 from ..sight.advice import Line, prescribe
 from ..sight.cards import MODES, chosen_tests
+from ..sight.method import exam_command, method_of
 from ..sight.sitting import PREFIX, Order, Sitting, Stored, no_listeners
 from ..sight.sitting import ExamListeners as ExamListeners  # noqa: PLC0414 - what an exam is listened to with
 from ..store.reader import RunReader
@@ -111,7 +112,7 @@ def run_exam(
     sitting, state, problem = run_to_end(_sit(session, order, listeners))
     if problem is not None and set(sitting.results) != set(order.tests):
         raise problem
-    content = exam_content(sitting, model.name)
+    content = exam_content(sitting, model.name) | {"method": _method(order, wanted, settings)}
     write_exam(folder, content)
     finish_run(folder, registry, report=False)
     write_prescription(folder, content, header)
@@ -132,6 +133,20 @@ def _order(wanted: ExamSettings, settings: RunSettings, registry: Registry) -> O
     params = Params(temperature=temperature, top_p=settings.top_p, extra_body=settings.extra_body)
     tests = chosen_tests(wanted.tests, wanted.mode, registry)
     return Order(tests, wanted.mode, settings.seed, wanted.until, params, settings.max_tokens)
+
+
+def _method(order: Order, wanted: ExamSettings, settings: RunSettings) -> dict[str, Any]:
+    """Return the method with the settings that change replies, and the command, whether typed or called from Python.
+
+    The address is left out: it is nobody's who reads the page, and may hold what is secret.
+    """
+    told = {"temperature": order.params.temperature, "top-p": order.params.top_p, "max-tokens": order.max_tokens}
+    more = {**told, "until": order.half_width}
+    if settings.temperature is None:
+        more.pop("temperature")
+    command = exam_command(settings.model, order.mode, order.seed, wanted.tests, more)
+    kept = {"mode": order.mode, "seed": order.seed, **told}
+    return method_of(order.mode, order.seed, order.half_width, command, kept)
 
 
 def _folder_name(model: Model, wanted: ExamSettings, settings: RunSettings) -> str:

@@ -71,7 +71,7 @@ def _dialect(told: str, model: Model) -> str:
 
 
 def _frame(told: str, model: Model, settings: RunSettings) -> str:
-    """Return the frame that tools declare: as told, of the model's card, or as its makers document.
+    """Return the frame that tools declare: as told, as the model's card has it, or 0-1000.
 
     The order of corners is the tool's own, whatever the model does by itself; squares and y from below are no tool's.
     """
@@ -80,7 +80,7 @@ def _frame(told: str, model: Model, settings: RunSettings) -> str:
     known = model_frame(model, settings).frame
     if known is not None and not known.padded and not known.y_up:
         return replace(known, y_first=False).name
-    return next((frame for pattern, frame in FRAMES_BY_NAME if pattern.search(model.name)), "0-1000")
+    return FRAME
 
 
 def _carry(told: str, model: Model) -> str:

@@ -21,7 +21,7 @@ from ..report.pages.vega import save_plot
 from ..report.paper.comparison_report import write_comparison
 from ..report.paper.run_sheets import run_sheets, write_tables
 from ..report.paper.vector_figures import write_figures
-from ..report.runlist.brief import run_folders
+from ..report.runlist.brief import LOADED, run_folders
 from ..report.stored_results import read_results
 from ..scoring.compare import look_pairs
 from ..scoring.compare.look_pairs import ComparedLooks
@@ -197,6 +197,9 @@ def leaderboard(folders: str | Path | Sequence[str | Path], reading: str | None 
     found = find_runs([folders] if isinstance(folders, str | Path) else folders)
     short = len({folder.name for folder in found}) == len(found)
     for folder in found:
+        if any((folder / name).exists() for name in LOADED):
+            problems[str(folder)] = "the replies of a load are not ranked"
+            continue
         try:
             entries.append(_entry(folder, folder.name if short else str(folder), reading))
         except SnellenError as error:

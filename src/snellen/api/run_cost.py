@@ -25,6 +25,8 @@ from ..data.images.frames import png_size
 from ..data.video.unfold import REELS, sized
 from ..engine.request_videos import has_videos, unfold_videos_now
 from ..infer.generate import GENERATE
+from ..infer.look import CALLS_A_TURN, Setup
+from ..infer.look import LOOK as LOOK_AGAIN
 from ..model.served.logprob_routes import LETTERS, calls_of, fitting_routes
 from ..model.served.model_card import FoundCard, ModelCard
 from ..model.served.picture_tokens import ASSUMED, PictureTokens
@@ -32,6 +34,7 @@ from ..model.served.prices import Prices, Tokens
 from ..store.reader import RunReader
 from .batches import batch_share_of
 from .chosen_model import find_card
+from .looks import LOOK
 from .plan import Plan, PlannedTask, jobs_of
 from .settings import RunSettings
 
@@ -101,6 +104,8 @@ def _right(sample: Sample, request: Request) -> str:
     return answer
 
 
+WORDS_A_LOOK = 120
+"""Tokens around the picture of a result: what is told, twice, and the ids."""
 VIDEOS_LOOKED_AT = 8
 """Of samples with videos fewer are looked at: each has to be read through to know its frames."""
 REMEMBERED = 500
@@ -110,7 +115,7 @@ ANSWER_TOKENS = {Form.CHOICE: 8, Form.MULTIPLE: 10, Form.YESNO: 4, Form.NUMBER: 
 LONG_ANSWER = 40
 READ_OFF = frozenset((Form.OCR, Form.KIE, Form.PARSE))
 """Forms whose reply is the right answer, more or less: as long as that."""
-RESIZING = ("crop:", "scale:", "fit:")
+RESIZING = ("crop:", "scale:", "fit:", "region:", "resize:", "turn:")
 """Edits after which a picture has another size."""
 
 
@@ -133,6 +138,27 @@ class Expected(NamedTuple):
         return self.text + self.pictures
 
 
+class Turns(NamedTuple):
+    """How a trial with several turns grows: each request holds all before it."""
+
+    most: int
+    """Requests of a trial at most."""
+    first: float
+    """Input tokens of the longest first request."""
+    added: float
+    """By so many tokens a request is longer than the one before it at most: a reply, its crops, their words."""
+
+    @property
+    def last(self) -> float:
+        """Return the input tokens of the last request at most."""
+        return self.first + (self.most - 1) * self.added
+
+    @property
+    def all(self) -> float:
+        """Return the input tokens of all requests together at most."""
+        return self.most * (self.first + self.last) / 2
+
+
 class TaskEstimate(NamedTuple):
     """One task: what is still to be asked, and what a trial takes; None where that cannot be told."""
 
@@ -141,6 +167,8 @@ class TaskEstimate(NamedTuple):
     expected: Expected | None
     most_output: int | None
     """The token limit of a reply."""
+    turns: Turns | None = None
+    """Of a task with tools; `expected` is then a trial of one turn, the least."""
 
 
 class CostEstimate(NamedTuple):
@@ -163,8 +191,9 @@ class CostEstimate(NamedTuple):
             output = one.most_output if most else one.expected and one.expected.output
             if one.expected is None or output is None:
                 return None
-            total.input += math.ceil(one.left * one.expected.input)
-            total.output += math.ceil(one.left * output)
+            turns = one.turns if most else None
+            total.input += math.ceil(one.left * (turns.all if turns else one.expected.input))
+            total.output += math.ceil(one.left * output * (turns.most if turns else 1))
         return total
 
     def cost(self, *, most: bool = False) -> float | None:
@@ -174,13 +203,16 @@ class CostEstimate(NamedTuple):
 
     @property
     def dearest(self) -> float:
-        """Return what one trial of the dearest task is expected to cost."""
+        """Return what one request of the dearest task is expected to cost; where turns grow, its last one at most."""
         if self.prices is None:
             return 0.0
-        each = [one.expected for one in self.tasks if one.expected is not None]
-        return max(
-            (self.prices.cost(Tokens(math.ceil(one.input), 0, math.ceil(one.output or 0))) for one in each), default=0.0
-        )
+        each = [
+            (one.turns.last, one.most_output or 0) if one.turns else (one.expected.input, one.expected.output or 0)
+            for one in self.tasks
+            if one.expected is not None
+        ]
+        costs = (self.prices.cost(Tokens(math.ceil(given), 0, math.ceil(made))) for given, made in each)
+        return max(costs, default=0.0)
 
 
 def estimate_run(plan: Plan, settings: RunSettings) -> CostEstimate:
@@ -211,8 +243,32 @@ def _estimate_task(planned: PlannedTask, plan: Plan, settings: RunSettings, foun
     looked_at, trials = _looked_at(planned, plan, settings) if left else ([], 0)
     if not trials:
         return TaskEstimate(planned.task.name, left, None, limit)
-    expected = _expect(planned, plan, settings, found, looked_at=looked_at, count=trials)
-    return TaskEstimate(planned.task.name, left, expected, limit)
+    grows = planned.task.infer == LOOK
+    count = len(looked_at) if grows else trials  # arms share their first request: each trial has one at least
+    expected = _expect(planned, plan, settings, found, looked_at=looked_at, count=count)
+    turns = _turns(planned, plan, found, looked_at) if grows else None
+    return TaskEstimate(planned.task.name, left, expected, limit, turns)
+
+
+def _turns(
+    planned: PlannedTask, plan: Plan, found: FoundCard, looked_at: Sequence[tuple[Sample, Request]]
+) -> Turns | None:
+    """Return how a trial with tools grows at most; None where nothing limits a reply."""
+    setup, limit = Setup.of(LOOK_AGAIN.read_options(planned.task)), planned.task.params.max_tokens
+    if limit is None:
+        return None
+    card = found.card or ModelCard(plan.model.name)
+    formula, side = card.pictures or ASSUMED, setup.options.longest
+    calls = setup.preset.calls_a_turn if setup.preset else CALLS_A_TURN
+    first = max(_longest(request, plan, card, formula) for _, request in looked_at)
+    return Turns(setup.options.max_turns, first, limit + calls * (formula.count((side, side)) + WORDS_A_LOOK))
+
+
+def _longest(request: Request, plan: Plan, card: ModelCard, formula: PictureTokens) -> float:
+    text = sum(text_tokens(turn.text, card.characters_per_token) + MESSAGE_TOKENS for turn in request.messages)
+    schema = sum(len(msgspec.json.encode(tool)) / 3 for tool in request.tools)
+    sizes = [size_as_sent(image, plan.model.image_policy) for turn in request.messages for image in turn.images]
+    return text + schema + sum(map(formula.count, filter(None, sizes)))
 
 
 def _is_scored(planned: PlannedTask, plan: Plan) -> bool:

@@ -29,8 +29,7 @@ from ..data.loaders.row_cells import FIELD
 from ..prompt.build import Prompter
 from ..prompt.by_form import PrompterByForm
 from ..scoring.headline import NO_ESTIMATE, headline
-from ..scoring.peer_scores import check_fallback
-from ..scoring.peer_words import judge_needed, peer_beside
+from ..scoring.peer_scores import check_fallback, judge_needed, peer_beside
 from ..scoring.readings import Reading
 from ..store.reader import RunReader
 from .foreign_runs import (

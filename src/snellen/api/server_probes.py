@@ -9,17 +9,21 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 import PIL.Image
+import PIL.ImageDraw
 import pybase64
+from msgspec.structs import replace
 
 from ..core.errors import EnvironmentProblem, ModelError, SnellenError, UsageError
 from ..core.event_loop import run_to_end
+from ..core.ids import rng
 from ..core.protocols import Capability
 from ..core.secret import Secret
 from ..core.text import plural
-from ..core.types import Image, Params, Prediction, Request, TrialKey, Turn
+from ..core.types import Image, Params, Prediction, Request, Tool, TrialKey, Turn
 from ..data.images.decode import encode_png
 from ..data.images.encode import ImageDoor
 from ..model.served.served_model import ServedModel
+from ..prompt.look_words import Result, native_results
 from .load import load_model
 
 ADDRESS = re.compile(r"https?://[^/\s]", re.IGNORECASE)
@@ -30,6 +34,7 @@ LETTERS = ("A", "B")
 CARDS = {"vllm": "vllm-server"}
 """Servers that say what they are, and the card by which they are told more than the plain dialect knows."""
 HELD_TOKENS = 32
+TOOL_TOKENS = 256
 
 
 class Probe(NamedTuple):
@@ -129,6 +134,7 @@ class _Probing:
             ("streaming", self._stream),
             ("likelihood", self._likelihood),
             ("options", self._options),
+            ("tools", self._tools),
         ]
         probes = await asyncio.gather(*(self._within(what, probe()) for what, probe in later))
         return [first, *probes, await self._within("at once", self._at_once()), self._adjusted()]
@@ -149,7 +155,7 @@ class _Probing:
         turn = Turn("user", text, tuple(_square(number) for number in range(pictures)))
         params = Params(max_tokens=16, temperature=0.0, stream=stream)
         request = Request(TrialKey("serve-check", text[:20]), (turn,), params, tuple(choices))
-        return await self._model.predict(request, await self._door.encode_all(request, self._model.image_policy))
+        return await self._predict(request)
 
     async def _chat(self) -> Probe:
         begun = time.monotonic()
@@ -199,6 +205,42 @@ class _Probing:
             )
         return Probe("options", True, f"held to {' or '.join(LETTERS)}: answered {_short(reply)}")
 
+    async def _tools(self) -> Probe:
+        """Offer a tool: is it called, and does a number that stands only in its picture come back?"""
+        number = str(rng("serve-check", time.time_ns()).randrange(1000, 9999))
+        first = Request(
+            TrialKey("serve-check", "tools"),
+            (Turn("user", "Call the tool show_number, then say the number in its picture."),),
+            Params(max_tokens=TOOL_TOKENS, temperature=0.0),
+            tools=(Tool("show_number", "Shows a picture with a number.", {"type": "object", "properties": {}}),),
+        )
+        bare = await self._predict(replace(first, tools=()))
+        reply = await self._predict(first)
+        counts = [one.usage.input_tokens if one.usage else None for one in (bare, reply)]
+        if counts[0] is not None and counts[0] == counts[1]:
+            return Probe("tools", False, f"ignored (tools-ignored): {counts[1]} input tokens with as without")
+        if not reply.calls:
+            return Probe("tools", False, f"offered, and not called: answered {_short(reply)}; try --tool-dialect text")
+        for carry in ("tool", "user"):
+            if await self._reads_result(first, reply, number, carry):
+                return Probe("tools", True, f"called, and a result's picture is read: --carry {carry}")
+        return Probe("tools", False, "called, and the picture of a result is not read: try --tool-dialect text")
+
+    async def _reads_result(self, first: Request, reply: Prediction, number: str, carry: str) -> bool:
+        """Tell whether a number is read from the picture of a tool's result, carried this way."""
+        said = Turn("assistant", reply.text or "", calls=reply.calls, kept=reply.kept)
+        results = [Result(call.id, "Here it is.", True, _number_plate(number)) for call in reply.calls[:1]]
+        results += [Result(call.id, "not run", False, None) for call in reply.calls[1:]]
+        turns = (*first.messages, said, *native_results(results, carry))
+        try:
+            answer = await self._predict(replace(first, messages=turns, choice="none"))
+        except ModelError:
+            return False
+        return number in (answer.text or "")
+
+    async def _predict(self, request: Request) -> Prediction:
+        return await self._model.predict(request, await self._door.encode_all(request, self._model.image_policy))
+
     async def _at_once(self) -> Probe:
         begun = time.monotonic()
         replies = await asyncio.gather(*(self._ask(f"Say {n}.") for n in range(AT_ONCE)), return_exceptions=True)
@@ -216,6 +258,14 @@ class _Probing:
 def _square(number: int) -> Image:
     colour = [(200, 30, 30), (30, 30, 200)][number]
     data = encode_png(PIL.Image.new("RGB", (SIDE_PX, SIDE_PX), colour))
+    return Image(f"data:image/png;base64,{pybase64.b64encode(data).decode()}", "image/png")
+
+
+def _number_plate(number: str) -> Image:
+    """Draw a number that stands nowhere else."""
+    picture = PIL.Image.new("RGB", (SIDE_PX, SIDE_PX), "white")
+    PIL.ImageDraw.Draw(picture).text((24, 80), number, fill="black", font_size=72)
+    data = encode_png(picture)
     return Image(f"data:image/png;base64,{pybase64.b64encode(data).decode()}", "image/png")
 
 
@@ -237,4 +287,7 @@ def _flags(model: ServedModel, address: str, probes: Sequence[Probe]) -> tuple[s
         flags.append("[--infer-method likelihood]")
     if "options" in can:
         flags.append("[--constrain options]")
+    carried = next((probe.text.rpartition(" ")[2] for probe in probes if probe.what == "tools" and probe.ok), "")
+    if carried:
+        flags.append(f"[--tools zoom --carry {carried}]")
     return tuple(flags)

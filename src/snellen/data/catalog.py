@@ -20,6 +20,7 @@ from .atlas.named_protocols import protocols_of, under_protocol
 from .atlas.suites import Suite, read_suite
 from .files.folder_tables import TASK_FILE, find_tables, folder_task_name, list_tables, task_folders
 from .files.rows import READERS, read_rows, unknown_ending
+from .loaders.cure_file import is_cure_file
 
 DEFAULT_SCORERS: dict[Form, tuple[str, ...]] = {
     Form.CHOICE: ("choice",),
@@ -36,6 +37,8 @@ DEFAULT_SCORERS: dict[Form, tuple[str, ...]] = {
 
 
 SHIPPED = Path(str(files("snellen") / "catalog"))
+CURE = "cure"
+"""The card by which a file of annotated chains is run that is given itself."""
 
 
 class Catalog:
@@ -116,6 +119,9 @@ class Catalog:
     def task_table(self, name: str) -> dict[str, Any]:
         """Return a task's table as its card or file has it, all protocols and sources included."""
         path = Path(name)
+        if path.suffix.lower() in (".json", ".jsonl") and path.is_file() and is_cure_file(path):
+            card = self.card("datasets", CURE)
+            return {**card, "name": path.stem, "dataset": {**card["dataset"], "path": str(path.resolve())}}
         if path.suffix.lower() in READERS:
             return table_for_file(path)
         if path.suffix == ".toml":

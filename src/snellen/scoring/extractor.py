@@ -23,8 +23,7 @@ from ..store.reader import RunReader, Trial
 from .asking import judge_key
 from .judge_card import TEXT, Judge, judge_identity, read_judge
 from .other_protocol import read_in
-from .peer_scores import ScoreTrial
-from .peer_words import EXTRACTOR, reader_called
+from .peer_scores import EXTRACTOR, ScoreTrial, reader_called
 from .replies import answer_text
 from .spent import describe_bill, stored_prices
 from .text_match import NO_REFERENCE

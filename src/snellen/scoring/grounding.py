@@ -132,7 +132,8 @@ def score_box(sample: Sample, request: Request, prediction: Prediction, options:
     except FrameProblem as problem:
         return _unscored(request, (OVERLAP, HIT), str(problem), (found.values,) if found.values else ())
     best = max(overlap(box, gold) for gold in golds)
-    return _scored(request, (OVERLAP, HIT), (best, float(best >= HALF)), _words((found.values,)), "box")
+    values = {OVERLAP: best, HIT: float(best >= HALF)}
+    return _scored(request, values, (OVERLAP, HIT), _words((found.values,)), "box")
 
 
 ABSENT = "absent"
@@ -140,7 +141,10 @@ ABSENT = "absent"
 REFUSED, CLICKED = "refused", "clicked"
 """Whether a reply says that nothing is there, and whether it points all the same; an unread one does neither."""
 MASK = re.compile(r"mask (\d+)x(\d+): ([\d ]*)")
-SEVERAL, REFUSALS = ("one", "share"), ("", "said", "negative")
+SEVERAL, REFUSALS, PICTURES = ("one", "share"), ("", "said", "negative"), ("", "original", "last")
+OTHER = "other_picture"
+PART = "region:"
+"""The edit that makes a picture of a part of its source."""
 Target = Callable[[Point], bool]
 """Tells whether a point, in fractions of the picture, hits."""
 
@@ -153,11 +157,14 @@ class PlaceRule(Struct, frozen=True):
     refusals: str = ""
     """Refusals are counted beside the accuracy: as `said` in any way, or by `negative` numbers alone; empty: they are
     wrong and not counted."""
+    reply_picture: str = ""
+    """With tools: whether a reply speaks of the `original` picture or of the `last` one shown; the metric
+    `other_picture` is the accuracy if it spoke of the other."""
     fractions: bool = False
     """Numbers that are all from 0 to 1 are fractions of the picture, whatever the frame: some tools guess so."""
 
     def __post_init__(self) -> None:
-        for name, known in (("several", SEVERAL), ("refusals", REFUSALS)):
+        for name, known in (("several", SEVERAL), ("refusals", REFUSALS), ("reply_picture", PICTURES)):
             if getattr(self, name) not in known:
                 raise ConfigError(f"score_options.{name} {not_among(getattr(self, name), known, ' is no rule')}")
 
@@ -180,7 +187,7 @@ def score_place(
     where the reply refuses.
     """
     told, rule = coordinates_of(options), msgspec.convert(dict(options), PlaceRule, strict=False)
-    metrics = (CLICK, REFUSED, CLICKED) if rule.refusals else (CLICK,)
+    metrics = (CLICK, *((REFUSED, CLICKED) if rule.refusals else ()), *((OTHER,) if rule.reply_picture else ()))
     found = _pointed(prediction.text or "", rule)
     absent = ABSENT in sample.answers
     try:
@@ -188,19 +195,28 @@ def score_place(
         if not targets and not absent:
             return _unscored(request, metrics, NO_REFERENCE)
         if found.refused:
-            return _scored(request, metrics, (float(absent), 1.0, 0.0), REFUSED, "refusal")
+            right = float(absent)
+            return _scored(
+                request, {CLICK: right, REFUSED: 1.0, CLICKED: 0.0, OTHER: right}, metrics, REFUSED, "refusal"
+            )
         if not found.places:
             return _unscored(request, metrics, found.reason)
-        hits = (
-            []
-            if absent
-            else [any(hit(point) for hit in targets) for point in _placed(found, told, rule, sample, prediction)]
-        )
+        place = partial(_placed, found, told, rule, sample)
+        whole = other = 0.0  # where nothing is there, every click is wrong, wherever it lies
+        if targets:
+            whole = _share_hit(place(prediction), targets)
+            part = _last_part(request) if rule.reply_picture else None
+            other = whole if part is None else _share_hit(_in_whole(place, part, sample, prediction), targets)
     except FrameProblem as problem:
         return _unscored(request, metrics, str(problem), found.places)
     kind = "points" if rule.several == "share" else "point" if len(found.places[0]) == 2 else "box"
-    value = sum(hits) / len(hits) if hits else 0.0
-    return _scored(request, metrics, (value, 0.0, 1.0), _words(found.places), kind)
+    value, beside = (other, whole) if rule.reply_picture == "last" else (whole, other)
+    values = {CLICK: value, REFUSED: 0.0, CLICKED: 1.0, OTHER: beside}
+    return _scored(request, values, metrics, _words(found.places), kind)
+
+
+def _share_hit(points: Sequence[Point], targets: Sequence[Target]) -> float:
+    return sum(any(hit(point) for hit in targets) for point in points) / len(points)
 
 
 def score_points(
@@ -237,6 +253,29 @@ def _placed(found: _Pointed, told: Coordinates, rule: PlaceRule, sample: Sample,
             x, y = frame_of(name, order).place(values, size, anywhere=rule.several == "share")
             points.append((x, y))
     return points
+
+
+def _last_part(request: Request) -> Box | None:
+    """Return the part of its source that the last picture of a talk shows, in pixels; None where that is no part."""
+    shown = [image for turn in request.messages for image in turn.images]
+    edits = shown[-1].edits if len(shown) > 1 else ()
+    part = next((edit for edit in reversed(edits) if edit.startswith(PART)), None)
+    if part is None:
+        return None
+    left, top, right, bottom = (float(number) for number in part.removeprefix(PART).split(","))
+    return left, top, right, bottom
+
+
+def _in_whole(
+    place: Callable[[Prediction], list[Point]], part: Box, sample: Sample, prediction: Prediction
+) -> list[Point]:
+    """Return where points of the last picture lie in the one it is a part of."""
+    size = picture_size("pixels", sample, prediction)
+    if size is None:
+        raise FrameProblem("the size of the picture is not known, and the last one shown is a part of it")
+    left, top, right, bottom = part
+    points = place(replace(prediction, images=prediction.images[-1:]))
+    return [((left + x * (right - left)) / size[0], (top + y * (bottom - top)) / size[1]) for x, y in points]
 
 
 def _targets(sample: Sample, prediction: Prediction, told: Coordinates) -> list[Target]:
@@ -312,8 +351,8 @@ def _words(places: Sequence[Sequence[float]]) -> str:
     return f"[{several[0]}]" if len(several) == 1 else ", ".join(f"({one})" for one in several)
 
 
-def _scored(request: Request, metrics: Sequence[str], values: Sequence[float], said: str, rule: str) -> list[Score]:
-    return [Score(request.key, metric, value, said, rule) for metric, value in zip(metrics, values, strict=False)]
+def _scored(request: Request, values: Mapping[str, float], metrics: Sequence[str], said: str, rule: str) -> list[Score]:
+    return [Score(request.key, metric, values[metric], said, rule) for metric in metrics]
 
 
 def _unscored(

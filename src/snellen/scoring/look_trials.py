@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeGuard
 
 import msgspec
@@ -11,6 +12,7 @@ from msgspec import Struct
 
 from ..core.looks import Look, LookEnd
 from ..core.types import ImageSent, Sample, Timing, Usage
+from ..data.look.standins import gold_box
 from ..model.served.prices import Prices, Tokens
 from ..store.reader import RunReader
 
@@ -97,19 +99,36 @@ def _trial(reply: _Reply, looks: tuple[Look, ...], prices: Prices | None) -> Loo
         seconds = math.nan if timing is None or reply.cached else timing.done - timing.sent
     money = prices.cost(Tokens(input=given, output=made)) if prices and given else math.nan
     sizes = tuple(one.original or (one.width, one.height) for one in reply.images)
-    return LookTrial(end, given + made, seconds, money, looks, sizes)
+    tokens = given + made if given else 0  # a count of what was made alone is no cost
+    return LookTrial(end, tokens, seconds, money, looks, sizes)
 
 
-def gold_boxes(sample: Sample, picture: int, size: tuple[int, int] | None) -> list[Box]:
-    """Return the regions that the data names on a picture of a sample (counted from 0), in its pixels.
-
-    `boxes` or `box` of its meta or tags, in pixels or as fractions; those need the picture's `size`.
-    """
+def size_of(sample: Sample, picture: int, fact: LookTrial) -> tuple[int, int] | None:
+    """Return the size of a picture's source (counted from 0); None where nobody knows it, as of one that was shrunk."""
     image = sample.images[picture] if picture < len(sample.images) else None
     if image is None:
+        return None
+    if image.width and image.height:
+        return image.width, image.height
+    return fact.sizes[picture] if picture < len(fact.sizes) and not image.edits else None
+
+
+def gold_boxes(
+    sample: Sample, picture: int, size: tuple[int, int] | None, options: Mapping[str, Any] = MappingProxyType({})
+) -> list[Box]:
+    """Return the regions that the data names on a picture of a sample (counted from 0), in its pixels.
+
+    `boxes` or `box` of its meta or tags, in pixels or as fractions, which need the picture's `size`; else an answer in
+    the coordinates that the card's `options` state, as the arm `gold` takes it.
+    """
+    if picture >= len(sample.images):
         return []
-    size = (image.width, image.height) if image.width and image.height else size
-    return list(_placed(told_boxes(sample), size, picture if image.page is None else image.page - 1))
+    page = sample.images[picture].page
+    found = list(_placed(told_boxes(sample), size, picture if page is None else page - 1))
+    if found or picture or size is None:
+        return found
+    own = gold_box(sample, options, size)
+    return [] if own is None else [own]
 
 
 def _placed(told: Iterable[Any], size: tuple[int, int] | None, page: int) -> Iterator[Box]:

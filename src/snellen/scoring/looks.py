@@ -15,10 +15,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.looks import BASE, ELSEWHERE, GOLD, GREY, LOOK_ARMS, NOTHING, PLAIN, UNSCORED_ENDS, WHOLE, arm_of
+from ..core.looks import BASE, ELSEWHERE, GOLD, GREY, LOOK_ARMS, NOTHING, PLAIN, UNSCORED_ENDS, WHOLE, Look, arm_of
 from ..core.text import plural
 from ..core.types import Estimate, Sample
-from ..stats.average_precision import overlaps
+from ..stats.average_precision import Boxes, overlaps
 from ..stats.intervals import Floats, estimate_mean
 from ..stats.paired import paired_difference
 from ..stats.second_look import (
@@ -33,7 +33,7 @@ from ..stats.second_look import (
     union_area,
 )
 from .arms import arms_table
-from .look_trials import Box, Key, LookTrial, gold_boxes, source_of
+from .look_trials import Box, Key, LookTrial, gold_boxes, size_of, source_of
 from .means import mean_by_question
 from .packed import codes_in
 from .table import ScoredTask, ScoreTable
@@ -237,74 +237,83 @@ def prices(arms: LookArms) -> dict[str, dict[str, Estimate]]:
     return found
 
 
-class _Aimed(NamedTuple):
-    """One crop: which cluster, how much it enlarges, and, where the data names a region, how it lies to it."""
+class _Scene(NamedTuple):
+    """One trial's looks on the pictures of its question: where, and what the data names there."""
 
-    cluster: int
-    enlargement: float
-    holds: float
-    overlap: float
+    looked: list[tuple[int, Look]]
+    """Each look with the picture of the question it was about."""
+    sizes: list[tuple[int, int] | None]
+    golds: list[list[Box]]
+
+    def regions(self, picture: int) -> Boxes:
+        """Return what was looked at on a picture."""
+        found = [look.region for place, look in self.looked if place == picture and look.region is not None]
+        return np.array(found, np.float64).reshape(-1, 4)
+
+    def crop(self, place: int, look: Look) -> tuple[float, float]:
+        """Return which share of a gold box a crop holds, and their overlap, of the best box; NaN without any."""
+        if place >= len(self.golds) or not self.golds[place]:
+            return math.nan, math.nan
+        crop, boxes = np.array([look.region], np.float64), np.array(self.golds[place], np.float64)
+        return float(held(crop, boxes).max()), float(overlaps(crop, boxes).max())
+
+    def share_seen(self) -> float:
+        """Return the share of the pictures looked at that crops cover together; NaN where a size is not known."""
+        pictures = sorted({place for place, _ in self.looked})
+        sizes = [self.sizes[place] if place < len(self.sizes) else None for place in pictures]
+        area = sum(math.nan if size is None else float(size[0] * size[1]) for size in sizes)
+        return sum(union_area(self.regions(place)) for place in pictures) / area if area else math.nan
+
+    def least_found(self) -> float:
+        """Return how much of the gold box that was looked at least lies in all looks together; NaN without any."""
+        shares = []
+        for picture, golds in enumerate(self.golds):
+            for left, top, right, bottom in golds:
+                inside = np.clip(self.regions(picture), (left, top, left, top), (right, bottom, right, bottom))
+                shares.append(union_area(inside) / ((right - left) * (bottom - top)))
+        return min(shares, default=math.nan)
 
 
-def aim(arms: LookArms, samples: Iterable[Sample]) -> dict[str, Any]:
+def _scene(sample: Sample, fact: LookTrial, options: Mapping[str, Any]) -> _Scene:
+    done = [look for look in fact.looks if look.region is not None and not look.problem and look.shown]
+    pictures = range(len(sample.images))
+    sizes = [size_of(sample, picture, fact) for picture in pictures]
+    golds = [gold_boxes(sample, picture, sizes[picture], options) for picture in pictures]
+    return _Scene([(source_of(look, sample, fact.looks), look) for look in done], sizes, golds)
+
+
+def aim(arms: LookArms, samples: Iterable[Sample], options: Mapping[str, Any]) -> dict[str, Any]:
     """Return how well crops were aimed: which hold at least half of a gold box, their overlap, how much they enlarge.
 
     Also what was looked at altogether: the share of the picture, and in which trials that holds half of every box.
     """
     known = {sample.id: sample for sample in samples}
-    crops: list[_Aimed] = []
-    whole: list[tuple[int, float, float]] = []
+    found: dict[str, list[tuple[int, float]]] = {
+        name: [] for name in ("enlargement", "holds_half", "overlap", "looked_at", "found")
+    }
     for row, fact in arms.facts():
         sample = known.get(arms.table.samples[arms.table.sample[row]])
-        done = [look for look in fact.looks if look.region is not None and not look.problem and look.shown]
-        if sample is None or not done:
+        scene = None if sample is None else _scene(sample, fact, options)
+        if scene is None or not scene.looked:
             continue
         cluster = int(arms.table.cluster[row])
-        sources = [source_of(look, sample, fact.looks) for look in done]
-        crops += [
-            _aimed(cluster, look.region, look.enlargement, _golds(sample, place, fact))
-            for look, place in zip(done, sources, strict=True)
-            if look.region is not None
-        ]
-        whole.append((cluster, *_together(sample, fact, [(p, o.region) for p, o in zip(sources, done, strict=True)])))
-    return {
-        "crops": len(crops),
-        "enlargement": _mean_of([(one.cluster, one.enlargement) for one in crops], share=False),
-        "holds_half": _mean_of([(one.cluster, float(one.holds >= HALF)) for one in crops]),
-        "overlap": _mean_of([(one.cluster, one.overlap) for one in crops]),
-        "looked_at": _mean_of([(cluster, share) for cluster, share, _ in whole], share=False),
-        "found": _mean_of([(cluster, float(least >= HALF)) for cluster, _, least in whole if not math.isnan(least)]),
-    }
+        for place, look in scene.looked:
+            holds, overlap = scene.crop(place, look)
+            found["enlargement"].append((cluster, look.enlargement))
+            found["holds_half"].append((cluster, _at_least_half(holds)))
+            found["overlap"].append((cluster, overlap))
+        found["looked_at"].append((cluster, scene.share_seen()))
+        found["found"].append((cluster, _at_least_half(scene.least_found())))
+    shares = {name: _mean_of(pairs, share=name in SHARES) for name, pairs in found.items()}
+    return {"crops": len(found["overlap"]), **shares}
 
 
-def _aimed(cluster: int, region: Sequence[float], enlargement: float, golds: Sequence[Box]) -> _Aimed:
-    if not golds:
-        return _Aimed(cluster, enlargement, math.nan, math.nan)
-    crop, boxes = np.array([region], np.float64), np.array(golds, np.float64)
-    return _Aimed(cluster, enlargement, float(held(crop, boxes).max()), float(overlaps(crop, boxes).max()))
+SHARES = ("holds_half", "overlap", "found")
+"""What has the bounds of a share; others have none that matter."""
 
 
-def _golds(sample: Sample, picture: int, fact: LookTrial) -> list[Box]:
-    size = fact.sizes[picture] if picture < len(fact.sizes) else None
-    return gold_boxes(sample, picture, size)
-
-
-def _together(
-    sample: Sample, fact: LookTrial, looked: Sequence[tuple[int, Sequence[float] | None]]
-) -> tuple[float, float]:
-    """Return the share of the looked-at pictures that crops cover together, and the least share of any gold box."""
-    pictures = sorted({place for place, _ in looked})
-    areas, covered, least = 0.0, 0.0, math.nan
-    for place in pictures:
-        regions = np.array([region for at, region in looked if at == place and region is not None], np.float64)
-        size = fact.sizes[place] if place < len(fact.sizes) else None
-        areas += size[0] * size[1] if size else math.nan
-        covered += union_area(regions)
-        for gold in _golds(sample, place, fact):
-            clipped = np.clip(regions, np.array(gold)[[0, 1, 0, 1]], np.array(gold)[[2, 3, 2, 3]])
-            share = union_area(clipped) / ((gold[2] - gold[0]) * (gold[3] - gold[1]))
-            least = share if math.isnan(least) else min(least, share)
-    return (covered / areas if areas else math.nan), least
+def _at_least_half(share: float) -> float:
+    return math.nan if math.isnan(share) else float(share >= HALF)
 
 
 def _mean_of(pairs: Sequence[tuple[int, float]], *, share: bool = True) -> Estimate:
@@ -350,7 +359,7 @@ def describe_looks(scored: ScoredTask) -> dict[str, Any]:
         "questions": {kind: count for kind, count in Counter(arms.kinds()).items() if kind},
         "reliance": arms.reliance(),
         "used": used(arms),
-        "aim": aim(arms, scored.samples()),
+        "aim": aim(arms, scored.samples(), scored.task.score_options),
         "price": prices(arms),
         "currency": scored.currency,
     }

@@ -13,7 +13,7 @@ from ..extract.numbers import parse_number
 from ..extract.other_kinds import extract_yesno
 from ..extract.structured import answer_field
 from . import number_match
-from .joined_answers import is_joined
+from .replies import is_joined
 from .text_match import exact, fold, place_of, reply_text
 
 METRIC = "accuracy"

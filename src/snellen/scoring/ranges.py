@@ -1,6 +1,6 @@
 """A range of a run's samples to one part of its results, here or in another process: read, scored, coded, nothing kept.
 
-Every part is a function of run.db and of the errand alone, so it does not matter who makes it, or how often.
+Every part is a function of run.db and of the spec alone, so it does not matter who makes it, or how often.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ read_rows_of_scores: Callable[[bytes], list[Row]] = msgspec.msgpack.Decoder(list
 """Return the rows of scores that a part brought."""
 
 
-class RangeErrand(NamedTuple):
+class RangeSpec(NamedTuple):
     """What is to be done with every range of a task; all of it can be sent to another process."""
 
     folder: str
@@ -68,7 +68,7 @@ class RangeErrand(NamedTuple):
     """The model whose replies say what the task's rule leaves unread, where its protocol has a slot for one."""
 
     def make_registry(self) -> Registry:
-        """Return the registry that the errand names, made here."""
+        """Return the registry that the spec names, made here."""
         maker, told = self.registry
         registry: Registry = resolve_target(maker)() if told is None else resolve_target(maker)(told)
         return registry
@@ -78,7 +78,7 @@ class RangeErrand(NamedTuple):
         return pickle.dumps(tuple(self))
 
     @classmethod
-    def loaded(cls, data: bytes) -> RangeErrand:
+    def loaded(cls, data: bytes) -> RangeSpec:
         """Return what was dumped; only the driver's own bytes come here."""
         return cls(*pickle.loads(data))  # noqa: S301
 
@@ -96,11 +96,11 @@ class ScoredRange(NamedTuple):
 class _Pass:
     """Takes the scored trials of one range as they pass, each once, to all that they are for."""
 
-    def __init__(self, errand: RangeErrand) -> None:
-        self._task = errand.task.name
-        self._record: Recorder | None = resolve_target(errand.recorder) if errand.recorder else None
-        bill = Bill(errand.prices) if errand.prices else None
-        self._gathered = GatheredTask(errand.task, for_pages=errand.for_pages, bill=bill)
+    def __init__(self, spec: RangeSpec) -> None:
+        self._task = spec.task.name
+        self._record: Recorder | None = resolve_target(spec.recorder) if spec.recorder else None
+        bill = Bill(spec.prices) if spec.prices else None
+        self._gathered = GatheredTask(spec.task, for_pages=spec.for_pages, bill=bill)
         self._rows: list[Row] = []
         self._lines: list[bytes] = []
         self._count = 0
@@ -118,21 +118,21 @@ class _Pass:
         return ScoredRange(self._gathered.part(), self._count, _encode_rows(self._rows), b"".join(self._lines))
 
 
-def errand_scorer(registry: Registry, errand: RangeErrand) -> ScoreTrial:
-    """Return the scorers of an errand as one; what an extractor replied is read once, for all ranges."""
-    score = joined_scorer(registry, errand.scorers)
-    if not errand.extractor:
+def scorer_of(registry: Registry, spec: RangeSpec) -> ScoreTrial:
+    """Return the scorers of a spec as one; what an extractor replied is read once, for all ranges."""
+    score = joined_scorer(registry, spec.scorers)
+    if not spec.extractor:
         return score
     from .extractor import Extractor, slot_of
 
-    slot = slot_of(errand.task)
-    return score if slot is None else Extractor(Path(errand.folder), errand.task, slot, errand.extractor).scorer(score)
+    slot = slot_of(spec.task)
+    return score if slot is None else Extractor(Path(spec.folder), spec.task, slot, spec.extractor).scorer(score)
 
 
-def score_range(reader: RunReader, score: ScoreTrial, errand: RangeErrand, rows: Rows) -> ScoredRange:
+def score_range(reader: RunReader, score: ScoreTrial, spec: RangeSpec, rows: Rows) -> ScoredRange:
     """Score the trials of some samples."""
-    task, passing = errand.task, _Pass(errand)
-    options = {**task.score_options, **errand.options}
+    task, passing = spec.task, _Pass(spec)
+    options = {**task.score_options, **spec.options}
     trials = reader.trials_of(task.name, rows)
     while batch := list(islice(trials, BATCH)):
         passing.take([(trial, score_trial(task, score, trial, options)) for trial in batch])
@@ -205,20 +205,20 @@ class RangeScorer:
 
     def __init__(self, registry: Registry | None = None) -> None:
         self._registry = registry
-        self._open: tuple[RangeErrand, RunReader, ScoreTrial] | None = None
+        self._open: tuple[RangeSpec, RunReader, ScoreTrial] | None = None
 
-    def score(self, errand: RangeErrand, rows: Rows) -> ScoredRange:
+    def score(self, spec: RangeSpec, rows: Rows) -> ScoredRange:
         """Score one range; the run stays open for the next."""
-        if self._open is None or self._open[0] is not errand:
+        if self._open is None or self._open[0] is not spec:
             self.close()
-            registry = self._registry or errand.make_registry()
-            self._open = errand, RunReader(Path(errand.folder)), errand_scorer(registry, errand)
+            registry = self._registry or spec.make_registry()
+            self._open = spec, RunReader(Path(spec.folder)), scorer_of(registry, spec)
         _, reader, score = self._open
-        return score_range(reader, score, errand, rows)
+        return score_range(reader, score, spec, rows)
 
-    def score_all(self, errand: RangeErrand, ranges: Sequence[Rows]) -> Iterator[ScoredRange]:
+    def score_all(self, spec: RangeSpec, ranges: Sequence[Rows]) -> Iterator[ScoredRange]:
         """Yield the parts of all ranges, in their order."""
-        return (self.score(errand, rows) for rows in ranges)
+        return (self.score(spec, rows) for rows in ranges)
 
     def close(self) -> None:
         """Close the run."""

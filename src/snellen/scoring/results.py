@@ -23,7 +23,7 @@ from .counts import TaskCounts
 from .gathered import USAGE
 from .headline import headline, right_answers
 from .looks import describe_looks
-from .peer_words import headline_note, stated_protocol
+from .peer_scores import headline_note, stated_protocol
 from .quoted_figures import figures_left_out
 from .readings import COUNTED, OWN, Reading
 from .robustness import DISTURBING

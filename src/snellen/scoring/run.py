@@ -24,8 +24,8 @@ from .gathered import GatheredTask
 from .headline import PEER
 from .look_trials import look_trials
 from .other_protocol import card_note, read_in
-from .range_chore import Executor, score_elsewhere
-from .ranges import BATCH, RangeErrand, RangeScorer, ScoredRange, pack_scores, read_rows_of_scores
+from .range_work import Executor, score_elsewhere
+from .ranges import BATCH, RangeScorer, RangeSpec, ScoredRange, pack_scores, read_rows_of_scores
 from .readings import OWN, Reading, judge_folders
 from .results import chance_of, results_of, summarize_task
 from .spent import describe_bill, stored_prices, sum_costs, sum_extractors
@@ -165,12 +165,12 @@ def score_run(
             gathered = GatheredTask(task, for_pages=for_pages, bill=Bill(prices) if prices else None)
             options = {"chance": chance_of(reader, task), **task.score_options, **reading.options()}
             scorers = (*(reading.scorers or task.scorers), *more)
-            errand = RangeErrand(
+            spec = RangeSpec(
                 str(folder), task, options, scorers, prices, for_pages, recorder, extractor=reading.extractor
             )
             left = reader.count_trials(task.name)
             ranges = reader.sample_ranges(task.name, len(task.variants) * task.repeats)
-            scored = score_elsewhere(executor, errand, ranges) if executor else here.score_all(errand, ranges)
+            scored = score_elsewhere(executor, spec, ranges) if executor else here.score_all(spec, ranges)
             parts = _counted(reader, task.name, left, scored)
             passing = gather(reader, parts, gathered, watch)
             scores = _stored(folder, reader, task.name, passing) if keep else _kept(passing)

@@ -14,7 +14,7 @@ from ..extract.cue_words import CORRECTION
 from ..extract.extraction import EMPTY, TRUNCATED
 from ..extract.other_kinds import extract_short
 from ..extract.thinking import answer_start
-from .joined_answers import BOTH_WAYS, is_joined, is_met
+from .replies import BOTH_WAYS, is_joined, is_met
 from .word_accuracy import characters_apart
 
 NO_REFERENCE = "no_reference"

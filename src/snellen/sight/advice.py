@@ -62,6 +62,7 @@ def advice_rules() -> tuple[Rule, ...]:
 def prescribe(results: Mapping[str, Any], resolution: Mapping[str, Any] | None) -> list[Line]:
     """Return the lines of the prescription, what to do first first."""
     lines = [*_recipe(results, resolution), *_by_rules(results), *_shrinking(resolution), *_open_ends(results)]
+    lines += _picture_against_text(results)
     return sorted(lines, key=lambda line: (line.rank, line.id))
 
 
@@ -203,6 +204,20 @@ def _shrinking(resolution: Mapping[str, Any] | None) -> list[Line]:
     return [Line("size", "resolution", words, f"95 %: {low:,.0f}–{high:,.0f} px; {sure}", 2)]
 
 
+def _picture_against_text(results: Mapping[str, Any]) -> list[Line]:
+    """Return how much longer a list may be as plain text than as a picture, where that is beyond noise."""
+    both = [results.get(name) or {} for name in ("lookup-picture", "lookup-text")]
+    drawn, written = both
+    if drawn.get("value") is None or not written.get("axis"):
+        return []
+    least = written["bound"] if written["verdict"] == CEILING else (written.get("ci95") or [0.0])[0]
+    if least is None or least <= drawn["ci95"][1]:
+        return []
+    times = careful(least / drawn["ci95"][1], "", up=False)
+    words = f"Text as a picture: the same list may be at least {times:g} times longer as plain text; send text as text."
+    return [Line("picture-text", "lookup-picture", words, "; ".join(map(result_words, both)), 8)]
+
+
 def _witness(name: str, told: Mapping[str, Any] | None) -> str:
     if not told or told["agrees"] is None:
         return ""
@@ -253,7 +268,9 @@ def words_of(result: Mapping[str, Any]) -> dict[str, Any]:
     if "mirrored" in result:
         words["mirrored_percent"] = f"{100 * result['mirrored']['share']:.0f}"
     if result.get("line"):
-        words |= {"line": result["line"]["name"], "line_factor": say(result["line"]["factor"])}
+        line = result["line"]["name"]
+        words |= {"line": f"{'in' if line.endswith(('half', 'quarter')) else 'along'} the {line}"}
+        words["line_factor"] = say(result["line"]["factor"])
     if "turns" in result:
         words["turns"] = turn_words(result["turns"])
     if "frame" in result:

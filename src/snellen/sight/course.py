@@ -87,6 +87,8 @@ NOT_CONSISTENT = 0.01
 """Confirming trials that chance takes so far off so rarely do not agree with what went before."""
 MOSTLY = 0.75
 """This share of replies about a neighbour is a habit; who guesses between two pictures gets half."""
+LEAST_IN_WORDING = 6
+"""Fewer trials than this in one wording tell nothing of it."""
 FULLY_READY = 0.85
 """This share of easy trials right: go on at once; between that and `is_ready` so many more are asked first."""
 
@@ -264,14 +266,15 @@ class ThresholdCourse:
         places = [self.test.card.axis.x(outcome.level) for outcome in counted]
         return Drawn(min(places), max(places))
 
-    def spread_of_wordings(self) -> float | None:
-        """Return how far the threshold differs between wordings in ln units; None where too few were asked."""
-        middles = []
+    def by_wording(self) -> dict[int, tuple[float, float, float]]:
+        """Return x of the threshold and its 95 % interval in each wording that was asked often enough to tell."""
+        told = {}
         for wording in self.wordings:
             own = [outcome for outcome in self.counted if outcome.planned.wording == wording]
-            if len(own) >= 6:
-                middles.append(float(self.grid.known(self.learn(self.grid, own)).middle[0]))
-        return max(middles) - min(middles) if len(middles) > 1 else None
+            if len(own) >= LEAST_IN_WORDING:
+                known = self.grid.known(self.learn(self.grid, own))
+                told[wording] = float(known.middle[0]), float(known.low[0]), float(known.high[0])
+        return told
 
     def _plan_easy(self) -> list[Planned]:
         easiest = self.grid.end

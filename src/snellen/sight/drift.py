@@ -1,8 +1,8 @@
 """Levels asked early and asked again at the end of an exam to whether the model moved while it was measured. Pure.
 
-Where nothing moved, the two trials of a pair could have come in either order: the level of the later one is that which
-was planned for the earlier, drawn anew. So the test needs no law of the curve, and choosing levels by replies does it
-no harm. Which trials are repeated goes by their number alone, never by how they went.
+Where nothing moved, trials of one level could have come in any order: the level of a later one is that which was
+planned for the earlier, drawn anew. So the test needs no law of the curve, and choosing levels by replies does it no
+harm. Which trials are repeated goes by their number alone, never by how they went.
 """
 
 from __future__ import annotations
@@ -13,27 +13,30 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..stats.curve_laws import right_share
-from ..stats.exchange import sign_flip_chance
+from ..stats.exchange import exchange_chance
 from ..stats.intervals import Floats
 from .course import ThresholdCourse
 from .exam_trials import LATE, SEARCH, Outcome
 
 ALARM = 0.04
 """An exam moved where chance alone gives such a difference so rarely: below the five in 100 that are allowed."""
-LATE_ROWS, LEAST, MOST = 64, 4, 16
+LATE_ROWS, LEAST, MOST = 64, 4, 28
 """So many rows are asked again in an exam, shared by its tests, and how many of one test at least and at most."""
 FOR_A_ROW = 3
 """So many single trials are asked again for one row."""
+EARLY_ROUNDS = 4
+"""What was asked in so many full rounds is early: later it may have moved already."""
+TWICE = 2
+"""So often is a level asked again at most."""
 _SURE = 1e-6
 
 
-class Moved(NamedTuple):
-    """One test, or all of them: how many pairs, the share right early and late, and the chance of such a difference."""
+class Again(NamedTuple):
+    """Trials of one level: the share right of the early one, of the late ones, and how much they can tell."""
 
-    pairs: int
     early: float
-    late: float
-    chance: float
+    late: tuple[float, ...]
+    weight: float
 
 
 def late_count(tests: int, *, rows: bool) -> int:
@@ -43,34 +46,41 @@ def late_count(tests: int, *, rows: bool) -> int:
 
 
 def trials_to_repeat(outcomes: Sequence[Outcome], count: int, batch: int) -> list[Outcome]:
-    """Return the trials that are asked again: the first chosen by replies, then the first, spread ones.
+    """Return the trials that are asked again: the first chosen by replies, then the first, spread ones; then all again.
 
     What failed is left out; a test that was not measured has none.
     """
-    searched = [outcome for outcome in outcomes if outcome.planned.stage == SEARCH]
-    chosen = [one for one in [*searched[batch:], *searched[:batch]][:count] if one.reading is not None]
-    return sorted(chosen, key=lambda one: (one.planned.round, one.planned.index))
+    searched = [outcome for outcome in outcomes if outcome.planned.stage == SEARCH][: EARLY_ROUNDS * batch]
+    ordered = TWICE * [*searched[batch:], *searched[:batch]]
+    return [one for one in ordered[:count] if one.reading is not None]
 
 
-def pair_scores(course: ThresholdCourse) -> tuple[list[tuple[Outcome, Outcome]], Floats]:
-    """Return pairs (early, late) of a test, and for each how much it speaks for letters that became harder to see.
+def asked_again(course: ThresholdCourse) -> list[Again]:
+    """Return the levels of a test that were asked again.
 
-    A pair counts by how steep the fitted curve is at its level: where all or nothing is seen, nothing can change.
+    Each counts by how steep the fitted curve is there: where all or nothing is seen, nothing can change.
     """
     late = [outcome for outcome in course.outcomes if outcome.planned.stage == LATE]
-    both = [pair for pair in zip(course.repeated, late, strict=False) if pair[1].reading is not None]
-    settled = course.settle(laws=False).known if both else None
-    if settled is None:
-        return [], np.zeros(0)
-    axis, test = course.test.card.axis, course.test
-    x = np.array([axis.x(one.planned.level) for one, _ in both])
-    guess = np.array([test.chance(one.planned.level) for one, _ in both])
-    slope, lapse = settled.slope[0], settled.lapse[0]
-    seen = right_share(np.asarray(x - settled.middle[0]), slope, 0.0, np.zeros(1))
-    share = np.clip(guess + (1.0 - guess - lapse) * seen, _SURE, 1.0 - _SURE)
-    weight = slope * (1.0 - guess - lapse) * seen * (1.0 - seen) / (share * (1.0 - share))
-    less = np.array([_right(one) - _right(other) for one, other in both])
-    return both, np.asarray(weight * less * course.grid.glyphs, np.float64)
+    told: dict[tuple[int, int], tuple[Outcome, list[float]]] = {}
+    for early, one in zip(course.repeated, late, strict=False):
+        if one.reading is not None:
+            place = early.planned.round, early.planned.index
+            told.setdefault(place, (early, []))[1].append(_right(one))
+    known = course.settle(laws=False).known if told else None
+    if known is None:
+        return []
+    curve = float(known.middle[0]), float(known.slope[0]), float(known.lapse[0])
+    return [Again(_right(early), tuple(own), _weight(course, early, len(own), curve)) for early, own in told.values()]
+
+
+def _weight(course: ThresholdCourse, early: Outcome, times: int, curve: tuple[float, float, float]) -> float:
+    """Return what a level tells of a shift of the curve, over the variance of early minus the mean of late."""
+    (middle, slope, lapse), test, level = curve, course.test, early.planned.level
+    guess, reach = test.chance(level), np.array(test.card.axis.x(level) - middle)
+    seen = float(right_share(reach, np.array(slope), 0.0, np.array(0.0)))
+    share = min(1.0 - _SURE, max(_SURE, guess + (1.0 - guess - lapse) * seen))
+    steep = slope * (1.0 - guess - lapse) * seen * (1.0 - seen)
+    return course.grid.glyphs * steep / (share * (1.0 - share)) / (1.0 + 1.0 / times)
 
 
 def _right(outcome: Outcome) -> float:
@@ -83,27 +93,28 @@ def judge_drift(courses: Mapping[str, ThresholdCourse], seed: int) -> dict[str, 
 
     Half of the alarms that are allowed go to all tests together, half to single ones (Bonferroni); all to one alone.
     """
-    told: dict[str, tuple[list[tuple[Outcome, Outcome]], Floats]] = {}
-    for name, course in courses.items():
-        pairs, scores = pair_scores(course)
-        if pairs:
-            told[name] = pairs, scores
+    told = {name: own for name, course in courses.items() if (own := asked_again(course))}
     if not told:
         return None
-    each = {name: _moved(*one, seed, name) for name, one in told.items()}
-    every = [pair for pairs, _ in told.values() for pair in pairs]
-    whole = _moved(every, np.concatenate([scores for _, scores in told.values()]), seed, "all")
-    alone = len(told) == 1
-    moved = whole.chance <= (ALARM if alone else ALARM / 2)
-    tests = {name: _figures(one, moved=moved or one.chance <= ALARM / 2 / len(told)) for name, one in each.items()}
-    return _figures(whole, moved=any(one["moved"] for one in tests.values())) | {"tests": tests}
+    chances = {name: _chance(own, seed, name) for name, own in told.items()}
+    every = [one for own in told.values() for one in own]
+    whole = _chance(every, seed, "all")
+    moved = whole <= (ALARM if len(told) == 1 else ALARM / 2)
+    alone = ALARM / 2 / len(told)
+    tests = {name: _figures(own, chances[name], moved=moved or chances[name] <= alone) for name, own in told.items()}
+    return _figures(every, whole, moved=any(one["moved"] for one in tests.values())) | {"tests": tests}
 
 
-def _moved(pairs: Sequence[tuple[Outcome, Outcome]], scores: Floats, *purpose: str | int) -> Moved:
-    early, late = (float(np.mean([_right(pair[side]) for pair in pairs])) for side in (0, 1))
-    return Moved(len(pairs), early, late, sign_flip_chance(scores, *purpose, "drift"))
+def _chance(levels: Sequence[Again], *purpose: str | int) -> float:
+    first = np.array([one.weight * one.early for one in levels])
+    others: Floats = np.full((len(levels), TWICE), np.nan)
+    for row, one in enumerate(levels):
+        others[row, : len(one.late)] = [one.weight * share for share in one.late]
+    return exchange_chance(first, others, *purpose, "drift")
 
 
-def _figures(moved_by: Moved, *, moved: bool) -> dict[str, Any]:
-    shares = {"early": round(moved_by.early, 4), "late": round(moved_by.late, 4)}
-    return {"moved": moved, "pairs": moved_by.pairs, **shares, "p": float(f"{moved_by.chance:.3g}")}
+def _figures(levels: Sequence[Again], chance: float, *, moved: bool) -> dict[str, Any]:
+    early = float(np.mean([one.early for one in levels]))
+    late = float(np.mean([np.mean(one.late) for one in levels]))
+    shares = {"early": round(early, 4), "late": round(late, 4), "late_trials": sum(len(one.late) for one in levels)}
+    return {"moved": moved, "levels": len(levels), **shares, "p": float(f"{chance:.3g}")}

@@ -1,4 +1,4 @@
-"""Whether a field is even, or differs by place: anyhow, or along a row, a column, the border or seams of tiles."""
+"""Whether a field is even, or differs by place: anyhow, or along a row, a column, the border or seams, or in a half."""
 
 from __future__ import annotations
 
@@ -44,7 +44,15 @@ def field_groups() -> dict[str, NDArray[np.bool_]]:
     groups["border"] = (row % last == 0) | (column % last == 0)
     groups["seams at the halves"] = (row == 2) | (column == 2)
     groups["seams at the thirds"] = np.isin(row, (1, 3)) | np.isin(column, (1, 3))
-    return groups
+    sides = {"top": row < 2, "bottom": row > 2, "left": column < 2, "right": column > 2}
+    groups |= {f"{name} half": inside for name, inside in sides.items()}
+    corners = ((down, across) for down in ("top", "bottom") for across in ("left", "right"))
+    return groups | {f"{down} {across} quarter": sides[down] & sides[across] for down, across in corners}
+
+
+OPPOSITE = {"top half": "bottom half", "left half": "right half"}
+OPPOSITE |= {other: one for one, other in OPPOSITE.items()}
+"""A half that is better is the other half being worse: the middle row or column may go with either."""
 
 
 def judge_evenness(log_like: Floats, shifts: Floats) -> Evenness:
@@ -79,8 +87,11 @@ def _weigh(anyhow: Floats, few: Floats, lines: dict[str, Floats], away: Floats) 
     best = int(np.argmax(mass[: len(lines)]))
     name = list(lines)[best]
     at = np.exp(lines[name] - lines[name].max()).sum(0)
-    factor = math.exp(float(at @ away / at.sum()))
-    return Evenness(float(mass[len(lines) :][: SPREADS.size][even].sum()), name, factor, float(mass[best]))
+    factor, chance = math.exp(float(at @ away / at.sum())), float(mass[best])
+    if name in OPPOSITE:
+        chance += float(mass[list(lines).index(OPPOSITE[name])])
+        name, factor = (OPPOSITE[name], 1 / factor) if factor < 1 else (name, factor)
+    return Evenness(float(mass[len(lines) :][: SPREADS.size][even].sum()), name, factor, chance)
 
 
 def _spread_evidence(log_like: Floats, shifts: Floats, spread: float, common: Floats, weight: Floats) -> float:

@@ -89,7 +89,7 @@ def _figures(course: ThresholdCourse, settled: Settled, known: Known) -> dict[st
         "rho": _short(known.correlation[0]),
         "gradual": settled.gradual,
         "whole_rows": bool(known.correlation[0] > WHOLE_ROWS),
-        "wordings_spread": _maybe(course.spread_of_wordings()),
+        "wordings": _wordings(course),
         "retest": _retest(course, settled),
         "posterior": _posterior(course),
         "curve": _curve(course),
@@ -107,6 +107,19 @@ def _figures(course: ThresholdCourse, settled: Settled, known: Known) -> dict[st
         figures["bound"] = careful(level(settled.bound), course.test.card.unit, up=towards_larger)
         figures["reason"] = _reason_of(course, settled.verdict, figures["bound"])
     return figures
+
+
+def _wordings(course: ThresholdCourse) -> dict[str, Any] | None:
+    """Return the threshold in each wording with its interval, and whether two of them do not meet; None below two."""
+    level, told = course.test.card.axis.level, course.by_wording()
+    if len(told) < 2:
+        return None
+    lowest, highest = max(low for _, low, _ in told.values()), min(high for _, _, high in told.values())
+    each = [
+        {"wording": wording, "value": _short(level(middle)), "ci95": sorted((_short(level(low)), _short(level(high))))}
+        for wording, (middle, low, high) in told.items()
+    ]
+    return {"differ": lowest > highest, "each": each}
 
 
 def _reason_of(course: ThresholdCourse, verdict: str, bound: float) -> str:
@@ -262,10 +275,6 @@ def posterior_mass(result: dict[str, Any], places: Floats) -> Floats:
 def _short(value: float) -> float:
     """Return five digits: what follows is the machine's, not the model's."""
     return float(f"{float(value):.5g}") if math.isfinite(value) else 0.0
-
-
-def _maybe(value: float | None) -> float | None:
-    return None if value is None else _short(value)
 
 
 def _rounded(value: Any) -> Any:

@@ -66,6 +66,18 @@ def exchange_test(published: Floats, others: NDArray[np.float64], *purpose: str 
     return Exchange(count, float(first.mean()), changed, drop, interval, p, detectable, informative)
 
 
+def exchange_chance(first: Floats, others: NDArray[np.float64], *purpose: str | int, draws: int = 5 * DRAWS) -> float:
+    """Return how often the first of each row differs from its others (columns; NaN: none) by as much, either way.
+
+    Rows may carry any weights that do not hang on which of their values came first.
+    """
+    leads = _leads(np.column_stack([first, others]))
+    if not leads.size or not np.nanmax(np.abs(leads), initial=0.0):
+        return 1.0
+    drop = float(leads[:, 0].mean())
+    return min(1.0, 2 * min(_p_value(side * leads, side * drop, purpose, draws) for side in (1.0, -1.0)))
+
+
 def _is_graded(values: NDArray[np.float64]) -> bool:
     """Tell whether values are finer than right, wrong and a few repeats."""
     return np.unique(values[np.isfinite(values)]).size > MOST_GRADES
@@ -174,16 +186,3 @@ def _place_means(values: NDArray[np.float64], places: NDArray[np.int64]) -> NDAr
     drawn = np.bincount(places[:, 1:][known], minlength=size)
     total = np.bincount(places[:, 1:][known], weights=values[:, 1:][known], minlength=size)
     return np.asarray(total / np.maximum(drawn, 1), dtype=np.float64)
-
-
-def sign_flip_chance(scores: Floats, *purpose: str | int, draws: int = 5 * DRAWS) -> float:
-    """Return how often a sum of pair differences is as far from 0, either way, where each could as well be reversed.
-
-    `scores` are differences with any weights that do not hang on which of a pair came first.
-    """
-    told = scores[scores != 0.0]
-    if not told.size:
-        return 1.0
-    draw = np.random.default_rng(derive_seed(*purpose, "signs"))
-    sums = np.abs((draw.integers(0, 2, (draws, told.size), np.int8) * 2 - 1) @ told)
-    return float((1 + np.sum(sums >= abs(told.sum()) - 1e-9)) / (1 + draws))

@@ -14,11 +14,10 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from ..core.types import Estimate
+from .average_precision import Boxes
 from .intervals import Floats, Integers, estimate_mean
 from .paired import paired_difference, paired_ratio
 
-Boxes = NDArray[np.float64]
-"""One row a box: left, top, right, bottom."""
 PSEUDO = 0.35
 """What each of the eight outcomes of a question (true crop, grey one, the right region: right or wrong) adds to the
 variance beside those that were seen: together as much as half a pair of each kind does where there are four."""

@@ -13,12 +13,12 @@ from fleet_doubles import NearLink
 from made_runs import make_run, make_task
 from snellen.core.builtins import default_registry
 from snellen.core.errors import EnvironmentProblem, UsageError
-from snellen.kits.scale.chore_model import ChoreModel
 from snellen.kits.scale.driver import Fleet
-from snellen.kits.scale.scored_ranges import TERMS, LeasedScoring, check_nodes_see, describe_run_here
+from snellen.kits.scale.executor import TERMS, LeasedScoring, check_nodes_see, describe_run_here
+from snellen.kits.scale.work_model import WorkModel
 from snellen.report.pages.finish import finish_run
-from snellen.scoring.range_chore import scoring_chore
-from snellen.scoring.ranges import RangeErrand, RangeScorer, ScoredRange
+from snellen.scoring.range_work import scoring_spec
+from snellen.scoring.ranges import RangeScorer, RangeSpec, ScoredRange
 from snellen.store import reader as reader_module
 from snellen.store.reader import Rows, RunReader
 
@@ -37,7 +37,7 @@ def leased(
     folder: Path, deadly: Sequence[str] = (), replicas: int = 2, said: list[str] | None = None
 ) -> Iterator[LeasedScoring]:
     """Near replicas, each of which is lost with a lease of a name that is left in `deadly`."""
-    left, chore = list(deadly), scoring_chore(folder)
+    left, spec = list(deadly), scoring_spec(folder)
 
     class Mortal(NearLink):
         def send(self, lease: Any) -> None:
@@ -49,7 +49,7 @@ def leased(
 
     def opened() -> Fleet:
         tell = said.append if said is not None else (lambda _: None)
-        return Fleet(ChoreModel(chore), replicas, lambda n: Mortal(ChoreModel(chore), n), tell=tell, **TERMS._asdict())
+        return Fleet(WorkModel(spec), replicas, lambda n: Mortal(WorkModel(spec), n), tell=tell, **TERMS._asdict())
 
     with closing(LeasedScoring(opened, REGISTRY)) as executor:
         yield executor
@@ -98,8 +98,8 @@ def test_the_first_error_of_the_plan_ends_the_scoring(folder: Path, monkeypatch:
     monkeypatch.setattr(reader_module, "RANGE_TRIALS", 12)
     score = RangeScorer.score
 
-    def broken(self: RangeScorer, errand: RangeErrand, rows: Rows) -> ScoredRange:
-        part = score(self, errand, rows)
+    def broken(self: RangeScorer, spec: RangeSpec, rows: Rows) -> ScoredRange:
+        part = score(self, spec, rows)
         if rows[0] > 6:
             raise KeyError(f"row {rows[0]}")
         return part
@@ -111,10 +111,10 @@ def test_the_first_error_of_the_plan_ends_the_scoring(folder: Path, monkeypatch:
 
 def test_a_fleet_stays_from_task_to_task_and_starts_with_the_first_range(folder: Path) -> None:
     opened: list[Fleet] = []
-    chore = scoring_chore(folder)
+    spec = scoring_spec(folder)
 
     def fleet() -> Fleet:
-        opened.append(Fleet(ChoreModel(chore), 1, lambda n: NearLink(ChoreModel(chore), n), **TERMS._asdict()))
+        opened.append(Fleet(WorkModel(spec), 1, lambda n: NearLink(WorkModel(spec), n), **TERMS._asdict()))
         return opened[-1]
 
     with closing(LeasedScoring(fleet, REGISTRY)) as executor:

@@ -17,9 +17,9 @@ from snellen.core.jobs import Item
 from snellen.core.types import Prediction, Request
 from snellen.data.catalog import Catalog
 from snellen.kits.curate.draft import CHAIN, WRONG, Draft, Drafting, DraftJob, DraftPrompt, plan_drafts, read_draft
+from snellen.kits.curate.library import read_sources
 from snellen.kits.curate.records import SetAside, Source, shuffled
 from snellen.kits.curate.replies import UnusableReplyError, read_candidates, read_chain
-from snellen.kits.curate.sources import read_sources
 from snellen.kits.mock.drafter import STYLES, check_style, draft_reply
 
 GOOD_CHAIN = json.dumps(

@@ -17,11 +17,10 @@ from snellen.core.types import FailureKind, Params, Request, TrialKey, Turn
 from snellen.engine.state import RunState
 from snellen.kits.batches.batch_ledger import BatchLedger, SentFile, open_ledger, read_ledger
 from snellen.kits.batches.batch_lines import LinesWriter, idents_of
+from snellen.kits.batches.batch_mode import ask_in_rounds, request_ident
 from snellen.kits.batches.batch_queue import TRIES, BatchAnswers, BatchQueue
-from snellen.kits.batches.batch_rounds import ask_in_rounds
 from snellen.kits.batches.batch_service import BatchState
 from snellen.kits.batches.batch_services import MessageService
-from snellen.kits.batches.batched_model import request_ident
 from snellen.kits.batches.file_service import FileService
 
 

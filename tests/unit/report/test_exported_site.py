@@ -158,7 +158,9 @@ def test_of_too_many_trials_those_that_are_not_right_come_first(run_folder: Path
     assert (done.trials, done.of_trials) == (wrong + 3, 56)
     rows = json.loads((tmp_path / "site" / "rows-1.js").read_text().partition("= ")[2].rstrip().rstrip(";"))
     assert sum(row[1] == "right" for row in rows) == 3
-    assert f"{wrong + 3} of 56 trials" in (tmp_path / "site" / "trials-1.html").read_text()
+    page = (tmp_path / "site" / "trials-1.html").read_text()
+    assert f"{wrong + 3} of 56 trials" in page
+    assert re.search(r'Right <span class="count">3</span>', page), "buttons count what is here"
 
 
 def test_pictures_beyond_the_most_bytes_are_left_out_and_counted(
@@ -195,3 +197,12 @@ def test_a_run_that_is_not_over_is_exported_as_far_as_it_is(tmp_path: Path) -> N
     page = (tmp_path / "site" / "index.html").read_text()
     assert "5 of 20 trials stored" in page
     assert "data-live" not in page, "nobody writes it any further"
+
+
+def test_a_picture_that_is_gone_is_told_by_its_name(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", count=3)
+    (run / "images" / "1.png").unlink()
+    assert export_view(run, tmp_path / "site").left_out == 1
+    pages = [path.read_text() for path in (tmp_path / "site").rglob("*.html")]
+    assert any("no picture: " in page and "1.png" in page for page in pages)
+    assert not any(str(tmp_path) in page for page in pages)

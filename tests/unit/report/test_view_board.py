@@ -218,3 +218,10 @@ def test_repeats_of_one_model_with_the_same_settings_have_no_order() -> None:
     assert "<table" not in str(board_page(make_board([first, again]), {}))
     other = msgspec.structs.replace(again.header, id="other settings")
     assert "<table" in str(board_page(make_board([first, msgspec.structs.replace(again, header=other)]), {}))
+
+
+def test_tables_of_one_line_become_one_list() -> None:
+    board = make_board([entry("one", a=0.5), entry("two", a=0.6), entry("alone", b=0.9), entry("lonely", c=0.2)])
+    ranked, rest = board_sheets(board)
+    assert ranked.title == "Leaderboard" and len(ranked.rows) == 2
+    assert [row[1] for row in rest.rows] == ["alone", "lonely"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from look_agents import ask
 from look_runs import HEIGHT, WIDTH, make_look_run
@@ -15,7 +16,7 @@ from snellen.core.looks import BASE, PLAIN, Look
 from snellen.core.types import Form, Image, Sample
 from snellen.model.served.prices import Prices
 from snellen.scoring.look_trials import gold_boxes, has_looks, look_trials, source_of
-from snellen.scoring.looks import LookArms, describe_looks
+from snellen.scoring.looks import LookArms, aim, describe_looks
 from snellen.scoring.stored import stored_tables
 from snellen.scoring.table import ScoredTask
 from snellen.store.reader import RunReader
@@ -86,6 +87,16 @@ def test_aim_is_measured_against_the_box_of_the_data(told: dict[str, Any]) -> No
     assert aim["found"]["value"] == pytest.approx(found[called].mean())
     assert aim["enlargement"]["value"] == 4.0
     assert aim["looked_at"]["value"] == pytest.approx(160 * 120 / (WIDTH * HEIGHT))
+
+
+def test_without_a_region_in_the_data_there_is_no_aim(run: Path) -> None:
+    with RunReader(run) as reader:
+        trials = look_trials(reader, "squares")
+        arms = LookArms(stored_tables(reader, "squares")["accuracy"], trials)
+        samples = [replace(sample, meta={}) for sample in reader.samples("squares")]
+    found = aim(arms, samples, {})
+    assert found["holds_half"].value is None and found["overlap"].value is None and found["found"].value is None
+    assert found["enlargement"].value == 4.0
 
 
 def test_the_price_is_what_tools_take_more_over_what_they_repaired(run: Path) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import snellen
+from snellen.api.load import load_run
 from snellen.core.errors import DataError, UsageError
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.data.loaders.answers import find_answer_set
@@ -183,7 +184,7 @@ def test_a_mixed_file_has_one_accuracy_and_the_form_alone_has_two_metrics(tmp_pa
     alone = snellen.run(str(write(path, several)), "blind/first", output_dir=tmp_path / "alone")
     metrics = alone.results["tasks"]["data"]["metrics"]
     assert (metrics["accuracy"]["value"], metrics["jaccard"]["value"]) == (0.0, 0.5)
-    with snellen.load_run(alone.folder) as run:
+    with load_run(alone.folder) as run:
         (trial,) = run.trials("data")
     assert "letters of all right options" in trial.request.messages[-1].text
     assert trial.request.marks == ("A", "B", "C")

@@ -110,6 +110,10 @@ def test_by_the_authors_rule_only_negative_numbers_refuse() -> None:
     assert verdict("(-5, 300)", "0-1000", "absent", refusals="negative")["accuracy"] == 0.0
 
 
+def test_a_click_anywhere_is_a_click_where_nothing_is_there() -> None:
+    assert verdict("(5000, 9000)", "0-1000", "absent") == {"accuracy": 0.0, "refused": 0.0, "clicked": 1.0}
+
+
 def test_several_points_count_by_their_share_where_the_card_says_so() -> None:
     reply = "[(0.75, 0.25), (0.1, 0.1), (1.4, 0.2), (0.7499, 0.2501)]"
     assert verdict(reply, "0-1", TARGET, several="share", refusals="")["accuracy"] == 0.5

@@ -14,11 +14,11 @@ from made_runs import make_run, make_task
 from snellen.core.builtins import default_registry
 from snellen.core.errors import DataError, EnvironmentProblem, UsageError
 from snellen.core.types import Score, TrialKey
-from snellen.data.files.chores import Chore, do_here
+from snellen.data.files.work import WorkSpec, do_here
 from snellen.model.served.prices import Bill, Prices
 from snellen.report.pages.finish import finish_run
-from snellen.scoring.range_chore import Name, ScoringWork, pack_item, score_elsewhere, scoring_chore
-from snellen.scoring.ranges import RangeErrand, RangeScorer, ScoredRange, pack_scores, read_rows_of_scores
+from snellen.scoring.range_work import Name, ScoringWork, pack_item, score_elsewhere, scoring_spec
+from snellen.scoring.ranges import RangeScorer, RangeSpec, ScoredRange, pack_scores, read_rows_of_scores
 from snellen.store import reader as reader_module
 from snellen.store.reader import RunReader, row_of_score, score_of_row
 
@@ -32,24 +32,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_run(tmp_path_factory.mktemp("runs") / "run", count=40, task=task, score=False)
 
 
-def errand_of(folder: Path) -> RangeErrand:
+def spec_of(folder: Path) -> RangeSpec:
     with RunReader(folder) as reader:
         task = reader.header().tasks[0]
-    return RangeErrand(str(folder), task, {}, tuple(task.scorers))
+    return RangeSpec(str(folder), task, {}, tuple(task.scorers))
 
 
 class Near:
-    """Does the chores of a scoring in this process, and notes what they are called."""
+    """Does the work of a scoring in this process, and notes what they are called."""
 
     registry = REGISTRY
 
     def __init__(self, folder: Path, skipped: int = 0) -> None:
         self.folder, self.skipped, self.names = folder, skipped, list[str]()
 
-    def work_through(self, chore: Chore, items: Iterable[bytes], name: Name) -> Iterator[bytes]:
-        packed = [pack_item(chore, item) for item in items][self.skipped :]
+    def work_through(self, spec: WorkSpec, items: Iterable[bytes], name: Name) -> Iterator[bytes]:
+        packed = [pack_item(spec, item) for item in items][self.skipped :]
         self.names += [name(number) for number in range(len(packed))]
-        return do_here(scoring_chore(self.folder), packed)
+        return do_here(scoring_spec(self.folder), packed)
 
 
 def test_ranges_hold_every_trial_once_in_the_order_of_the_plan(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,11 +105,11 @@ def test_trials_that_no_range_brought_are_missed(folder: Path) -> None:
 
 
 def test_a_part_comes_back_as_it_was_made(folder: Path) -> None:
-    errand = errand_of(folder)
+    spec = spec_of(folder)
     with RunReader(folder) as reader:
         ranges = reader.sample_ranges("shapes")
-    (found,) = score_elsewhere(Near(folder), errand, ranges)
-    here = RangeScorer(default_registry()).score(errand, ranges[0])
+    (found,) = score_elsewhere(Near(folder), spec, ranges)
+    here = RangeScorer(default_registry()).score(spec, ranges[0])
     assert (found.trials, found.scores, found.records) == (160, here.scores, here.records)
     np.testing.assert_equal(found.gathered.columns, here.gathered.columns)
 
@@ -133,11 +133,11 @@ def test_scores_travel_as_they_are_stored() -> None:
         pack_scores("t", [Score(key, "m", 1.0, answer=object())])  # type: ignore[arg-type]
 
 
-def test_an_errand_comes_back_as_it_went(folder: Path) -> None:
-    errand = errand_of(folder)._replace(prices=Prices(1.0, 2.0, "USD"), for_pages=True)
-    assert RangeErrand.loaded(errand.dumped()) == errand
-    assert errand.make_registry().get("scorer", "choice")
-    assert pickle.loads(errand.dumped())[0] == str(folder)
+def test_a_spec_comes_back_as_it_went(folder: Path) -> None:
+    spec = spec_of(folder)._replace(prices=Prices(1.0, 2.0, "USD"), for_pages=True)
+    assert RangeSpec.loaded(spec.dumped()) == spec
+    assert spec.make_registry().get("scorer", "choice")
+    assert pickle.loads(spec.dumped())[0] == str(folder)
 
 
 def test_bills_add_up(folder: Path) -> None:

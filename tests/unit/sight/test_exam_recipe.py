@@ -12,8 +12,8 @@ import PIL.Image
 import pytest
 from test_fits import CANVASES, measured
 
-import snellen
 from exam_observer import Observer, sit
+from snellen.api.load import load_run
 from snellen.sight.advice import prescribe
 from snellen.sight.recipe import page_recipe
 from snellen.sight.recipe_round import line_interval
@@ -114,7 +114,7 @@ def test_an_exam_of_a_model_with_one_size_composes_what_it_reads(tmp_path: Path)
     assert asked["recipe"]["part_px"] == list(recipe.part_px) and asked["trials"] == 12
     assert asked["ci95"][0] <= asked["value"] <= asked["ci95"][1] and asked["kept"]
     assert "promised" not in lines["recipe"], "what was reached is said, not what was hoped"
-    with snellen.load_run(tmp_path) as run:
+    with load_run(tmp_path) as run:
         files = [Path(trial.sample.images[0].ref).read_bytes() for trial in run.trials("exam-recipe")]
     sizes = {PIL.Image.open(io.BytesIO(file)).size for file in files}
     assert sizes == {tuple(recipe.part_px)}

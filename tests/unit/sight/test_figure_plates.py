@@ -13,6 +13,7 @@ import PIL.Image
 import pytest
 
 from exam_observer import USUAL, Observer, sit
+from snellen.sight.advice import prescribe
 from snellen.sight.cards import eye_test
 from snellen.sight.choice_plates import QUADRANTS
 from snellen.sight.figure_plates import CHIRAL, LANES, SHAPES, by_mirror, by_turn, smooth, swaps_between
@@ -128,3 +129,24 @@ def test_the_new_tests_measure_observers_whose_thresholds_are_known(tmp_path: Pa
 def test_blind_replies_get_no_threshold_of_them(tmp_path: Path) -> None:
     result = sit(tmp_path / "run", Observer(random=True), mode="quick", tests=NEW)
     assert all(result.exam["tests"][name]["value"] is None for name in NEW)
+
+
+def listed(value: float | None, ci95: list[float] | None, verdict: str = "measured", **more: Any) -> dict[str, Any]:
+    base = {"value": value, "ci95": ci95, "verdict": verdict, "axis": [400.0, 4.0], "trials": 80, "unit": "entries"}
+    return (
+        base
+        | {"x95": 20.0, "x95_upper90": 15.0, "bound": None, "title": "List", "right": 40, "wrong": 40, "reason": ""}
+        | more
+    )
+
+
+def test_text_as_a_picture_is_compared_with_plain_text_beyond_noise() -> None:
+    drawn = listed(40.0, [30.0, 50.0])
+    for written, told in (
+        (listed(150.0, [100.0, 220.0]), "2 times"),
+        (listed(None, None, "at ceiling", bound=350.0), "7 times"),
+        (listed(60.0, [45.0, 90.0]), ""),
+        (listed(None, None, "not measurable"), ""),
+    ):
+        lines = {one.id: one.sentence for one in prescribe({"lookup-picture": drawn, "lookup-text": written}, None)}
+        assert ("picture-text" in lines) == bool(told) and told in lines.get("picture-text", "")

@@ -8,7 +8,7 @@ import pytest
 
 import snellen
 from cure_fixtures import item, write_cure
-from snellen.kits.train.gains import HOLDS, OPEN, WORSE, Gain, find_gains, guard_gain
+from snellen.kits.train.before_after import HOLDS, OPEN, WORSE, Gain, find_gains, guard_gain
 from snellen.store.reader import RunReader
 
 

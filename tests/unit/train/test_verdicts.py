@@ -11,8 +11,7 @@ import pytest
 from snellen.core.errors import DataError
 from snellen.core.types import Failure, FailureKind, Form, Image, Prediction, Request, Sample, TrialKey, Turn
 from snellen.data.catalog import Catalog
-from snellen.kits.train.preference import CONTRADICTORY, choose_pair
-from snellen.kits.train.preference_verdicts import (
+from snellen.kits.train.made_preferences import (
     CRITERIA,
     PAIRWISE,
     SampledQuestion,
@@ -22,6 +21,7 @@ from snellen.kits.train.preference_verdicts import (
     read_pairs,
     read_points,
 )
+from snellen.kits.train.preference import CONTRADICTORY, choose_pair
 from snellen.scoring.judge_card import read_judge
 
 JUDGES = [read_judge(Catalog().card("judges", name), name) for name in CRITERIA]

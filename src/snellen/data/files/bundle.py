@@ -19,8 +19,8 @@ from ...core.message_parts import all_pictures, all_videos, change_pictures
 from ...core.types import Image, Sample
 from ..images.decode import read_bytes, read_header
 from ..images.embedded import ImageStore
-from .chores import Chore, Mapper, do_here
 from .croissant import CARD, LINES, PARQUET, Field, Rows, card_bytes
+from .work import Mapper, WorkSpec, do_here
 
 
 class ReadPicture(Struct, frozen=True, array_like=True):
@@ -156,7 +156,7 @@ class _Pictures:
                 waiting.append((sample, list(new)))
                 yield msgspec.msgpack.encode(list(new.values()))
 
-        for result in mapper(Chore(WORK, b""), items()):
+        for result in mapper(WorkSpec(WORK, b""), items()):
             sample, keys = waiting.popleft()
             for key, read in zip(keys, msgspec.msgpack.decode(result, type=list[ReadPicture]), strict=True):
                 self._keep(key, read)

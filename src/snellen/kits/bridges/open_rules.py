@@ -17,8 +17,8 @@ from ...extract.answer_number import LAST
 from ...extract.numbers import parse_number
 from ...extract.other_kinds import extract_number, extract_short
 from ...scoring.document_answer import FORMAT_TAG, NEAR, NOT_ANSWERABLE
-from ...scoring.joined_answers import is_joined
 from ...scoring.mmmu_open import judge_open
+from ...scoring.replies import is_joined
 from ...scoring.text_match import meets
 from ...scoring.vqa import anls, relaxed_accuracy, vqa_accuracy
 from ...scoring.vqa_normalise import normalise_vqa

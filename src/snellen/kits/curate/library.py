@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ...api.chosen_model import create_model
 from ...api.plan import registry_for
@@ -17,14 +17,21 @@ from ...api.run import run_settings
 from ...api.session import Listener, ModelJobs, ask_jobs, check_finished, limits_for
 from ...api.settings import RunSettings
 from ...core.config import convert
-from ...core.errors import DataError, UsageError
+from ...core.errors import DataError, UsageError, did_you_mean
 from ...core.ids import content_hash
+from ...core.jobs import Item, ReadyRequests
+from ...core.types import Form, Image, Prediction, Request, Sample, TrialKey
 from ...data.catalog import Catalog
 from ...data.files.records import write_lines
-from ...scoring.judge_card import read_judge
+from ...data.files.rows import Row, read_rows
+from ...data.images.decode import read_bytes, read_header
+from ...data.loaders.cure import CureSource, PictureFinder, clamp
+from ...data.loaders.cure_file import CureBox, CureImage
+from ...scoring.asking import judge_key, plan_votes
+from ...scoring.judge_card import Judge, read_judge
+from ...scoring.verdicts import score_votes
 from ...store.lock import RunLock
 from ...store.reader import RunReader
-from .checks import CARD, CHECKERS, TASK, plan_checks, read_checks
 from .desk import ReviewSettings
 from .draft import TASK as DRAFT_TASK
 from .draft import Drafting, DraftPrompt, collect_drafts, plan_drafts
@@ -33,8 +40,162 @@ from .gates import GateReport, GateSettings, Replies, run_gates
 from .publish import Published, Title, cure_rows
 from .publish import publish as write_published
 from .records import Draft, Finding, SetAside, Source
-from .sources import read_sources
 from .workshop import Workshop
+
+# Coarse annotations (the Sherlock format, or rows with a mapping) to Sources; the unusable are set aside by reason.
+
+FIELDS = ("id", "image", "box", "clue", "inference")
+SHERLOCK = {
+    "id": "instance_id",
+    "image": "inputs.image.url",
+    "box": "inputs.bboxes",
+    "clue": "inputs.clue",
+    "inference": "targets.inference",
+}
+STAGE = "source"
+
+
+def read_sources(
+    path: Path, image_root: Path | None = None, columns: Mapping[str, str] | None = None
+) -> Iterator[Source | SetAside]:
+    """Yield one record a row: a Source, or why the row cannot be used. A mistyped column is an error at once."""
+    find = PictureFinder(CureSource("cure", str(path), str(image_root) if image_root else None), None)
+    seen: set[str] = set()
+    for number, row in read_rows(path):
+        usual = SHERLOCK if "inputs" in row and "targets" in row else {name: name for name in FIELDS}
+        mapping = usual | dict(columns or {})
+        where = f"{path.name} record {number}"
+        for field, column in (columns or {}).items():
+            _check_column(field, column, row, where)
+        record = _to_source(row, mapping, find, where)
+        if record.id in seen:
+            record = SetAside(f"{record.id}#{number}", STAGE, f"the id {record.id!r} occurs twice", row)
+        seen.add(record.id)
+        yield record
+
+
+def _check_column(field: str, column: str, row: Row, where: str) -> None:
+    if field not in FIELDS:
+        fields = f"{did_you_mean(field, FIELDS)}; fields: {', '.join(FIELDS)}"
+        raise DataError(f"--map {field}={column}: no such field{fields}")
+    if column.partition(".")[0] not in row:
+        raise DataError(f"{where} has no column {column!r}{did_you_mean(column, row)}; it has: {', '.join(row)}")
+
+
+def _to_source(row: Row, mapping: Mapping[str, str], find: PictureFinder, where: str) -> Source | SetAside:
+    values = {field: _dig(row, column) for field, column in mapping.items()}
+    if values["box"] is None:
+        values["box"] = _dig(row, "bboxes")
+    content = [values["image"], values["box"], values["inference"]]
+    name = content_hash(content, 12) if values["id"] in (None, "") else str(values["id"])
+    try:
+        texts = {field: _text(values[field], field) for field in ("image", "clue", "inference")}
+        url = texts["image"]
+        source = Source(name, find(url), texts["clue"], texts["inference"], _first_box(values["box"]), url=url)
+        return _with_picture(source)
+    except DataError as error:
+        return SetAside(name, STAGE, f"{where}: {error}", row)
+
+
+def _with_picture(source: Source) -> Source:
+    """Open the picture's header: a dead link is found now, not after an LLM was paid."""
+    header = read_header(read_bytes(Image(source.image)), source.image)
+    box = source.box
+    if box is not None:
+        left, top, right, bottom = clamp(CureBox(*box), CureImage(source.url, header.width, header.height))
+        box = (left, top, right - left, bottom - top)
+    return structs.replace(source, width=header.width, height=header.height, box=box)
+
+
+def _dig(row: Any, dotted: str) -> Any:
+    for part in dotted.split("."):
+        row = row.get(part) if isinstance(row, dict) else None
+    return row.get("url") if isinstance(row, dict) and "url" in row else row
+
+
+def _text(value: Any, field: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise DataError(f"{field} is missing or empty")
+    return " ".join(value.split())
+
+
+def _first_box(value: Any) -> tuple[float, float, float, float] | None:
+    """Read a box as [left, top, width, height] or an object with these names, alone or first in a list."""
+    if value in (None, []):
+        return None
+    if isinstance(value, list) and isinstance(value[0], dict | list):
+        value = value[0]
+    numbers = [value.get(name) for name in ("left", "top", "width", "height")] if isinstance(value, dict) else value
+    if (
+        not isinstance(numbers, list)
+        or len(numbers) != 4
+        or not all(isinstance(number, int | float) for number in numbers)
+    ):
+        raise DataError(f"box {value!r} is not left, top, width, height")
+    left, top, width, height = map(float, numbers)
+    return left, top, width, height
+
+
+# Drafts to votes of LLM checkers and back: a checker is a judge with k votes, asked like any model.
+
+TASK = "check"
+CHECKERS = ("unique", "chain", "grounded")
+CARD = "curate_{}"
+
+
+def plan_checks(judge: Judge, drafts: Iterable[Draft], *, with_picture: bool) -> Iterator[ReadyRequests]:
+    """Yield a job an item."""
+    for position, draft in enumerate(drafts):
+        sample = check_sample(draft)
+        votes = plan_votes(judge, [(sample, _as_reply(draft))])
+        requests = tuple(_with_images(vote, sample) if with_picture else vote for vote in votes)
+        yield ReadyRequests(Item(position, sample), requests)
+
+
+def _with_images(request: Request, sample: Sample) -> Request:
+    *before, last = request.messages
+    return structs.replace(request, messages=(*before, structs.replace(last, images=sample.images)))
+
+
+def check_sample(draft: Draft) -> Sample:
+    """Return what the checker is told beside the draft."""
+    notes = (f"seen: {draft.source.clue}", f"inferred: {draft.source.inference}")
+    question, images = "A drafted item is to be checked.", (draft.source.picture(),)
+    return Sample(draft.id, TASK, Form.OPEN, question, images=images, answers=notes)
+
+
+def _as_reply(draft: Draft) -> Prediction:
+    """Return the draft as what a judge judges: the reply of a model."""
+    return Prediction(TrialKey(TASK, draft.id), text=show_draft(draft))
+
+
+def show_draft(draft: Draft) -> str:
+    """Return an item as plain text, right candidates marked."""
+    lines: list[str] = []
+    for name, question in draft.questions():
+        lines.append(f"{name}: {question.question}")
+        signs = ("*" if place == question.right else "-" for place in range(len(question.candidates)))
+        lines += [f"  {sign} {text}" for sign, text in zip(signs, question.candidates, strict=True)]
+    return "\n".join(lines)
+
+
+def read_checks(reader: RunReader, judge: Judge, drafts: Iterable[Draft], gate: str) -> dict[str, Finding]:
+    """Return what the majority said of each item: fail, or a warning where there was no majority."""
+    replies: Mapping[TrialKey, str | None] = {
+        prediction.key: prediction.text for _, _, prediction, _ in reader.trials(f"{TASK}@{judge.name}")
+    }
+    findings: dict[str, Finding] = {}
+    for draft in drafts:
+        reply = _as_reply(draft)
+        keys = [judge_key(reply.key, judge, vote) for vote in range(judge.votes)]
+        score = score_votes(judge, reply, [replies.get(key) for key in keys])
+        if score.value is None:
+            findings[draft.id] = Finding(gate, "warn", f"the checker gave no verdict: {score.reason}")
+        elif score.value < 0.5:
+            reason = f"the checker says no ({judge.title.lower()}; {judge.votes} votes)"
+            findings[draft.id] = Finding(gate, "fail", reason)
+    return findings
+
 
 __all__ = ["DraftResult", "GateSettings", "ReviewSettings", "audit_sentence", "draft", "gates", "publish", "review"]
 

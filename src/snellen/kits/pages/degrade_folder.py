@@ -15,7 +15,7 @@ from msgspec import Struct
 from ...core.config import convert, read_config_file
 from ...core.errors import ConfigError, DataError, UsageError
 from ...core.ids import rng
-from ...data.files.chores import Chore, Mapper, do_here
+from ...data.files.work import Mapper, WorkSpec, do_here
 from ...data.images.calibrations import CALIBRATION
 from .manifest import DocumentRecord, Manifest, PageRecord, document_record, page_record, read_manifest, write_manifest
 from .pages import PageFile, page_name, read_pages
@@ -108,9 +108,9 @@ def degrade(
         raise DataError(f"{folder.root} holds no pages named ID_page_001.png")
     (target / "images").mkdir(parents=True, exist_ok=True)
     before = read_manifest(source) or Manifest("", {})
-    chore = Chore(WORK, msgspec.msgpack.encode(DegradeSettings(tuple(steps), seed, calibrated)))
+    spec = WorkSpec(WORK, msgspec.msgpack.encode(DegradeSettings(tuple(steps), seed, calibrated)))
     sheets = [sheet for document, pages in folder.documents.items() for sheet in _sheets(document, pages, steps, seed)]
-    results = mapper(chore, (msgspec.msgpack.encode(sheet.read()) for sheet in sheets))
+    results = mapper(spec, (msgspec.msgpack.encode(sheet.read()) for sheet in sheets))
     pages = _write_pages(target, sheets, results, transcribe)
     records = {
         document: _record(pages.get(document, []), before.documents.get(document)) for document in folder.documents

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from ...core.ids import rng
-from ...data.files.chores import Mapper, do_here
+from ...data.files.work import Mapper, do_here
 from .fonts import TextFont
 from .haystack import Haystack
 from .layout import lay_out

@@ -11,7 +11,7 @@ import msgspec
 
 from ...core.config import convert
 from ...core.errors import UsageError
-from ...data.files.chores import Mapper, do_here
+from ...data.files.work import Mapper, do_here
 from ...data.images.calibrations import CALIBRATION
 from ...data.visual_tokens import FAMILIES as MODEL_FAMILIES
 from .degrade_folder import PAGE_FAMILIES, Recipe, Variant, degrade, read_recipe, safe_name

@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 
 from ...core.errors import DataError, UsageError, not_among
 from ...core.ids import sha256_hex
-from ...data.files.chores import Chore, Mapper, do_here
+from ...data.files.work import Mapper, WorkSpec, do_here
 from ...data.visual_tokens import DEFAULT_TOKENIZER, count_tokens, visual_tokens
 from .font_files import FontFile, face_sha256, font_set, font_sha256, try_face
 from .fonts import TextFont
@@ -238,7 +238,7 @@ def _draw_all(
             sent.append(document)
             yield msgspec.msgpack.encode(ToDraw(document.text, *marks(document.id)))
 
-    for result in mapper(Chore(WORK, msgspec.msgpack.encode(press.style)), items()):
+    for result in mapper(WorkSpec(WORK, msgspec.msgpack.encode(press.style)), items()):
         yield sent.popleft(), msgspec.msgpack.decode(result, type=list[DrawnPage])
 
 

@@ -141,6 +141,8 @@ def _response(turn: Turn, pictures: Sequence[Picture], name: str, *, inside: boo
 def _content(turn: Turn, pictures: Sequence[Picture]) -> dict[str, Any]:
     if turn.kept:
         return {"role": "model", "parts": list(turn.kept)}
+    if not pictures:  # none, or left out: what is asked of a refused request is its parameters
+        return {"role": ROLES.get(turn.role, turn.role), "parts": [{"text": turn.text}]}
     shown = turn.arrange([{"inlineData": {"mimeType": picture.mime, "data": picture.token}} for picture in pictures])
     parts = [{"text": part} if isinstance(part, str) else part for part in shown]
     return {"role": ROLES.get(turn.role, turn.role), "parts": parts}

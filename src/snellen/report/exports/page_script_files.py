@@ -97,7 +97,7 @@ def needle_file(model: str, config: str, asked: list[Asked], run_id: str) -> dic
         "instance_accuracies": {name: _tally(group, _contained) for name, group in by_instance.items()},
         "by_needle_depth": _by(asked, lambda sample: sample.tags.get("needle_depth"), correct=_contained),
         "by_context_length": _by(asked, lambda sample: sample.tags.get("context_length"), ORDER, correct=_contained),
-        "by_kind": _by(asked, lambda sample: sample.tags.get("kind"), correct=_contained),
+        "by_kind": _by([each for each in asked if "kind" in each.trial.sample.tags], _kind, correct=_contained),
         "compression_ratio": compression(asked),
         "config_hash": run_id,
         "results": [_needle_result(each) for each in asked],
@@ -127,6 +127,10 @@ def _by_both(asked: list[Asked]) -> dict[str, Any]:
     for each in asked:
         groups.setdefault(str(each.trial.sample.tags.get("difficulty")), []).append(each)
     return {name: _by(group, lambda sample: sample.tags.get("length")) for name, group in sorted(groups.items())}
+
+
+def _kind(sample: Sample) -> Any:
+    return sample.tags["kind"]
 
 
 def _contained(each: Asked) -> bool:
@@ -216,10 +220,15 @@ def _choice_result(each: Asked) -> dict[str, Any]:
 
 def _needle_result(each: Asked) -> dict[str, Any]:
     sample = each.trial.sample
-    return _common(each) | {
-        "question_id": sample.id,
-        "ground_truth": ", ".join(sample.answers),
-        "correct": _contained(each),
-        "scores": {metric: score.value for metric, score in each.scores.items()} | _rungs(each),
-        "tags": sample.tags,
-    }
+    only_contained = _contained(each) and not each.correct  # the rule of `correct` in this file, not ours
+    return (
+        _common(each)
+        | ({"parse_rule": "contains"} if only_contained else {})
+        | {
+            "question_id": sample.id,
+            "ground_truth": ", ".join(sample.answers),
+            "correct": _contained(each),
+            "scores": {metric: score.value for metric, score in each.scores.items()} | _rungs(each),
+            "tags": sample.tags,
+        }
+    )

@@ -40,7 +40,7 @@ def render_prescription(exam: Mapping[str, Any], header: RunHeader) -> str:
     curves = [figures.curve(name, result) for name, result in tests.items() if result["levels"]]
     parts += [tag("h2", "Curves"), figures.joined(curves)] if curves else []
     parts += _maps(exam)
-    parts += [tag("p", MEANING, class_="muted small"), _again(header)]
+    parts += [tag("p", MEANING, class_="muted small"), *_method(exam.get("method") or {}), _again(header)]
     return document(f"{exam['model']} – eye exam", parts)
 
 
@@ -77,7 +77,7 @@ def _asked_notes(result: Mapping[str, Any]) -> Iterator[str]:
         yield f"answers “{result['habit']['answer']}” to {result['habit']['share']:.0%} of blank pictures"
     if moved(result):
         told = result["drift"]
-        shares = f"early {told['early']:.0%} right, late {told['late']:.0%} at the same {told['pairs']} levels"
+        shares = f"early {told['early']:.0%} right, late {told['late']:.0%} at the same {told['levels']} levels"
         yield f"moved while it was measured: {shares} (p {told['p']:.2g}); no advice rests on it"
     again = result.get("retest")
     if again and not again["consistent"]:
@@ -90,6 +90,9 @@ def _fit_notes(result: Mapping[str, Any]) -> Iterator[str]:
         yield f"sat twice, the first re-test did not agree: {_sittings(result)}"
     if result.get("whole_rows"):
         yield "rows are read whole or not at all; the interval may be too narrow"
+    if (result.get("wordings") or {}).get("differ"):
+        spans = "; ".join(f"{say(one['ci95'][0])}–{say(one['ci95'][1])}" for one in result["wordings"]["each"])
+        yield f"the wording of the question matters: {spans} {result['unit']} (95 %), a wording each"
     if result.get("gradual"):
         yield "gradual, no sharp threshold"
 
@@ -118,8 +121,9 @@ def prescription_box(exam: Mapping[str, Any]) -> Html:
 
 def tests_table(tests: Mapping[str, Any], caption: str = "All tests") -> Html:
     """Return verdicts, thresholds and counts, a row a test."""
-    counted = (("asked", "n"), ("right", "n"), ("wrong", "n"), ("no answer", "n"), ("failed", "n"))
-    columns = head("test", "verdict", ("half at", "n"), ("95 %", "n"), ("95 % right at", "n"), *counted, "remark")
+    fitted = ("half at", "95 %", "95 % right at", "slope", "lapse")
+    counted = ("asked", "right", "wrong", "no answer", "failed")
+    columns = head("test", "verdict", *((name, "n") for name in (*fitted, *counted)), "remark")
     body = [_row(name, result) for name, result in tests.items()]
     return scrolled(caption, tag("caption", caption), columns, tag("tbody", *body))
 
@@ -127,7 +131,8 @@ def tests_table(tests: Mapping[str, Any], caption: str = "All tests") -> Html:
 def _row(name: str, result: Mapping[str, Any]) -> Html:
     span = " – ".join(say(end) for end in result["ci95"]) if result["ci95"] else "–"
     value = "–" if result["value"] is None else f"{say(result['value'])} {result['unit']}"
-    cells = [value, span, safe_words(result), *_counted(result)]
+    shape = [say(result["slope"]), f"{result['lapse']:.0%}"] if "slope" in result else ["–", "–"]
+    cells = [value, span, safe_words(result), *shape, *_counted(result)]
     return row(name, tag("td", result["verdict"]), *numbers(cells), tag("td", result["reason"], class_="small"))
 
 
@@ -172,5 +177,16 @@ def _figure(title: str, drawing: Html) -> Html:
     return tag("figure", tag("h3", title), drawing, class_="card")
 
 
+def _method(method: Mapping[str, Any]) -> list[Child]:
+    """Return how it was measured, in words that a paper can use, with the command and what to cite."""
+    if not method:
+        return []
+    settings = ", ".join(f"{name} {value}" for name, value in method["settings"].items() if value is not None)
+    facts = tag("p", f"Snellen {method['version']}; {settings}.", class_="muted small")
+    cited = tag("details", tag("summary", "BibTeX"), tag("pre", method["bibtex"], class_="reply"), open=True)
+    command = tag("pre", method["command"], class_="reply")
+    return [tag("h2", "Method"), tag("p", method["text"], class_="small"), facts, command, cited]
+
+
 def _again(header: RunHeader) -> Html | None:
-    return tag("pre", header.command, class_="reply") if header.command else None
+    return tag("p", f"Asked with: {header.command}", class_="muted small") if header.command else None

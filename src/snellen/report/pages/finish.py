@@ -8,7 +8,7 @@ from typing import Any
 
 from ...core.registry import Registry
 from ...scoring.gathered import GatheredTask
-from ...scoring.range_chore import Executor
+from ...scoring.range_work import Executor
 from ...scoring.ranges import ScoredRange
 from ...scoring.readings import Reading, check_reading, file_of, judge_folders, own_reading
 from ...scoring.run import score_run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from msgspec import Struct
@@ -289,14 +290,36 @@ def _close(first: Line | Cell, one: float | None, second: Line | Cell, other: fl
     return abs(one - other) < Z95 * math.hypot(*errors)
 
 
+UNRANKED = "No other run did the same with another model or other settings."
+
+
+def can_rank(lines: Sequence[Line]) -> bool:
+    """Tell whether a block holds two runs that differ: repeats of one model with the same settings have no order."""
+    return len({(line.model, line.run) for line in lines}) > 1
+
+
+def ranked_blocks(board: Board) -> tuple[list[list[Line]], list[Line]]:
+    """Return the blocks in which something can be ranked, and the lines of all others."""
+    blocks = [list(lines) for _, lines in groupby(board.lines, key=lambda line: line.block)]
+    return [one for one in blocks if can_rank(one)], [line for one in blocks if not can_rank(one) for line in one]
+
+
 def board_sheets(board: Board) -> list[Sheet]:
-    """Return the board as plain tables for every output form, one a block: places of two blocks mean nothing."""
-    blocks = sorted({line.block for line in board.lines})
-    return [_block_sheet(board, block, len(blocks)) for block in blocks] or [Sheet("Leaderboard", COLUMNS, ())]
+    """Return the board as plain tables for every output form, one a block: places of two blocks mean nothing.
+
+    What cannot be ranked is listed in a last one; where nothing can, every block is a table as it is.
+    """
+    ranked, alone = ranked_blocks(board)
+    if not ranked:
+        ranked, alone = [list(lines) for _, lines in groupby(board.lines, key=lambda line: line.block)], []
+    sheets = [_block_sheet(board, lines, place, len(ranked)) for place, lines in enumerate(ranked, 1)]
+    if alone:
+        rows = tuple((line.model, line.name, ", ".join(line.tasks)) for line in alone)
+        sheets.append(Sheet("Not ranked", ("model", "run", "tasks"), rows, UNRANKED))
+    return sheets or [Sheet("Leaderboard", COLUMNS, ())]
 
 
-def _block_sheet(board: Board, block: int, blocks: int) -> Sheet:
-    lines = [line for line in board.lines if line.block == block]
+def _block_sheet(board: Board, lines: Sequence[Line], block: int, blocks: int) -> Sheet:
     tasks = [task for task in board.tasks if task in lines[0].tasks]
     head = (*COLUMNS, *board.cost_columns, *(f"{name} %" for name in board.dimensions), *tasks)
     before = [0, *(line.band for line in lines)]

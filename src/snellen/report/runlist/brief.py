@@ -14,6 +14,8 @@ from ...core.tasks import RunHeader
 
 TRASH = ".trash"
 """Folders of this name hold runs that were thrown away; nothing looks into them by itself."""
+LOADED = frozenset({"timeline.json", "timeline.partial.jsonl"})
+"""What `snellen perf` leaves beside a run: its replies came under a load, and how fast is not how well."""
 
 
 def run_key(folder: Path) -> str:

@@ -100,6 +100,12 @@
     const step = { j: "next", k: "prev" }[event.key];
     if (step) document.querySelector(`a[rel=${step}]`)?.click();
     if (event.key === "r") nextTab();
+    if (event.key === "o") document.querySelector(".trials tbody tr:not([hidden]) th a, .thumbs a")?.click();
+    if (event.key === "u") [...document.querySelectorAll(".crumbs a")].at(-1)?.click();
+    if (event.key === "m") {
+      const marks = document.getElementById("marks");
+      if (marks) { marks.open = true; marks.querySelector("input:not([type=hidden])")?.focus(); event.preventDefault(); }
+    }
     if (event.key === "?") {
       const keys = document.getElementById("keys");
       if (keys) { if (keys.open) keys.close(); else keys.showModal(); }

@@ -8,7 +8,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from itertools import groupby, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ from ..pages.cost_cells import cost_cells
 from ..pages.gallery import Shown, read_trial, thumbnail
 from ..pages.html_document import static
 from ..pages.ledger import exported_notes
-from ..pages.ranking import Board, Entry, Line, board_sheets, make_board
+from ..pages.ranking import UNRANKED, Board, Entry, Line, board_sheets, make_board, ranked_blocks
 from ..pages.sheet import Sheet, render
 from ..pages.tables import DRAWN, head, numbers, scrolled
 from ..pages.vega import to_csv
@@ -75,9 +75,8 @@ COLUMNS = ("#", "model", "run", *((name, "n") for name in ("tasks", "average ran
 
 def board_page(board: Board, keys: dict[str, str]) -> Html:
     """Return the leaderboard; `keys` are the runs' keys by name."""
-    blocks = [list(lines) for _, lines in groupby(board.lines, key=lambda line: line.block)]
-    tables = [_table(board, lines, keys) for lines in blocks if _can_rank(lines)]
-    alone = [line for lines in blocks if not _can_rank(lines) for line in lines]
+    ranked, alone = ranked_blocks(board)
+    tables = [_table(board, lines, keys) for lines in ranked]
     nothing = "Nothing can be ranked yet: no two runs of different models or settings did the same."
     parts: list[Child] = [tag("h1", "Leaderboard")]
     parts += [tag("p", NOTE, class_="muted"), *tables] if tables else [tag("p", nothing)]
@@ -85,17 +84,12 @@ def board_page(board: Board, keys: dict[str, str]) -> Html:
     return shell("Leaderboard", parts, place="/leaderboard")
 
 
-def _can_rank(lines: Sequence[Line]) -> bool:
-    """Tell whether a block holds two runs that differ: repeats of one model with the same settings have no order."""
-    return len({(line.model, line.run) for line in lines}) > 1
-
-
 def _unranked(lines: Sequence[Line], keys: dict[str, str]) -> Html | None:
     """Return the runs that no other run can be ranked against, folded away."""
     if not lines:
         return None
     items = [tag("li", _name(line, keys), f" · {line.model} · {', '.join(line.tasks)}") for line in lines]
-    summary = tag("summary", f"Not ranked: {plural(len(lines), 'run')} that no other run did the same as")
+    summary = tag("summary", f"Not ranked: {plural(len(lines), 'run')} ", tag("span", UNRANKED, class_="muted"))
     return tag("details", summary, tag("ul", *items, class_="small"))
 
 

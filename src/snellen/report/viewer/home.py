@@ -271,7 +271,7 @@ def _row(cells: Cells, *, hidden: bool) -> Html:
         tag("td", cells.model, class_=f"{_fold(cells.model)} broad"),
         tag("td", cells.task, class_="tasks"),
         tag("td", metric, class_="nowrap broad"),
-        tag("td", cells.value, *_beneath(interval, metric), class_="nowrap"),
+        tag("td", cells.value, *_beneath(interval, metric), class_="nowrap" if estimate else None),
         tag("td", interval, class_="nowrap broad"),
         tag("td", drawn, class_="bar broad"),
         *(tag("td", f"{count:,}", class_="n broad") for count in (rests_on(estimate) if estimate else ())),

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from ...core.errors import SnellenError
-from ...core.looks import LOOK_ARMS, Look, LookEnd, arm_of, end_of, variant_of_arm
+from ...core.looks import LOOK_ARMS, PLAIN, Look, LookEnd, arm_of, end_of, variant_of_arm
 from ...core.markup import Child, Html, shorten, tag
 from ...core.text import plural
 from ...core.types import Image, Sample, ToolCall, TrialKey
@@ -132,35 +132,50 @@ def _ended(end: LookEnd) -> Iterator[Child]:
 
 
 def _strip(run: OpenRun, key: TrialKey, turns: Sequence[StoredTurn]) -> Iterator[Html]:
-    named = {(look.turn, look.call): (name, look) for name, look in numbered(turns)}
+    named, places = numbered(turns), picture_places(turns)
     for turn in turns:
         reply = turn.prediction
         parts: list[Child] = [tag("header", f"turn {turn.number + 1}", class_="small muted")]
         if reply.text:
             parts.append(reply_text(reply.text, most=SAID))
-        parts += [_call(run, key, call, named.get((turn.number, call.id))) for call in reply.calls]
-        if not reply.calls:
-            parts.append(tag("p", "the answer", class_="small muted"))
+        written = {call.id: call for call in reply.calls}
+        own = [(name, look) for name, look in named if look.turn == turn.number]
+        for name, look in own:
+            source = trial_address(run, key, "image", n=places[id(look)], small=1) if id(look) in places else ""
+            parts.append(_result(name, look, written.pop(look.call, None), source, places.get(id(look), 0)))
+        parts += [_written(call, call.problem or "not run") for call in written.values()]
+        if turn is turns[-1]:
+            parts.append(tag("p", "the last reply", class_="small muted"))
         yield tag("article", *parts, class_="card")
 
 
-def _call(run: OpenRun, key: TrialKey, call: ToolCall, found: tuple[str, Look] | None) -> Html:
-    """Return a call as it was written, and what came of it."""
-    written = tag("code", f"{call.name} {shorten(call.arguments, 200)}")
-    if found is None:
-        return tag("figure", written, tag("figcaption", call.problem or "not run", class_="small muted"))
-    name, look = found
+def picture_places(turns: Sequence[StoredTurn]) -> dict[int, int]:
+    """Return where each look's picture stands among those of the last request, by the id of the look's record."""
+    asked = sum(len(turn.images) for turn in turns[0].request.messages) if turns else 0
+    shown = [look for turn in turns for look in turn.looks if look.image is not None]
+    return {id(look): asked + place for place, look in enumerate(shown)}
+
+
+def _written(call: ToolCall, said: Child) -> Html:
+    words = tag("code", f"{call.name} {shorten(call.arguments, 200)}")
+    return tag("figure", words, tag("figcaption", said, class_="small"))
+
+
+def _result(name: str, look: Look, call: ToolCall | None, source: str, place: int) -> Html:
+    """Return a call as it was written, where that is no part of the reply's text, and what came of it."""
+    written = tag("code", f"{call.name} {shorten(call.arguments, 200)}") if call is not None else None
     if look.problem:
         why = tag("figcaption", tag("b", look.problem), f": {shorten(look.told, 200)}", class_="small")
         return tag("figure", written, why)
-    if not look.shown:
-        return tag("figure", written, tag("figcaption", shorten(look.told, 200), class_="small"))
-    source = trial_address(run, key, "image", n=look.shown - 1, small=1)
-    crop = link(tag("img", src=source, alt=f"Look {name}", loading="lazy"), f"#picture-{look.shown - 1}")
+    if not source:
+        told = tag("figcaption", f"{name} → no picture: {shorten(look.told, 200)}", class_="small")
+        return tag("figure", written, told)
+    crop = link(tag("img", src=source, alt=f"Look {name}", loading="lazy"), f"#picture-{place}")
     enlarged = f", {look.enlargement:.1f} ×" if look.enlargement != 1.0 else ""
     mended = f" ({', '.join(look.notes)})" if look.notes else ""
-    said = f"{name} → picture {look.shown}{enlarged}{mended}"
-    return tag("figure", written, crop, tag("figcaption", said, class_="small"))
+    return tag(
+        "figure", written, crop, tag("figcaption", f"{name} → picture {place + 1}{enlarged}{mended}", class_="small")
+    )
 
 
 def _arms(run: OpenRun, columns: TrialColumns, key: TrialKey, walk: Walk) -> Iterator[Child]:
@@ -191,11 +206,13 @@ def _arm_card(run: OpenRun, columns: TrialColumns, arm: str, shown: Shown, walk:
     rows = np.flatnonzero(of_key & (columns.repeat == key.repeat))
     outcome = outcome_tag(int(columns.outcome[rows[0]]), float(columns.value[rows[0]])) if rows.size else None
     to = link(arm, walk.trial(run, key), aria_current="true" if here else None)
-    looks = [look for turn in turns_of(run.reader, key) for look in turn.looks if look.shown]
+    turns = turns_of(run.reader, key)
+    places = picture_places(turns)
     first: Child = None
-    if looks:
-        source = trial_address(run, key, "image", n=looks[0].shown - 1, small=1)
+    if places:
+        source = trial_address(run, key, "image", n=min(places.values()), small=1)
         first = tag("img", src=source, alt=f"What arm {arm} showed first", loading="lazy")
-    words = tag("p", ARM_WORDS[arm] if looks else "nothing was shown", class_="small muted")
+    called = any(turn.looks for turn in turns)
+    words = tag("p", ARM_WORDS[arm] if called or arm == PLAIN else "no tool was called", class_="small muted")
     return tag("article", tag("p", outcome, " ", to), words, first, reply_text(shown.text, shown.span, most=300),
                class_="card")  # fmt: skip

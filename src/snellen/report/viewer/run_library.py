@@ -31,7 +31,7 @@ from ...store.reader import RunReader
 from ..pages.ledger import Note, read_notes
 from ..pages.overview import TaskOverview, overview_of
 from ..query import LastSifted, TextSearch, group_values
-from ..runlist.brief import TRASH, RunBrief, header_brief, named_folders, run_key, written_brief
+from ..runlist.brief import LOADED, TRASH, RunBrief, header_brief, named_folders, run_key, written_brief
 from ..runlist.trash import thrown_runs
 from ..stored_results import Results, read_results, written_results
 from .training_folder import OpenTraining, is_training
@@ -42,8 +42,6 @@ MOST_OPEN = 32
 """So many runs stay open: each takes three files, and a process may have 256 of them."""
 MOST_TRIALS = 2_000_000
 """Trials of a run that is opened: reading them takes some 20 s of a core, and up to 2.4 GB."""
-TIMELINES = frozenset({"timeline.json", "timeline.partial.jsonl"})
-"""What a load leaves beside its run."""
 Version = tuple[int, int, int, int]
 """When the database and its log were written last, and how large they are."""
 REST = 3.0
@@ -421,7 +419,7 @@ class RunLibrary:
         for folder, names in (each for root in self._roots for each in named_folders(root, DEPTH)):
             found |= {folder} if "run.db" in names or {PLAN, FOLDER} <= names else set()
             trained |= {folder} if is_training(names) else set()
-            self._loads |= {folder} if TIMELINES & names else set()
+            self._loads |= {folder} if LOADED & names else set()
         known = self._trainings
         made = {run_key(folder): folder for folder in sorted(trained)}
         self._trainings = {

@@ -88,8 +88,11 @@ def shell(
 
 
 KEYS = {
-    "j": "next trial",
-    "k": "previous trial",
+    "o": "open the first trial of a list",
+    "j": "next trial or page",
+    "k": "previous trial or page",
+    "u": "up: from a trial to its list, from a list to its run",
+    "m": "mark the trial (viewer started with --write)",
     "r": "the reply rendered, as it came, or raw",
     "/": "search",
     "?": "show or hide this list",

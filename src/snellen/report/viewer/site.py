@@ -24,20 +24,21 @@ from ...core.markup import Child, Html, tag, text
 from ...core.protocols import ImagePolicy
 from ...core.types import Image, TrialKey
 from ...core.version import __version__
+from ...data.images.decode import short_name
 from ...data.images.encode import encode_moving
 from ...data.images.whole_video import is_whole_video
 from ...scoring.table import Outcome, TrialColumns
 from ..pages.gallery import read_trial, thumbnail
 from ..pages.html_document import static
-from ..query import Rows
+from ..query import OUTCOMES, Query, Rows, select
 from .filters import outcome_buttons, why_choice
 from .run_library import OpenRun
 from .run_page import run_page
 from .shell import EXPORTED, address, link, shell
 from .stage import stored_pictures
-from .trial_page import trial_page
+from .trial_page import REPLY_SHOWN, trial_page
 from .trial_table import trial_table
-from .walk import Walk, walk_of, walk_through
+from .walk import Walk, walk_of
 
 MARKER = "snellen-site.json"
 FOLDERS = ("trial", "pictures", "static")
@@ -94,7 +95,7 @@ def _make_room(folder: Path, run: OpenRun) -> None:
             path.unlink()
     for name in FOLDERS:
         (folder / name).mkdir(exist_ok=True)
-        for path in (folder / name).iterdir():
+        for path in filter(Path.is_file, (folder / name).iterdir()):
             path.unlink()
 
 
@@ -111,9 +112,10 @@ class _Pictures:
         if (image, small) not in self._known:
             try:
                 self._known[image, small] = self._write(image, small=small)
-            except DataError:
+            except DataError as error:
                 self.left_out.add(image)
-                raise
+                name = image.ref.rpartition("/")[2]  # where it lay here is nobody's business there
+                raise DataError(str(error).replace(short_name(image.ref), short_name(name))) from None
         return self._known[image, small]
 
     def _write(self, image: Image, *, small: bool) -> str:
@@ -128,7 +130,7 @@ class _Pictures:
         name = f"pictures/{sha256_hex(data)[:20]}.{ending}"
         if not (self._folder / name).exists():
             (self._folder / name).write_bytes(data)
-            self.used, self.count = self.used + len(data), self.count + 1
+            self.used, self.count = self.used + len(data), self.count + (not small)
         return name
 
 
@@ -173,8 +175,8 @@ class _Site:
             if shown is not None:
                 number = self._numbers[key]
                 self._page(f"trial/{number}.html", trial_page(run, shown, walk), place)
-                if _is_long(shown.prediction.text):
-                    self._put(f"trial/{number}.txt", shown.prediction.text or "")
+                if len(reply := shown.prediction.text or "") > REPLY_SHOWN:
+                    self._put(f"trial/{number}.txt", reply)
         self._page(f"trials-{place}.html", _trials_page(run, columns, rows, walk), place)
         self._page(self._task_page(task), run_page(run, task, has_report=False))
 
@@ -234,8 +236,10 @@ class _Site:
         key = _key(told)
         if self._images[0] != key:
             self._images = (key, stored_pictures(self._run.reader, key) or [])
-        image = self._images[1][int(told.get("n", ["0"])[0])]
-        return self._pictures.place(image, small="small" in told)
+        number = int(told.get("n", ["0"])[0])
+        if number >= len(self._images[1]):
+            raise DataError("the trial holds no such picture")
+        return self._pictures.place(self._images[1][number], small="small" in told)
 
     def _put(self, name: str, content: str) -> None:
         data = content.encode("utf-8", "replace")
@@ -246,12 +250,6 @@ class _Site:
 def _key(told: dict[str, list[str]]) -> TrialKey:
     one = {name: values[0] for name, values in told.items()}
     return TrialKey(one.get("task", ""), one.get("sample", ""), one.get("variant", "base"), int(one.get("repeat", "0")))
-
-
-def _is_long(reply: str | None) -> bool:
-    from .trial_page import REPLY_SHOWN
-
-    return len(reply or "") > REPLY_SHOWN
 
 
 def _chosen_rows(columns: TrialColumns, most: int) -> Rows:
@@ -289,7 +287,7 @@ def _listed(run: OpenRun, columns: TrialColumns, row: int, kinds: dict[int, str]
 def _trials_page(run: OpenRun, columns: TrialColumns, rows: Rows, walk: Walk) -> Html:
     """Return all exported trials of a task as one table; the script hides those that a filter does not want."""
     shown, every = [int(row) for row in rows], len(columns)
-    counts = walk_through(run, walk).counts
+    counts = {name: int(np.isin(select(columns, Query(outcome=name)), rows).sum()) for name in OUTCOMES}
     bounded = f"{len(shown):,} of {every:,} trials are part of this export, those that are not right first."
     caption = tag("caption", f"{len(shown):,} trials")
     parts: list[Child] = [

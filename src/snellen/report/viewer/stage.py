@@ -105,7 +105,8 @@ def _strip(run: OpenRun, shown: Shown, images: Sequence[Image]) -> Html:
 def _stage(run: OpenRun, shown: Shown, number: int, image: Image, looked: Sequence[Looked]) -> Html:
     seen = [image for turn in shown.seen.messages for image in turn.images][number]
     if seen.ref.startswith(CHANGED):
-        words = f"Picture {number + 1} ({image.ref}) changed since it was sent, and no copy of it was kept: not shown."
+        name = image.ref.rpartition("/")[2]
+        words = f"Picture {number + 1} ({name}) changed since it was sent, and no copy of it was kept: not shown."
         return tag("p", words, class_="card")
     source = trial_address(run, shown.prediction.key, "image", n=number)
     picture = tag("img", src=source, alt=f"Picture {number + 1} of {shown.sample.id} as sent", loading="lazy")

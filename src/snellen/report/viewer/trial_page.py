@@ -177,7 +177,7 @@ def _in_short(run: OpenRun, shown: Shown, walk: Walk) -> Html | None:
     said += [("read as ", tag("b", read))] if read else []
     kind = run.error_of(shown.prediction.key)
     if kind:
-        said.append(("why: ", link(KINDS[kind].title, walk.to(run, why=kind), title=KINDS[kind].rule)))
+        said.append(("mistake: ", link(KINDS[kind].title, walk.to(run, why=kind), title=KINDS[kind].rule)))
     parts = [part for one in said for part in (" · ", one)][1:]
     return tag("p", *parts, class_="inshort") if parts else None
 
@@ -188,7 +188,7 @@ def _marks(run: OpenRun, walk: Walk, key: TrialKey, *, may_write: bool) -> Itera
     yield from (notice, marks_shown(key, notes))
     if may_write and notice is None:
         form = marks_form(f"/run/{run.key}/marks", walk.trial(run, key), key, notes)
-        yield tag("details", tag("summary", "Mark this trial"), form)
+        yield tag("details", tag("summary", "Mark this trial"), form, id="marks")
 
 
 def _crumbs(run: OpenRun, walk: Walk, walked: Walked, place: int | None, key: TrialKey) -> list[Child]:

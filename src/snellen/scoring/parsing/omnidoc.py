@@ -18,10 +18,10 @@ from .assignment import assign
 from .omnidoc_formulas import formula_pool, match_formulas
 from .omnidoc_match import IGNORED, Gold, Pair, by_place, edit, edits, match
 from .omnidoc_reading import FORMULA, INLINE_FORMULA, LATEX_TABLE, RESCUED, TABLE, TEXT, Piece, read_page
-from .omnidoc_tables import cell_text
 from .omnidoc_text import (
     INLINE,
     inline_as_characters,
+    latex_as_text,
     normal_cell,
     normal_formula,
     normal_table,
@@ -30,6 +30,59 @@ from .omnidoc_text import (
     without_delimiters,
 )
 from .teds import TableTooLarge, Teds, teds
+
+# How OmniDocBench 1.6 writes the cells of a table that no gold table asks for, before it takes them for text.
+
+_FORMULA = re.compile(r"\\\[.*?\\\]|\\\(.*?\\\)|\$\$.*?\$\$|\$.*?\$", re.DOTALL)
+_FONTS = re.compile(r"\\(?:math(?:bf|rm|normal|it|bb|cal|scr|frak|sf|tt)|textbf|textit)")
+_PLAIN = {"\\t": "", "\\n": "", "\t": "", "\n": "", "/t": "", "/n": "", " ": ""}
+_SIGNS = {"✓": "✔", "√": "✔", "-": "—", "∼": "～", "Ø": "∅"}
+_GREEK = {
+    "\\checkmark": "✔",
+    "\\pm": "±",
+    "\\alpha": "α",
+    "\\beta": "β",
+    "\\gama": "γ",
+    "\\gamma": "γ",
+    "\\mu": "μ",
+    "\\lambda": "λ",
+    "\\theta": "θ",
+    "\\eta": "η",
+    "\\pi": "π",
+    "\\rho": "ρ",
+    "\\sigma": "σ",
+    "\\omega": "ω",
+    "\\delta": "δ",
+    "∼": "～",
+    "-": "—",
+    "Ø": "∅",
+}
+
+
+def cell_text(text: str) -> str:
+    """Return a cell without blanks, its formulas in characters and some signs unified."""
+    parts, end = [], 0
+    for found in _FORMULA.finditer(text):
+        parts += [_plain(text[end : found.start()]), _formula(found[0])]
+        end = found.end()
+    return "".join([*parts, _plain(text[end:])])
+
+
+def _plain(text: str) -> str:
+    for old, new in (_PLAIN | _SIGNS).items():
+        text = text.replace(old, new)
+    return re.sub(r"_{4,}", "____", text)
+
+
+def _formula(latex: str) -> str:
+    latex = latex.strip()
+    latex = latex[2:] if latex.startswith(("\\(", "\\[")) else latex
+    latex = latex[:-2] if latex.endswith(("\\)", "\\]")) else latex
+    latex = _FONTS.sub("", latex.strip("$"))
+    for old, new in _GREEK.items():
+        latex = latex.replace(old, new)
+    return latex_as_text(latex).replace(" ", "").replace("\xa0", "")
+
 
 _ORDER_OF_KINDS = (
     *("text_block", "title", "code_txt", "code_txt_caption", "reference", "equation_caption", "figure_caption"),

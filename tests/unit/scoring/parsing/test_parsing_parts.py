@@ -16,12 +16,12 @@ from snellen.scoring.parsing import katex, olmocr
 from snellen.scoring.parsing.assignment import assign
 from snellen.scoring.parsing.blocks import MOST_CHARACTERS, Kind, read_gold, read_page
 from snellen.scoring.parsing.latex import formula_tokens
+from snellen.scoring.parsing.omnidoc import cell_text
 from snellen.scoring.parsing.omnidoc_formulas import match_formulas
 from snellen.scoring.parsing.omnidoc_lines import formula_lines
 from snellen.scoring.parsing.omnidoc_match import Gold
 from snellen.scoring.parsing.omnidoc_reading import Piece
 from snellen.scoring.parsing.omnidoc_reading import read_page as read_omnidoc
-from snellen.scoring.parsing.omnidoc_tables import cell_text
 from snellen.scoring.parsing.page_score import compare_tables, in_order, score_page
 from snellen.scoring.parsing.pairing import pair_blocks
 from snellen.scoring.parsing.states import State, loop_length, state_of

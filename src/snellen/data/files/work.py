@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from ...core.registry import resolve_target
 
 
-class Chore(NamedTuple):
+class WorkSpec(NamedTuple):
     """What is done with every item: a function `module:attribute` that makes the work, and what it is made with.
 
     Work turns the bytes of an item into bytes. Its attribute `facts` holds what else its results depend on (versions,
@@ -34,10 +34,10 @@ class Work(Protocol):
         ...
 
 
-Mapper = Callable[[Chore, Iterable[bytes]], Iterator[bytes]]
-"""Does a chore with every item and yields the results in their order; the first error in that order is raised."""
+Mapper = Callable[[WorkSpec, Iterable[bytes]], Iterator[bytes]]
+"""Does work with every item and yields the results in their order; the first error in that order is raised."""
 
 
-def do_here(chore: Chore, items: Iterable[bytes]) -> Iterator[bytes]:
-    """Do a chore in this process, one item at a time."""
-    return map(chore.make(), items)
+def do_here(spec: WorkSpec, items: Iterable[bytes]) -> Iterator[bytes]:
+    """Do work in this process, one item at a time."""
+    return map(spec.make(), items)

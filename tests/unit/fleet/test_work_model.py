@@ -1,4 +1,4 @@
-"""A chore by replicas: results in order, equal to those of one process, whatever is lost on the way."""
+"""Work by replicas: results in order, equal to those of one process, whatever is lost on the way."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 
 from fleet_doubles import NearLink
 from snellen.core.errors import DataError, EnvironmentProblem, UsageError
-from snellen.data.files.chores import Chore, do_here
-from snellen.kits.scale.chore_model import ChoreModel, map_by_replicas
+from snellen.data.files.work import WorkSpec, do_here
 from snellen.kits.scale.driver import Fleet
+from snellen.kits.scale.work_model import WorkModel, map_by_replicas
 
 
 class Doubler:
@@ -29,16 +29,16 @@ class Doubler:
         return 2 * item
 
 
-CHORE = Chore(f"{__name__}:Doubler", b"")
+SPEC = WorkSpec(f"{__name__}:Doubler", b"")
 ITEMS = [bytes([number]) * 10 for number in range(60)]
 
 
-def near(chore: Chore = CHORE, replicas: int = 2, kind: type[NearLink] = NearLink) -> Fleet:
-    return Fleet(ChoreModel(chore), replicas, lambda number: kind(ChoreModel(chore), number), lease=4)
+def near(spec: WorkSpec = SPEC, replicas: int = 2, kind: type[NearLink] = NearLink) -> Fleet:
+    return Fleet(WorkModel(spec), replicas, lambda number: kind(WorkModel(spec), number), lease=4)
 
 
 def test_results_come_in_order_and_are_those_of_one_process() -> None:
-    assert list(map_by_replicas(near, iter(ITEMS))) == list(do_here(CHORE, ITEMS)) == [2 * item for item in ITEMS]
+    assert list(map_by_replicas(near, iter(ITEMS))) == list(do_here(SPEC, ITEMS)) == [2 * item for item in ITEMS]
 
 
 def test_lost_replicas_change_no_result() -> None:
@@ -65,7 +65,7 @@ def items_that_end_badly() -> Iterator[bytes]:
 )
 def test_the_first_error_is_raised_after_what_came_before_it(items: list[bytes] | None, said: str) -> None:
     for results in (
-        do_here(CHORE, items or items_that_end_badly()),
+        do_here(SPEC, items or items_that_end_badly()),
         map_by_replicas(near, items or items_that_end_badly()),
     ):
         assert next(results) == b"firstfirst"
@@ -80,14 +80,14 @@ def test_who_has_other_fonts_does_not_do_it() -> None:
             self.facts = {"fonts": "others"}
 
     globals()["Other"] = Other
-    there = Chore(f"{__name__}:Other", b"")
+    there = WorkSpec(f"{__name__}:Other", b"")
 
     def fleet() -> Fleet:
-        model = ChoreModel(there)
-        model.identity = lambda: {**ChoreModel(there).identity(), "chore": CHORE.maker}  # type: ignore[method-assign]
-        return Fleet(ChoreModel(CHORE), 1, lambda number: NearLink(model, number))
+        model = WorkModel(there)
+        model.identity = lambda: {**WorkModel(there).identity(), "spec": SPEC.maker}  # type: ignore[method-assign]
+        return Fleet(WorkModel(SPEC), 1, lambda number: NearLink(model, number))
 
-    with pytest.raises(EnvironmentProblem, match="its chore/Doubler is not the driver's"):
+    with pytest.raises(EnvironmentProblem, match="its spec/Doubler is not the driver's"):
         list(map_by_replicas(fleet, ITEMS))
 
 

@@ -1,4 +1,4 @@
-"""A chore as a model: an item travels as a picture does, by content, and its result comes back as a prediction.
+"""Work as a model: an item travels as a picture does, by content, and its result comes back as a prediction.
 
 So leases, lost and silent replicas, Ray's object store and versions that differ are dealt with once.
 """
@@ -20,7 +20,7 @@ from ...core.ids import sha256_hex
 from ...core.protocols import Capability, EncodedImage, EncodedImages, ImagePolicy
 from ...core.types import Image, ImageSent, Prediction, Request, TrialKey, Turn
 from ...core.version import __version__
-from ...data.files.chores import Chore, Work
+from ...data.files.work import Work, WorkSpec
 from .driver import Fleet
 from .leases import LostTooOften
 
@@ -39,26 +39,26 @@ class ItemLost(EnvironmentProblem):
     """An item was lost with its replicas so often that nobody is given it any more."""
 
 
-class ChoreModel:
+class WorkModel:
     """Does the work where it lives; asked by leases like any other model."""
 
-    def __init__(self, chore: Chore) -> None:
-        self.name = f"chore/{chore.maker.rpartition(':')[2]}"
+    def __init__(self, spec: WorkSpec) -> None:
+        self.name = f"spec/{spec.maker.rpartition(':')[2]}"
         self.capabilities: frozenset[Capability] = frozenset()
         self.image_policy = ImagePolicy()
         self.cacheable = False
-        self._chore = chore
+        self._spec = spec
         self._work: Work | None = None
-        self._thread = ThreadPoolExecutor(1, "snellen-chore")  # fonts and the like are made for one thread
+        self._thread = ThreadPoolExecutor(1, "snellen-spec")  # fonts and the like are made for one thread
 
     async def check(self) -> None:
         """Make the work."""
         self._made()
 
     def identity(self) -> Mapping[str, Any]:
-        """Return what its results depend on: the chore, and what of this machine is part of it."""
+        """Return what its results depend on: the spec, and what of this machine is part of it."""
         made = {"python": platform.python_version(), "snellen": __version__, **self._made().facts}
-        return {"chore": self._chore.maker, "settings": sha256_hex(self._chore.settings), "made of": made}
+        return {"spec": self._spec.maker, "settings": sha256_hex(self._spec.settings), "made of": made}
 
     async def predict(self, request: Request, images: EncodedImages) -> Prediction:
         """Do the work with the item that came along."""
@@ -73,12 +73,12 @@ class ChoreModel:
 
     def _made(self) -> Work:
         if self._work is None:
-            self._work = self._chore.make()
+            self._work = self._spec.make()
         return self._work
 
 
-class ChoreFleet:
-    """A fleet that does chores for a caller that waits: started with the first item, kept until `close`.
+class WorkFleet:
+    """A fleet that does work for a caller that waits: started with the first item, kept until `close`.
 
     Of each replica at most `ahead` items are under way or done before their turn.
     """
@@ -129,7 +129,7 @@ class ChoreFleet:
         """Return the loop in which the fleet lives, and the fleet, once one of its replicas can work."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-            self._thread = Thread(target=self._loop.run_forever, name="snellen chores", daemon=True)
+            self._thread = Thread(target=self._loop.run_forever, name="snellen work", daemon=True)
             self._thread.start()
         if self._fleet is None:
             self._fleet = asyncio.run_coroutine_threadsafe(self._opened(), self._loop).result()
@@ -142,7 +142,7 @@ class ChoreFleet:
 
 def map_by_replicas(open_fleet: Callable[[], Fleet], items: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the results of items in their order; a fleet works ahead of whoever takes them, within bounds of bytes."""
-    with closing(ChoreFleet(open_fleet)) as fleet:
+    with closing(WorkFleet(open_fleet)) as fleet:
         yield from fleet.results_of(items)
 
 
@@ -172,7 +172,7 @@ class _Ended:
 async def _ask(fleet: Fleet, number: int, name: str, item: bytes) -> bytes:
     sha256 = sha256_hex(item)
     image = Image(f"data:{MADE_OF};item={number}", MADE_OF)
-    request = Request(TrialKey("chore", name), (Turn("user", "", (image,)),))
+    request = Request(TrialKey("spec", name), (Turn("user", "", (image,)),))
     encoded = EncodedImage(item, ImageSent(sha256, MADE_OF, 1, 1, len(item)))
     try:
         prediction = await fleet.predict(request, {image: encoded})

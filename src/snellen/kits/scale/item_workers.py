@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...api.executors import Workers
 from ...core.errors import SnellenError
-from ...data.files.chores import Chore, Mapper
-from .chore_model import LEASE, UNIT, ChoreModel, map_by_replicas
+from ...data.files.work import Mapper, WorkSpec
 from .driver import Fleet
 from .leases import GIVE_UP_AFTER
 from .links import Link, Recipe
 from .process_link import ProcessLink
+from .work_model import LEASE, UNIT, WorkModel, map_by_replicas
 
 if TYPE_CHECKING:
     from .ray_cluster import RayCluster
 
-MAKER = f"{__name__}:make_chore_model"
+MAKER = f"{__name__}:make_work_model"
 ADVICE = "by hand, or the machine is out of memory: fewer --replicas"
 
 
@@ -35,32 +35,32 @@ class LeaseTerms(NamedTuple):
 TERMS = LeaseTerms()
 
 
-def make_chore_model(given: tuple[str, bytes]) -> ChoreModel:
-    """Return the model that does a chore, in a replica."""
-    return ChoreModel(Chore(*given))
+def make_work_model(given: tuple[str, bytes]) -> WorkModel:
+    """Return the model that does work, in a replica."""
+    return WorkModel(WorkSpec(*given))
 
 
 def mapper_for(workers: Workers, tell: Callable[[str], None] = lambda _: None) -> Mapper:
-    """Return who does chores; `tell` hears of replicas that were lost or given up."""
+    """Return who does work; `tell` hears of replicas that were lost or given up."""
     return partial(_by_replicas, workers, tell)
 
 
 def _by_replicas(
-    workers: Workers, tell: Callable[[str], None], chore: Chore, items: Iterable[bytes]
+    workers: Workers, tell: Callable[[str], None], spec: WorkSpec, items: Iterable[bytes]
 ) -> Iterator[bytes]:
-    return map_by_replicas(partial(open_workers, workers, chore, tell), items)
+    return map_by_replicas(partial(open_workers, workers, spec, tell), items)
 
 
 def open_workers(
     workers: Workers,
-    chore: Chore,
+    spec: WorkSpec,
     tell: Callable[[str], object] = lambda _: None,
     terms: LeaseTerms = TERMS,
     look: Callable[[RayCluster], None] = lambda _: None,
 ) -> Fleet:
-    """Return the workers of a chore, not yet started; `look` refuses a cluster that cannot do it."""
-    wanted, model = workers.replicas or 1, ChoreModel(chore)
-    recipe = Recipe(MAKER, tuple(chore), str(Path.cwd()))
+    """Return the workers, not yet started; `look` refuses a cluster that cannot do it."""
+    wanted, model = workers.replicas or 1, WorkModel(spec)
+    recipe = Recipe(MAKER, tuple(spec), str(Path.cwd()))
     if workers.executor == "processes":
 
         def make_process(number: int) -> Link:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..core.types import Sample
-from ..extract.choice import extract_choice
-from ..extract.other_kinds import extract_number
+from ...core.types import Sample
+from ...extract.choice import extract_choice
+from ...extract.other_kinds import extract_number
 from .math_answers import is_number
 
 LETTERS = {letter: letter for letter in "ABCDEFGHIJ"}

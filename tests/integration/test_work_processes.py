@@ -13,7 +13,7 @@ from command_line import run_command
 from executor_runs import descendants
 from snellen.api.executors import Workers, mapper_for
 from snellen.core.errors import UsageError
-from snellen.data.files.chores import Chore
+from snellen.data.files.work import WorkSpec
 
 TWO = ["--executor", "processes", "--replicas", "2"]
 PROCESS = "snellen.kits.scale.process_main"
@@ -54,10 +54,10 @@ def test_a_pdf_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_killed_workers_change_nothing_and_are_told() -> None:
-    chore = Chore("chore_doubles:Sleeper", b"0.02")
+    spec = WorkSpec("work_doubles:Sleeper", b"0.02")
     items = [str(number).encode() for number in range(60)]
     told: list[str] = []
-    results = mapper_for(Workers("processes", 2), told.append)(chore, items)
+    results = mapper_for(Workers("processes", 2), told.append)(spec, items)
     found = [next(results)]
     os.kill(descendants(os.getpid(), PROCESS)[0], signal.SIGKILL)
     assert [*found, *results] == [item * 2 for item in items]

@@ -1,4 +1,4 @@
-"""Work that sleeps, for chores by several executors."""
+"""Work that sleeps, done by several executors."""
 
 from __future__ import annotations
 
