@@ -62,8 +62,8 @@ PLACEHOLDERS = {
     "openai/mock …": "openai/mock --base-url URL",
 }
 ADDRESSES = re.compile(r"http://(?:localhost|127\.0\.0\.1):8000/v1|\bURL\b")
-WRITES = {"--write-answers", "--export"}
-"""With these a server writes files and ends."""
+ENDS = {"--write-answers", "--export"}
+"""With these a command that serves writes a file instead, and ends."""
 MISSING = {"reader/tesseract": "tesseract", "ptb": "java"}
 """What a command needs from the system: without the program it is left out, as the tests for it are."""
 
@@ -111,7 +111,7 @@ class Reader:
         elif words[0] == "python":
             done = subprocess.run([sys.executable, *words[1:]], capture_output=True, text=True, check=False)
             assert done.returncode == 0, (block.name, command, done.stderr[-2000:])
-        elif words[:2] in (["snellen", "view"], ["snellen", "mock-server"]) and not WRITES & {*words}:
+        elif words[:2] in (["snellen", "view"], ["snellen", "mock-server"]) and not ENDS.intersection(words):
             self.start(words[1:])
         elif words[:3] == ["snellen", "curate", "review"]:
             review(self.start(words[1:]))

@@ -88,9 +88,10 @@ def test_the_provider_of_the_guide_answers(tmp_path, capsys):
 
 @pytest.mark.parametrize("page", ["local-models.md", "add-your-own-model.md"])
 def test_every_flag_that_the_pages_name_exists(page):
+    from snellen.cli.perf.command import perf
     from snellen.cli.report import report
     from snellen.cli.run import run as command
 
-    known = {name for option in (*command.params, *report.params) for name in option.opts}
+    known = {name for option in (*command.params, *report.params, *perf.commands["run"].params) for name in option.opts}
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", (ROOT / "docs" / page).read_text()))
     assert named <= known | {"--model-arg"}

@@ -24,7 +24,7 @@ FILE = re.compile(r"`((?:[\w.*-]+/)*[\w*-]+\.(?:py|sql|sh|yml|css|js))\b[^`]*`")
 FOLDER = re.compile(r"`((?:catalog|tests|docs|benchmarks|examples|src|requirements)/[\w/.*-]+)`")
 MODULE = re.compile(rf"`(snellen\.(?!(?:{'|'.join(KINDS)})`)[\w.]+)[`(]")  # snellen.KIND is a group of entry points
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)(?:#([^)]*))?\)")
-NOT_OURS = {"FILE.py", "checked.py", "file.py", "lynx.py", "models/__init__.py"}
+NOT_OURS = {"FILE.py", "results.yml", "checked.py", "file.py", "lynx.py", "models/__init__.py"}
 """Files of the reader's own, or of another system, that the guides speak of."""
 
 

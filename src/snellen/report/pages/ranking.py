@@ -334,7 +334,7 @@ def _note(lines: Sequence[Line], blocks: int) -> str:
         any(getattr(cell, name) for line in lines for cell in line.tasks.values()) for name in ("lost", "unread")
     )
     told = (
-        (True, "Runs with the same # cannot be told apart from the first of that # (95 %, unpaired);"),
+        (True, "Runs that share a # do not differ significantly from its first (95 %, unpaired);"),
         (True, "`snellen compare` tests pairs on the same samples."),
         (lost, "Lost: failed, or not to be judged; a value is of the others."),
         (unread, "Unread: without a readable answer, and not right."),
