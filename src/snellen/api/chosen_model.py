@@ -97,6 +97,12 @@ def _untold(model: Model, settings: RunSettings) -> Model:
     if settings.constrain or settings.prompt_cache:
         flag = "--constrain" if settings.constrain else "--prompt-cache"
         raise UsageError(f"{flag}: {model.name} is not a served model; leave it out")
+    policy = settings.image_policy
+    if policy is not None and model.image_policy == policy and (policy.max_side or policy.min_side):
+        flag = "--image-max-side" if policy.max_side else "--image-min-side"
+        raise UsageError(
+            f"{flag}: {model.name} opens pictures itself and would see them whole; shrink the files instead"
+        )
     return model
 
 

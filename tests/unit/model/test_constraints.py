@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from snellen.core.errors import ModelError, StopRun, UsageError
+from snellen.core.protocols import ImagePolicy
 from snellen.core.types import Request, TrialKey, Turn
 from snellen.kits.clouds.bedrock_model import Bedrock
 from snellen.model.options import ModelOptions
@@ -113,3 +114,11 @@ def test_a_model_of_this_machine_is_not_told(flag: dict[str, Any]) -> None:
 
     with pytest.raises(UsageError, match="is not a served model"):
         snellen.run(snellen.RunSettings(tasks=("eyechart",), model="blind/first", **flag))
+
+
+@pytest.mark.parametrize("policy", [ImagePolicy(max_side=60), ImagePolicy(min_side=28)])
+def test_a_size_is_refused_for_who_opens_pictures_itself(policy: ImagePolicy) -> None:
+    import snellen
+
+    with pytest.raises(UsageError, match="opens pictures itself"):
+        snellen.run(snellen.RunSettings(tasks=("eyechart",), model="reader", image_policy=policy))
