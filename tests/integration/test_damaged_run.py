@@ -46,6 +46,7 @@ def test_a_damaged_run_is_one_line_then_repaired_and_continued(
         "samples": (6, 0),
         "predictions": (5, 1),
         "attempts": (0, 0),
+        "turns": (0, 0),
     }
     assert run_command(["repair", folder, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["saved"]["predictions"] == 5

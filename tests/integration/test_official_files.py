@@ -9,6 +9,7 @@ import pytest
 
 from atlas_fixtures import FIXTURES, write_shape
 from command_line import run_command
+from documentation import docs_tool
 from official_rows import OFFICIAL
 from snellen.core.errors import DataError
 from snellen.core.protocols import LoadContext
@@ -47,7 +48,7 @@ def test_the_hub_s_rows_are_never_taken_for_the_official_ones(card: str, tmp_pat
 
 def test_every_card_of_tier_1_reads_official_files_or_says_why_not() -> None:
     catalog = Catalog()
-    page = (Path(__file__).resolve().parents[2] / "docs" / "why" / "index.md").read_text(encoding="utf-8")
+    page = docs_tool("docs_pages").card_pages()["cards/index.md"]
     for name in catalog.names("datasets"):
         table = catalog.task_table(name)
         about = table.get("about") or {}
@@ -62,7 +63,7 @@ def test_every_card_of_tier_1_reads_official_files_or_says_why_not() -> None:
             assert same in FIXTURES[name].shapes, name
         else:
             assert told.startswith("not read: ") or name in OFFICIAL or "refuse" in sources["official"], name
-        line = next(line for line in page.splitlines() if f"| `{name}` |" in line)
+        line = next(line for line in page.splitlines() if f"| [`{name}`]" in line)
         assert (told or next(iter(sources["official"]["files"]))) in line
 
 

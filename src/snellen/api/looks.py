@@ -7,14 +7,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..core.errors import UsageError
-from ..core.looks import in_look_arms
+from ..core.looks import LOOK, in_look_arms
 from ..core.protocols import Model
 from ..core.tasks import Task
 from ..prompt.look_words import NATIVE, TEXT
 from .model_frame import model_frame, needed_frame
 from .settings import LOOKS, RunSettings
 
-LOOK = "look"
 AUTO, CARD = "auto", "card"
 ASKS_ONE_REPLY = ("generate", "generation", "document", LOOK)
 """Inferencers in whose place looking again may stand: each trial is one question and its reply."""

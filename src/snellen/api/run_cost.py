@@ -15,6 +15,7 @@ from ..core.builtins import INFERENCERS
 from ..core.errors import DataError, SnellenError
 from ..core.event_loop import run_to_end
 from ..core.jobs import Ask, Item, Job, Step
+from ..core.looks import LOOK
 from ..core.protocols import Capability, ImagePolicy, Inferencer, Model
 from ..core.registry import Registry
 from ..core.text import MESSAGE_TOKENS, text_tokens
@@ -34,7 +35,6 @@ from ..model.served.prices import Prices, Tokens
 from ..store.reader import RunReader
 from .batches import batch_share_of
 from .chosen_model import find_card
-from .looks import LOOK
 from .plan import Plan, PlannedTask, jobs_of
 from .settings import RunSettings
 

@@ -171,7 +171,9 @@ def _where_to_look(folder: Path) -> Iterator[str]:
 def _number(result: RunResult) -> Iterator[str]:
     """Say the number of each task with its interval and bounds; of many tasks the tables do."""
     if len(result.results["tasks"]) <= MOST_NUMBERS and not _all_failed(result):
-        yield from (f"Result: {words}" for words in headline_words(result.results))
+        words = list(headline_words(result.results))
+        if len(words) == 1:  # of several tasks the table of all of them says it
+            yield f"Result: {words[0]}"
 
 
 def _why_stopped(state: RunState) -> str:

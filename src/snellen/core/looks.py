@@ -22,6 +22,8 @@ from .types import Image, Prediction
 from .variants import format_variant, parse_variant
 
 AXIS = "look"
+LOOK = "look"
+"""The inferencer that asks with tools: a task's `infer`."""
 BASE, PLAIN, NOTHING, GREY, ELSEWHERE, WHOLE, GOLD = "base", "plain", "none", "grey", "elsewhere", "whole", "gold"
 LOOK_ARMS = (BASE, PLAIN, NOTHING, GREY, ELSEWHERE, WHOLE, GOLD)
 """`base` shows what was asked for; `plain` offers no tools; the others show something else instead of the crop."""

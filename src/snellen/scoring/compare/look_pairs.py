@@ -12,7 +12,8 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from ...core.looks import BASE
+from ...core.errors import SnellenError
+from ...core.looks import BASE, LOOK
 from ...core.tasks import Task
 from ...stats.paired import paired_difference
 from ...store.reader import RunReader
@@ -63,18 +64,27 @@ def compare_looks(folders: Sequence[str | Path], task: str | None = None) -> dic
     """Return, for every task that the runs share and some were asked with tools, what looking again was worth."""
     with ExitStack() as stack:
         readers = [stack.enter_context(RunReader(folder)) for folder in folders]
-        common = set.intersection(*(set(reader.tasks()) for reader in readers))
-        chosen = sorted(name for name in common if task in (None, name))
-        found = {name: list(_sides(readers, run_names(folders), name)) for name in chosen}
+        cards = [_cards(reader) for reader in readers]
+        common = set.intersection(*map(set, cards)) if cards else set()
+        with_tools = {name for own in cards for name, card in own.items() if card.infer == LOOK}
+        chosen = sorted(name for name in common & with_tools if task in (None, name))
+        found = {name: list(_sides(readers, run_names(folders), [own[name] for own in cards])) for name in chosen}
     return {name: _compared(sides) for name, sides in found.items() if any(side.arms for side in sides)}
 
 
-def _sides(readers: Sequence[RunReader], names: Sequence[str], task: str) -> Iterator[_Side]:
-    for reader, name in zip(readers, names, strict=True):
-        card: Task = next(card for card in reader.header().tasks if card.name == task)
-        table = arms_table(card, stored_tables(reader, task, tag_keys=()))
+def _cards(reader: RunReader) -> dict[str, Task]:
+    """Return the tasks of a run by name; replies that were stored without a header have none."""
+    try:
+        return {card.name: card for card in reader.header().tasks}
+    except SnellenError:
+        return {}
+
+
+def _sides(readers: Sequence[RunReader], names: Sequence[str], cards: Sequence[Task]) -> Iterator[_Side]:
+    for reader, name, card in zip(readers, names, cards, strict=True):
+        table = arms_table(card, stored_tables(reader, card.name, tag_keys=()))
         if table is not None:
-            trials = look_trials(reader, task, stored_prices(reader))
+            trials = look_trials(reader, card.name, stored_prices(reader))
             yield _Side(name, table, LookArms(table, trials) if trials else None)
 
 
