@@ -1,4 +1,4 @@
-"""Prints the words of the documentation, and with --since how long it took; more than 60,000 written ones are an error.
+"""Prints the words of the documentation, and with --since how long it took; more than 60,500 written ones are an error.
 
 A word stands between blanks and holds a letter or a digit; code and tables count. Written are the files docs/**/*.md,
 decisions included; generated those made from cards, commands and providers (tools/docs_pages.py).
@@ -12,7 +12,7 @@ import time
 
 from docs_pages import ROOT, generated
 
-MOST = 60_000
+MOST = 60_500
 WORD = re.compile(r"\S*[^\W_]\S*")
 
 
