@@ -18,7 +18,7 @@ from made_runs import COLOURS, make_header, make_task, run_apart
 from snellen.core.builtins import default_registry
 from snellen.core.ids import sha256_hex
 from snellen.core.jobs import Item, Step
-from snellen.core.looks import BASE, DETAIL, LOOK_ARMS, NOTHING, PLAIN, Look, LookEnd, variant_of_arm
+from snellen.core.looks import BASE, DETAIL, LOOK, LOOK_ARMS, NOTHING, PLAIN, Look, LookEnd, variant_of_arm
 from snellen.core.types import (
     Form,
     Image,
@@ -155,6 +155,7 @@ def make_look_run(
     questions = make_questions(folder, count, found.tolist())
     names = {arm: "base" if plainly else variant_of_arm("base", arm) for arm in arms}
     task = make_task("squares", variants=tuple(names.values()), repeats=repeats)
+    task = msgspec.structs.replace(task, infer=LOOK if set(names) - {PLAIN} else task.infer)
     header = make_header(task, model, count * repeats * len(arms))
 
     async def write() -> None:
