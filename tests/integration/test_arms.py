@@ -16,7 +16,7 @@ import pytest
 
 import snellen
 from command_line import COMMAND, json_of, run_command
-from snellen.core.errors import DataError, UsageError
+from snellen.core.errors import UsageError
 from snellen.core.ids import rng
 from snellen.core.types import Request
 from snellen.kits.bank.picture import picture_worth
@@ -336,5 +336,5 @@ def test_a_document_is_asked_without_the_page_that_holds_the_answer(data: Path) 
     assert (task["arms"]["arms"]["without-page"]["with"], task["arms"]["arms"]["without-page"]["without"]) == (1.0, 0.0)
     rows[3]["evidence_pages"] = "the first"
     (data / "my.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    with pytest.raises(DataError, match="'the first'"):
+    with pytest.raises(UsageError, match=r"1 of 8 rows \('q7'\)"):
         ask(data, "broken", arms=("picture", "without-page"))

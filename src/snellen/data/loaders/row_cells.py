@@ -91,18 +91,19 @@ class RowNames:
         return f"{made}-{self._hashed[made]}"
 
 
-def page_numbers(value: Any, where: str) -> list[int]:
-    """Return the pages that a cell names: a number, a list of them, or either as a text (`[3, 4]`, `3;4`)."""
+def page_numbers(value: Any) -> list[int] | None:
+    """Return the pages that a cell names: a number, a list of them, or either as a text (`[3, 4]`, `3;4`).
+
+    None where it names something else, such as a page 0: only who leaves pages out needs to know.
+    """
     if value is None:
         return []
     cells = value if isinstance(value, list | tuple) else re.split(r"[,;\s]+", str(value).strip().strip("[]()"))
     try:
         numbers = [float(cell) for cell in cells if cell != ""]
     except (TypeError, ValueError):
-        numbers = [math.nan]
-    if not all(number.is_integer() and number > 0 for number in numbers):
-        raise DataError(f"{where}: {value!r} names no pages: write their numbers from 1, as [3, 4]")
-    return sorted({int(number) for number in numbers})
+        return None
+    return sorted(map(int, set(numbers))) if all(one.is_integer() and one > 0 for one in numbers) else None
 
 
 def token_limit(value: Any, where: str) -> int | None:

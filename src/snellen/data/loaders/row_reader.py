@@ -363,7 +363,9 @@ class RowReader:
         limit, system = (self._first(row, places.fields[field]) for field in ("max_tokens", "system"))
         told = {"max_tokens": token_limit(limit, where), "system": str(system) if system else None}
         meta = self.noted.sent({name: value for name, value in told.items() if value is not None})
-        pages = page_numbers(self._first(row, places.fields["evidence_pages"]), where)
+        pages = page_numbers(self._first(row, places.fields["evidence_pages"]))
+        if pages is None:
+            self._note("rows whose evidence_pages are no numbers from 1: as if they named none", where)
         return meta | ({"needle_pages": pages} if pages else {})
 
     def _check_choice(self, sample: Sample, offered: RowOptions, answer: Any, where: str) -> None:
