@@ -535,7 +535,7 @@ def test_the_plan_says_what_is_not_asked_and_which_column_may_be_the_answer(tmp_
     said = "\n".join(planned.survey.notes)
     assert "2 rows without an answer: asked, and unscored; is it 'gt'? --map answer=gt" in said
     assert "column 'context' that is not asked (--map hint=context puts it first)" in said
-    assert "1 row with a letter as answer and no options found: compared as texts (4)" in said
+    assert "1 row with a letter as answer and no options found: matched as exact text (4)" in said
     assert "1 row with a column 'D' that is no option: the letters before it have a gap" in said
     assert "1 row with several right options: any one of them counts (--form multiple asks for all) (3)" in said
     assert "1 row whose question holds another tool's marker (<ImageHere>): it is sent as text" in said

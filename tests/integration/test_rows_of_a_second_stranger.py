@@ -547,7 +547,7 @@ SAID: dict[str, tuple[Make, str]] = {
     "several answers with a stroke": (lines(OPEN | {"answers": "net||nets"}), "may hold several (|)"),
     "a letter in a conversation": (
         whole([{"id": 1, "conversations": said("Who?", "Ann", "Which?\nA. x\nB. y", "B")}]),
-        "with a letter as answer and no options found: compared as texts",
+        "with a letter as answer and no options found: matched as exact text",
     ),
     "a list without the answer": (
         asked("\nA. red\nB. green\nC. blue", "The answer is B."),

@@ -94,10 +94,10 @@ class RowNotes:
 
 
 def _compared(answers: tuple[str, ...]) -> str:
-    """Return what is to be said of answers that are compared as texts, or nothing."""
+    """Return what is to be said of answers that are matched as exact text, or nothing."""
     first = answers[0]
     if len(first) == 1 and first.isalpha():
-        return "rows with a letter as answer and no options found: compared as texts"
+        return "rows with a letter as answer and no options found: matched as exact text"
     if first.casefold() in NOTHING:
         return f"rows whose answer is {first!r}: compared as a text; leave the cell empty where there is none"
     if any(joint in first for joint in JOINTS):
