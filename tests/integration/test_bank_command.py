@@ -15,7 +15,8 @@ from drawn_banks import drawn_bank, make_runs, write_questions, write_replies
 from snellen.core.errors import UsageError
 from snellen.kits.bank.build import build
 from snellen.kits.bank.check import card_lines, check
-from snellen.store.bank_file import read_bank, relatives, write_bank
+from snellen.kits.bank.picture import picture_worth
+from snellen.store.bank_file import Bank, BankItem, BankModel, read_bank, relatives, write_bank
 
 RESULTS = drawn_bank(8, 240)
 TESTED = RESULTS[6]
@@ -199,3 +200,15 @@ def test_check_says_what_a_bank_is_good_for(tmp_path: Path) -> None:
     write_bank(tmp_path / "t.bank", bank)
     said = json_of("plan", "--bank", tmp_path / "t.bank", "--until-ci", 6, "--gate", 4)["plan"]
     assert len(said) == 3 and "±6" in said[0]
+
+
+def test_what_the_picture_is_worth_is_of_the_same_pairs_where_cells_are_missing() -> None:
+    seen, blind = drawn_bank(8, 60), drawn_bank(8, 60, seed=2) * drawn_bank(8, 60)
+    seen[0, :20] = blind[3, 30:] = np.nan
+    names = [BankModel(f"m{row}") for row in range(8)]
+    items = [BankItem(f"q{item}") for item in range(60)]
+    full, without = (Bank({"arm": arm}, items, names, values) for arm, values in (("", seen), ("none", blind)))
+    found = picture_worth(full, without)
+    both = ~(np.isnan(seen) | np.isnan(blind))
+    assert (found.with_it, found.without) == (seen[both].mean(), blind[both].mean())
+    assert found.kept.value == pytest.approx(found.without / found.with_it) and found.kept.n == 60

@@ -86,7 +86,7 @@ def picture_worth(full: Bank, without: Bank, output: Path | None = None) -> Pict
         [sign_by_chance(*pair) for pair in zip(lost.tolist(), won.tolist(), strict=True)], FALSE_DISCOVERY
     )
     shares = (right_blind & both).sum(axis=0) / both.sum(axis=0)
-    by_item = [np.nanmean(np.where(both, part, np.nan), axis=0) for part in (seen, blind)]
+    kept = kept_share(seen[both], blind[both], 0.0, np.nonzero(both)[1])  # with holes: of the same pairs as the means
     by_model = [np.nanmean(np.where(both, part, np.nan), axis=1) for part in (seen, blind)]
     ratios = by_model[1] / np.where(by_model[0] > 0, by_model[0], np.nan)
     found = PictureWorth(
@@ -95,7 +95,7 @@ def picture_worth(full: Bank, without: Bank, output: Path | None = None) -> Pict
         len(items),
         float(seen[both].mean()),
         float(blind[both].mean()),
-        kept_share(*by_item),
+        msgspec.structs.replace(kept, n=len(items)),
         (float(np.nanmin(ratios)), float(np.nanmax(ratios))),
         _classes(right[both], right_blind[both]),
         [one for one, keep in zip(items, needed, strict=True) if keep],
