@@ -383,16 +383,16 @@ def usual_reply(looked_at: Sequence[tuple[Sample, Request]], letters: float | No
 def _some_requests(planned: PlannedTask, model: Model) -> Iterator[tuple[Sample, Request]]:
     """Yield prompts as they will be sent, spread over samples and variants."""
     variants = planned.task.variants
-    for number, sample in enumerate(_specimens(planned)):
+    for number, sample in enumerate(_examples(planned)):
         request = planned.prompter.build(sample, variants[number % len(variants)])
         with suppress(DataError):  # a video that cannot be read fails when it is asked about
             request = unfold_videos_now(request, model, rough=True).request if has_videos(request) else request
         yield sample, request
 
 
-def _specimens(planned: PlannedTask) -> Sequence[Sample]:
-    specimens = planned.survey.specimens
-    return specimens[:: max(1, len(specimens) // VIDEOS_LOOKED_AT)] if planned.survey.videos else specimens
+def _examples(planned: PlannedTask) -> Sequence[Sample]:
+    examples = planned.survey.examples
+    return examples[:: max(1, len(examples) // VIDEOS_LOOKED_AT)] if planned.survey.videos else examples
 
 
 def size_as_sent(image: Image, policy: ImagePolicy) -> tuple[int, int] | None:

@@ -8,8 +8,8 @@ from ...core.ids import content_hash
 from .ask import Ask, BadRequestError, Body
 from .plan import Plan
 from .tokens import tokenize
-from .tongue import Json, Told, data_url, decode_object, event_plan, in_chunks, to_chat, whole_plan
 from .wire import IMAGE_TOKENS, Completion, Pace
+from .wire_format import Json, Told, data_url, decode_object, event_plan, in_chunks, to_chat, whole_plan
 
 STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
 KINDS = {
@@ -24,7 +24,7 @@ KINDS = {
 }
 
 
-class AnthropicTongue:
+class AnthropicFormat:
     """`/v1/messages`, and `:rawPredict` where the model stands in the path."""
 
     def reads(self, path: str) -> bool:

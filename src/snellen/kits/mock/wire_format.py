@@ -14,7 +14,7 @@ from .wire import Completion, Pace
 Json = dict[str, Any]
 
 
-class Tongue(Protocol):
+class WireFormat(Protocol):
     """What a dialect must be able to say; pure, so a batch line is answered as a request is."""
 
     def reads(self, path: str) -> bool:

@@ -6,14 +6,14 @@ from typing import Any
 
 from .ask import Ask, BadRequestError, Body
 from .plan import Plan
-from .tongue import Json, Told, decode_object, event_plan, in_chunks, to_chat, whole_plan
 from .wire import Completion, Pace
+from .wire_format import Json, Told, decode_object, event_plan, in_chunks, to_chat, whole_plan
 
 NOT_TAKEN = ("stop", "seed", "n", "logit_bias", "max_tokens", "max_completion_tokens", "messages")
 """Parameters of chats that this API refuses."""
 
 
-class ResponsesTongue:
+class ResponsesFormat:
     """`/v1/responses`."""
 
     def reads(self, path: str) -> bool:
