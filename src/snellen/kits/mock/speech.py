@@ -18,7 +18,17 @@ from .http import Exchange
 from .plan import Piece, Plan, error_plan, json_plan
 from .responses_format import ResponsesFormat
 from .wire import IMAGE_TOKENS, Completion, Pace
-from .wire_format import Json, Told, WireFormat, data_url, decode_object, event_plan, in_chunks, to_chat, whole_plan
+from .wire_format import (
+    Json,
+    StreamEvent,
+    WireFormat,
+    data_url,
+    decode_object,
+    event_plan,
+    in_chunks,
+    to_chat,
+    whole_plan,
+)
 
 STATES = {
     "running": "BATCH_STATE_RUNNING",
@@ -103,11 +113,11 @@ class ContentBatches:
         stats = {"requestCount": str(len(job.lines)), "successfulRequestCount": str(job.count("answered"))}
         stats |= {"failedRequestCount": str(job.count("errored"))}
         about: Json = {"displayName": job.facts.get("display_name"), "state": STATES[job.state], "batchStats": stats}
-        told: Json = {"name": job.ident, "metadata": about, "done": job.ended or bool(job.script.reject)}
+        state: Json = {"name": job.ident, "metadata": about, "done": job.ended or bool(job.script.reject)}
         if job.script.reject:
-            return {**told, "error": {"code": 3, "message": f"refused: {job.script.reject}"}}
+            return {**state, "error": {"code": 3, "message": f"refused: {job.script.reject}"}}
         if job.results is None:
-            return told
+            return state
         name = f"files/results-{job.ident.partition('/')[2]}"
         rows = [
             _row(line, fate, status, body)
@@ -115,7 +125,7 @@ class ContentBatches:
             if fate in ("answered", "errored")
         ]
         self._files[name] = "results", b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
-        return {**told, "response": {"responsesFile": name}}
+        return {**state, "response": {"responsesFile": name}}
 
 
 def _row(line: BatchLine, fate: str, status: int, body: Any) -> Json:
@@ -209,7 +219,7 @@ def _response(ask: Ask, completion: Completion, ident: str, parts: list[Json], *
     return {"candidates": [candidate], **facts}
 
 
-def _events(ask: Ask, completion: Completion, pace: Pace, ident: str) -> list[Told]:
+def _events(ask: Ask, completion: Completion, pace: Pace, ident: str) -> list[StreamEvent]:
     thoughts: list[tuple[float, Json]] = [
         (at_s, {"text": text, "thought": True}) for at_s, text in in_chunks(completion.reasoning, pace)
     ]
@@ -217,11 +227,12 @@ def _events(ask: Ask, completion: Completion, pace: Pace, ident: str) -> list[To
     texts: list[tuple[float, Json]] = [
         (at_s, {"text": text}) for at_s, text in in_chunks(completion.tokens, pace, before)
     ]
-    told = [
-        Told(at_s, None, _response(ask, completion, ident, [part], ended=False)) for at_s, part in (*thoughts, *texts)
+    events = [
+        StreamEvent(at_s, None, _response(ask, completion, ident, [part], ended=False))
+        for at_s, part in (*thoughts, *texts)
     ]
-    last_s = told[-1].at_s if told else pace.at_s(0)
-    return [*told, Told(last_s, None, _response(ask, completion, ident, [], ended=True))]
+    last_s = events[-1].at_s if events else pace.at_s(0)
+    return [*events, StreamEvent(last_s, None, _response(ask, completion, ident, [], ended=True))]
 
 
 ROUTE = re.compile(r".*/messages/batches(?:/([\w.-]+))?(?:/(results|cancel))?")
@@ -280,8 +291,8 @@ def _result(fate: str, status: int, body: Any) -> Json:
         return {"type": "succeeded", "message": body}
     if fate != "errored":
         return {"type": fate}
-    told = body if body.get("type") == "error" else AnthropicFormat().refusal(body["error"], status)
-    return {"type": "errored", "error": told}
+    refusal = body if body.get("type") == "error" else AnthropicFormat().refusal(body["error"], status)
+    return {"type": "errored", "error": refusal}
 
 
 def _describe(job: BatchJob) -> Json:
