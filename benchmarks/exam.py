@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from snellen.sight import procedure
-from snellen.sight.course import far_sure, final_grid, laws_of
+from snellen.sight.adaptive import far_sure, final_grid, laws_of
 from snellen.sight.field_lines import field_groups
 from snellen.sight.fits import fit_ellipse, fit_field, fit_hinge
 from snellen.sight.recipe import page_recipe

@@ -3,7 +3,7 @@
     python benchmarks/exam_kinds.py                     # 28 exams a kind and mode: 560
     python benchmarks/exam_kinds.py --exams 500 --kind drift --mode standard --tests acuity
 
-Every exam is sat by the exam's own courses: letters, canvases, orientation, early levels again, the recipe. Only the
+Every exam is sat by the exam's own tests: letters, canvases, orientation, early levels again, the recipe. Only the
 drawing and the reading of replies are left out: an observer gets the level as it would be drawn and says how many of the
 glyphs it got right. Bars, set before measuring: intervals cover 0.93 to 0.97 of all thresholds of a mode; bias within
 0.04; the recipe reaches what it promises in 0.90 of the exams that made one; drift that doubles a threshold is told in
@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from snellen.sight.adaptive import AdaptiveTest
 from snellen.sight.advice import advised_recipe, beyond_easiest
 from snellen.sight.cards import eye_test
-from snellen.sight.course import ThresholdCourse
 from snellen.sight.drift import judge_drift, late_count, trials_to_repeat
 from snellen.sight.exam_trials import Outcome, Planned, generator
 from snellen.sight.plate import Reading
@@ -154,45 +154,45 @@ class Sat(NamedTuple):
 
 def sit(observer: Observer, mode: str, seed: int) -> Sat:
     """Sit a whole exam as `sight.sitting` does, without pictures."""
-    courses: dict[str, ThresholdCourse] = {}
-    again: dict[str, ThresholdCourse] = {}
+    started: dict[str, AdaptiveTest] = {}
+    again: dict[str, AdaptiveTest] = {}
     for name in TESTS[mode]:
         test = eye_test(name)
-        courses[name] = ThresholdCourse(name, test, seed, rules_of_test(name, test.card, mode), blanks=False)
-        _ask_rounds(observer, courses[name], 0)
-        if not courses[name].consistent:
-            again[name] = courses[name].again()
-            _ask_rounds(observer, again[name], len(courses[name].outcomes))
-    measured = [name for name, course in courses.items() if course.ready and not course.reason]
+        started[name] = AdaptiveTest(name, test, seed, rules_of_test(name, test.card, mode), blanks=False)
+        _ask_rounds(observer, started[name], 0)
+        if not started[name].consistent:
+            again[name] = started[name].again()
+            _ask_rounds(observer, again[name], len(started[name].outcomes))
+    measured = [name for name, running in started.items() if running.ready and not running.reason]
     for name in measured:
-        course = courses[name]
-        count = late_count(len(measured), rows=course.grid.glyphs > 1)
-        planned = course.plan_late(trials_to_repeat(course.outcomes, count, course.rules.batch), again.get(name))
-        before = len(course.outcomes) + len(again[name].outcomes if name in again else ())
-        course.take_late([_outcome(observer, course, one, before + place) for place, one in enumerate(planned)])
-    drift = judge_drift(courses, seed)
+        running = started[name]
+        count = late_count(len(measured), rows=running.grid.glyphs > 1)
+        planned = running.plan_late(trials_to_repeat(running.outcomes, count, running.rules.batch), again.get(name))
+        before = len(running.outcomes) + len(again[name].outcomes if name in again else ())
+        running.take_late([_outcome(observer, running, one, before + place) for place, one in enumerate(planned)])
+    drift = judge_drift(started, seed)
     results = {}
-    for name, course in courses.items():
-        told = result_of_both(course, again[name]) if name in again else threshold_result(course)
+    for name, running in started.items():
+        told = result_of_both(running, again[name]) if name in again else threshold_result(running)
         results[name] = told | ({"drift": drift["tests"][name]} if drift and name in drift["tests"] else {})
     recipe = _recipe(observer, results, mode)
     return Sat(observer, results, drift, recipe, sum(one["trials"] for one in results.values()))
 
 
-def _ask_rounds(observer: Observer, course: ThresholdCourse, before: int) -> None:
-    while planned := course.plan():
-        asked = before + len(course.outcomes)
-        course.take([_outcome(observer, course, one, asked + place) for place, one in enumerate(planned)])
+def _ask_rounds(observer: Observer, running: AdaptiveTest, before: int) -> None:
+    while planned := running.plan():
+        asked = before + len(running.outcomes)
+        running.take([_outcome(observer, running, one, asked + place) for place, one in enumerate(planned)])
 
 
-def _outcome(observer: Observer, course: ThresholdCourse, planned: Planned, asked: int) -> Outcome:
-    card, glyphs = course.test.card, course.grid.glyphs
+def _outcome(observer: Observer, running: AdaptiveTest, planned: Planned, asked: int) -> Outcome:
+    card, glyphs = running.test.card, running.grid.glyphs
     level = planned.level
     if glyphs > 1:  # as `row_plates.varied_level` draws it
         most = STEPS // 2 if level * math.exp(STEP * STEPS / 2) <= card.easiest else 0
         level *= math.exp(STEP * int(observer.draw.integers(most - STEPS, most + 1)))
-    guess = course.test.chance(level)
-    right = observer.right(course.name, card.canvas, level, asked, glyphs, guess)
+    guess = running.test.chance(level)
+    right = observer.right(running.name, card.canvas, level, asked, glyphs, guess)
     return Outcome(planned, float(f"{level:.6g}"), Reading(float(right), glyphs, guess, "told"))
 
 

@@ -18,7 +18,7 @@ from ..stats.coordinate_frames import ALIKE_PX, Answers, Fitted, FrameEstimate, 
 from ..stats.intervals import Floats
 from .board import Board
 from .exam_trials import Outcome, generator
-from .fixed import FixedCourse, fixed_head
+from .fixed import FixedTest, fixed_head
 from .plate import Bench, Card, Reading, Stimulus, credit
 from .procedure import FLOOR, MEASURED, OPEN
 
@@ -130,14 +130,14 @@ def _disc(
     return board.png(pad_bytes)
 
 
-def coordinates_result(course: FixedCourse) -> dict[str, Any]:
+def coordinates_result(running: FixedTest) -> dict[str, Any]:
     """Return the frame of coordinates, what it cannot be told from, and the errors in it."""
-    result = fixed_head(course)
-    said = [o for o in course.outcomes if o.reading is not None and "said" in o.reading.detail]
+    result = fixed_head(running)
+    said = [o for o in running.outcomes if o.reading is not None and "said" in o.reading.detail]
     told = [outcome for outcome in said if "part" not in outcome.detail]
     if len(told) < LEAST_ANSWERS:
-        word = FLOOR if course.outcomes else OPEN
-        return result | {"verdict": word, "reason": course.reason or f"{len(told)} replies hold coordinates"}
+        word = FLOOR if running.outcomes else OPEN
+        return result | {"verdict": word, "reason": running.reason or f"{len(told)} replies hold coordinates"}
     answers = answers_of(told)
     fitted = fit_frames(answers)
     found = tell_frame(fitted, probabilities(fitted), 0)
@@ -146,11 +146,11 @@ def coordinates_result(course: FixedCourse) -> dict[str, Any]:
     if np.median(errors) > 0.5 * blind:
         why = f"answers are {np.median(errors):.0f} px off; always saying the middle gives {blind:.0f}"
         return result | {"verdict": FLOOR, "reason": why}
-    figures = _frame_figures(fitted, found) | _error_figures(fitted[found.number].placed[0], answers, course)
+    figures = _frame_figures(fitted, found) | _error_figures(fitted[found.number].placed[0], answers, running)
     undecided = _undecided(fitted, found, float(np.median(errors)))
     figures |= {"verdict": OPEN, "card": None, "reason": undecided} if undecided else {}
-    test = course.test
-    assert isinstance(test, Locating)  # noqa: S101 - the course of no other test comes here
+    test = running.test
+    assert isinstance(test, Locating)  # noqa: S101 - the running of no other test comes here
     frame = fitted[found.number].frames[0]
     figures |= {"as_asked_px": _as_asked(test.asked, answers)} if test.asked else _counted_in(frame, said)
     return result | figures | {"parts": _parts(said, frame)} | _points(answers)
@@ -221,10 +221,10 @@ def _words(one: Fitted) -> str:
     return one.name if frame is None else frame.name
 
 
-def _error_figures(placed: Floats, answers: Answers, course: FixedCourse) -> dict[str, Any]:
+def _error_figures(placed: Floats, answers: Answers, running: FixedTest) -> dict[str, Any]:
     off = placed - answers.true[0]
     errors = np.hypot(*off.T)
-    draw = generator(course.seed, course.name, "bootstrap")
+    draw = generator(running.seed, running.name, "bootstrap")
     picks = draw.integers(0, errors.size, (500, errors.size))
     bounds = np.quantile(np.median(errors[picks], axis=1), (0.025, 0.975))
     far = float(np.quantile(errors, 0.95))

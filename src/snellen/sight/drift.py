@@ -15,7 +15,7 @@ import numpy as np
 from ..stats.curve_laws import right_share
 from ..stats.exchange import exchange_chance
 from ..stats.intervals import Floats
-from .course import ThresholdCourse
+from .adaptive import AdaptiveTest
 from .exam_trials import LATE, SEARCH, Outcome
 
 ALARM = 0.04
@@ -55,32 +55,32 @@ def trials_to_repeat(outcomes: Sequence[Outcome], count: int, batch: int) -> lis
     return [one for one in ordered[:count] if one.reading is not None]
 
 
-def asked_again(course: ThresholdCourse) -> list[Again]:
+def asked_again(running: AdaptiveTest) -> list[Again]:
     """Return the levels of a test that were asked again.
 
     Each counts by how steep the fitted curve is there: where all or nothing is seen, nothing can change.
     """
-    late = [outcome for outcome in course.outcomes if outcome.planned.stage == LATE]
+    late = [outcome for outcome in running.outcomes if outcome.planned.stage == LATE]
     told: dict[tuple[int, int], tuple[Outcome, list[float]]] = {}
-    for early, one in zip(course.repeated, late, strict=False):
+    for early, one in zip(running.repeated, late, strict=False):
         if one.reading is not None:
             place = early.planned.round, early.planned.index
             told.setdefault(place, (early, []))[1].append(_right(one))
-    known = course.settle(laws=False).known if told else None
+    known = running.settle(laws=False).known if told else None
     if known is None:
         return []
     curve = float(known.middle[0]), float(known.slope[0]), float(known.lapse[0])
-    return [Again(_right(early), tuple(own), _weight(course, early, len(own), curve)) for early, own in told.values()]
+    return [Again(_right(early), tuple(own), _weight(running, early, len(own), curve)) for early, own in told.values()]
 
 
-def _weight(course: ThresholdCourse, early: Outcome, times: int, curve: tuple[float, float, float]) -> float:
+def _weight(running: AdaptiveTest, early: Outcome, times: int, curve: tuple[float, float, float]) -> float:
     """Return what a level tells of a shift of the curve, over the variance of early minus the mean of late."""
-    (middle, slope, lapse), test, level = curve, course.test, early.planned.level
+    (middle, slope, lapse), test, level = curve, running.test, early.planned.level
     guess, reach = test.chance(level), np.array(test.card.axis.x(level) - middle)
     seen = float(right_share(reach, np.array(slope), 0.0, np.array(0.0)))
     share = min(1.0 - _SURE, max(_SURE, guess + (1.0 - guess - lapse) * seen))
     steep = slope * (1.0 - guess - lapse) * seen * (1.0 - seen)
-    return course.grid.glyphs * steep / (share * (1.0 - share)) / (1.0 + 1.0 / times)
+    return running.grid.glyphs * steep / (share * (1.0 - share)) / (1.0 + 1.0 / times)
 
 
 def _right(outcome: Outcome) -> float:
@@ -88,12 +88,12 @@ def _right(outcome: Outcome) -> float:
     return min(1.0, reading.right / reading.glyphs) if reading is not None else 0.0
 
 
-def judge_drift(courses: Mapping[str, ThresholdCourse], seed: int) -> dict[str, Any] | None:
+def judge_drift(started: Mapping[str, AdaptiveTest], seed: int) -> dict[str, Any] | None:
     """Return what exam.json says of drift: all tests together, and each; None where nothing was asked twice.
 
     Half of the alarms that are allowed go to all tests together, half to single ones (Bonferroni); all to one alone.
     """
-    told = {name: own for name, course in courses.items() if (own := asked_again(course))}
+    told = {name: own for name, running in started.items() if (own := asked_again(running))}
     if not told:
         return None
     chances = {name: _chance(own, seed, name) for name, own in told.items()}

@@ -10,8 +10,8 @@ import msgspec
 from ..core.types import Estimate, Failure, FailureKind, Prediction, Request, Sample, Score
 from ..model.served.server_errors import without_advice
 from ..scoring.replies import answer_text
+from .adaptive import AdaptiveTest
 from .cards import exam_cards, eye_test
-from .course import ThresholdCourse
 from .exam_trials import BLANK, Outcome, Planned, last_sitting
 from .plate import EyeTest, Reading
 from .procedure import MEASURED, rules_for
@@ -89,10 +89,10 @@ def thresholds(table: Any, options: Mapping[str, Any]) -> Mapping[str, Estimate]
     card = exam_cards().get(name)
     if card is None or card.plate in ("locating", "field", "turned", "recipe"):
         return {}
-    course = ThresholdCourse(name, eye_test(name), 0, rules_for("standard", rows=card.glyphs > 1), blanks=False)
-    course.outcomes = last_sitting([_outcome(sample, item) for sample, item in pairs])
-    course.ready = True
-    settled = course.settle(laws=False)
+    running = AdaptiveTest(name, eye_test(name), 0, rules_for("standard", rows=card.glyphs > 1), blanks=False)
+    running.outcomes = last_sitting([_outcome(sample, item) for sample, item in pairs])
+    running.ready = True
+    settled = running.settle(laws=False)
     if settled.known is None or settled.verdict != MEASURED:
         return {"threshold": Estimate(None, n=len(pairs))}
     level = card.axis.level

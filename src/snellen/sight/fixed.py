@@ -14,7 +14,7 @@ FIELD_TRIALS = {"quick": 75, "standard": 150, "fine": 300}
 ROUND = 25
 
 
-class FixedCourse:
+class FixedTest:
     """So many trials over numbered places, every place as often as every other."""
 
     def __init__(self, name: str, test: EyeTest, seed: int, *, places: int, trials: int) -> None:
@@ -51,11 +51,11 @@ class FixedCourse:
             self.reason = f"all {len(outcomes)} trials of a round failed: {outcomes[-1].failure}"
 
 
-def fixed_head(course: FixedCourse) -> dict[str, Any]:
+def fixed_head(running: FixedTest) -> dict[str, Any]:
     """Return what exam.json says of every test without a threshold: words, counts, what failed, and no figure yet."""
-    card = course.test.card
-    failed = [outcome.failure for outcome in course.outcomes if outcome.reading is None]
+    card = running.test.card
+    failed = [outcome.failure for outcome in running.outcomes if outcome.reading is None]
     refused = {"trials": len(failed), "why": failed[-1]} if failed else None
     head: dict[str, Any] = {"title": card.title, "unit": card.unit, "about": card.about, "verdict": OPEN, "value": None}
-    head |= {"ci95": None, "reason": course.reason, "refused": refused, "levels": []}
-    return head | counted(course.outcomes, card.glyphs)
+    head |= {"ci95": None, "reason": running.reason, "refused": refused, "levels": []}
+    return head | counted(running.outcomes, card.glyphs)

@@ -14,7 +14,7 @@ from ..data.loaders.eyechart_text import ALPHABETS
 from ..stats.intervals import Floats, Interval, ratio_moments, share_interval, wilson
 from .board import padded
 from .exam_trials import Planned, counted
-from .fixed import FixedCourse, fixed_head
+from .fixed import FixedTest, fixed_head
 from .plate import Bench, Reading, Stimulus, fill
 from .procedure import MEASURED
 from .recipe import CAP_PT, Recipe, part_pixels
@@ -70,7 +70,7 @@ def lines_on(height: int, capital: float) -> int:
     return max(2, int((height - 45) / (PITCH * capital)))
 
 
-class RecipeCourse(FixedCourse):
+class RecipeTest(FixedTest):
     """So many parts as the recipe says, once it is known."""
 
     recipe: Recipe | None = None
@@ -85,25 +85,25 @@ class RecipeCourse(FixedCourse):
         return [msgspec.structs.replace(one, level=self.recipe.capital_px, answer=code) for one in super().plan()]
 
 
-def recipe_result(course: RecipeCourse) -> dict[str, Any]:
+def recipe_result(running: RecipeTest) -> dict[str, Any]:
     """Return the share of letters that the recipe reached, its interval by lines, and whether it kept its promise.
 
     It broke it where the whole interval lies below; an interval around the promise is no proof of either.
     """
-    result, recipe = fixed_head(course), course.recipe
-    told = [(o, o.reading) for o in course.outcomes if o.reading is not None]
+    result, recipe = fixed_head(running), running.recipe
+    told = [(o, o.reading) for o in running.outcomes if o.reading is not None]
     if recipe is None:
-        return result | {"reason": course.reason or "letters led to no recipe"}
+        return result | {"reason": running.reason or "letters led to no recipe"}
     result |= {"recipe": recipe._asdict() | {"part_px": list(recipe.part_px)}, "promised": recipe.accuracy}
     if len(told) < LEAST_LINES:
-        return result | {"reason": course.reason or f"{len(told)} lines were answered"}
+        return result | {"reason": running.reason or f"{len(told)} lines were answered"}
     letters = len(told[0][0].truth)
     right = np.array([min(reading.right, reading.glyphs) for _, reading in told], np.float64)
-    share, (low, high) = line_interval(right, np.full(right.shape, letters), course.together)
+    share, (low, high) = line_interval(right, np.full(right.shape, letters), running.together)
     slips = sum(bool(reading.detail.get("slip")) for _, reading in told)
     figures = {"value": round(share, 4), "ci95": [round(low, 4), round(high, 4)], "slips": slips}
     figures |= {"kept": high >= recipe.accuracy, "line_letters": letters, "verdict": MEASURED}
-    return result | counted(course.outcomes, letters) | figures | {"reason": _slip_words(slips, len(told))}
+    return result | counted(running.outcomes, letters) | figures | {"reason": _slip_words(slips, len(told))}
 
 
 def line_interval(right: Floats, letters: Floats, together: float) -> tuple[float, Interval]:

@@ -12,8 +12,8 @@ import numpy as np
 from ..stats.curve_laws import right_share
 from ..stats.intervals import Floats
 from ..stats.threshold_grid import LAPSES, SLOPES, Known, ThresholdGrid
+from .adaptive import NOT_CONSISTENT, AdaptiveTest, Settled
 from .advice import bound_words, careful
-from .course import NOT_CONSISTENT, Settled, ThresholdCourse
 from .exam_trials import BLANK, CONFIRM, Outcome, counted, generator
 from .fits import fit_ellipse, numerosity
 from .mark_plates import MIRRORED
@@ -25,32 +25,32 @@ HABIT = 0.7
 CURVE_POINTS, CURVE_DRAWS = 33, 200
 
 
-def threshold_result(course: ThresholdCourse) -> dict[str, Any]:
+def threshold_result(running: AdaptiveTest) -> dict[str, Any]:
     """Return what exam.json says of a threshold test."""
-    settled = course.settle()
-    card = course.test.card
+    settled = running.settle()
+    card = running.test.card
     result: dict[str, Any] = {"title": card.title, "unit": card.unit, "about": card.about, "verdict": settled.verdict}
-    result |= {"value": None, "ci95": None, "x95": None, "x95_upper90": None, "bound": None, "reason": course.reason}
-    result |= _counts(course.outcomes, card.glyphs) | {"rounds": len({o.planned.round for o in course.outcomes})}
+    result |= {"value": None, "ci95": None, "x95": None, "x95_upper90": None, "bound": None, "reason": running.reason}
+    result |= _counts(running.outcomes, card.glyphs) | {"rounds": len({o.planned.round for o in running.outcomes})}
     result |= {"axis": [card.hardest, card.easiest], "canvas": list(card.canvas)}
-    result |= {"chance": _short(course.test.chance(card.easiest)), "drawn_px": _drawn_height(course)}
-    tokens = [outcome.tokens for outcome in course.outcomes if outcome.tokens is not None]
+    result |= {"chance": _short(running.test.chance(card.easiest)), "drawn_px": _drawn_height(running)}
+    tokens = [outcome.tokens for outcome in running.outcomes if outcome.tokens is not None]
     result["input_tokens"] = float(np.median(tokens)) if tokens else None
-    result["levels"] = [_point(outcome) for outcome in course.outcomes if outcome.reading is not None]
-    result["refused"] = _refused(course.outcomes)
-    if len(course.wordings) == 1:
-        result["wording"] = course.wordings[0]
+    result["levels"] = [_point(outcome) for outcome in running.outcomes if outcome.reading is not None]
+    result["refused"] = _refused(running.outcomes)
+    if len(running.wordings) == 1:
+        result["wording"] = running.wordings[0]
     if settled.known is not None:
-        result |= _figures(course, settled, settled.known)
-        result |= _more(course)
+        result |= _figures(running, settled, settled.known)
+        result |= _more(running)
         result |= _by_ellipse(result)
     return result
 
 
-def _drawn_height(course: ThresholdCourse) -> float | None:
+def _drawn_height(running: AdaptiveTest) -> float | None:
     """Return the median height of the glyphs that a test of something else was drawn with: it holds for no smaller."""
-    drawn = [float(one.detail["height_px"]) for one in course.counted if "height_px" in one.detail]
-    by_height = any(abs(one.level - float(one.detail.get("height_px", 0.0))) < 1e-3 for one in course.counted)
+    drawn = [float(one.detail["height_px"]) for one in running.counted if "height_px" in one.detail]
+    by_height = any(abs(one.level - float(one.detail.get("height_px", 0.0))) < 1e-3 for one in running.counted)
     return None if by_height or not drawn else _short(float(np.median(drawn)))
 
 
@@ -60,7 +60,7 @@ COUNTED = ("trials", "right", "wrong", "no_answer", "failed", "rounds")
 SITTING = ("verdict", "value", "ci95", "x95", "x95_upper90", "retest", "trials")
 
 
-def result_of_both(first: ThresholdCourse, second: ThresholdCourse) -> dict[str, Any]:
+def result_of_both(first: AdaptiveTest, second: AdaptiveTest) -> dict[str, Any]:
     """Return what exam.json says of a test sat twice, because its first re-test did not agree: both are shown.
 
     The second counts where it found a value; advice rests on it only where the two intervals meet.
@@ -81,18 +81,18 @@ def _meet(first: list[float] | None, second: list[float]) -> bool:
     return first is None or (first[0] <= second[1] and second[0] <= first[1])
 
 
-def _figures(course: ThresholdCourse, settled: Settled, known: Known) -> dict[str, Any]:
-    level = course.test.card.axis.level
+def _figures(running: AdaptiveTest, settled: Settled, known: Known) -> dict[str, Any]:
+    level = running.test.card.axis.level
     figures: dict[str, Any] = {
         "slope": _short(known.slope[0]),
         "lapse": _short(known.lapse[0]),
         "rho": _short(known.correlation[0]),
         "gradual": settled.gradual,
         "whole_rows": bool(known.correlation[0] > WHOLE_ROWS),
-        "wordings": _wordings(course),
-        "retest": _retest(course, settled),
-        "posterior": _posterior(course),
-        "curve": _curve(course),
+        "wordings": _wordings(running),
+        "retest": _retest(running, settled),
+        "posterior": _posterior(running),
+        "curve": _curve(running),
     }
     if settled.verdict in (MEASURED, UNEVEN, OPEN):
         ends = sorted((level(float(known.low[0])), level(float(known.high[0]))))
@@ -100,18 +100,18 @@ def _figures(course: ThresholdCourse, settled: Settled, known: Known) -> dict[st
     if settled.verdict == MEASURED:
         figures["value"] = _short(level(float(known.middle[0])))
     if settled.verdict in (MEASURED, CEILING):
-        figures |= _far_figures(course, settled, known)
+        figures |= _far_figures(running, settled, known)
     if settled.bound is not None:
-        axis = course.test.card.axis
+        axis = running.test.card.axis
         towards_larger = (axis.sign > 0) == (settled.verdict == CEILING)
-        figures["bound"] = careful(level(settled.bound), course.test.card.unit, up=towards_larger)
-        figures["reason"] = _reason_of(course, settled.verdict, figures["bound"])
+        figures["bound"] = careful(level(settled.bound), running.test.card.unit, up=towards_larger)
+        figures["reason"] = _reason_of(running, settled.verdict, figures["bound"])
     return figures
 
 
-def _wordings(course: ThresholdCourse) -> dict[str, Any] | None:
+def _wordings(running: AdaptiveTest) -> dict[str, Any] | None:
     """Return the threshold in each wording with its interval, and whether two of them do not meet; None below two."""
-    level, told = course.test.card.axis.level, course.by_wording()
+    level, told = running.test.card.axis.level, running.by_wording()
     if len(told) < 2:
         return None
     lowest, highest = max(low for _, low, _ in told.values()), min(high for _, _, high in told.values())
@@ -122,20 +122,20 @@ def _wordings(course: ThresholdCourse) -> dict[str, Any] | None:
     return {"differ": lowest > highest, "each": each}
 
 
-def _reason_of(course: ThresholdCourse, verdict: str, bound: float) -> str:
+def _reason_of(running: AdaptiveTest, verdict: str, bound: float) -> str:
     """Return what a bound says, and why nothing harder was asked, or the test ended before its time, where that is."""
-    told, taken = bound_words(verdict, bound, course.test.card.unit), course.taken
-    why = course.reason
+    told, taken = bound_words(verdict, bound, running.test.card.unit), running.taken
+    why = running.reason
     if not why and taken is not None and verdict == CEILING:
-        last = [outcome.failure for outcome in course.outcomes if outcome.reading is None][-1]
+        last = [outcome.failure for outcome in running.outcomes if outcome.reading is None][-1]
         why = f"what was harder failed: {last}"
     return f"{told}; {why}" if why else told
 
 
-def _far_figures(course: ThresholdCourse, settled: Settled, known: Known) -> dict[str, Any]:
+def _far_figures(running: AdaptiveTest, settled: Settled, known: Known) -> dict[str, Any]:
     """Return where 95 % is right; nothing where even its upper end is harder than all that was drawn."""
     assert settled.drawn is not None  # noqa: S101 - what was settled from trials was drawn
-    hardest, level = settled.drawn.hardest, course.test.card.axis.level
+    hardest, level = settled.drawn.hardest, running.test.card.axis.level
     if known.far_bound[0] <= hardest:
         return {}
     ends = [known.far_low[0], known.far[0], known.far_bound[0], known.far_high[0]]
@@ -148,11 +148,11 @@ def _far_figures(course: ThresholdCourse, settled: Settled, known: Known) -> dic
 Read = tuple[Outcome, Reading]
 
 
-def _more(course: ThresholdCourse) -> dict[str, Any]:
+def _more(running: AdaptiveTest) -> dict[str, Any]:
     """Return what only some tests have: the ellipse of colour, mirrored answers, numbers said, slips and swaps."""
-    read = [(outcome, outcome.reading) for outcome in course.counted if outcome.reading is not None]
-    more = _ellipse(read) if course.name == "colour" else {}
-    more |= _mirrored(read) if course.name == "orientation" else {}
+    read = [(outcome, outcome.reading) for outcome in running.counted if outcome.reading is not None]
+    more = _ellipse(read) if running.name == "colour" else {}
+    more |= _mirrored(read) if running.name == "orientation" else {}
     told = [(float(outcome.truth), reading.detail["count"]) for outcome, reading in read if "count" in reading.detail]
     if told:
         more["numbers"] = dict(numerosity(told))
@@ -217,8 +217,8 @@ def _refused(outcomes: Sequence[Outcome]) -> dict[str, Any] | None:
     return {"trials": len(failed), "from": min(levels), "to": max(levels), "why": failed[-1].failure}
 
 
-def _retest(course: ThresholdCourse, settled: Settled) -> dict[str, Any] | None:
-    rows = sum(outcome.planned.stage == CONFIRM for outcome in course.counted)
+def _retest(running: AdaptiveTest, settled: Settled) -> dict[str, Any] | None:
+    rows = sum(outcome.planned.stage == CONFIRM for outcome in running.counted)
     if not rows:
         return None
     figures = {"right": settled.retest_right, "expected": settled.retest_expected, "p": settled.retest_chance}
@@ -226,14 +226,14 @@ def _retest(course: ThresholdCourse, settled: Settled) -> dict[str, Any] | None:
     return told | {"n": rows, "consistent": settled.retest_chance >= NOT_CONSISTENT}
 
 
-def fine_belief(course: ThresholdCourse) -> tuple[ThresholdGrid, Any]:
-    """Return the grid of a course and what it learnt from all trials that count."""
-    return course.grid, course.learn(course.grid, course.counted)
+def fine_belief(running: AdaptiveTest) -> tuple[ThresholdGrid, Any]:
+    """Return the grid of a running test and what it learnt from all trials that count."""
+    return running.grid, running.learn(running.grid, running.counted)
 
 
-def _posterior(course: ThresholdCourse) -> dict[str, Any]:
+def _posterior(running: AdaptiveTest) -> dict[str, Any]:
     """Return the marginal posterior of the threshold in x, without what is next to impossible."""
-    grid, belief = fine_belief(course)
+    grid, belief = fine_belief(running)
     mass = np.exp(belief[0] - belief[0].max()).sum((1, 2))
     mass /= mass.sum()
     kept = np.flatnonzero(mass > 1e-6)
@@ -246,18 +246,18 @@ def _posterior(course: ThresholdCourse) -> dict[str, Any]:
     }
 
 
-def _curve(course: ThresholdCourse) -> list[list[float]]:
+def _curve(running: AdaptiveTest) -> list[list[float]]:
     """Return (level, share right, its 2.5 and 97.5 % points) over the axis, from draws of the posterior."""
-    grid, belief = fine_belief(course)
-    draw = generator(course.seed, course.name, "curve")
+    grid, belief = fine_belief(running)
+    draw = generator(running.seed, running.name, "curve")
     mass = np.exp(belief[0] - belief[0].max())
     chosen = draw.choice(mass.size, CURVE_DRAWS, p=(mass / mass.sum()).ravel())
     threshold, inner, _ = np.unravel_index(chosen, mass.shape)
-    axis = course.test.card.axis
+    axis = running.test.card.axis
     rows = []
     for x in np.linspace(grid.low, grid.end, CURVE_POINTS):
         reach = np.asarray(x - grid.thresholds[threshold], np.float64)
-        guess = course.test.chance(axis.level(float(x)))
+        guess = running.test.chance(axis.level(float(x)))
         share = right_share(reach, SLOPES[inner // LAPSES.size], guess, LAPSES[inner % LAPSES.size])
         low, middle, high = np.quantile(share, (0.025, 0.5, 0.975))
         rows.append([_short(axis.level(float(x))), _short(middle), _short(low), _short(high)])

@@ -16,16 +16,16 @@ from ..core.ids import content_hash, rng, sha256_hex
 from ..core.jobs import Ask, Item
 from ..core.types import Form, Image, Params, Prediction, Request, Sample, TrialKey, Turn
 from ..engine.limits import LimitReached, Limits
+from .adaptive import AdaptiveTest, RunningTest
 from .advice import advised_recipe, bound_words, result_words, say
 from .coordinates import Locating, coordinates_result
-from .course import Course, ThresholdCourse
 from .drift import judge_drift, late_count, trials_to_repeat
 from .exam_scorer import read_outcome
 from .exam_trials import BLANK, EASY, Outcome, Planned
-from .fixed import FIELD_TRIALS, FixedCourse
+from .fixed import FIELD_TRIALS, FixedTest
 from .plate import Bench, Card, EyeTest, Reading, Stimulus, encode_detail
 from .procedure import CEILING, FLOOR, Drawn, Rules, bound_of, rules_for
-from .recipe_round import RECIPE_TRIALS, RecipeCourse, RecipePage, recipe_result
+from .recipe_round import RECIPE_TRIALS, RecipePage, RecipeTest, recipe_result
 from .result import result_of_both, threshold_result
 from .scenes import CELLS
 from .special import field_result, resolution_result
@@ -103,9 +103,9 @@ class Sitting:
         self.order, self.folder, self._notebook, self._stored = order, folder, notebook, stored
         self._limits, self._listeners = limits or Limits(), listeners
         self._problem: SnellenError | None = None
-        self.courses: dict[str, Course] = {name: self._course(name, test) for name, test in order.tests.items()}
-        self._again: dict[str, ThresholdCourse] = {}
-        """Tests that are sat a second time. The first stays in `courses`: what it tells others must not change."""
+        self.started: dict[str, RunningTest] = {name: self._running(name, test) for name, test in order.tests.items()}
+        self._again: dict[str, AdaptiveTest] = {}
+        """Tests that are sat a second time. The first stays in `started`: what it tells others must not change."""
         self.results: dict[str, dict[str, Any]] = {}
         self.ended = ""
         """Why the exam ended before all was asked; empty when it did not."""
@@ -122,7 +122,7 @@ class Sitting:
         return [name for name, test in self.order.tests.items() if not test.card.needs and self._is_threshold(name)]
 
     def _is_threshold(self, name: str) -> bool:
-        return isinstance(self.courses[name], ThresholdCourse)
+        return isinstance(self.started[name], AdaptiveTest)
 
     @property
     def resolution(self) -> dict[str, Any] | None:
@@ -141,40 +141,40 @@ class Sitting:
 
         Then some early levels are asked once more, all tests at once, and last of all the recipe that follows.
         """
-        last = [name for name, course in self.courses.items() if isinstance(course, RecipeCourse)]
-        await asyncio.gather(*(self._sit(name, ask) for name in self.courses if name not in last))
+        last = [name for name, running in self.started.items() if isinstance(running, RecipeTest)]
+        await asyncio.gather(*(self._sit(name, ask) for name in self.started if name not in last))
         await self._repeat_early(ask)
         for name in last:
             await self._sit(name, ask)
         if self._problem is not None:
             raise self._problem
 
-    def _course(self, name: str, test: EyeTest) -> Course:
+    def _running(self, name: str, test: EyeTest) -> RunningTest:
         mode, seed = self.order.mode, self.order.seed
         if isinstance(test, Locating):
-            return FixedCourse(name, test, seed, places=test.places, trials=test.places)
+            return FixedTest(name, test, seed, places=test.places, trials=test.places)
         if test.card.plate == "field":
-            return FixedCourse(name, test, seed, places=CELLS * CELLS, trials=FIELD_TRIALS[mode])
+            return FixedTest(name, test, seed, places=CELLS * CELLS, trials=FIELD_TRIALS[mode])
         if isinstance(test, RecipePage):
-            return RecipeCourse(name, test, seed, places=1, trials=RECIPE_TRIALS[mode])
+            return RecipeTest(name, test, seed, places=1, trials=RECIPE_TRIALS[mode])
         if isinstance(test, TurnedRow):
-            return FixedCourse(name, test, seed, places=len(TURNS), trials=TURN_TRIALS[mode])
+            return FixedTest(name, test, seed, places=len(TURNS), trials=TURN_TRIALS[mode])
         rules = rules_of_test(name, test.card, mode, self.order.half_width)
-        return ThresholdCourse(name, test, seed, rules, blanks=mode != "quick")
+        return AdaptiveTest(name, test, seed, rules, blanks=mode != "quick")
 
     async def _sit(self, name: str, ask: Ask) -> None:
-        course = self.courses[name]
+        running = self.started[name]
         try:
             with self._stopping():
-                if await self._prepare(course):
-                    await self._ask_rounds(course, ask)
-                    if isinstance(course, ThresholdCourse) and not course.consistent:
-                        self._again[name] = course.again()
+                if await self._prepare(running):
+                    await self._ask_rounds(running, ask)
+                    if isinstance(running, AdaptiveTest) and not running.consistent:
+                        self._again[name] = running.again()
                         await self._ask_rounds(self._again[name], ask)
         except LimitReached as reached:
-            course.reason = str(reached)
+            running.reason = str(reached)
         except asyncio.CancelledError:
-            course.reason = course.reason or CUT_SHORT
+            running.reason = running.reason or CUT_SHORT
             raise
         finally:
             self.results[name] = self._result(name)
@@ -197,109 +197,109 @@ class Sitting:
 
     async def _repeat_early(self, ask: Ask) -> None:
         """Ask levels of early trials again, now that all is over, and tell whether the model moved meanwhile."""
-        courses = {name: one for name, one in self.courses.items() if isinstance(one, ThresholdCourse)}
-        measured = [name for name, course in courses.items() if course.ready and not course.reason]
+        started = {name: one for name, one in self.started.items() if isinstance(one, AdaptiveTest)}
+        measured = [name for name, running in started.items() if running.ready and not running.reason]
         if measured:
             self._say("drift", f"asks early levels of {len(measured)} tests again")
-        await asyncio.gather(*(self._repeat(name, courses[name], len(measured), ask) for name in measured))
-        self.drift = judge_drift(courses, self.order.seed)
+        await asyncio.gather(*(self._repeat(name, started[name], len(measured), ask) for name in measured))
+        self.drift = judge_drift(started, self.order.seed)
         for name, told in (self.drift or {"tests": {}})["tests"].items():
             self.results[name] = self._result(name) | {"drift": told}
 
-    async def _repeat(self, name: str, course: ThresholdCourse, tests: int, ask: Ask) -> None:
-        count = late_count(tests, rows=course.grid.glyphs > 1)
-        early = trials_to_repeat(course.outcomes, count, course.rules.batch)
-        planned = course.plan_late(early, self._again.get(name))
+    async def _repeat(self, name: str, running: AdaptiveTest, tests: int, ask: Ask) -> None:
+        count = late_count(tests, rows=running.grid.glyphs > 1)
+        early = trials_to_repeat(running.outcomes, count, running.rules.batch)
+        planned = running.plan_late(early, self._again.get(name))
         with suppress(LimitReached), self._stopping():
             if planned:
-                course.take_late(await self._ask_planned(course, planned, ask))
+                running.take_late(await self._ask_planned(running, planned, ask))
 
     def _say(self, name: str, words: str) -> None:
         if self._listeners.test is not None:
             self._listeners.test(name, words)
 
-    async def _prepare(self, course: Course) -> bool:
+    async def _prepare(self, running: RunningTest) -> bool:
         """Wait for what a test needs and set its bench; False where that was not found."""
-        if isinstance(course, RecipeCourse):
-            course.recipe = advised_recipe(self.results, self.resolution)
-            course.together = float(self.results.get("acuity", {}).get("rho", 0.0))
-            if course.recipe is not None:
-                wide, tall = course.recipe.part_px
-                self._say(course.name, f"asks {len(course.plan())} pictures of {wide:,} × {tall:,} px, the last ones")
-            return course.recipe is not None
-        for needed in self.order.tests[course.name].card.needs:
+        if isinstance(running, RecipeTest):
+            running.recipe = advised_recipe(self.results, self.resolution)
+            running.together = float(self.results.get("acuity", {}).get("rho", 0.0))
+            if running.recipe is not None:
+                wide, tall = running.recipe.part_px
+                self._say(running.name, f"asks {len(running.plan())} pictures of {wide:,} × {tall:,} px, the last ones")
+            return running.recipe is not None
+        for needed in self.order.tests[running.name].card.needs:
             await self._done[needed].wait()
             found = self.results[needed]
-            bench = bench_of(found, exact=self.order.tests[course.name].card.plate == "field")
+            bench = bench_of(found, exact=self.order.tests[running.name].card.plate == "field")
             if bench is None:
-                course.reason = f"needs {needed}, which is {found['verdict']}"
+                running.reason = f"needs {needed}, which is {found['verdict']}"
                 return False
-            course.bench = bench
+            running.bench = bench
         return True
 
-    async def _ask_rounds(self, course: Course, ask: Ask) -> None:
+    async def _ask_rounds(self, running: RunningTest, ask: Ask) -> None:
         waited = False
         while True:
-            if isinstance(course, ThresholdCourse) and course.ready is not None and not waited:
-                await self._share_lapses(course)
+            if isinstance(running, AdaptiveTest) and running.ready is not None and not waited:
+                await self._share_lapses(running)
                 waited = True
-            planned = course.plan()
+            planned = running.plan()
             if not planned:
                 return
-            course.take(await self._ask_planned(course, planned, ask))
-            self._say(course.name, so_far(course))
+            running.take(await self._ask_planned(running, planned, ask))
+            self._say(running.name, so_far(running))
 
-    async def _ask_planned(self, course: Course, planned: list[Planned], ask: Ask) -> list[Outcome]:
+    async def _ask_planned(self, running: RunningTest, planned: list[Planned], ask: Ask) -> list[Outcome]:
         """Ask a round as it was first written down, once the limits allow it."""
-        planned = self._kept_plan(course, planned)
-        await self._reserve(course, planned)
-        self._notebook.put_meta(_plan_key(course, planned), planned)
+        planned = self._kept_plan(running, planned)
+        await self._reserve(running, planned)
+        self._notebook.put_meta(_plan_key(running, planned), planned)
         try:
-            return await self._ask_round(course, planned, ask)
+            return await self._ask_round(running, planned, ask)
         finally:
-            self._limits.end_round(PREFIX + course.name)
+            self._limits.end_round(PREFIX + running.name)
 
-    async def _reserve(self, course: Course, planned: Sequence[Planned]) -> None:
+    async def _reserve(self, running: RunningTest, planned: Sequence[Planned]) -> None:
         """Reserve the new trials of a round, or raise why it may not be asked; one that is all stored always may."""
-        task = PREFIX + course.name
-        new = sum((task, self._ident(course, one)) not in self._stored.answered for one in planned)
+        task = PREFIX + running.name
+        new = sum((task, self._ident(running, one)) not in self._stored.answered for one in planned)
         if new and self._problem is not None:
             raise LimitReached(str(self._problem))
         if new:
             await self._limits.reserve_round(task, new)
 
-    async def _share_lapses(self, course: ThresholdCourse) -> None:
+    async def _share_lapses(self, running: AdaptiveTest) -> None:
         """The one barrier: lapses are known when all tests that wait for nothing have been easy once."""
-        if course.name in self._ready:
-            self._ready[course.name].set()
+        if running.name in self._ready:
+            self._ready[running.name].set()
         for event in self._ready.values():
             await event.wait()
-        others = [self.courses[name] for name in self._ready if name != course.name]
+        others = [self.started[name] for name in self._ready if name != running.name]
         easy = [reading for other in others for reading in _easy_readings(other)]
-        course.share_lapses(sum(1.0 - reading.right for reading in easy), float(len(easy)))
+        running.share_lapses(sum(1.0 - reading.right for reading in easy), float(len(easy)))
 
-    def _kept_plan(self, course: Course, planned: list[Planned]) -> list[Planned]:
+    def _kept_plan(self, running: RunningTest, planned: list[Planned]) -> list[Planned]:
         """Return a round as it was written down before it was first asked; where it never was, as it is planned now."""
-        kept = self._notebook.meta(_plan_key(course, planned)) if planned else None
+        kept = self._notebook.meta(_plan_key(running, planned)) if planned else None
         if kept is None:
             return planned
         stored = msgspec.convert(kept, list[Planned])
         self.replanned += stored != planned
         return stored
 
-    async def _ask_round(self, course: Course, planned: Sequence[Planned], ask: Ask) -> list[Outcome]:
+    async def _ask_round(self, running: RunningTest, planned: Sequence[Planned], ask: Ask) -> list[Outcome]:
         """Ask a round side by side; outcomes come back in the order of the plan."""
         if self._listeners.round is not None:
             self._listeners.round(len(planned))
-        return list(await asyncio.gather(*(self._ask_one(course, one, ask) for one in planned)))
+        return list(await asyncio.gather(*(self._ask_one(running, one, ask) for one in planned)))
 
-    async def _ask_one(self, course: Course, planned: Planned, ask: Ask) -> Outcome:
-        test = self.order.tests[course.name]
-        task = PREFIX + course.name
-        ident = self._ident(course, planned)
+    async def _ask_one(self, running: RunningTest, planned: Planned, ask: Ask) -> Outcome:
+        test = self.order.tests[running.name]
+        task = PREFIX + running.name
+        ident = self._ident(running, planned)
         sample = self._stored.samples.get((task, ident))
         if sample is None or not _kept(sample):
-            sample = await asyncio.to_thread(self._draw, course, planned, ident)
+            sample = await asyncio.to_thread(self._draw, running, planned, ident)
         if self._listeners.trial is not None:
             self._listeners.trial(sample)
         params = msgspec.structs.replace(self.order.params, max_tokens=self.order.max_tokens or test.card.max_tokens)
@@ -309,25 +309,25 @@ class Sitting:
         prediction = await ask(Item(planned.round * 1000 + planned.index, sample), request)
         return outcome_of(test, planned, sample, prediction)
 
-    def _ident(self, course: Course, planned: Planned) -> str:
-        digest = content_hash([course.name, self.order.seed, msgspec.to_builtins(planned), list(course.bench)], 8)
+    def _ident(self, running: RunningTest, planned: Planned) -> str:
+        digest = content_hash([running.name, self.order.seed, msgspec.to_builtins(planned), list(running.bench)], 8)
         return f"{planned.round:02d}-{planned.index:02d}-{digest}"
 
-    def _draw(self, course: Course, planned: Planned, ident: str) -> Sample:
+    def _draw(self, running: RunningTest, planned: Planned, ident: str) -> Sample:
         """Draw a stimulus and keep its pictures under the hash of their bytes."""
-        test = self.order.tests[course.name]
-        draw = rng(self.order.seed, course.name, ident, "stimulus")
-        stimulus = self._stimulus(test, course.bench, planned, draw)
-        question = test.ask(stimulus, planned.wording, rng(self.order.seed, course.name, ident, "question"))
+        test = self.order.tests[running.name]
+        draw = rng(self.order.seed, running.name, ident, "stimulus")
+        stimulus = self._stimulus(test, running.bench, planned, draw)
+        question = test.ask(stimulus, planned.wording, rng(self.order.seed, running.name, ident, "question"))
         tags: dict[str, str | int | float | bool | None] = {
             "level": float(f"{stimulus.level:.6g}"),
             "stage": planned.stage,
             "wording": planned.wording,
         }
-        meta = {"test": course.name, "planned": msgspec.to_builtins(planned), "detail": encode_detail(stimulus.detail)}
+        meta = {"test": running.name, "planned": msgspec.to_builtins(planned), "detail": encode_detail(stimulus.detail)}
         return Sample(
             ident,
-            PREFIX + course.name,
+            PREFIX + running.name,
             Form.OPEN,
             question,
             images=tuple(self._keep(picture, stimulus.mime) for picture in stimulus.pictures),
@@ -353,22 +353,22 @@ class Sitting:
         return Image(str(path.resolve()))
 
     def _result(self, name: str) -> dict[str, Any]:
-        course = self.courses[name]
-        if isinstance(course, ThresholdCourse):
+        running = self.started[name]
+        if isinstance(running, AdaptiveTest):
             second = self._again.get(name)
-            return threshold_result(course) if second is None else result_of_both(course, second)
-        assert isinstance(course, FixedCourse)  # noqa: S101 - there is no third kind of course
-        if isinstance(course.test, Locating):
-            return coordinates_result(course)
-        if isinstance(course.test, TurnedRow):
-            return turns_result(course)
-        if isinstance(course, RecipeCourse):
-            return recipe_result(course)
-        return field_result(course, self.results.get(course.test.card.needs[0], {}))
+            return threshold_result(running) if second is None else result_of_both(running, second)
+        assert isinstance(running, FixedTest)  # noqa: S101 - there is no third kind of course
+        if isinstance(running.test, Locating):
+            return coordinates_result(running)
+        if isinstance(running.test, TurnedRow):
+            return turns_result(running)
+        if isinstance(running, RecipeTest):
+            return recipe_result(running)
+        return field_result(running, self.results.get(running.test.card.needs[0], {}))
 
 
-def _plan_key(course: Course, planned: Sequence[Planned]) -> str:
-    return f"exam/{course.name}/{planned[0].round}"
+def _plan_key(running: RunningTest, planned: Sequence[Planned]) -> str:
+    return f"exam/{running.name}/{planned[0].round}"
 
 
 def bench_of(found: Mapping[str, Any], *, exact: bool) -> Bench | None:
@@ -407,12 +407,12 @@ def outcome_of(test: EyeTest, planned: Planned, sample: Sample, prediction: Pred
     return Outcome(planned, level, reading, truth, detail, why, tokens)
 
 
-def so_far(course: Course) -> str:
+def so_far(running: RunningTest) -> str:
     """Return what is known of a test while it goes on."""
-    asked = f"{len(course.outcomes)} trials"
-    if not isinstance(course, ThresholdCourse) or course.belief is None:
+    asked = f"{len(running.outcomes)} trials"
+    if not isinstance(running, AdaptiveTest) or running.belief is None:
         return asked
-    known, card, grid = course.grid.known(course.belief), course.test.card, course.grid
+    known, card, grid = running.grid.known(running.belief), running.test.card, running.grid
     axis = Drawn(grid.low, grid.end)
     beyond = CEILING if known.high[0] < grid.low else FLOOR if known.low[0] > grid.end else ""
     bound = bound_of(beyond, known, axis)
@@ -422,11 +422,11 @@ def so_far(course: Course) -> str:
     return f"{asked}, half at {say(low)} – {say(high)} {card.unit} so far"
 
 
-def _easy_readings(course: Course) -> list[Reading]:
+def _easy_readings(running: RunningTest) -> list[Reading]:
     """Return the first easy trials of a test of single answers that was found ready."""
-    if not isinstance(course, ThresholdCourse) or not course.ready or course.grid.glyphs > 1:
+    if not isinstance(running, AdaptiveTest) or not running.ready or running.grid.glyphs > 1:
         return []
-    first = [outcome for outcome in course.outcomes if outcome.planned.round == 0 and outcome.planned.stage == EASY]
+    first = [outcome for outcome in running.outcomes if outcome.planned.round == 0 and outcome.planned.stage == EASY]
     return [outcome.reading for outcome in first if outcome.reading is not None]
 
 

@@ -15,7 +15,7 @@ from ..stats.intervals import Floats
 from .exam_trials import Outcome, count_glyphs
 from .field_lines import Evenness
 from .fits import TOLD_APART, fit_field, fit_hinge
-from .fixed import FixedCourse, fixed_head
+from .fixed import FixedTest, fixed_head
 from .plate import Reading
 from .procedure import FLOOR, MEASURED, OPEN, UNEVEN
 from .result import posterior_mass
@@ -38,11 +38,11 @@ AGREE = 0.3
 """Two witnesses of one size agree when they differ by less than this in the logarithm."""
 
 
-def field_result(course: FixedCourse, needed: Mapping[str, Any]) -> dict[str, Any]:
+def field_result(running: FixedTest, needed: Mapping[str, Any]) -> dict[str, Any]:
     """Return how much larger letters must be in each part of the canvas."""
-    result = fixed_head(course)
-    told = [o for o in course.outcomes if o.reading is not None]
-    unknown = _why_no_field(course, told, needed)
+    result = fixed_head(running)
+    told = [o for o in running.outcomes if o.reading is not None]
+    unknown = _why_no_field(running, told, needed)
     if unknown:
         return result | unknown
     columns = [_field_row(outcome) for outcome in told]
@@ -59,10 +59,10 @@ def field_result(course: FixedCourse, needed: Mapping[str, Any]) -> dict[str, An
     return result | figures | {"verdict": verdict, "value": round(worst, 3), "marked": marked, "line": line}
 
 
-def _why_no_field(course: FixedCourse, told: Sequence[Outcome], needed: Mapping[str, Any]) -> dict[str, Any] | None:
+def _why_no_field(running: FixedTest, told: Sequence[Outcome], needed: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the verdict where nothing can be said of a field, else None."""
     if len(told) < LEAST_ANSWERS or needed.get("value") is None:
-        return {"reason": course.reason or "the acuity of this canvas is not known"}
+        return {"reason": running.reason or "the acuity of this canvas is not known"}
     answered = sum(o.reading is not None and o.reading.answer is not None for o in told)
     if answered < LEAST_ANSWERS:
         # Silence is credited with chance, everywhere alike: an even field that nobody saw.

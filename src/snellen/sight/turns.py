@@ -13,7 +13,7 @@ import PIL.Image
 from ..stats.intervals import ratio_moments, share_interval
 from .board import Board, lay, row_ink
 from .exam_trials import Outcome
-from .fixed import FixedCourse, fixed_head
+from .fixed import FixedTest, fixed_head
 from .plate import Bench, Reading, Stimulus
 from .procedure import MEASURED, OPEN
 from .reply_reading import read_row
@@ -57,16 +57,16 @@ class TurnedRow(RowTest):
         return Reading(own.right, own.glyphs, own.guess, own.answer, {**own.detail, "backwards": backwards})
 
 
-def turns_result(course: FixedCourse) -> dict[str, Any]:
+def turns_result(running: FixedTest) -> dict[str, Any]:
     """Return the share read of every turn with its interval and verdict; `value` is the lowest of them.
 
     Intervals go by rows: glyphs of a row are read or lost together, and must not be counted singly.
     """
-    result = fixed_head(course)
-    rows = {turn: [o for o in course.outcomes if o.reading is not None and o.level == turn] for turn in TURNS}
+    result = fixed_head(running)
+    rows = {turn: [o for o in running.outcomes if o.reading is not None and o.level == turn] for turn in TURNS}
     few = [f"{turn}°" for turn, own in rows.items() if len(own) < LEAST_ROWS]
     if few:
-        return result | {"reason": course.reason or f"fewer than {LEAST_ROWS} rows were answered at {', '.join(few)}"}
+        return result | {"reason": running.reason or f"fewer than {LEAST_ROWS} rows were answered at {', '.join(few)}"}
     turns = {str(turn): _one_turn(own) for turn, own in rows.items()}
     worst = min(turns.values(), key=lambda one: float(one["share"]))
     counts = {"turns_read": sum(one["verdict"] == READ for one in turns.values())}

@@ -24,7 +24,7 @@ from snellen.kits.scale.lease_format import (
     write_wire_error,
 )
 from snellen.kits.scale.leases import Waiting
-from snellen.kits.scale.packing import FileShelf, pack_lease
+from snellen.kits.scale.packing import FileCache, pack_lease
 
 KEY = TrialKey("t", "1")
 ASKED = Request(KEY, (Turn("user", "?"),))
@@ -95,7 +95,7 @@ def test_pictures_travel_once_and_files_keep_their_pixels(tmp_path: Path) -> Non
         turns = (Turn("user", "?", (whole, part)),)
         request = Request(KEY, turns, likelihood=Likelihood(baseline=turns))
         images = dict(await ImageDoor().encode_all(request, ImagePolicy()))
-        lease = [waiting(request, images, await FileShelf().files_of(images))] * 2
+        lease = [waiting(request, images, await FileCache().files_of(images))] * 2
         packed, contents = pack_lease(lease)
         assert len(contents) == 2, "the file, which is also what is sent of it, and the cut-out"
         path.unlink()  # a node without the data
@@ -118,6 +118,6 @@ def test_a_file_that_is_gone_is_a_typed_failure(tmp_path: Path) -> None:
         images = {Image(str(path)): await ImageDoor().encode(Image(str(path)), ImagePolicy())}
         path.unlink()
         with pytest.raises(ModelError, match="does not exist"):
-            await FileShelf().files_of(images)
+            await FileCache().files_of(images)
 
     asyncio.run(main())

@@ -14,7 +14,7 @@ from snellen.core.frames import read_frame
 from snellen.sight.cards import eye_test
 from snellen.sight.coordinates import CANVASES, Locating, coordinates_result, frame_words
 from snellen.sight.exam_trials import Outcome
-from snellen.sight.fixed import FixedCourse
+from snellen.sight.fixed import FixedTest
 from snellen.sight.plate import Bench
 
 
@@ -27,8 +27,8 @@ def plate(name: str = "coordinates") -> Locating:
 def sat(frame: str, *, noise: float = 4.0, name: str = "coordinates", speaks_of: str = "", tongue: str = "") -> Any:
     """Return the result of an answerer in a frame; `tongue` is said instead of anything."""
     test, draw = plate(name), random.Random(3)
-    course = FixedCourse(name, test, 5, places=test.places, trials=test.places)
-    while planned := course.plan():
+    running = FixedTest(name, test, 5, places=test.places, trials=test.places)
+    while planned := running.plan():
         outcomes = []
         for one in planned:
             detail = test.draw(1.0, one.answer, draw, Bench()).detail
@@ -39,8 +39,8 @@ def sat(frame: str, *, noise: float = 4.0, name: str = "coordinates", speaks_of:
             said = read_frame(frame).write(share, tuple(size))
             reading = test.read(tongue or f"({said[0]:.4g}, {said[1]:.4g})", "", detail)
             outcomes.append(Outcome(one, 1.0, reading, detail=detail))
-        course.take(outcomes)
-    return coordinates_result(course)
+        running.take(outcomes)
+    return coordinates_result(running)
 
 
 def test_every_canvas_has_its_places_and_parts_hold_the_disc() -> None:
@@ -71,14 +71,14 @@ def test_a_measured_frame_comes_with_its_figures() -> None:
 
 def test_a_shift_is_an_offset_and_not_hidden_in_the_frame() -> None:
     test = plate()
-    course = FixedCourse("coordinates", test, 5, places=test.places, trials=test.places)
+    running = FixedTest("coordinates", test, 5, places=test.places, trials=test.places)
     draw = random.Random(4)
-    for planned in iter(course.plan, []):
+    for planned in iter(running.plan, []):
         details = [test.draw(1.0, one.answer, draw, Bench()).detail for one in planned]
         replies = [f"({d['x'] + 12 + draw.gauss(0, 2):.0f}, {d['y'] - 7 + draw.gauss(0, 2):.0f})" for d in details]
         both = zip(planned, details, replies, strict=True)
-        course.take([Outcome(one, 1.0, test.read(reply, "", d), detail=d) for one, d, reply in both])
-    found = coordinates_result(course)
+        running.take([Outcome(one, 1.0, test.read(reply, "", d), detail=d) for one, d, reply in both])
+    found = coordinates_result(running)
     assert found["card"] is not None and found["card"].startswith("sent-pixels")
     assert found["offset_px"] == pytest.approx([12, -7], abs=4)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from snellen.sight.course import easy_words
+from snellen.sight.adaptive import easy_words
 from snellen.sight.exam_trials import EASY, Outcome, Planned, counted
 from snellen.sight.plate import Reading, credit
 from snellen.sight.reply_reading import read_choice, read_row

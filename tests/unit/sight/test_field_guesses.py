@@ -8,7 +8,7 @@ import pytest
 from snellen.sight.advice import prescribe
 from snellen.sight.cards import eye_test
 from snellen.sight.exam_trials import Outcome, Planned
-from snellen.sight.fixed import FixedCourse
+from snellen.sight.fixed import FixedTest
 from snellen.sight.plate import Reading
 from snellen.sight.scenes import CELLS
 from snellen.sight.special import field_result
@@ -20,7 +20,7 @@ TRIALS = 75
 def field_of(shift: float, seed: int) -> dict[str, object]:
     """Return what is said of an even field whose letters must all be so much larger (ln) than the acuity says."""
     draw = np.random.default_rng([31, seed])
-    made = FixedCourse("field", eye_test("field"), 0, places=CELLS * CELLS, trials=TRIALS)
+    made = FixedTest("field", eye_test("field"), 0, places=CELLS * CELLS, trials=TRIALS)
     for number in range(TRIALS):
         row, column = divmod(number % CELLS**2, CELLS)
         x = np.log(8.0) + draw.choice((0.07, 0.29))

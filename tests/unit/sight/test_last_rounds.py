@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from snellen.sight.adaptive import far_sure, laws_of
 from snellen.sight.advice import careful, words_of
-from snellen.sight.course import far_sure, laws_of
 from snellen.sight.procedure import Taken, beyond_taken, round_size, rules_for, within_taken
 from snellen.sight.row_plates import jpeg_quality_at_least, jpeg_scale_of
 from snellen.stats.curve_laws import OTHER_LAWS

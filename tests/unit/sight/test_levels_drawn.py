@@ -10,9 +10,9 @@ import pytest
 
 from snellen.report.pages.exam_figures import verdict_words
 from snellen.report.pages.exam_terminal import comparison_lines
+from snellen.sight.adaptive import AdaptiveTest
 from snellen.sight.advice import beyond_easiest, evidence_of, prescribe, safe_words
 from snellen.sight.cards import eye_test
-from snellen.sight.course import ThresholdCourse
 from snellen.sight.exam_trials import Outcome, Planned
 from snellen.sight.plate import Reading
 from snellen.sight.result import threshold_result
@@ -21,19 +21,19 @@ from snellen.sight.sitting import bench_of, rules_of_test, so_far
 
 def sat(
     name: str, threshold: float, seed: int = 0, *, slope: float = 6.0, fails: tuple[float, float] | None = None
-) -> ThresholdCourse:
-    """An observer of a known threshold through one course, without pictures; what lies in `fails` is not answered."""
+) -> AdaptiveTest:
+    """An observer of a known threshold through one running test, without pictures; what lies in `fails` is not answered."""
     test, draw = eye_test(name), random.Random(f"{name} {threshold} {seed}")
-    course = ThresholdCourse(name, test, seed, rules_of_test(name, test.card, "quick"), blanks=False)
-    while planned := course.plan():
-        course.take([answered(course, one, threshold, slope, draw, fails) for one in planned])
-    return course
+    running = AdaptiveTest(name, test, seed, rules_of_test(name, test.card, "quick"), blanks=False)
+    while planned := running.plan():
+        running.take([answered(running, one, threshold, slope, draw, fails) for one in planned])
+    return running
 
 
 def answered(
-    course: ThresholdCourse, planned: Planned, threshold: float, slope: float, draw: random.Random, fails: Any
+    running: AdaptiveTest, planned: Planned, threshold: float, slope: float, draw: random.Random, fails: Any
 ) -> Outcome:
-    card, guess = course.test.card, course.test.chance(planned.level)
+    card, guess = running.test.card, running.test.chance(planned.level)
     if fails and fails[0] <= planned.level <= fails[1]:
         return Outcome(planned, planned.level, None, "", {}, "refused", None)
     reach = card.axis.x(planned.level) - card.axis.x(threshold)
@@ -48,8 +48,8 @@ def test_no_value_lies_beyond_what_was_drawn(name: str, times: float) -> None:
     card = eye_test(name).card
     for seed in range(3):
         for end, factor in ((card.hardest, times), (card.easiest, 1 / times)):
-            course = sat(name, end * factor**card.axis.sign, seed)
-            result = threshold_result(course)
+            running = sat(name, end * factor**card.axis.sign, seed)
+            result = threshold_result(running)
             levels = [row[0] for row in result["levels"]]
             if result["value"] is not None:
                 assert min(levels) <= result["value"] <= max(levels), (result["verdict"], result["value"])
@@ -62,10 +62,10 @@ def test_no_value_lies_beyond_what_was_drawn(name: str, times: float) -> None:
 def just_beyond() -> dict[str, Any]:
     """An observer a little better than the hardest ring: its median lies beyond, but not surely."""
     for seed in range(40):
-        course = sat("orientation", 4.6, seed)
-        known = course.settle().known
+        running = sat("orientation", 4.6, seed)
+        known = running.settle().known
         if known is not None and 0.5 < known.below[0] < 0.95 and known.middle[0] < math.log(5.0):
-            result = threshold_result(course)
+            result = threshold_result(running)
             if result["verdict"] != "not settled":
                 return result
     raise AssertionError("no such observer")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from snellen.sight import procedure
+from snellen.sight.adaptive import final_grid
 from snellen.sight.cards import exam_cards
-from snellen.sight.course import final_grid
 from snellen.sight.sitting import rules_of_test
 from snellen.stats.curve_laws import FAR, logistic_curve
 from snellen.stats.threshold_grid import LATTICE, SLOPES, ThresholdGrid

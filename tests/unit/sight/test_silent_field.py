@@ -6,7 +6,7 @@ import pytest
 
 from snellen.sight.cards import eye_test
 from snellen.sight.exam_trials import Outcome, Planned
-from snellen.sight.fixed import FixedCourse
+from snellen.sight.fixed import FixedTest
 from snellen.sight.plate import Reading
 from snellen.sight.procedure import FLOOR
 from snellen.sight.scenes import CELLS
@@ -15,9 +15,9 @@ from snellen.sight.special import field_result
 NEEDED = {"value": 8.0, "slope": 6.0, "lapse": 0.02}
 
 
-def course(answers: int) -> FixedCourse:
+def running(answers: int) -> FixedTest:
     """Return a field of 75 replies of which so many hold letters, all of them right."""
-    made = FixedCourse("field", eye_test("field"), 0, places=CELLS * CELLS, trials=75)
+    made = FixedTest("field", eye_test("field"), 0, places=CELLS * CELLS, trials=75)
     cells = [divmod(number % CELLS**2, CELLS) for number in range(75)]
     made.outcomes = [
         Outcome(
@@ -33,10 +33,10 @@ def course(answers: int) -> FixedCourse:
 
 @pytest.mark.parametrize("answers", [0, 11])
 def test_a_field_without_answers_has_no_value(answers: int) -> None:
-    found = field_result(course(answers), NEEDED)
+    found = field_result(running(answers), NEEDED)
     assert (found["verdict"], found["value"]) == (FLOOR, None)
     assert found["reason"] == f"{answers} of 75 replies hold letters"
 
 
 def test_a_field_with_answers_has_one() -> None:
-    assert field_result(course(75), NEEDED)["value"] is not None
+    assert field_result(running(75), NEEDED)["value"] is not None

@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from snellen.sight.advice import prescribe
 from snellen.sight.cards import eye_test
 from snellen.sight.exam_trials import Outcome, Planned
-from snellen.sight.fixed import FixedCourse
+from snellen.sight.fixed import FixedTest
 from snellen.sight.plate import Bench, Reading
 from snellen.sight.turns import TURNS, turn_words, turns_result
 
 GLYPHS = 8
 
 
-def course(shares: dict[int, float], rows: int = 8) -> FixedCourse:
-    """Return a course whose rows of a turn are all read to one share."""
-    made = FixedCourse("quarter-turns", eye_test("quarter-turns"), 0, places=3, trials=3 * rows)
+def running(shares: dict[int, float], rows: int = 8) -> FixedTest:
+    """Return a running test whose rows of a turn are all read to one share."""
+    made = FixedTest("quarter-turns", eye_test("quarter-turns"), 0, places=3, trials=3 * rows)
     planned = Planned("search", 0, 0, 1.0, "0", 0)
     made.outcomes = [
         Outcome(planned, float(turn), Reading(share * GLYPHS, GLYPHS, 0.1, "x"))
@@ -67,7 +67,7 @@ def test_a_row_read_from_its_end_is_named_and_is_not_right() -> None:
 def test_every_turn_has_its_verdict_and_the_advice_says_which(
     shares: dict[int, float], words: str, advice: str
 ) -> None:
-    result = turns_result(course(shares))
+    result = turns_result(running(shares))
     assert result["verdict"] == "measured" and turn_words(result["turns"]) == words
     assert result["value"] == pytest.approx(min(shares.values()))
     lines = [line for line in prescribe({"quarter-turns": result}, None) if line.test == "quarter-turns"]
@@ -76,7 +76,7 @@ def test_every_turn_has_its_verdict_and_the_advice_says_which(
 
 
 def test_a_turn_without_answers_settles_nothing() -> None:
-    missing = course({90: 1.0, 180: 1.0})
+    missing = running({90: 1.0, 180: 1.0})
     result = turns_result(missing)
     assert result["verdict"] == "not settled" and result["value"] is None and "270°" in result["reason"]
     assert prescribe({"quarter-turns": result}, None) == []
@@ -84,7 +84,7 @@ def test_a_turn_without_answers_settles_nothing() -> None:
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=3, max_size=3), st.integers(4, 30))
 def test_an_interval_holds_its_share_and_only_one_side_of_half_is_called(shares: list[float], rows: int) -> None:
-    result = turns_result(course(dict(zip(TURNS, shares, strict=True)), rows))
+    result = turns_result(running(dict(zip(TURNS, shares, strict=True)), rows))
     for turn, share in zip(TURNS, shares, strict=True):
         one = result["turns"][str(turn)]
         low, high = one["ci95"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import random
 
+from snellen.sight.adaptive import AdaptiveTest
 from snellen.sight.cards import eye_test
-from snellen.sight.course import ThresholdCourse
 from snellen.sight.exam_trials import Outcome
 from snellen.sight.plate import Reading
 from snellen.sight.result import WHOLE_ROWS
@@ -16,9 +16,9 @@ from snellen.sight.sitting import rules_of_test
 def correlation_found(seed: int, *, whole: bool) -> float:
     """The correlation that a quick exam finds in one reader of rows."""
     test, draw = eye_test("acuity"), random.Random(f"whole {seed}")
-    course = ThresholdCourse("acuity", test, seed, rules_of_test("acuity", test.card, "quick"), blanks=False)
+    running = AdaptiveTest("acuity", test, seed, rules_of_test("acuity", test.card, "quick"), blanks=False)
     threshold, slope = draw.uniform(4.0, 25.0), draw.uniform(3.0, 10.0)
-    while planned := course.plan():
+    while planned := running.plan():
         outcomes = []
         for one in planned:
             share = 0.99 / (1 + math.exp(-slope * math.log(one.level / threshold)))
@@ -26,8 +26,8 @@ def correlation_found(seed: int, *, whole: bool) -> float:
             seen = [row if whole else draw.random() < share for _ in range(8)]
             right = float(sum(each or draw.random() < 0.1 for each in seen))
             outcomes.append(Outcome(one, one.level, Reading(right, 8, 0.1, "x"), "", {}, "", None))
-        course.take(outcomes)
-    known = course.settle().known
+        running.take(outcomes)
+    known = running.settle().known
     return 0.0 if known is None else float(known.correlation[0])
 
 

@@ -264,7 +264,7 @@ STRIPPED = ("image/png", "image/jpeg", "image/webp")
 Key = tuple[Image, ImagePolicy]
 
 
-class Shelf:
+class ImageCache:
     """Encoded images within a byte budget; those not asked for longest go first."""
 
     def __init__(self, budget_bytes: int) -> None:
@@ -292,7 +292,7 @@ class ImageDoor:
     """Encodes images for sending: each distinct (image, policy) once while it stays in the budget."""
 
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
-        self._kept = Shelf(kept_bytes)
+        self._kept = ImageCache(kept_bytes)
         self._coming: dict[Key, asyncio.Future[EncodedImage]] = {}
         self._examination = Examination()
         self._drawing = Drawing()

@@ -146,7 +146,7 @@ def _as_gain(values: Any, metric: str) -> Any:
     return 1.0 - values if lower_is_better(metric) else values
 
 
-class Course:
+class GateProgress:
     """One gate on its way: the units in their drawn order, and what was seen of them."""
 
     def __init__(self, base: Base, settings: GateSettings, repeats: int) -> None:
@@ -259,42 +259,44 @@ class GateLimit(PrefixLimit):
     A call that failed for good counts as not right: leaving it out would let a candidate pass by failing.
     """
 
-    def __init__(self, course: Course, scorer: Scorer, trials: int, options: Mapping[str, Any] = NO_OPTIONS) -> None:
+    def __init__(
+        self, progress: GateProgress, scorer: Scorer, trials: int, options: Mapping[str, Any] = NO_OPTIONS
+    ) -> None:
         super().__init__(scorer, trials, options)
-        self.course = course
+        self.progress = progress
         self._names: dict[int, str] = {}
-        self._is_error = lower_is_better(course.base.answers.metric)
+        self._is_error = lower_is_better(progress.base.answers.metric)
 
     def arrange(self, groups: list[list[Item]], seed: int) -> list[list[Item]]:
         """Return the groups that the base answered, in the order of the race."""
         self._names = {item.position: item.sample.id for group in groups for item in group}
-        units = self.course.unit_of
+        units = self.progress.unit_of
         found: dict[int, list[Item]] = {}
         for group in groups:
             known = [item for item in group if item.sample.id in units]
             if known:
                 found[units[known[0].sample.id]] = known
-        missing = len(self.course.order) - len(found)
+        missing = len(self.progress.order) - len(found)
         if missing:
             raise UsageError(f"{missing:,} questions of the base are not in the data any more: gate on the base's data")
-        return [found[unit] for unit in self.course.order]
+        return [found[unit] for unit in self.progress.order]
 
     def take(self, rank: int, questions: list[tuple[int, list[Seen]]]) -> None:
         """Hand the next unit to the gate."""
         values = {}
         for position, trials in questions:
             worth = [(1.0 if self._is_error else 0.0) if seen.value is None else seen.value for seen in trials]
-            values[self._names[position]] = float(_as_gain(sum(worth) / len(worth), self.course.base.answers.metric))
-            self.course.failed += sum(seen.failed for seen in trials)
-            self.course.unread += sum(seen.unread for seen in trials)
-        self.course.take(self.course.order[rank], values)
-        self.stopped = self.course.is_over
+            values[self._names[position]] = float(_as_gain(sum(worth) / len(worth), self.progress.base.answers.metric))
+            self.progress.failed += sum(seen.failed for seen in trials)
+            self.progress.unread += sum(seen.unread for seen in trials)
+        self.progress.take(self.progress.order[rank], values)
+        self.stopped = self.progress.is_over
 
     def summary(self) -> dict[str, Any]:
         """Return what is recorded with the run."""
-        found = self.course.gate.verdict()
-        told = {"gate": found.word, "questions": self.course.asked, "metric": self.course.base.answers.metric}
-        return {"points": self.course.settings.margin, "stopped": self.stopped, "interval": found.interval, **told}
+        found = self.progress.gate.verdict()
+        told = {"gate": found.word, "questions": self.progress.asked, "metric": self.progress.base.answers.metric}
+        return {"points": self.progress.settings.margin, "stopped": self.stopped, "interval": found.interval, **told}
 
 
 def gate_stored(base_folder: Path, candidate: Path, settings: GateSettings) -> GateResult:
@@ -303,17 +305,17 @@ def gate_stored(base_folder: Path, candidate: Path, settings: GateSettings) -> G
     task = msgspec.structs.replace(settings, task=base.answers.task, metric=base.answers.metric)
     other = read_base(candidate, task)
     check_alike(base, other)
-    course = Course(base, settings, other.repeats)
+    progress = GateProgress(base, settings, other.repeats)
     missing = len(base.values.keys() - other.values.keys())
     if missing:
-        course.notes.append(f"{missing:,} questions have no reply of the candidate and count as not right")
-    for unit in course.order:
-        names = course.samples[unit]
-        course.failed += sum(name not in other.values for name in names)
-        course.take(unit, {name: other.values.get(name, 0.0) for name in names})
-        if course.is_over:
+        progress.notes.append(f"{missing:,} questions have no reply of the candidate and count as not right")
+    for unit in progress.order:
+        names = progress.samples[unit]
+        progress.failed += sum(name not in other.values for name in names)
+        progress.take(unit, {name: other.values.get(name, 0.0) for name in names})
+        if progress.is_over:
             break
-    return course.result(other.header.model)
+    return progress.result(other.header.model)
 
 
 def check_alike(base: Base, other: Base) -> None:
@@ -336,18 +338,18 @@ def gate_asking(
 ) -> GateResult:
     """Ask a candidate as the base was asked, until a word falls; the same call again continues."""
     base = read_base(base_folder, settings)
-    courses: list[Course] = []
+    opened: list[GateProgress] = []
 
     def stops(plan: Plan) -> PrefixLimit:
         check_identity(base, plan)
         task = next(planned.task for planned in plan.tasks if planned.task.name == base.answers.task)
-        course = Course(base, settings, task.repeats)
-        courses.append(course)
+        progress = GateProgress(base, settings, task.repeats)
+        opened.append(progress)
         scorer = plan.registry.get("scorer", task.scorers[0])
-        return GateLimit(course, scorer, len(task.variants) * task.repeats, task.score_options)
+        return GateLimit(progress, scorer, len(task.variants) * task.repeats, task.score_options)
 
     result = run_settings(run, watcher, stops)
-    found = courses[0].result(result.results["model"])
+    found = opened[0].result(result.results["model"])
     if found.verdict == OPEN and result.interrupted:
         why = result.state.limits.reached or result.state.limits.closed or "interrupted"
         found = msgspec.structs.replace(found, notes=[*found.notes, f"ended early: {why}"])

@@ -212,7 +212,7 @@ def tenth(share: float) -> float:
     return round(min(4, int(share * 5)) / 5 + 0.1, 1)
 
 
-class ShelfPages(Struct):
+class DocumentPages(Struct):
     """The pages of one document in every variant, ready for a Sample."""
 
     images: tuple[Image, ...]
@@ -220,7 +220,7 @@ class ShelfPages(Struct):
     tags: dict[str, Any]
 
 
-class Shelf:
+class PageLibrary:
     """All variants of the page images; looks documents up and applies the model's limits."""
 
     def __init__(self, source: DocumentSource, data_root: Path | None = None) -> None:
@@ -240,19 +240,19 @@ class Shelf:
             if main is not None:
                 self._folders = {"": self._folders[main], **self._folders}
 
-    def pages(self, document: str) -> ShelfPages:
+    def pages(self, document: str) -> DocumentPages:
         """Return where a document's pages lie; what cannot be asked is named in `meta["skip"]`, never dropped."""
-        found = ShelfPages((), {"pages": {}, "skip": {}, "edits": {}}, {})
+        found = DocumentPages((), {"pages": {}, "skip": {}, "edits": {}}, {})
         if self._is_parent:
             found.meta["skip"][""] = f"image_root holds variants: ask --variant pages=NAME ({', '.join(self._folders)})"
         if not self._folders:
             found.meta["skip"][""] = "no image_root was given"
         for name, (folder, manifest) in self._folders.items():
             self._look_up(document, name, folder, manifest, found)
-        return ShelfPages(found.images, {key: value for key, value in found.meta.items() if value}, found.tags)
+        return DocumentPages(found.images, {key: value for key, value in found.meta.items() if value}, found.tags)
 
     def _look_up(
-        self, document: str, name: str, folder: PageFolder, manifest: Manifest | None, found: ShelfPages
+        self, document: str, name: str, folder: PageFolder, manifest: Manifest | None, found: DocumentPages
     ) -> None:
         files = folder.documents.get(document)
         if files is None:
@@ -326,7 +326,9 @@ MADE_BY = {
 """Where the file of a built-in task comes from, by its loader."""
 
 
-def _open(task: Task, root: Path | None) -> tuple[DocumentSource, Shelf, Iterator[tuple[str, str, dict[str, Any]]]]:
+def _open(
+    task: Task, root: Path | None
+) -> tuple[DocumentSource, PageLibrary, Iterator[tuple[str, str, dict[str, Any]]]]:
     """Return the loader's arguments, the pages, and (where, document id, record) of every document."""
     source = convert(task.dataset, DocumentSource, f"task {task.name!r} dataset")
     path = resolve(source.path, root)
@@ -335,7 +337,8 @@ def _open(task: Task, root: Path | None) -> tuple[DocumentSource, Shelf, Iterato
         raise DataError(f"data file {path} does not exist: {makes}-p dataset.path=FILE names it")
     records = read_records(path)[: source.max_documents]
     places = ((f"{source.path} record {index}", record) for index, record in enumerate(records))
-    return source, Shelf(source, root), ((where, str(_field(record, "_id", where)), record) for where, record in places)
+    documents = ((where, str(_field(record, "_id", where)), record) for where, record in places)
+    return source, PageLibrary(source, root), documents
 
 
 def _facts(record: Mapping[str, Any], source: DocumentSource) -> dict[str, Any]:

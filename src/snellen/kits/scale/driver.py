@@ -25,7 +25,7 @@ from ...core.version import __version__
 from .lease_format import Hello, read_outcomes, read_prediction
 from .leases import GIVE_UP_AFTER, LeaseBook, LostTooOften, Waiting
 from .links import Link, ReplicaLost
-from .packing import FileShelf
+from .packing import FileCache
 from .replica_state import PATIENCE_S, Patience, Replica
 
 
@@ -165,7 +165,7 @@ class Fleet:
         self._most_ends, self._tell = most_ends, tell
         self._unit = unit
         self._is_served = model.identity().get("base_url") is not None
-        self._files = FileShelf() if ships_files and not self._is_served else None
+        self._files = FileCache() if ships_files and not self._is_served else None
         self._book = LeaseBook()
         self._patience = Patience(patience_s)
         self._silences = SilenceWatch(self.replicas, self._book, self._patience, served=self._is_served)

@@ -13,7 +13,7 @@ from ...core.ids import sha256_hex
 from ...core.protocols import EncodedImage, EncodedImages, ImagePolicy
 from ...core.types import Image, Request
 from ...data.images.decode import read_bytes
-from ...data.images.encode import Shelf
+from ...data.images.encode import ImageCache
 from .lease_format import Lease, LeasedPicture, write_lease
 from .leases import Waiting
 
@@ -51,11 +51,11 @@ def pack_lease(lease: Sequence[Waiting]) -> tuple[bytes, list[EncodedImage]]:
     return write_lease(Lease(tuple(requests), tuple(pictures.values()))), contents.pictures
 
 
-class FileShelf:
+class FileCache:
     """The files behind pictures, as content: read once while they stay in the budget."""
 
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
-        self._kept = Shelf(kept_bytes)
+        self._kept = ImageCache(kept_bytes)
 
     async def files_of(self, images: EncodedImages) -> dict[Image, EncodedImage]:
         """Return the file of every picture that has one; a picture that is its own content needs none."""

@@ -202,7 +202,7 @@ def tune(recipe: Recipe, counts: BlendCounts, chains: PreparedChains, say: Calla
         record = open_record(folder, new_record(recipe, base, counts))
         if record.finished:
             return _tuned(recipe, record, interrupted=False)
-        return Course(recipe, base, chains, record, say).run()
+        return TrainingRun(recipe, base, chains, record, say).run()
     finally:
         chains.close()
         if lock is not None:
@@ -273,7 +273,7 @@ def _flat(value: Any, name: str = "") -> dict[str, Any]:
     return {key: leaf for table in inner for key, leaf in table.items()}
 
 
-class Course:
+class TrainingRun:
     """One training under way."""
 
     def __init__(

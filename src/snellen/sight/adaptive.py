@@ -93,7 +93,7 @@ FULLY_READY = 0.85
 """This share of easy trials right: go on at once; between that and `is_ready` so many more are asked first."""
 
 
-class Course(Protocol):
+class RunningTest(Protocol):
     """A test while it is sat."""
 
     name: str
@@ -126,7 +126,7 @@ class Settled(NamedTuple):
     drawn: Drawn | None = None
 
 
-class ThresholdCourse:
+class AdaptiveTest:
     """Readiness, a spread first round, rounds where they tell most, and trials that confirm."""
 
     def __init__(self, name: str, test: EyeTest, seed: int, rules: Rules, *, blanks: bool) -> None:
@@ -225,13 +225,13 @@ class ThresholdCourse:
         """Tell whether the confirming trials came out as expected; so it is without any."""
         return self._retest()[2] >= NOT_CONSISTENT
 
-    def again(self) -> ThresholdCourse:
+    def again(self) -> AdaptiveTest:
         """Return the test to be sat once more: its rounds go on counting, so that its stimuli are others."""
-        anew = ThresholdCourse(self.name, self.test, self.seed, self.rules, blanks=False)
+        anew = AdaptiveTest(self.name, self.test, self.seed, self.rules, blanks=False)
         anew.bench, anew._round = self.bench, self._round
         return anew
 
-    def plan_late(self, early: Sequence[Outcome], after: ThresholdCourse | None) -> list[Planned]:
+    def plan_late(self, early: Sequence[Outcome], after: AdaptiveTest | None) -> list[Planned]:
         """Return trials at the levels that were planned early, to be drawn anew; `after` is the second sitting."""
         self._round = after._round if after else self._round
         self.repeated, axis = list(early), self.test.card.axis
