@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from look_doubles import ask_all, box_call, chat, look_task, sample
 from snellen.core.looks import end_of
-from snellen.core.types import Form, Image, Sample, Showing, TrialKey, Video
+from snellen.core.types import Form, Sample, Showing, TrialKey, Video
 from snellen.data.images.decode import open_image, read_bytes
 from snellen.data.look.films import MOST_FRAMES, Moment, find_moments, other_moment, shown_frames
 from snellen.data.look.views import CallError
@@ -22,6 +23,8 @@ from video_files import read_number, read_numbers, write_folder, write_video
 
 pytestmark = pytest.mark.usefixtures("drawn_here")
 FPS = 10
+FIRST = [2, 7, 12, 17, 22, 27, 32, 37]
+"""Eight frames of forty."""
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +37,8 @@ def film(path: str) -> Film:
     return open_film(Video(path, showing=Showing(frames="uniform:2", side=96)))
 
 
-def asked(film: Film, views: Any = (), **arguments: Any) -> list[Moment]:
-    return find_moments(arguments, [film], views)
+def asked(of: Film, views: Any = (), **arguments: Any) -> list[Moment]:
+    return find_moments(arguments, [of], views)
 
 
 def numbers(moments: list[Moment]) -> list[int]:
@@ -123,9 +126,9 @@ def test_a_part_and_a_folder_are_films_too(path: str, tmp_path: Path) -> None:
     assert elsewhere is not None and abs(read_number(open_image(elsewhere)) - 5) > 3
 
 
-def question(path: str, **showing: Any) -> Sample:
-    shown = Showing(frames="uniform:2", side=96, **showing)
-    return Sample("0", "t", Form.OPEN, "Which?", answers=("15",), videos=(Video(path, showing=shown),))
+def question(path: str) -> Sample:
+    """Return a question about a film, of which eight frames are shown."""
+    return Sample("0", "t", Form.OPEN, "Which?", answers=("15",), videos=(Video(path),))
 
 
 def seen_in(message: dict[str, Any]) -> list[int]:
@@ -140,7 +143,7 @@ def two_calls(body: dict[str, Any], number: int) -> Any:
     if "tools" not in body or results == 2:
         return chat(json.dumps([seen_in(message) for message in body["messages"]]))
     span = ("frame", json.dumps({"first": 1.0, "last": 1.5, "count": 2}))
-    return chat(None, [span if results == 0 else box_call(0, 0, 1000, 500, picture=4)])
+    return chat(None, [span if results == 0 else box_call(0, 0, 1000, 500, picture=10)])
 
 
 def test_frames_are_pictures_that_can_be_looked_at_again_in_every_arm(path: str, tmp_path: Path) -> None:
@@ -153,19 +156,19 @@ def test_frames_are_pictures_that_can_be_looked_at_again_in_every_arm(path: str,
     end = end_of(trials["base"])
     assert end is not None and (end.end, end.calls, end.looks, end.classes) == ("answered", 2, 2, {})
     shown = json.loads(trials["base"].text or "")
-    assert shown[0] == [10, 30] and shown[3] == [10, 15]
+    assert shown[0] == FIRST and shown[3] == [10, 15]
     looks = [look for turn in turns for look in turn.looks]
     assert [(look.tool, look.shown, look.region) for look in looks] == [
-        ("frame", 3, None),
-        ("frame", 4, None),
-        ("zoom", 5, (0, 0, 192, 48)),
+        ("frame", 9, None),
+        ("frame", 10, None),
+        ("zoom", 11, (0, 0, 192, 48)),
     ]
     crop = looks[2].image
     assert crop is not None and crop.ref == path and crop.frame is not None and crop.frame.index == 15
     elsewhere = json.loads(trials["look=elsewhere"].text or "")[3]
     assert len(elsewhere) == 2 and all(abs(one - other) > 10 for one, other in zip(elsewhere, (10, 15), strict=True))
     assert json.loads(trials["look=none"].text or "")[3] == []
-    assert json.loads(trials["look=plain"].text or "") == [[10, 30]]
+    assert json.loads(trials["look=plain"].text or "") == [FIRST]
     again = ask_all(tmp_path / "run", lambda body, number: (500, {}), task, [question(path)])
     assert again.bodies == [] and again.state.resumed == 6
 
@@ -179,8 +182,7 @@ def test_without_a_film_or_with_its_time_disturbed_there_is_no_frame(path: str, 
     with RunReader(tmp_path / "pictures") as reader:
         (trial,) = reader.trials("t")
     assert (end_of(trial.prediction) or pytest.fail()).classes == {"picture": 1}
-    ask_all(tmp_path / "run", call, task, [question(path, tempo="shuffle:5")])
+    ask_all(tmp_path / "run", call, replace(task, variants=("tempo=shuffle:5",)), [question(path)])
     with RunReader(tmp_path / "run") as reader:
         (trial,) = reader.trials("t")
     assert trial.prediction.failure is not None and "tempo=shuffle:5" in trial.prediction.failure.message
-    assert isinstance(open_film(Video(path)).frame(0), Image)
