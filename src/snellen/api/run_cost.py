@@ -23,6 +23,7 @@ from ..core.types import Form, Image, Prediction, Request, Sample, Usage
 from ..data.images.decode import Header, read_header, read_stamped
 from ..data.images.encode import open_picture, prepare, target_size, with_margin
 from ..data.images.frames import png_size
+from ..data.look.films import MOST_FRAMES
 from ..data.video.unfold import REELS, sized
 from ..engine.request_videos import has_videos, unfold_videos_now
 from ..infer.generate import GENERATE
@@ -263,6 +264,7 @@ def _turns(
     card = found.card or ModelCard(plan.model.name)
     formula, side = card.pictures or ASSUMED, setup.options.longest
     calls = setup.preset.calls_a_turn if setup.preset else CALLS_A_TURN
+    calls *= MOST_FRAMES if "frame" in setup.options.tools else 1
     first = max(_longest(request, plan, card, formula) for _, request in looked_at)
     return Turns(setup.options.max_turns, first, limit + calls * (formula.count((side, side)) + WORDS_A_LOOK))
 

@@ -229,8 +229,8 @@ class _Probing:
     async def _reads_result(self, first: Request, reply: Prediction, number: str, carry: str) -> bool:
         """Tell whether a number is read from the picture of a tool's result, carried this way."""
         said = Turn("assistant", reply.text or "", calls=reply.calls, kept=reply.kept)
-        results = [Result(call.id, "Here it is.", True, _number_plate(number)) for call in reply.calls[:1]]
-        results += [Result(call.id, "not run", False, None) for call in reply.calls[1:]]
+        results = [Result(call.id, "Here it is.", (_number_plate(number),)) for call in reply.calls[:1]]
+        results += [Result(call.id, "not run") for call in reply.calls[1:]]
         turns = (*first.messages, said, *native_results(results, carry))
         try:
             answer = await self._predict(replace(first, messages=turns, choice="none"))

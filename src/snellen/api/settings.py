@@ -280,7 +280,7 @@ class TaskSettings(AskSettings, frozen=True, kw_only=True, forbid_unknown_fields
         "one-frame,frames-shuffled,no-video; documents without-page.",
         identity="when set", many=False, metavar="ARM,ARM…")] = ()
     tools: Annotated[tuple[str, ...], Setting(ASKED,
-        "Offer tools by which a model looks again at its pictures: zoom,turn,enhance,measure,page.",
+        "Offer tools by which a model looks again at its pictures: zoom,turn,enhance,measure,frame,page.",
         identity="when set", many=False, metavar="TOOL,TOOL…")] = ()
     tool_dialect: Annotated[str | None, Setting(ASKED,
         "With --tools, how calls are written.  [default: native where the server's API has calls, else text]",

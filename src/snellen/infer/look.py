@@ -44,10 +44,25 @@ from ..core.looks import (
 )
 from ..core.protocols import Capability, Inferencer
 from ..core.tasks import Task
-from ..core.types import Failure, FailureKind, Image, Prediction, Request, Sample, ToolCall, TrialKey, Turn, Usage
+from ..core.types import (
+    Failure,
+    FailureKind,
+    Image,
+    Prediction,
+    Request,
+    Sample,
+    ToolCall,
+    TrialKey,
+    Turn,
+    Usage,
+    Video,
+)
+from ..data.look.films import check_time, other_moment, shown_frames
+from ..data.look.opened import open_view
 from ..data.look.standins import gold_box, stand_in
-from ..data.look.tools import TOOLS, Terms, describe, open_view, run_call
+from ..data.look.tools import TOOLS, Done, Terms, describe, run_calls
 from ..data.look.views import CallError, View
+from ..data.video.unfold import Film, open_film
 from ..extract.calls import holds_markup, read_arguments, read_text_calls
 from ..prompt.look_words import (
     DIALECTS,
@@ -159,6 +174,8 @@ class Talk:
     seed: int = 0
     number: int = 0
     """The turn that is asked next."""
+    films: Sequence[Film] = ()
+    """The films of the question, of which frames may be asked for."""
     fresh: list[Look] = field(default_factory=list)
     """What the next request shows for the first time."""
     looks: list[Look] = field(default_factory=list)
@@ -168,6 +185,10 @@ class Talk:
     _force: str = ""
     """Which end the next reply has: it is the last one."""
     _limit: str = ""
+    _done: int = 0
+    """Calls that were done; one may show several pictures."""
+    _ahead: int = 0
+    """Pictures of a request that are no views: frames of a film that goes out as a video, before all others."""
     _classes: Counter[str] = field(default_factory=Counter)
     _usage: list[Usage] = field(default_factory=list)
     _tokens: tuple[int, int] = (0, 0)
@@ -189,7 +210,7 @@ class Talk:
             return self._end(reply, NO_ANSWER)
         results = [self._answer(call, place) for place, call in enumerate(calls)]
         if hidden and not calls:
-            results.append(Result("", "a call inside thinking is not run: write it after it", False, None))
+            results.append(Result("", "a call inside thinking is not run: write it after it"))
         return self._go_on(reply, calls, results)
 
     def share(self, reply: Prediction) -> None:
@@ -198,7 +219,9 @@ class Talk:
         self._shared, self._usage = 1, []
 
     def _count(self, reply: Prediction) -> None:
-        for view, sent in enumerate(reply.images[: len(self.views)]):
+        if self.number == 0:
+            self._ahead = max(0, len(reply.images) - len(self.views)) if self.films else 0
+        for view, sent in enumerate(reply.images[self._ahead : self._ahead + len(self.views)]):
             self.views[view] = self.views[view]._replace(sent=(sent.width, sent.height))
         if reply.usage is not None:
             self._usage.append(reply.usage)
@@ -232,22 +255,30 @@ class Talk:
             if place >= most:
                 raise CallError("too-many", NOT_RUN.format(most=most))
             name, arguments, notes = self._understood(call)
-            done = run_call(name, arguments, self.views, self.setup.terms, self.looks)
+            done = run_calls(name, arguments, self.views, self.setup.terms, self.looks, films=self.films)
         except CallError as error:
             self._classes[error.problem] += 1
             self._note(Look(self.number, call.name, call.id, problem=error.problem, told=str(error), notes=notes))
-            return Result(call.id, f"Error: {error}", False, None)
+            return Result(call.id, f"Error: {error}")
+        self._done += 1
+        images = tuple(self._show(one, call, (place, part), notes) for part, one in enumerate(done) if one.view)
+        if not images:
+            self._note(replace(done[0].look, turn=self.number, call=call.id, notes=(*notes, *done[0].look.notes)))
+        return Result(call.id, " ".join(one.look.told for one in done), images)
+
+    def _show(self, done: Done, call: ToolCall, place: tuple[int, int], notes: tuple[str, ...]) -> Image | None:
+        """Note one new picture of a call, and return it or what its arm shows instead."""
         look = replace(done.look, turn=self.number, call=call.id, notes=(*notes, *done.look.notes))
-        if done.view is None:
-            self._note(look)
-            return Result(call.id, look.told, False, None)
-        image = done.view.image
-        if self.arm != BASE:
-            draw = rng(self.seed, self.request.key.sample, self.request.key.repeat, self.number, place, self.arm)
-            image = stand_in(self.arm, done.view, self.gold, self.other, draw)
-        self.views.append(done.view)
+        view = done.view
+        image = None if view is None else view.image
+        if view is not None and image is not None and self.arm != BASE:
+            named = place if place[1] else place[:1]
+            draw = rng(self.seed, self.request.key.sample, self.request.key.repeat, self.number, *named, self.arm)
+            other = other_moment(image, self.films, draw) if done.look.tool == "frame" else None
+            image = stand_in(self.arm, view, self.gold, other or self.other, draw)
+        self.views += [view] if view is not None else []
         self._note(replace(look, image=image))
-        return Result(call.id, look.told, True, image)
+        return image
 
     def _note(self, look: Look) -> None:
         self.looks.append(look)
@@ -333,7 +364,7 @@ class Talk:
         return self.ended
 
     def _told(self, end: str) -> dict[str, Any]:
-        done = sum(not look.problem for look in self.looks)
+        done = self._done
         calls = done + self._classes.total()
         classes = dict(sorted(self._classes.items()))
         told = LookEnd(end, self.number + 1, calls, done, classes, self._limit, round(self._seconds, 6), self._shared)
@@ -356,6 +387,7 @@ class Drawn(NamedTuple):
     views: list[View]
     gold: Box | None
     other: Image | None
+    films: Sequence[Film] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,13 +435,24 @@ class LookJob:
         await self._to_the_end(ask, base)
 
     def _look(self, question: Request) -> Drawn:
-        views = [open_view(image) for turn in question.messages for image in turn.images]
+        parts = [part for turn in question.messages for part in _pictured(turn)]
+        films = [open_film(part) for part in parts if isinstance(part, Video)]
+        apart = [film for film in films if film.video.showing.route != "frames"]
+        if apart and len(apart) < len(parts):
+            ref = apart[0].video.ref
+            raise DataError(f"video {ref!r} goes out as a video beside pictures: with --tools show its frames")
+        opened, views = iter(films), []
+        for part in parts:
+            views += shown_frames(next(opened)) if isinstance(part, Video) else [open_view(part)]
+        for film in films if "frame" in self.setup.options.tools else ():
+            check_time(film)
         gold = gold_box(self.item.sample, self.task.score_options, views[0].size) if views else None
-        return Drawn(views, gold, self.other)
+        return Drawn(views, gold, self.other, films)
 
     def _talk(self, opened: Request, arm: str, drawn: Drawn) -> Talk:
         request = replace(opened, key=self._key(arm))
-        return Talk(self.setup, request, arm, list(drawn.views), drawn.gold, drawn.other, self.repeat)
+        views, seed = list(drawn.views), self.repeat
+        return Talk(self.setup, request, arm, views, drawn.gold, drawn.other, seed, films=drawn.films)
 
     async def _ask(self, ask: Ask, talk: Talk, plain: Prediction | None = None) -> Prediction:
         """Ask the next turn; where the tools changed nothing of the first prompt's length, they were ignored."""
@@ -452,6 +495,13 @@ class LookJob:
             if arm != PLAIN:
                 key = self._key(arm)
                 await ask(self.item, replace(question, key=key), Prediction(key, failure=failure))
+
+
+def _pictured(turn: Turn) -> Sequence[Image | Video]:
+    """Return the pictures and videos of a message, in the order shown."""
+    if not turn.parts:
+        return turn.images
+    return [turn.images[part] if isinstance(part, int) else part for part in turn.parts if not isinstance(part, str)]
 
 
 def _tools_ignored(plain: Prediction, reply: Prediction) -> bool:

@@ -91,7 +91,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
     }
 )
 DIALECTS = (NATIVE, TEXT, *PRESETS)
-OTHERS_TOOLS = frozenset({*TOOLS, "frame", *(preset.tool for preset in PRESETS.values())})
+OTHERS_TOOLS = frozenset({*TOOLS, *(preset.tool for preset in PRESETS.values())})
 """Names of tools that exist somewhere: one that was not offered is told apart from one that nobody knows."""
 
 
@@ -145,9 +145,8 @@ class Result(NamedTuple):
 
     ident: str
     told: str
-    pictured: bool
-    """Whether a picture belongs to it; in the arm `none` there is none all the same."""
-    image: Image | None
+    images: tuple[Image | None, ...] = ()
+    """The pictures that belong to it; in the arm `none` there is nothing in the place of each."""
 
 
 def native_results(results: Sequence[Result], carry: str) -> list[Turn]:
@@ -155,13 +154,13 @@ def native_results(results: Sequence[Result], carry: str) -> list[Turn]:
     turns: list[Turn] = []
     pieces: list[str | Image] = []
     for result in results:
-        if not result.pictured or carry == "user":
+        if not result.images or carry == "user":
             turns.append(Turn("tool", result.told, answers=result.ident))
         else:
-            shown: list[str | Image] = [result.told, result.image or f"\n{NO_PICTURE}"]
+            shown: list[str | Image] = [result.told, *(image or f"\n{NO_PICTURE}" for image in result.images)]
             turns.append(msg_with(assemble_turn("tool", shown), result.ident))
-        if result.pictured and carry == "user":
-            pieces += [f"{result.told}\n", result.image or NO_PICTURE]
+        if result.images and carry == "user":
+            pieces += [f"{result.told}\n", *(image or NO_PICTURE for image in result.images)]
     return [*turns, assemble_turn("user", pieces)] if pieces else turns
 
 
@@ -175,7 +174,6 @@ def text_results(results: Sequence[Result]) -> list[Turn]:
     pieces: list[str | Image] = []
     for result in results:
         pieces += ["<tool_response>", f"{result.told}\n"]
-        if result.pictured:
-            pieces.append(result.image or NO_PICTURE)
+        pieces += [image or NO_PICTURE for image in result.images]
         pieces.append("</tool_response>\n")
     return [assemble_turn("user", pieces)]

@@ -169,7 +169,12 @@ def is_box(values: Any) -> TypeGuard[Sequence[float]]:
 
 
 def source_of(look: Look, sample: Sample, before: Sequence[Look]) -> int:
-    """Return which picture of the sample a look was about, counted from 0; a look at a crop is one at its source."""
+    """Return which picture of the sample a look was about, counted from 0; a look at a crop is one at its source.
+
+    A frame of a film is none of them: it counts as one after the last.
+    """
+    if look.image is not None and look.image.frame is not None and not look.image.frame.still:
+        return len(sample.images)
     places = [place for place, image in enumerate(sample.images) if look.image and image.ref == look.image.ref]
     if len(places) == 1:
         return places[0]

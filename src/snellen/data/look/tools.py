@@ -8,38 +8,17 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from ...core.errors import DataError
 from ...core.looks import Box, Look
-from ...core.types import Image, Tool
-from ..images.decode import open_image, read_bytes, read_header
-from ..images.edits import ENHANCEMENTS, _to_pixels, apply_edits
-from .views import CallError, View, ZoomRules, draw, first_view, overlap, read_box, read_number, zoom
+from ...core.types import Tool
+from ..images.edits import ENHANCEMENTS
+from ..video.unfold import Film
+from .films import MOST_FRAMES, find_moments
+from .views import CallError, View, ZoomRules, draw, overlap, read_box, read_number, zoom
 
-TOOLS = ("zoom", "turn", "enhance", "measure", "page")
+TOOLS = ("zoom", "turn", "enhance", "measure", "frame", "page")
 SAME = 0.95
 """Regions that share so much are the same look."""
 POINTS = {"0-1": "shares of the picture from 0 to 1", "0-1000": "from 0 to 1000 along each side"}
-
-
-def open_view(image: Image) -> View:
-    """Return the view of a picture of the question; reads the file, so never on an event loop."""
-    header = read_header(read_bytes(image), image.ref)
-    size = header.width, header.height
-    if not image.edits:
-        return first_view(image, size, size)
-    view = first_view(image, size, open_image(image).size)
-    picture, left, top = open_image(replace(image, edits=())), 0, 0
-    for edit in view.base.edits:
-        name, _, numbers = edit.partition(":")
-        if name == "turn":
-            raise DataError(f"image {image.ref!r}: a turned picture cannot be looked at again")
-        if name in ("crop", "region"):
-            box = (
-                _to_pixels(numbers.split(","), picture.size) if name == "crop" else tuple(map(int, numbers.split(",")))
-            )
-            left, top = left + box[0], top + box[1]
-        picture = apply_edits(picture, (edit,))
-    return view._replace(size=picture.size, region=(0, 0, *picture.size), offset=(left, top))
 
 
 class Terms(NamedTuple):
@@ -54,7 +33,7 @@ class Terms(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What a call came to."""
+    """What a call came to, or one picture of it where it shows several."""
 
     look: Look
     view: View | None = None
@@ -76,12 +55,24 @@ def describe(names: Sequence[str], terms: Terms) -> tuple[Tool, ...]:
             f"Measure the distance of two points of a picture. {_frame_words(terms.frame)}",
             _object(**{name: _numbers(2, terms) for name in ("start", "end")}),
         ),
+        "frame": Tool("frame", FRAME_WORDS, _frame_schema()),
         "page": Tool("page", "See a page of the document in its own size.", _object(picture=None, number=NUMBER)),
     }
     return tuple(made[name] for name in names)
 
 
 NUMBER = {"type": "integer", "minimum": 1}
+FRAME_WORDS = (
+    "See frames of the film in their own size: the one nearest to a time in seconds, "
+    f"or up to {MOST_FRAMES} evenly from the first to the last of two times."
+)
+
+
+def _frame_schema() -> dict[str, Any]:
+    second = {"type": "number", "minimum": 0}
+    count = {"type": "integer", "minimum": 1, "maximum": MOST_FRAMES}
+    fields = {"seconds": second, "first": second, "last": second, "count": count, "film": NUMBER}
+    return {"type": "object", "properties": fields, "additionalProperties": False}
 
 
 def _frame_words(frame: str) -> str:
@@ -107,10 +98,25 @@ def _object(**properties: Mapping[str, Any] | None) -> dict[str, Any]:
     return {"type": "object", "properties": kept, "required": list(kept), "additionalProperties": False}
 
 
+def run_calls(
+    name: str,
+    arguments: Mapping[str, Any],
+    views: Sequence[View],
+    terms: Terms,
+    looks: Sequence[Look],
+    *,
+    films: Sequence[Film] = (),
+) -> list[Done]:
+    """Do one call, which may show several pictures; raises CallError with a class where it cannot be done."""
+    if name == "frame":
+        return [Done(*moment) for moment in find_moments(arguments, films, views)]
+    return [run_call(name, arguments, views, terms, looks)]
+
+
 def run_call(
     name: str, arguments: Mapping[str, Any], views: Sequence[View], terms: Terms, looks: Sequence[Look]
 ) -> Done:
-    """Do one call on the pictures shown so far; raises CallError with a class where it cannot be done."""
+    """Do a call that shows one picture or none, on the pictures shown so far."""
     if name == "page":
         return _page(arguments, views)
     number, view = _picture(arguments.get("picture", terms.counted_from), views, terms)

@@ -198,23 +198,48 @@ def unfold(video: Video, route: str, *, rough: bool = False) -> Unfolded:
         raise DataError(str(error) if name in str(error) else f"video {name}: {error}") from None
 
 
-def _as_frames(video: Video, *, joined: bool, rough: bool) -> Unfolded:
-    show = video.showing
+class Film(NamedTuple):
+    """A video with what is known of it: the frames of the part that is meant, by their place in it."""
+
+    video: Video
+    reel: Reel
+    """The part that is meant."""
+    whole: Reel
+    files: list[Path]
+    """Of a folder of frames: its pictures."""
+
+    def second(self, index: int) -> float:
+        """Return when a frame is shown, counted from the first frame of the file."""
+        return self.reel.seconds[index] + self.whole.seconds[self.reel.first]
+
+    def has(self, image: Image) -> bool:
+        """Tell whether a picture is one of its frames."""
+        return image.ref == self.video.ref or image.ref in map(str, self.files)
+
+    def frame(self, index: int, *, joined: bool = False) -> Image:
+        """Return the reference of a frame as it is shown; each draws its own chance, the same in every run."""
+        number = index + self.reel.first
+        return _frame(self.video, number, self.reel.pts[index], self.second(index), self.files, joined=joined)
+
+
+def open_film(video: Video) -> Film:
+    """Return a video with what is known of it; opens files, each once while it stays the same."""
     whole, files = _reel(video)
-    reel = part_of(whole, video.start, video.end)
-    chosen = choose_frames(show.frames, sized(reel, show.side))
+    return Film(video, part_of(whole, video.start, video.end), whole, files)
+
+
+def _as_frames(video: Video, *, joined: bool, rough: bool) -> Unfolded:
+    show, film = video.showing, open_film(video)
+    chosen = choose_frames(show.frames, sized(film.reel, show.side))
     if show.tempo:
-        chosen = disturb(show.tempo, chosen, len(reel.pts), video.seed)
-    offset = whole.seconds[reel.first]
-    times = [reel.seconds[index] + offset for index in chosen]
-    frames = [
-        _frame(video, index + reel.first, reel.pts[index], second, files, joined=joined)
-        for index, second in zip(chosen, times, strict=True)
-    ]
+        chosen = disturb(show.tempo, chosen, len(film.reel.pts), video.seed)
+    times = [film.second(index) for index in chosen]
+    frames = [film.frame(index, joined=joined) for index in chosen]
     cues = read_subtitles(video.subtitles) if show.subtitles != "none" and video.subtitles else []
-    record = _record(video, whole, JOINED if joined else FRAMES)
+    record = _record(video, film.whole, JOINED if joined else FRAMES)
     record |= _disturbance(video, rough=rough)
-    record["indices"], record["seconds"] = [index + reel.first for index in chosen], [round(t, 6) for t in times]
+    record["indices"] = [index + film.reel.first for index in chosen]
+    record["seconds"] = [round(second, 6) for second in times]
     if show.tempo.startswith("shuffle:"):
         times = sorted(times)  # a stamp tells the place in the film that is shown: true ones would tell the order
     return Unfolded(_between(frames, times, cues, show, record), record)
@@ -252,7 +277,6 @@ def _reel(video: Video) -> tuple[Reel, list[Path]]:
 
 
 def _frame(video: Video, index: int, pts: int, second: float, files: list[Path], *, joined: bool) -> Image:
-    """Return the reference of one frame; each draws its own chance, the same in every run."""
     show, edits = video.showing, video.edits
     if edits:
         seed = derive_seed(video.seed, index) % 2**32
