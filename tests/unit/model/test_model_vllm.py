@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import msgspec
 import pytest
 
+from snellen.core.answerer import answerer_of, differences
 from snellen.core.errors import ConfigError, EnvironmentProblem, MissingExtra, ModelError, UsageError
 from snellen.core.protocols import BatchModel, Capability
 from snellen.core.types import FailureKind, Image, Likelihood, Params, Request, TrialKey, Turn
@@ -74,6 +76,17 @@ def test_the_files_of_a_checkpoint_are_part_of_its_identity(tmp_path):
     after = create(str(tmp_path), ModelOptions()).identity()
     assert before != after
     assert str(tmp_path) not in str(after), "where it lies changes nothing"
+
+
+def test_weights_tuned_between_frozen_ends_are_another_answerer(tmp_path):
+    frozen, tuned = b"\0" * 2**21, b"\1" * 2**20
+    (tmp_path / "model.safetensors").write_bytes(frozen + b"\0" * 2**20 + frozen)
+    before = answerer_of(create(str(tmp_path), ModelOptions()))
+    (tmp_path / "model.safetensors").write_bytes(frozen + tuned + frozen)
+    after = answerer_of(create(str(tmp_path), ModelOptions()))
+    assert before.key != after.key
+    assert "weights" in next(differences(before, after))
+    assert not list(differences(msgspec.structs.replace(before, weights={}), after)), "a run that noted none goes on"
 
 
 def test_options_of_the_engine_are_checked_by_name():
