@@ -24,7 +24,7 @@ from snellen.core.errors import ConfigError, DataError, EnvironmentProblem, Miss
 from snellen.kits.train import before_after, listeners, rationale, tuning
 from snellen.kits.train import made_preferences as preferences
 from snellen.kits.train import tuned_weights as weights
-from snellen.kits.train import tuning as watchman
+from snellen.kits.train import tuning as monitor
 from snellen.kits.train.rationale import prepare_training, train_rationale
 from snellen.kits.train.recipe import DataSource
 from snellen.store.reader import RunReader
@@ -124,7 +124,7 @@ def test_the_viewer_shows_what_a_training_left(adapter: Path) -> None:
         assert words in page, words
     assert json.loads((adapter / "training.json").read_text())["planned"] == 6
     read = (training_record.RECORD, metric_lines.METRICS, training_folder.CHECKPOINTS, training_page.SAMPLE)
-    assert read == (tuning.RECORD, watchman.METRICS, tuning.CHECKPOINTS, rationale.SHOWN)
+    assert read == (tuning.RECORD, monitor.METRICS, tuning.CHECKPOINTS, rationale.SHOWN)
     assert f"{preferences.FOLDER}/{preferences.COUNTS}" == training_page.COUNTS
 
 
@@ -318,9 +318,9 @@ def test_a_full_disk_is_named_and_nothing_half_stays(
 
 @pytest.mark.slow
 def test_ctrl_c_saves_and_the_same_command_goes_on(rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from snellen.kits.train.tuning import Watchman
+    from snellen.kits.train.tuning import TrainingMonitor
 
-    log = Watchman.on_log
+    log = TrainingMonitor.on_log
 
     def press(self: Any, args: Any, state: Any, control: Any, **more: Any) -> None:
         log(self, args, state, control, **more)
@@ -329,7 +329,7 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(rows: Path, tmp_path: Path, m
 
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(Watchman, "on_log", press)
+    monkeypatch.setattr(TrainingMonitor, "on_log", press)
     recipe = small_recipe(checkpoint("llava"), rows, tmp_path / "out")
     tuned = train_rationale(recipe)
     assert tuned.interrupted and not (tmp_path / "out" / "model").exists()

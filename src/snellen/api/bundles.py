@@ -15,6 +15,7 @@ from ..core.protocols import LoadContext
 from ..core.types import Image, Sample
 from ..core.version import __version__
 from ..data.catalog import Catalog
+from ..data.dataset_stats import DatasetStats, describe_samples
 from ..data.files.bundle import MANIFEST, Manifest, decode_items, items_match, read_manifest, write_bundle
 from ..data.files.rows import READERS
 from ..data.files.work import Mapper, do_here
@@ -23,7 +24,6 @@ from ..data.images.embedded import ImageStore
 from ..data.loaders.cure import load as load_cure
 from ..data.loaders.cure_file import is_cure_file, read_items
 from ..data.loaders.table import load as load_table
-from ..data.portrait import Portrait, describe_samples
 from ..data.reform.card_loader import load, read_card
 from ..data.reform.checks import Finding, Report, check_samples
 from .reform_items import ReformDataset
@@ -65,7 +65,7 @@ def check_data(path: str | Path, *, images: bool = True) -> Report:
     return check_samples(samples, licence, images)
 
 
-def portray_data(path: str | Path) -> Portrait:
+def data_stats(path: str | Path) -> DatasetStats:
     """Count what is in the same kinds of files; no picture is opened."""
     file = Path(path)
     if folder := _bundle_of(file):

@@ -93,13 +93,14 @@ def _data(catalog: Catalog, name: str, about: About) -> Iterator[str]:
         return
     yield from ("## Data", "")
     for shape, source in sources.items():
-        yield f"- **{shape}**: {_place(source)}{f'; {source.count:,} rows' if source.count else ''}{_told(source)}"
+        rows = f"; {source.count:,} rows" if source.count else ""
+        yield f"- **{shape}**: {_place(source)}{rows}{_needs_words(source)}"
     if about.official:
         yield f"- **official**: {about.official}"
     yield ""
 
 
-def _told(source: CardSource) -> str:
+def _needs_words(source: CardSource) -> str:
     """Return what must be known of a shape before it is asked."""
     beside = f"; beside it {', '.join(f'`{file}`' for file in source.beside)}" if source.beside else ""
     if source.templates:

@@ -170,7 +170,7 @@ def _measure_each(load: _Load, settings: PerfSettings, folder: Path, report: Per
             _keep(folder, msgspec.structs.replace(report, interrupted=True))
         level_folder = folder if len(settings.levels) == 1 else folder / level_name(level)
         level_folder.mkdir(parents=True, exist_ok=True)
-        entry: dict[str, Any] = {"level": level_name(level), "plan": level.told()}
+        entry: dict[str, Any] = {"level": level_name(level), "plan": level.as_dict()}
         report.levels.append(entry)
         measured = run_to_end(load.put_on(level, level_folder))
         report.interrupted = measured.timeline.interrupted

@@ -326,7 +326,7 @@ def _expect(
     sizes = [size_as_sent(image, plan.model.image_policy) for turn in turns for image in turn.images]
     pictures = sum(map(formula.count, filter(None, sizes)))
     text = sum(text_tokens(turn.text, letters) + MESSAGE_TOKENS for turn in turns)
-    told = _told(formula, sizes)
+    told = _formula_words(formula, sizes)
     how, reply = "replies by their form", _reply_of(planned, settings, card, looked_at)
     if _is_scored(planned, plan):
         how, reply = _scored_by(len(looked_at) / count, settings), usual_reply(looked_at, letters)
@@ -357,7 +357,7 @@ def _crowded(looked_at: Sequence[tuple[Sample, Request]], card: ModelCard) -> in
     return 0 if card.max_images is None else sum(number > card.max_images for number in shown)
 
 
-def _told(formula: PictureTokens, sizes: Sequence[object]) -> str:
+def _formula_words(formula: PictureTokens, sizes: Sequence[object]) -> str:
     return f"pictures by {formula.kind} ({formula.mark or 'on the card'})" if sizes else "no pictures"
 
 
@@ -383,16 +383,16 @@ def usual_reply(looked_at: Sequence[tuple[Sample, Request]], letters: float | No
 def _some_requests(planned: PlannedTask, model: Model) -> Iterator[tuple[Sample, Request]]:
     """Yield prompts as they will be sent, spread over samples and variants."""
     variants = planned.task.variants
-    for number, sample in enumerate(_specimens(planned)):
+    for number, sample in enumerate(_examples(planned)):
         request = planned.prompter.build(sample, variants[number % len(variants)])
         with suppress(DataError):  # a video that cannot be read fails when it is asked about
             request = unfold_videos_now(request, model, rough=True).request if has_videos(request) else request
         yield sample, request
 
 
-def _specimens(planned: PlannedTask) -> Sequence[Sample]:
-    specimens = planned.survey.specimens
-    return specimens[:: max(1, len(specimens) // VIDEOS_LOOKED_AT)] if planned.survey.videos else specimens
+def _examples(planned: PlannedTask) -> Sequence[Sample]:
+    examples = planned.survey.examples
+    return examples[:: max(1, len(examples) // VIDEOS_LOOKED_AT)] if planned.survey.videos else examples
 
 
 def size_as_sent(image: Image, policy: ImagePolicy) -> tuple[int, int] | None:

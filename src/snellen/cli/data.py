@@ -206,10 +206,10 @@ def check(path: Path, no_images: bool, as_json: bool) -> int:
 @MACHINE
 def stats(path: Path, as_json: bool) -> None:
     """Count what is in a file: samples, options, pictures, words of questions, steps of chains."""
-    from ..api.bundles import portray_data
+    from ..api.bundles import data_stats
 
-    found = portray_data(path)
-    print_either(msgspec.to_builtins(found), "\n".join(_portrait_lines(found)), as_json)
+    found = data_stats(path)
+    print_either(msgspec.to_builtins(found), "\n".join(_stats_lines(found)), as_json)
 
 
 @data.command(epilog=EXPORT_EXAMPLE)
@@ -242,7 +242,7 @@ def export(name: str, out: Path, as_json: bool, **flags: Any) -> None:
     print_either({"items": count, "file": out}, f"{plural(count, 'item')} in {out}", as_json)
 
 
-def _portrait_lines(found: Any) -> list[str]:
+def _stats_lines(found: Any) -> list[str]:
     """Return a line for each thing that the data has."""
     chains, steps, words = sum(found.chains.values()), found.steps, found.question_words
     lines = [

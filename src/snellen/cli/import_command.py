@@ -96,7 +96,7 @@ def _take_questions(
 ) -> None:
     from ..api.foreign_runs import take_questions
 
-    given = told(settings)
+    given = given_settings(settings)
     useless = sorted(given.keys() - {"harness", "columns", "repeated"})
     if useless or form or len(paths) > 1:
         raise click.UsageError("--as-data writes the questions of one file: only --from, --map and --repeated fit it")
@@ -111,7 +111,7 @@ def _import(path: Path, form: str | None, export_to: Path | None, as_json: bool,
     from ..api.foreign_runs import import_predictions
     from ..api.outputs import export
 
-    done = import_predictions(path, **told(settings), command=f"snellen import {path}")
+    done = import_predictions(path, **given_settings(settings), command=f"snellen import {path}")
     files, notes = export(done.folder, form, export_to or done.folder / "export") if form else ([], [])
     if as_json:
         exported = {"exported": files, "export_notes": notes} if form else {}
@@ -122,7 +122,7 @@ def _import(path: Path, form: str | None, export_to: Path | None, as_json: bool,
         click.echo(line)
 
 
-def told(settings: Mapping[str, Any]) -> dict[str, Any]:
+def given_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that were given: the rest have their defaults where they are used."""
     given = {name: value for name, value in settings.items() if value not in (None, ())}
     return given | ({"columns": dict(map(assigned, given["columns"]))} if "columns" in given else {})

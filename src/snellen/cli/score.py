@@ -163,7 +163,7 @@ def score(source: Path, as_json: bool, **options: Any) -> int:
 def _score_file(source: Path, options: dict[str, Any]) -> dict[str, Any]:
     """Score a file by a formulation, by a card, or as it looks; what would be ignored there is refused."""
     from ..api.scored_files import score_file
-    from .import_command import told
+    from .import_command import given_settings
 
     if options["formulation"] is not None:
         _refuse((*BY_CARD, "catalogs", "columns", *IMPORTED), f"{source} is scored by --formulation")
@@ -175,9 +175,11 @@ def _score_file(source: Path, options: dict[str, Any]) -> dict[str, Any]:
     if options["task"] is None:
         _refuse(BY_CARD[1:], f"{source} is scored as it looks; --task NAME scores it by a card")
         given = {name: options[name] for name in ("columns", "catalogs", "output", *IMPORTED)}
-        return score_file(source, **told(given))
+        return score_file(source, **given_settings(given))
     _refuse(IMPORTED, f"{source} is read as protocol {options['protocol'] or 'official'} of {options['task']} says")
-    given = told({name: options[name] for name in ("task", "protocol", "columns", "catalogs", "output", "extractor")})
+    given = given_settings(
+        {name: options[name] for name in ("task", "protocol", "columns", "catalogs", "output", "extractor")}
+    )
     given |= {"extractor_settings": dict(map(parse_assignment, options["extractor_settings"]))}
     return score_file(source, overrides=list(map(parse_assignment, options["overrides"])), **given)
 

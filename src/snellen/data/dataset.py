@@ -81,7 +81,7 @@ MOST_BYTES = 16 * 2**20
 """Pictures in data URLs are heavy: of those fewer are kept."""
 
 
-class Specimens:
+class SampleExamples:
     """Keeps every sample at first, then every second, every fourth and so on."""
 
     def __init__(self) -> None:
@@ -236,7 +236,7 @@ class Survey(msgspec.Struct, frozen=True):
     """What of the pictures would leave with the questions."""
     counted: PlannedCounts = PlannedCounts()
     """What is planned, group by group."""
-    specimens: tuple[Sample, ...] = ()
+    examples: tuple[Sample, ...] = ()
     """Some samples, spread evenly over all."""
     missing_said: str = ""
     """What is missing, kind by kind: `2 images and 1 video`."""
@@ -330,10 +330,10 @@ def survey(dataset: Dataset) -> Survey:
     markers = MarkerCount()
     dataset.context.notes.clear()
     folders = PictureFolders(dataset.context.folders)
-    counter, specimens = GroupCounter(dataset.task.group_by), Specimens()
+    counter, examples = GroupCounter(dataset.task.group_by), SampleExamples()
     for sample in dataset:
         counter.add(sample)
-        specimens.add(sample)
+        examples.add(sample)
         name = sample.id if sample.id.isascii() else unicodedata.normalize("NFC", sample.id)  # equal on screen is equal
         if name in ids:
             repeated.append(sample.id)
@@ -367,7 +367,7 @@ def survey(dataset: Dataset) -> Survey:
         markers,
         folders.summary(),
         counter.counts(),
-        specimens.kept(),
+        examples.kept(),
         missing.said,
     )
 

@@ -259,7 +259,7 @@ class LoadPlan(Struct, frozen=True, omit_defaults=True):
         """Whether requests are sent at given moments, whatever became of the earlier ones."""
         return self.rate is not None or bool(self.trace)
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """Return the plan as plain data, without the moments of a trace: the timeline has them."""
         return {name: value for name, value in msgspec.to_builtins(self).items() if name != "trace"}
 
@@ -352,7 +352,7 @@ def choose_processes(plan: LoadPlan, job: LoadJob, warmed: LoadResult | None) ->
 def to_measured(plan: LoadPlan, job: LoadJob, result: LoadResult, processes: int, *, stream: bool) -> Measured:
     """Order the outcomes by their due moments, count from the start of the load, and add what is known of it."""
     outcomes = sorted(result.outcomes, key=lambda outcome: outcome.record.due)
-    load = {"plan": plan.told(), "started": result.started, "processes": processes, "urls": len(job.urls)}
+    load = {"plan": plan.as_dict(), "started": result.started, "processes": processes, "urls": len(job.urls)}
     if job.moments:
         load["due"] = list(job.moments)
     timeline = Timeline(

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.frames import Frame, read_frame
 from ..extract.places import read_place
-from ..stats.coordinate_frames import ALIKE_PX, Answers, Fitted, Told, fit_frames, probabilities, tell_frame
+from ..stats.coordinate_frames import ALIKE_PX, Answers, Fitted, FrameEstimate, fit_frames, probabilities, tell_frame
 from ..stats.intervals import Floats
 from .board import Board
 from .exam_trials import Outcome, generator
@@ -156,7 +156,7 @@ def coordinates_result(course: FixedCourse) -> dict[str, Any]:
     return result | figures | {"parts": _parts(said, frame)} | _points(answers)
 
 
-def _undecided(fitted: list[Fitted], found: Told, median_px: float) -> str:
+def _undecided(fitted: list[Fitted], found: FrameEstimate, median_px: float) -> str:
     """Return why no frame is named: another one is about as probable, and places the answers elsewhere."""
     far = max(ALIKE_PX, 2.0 * median_px)
     serious = [one for one in found.rivals if one.probability > 1.0 - SURE and one.apart_px > far]
@@ -177,7 +177,7 @@ def _errors(placed: Floats, true: Floats) -> Floats:
     return np.asarray(np.hypot(*(placed - true).T))
 
 
-def _frame_figures(fitted: list[Fitted], found: Told) -> dict[str, Any]:
+def _frame_figures(fitted: list[Fitted], found: FrameEstimate) -> dict[str, Any]:
     frame = fitted[found.number].frames[0]
     rivals = [
         {
@@ -197,7 +197,7 @@ def _frame_figures(fitted: list[Fitted], found: Told) -> dict[str, Any]:
     }
 
 
-def _in_words(fitted: list[Fitted], found: Told) -> str:
+def _in_words(fitted: list[Fitted], found: FrameEstimate) -> str:
     """Return the frame for people, and another one that its answers do not exclude."""
     best = fitted[found.number]
     words = best.name if best.frames[0] is None else frame_words(best.frames[0])

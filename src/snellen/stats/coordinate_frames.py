@@ -86,7 +86,7 @@ class Rival(NamedTuple):
     apart_px: float
 
 
-class Told(NamedTuple):
+class FrameEstimate(NamedTuple):
     """The frame of one answerer: the best one, and those that its answers do not exclude."""
 
     number: int
@@ -95,7 +95,7 @@ class Told(NamedTuple):
     rivals: list[Rival]
 
 
-def tell_frame(fitted: list[Fitted], chances: Floats, answerer: int) -> Told:
+def tell_frame(fitted: list[Fitted], chances: Floats, answerer: int) -> FrameEstimate:
     """Return the best frame of one answerer and the rivals it cannot be told from, the most probable first."""
     own = chances[:, answerer]
     best = int(own.argmax())
@@ -109,7 +109,7 @@ def tell_frame(fitted: list[Fitted], chances: Floats, answerer: int) -> Told:
             rivals.append(Rival(number, float(own[number]), apart))
     alike = sum(rival.probability for rival in rivals if rival.apart_px < ALIKE_PX)
     rivals.sort(key=lambda rival: -rival.probability)
-    return Told(best, min(1.0, float(own[best]) + alike), rivals)
+    return FrameEstimate(best, min(1.0, float(own[best]) + alike), rivals)
 
 
 class Rule(NamedTuple):

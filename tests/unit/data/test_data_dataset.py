@@ -92,7 +92,7 @@ def test_half_a_pass_keeps_nothing() -> None:
 def test_pictures_count_by_name_wherever_they_lie(tmp_path: Path) -> None:
     def found(ref: str) -> module.Survey:
         whole = survey(Dataset(Task("t", {}), CountingLoader(sample(1, ref)), LoadContext()))
-        return msgspec.structs.replace(whole, specimens=())
+        return msgspec.structs.replace(whole, examples=())
 
     file = tmp_path / "a.png"
     file.write_bytes(b"x")

@@ -20,7 +20,7 @@ from snellen.core.secret import Secret
 from snellen.core.types import Params, Prediction, Request, TrialKey, Turn
 from snellen.data.catalog import Catalog
 from snellen.kits.clouds.bedrock_model import SigningClient, aws_credentials, read_frames, take_frames
-from snellen.kits.mock.bedrock_tongue import write_frame
+from snellen.kits.mock.bedrock_format import write_frame
 from snellen.kits.mock.server import MockOptions
 from snellen.kits.mock.server import start as serve
 from snellen.model.options import ModelOptions

@@ -71,10 +71,10 @@ def tell_sources(dataset: dict[str, Any], overrides: Iterable[tuple[str, Any]]) 
     sources = dataset.get("sources")
     if not told or not isinstance(sources, dict):
         return
-    dataset["sources"] = {name: _told(one, told) for name, one in sources.items()}
+    dataset["sources"] = {name: _overridden(one, told) for name, one in sources.items()}
 
 
-def _told(source: Any, told: Mapping[str, Any]) -> Any:
+def _overridden(source: Any, told: Mapping[str, Any]) -> Any:
     if not isinstance(source, dict):
         return source  # refused where sources are read
     table = {key: told.get(key, value) for key, value in (source.get("table") or {}).items()}

@@ -69,7 +69,7 @@ class Script(Struct, frozen=True, omit_defaults=True):
         return max(1, round(self.seconds * self.fps))
 
 
-class Told(Struct, frozen=True):
+class FilmQuestion(Struct, frozen=True):
     """A film and the question about it."""
 
     script: Script
@@ -110,7 +110,7 @@ LOWEST = 0.82
 """Where things stand that stand on the ground."""
 
 
-def needle(seed: int, seconds: float, level: float, depth: float) -> Told:
+def needle(seed: int, seconds: float, level: float, depth: float) -> FilmQuestion:
     """A card with a code is shown for `level` seconds at a depth of the film: which code was it?"""
     draw = rng(seed, "needle")
     name, code = draw.choice(NAMES), str(draw.randrange(1000, 10000))
@@ -119,10 +119,10 @@ def needle(seed: int, seconds: float, level: float, depth: float) -> Told:
     card = Thing("card", start, start + level, place, text=f"The code of {name} is {code}.")
     tags: dict[str, str | int | float] = {"length": seconds, "depth": depth, "level": level}
     script = Script(seconds, (card,), seed=seed)
-    return Told(script, f"What is the code of {name}?", (code,), tags=tags, seen=(start, start + level))
+    return FilmQuestion(script, f"What is the code of {name}?", (code,), tags=tags, seen=(start, start + level))
 
 
-def order(seed: int, seconds: float, level: float, depth: float) -> Told:
+def order(seed: int, seconds: float, level: float, depth: float) -> FilmQuestion:
     """Words come one after another, `level` of them: in which order?"""
     draw = rng(seed, "order")
     words = draw.sample(WORDS, int(level))
@@ -131,10 +131,10 @@ def order(seed: int, seconds: float, level: float, depth: float) -> Told:
     right = ", ".join(words)
     wrong = _others(draw, right, lambda: ", ".join(draw.sample(words, len(words))))
     question = "In which order are the words shown?"
-    return Told(Script(seconds, tuple(things), seed=seed), question, (right,), _mixed(draw, right, wrong))
+    return FilmQuestion(Script(seconds, tuple(things), seed=seed), question, (right,), _mixed(draw, right, wrong))
 
 
-def count(seed: int, seconds: float, level: float, depth: float) -> Told:
+def count(seed: int, seconds: float, level: float, depth: float) -> FilmQuestion:
     """A red disc appears `level` times, blue ones between: how often the red one?"""
     draw = rng(seed, "count")
     red, others = int(level), draw.randrange(1, 4)
@@ -146,10 +146,10 @@ def count(seed: int, seconds: float, level: float, depth: float) -> Told:
         for n, colour in enumerate(colours)
     ]
     question = "How many times does a red disc appear?"
-    return Told(Script(seconds, tuple(things), seed=seed), question, (str(red),), tags={"level": red})
+    return FilmQuestion(Script(seconds, tuple(things), seed=seed), question, (str(red),), tags={"level": red})
 
 
-def direction(seed: int, seconds: float, level: float, depth: float) -> Told:
+def direction(seed: int, seconds: float, level: float, depth: float) -> FilmQuestion:
     """A disc crosses the picture within `level` seconds: which way?"""
     draw = rng(seed, "direction")
     way = draw.choice(list(WAYS))
@@ -158,12 +158,12 @@ def direction(seed: int, seconds: float, level: float, depth: float) -> Told:
     disc = Thing("disc", start, start + level, place, goal, COLOURS[draw.choice(list(COLOURS))])
     script = Script(seconds, (disc,), seed=seed, fps=24)
     seen = (start, start + level)
-    return Told(
+    return FilmQuestion(
         script, "Which way does the disc move?", (way,), _mixed(draw, way, _without(WAYS, way)), {"level": level}, seen
     )
 
 
-def speed(seed: int, seconds: float, level: float, depth: float) -> Told:
+def speed(seed: int, seconds: float, level: float, depth: float) -> FilmQuestion:
     """Two discs run side by side, one `level` times as fast: which is faster?"""
     draw = rng(seed, "speed")
     names = draw.sample(list(COLOURS), 2)
@@ -178,12 +178,12 @@ def speed(seed: int, seconds: float, level: float, depth: float) -> Told:
         ]
     right, wrong = f"the {names[0]} disc", f"the {names[1]} disc"
     question = "Which disc moves faster?"
-    return Told(
+    return FilmQuestion(
         Script(seconds, tuple(things), seed=seed), question, (right,), _mixed(draw, right, [wrong]), {"level": level}
     )
 
 
-def permanence(seed: int, seconds: float, level: float, depth: float) -> Told:
+def permanence(seed: int, seconds: float, level: float, depth: float) -> FilmQuestion:
     """A ball goes under one of three boxes, which then change places `level` times: where is it at the end?"""
     draw = rng(seed, "permanence")
     swaps, places = int(level), list(BOXES.values())
@@ -203,10 +203,10 @@ def permanence(seed: int, seconds: float, level: float, depth: float) -> Told:
     question = "A ball goes under one of three boxes. Under which box is it at the end?"
     options = tuple(f"the {name} box" for name in BOXES)
     script = Script(seconds, tuple(things), seed=seed, scenery=False)
-    return Told(script, question, (f"the {right} box",), options, {"level": swaps})
+    return FilmQuestion(script, question, (f"the {right} box",), options, {"level": swaps})
 
 
-def change(seed: int, seconds: float, level: float, depth: float) -> Told:
+def change(seed: int, seconds: float, level: float, depth: float) -> FilmQuestion:
     """Shapes are seen, the picture goes grey for `level` seconds, and one has another colour: which?"""
     draw = rng(seed, "change")
     shapes = draw.sample(SHAPES, 4)
@@ -225,10 +225,12 @@ def change(seed: int, seconds: float, level: float, depth: float) -> Told:
     right = f"the {shapes[odd]}"
     wrong = [f"the {shape}" for shape in shapes if f"the {shape}" != right]
     script = Script(seconds, tuple(things), seed=seed, scenery=False)
-    return Told(script, "Which shape changes its colour?", (right,), _mixed(draw, right, wrong), {"level": level})
+    return FilmQuestion(
+        script, "Which shape changes its colour?", (right,), _mixed(draw, right, wrong), {"level": level}
+    )
 
 
-KINDS: dict[str, Callable[[int, float, float, float], Told]] = {
+KINDS: dict[str, Callable[[int, float, float, float], FilmQuestion]] = {
     "needle": needle,
     "order": order,
     "count": count,
@@ -425,24 +427,24 @@ def load(task: Task, context: LoadContext) -> Iterator[Sample]:
     for number in range(source.films):
         for length, level, depth in product(source.lengths, source.levels, source.depths):
             name = f"{source.kind}-{length:g}s-{level:g}-{depth:g}-{number:03d}"
-            told = KINDS[source.kind](derive_seed(context.seed, "film", name), length, level, depth)
-            path = write_film(told.script, folder, name)
-            yield sample_of(task, name, told, str(path))
+            film = KINDS[source.kind](derive_seed(context.seed, "film", name), length, level, depth)
+            path = write_film(film.script, folder, name)
+            yield sample_of(task, name, film, str(path))
 
 
-def sample_of(task: Task, name: str, told: Told, path: str) -> Sample:
+def sample_of(task: Task, name: str, film: FilmQuestion, path: str) -> Sample:
     """Return the question about one film."""
-    form = Form.CHOICE if told.options else Form.NUMBER if task.form is Form.NUMBER else Form.OPEN
-    meta = {"needle_seconds": list(told.seen)} if told.seen else {}
+    form = Form.CHOICE if film.options else Form.NUMBER if task.form is Form.NUMBER else Form.OPEN
+    meta = {"needle_seconds": list(film.seen)} if film.seen else {}
     return Sample(
         name,
         task.name,
         form,
-        told.question,
-        options=told.options,
-        answers=told.answers,
+        film.question,
+        options=film.options,
+        answers=film.answers,
         group=name,
-        tags=dict(told.tags),
+        tags=dict(film.tags),
         meta=meta,
         videos=(Video(path),),
     )

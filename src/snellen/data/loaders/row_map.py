@@ -166,7 +166,7 @@ def is_picture_struct(value: Any) -> bool:
     return isinstance(value, dict) and bool(value) and value.keys() <= {"bytes", "path"} and "bytes" in value
 
 
-def told(rows: RowMap, columns: Mapping[str, str]) -> RowMap:
+def with_columns(rows: RowMap, columns: Mapping[str, str]) -> RowMap:
     """Return the map with the user's own columns (`--map field=column`, several as `a,b`) before all others."""
     changes: dict[str, Any] = {}
     for field, column in columns.items():

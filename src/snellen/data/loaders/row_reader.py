@@ -22,7 +22,7 @@ from .own_marks import alphabets_of, refuse_contrary
 from .row_answers import RowAnswers, yes_or_no
 from .row_cells import Cells, RowNames, fill_name, page_numbers, round_number, tag_value, token_limit
 from .row_dialogues import DIALOGUES, Doors, brings_pictures, check_question, list_rounds
-from .row_map import Places, Recognised, RowMap, choose_map, find_places, told
+from .row_map import Places, Recognised, RowMap, choose_map, find_places, with_columns
 from .row_markers import AS_TEXTS, NO_OPTIONS, RowOptions, foreign_marker, padded, read_row_options, settle_markers
 from .row_notes import RowNotes
 from .row_pictures import Pictures, are_same, is_row_name, looks_like_pictures, picture_values, remembered
@@ -212,7 +212,7 @@ class RowReader:
         found: Recognised = choose_map(self.source.preset, head[0] if head else {})
         if found.reason and self.task.dataset.get("loader") != "card":  # a card chose the map, not whoever asks
             self._note(f"read as {found.name} because {found.reason}")
-        self._use(told(found.map, self.source.columns))
+        self._use(with_columns(found.map, self.source.columns))
         if head:
             inside = [row[name] for row in head for name in self.rows.inside if isinstance(row.get(name), dict)]
             self._check_columns(list(dict.fromkeys(chain.from_iterable([*head, *inside]))))

@@ -258,7 +258,12 @@ def curve_section(folder: Path, curve: Curve) -> Html:
     """Return one curve as a part of a page."""
     alarms = [tag("p", line.strip(), class_="notice") for line in curve_lines(curve) if "ALARM" in line]
     rows = [
-        tag("tr", tag("td", point.name), tag("td", f"{100 * point.value:.1f} %"), tag("td", _told(curve, point)))
+        tag(
+            "tr",
+            tag("td", point.name),
+            tag("td", f"{100 * point.value:.1f} %"),
+            tag("td", _difference_words(curve, point)),
+        )
         for point in curve.points
     ]
     head = tag("tr", *(tag("th", word) for word in ("checkpoint", curve.metric, "difference to the first, band")))
@@ -274,7 +279,7 @@ def curve_section(folder: Path, curve: Curve) -> Html:
     return tag("section", title, *alarms, curve_figure(curve), tag("p", words, class_="quiet"), table)
 
 
-def _told(curve: Curve, point: CurvePoint) -> str:
+def _difference_words(curve: Curve, point: CurvePoint) -> str:
     if point is curve.points[0]:
         return f"the first{_lost(point)}"
     return f"{100 * point.difference:+.1f} [{100 * point.low:+.1f}, {100 * point.high:+.1f}]{_lost(point)}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ...cli.import_command import IMPORTING, told
+from ...cli.import_command import IMPORTING, given_settings
 from ...cli.options import MACHINE, PATH, print_json
 
 READ_AS = (
@@ -33,11 +33,11 @@ def second_opinion_command(path: Path, as_json: bool, read_as: str | None, **set
     snellen second-opinion predictions/ --as omnidocbench-1.6 --data OmniDocBench/
     """
     if read_as in PAGE_RULES:
-        _on_pages(path, read_as, as_json, told(settings))
+        _on_pages(path, read_as, as_json, given_settings(settings))
         return
     from .second_opinions import second_opinion
 
-    found = second_opinion(path, read_as=read_as, **told(settings))
+    found = second_opinion(path, read_as=read_as, **given_settings(settings))
     if as_json:
         print_json({"folder": found.folder, **found.summary})
         return

@@ -12,7 +12,7 @@ from ...core.ids import content_hash
 from .batch_book import BatchBook, BatchJob, BatchLine
 from .http import Exchange
 from .plan import Piece, Plan, error_plan, json_plan
-from .tongue import Json
+from .wire_format import Json
 
 ROUTE = re.compile(r".*/(files|batches|batch/jobs)(?:/([\w.-]+))?(?:/(content|cancel))?")
 OPENAI_STATES = {"running": "in_progress", "canceled": "cancelled", "rejected": "failed"}

@@ -25,7 +25,7 @@ from ...core.errors import EnvironmentProblem
 from ...core.ids import rng, sha256_hex
 from . import wire
 from .answers import AnswerBook, Entry
-from .anthropic_tongue import AnthropicTongue
+from .anthropic_format import AnthropicFormat
 from .ask import Ask, BadRequestError, StreamOptions, ask_of, ignoring, parse_ask
 from .batch_book import BatchLine, BatchScript
 from .drafter import draft_reply
@@ -35,8 +35,8 @@ from .plan import Plan, error_plan, json_plan
 from .readers import Reader, Reply, View
 from .speech import batch_routes, listing, refuse_parameters, speech_of, worded
 from .tokens import tokenize
-from .tongue import Tongue
 from .wire import Completion, Pace, chat_plan, complete, prompt_tokens, text_plan
+from .wire_format import WireFormat
 
 
 @dataclass(slots=True)
@@ -248,34 +248,34 @@ class MockServer:
 
     async def handle(self, exchange: Exchange) -> None:
         """Answer one exchange."""
-        tongue = self._tongue_of(exchange.path)
+        wire_format = self._format_of(exchange.path)
         plan = self._refuse_key(exchange)
         if plan is None and exchange.method == "POST" and self._serves(exchange.path):
-            await self._serve(exchange, tongue)
+            await self._serve(exchange, wire_format)
             return
         plan = plan or self._batches(exchange) or self._plain(exchange)
-        await play(worded(plan, tongue or next(iter(self._speech.tongues), None)), exchange, time.perf_counter())
+        await play(worded(plan, wire_format or next(iter(self._speech.formats), None)), exchange, time.perf_counter())
 
-    def _tongue_of(self, path: str) -> Tongue | None:
+    def _format_of(self, path: str) -> WireFormat | None:
         """Return who reads requests of a path; None: it is a chat, a text completion, or nothing of the kind."""
-        return next((tongue for tongue in self._speech.tongues if tongue.reads(path)), None)
+        return next((wire_format for wire_format in self._speech.formats if wire_format.reads(path)), None)
 
     def _serves(self, path: str) -> bool:
-        return self._tongue_of(path) is not None or (self._speech.chats and path.endswith((CHAT, TEXT)))
+        return self._format_of(path) is not None or (self._speech.chats and path.endswith((CHAT, TEXT)))
 
     def answer_line(self, line: BatchLine) -> tuple[int, Any]:
         """Answer one line of a batch as the same request would be; return status and body."""
-        tongue = self._tongue_of(line.path)
+        wire_format = self._format_of(line.path)
         body_hash = sha256_hex(line.body)
         self.stats["batch_lines"] += 1
         try:
-            body = tongue.read(line.path, line.body) if tongue else None
+            body = wire_format.read(line.path, line.body) if wire_format else None
             ask = ask_of(body, chat=True) if body else parse_ask(line.body, chat=True)
         except BadRequestError as error:
-            plan = worded(error_plan(400, str(error)), tongue)
+            plan = worded(error_plan(400, str(error)), wire_format)
             return plan.status, msgspec.json.decode(plan.body)
         entry = self.options.answers.find(ask) if self.options.answers is not None else None
-        plan = self.answer_plan(ask, entry, Occasion(self.stats["batch_lines"], 1, body_hash, ""), tongue)
+        plan = self.answer_plan(ask, entry, Occasion(self.stats["batch_lines"], 1, body_hash, ""), wire_format)
         self._count(plan, "batch_")
         return plan.status, msgspec.json.decode(plan.body)
 
@@ -307,16 +307,16 @@ class MockServer:
             return json_plan({"max_concurrency": self.limits.max_concurrency})
         return error_plan(404, f"no route {exchange.method} {exchange.path}")
 
-    async def _serve(self, exchange: Exchange, tongue: Tongue | None) -> None:
+    async def _serve(self, exchange: Exchange, wire_format: WireFormat | None) -> None:
         body_hash = sha256_hex(exchange.body)
         self.stats["requests"] += 1
         self._attempts[body_hash] += 1
-        ask, refusal = self._admit(exchange, tongue)
+        ask, refusal = self._admit(exchange, wire_format)
         occasion = Occasion(self.stats["requests"], self._attempts[body_hash], body_hash, ask.transcript if ask else "")
         if ask is None or refusal is not None:
             refusal = refusal or error_plan(400, "no request")
             self._note(exchange, occasion, ask, matched=False, fault=None, status=refusal.status)
-            await play(worded(refusal, tongue), exchange, time.perf_counter())
+            await play(worded(refusal, wire_format), exchange, time.perf_counter())
             return
         fault = first_striking(self.options.faults, occasion, self.options.seed)
         entry = self.options.answers.find(ask) if self.options.answers is not None else None
@@ -325,22 +325,22 @@ class MockServer:
         async with self.limits:
             # Service begins when the request came, or when a slot became free for it.
             started = exchange.received if self.options.slots is None else time.perf_counter()
-            plan = self._struck(self.answer_plan(ask, entry, occasion, tongue), fault, tongue)
-            told = self.limits.headers(anthropic=isinstance(tongue, AnthropicTongue))
+            plan = self._struck(self.answer_plan(ask, entry, occasion, wire_format), fault, wire_format)
+            told = self.limits.headers(anthropic=isinstance(wire_format, AnthropicFormat))
             await play(replace(plan, headers={**told, **plan.headers}) if told else plan, exchange, started)
 
-    def _struck(self, plan: Plan, fault: Fault | None, tongue: Tongue | None) -> Plan:
+    def _struck(self, plan: Plan, fault: Fault | None, wire_format: WireFormat | None) -> Plan:
         """Return a good answer as its fault leaves it, in the dialect's words; without one it is billed."""
         if fault is None:
             self._count(plan)
             return plan
         struck = fault.apply(plan)
-        return struck if fault.kind == "case" else worded(struck, tongue)
+        return struck if fault.kind == "case" else worded(struck, wire_format)
 
-    def _admit(self, exchange: Exchange, tongue: Tongue | None) -> tuple[Ask | None, Plan | None]:
+    def _admit(self, exchange: Exchange, wire_format: WireFormat | None) -> tuple[Ask | None, Plan | None]:
         try:
-            if tongue is not None:
-                ask = ask_of(tongue.read(exchange.path, exchange.body), chat=True)
+            if wire_format is not None:
+                ask = ask_of(wire_format.read(exchange.path, exchange.body), chat=True)
             else:
                 ask = parse_ask(exchange.body, chat=exchange.path.endswith(CHAT))
                 if self.options.dialect == "mistral":  # it counts every stream, and refuses to be asked to
@@ -380,7 +380,9 @@ class MockServer:
         date = formatdate(time.time() + wait_s + 1, usegmt=True)
         return {"Retry-After": date if self.options.retry_after == "date" else f"{wait_s:.3f}"}
 
-    def answer_plan(self, ask: Ask, entry: Entry | None, occasion: Occasion, tongue: Tongue | None = None) -> Plan:
+    def answer_plan(
+        self, ask: Ask, entry: Entry | None, occasion: Occasion, wire_format: WireFormat | None = None
+    ) -> Plan:
         """Return the good answer: what the reader says, in the form and the dialect the request asks for."""
         ident = f"mock-{occasion.ordinal}"
         replies = [self._reply(ask, entry, index) for index in range(ask.body.n if ask.chat else 1)]
@@ -388,8 +390,8 @@ class MockServer:
         if any(text in ask.transcript for text in self.options.filters):
             completions = [Completion([], [], "content_filter", one.prompt_tokens) for one in completions]
         completions = [self._with_kept(ask, one) for one in completions]
-        if tongue is not None:
-            plan = tongue.answer(ask, completions[0], self.options.pace, ident)
+        if wire_format is not None:
+            plan = wire_format.answer(ask, completions[0], self.options.pace, ident)
         else:
             plan = self._chat_answer(ask, entry, completions, ident)
         return replace(plan, tokens=(completions[0].prompt_tokens, sum(one.output_tokens for one in completions)))

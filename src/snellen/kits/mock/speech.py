@@ -9,16 +9,26 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ...core.errors import UsageError, did_you_mean
-from .anthropic_tongue import AnthropicTongue
+from .anthropic_format import AnthropicFormat
 from .ask import Ask, BadRequestError, Body
 from .batch_book import Answer, BatchBook, BatchJob, BatchLine, BatchScript
-from .bedrock_tongue import BedrockTongue
+from .bedrock_format import BedrockFormat
 from .file_batches import FileBatches
 from .http import Exchange
 from .plan import Piece, Plan, error_plan, json_plan
-from .responses_tongue import ResponsesTongue
-from .tongue import Json, Told, Tongue, data_url, decode_object, event_plan, in_chunks, to_chat, whole_plan
+from .responses_format import ResponsesFormat
 from .wire import IMAGE_TOKENS, Completion, Pace
+from .wire_format import (
+    Json,
+    StreamEvent,
+    WireFormat,
+    data_url,
+    decode_object,
+    event_plan,
+    in_chunks,
+    to_chat,
+    whole_plan,
+)
 
 STATES = {
     "running": "BATCH_STATE_RUNNING",
@@ -103,11 +113,11 @@ class ContentBatches:
         stats = {"requestCount": str(len(job.lines)), "successfulRequestCount": str(job.count("answered"))}
         stats |= {"failedRequestCount": str(job.count("errored"))}
         about: Json = {"displayName": job.facts.get("display_name"), "state": STATES[job.state], "batchStats": stats}
-        told: Json = {"name": job.ident, "metadata": about, "done": job.ended or bool(job.script.reject)}
+        state: Json = {"name": job.ident, "metadata": about, "done": job.ended or bool(job.script.reject)}
         if job.script.reject:
-            return {**told, "error": {"code": 3, "message": f"refused: {job.script.reject}"}}
+            return {**state, "error": {"code": 3, "message": f"refused: {job.script.reject}"}}
         if job.results is None:
-            return told
+            return state
         name = f"files/results-{job.ident.partition('/')[2]}"
         rows = [
             _row(line, fate, status, body)
@@ -115,7 +125,7 @@ class ContentBatches:
             if fate in ("answered", "errored")
         ]
         self._files[name] = "results", b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
-        return {**told, "response": {"responsesFile": name}}
+        return {**state, "response": {"responsesFile": name}}
 
 
 def _row(line: BatchLine, fate: str, status: int, body: Any) -> Json:
@@ -140,7 +150,7 @@ ROLES = {"model": "assistant", "user": "user", "": "user"}
 CONFIG = {"max_tokens": "maxOutputTokens", "temperature": "temperature", "seed": "seed", "stop": "stopSequences"}
 
 
-class GeminiTongue:
+class GeminiFormat:
     """`models/NAME:generateContent` and `:streamGenerateContent`."""
 
     def reads(self, path: str) -> bool:
@@ -209,7 +219,7 @@ def _response(ask: Ask, completion: Completion, ident: str, parts: list[Json], *
     return {"candidates": [candidate], **facts}
 
 
-def _events(ask: Ask, completion: Completion, pace: Pace, ident: str) -> list[Told]:
+def _events(ask: Ask, completion: Completion, pace: Pace, ident: str) -> list[StreamEvent]:
     thoughts: list[tuple[float, Json]] = [
         (at_s, {"text": text, "thought": True}) for at_s, text in in_chunks(completion.reasoning, pace)
     ]
@@ -217,11 +227,12 @@ def _events(ask: Ask, completion: Completion, pace: Pace, ident: str) -> list[To
     texts: list[tuple[float, Json]] = [
         (at_s, {"text": text}) for at_s, text in in_chunks(completion.tokens, pace, before)
     ]
-    told = [
-        Told(at_s, None, _response(ask, completion, ident, [part], ended=False)) for at_s, part in (*thoughts, *texts)
+    events = [
+        StreamEvent(at_s, None, _response(ask, completion, ident, [part], ended=False))
+        for at_s, part in (*thoughts, *texts)
     ]
-    last_s = told[-1].at_s if told else pace.at_s(0)
-    return [*told, Told(last_s, None, _response(ask, completion, ident, [], ended=True))]
+    last_s = events[-1].at_s if events else pace.at_s(0)
+    return [*events, StreamEvent(last_s, None, _response(ask, completion, ident, [], ended=True))]
 
 
 ROUTE = re.compile(r".*/messages/batches(?:/([\w.-]+))?(?:/(results|cancel))?")
@@ -280,8 +291,8 @@ def _result(fate: str, status: int, body: Any) -> Json:
         return {"type": "succeeded", "message": body}
     if fate != "errored":
         return {"type": fate}
-    told = body if body.get("type") == "error" else AnthropicTongue().refusal(body["error"], status)
-    return {"type": "errored", "error": told}
+    refusal = body if body.get("type") == "error" else AnthropicFormat().refusal(body["error"], status)
+    return {"type": "errored", "error": refusal}
 
 
 def _describe(job: BatchJob) -> Json:
@@ -307,23 +318,23 @@ class Speech(NamedTuple):
 
     root: str
     """What the address of the server ends with."""
-    tongues: tuple[Tongue, ...] = ()
+    formats: tuple[WireFormat, ...] = ()
     chats: bool = False
     """Whether it answers chat and text completions too."""
     batches: str = ""
     """The kind of its batches; empty where it has none."""
 
 
-_OPENAI = Speech("/v1", (ResponsesTongue(),), chats=True, batches="files")
+_OPENAI = Speech("/v1", (ResponsesFormat(),), chats=True, batches="files")
 SPEECHES: dict[str, Speech] = {
     "openai": _OPENAI,
     "openai-responses": _OPENAI,
-    "azure": Speech("/openai/v1", (ResponsesTongue(),), chats=True, batches="files"),
+    "azure": Speech("/openai/v1", (ResponsesFormat(),), chats=True, batches="files"),
     "mistral": Speech("/v1", chats=True, batches="mistral"),
-    "anthropic": Speech("/v1", (AnthropicTongue(),), batches="messages"),
-    "gemini": Speech("/v1beta", (GeminiTongue(),), batches="contents"),
-    "vertex": Speech("/v1/projects/mock/locations/global", (GeminiTongue(), AnthropicTongue())),
-    "bedrock": Speech("", (BedrockTongue(),)),
+    "anthropic": Speech("/v1", (AnthropicFormat(),), batches="messages"),
+    "gemini": Speech("/v1beta", (GeminiFormat(),), batches="contents"),
+    "vertex": Speech("/v1/projects/mock/locations/global", (GeminiFormat(), AnthropicFormat())),
+    "bedrock": Speech("", (BedrockFormat(),)),
 }
 
 
@@ -351,15 +362,15 @@ def batch_routes(speech: Speech, script: BatchScript, answer: Answer, seed: int)
     return handle
 
 
-def worded(plan: Plan, tongue: Tongue | None) -> Plan:
+def worded(plan: Plan, wire_format: WireFormat | None) -> Plan:
     """Return an error in the words of a dialect; anything else as it is."""
-    if tongue is None or plan.status == 200 or plan.streamed or not plan.pieces:
+    if wire_format is None or plan.status == 200 or plan.streamed or not plan.pieces:
         return plan
     try:
         error = msgspec.json.decode(plan.body)["error"]
     except MALFORMED:
         return plan
-    return json_plan(tongue.refusal(error, plan.status), plan.done_at_s, plan.status, plan.headers)
+    return json_plan(wire_format.refusal(error, plan.status), plan.done_at_s, plan.status, plan.headers)
 
 
 def refuse_parameters(dialect: str, refused: Sequence[str], body: bytes) -> Plan | None:
@@ -399,7 +410,7 @@ def _refusal(dialect: str, name: str, other: str) -> Plan:
 
 def listing(models: Sequence[str], speech: Speech) -> Json:
     """Return the list of models as the dialect has it."""
-    if any(isinstance(tongue, GeminiTongue) for tongue in speech.tongues):
+    if any(isinstance(wire_format, GeminiFormat) for wire_format in speech.formats):
         return {"models": [{"name": f"models/{name}"} for name in models]}
     about = {"object": "model", "created": 0, "owned_by": "snellen"}
     return {"object": "list", "data": [{"id": name, **about} for name in models]}

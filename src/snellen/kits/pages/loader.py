@@ -115,13 +115,13 @@ class DocumentSource(Struct, frozen=True, forbid_unknown_fields=True):
 
 def load_choice(task: Task, context: LoadContext) -> Iterator[Sample]:
     """Yield LongBench-v2 questions: four options, grouped by document, tagged by difficulty, length, domain, tokens."""
-    source, shelf, records = _open(task, context.root)
+    source, library, records = _open(task, context.root)
     for where, document, record in records:
         options = tuple(str(_field(record, f"choice_{letter}", where)) for letter in LETTERS)
         answer = str(_field(record, "answer", where)).strip().upper()
         if answer not in LETTERS:
             raise DataError(f"{where}: answer {record['answer']!r} is not one of A, B, C, D")
-        pages = shelf.pages(document)
+        pages = library.pages(document)
         facts = {"answer": answer, "difficulty_length": _pair(record)}
         yield Sample(
             id=document,
@@ -139,12 +139,12 @@ def load_choice(task: Task, context: LoadContext) -> Iterator[Sample]:
 
 def load_needles(task: Task, context: LoadContext) -> Iterator[Sample]:
     """Yield every question of every needle document, document by document; plain and extended files alike."""
-    source, shelf, records = _open(task, context.root)
+    source, library, records = _open(task, context.root)
     for where, document, record in records:
         questions, answers = _field(record, "questions", where), _field(record, "answers", where)
         if not isinstance(questions, list) or not isinstance(answers, list) or len(questions) != len(answers):
             raise DataError(f"{where} ({document}): `questions` and `answers` must be lists of the same length")
-        pages, facts = shelf.pages(document), _facts(record, source)
+        pages, facts = library.pages(document), _facts(record, source)
         shared = {**pages.meta, **_controls(record, source)}
         planted = list(record.get("secrets", {}).values())
         for place, question in enumerate(questions):

@@ -33,7 +33,7 @@ def scorer_audit(names: tuple[str, ...], pages: int, seed: int, markdown: bool, 
     test_pages = drawn_pages(pages, seed)
     found = {name: audit(name, test_pages) for name in names or RULES}
     if as_json:
-        print_json({name: [_told(one) for one in verdicts] for name, verdicts in found.items()})
+        print_json({name: [_as_dict(one) for one in verdicts] for name, verdicts in found.items()})
     elif markdown:
         for line in law_table(found):
             click.echo(line)
@@ -42,7 +42,7 @@ def scorer_audit(names: tuple[str, ...], pages: int, seed: int, markdown: bool, 
             _print(name, verdicts, [law for law, _ in LAWS])
 
 
-def _told(verdict: Any) -> dict[str, Any]:
+def _as_dict(verdict: Any) -> dict[str, Any]:
     example = verdict.example
     shown = None
     if example is not None:

@@ -80,7 +80,7 @@ class RayLink:
         if self._gpus > 1:
             options["scheduling_strategy"] = await self._reserve()
         self._actor = self._ray.remote(ReplicaActor).options(**options).remote(self._recipe.packed())
-        opening = msgspec.msgpack.decode(await self._told(self._actor.greet.remote()), type=Opening)
+        opening = msgspec.msgpack.decode(await self._result_or_loss(self._actor.greet.remote()), type=Opening)
         if opening.problem is not None:
             raise opening.problem.revive()
         if opening.hello is None:
@@ -97,7 +97,7 @@ class RayLink:
 
     async def receive(self) -> bytes:
         """Wait for outcomes, or for the news that a lease never arrived."""
-        outcomes: asyncio.Future[bytes] = asyncio.ensure_future(self._told(self._actor.collect.remote()))
+        outcomes: asyncio.Future[bytes] = asyncio.ensure_future(self._result_or_loss(self._actor.collect.remote()))
         try:
             await asyncio.wait({outcomes, self._refused}, return_when=asyncio.FIRST_COMPLETED)
             return outcomes.result() if outcomes.done() else self._refused.result()
@@ -123,17 +123,17 @@ class RayLink:
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
         self._group = placement_group([{"CPU": 1, "GPU": self._gpus}], strategy="STRICT_PACK")
-        await self._told(self._group.ready())
+        await self._result_or_loss(self._group.ready())
         return PlacementGroupSchedulingStrategy(self._group, placement_group_capture_child_tasks=True)
 
     async def _confirm(self, handed: Any) -> None:
         try:
-            await self._told(handed)
+            await self._result_or_loss(handed)
         except ReplicaLost as loss:
             if not self._refused.done():
                 self._refused.set_exception(loss)
 
-    async def _told(self, reference: Any) -> Any:
+    async def _result_or_loss(self, reference: Any) -> Any:
         try:
             return await reference
         except self._errors() as error:

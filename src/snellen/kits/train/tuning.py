@@ -38,7 +38,7 @@ LOSSES = ("loss", "grad_norm")
 TOKENS, MEAN_LOSS, SINCE = "num_tokens", "train_loss", "since_step"
 
 
-class Watchman(TrainerCallback):  # type: ignore[misc]
+class TrainingMonitor(TrainerCallback):  # type: ignore[misc]
     """One training's callbacks."""
 
     def __init__(
@@ -304,13 +304,13 @@ class Course:
 
     def _attempt(self) -> Tuned:
         last, _ = weights.last_checkpoint(self._checkpoints)
-        watchman = Watchman(self._recipe.folder, self._say, self._plan)
-        trainer = self._trainer(last, watchman)
+        monitor = TrainingMonitor(self._recipe.folder, self._say, self._plan)
+        trainer = self._trainer(last, monitor)
         if is_main_process():
             self._take_back(last)
-        with watchman.stop_on_interrupt():
+        with monitor.stop_on_interrupt():
             trainer.train(resume_from_checkpoint=None if last is None else str(last))
-        if watchman.stopping and trainer.state.global_step < trainer.state.max_steps:
+        if monitor.stopping and trainer.state.global_step < trainer.state.max_steps:
             self._note(f"interrupted after step {trainer.state.global_step}")
             return _tuned(self._recipe, self._record, interrupted=True)
         return self._finish(trainer)
@@ -323,17 +323,17 @@ class Course:
         elif taken:
             self._note("begun again from the first step: there was no checkpoint yet")
 
-    def _trainer(self, last: Path | None, watchman: Watchman) -> Any:
+    def _trainer(self, last: Path | None, monitor: TrainingMonitor) -> Any:
         recipe, how = self._recipe, self._recipe.training
         full = how.weights == "full"
         model = weights.load_trainable(self._base, last if full else None, half=how.half)
         reference = weights.load_trainable(self._base, half=how.half) if full and how.trainer == DPO else None
         if last is not None:
-            watchman.check_weights = _weight_check(last, model if full else None)
+            monitor.check_weights = _weight_check(last, model if full else None)
         arguments = make_arguments(recipe, self._checkpoints, self._batch, self._accumulate)
         dataset = open_dataset(self._chains, how.trainer)
         processor = weights.open_processor(self._base)
-        return make_trainer(recipe, Parts(arguments, model, reference, processor, dataset), [watchman])
+        return make_trainer(recipe, Parts(arguments, model, reference, processor, dataset), [monitor])
 
     def _recover(self, error: Exception) -> None:
         """Halve the batch where memory ran out, say so and go on; name a full disk; pass on anything else."""

@@ -69,7 +69,7 @@ def judge(run: ExportedRun, details: Details) -> Iterator[Verdict]:
         own = [rule for rule in rules if rule[0] in (None, name)]
         yield from (_decide(run, name, rule, by) for rule in own)
         if not own:
-            yield Verdict(name, "headline", "skipped", f"no rule was given: {_told(run, name)}")
+            yield Verdict(name, "headline", "skipped", f"no rule was given: {_headline_words(run, name)}")
 
 
 def _share(text: str) -> float:
@@ -124,7 +124,7 @@ def words(metric: str, estimate: Mapping[str, Any]) -> str:
     return f"{metric} {value} ({interval}{counts})"
 
 
-def _told(run: ExportedRun, task: str) -> str:
+def _headline_words(run: ExportedRun, task: str) -> str:
     metric, estimate = run.headline(task)
     return words(metric or "headline", estimate)
 

@@ -219,7 +219,7 @@ STATIC = {"snellen.css": "text/css", "view.js": "text/javascript", "icon.svg": "
 ENDINGS = {"csv": "csv", "markdown": "md", "latex": "tex"}
 MOST_RUNS = 6
 LINES_AT_ONCE = 500
-Told = Mapping[str, str]
+QueryFields = Mapping[str, str]
 
 
 class Viewer:
@@ -541,18 +541,18 @@ def _lines(folder: Path, form: str) -> Iterator[bytes]:
             yield piece.encode("utf-8", "replace")
 
 
-def _page_number(told: Told) -> int:
+def _page_number(told: QueryFields) -> int:
     wanted = told.get("page", "1")
     return int(wanted) if wanted.isdecimal() and len(wanted) < 9 else 1
 
 
-def _key(told: Told) -> TrialKey:
+def _key(told: QueryFields) -> TrialKey:
     repeat = told.get("repeat", "0")
     number = int(repeat) if repeat.isdecimal() and len(repeat) < 9 else -1
     return TrialKey(told.get("task", ""), told.get("sample", ""), told.get("variant", "") or "base", number)
 
 
-def _shown(run: OpenRun, told: Told) -> Shown:
+def _shown(run: OpenRun, told: QueryFields) -> Shown:
     shown = read_trial(run.reader, _key(told))
     if shown is None:
         raise NotFound("there is no such trial in this run")

@@ -26,7 +26,7 @@ from .liveness import is_written_now
 from .run_library import OpenRun, RunLibrary
 
 Thing = TypeVar("Thing")
-Told = Mapping[str, list[str]]
+FormFields = Mapping[str, list[str]]
 MOST_BYTES = 200_000
 """A form of ours is never longer."""
 
@@ -39,36 +39,36 @@ class Changes:
 
     async def runs(self, request: Request) -> Response:
         """Hide, tag or throw away the chosen runs."""
-        told = await self._told(request)
-        await run_in_threadpool(self._change_runs, request.path_params["doing"], told)
+        fields = await self._form_fields(request)
+        await run_in_threadpool(self._change_runs, request.path_params["doing"], fields)
         return RedirectResponse("/", status_code=303)
 
     async def marks(self, request: Request) -> Response:
         """Set the marks and the note of one trial to what a form says, and go back to its page."""
-        told = await self._told(request)
-        await run_in_threadpool(self._mark, self._run(request.path_params["key"]), told)
-        return RedirectResponse(_own_page(_first(told, "back"), request.path_params["key"]), status_code=303)
+        fields = await self._form_fields(request)
+        await run_in_threadpool(self._mark, self._run(request.path_params["key"]), fields)
+        return RedirectResponse(_own_page(_first(fields, "back"), request.path_params["key"]), status_code=303)
 
     async def labels(self, request: Request) -> Response:
         """Keep a person's label on a judged reply and show the next one, or score the run with all labels."""
-        told = await self._told(request)
-        run, judge = self._run(request.path_params["key"]), _first(told, "judge")
-        if _first(told, "score"):
+        fields = await self._form_fields(request)
+        run, judge = self._run(request.path_params["key"]), _first(fields, "judge")
+        if _first(fields, "score"):
             await run_in_threadpool(finish_run, run.folder, self._registry)
             return RedirectResponse(f"/run/{run.key}", status_code=303)
-        await run_in_threadpool(self._label, run, judge, told)
-        by = check_person(_first(told, "by"))
+        await run_in_threadpool(self._label, run, judge, fields)
+        by = check_person(_first(fields, "by"))
         then = urlencode({"judge": judge} | ({"by": by} if by else {}))
         return RedirectResponse(f"/run/{run.key}/label?{then}", status_code=303)
 
     async def scores(self, request: Request) -> Response:
         """Keep the scores of another profile beside the run's own."""
-        told = await self._told(request)
-        run, profile = self._run(request.path_params["key"]), known_profile(_first(told, "profile"))
+        fields = await self._form_fields(request)
+        run, profile = self._run(request.path_params["key"]), known_profile(_first(fields, "profile"))
         await run_in_threadpool(self._keep_scores, run.folder, profile)
         return RedirectResponse(f"/run/{run.key}", status_code=303)
 
-    async def _told(self, request: Request) -> Told:
+    async def _form_fields(self, request: Request) -> FormFields:
         if not self._allowed:
             raise UsageError("this viewer only reads: start it with `snellen view --write` to change anything")
         body = await request.body()
@@ -76,8 +76,8 @@ class Changes:
             raise UsageError(f"a form of {len(body):,} bytes is none of ours")
         return parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
 
-    def _change_runs(self, doing: str, told: Told) -> None:
-        keys = told.get("run", [])
+    def _change_runs(self, doing: str, fields: FormFields) -> None:
+        keys = fields.get("run", [])
         if not keys:
             raise UsageError("no run was chosen: tick some first")
         if doing == "restore":
@@ -88,7 +88,7 @@ class Changes:
             for run in [self._run(key) for key in keys]:
                 self._throw_away(run)
         else:
-            note = _run_note(doing, _first(told, "tag"))
+            note = _run_note(doing, _first(fields, "tag"))
             for run in [self._run(key) for key in keys]:
                 add_notes(run.folder, [note])
 
@@ -98,21 +98,21 @@ class Changes:
         self._library.forget(run)
         throw_away(run.folder, self._library.root_of(run.folder))
 
-    def _mark(self, run: OpenRun, told: Told) -> None:
-        key = _told_key(told)
+    def _mark(self, run: OpenRun, fields: FormFields) -> None:
+        key = _key_of(fields)
         with run.held():
             query = "SELECT 1 FROM predictions WHERE task = ? AND sample = ? AND variant = ? AND repeat = ?"
             _known(next(run.reader.rows(query, (key.task, key.sample, key.variant, key.repeat)), None))
         before = {note.kind: note for note in notes_on(read_notes(run.folder), key)}  # refused where it cannot be read
-        add_notes(run.folder, list(_changed(before, key, told)))
+        add_notes(run.folder, list(_changed(before, key, fields)))
 
-    def _label(self, run: OpenRun, name: str, told: Told) -> None:
+    def _label(self, run: OpenRun, name: str, fields: FormFields) -> None:
         """Keep a label, if it is one of the judge's scale and its reply the next that was drawn or labelled before."""
-        key, by = _told_key(told), check_person(_first(told, "by"))
+        key, by = _key_of(fields), check_person(_first(fields, "by"))
         with run.held():
             drawn = run.drawn(name)
             drawn.check_turn(key, kept_labels(run.folder, drawn.judge, by))
-            value = read_label(_first(told, "label"), drawn.judge, f"sample {key.sample!r}")
+            value = read_label(_first(fields, "label"), drawn.judge, f"sample {key.sample!r}")
             if value is None:
                 raise UsageError(f"sample {key.sample!r}: no label was given; go back and choose one")
             add_label(run.folder, drawn.judge, key, value, by)
@@ -124,12 +124,12 @@ class Changes:
         finish_run(folder, self._registry, report=False, reading=Reading(profile))
 
 
-def _changed(before: Mapping[str, Note], key: TrialKey, told: Told) -> list[Note]:
+def _changed(before: Mapping[str, Note], key: TrialKey, fields: FormFields) -> list[Note]:
     """Return the lines to add: only what differs from what is there."""
     added = []
     for kind in TRIAL_KINDS:
-        text = _first(told, "note").strip() if kind == "note" else ""
-        wanted = bool(text) if kind == "note" else bool(_first(told, kind))
+        text = _first(fields, "note").strip() if kind == "note" else ""
+        wanted = bool(text) if kind == "note" else bool(_first(fields, kind))
         if wanted != (kind in before) or (wanted and before[kind].text != text):
             added.append(trial_note(kind, key, text, off=not wanted))
     return added
@@ -144,14 +144,14 @@ def _run_note(doing: str, tag: str) -> Note:
     return run_note(kind, text, off=off)
 
 
-def _told_key(told: Told) -> TrialKey:
-    repeat = _first(told, "repeat") or "0"
+def _key_of(fields: FormFields) -> TrialKey:
+    repeat = _first(fields, "repeat") or "0"
     number = int(repeat) if repeat.isdecimal() and len(repeat) < 9 else -1
-    return TrialKey(_first(told, "task"), _first(told, "sample"), _first(told, "variant") or "base", number)
+    return TrialKey(_first(fields, "task"), _first(fields, "sample"), _first(fields, "variant") or "base", number)
 
 
-def _first(told: Told, name: str) -> str:
-    return told.get(name, [""])[0]
+def _first(fields: FormFields, name: str) -> str:
+    return fields.get(name, [""])[0]
 
 
 def _own_page(back: str, key: str) -> str:

@@ -47,8 +47,8 @@ def filter_form(run: OpenRun, columns: TrialColumns, walk: Walk, counts: Mapping
     fields = [
         tag("label", "rule or reason", _select("rule", rules, query.rule)),
         *_groups(run.groups(walk.task), chosen_groups(query)),
-        tag("label", "seconds, at least", tag("input", name="slower", value=_told(query.slower), **number)),
-        tag("label", "tokens, at least", tag("input", name="longer", value=_told(query.longer), **number)),
+        tag("label", "seconds, at least", tag("input", name="slower", value=_number_text(query.slower), **number)),
+        tag("label", "tokens, at least", tag("input", name="longer", value=_number_text(query.longer), **number)),
         tag("label", "text in question, id or reply", _text(query.text)),
         tag("label", "text is", tag("span", _box("regex", query.is_pattern), " a regular expression")),
         *_metric_choice(columns),
@@ -85,7 +85,7 @@ def why_choice(kinds: Sequence[str], chosen: str = "") -> Html:
     return tag("select", tag("option", "any", value="", selected=not chosen), *options, name="why")
 
 
-def _told(number: float | None) -> str:
+def _number_text(number: float | None) -> str:
     return "" if number is None else f"{number:g}"
 
 

@@ -70,7 +70,7 @@ def _step(value: float) -> str:
 
 def token_colours(prediction: Prediction) -> Html | None:
     """Return the reply token by token, each by its probability, where the model gave them (`detail["logprobs"]`)."""
-    told = _told(prediction.detail.get("logprobs"))
+    told = _token_logprobs(prediction.detail.get("logprobs"))
     if not told:
         return None
     spans = [
@@ -83,7 +83,7 @@ def token_colours(prediction: Prediction) -> Html | None:
     return join((tag("details", *parts),))
 
 
-def _told(value: Any) -> list[tuple[str, float]]:
+def _token_logprobs(value: Any) -> list[tuple[str, float]]:
     """Return tokens with their log-probabilities; what has another shape is not shown as if it had this one."""
     if not isinstance(value, Sequence) or isinstance(value, str):
         return []

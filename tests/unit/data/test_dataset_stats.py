@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from command_line import run_command
 from cure_fixtures import item, write_cure
 from snellen.core.types import Form, Image, Sample
-from snellen.data.portrait import describe_samples
+from snellen.data.dataset_stats import describe_samples
 
 
 def test_chains_are_counted_by_item_step_word_and_box(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

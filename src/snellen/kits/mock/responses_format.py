@@ -6,14 +6,14 @@ from typing import Any
 
 from .ask import Ask, BadRequestError, Body
 from .plan import Plan
-from .tongue import Json, Told, decode_object, event_plan, in_chunks, to_chat, whole_plan
 from .wire import Completion, Pace
+from .wire_format import Json, StreamEvent, decode_object, event_plan, in_chunks, to_chat, whole_plan
 
 NOT_TAKEN = ("stop", "seed", "n", "logit_bias", "max_tokens", "max_completion_tokens", "messages")
 """Parameters of chats that this API refuses."""
 
 
-class ResponsesTongue:
+class ResponsesFormat:
     """`/v1/responses`."""
 
     def reads(self, path: str) -> bool:
@@ -90,7 +90,7 @@ def _response(ask: Ask, completion: Completion, ident: str) -> Json:
     }
 
 
-def _events(whole: Json, completion: Completion, pace: Pace) -> list[Told]:
+def _events(whole: Json, completion: Completion, pace: Pace) -> list[StreamEvent]:
     begun = {**whole, "status": "in_progress", "output": [], "usage": None, "incomplete_details": None}
     steps: list[tuple[float, str, Json]] = [
         (pace.at_s(0), "response.created", {"response": begun}),
@@ -113,6 +113,6 @@ def _events(whole: Json, completion: Completion, pace: Pace) -> list[Told]:
     ended = "response.incomplete" if whole["status"] == "incomplete" else "response.completed"
     steps.append((last_s, ended, {"response": whole}))
     return [
-        Told(at_s, name, {"type": name, "sequence_number": number, **value})
+        StreamEvent(at_s, name, {"type": name, "sequence_number": number, **value})
         for number, (at_s, name, value) in enumerate(steps)
     ]

@@ -12,8 +12,8 @@ import msgspec
 
 from .ask import Ask, BadRequestError, Body
 from .plan import FRAMES, Piece, Plan
-from .tongue import Json, data_url, decode_object, in_chunks, to_chat, whole_plan
 from .wire import Completion, Pace
+from .wire_format import Json, data_url, decode_object, in_chunks, to_chat, whole_plan
 
 STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "content_filter": "content_filtered"}
 EXCEPTIONS = {
@@ -27,7 +27,7 @@ EXCEPTIONS = {
 }
 
 
-class BedrockTongue:
+class BedrockFormat:
     """`/model/ID/converse` and `/model/ID/converse-stream`."""
 
     def reads(self, path: str) -> bool:

@@ -1,4 +1,4 @@
-"""data.specimens: spread evenly over all, bounded in number and in bytes."""
+"""data.examples: spread evenly over all, bounded in number and in bytes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.types import Form, Image, Sample
-from snellen.data.dataset import MOST, MOST_BYTES, Specimens
+from snellen.data.dataset import MOST, MOST_BYTES, SampleExamples
 
 
 def sample(number: int, weight: int = 0) -> Sample:
@@ -18,10 +18,10 @@ def sample(number: int, weight: int = 0) -> Sample:
 
 @given(st.integers(1, 5_000))
 def test_they_are_spread_evenly(count: int) -> None:
-    specimens = Specimens()
+    examples = SampleExamples()
     for number in range(count):
-        specimens.add(sample(number))
-    numbers = [int(one.id) for one in specimens.kept()]
+        examples.add(sample(number))
+    numbers = [int(one.id) for one in examples.kept()]
     steps = {second - first for first, second in pairwise(numbers)}
     assert len(steps) <= 1
     assert numbers[0] == 0
@@ -30,14 +30,14 @@ def test_they_are_spread_evenly(count: int) -> None:
 
 
 def test_heavy_ones_are_fewer() -> None:
-    specimens = Specimens()
+    examples = SampleExamples()
     for number in range(300):
-        specimens.add(sample(number, MOST_BYTES // 10))
-    assert 2 <= len(specimens.kept()) <= 10
+        examples.add(sample(number, MOST_BYTES // 10))
+    assert 2 <= len(examples.kept()) <= 10
 
 
 def test_one_is_kept_however_heavy_it_is() -> None:
-    specimens = Specimens()
+    examples = SampleExamples()
     for number in range(3):
-        specimens.add(sample(number, MOST_BYTES + 1))
-    assert [one.id for one in specimens.kept()] == ["0"]
+        examples.add(sample(number, MOST_BYTES + 1))
+    assert [one.id for one in examples.kept()] == ["0"]

@@ -8,8 +8,8 @@ from ...core.ids import content_hash
 from .ask import Ask, BadRequestError, Body
 from .plan import Plan
 from .tokens import tokenize
-from .tongue import Json, Told, data_url, decode_object, event_plan, in_chunks, to_chat, whole_plan
 from .wire import IMAGE_TOKENS, Completion, Pace
+from .wire_format import Json, StreamEvent, data_url, decode_object, event_plan, in_chunks, to_chat, whole_plan
 
 STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
 KINDS = {
@@ -24,7 +24,7 @@ KINDS = {
 }
 
 
-class AnthropicTongue:
+class AnthropicFormat:
     """`/v1/messages`, and `:rawPredict` where the model stands in the path."""
 
     def reads(self, path: str) -> bool:
@@ -113,33 +113,37 @@ def _part(block: Json) -> Json:
     return data_url(source.get("media_type"), source.get("data"))
 
 
-def _events(head: Json, completion: Completion, pace: Pace) -> list[Told]:
+def _events(head: Json, completion: Completion, pace: Pace) -> list[StreamEvent]:
     usage = counts_of(completion)
     start = {**head, "content": [], "stop_reason": None, "usage": {**usage, "output_tokens": 1}}
-    told = [Told(pace.at_s(0), "message_start", {"type": "message_start", "message": start})]
-    told.append(Told(pace.at_s(0), "ping", {"type": "ping"}))
+    events = [StreamEvent(pace.at_s(0), "message_start", {"type": "message_start", "message": start})]
+    events.append(StreamEvent(pace.at_s(0), "ping", {"type": "ping"}))
     index = 0
     if completion.reasoning:
-        told += _block(index, "thinking", in_chunks(completion.reasoning, pace))
+        events += _block(index, "thinking", in_chunks(completion.reasoning, pace))
         index += 1
-    told += _block(index, "text", in_chunks(completion.tokens, pace, len(completion.reasoning)))
-    last_s = told[-1].at_s
+    events += _block(index, "text", in_chunks(completion.tokens, pace, len(completion.reasoning)))
+    last_s = events[-1].at_s
     ended = {"stop_reason": STOP_REASONS[completion.finish], "stop_sequence": None}
     last = {"type": "message_delta", "delta": ended, "usage": {"output_tokens": usage["output_tokens"]}}
-    return [*told, Told(last_s, "message_delta", last), Told(last_s, "message_stop", {"type": "message_stop"})]
+    return [
+        *events,
+        StreamEvent(last_s, "message_delta", last),
+        StreamEvent(last_s, "message_stop", {"type": "message_stop"}),
+    ]
 
 
-def _block(index: int, kind: str, chunks: list[tuple[float, str]]) -> list[Told]:
+def _block(index: int, kind: str, chunks: list[tuple[float, str]]) -> list[StreamEvent]:
     first_s = chunks[0][0] if chunks else 0.0
     last_s = chunks[-1][0] if chunks else 0.0
     opened = {"type": "content_block_start", "index": index, "content_block": {"type": kind, kind: ""}}
     deltas = [
-        Told(
+        StreamEvent(
             at_s,
             "content_block_delta",
             {"type": "content_block_delta", "index": index, "delta": {"type": f"{kind}_delta", kind: text}},
         )
         for at_s, text in chunks
     ]
-    closed = Told(last_s, "content_block_stop", {"type": "content_block_stop", "index": index})
-    return [Told(first_s, "content_block_start", opened), *deltas, closed]
+    closed = StreamEvent(last_s, "content_block_stop", {"type": "content_block_stop", "index": index})
+    return [StreamEvent(first_s, "content_block_start", opened), *deltas, closed]

@@ -25,7 +25,7 @@ class Spread(Struct, frozen=True):
     most: int
 
 
-class Portrait(Struct, frozen=True):
+class DatasetStats(Struct, frozen=True):
     """What `snellen data stats` says."""
 
     samples: int
@@ -50,12 +50,12 @@ class Portrait(Struct, frozen=True):
     """Boxes of an item -> items that have so many, where the file has boxes."""
 
 
-def describe_samples(samples: Iterable[Sample], boxes: Mapping[int, int] | None = None) -> Portrait:
+def describe_samples(samples: Iterable[Sample], boxes: Mapping[int, int] | None = None) -> DatasetStats:
     """Count all samples; the order of the file changes nothing."""
     gathered = list(samples)
     lengths = _chain_lengths(gathered)
     words = _words(gathered, chains=bool(lengths))
-    return Portrait(
+    return DatasetStats(
         samples=len(gathered),
         forms=dict(Counter(sample.form.value for sample in gathered)),
         options=_counted(len(sample.options) for sample in gathered),

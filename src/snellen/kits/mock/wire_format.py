@@ -14,7 +14,7 @@ from .wire import Completion, Pace
 Json = dict[str, Any]
 
 
-class Tongue(Protocol):
+class WireFormat(Protocol):
     """What a dialect must be able to say; pure, so a batch line is answered as a request is."""
 
     def reads(self, path: str) -> bool:
@@ -34,7 +34,7 @@ class Tongue(Protocol):
         ...
 
 
-class Told(NamedTuple):
+class StreamEvent(NamedTuple):
     """One event of a stream: when it leaves, its name where the dialect names events, what it says."""
 
     at_s: float
@@ -66,12 +66,12 @@ def data_url(mime: Any, data: Any) -> Json:
     return {"type": "image_url", "image_url": {"url": f"data:{mime};base64,{data}"}}
 
 
-def event_plan(told: Iterable[Told]) -> Plan:
+def event_plan(events: Iterable[StreamEvent]) -> Plan:
     """Return a stream of events without `[DONE]`."""
-    return Plan(pieces=tuple(Piece(one.at_s, _write(one)) for one in told), content_type=EVENTS)
+    return Plan(pieces=tuple(Piece(one.at_s, _write(one)) for one in events), content_type=EVENTS)
 
 
-def _write(one: Told) -> bytes:
+def _write(one: StreamEvent) -> bytes:
     head = f"event: {one.name}\n".encode() if one.name else b""
     return head + b"data: " + msgspec.json.encode(one.value) + b"\n\n"
 
