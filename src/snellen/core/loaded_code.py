@@ -186,25 +186,31 @@ def hashes_of(thing: Any) -> dict[str, str]:
 
 
 def hash_file(path: Path) -> str:
-    """Hash a file: a small one whole, a large one by its size and blocks from all over it, both ends among them."""
-    digest = hashlib.sha256()
-    size = path.stat().st_size
+    """Hash a file: a small one whole, a large one by its size and blocks from all over it, both ends among them.
+
+    A large one is read once in a process, and again if its size or time changed.
+    """
+    status = path.stat()
+    if status.st_size > SMALL:
+        return _hash_large(path, status.st_size, (status.st_mtime_ns, status.st_ctime_ns))
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+@lru_cache(MOST_FILES)
+def _hash_large(path: Path, size: int, changed_ns: tuple[int, int]) -> str:
+    digest = hashlib.sha256(f"{size}:".encode())
+    block = SMALL // BLOCKS
     with path.open("rb") as stream:
-        if size <= SMALL:
-            digest.update(stream.read())
-        else:
-            digest.update(f"{size}:".encode())
-            block = SMALL // BLOCKS
-            for number in range(BLOCKS):
-                stream.seek((size - block) * number // (BLOCKS - 1))
-                digest.update(stream.read(block))
+        for number in range(BLOCKS):
+            stream.seek((size - block) * number // (BLOCKS - 1))
+            digest.update(stream.read(block))
     return digest.hexdigest()[:16]
 
 
-def hash_folder(path: Path) -> str:
-    """Hash the names and contents of a folder's files; of one with very many, the first by name."""
+def hash_folder(path: Path, pattern: str = "**/*") -> str:
+    """Hash the names and contents of a folder's files, those below too; of one with very many, the first by name."""
     digest = hashlib.sha256()
-    files = sorted(file for file in path.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+    files = sorted(file for file in path.glob(pattern) if file.is_file() and "__pycache__" not in file.parts)
     for file in files[:MOST_FILES]:
         digest.update(f"{file.relative_to(path)}:{hash_file(file)}\n".encode())
     return digest.hexdigest()[:16]

@@ -59,9 +59,12 @@ class Checkpoint:
 
 
 def weights_of(folder: str, adapter: str | None) -> dict[str, str]:
-    """Return what changes with every training of a checkpoint's or adapter's files; a hub name has its revision."""
+    """Return what changes with every training of a checkpoint's or adapter's files; a hub name has its revision.
+
+    What lies in folders below (`checkpoint-500/` of a training that goes on) is another checkpoint's.
+    """
     named = {"checkpoint": Path(folder).expanduser(), "adapter": Path(adapter).expanduser() if adapter else None}
-    return {name: hash_folder(path) for name, path in named.items() if path is not None and path.is_dir()}
+    return {name: hash_folder(path, "*") for name, path in named.items() if path is not None and path.is_dir()}
 
 
 def takes_videos(config: Any) -> bool:
