@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -115,3 +116,22 @@ def test_an_edited_inferencer_refuses_to_continue(folder: Path, mock_server: Any
         ask()
     plugin.write_text(VOTE.format(word="a"))
     assert ask().state.done == 6
+
+
+def test_a_plug_in_that_was_only_touched_goes_on_wherever_compiled_files_are_kept(
+    folder: Path, mock_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "pycache_prefix", str(folder / "compiled"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    server = mock_server("--answer", "A")
+    plugin = folder / "custom_c.py"
+    plugin.write_text(VOTE.format(word="a"))
+
+    def ask(**more: Any) -> RunResult:
+        how: dict[str, Any] = {"plugins": (plugin,), "infer_method": "vote3", "output_dir": Path("ci")}
+        return snellen.run("t.jsonl", "openai/mock", base_url=server.base_url, **how, **more)
+
+    ask()
+    assert list((folder / "compiled").rglob("custom_c*.pyc"))
+    os.utime(plugin, (1_600_000_000, 1_600_000_000))
+    assert ask(num_infers=2).state.done == 8

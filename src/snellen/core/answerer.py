@@ -42,6 +42,8 @@ class Answerer(Struct, frozen=True, omit_defaults=True):
     """What the server lists of its model: id, root, created, max_model_len …"""
     packages: dict[str, str] = {}
     """Of a model of this machine: the versions that compute its replies."""
+    weights: dict[str, str] = {}
+    """Of a checkpoint or adapter in a folder: a hash of its files that looks all over the large ones."""
     code: dict[str, str] = {}
     """Of a plug-in: its file, the modules it imports and the files it reads, each by a hash."""
     replies: dict[str, str] = {}
@@ -95,7 +97,7 @@ def installed(*packages: str) -> dict[str, str]:
     return found
 
 
-FIELDS = ("address", "query", "headers", "body", "packages", "listed")
+FIELDS = ("address", "query", "headers", "body", "packages", "weights", "listed")
 """What is compared, in this order; `model`, `makes` and `code` are part of a run's name already."""
 
 
@@ -112,6 +114,8 @@ def differences(before: Answerer, now: Answerer, *, listed: bool = True) -> Iter
                 yield f"was asked at {before.address}, and this is {now.address}"
             continue
         old, new = getattr(before, name), getattr(now, name)
+        if name == "weights" and not old:  # noted since 0.3
+            continue
         for key in sorted({*old, *new}):
             if old.get(key) != new.get(key) and not (name == "listed" and f"listed.{key}" in before.unknown):
                 yield _changed(name, key, old.get(key), new.get(key), now.address)
@@ -122,7 +126,7 @@ def _changed(name: str, key: str, old: Any, new: Any, address: str) -> str:
         return f"was asked when {address} said {key} {_word(old)} of its model; now {_word(new)}"
     if name == "headers":
         return f"was asked with {'another' if old and new else 'no' if new else 'a'} header {key}"
-    what = {"query": "--query", "body": "body", "packages": "package"}[name]
+    what = {"query": "--query", "body": "body", "packages": "package", "weights": "weights of the"}[name]
     return f"was asked with {what} {key} {_word(old)}; now {_word(new)}"
 
 

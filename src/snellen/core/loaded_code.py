@@ -10,7 +10,6 @@ import ast
 import hashlib
 import importlib.util
 import inspect
-import os
 import sys
 import sysconfig
 import threading
@@ -30,7 +29,9 @@ BEYOND = {
 MODULE_ENDINGS = (".py", ".pyc")
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".onnx", ".gguf", ".npz")
 """Files that libraries map into memory unseen: they count where a file beside them was opened."""
-SMALL = 2**21
+SMALL = 2**22
+BLOCKS = 256
+"""Of a larger file so many blocks, spread evenly: weights that were tuned with both ends frozen differ in between."""
 MOST_FILES = 2_000
 
 
@@ -134,7 +135,7 @@ class Loaded:
 
     def _add(self, path: str) -> None:
         real = Path(path).resolve()
-        if real != self._skip and "__pycache__" not in real.parts and is_own(path) and _is_there(real):
+        if real != self._skip and not _is_compiled(real) and is_own(path) and _is_there(real):
             self._paths[real] = None
 
     def files(self) -> dict[str, str]:
@@ -144,6 +145,12 @@ class Loaded:
             name = path.name if path.name not in named else "/".join(path.parts[-2:])
             named[name] = hash_file(path) if path.is_file() else hash_folder(path)
         return named
+
+
+def _is_compiled(path: Path) -> bool:
+    """Tell whether the interpreter made a file from a source, which counts itself."""
+    kept = sys.pycache_prefix
+    return "__pycache__" in path.parts or bool(kept and path.is_relative_to(Path(kept).resolve()))
 
 
 def _is_there(path: Path) -> bool:
@@ -179,23 +186,31 @@ def hashes_of(thing: Any) -> dict[str, str]:
 
 
 def hash_file(path: Path) -> str:
-    """Hash a file: a small one whole, a large one by its size and both ends."""
-    digest = hashlib.sha256()
-    size = path.stat().st_size
+    """Hash a file: a small one whole, a large one by its size and blocks from all over it, both ends among them.
+
+    A large one is read once in a process, and again if its size or time changed.
+    """
+    status = path.stat()
+    if status.st_size > SMALL:
+        return _hash_large(path, status.st_size, (status.st_mtime_ns, status.st_ctime_ns))
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+@lru_cache(MOST_FILES)
+def _hash_large(path: Path, size: int, changed_ns: tuple[int, int]) -> str:
+    digest = hashlib.sha256(f"{size}:".encode())
+    block = SMALL // BLOCKS
     with path.open("rb") as stream:
-        if size <= 2 * SMALL:
-            digest.update(stream.read())
-        else:
-            digest.update(f"{size}:".encode() + stream.read(SMALL))
-            stream.seek(-SMALL, os.SEEK_END)
-            digest.update(stream.read())
+        for number in range(BLOCKS):
+            stream.seek((size - block) * number // (BLOCKS - 1))
+            digest.update(stream.read(block))
     return digest.hexdigest()[:16]
 
 
-def hash_folder(path: Path) -> str:
-    """Hash the names and contents of a folder's files; of one with very many, the first by name."""
+def hash_folder(path: Path, pattern: str = "**/*") -> str:
+    """Hash the names and contents of a folder's files, those below too; of one with very many, the first by name."""
     digest = hashlib.sha256()
-    files = sorted(file for file in path.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+    files = sorted(file for file in path.glob(pattern) if file.is_file() and "__pycache__" not in file.parts)
     for file in files[:MOST_FILES]:
         digest.update(f"{file.relative_to(path)}:{hash_file(file)}\n".encode())
     return digest.hexdigest()[:16]

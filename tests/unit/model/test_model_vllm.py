@@ -8,11 +8,14 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import msgspec
 import pytest
 
+from snellen.core.answerer import answerer_of, differences
 from snellen.core.errors import ConfigError, EnvironmentProblem, MissingExtra, ModelError, UsageError
 from snellen.core.protocols import BatchModel, Capability
 from snellen.core.types import FailureKind, Image, Likelihood, Params, Request, TrialKey, Turn
+from snellen.model.local.checkpoint import weights_of
 from snellen.model.local.vllm import create
 from snellen.model.options import ModelOptions
 from vllm_standin import LLM, make_lora_module, make_module
@@ -74,6 +77,38 @@ def test_the_files_of_a_checkpoint_are_part_of_its_identity(tmp_path):
     after = create(str(tmp_path), ModelOptions()).identity()
     assert before != after
     assert str(tmp_path) not in str(after), "where it lies changes nothing"
+
+
+def test_weights_tuned_between_frozen_ends_are_another_answerer(tmp_path):
+    frozen, tuned = b"\0" * 2**21, b"\1" * 2**20
+    (tmp_path / "model.safetensors").write_bytes(frozen + b"\0" * 2**20 + frozen)
+    before = answerer_of(create(str(tmp_path), ModelOptions()))
+    (tmp_path / "model.safetensors").write_bytes(frozen + tuned + frozen)
+    after = answerer_of(create(str(tmp_path), ModelOptions()))
+    assert before.key != after.key
+    assert "weights" in next(differences(before, after))
+    assert not list(differences(msgspec.structs.replace(before, weights={}), after)), "a run that noted none goes on"
+
+
+def test_a_training_that_goes_on_below_a_checkpoint_leaves_its_weights_as_they_are(tmp_path):
+    (tmp_path / "model.safetensors").write_bytes(b"\0" * 2**10)
+    before = answerer_of(create(str(tmp_path), ModelOptions()))
+    (tmp_path / "checkpoint-500").mkdir()
+    (tmp_path / "checkpoint-500" / "model.safetensors").write_bytes(b"\1" * 2**10)
+    assert answerer_of(create(str(tmp_path), ModelOptions())) == before
+
+
+def test_weights_are_read_once_in_a_process_and_again_if_they_change(tmp_path, monkeypatch):
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(b"\0" * 2**23)
+    opened: list[str] = []
+    plain_open = Path.open
+    monkeypatch.setattr(Path, "open", lambda path, *a, **k: opened.append(path.name) or plain_open(path, *a, **k))
+    first = weights_of(str(tmp_path), None)
+    assert weights_of(str(tmp_path), None) == first
+    assert opened == ["model.safetensors"]
+    weights.write_bytes(b"\1" * 2**23)
+    assert weights_of(str(tmp_path), None) != first
 
 
 def test_options_of_the_engine_are_checked_by_name():

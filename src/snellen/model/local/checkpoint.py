@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import EnvironmentProblem, MissingExtra, UsageError
+from ...core.loaded_code import hash_folder
 from ...core.protocols import Capability
 from .adapter import apply_adapter, check_adapter
 from .local_options import LocalOptions
@@ -55,6 +56,15 @@ class Checkpoint:
         if folder.is_dir():
             return {"checkpoint": folder.name, **dtype, "files": fingerprint(folder)}
         return {"checkpoint": self.name, **dtype, "revision": str(getattr(self.config, "_commit_hash", None))}
+
+
+def weights_of(folder: str, adapter: str | None) -> dict[str, str]:
+    """Return what changes with every training of a checkpoint's or adapter's files; a hub name has its revision.
+
+    What lies in folders below (`checkpoint-500/` of a training that goes on) is another checkpoint's.
+    """
+    named = {"checkpoint": Path(folder).expanduser(), "adapter": Path(adapter).expanduser() if adapter else None}
+    return {name: hash_folder(path, "*") for name, path in named.items() if path is not None and path.is_dir()}
 
 
 def takes_videos(config: Any) -> bool:
@@ -168,7 +178,7 @@ def import_transformers() -> Any:
 
 
 def fingerprint(folder: Path) -> str:
-    """Hash a checkpoint folder: small files whole, weights by size and both ends."""
+    """Hash a checkpoint folder, quickly: of each file its size and ends. It names runs; `weights_of` looks closer."""
     digest = hashlib.sha256()
     for file in sorted(path for path in folder.iterdir() if path.is_file()):
         size = file.stat().st_size

@@ -26,7 +26,15 @@ from . import encoder_decoder
 from .batch_size import CPU_LIMIT, BatchSizer, free_share, is_out_of_memory, predict_alone
 from .batch_test import rows_agree
 from .candidate_scores import ROWS, SCRATCH, TREE, Candidates, TokenLogprobs, score_candidates, score_from_scratch
-from .checkpoint import Checkpoint, choose_devices, first_line, load_processor, load_weights, read_checkpoint
+from .checkpoint import (
+    Checkpoint,
+    choose_devices,
+    first_line,
+    load_processor,
+    load_weights,
+    read_checkpoint,
+    weights_of,
+)
 from .clips import is_joined
 from .inputs import LocalPrompter, Prepared, grey
 from .local_options import read_options
@@ -467,8 +475,9 @@ class TransformersModel:
         return {**self._checkpoint.identity(), **({} if self._options.chat_template else {"chat_template": False})}
 
     def surroundings(self) -> Mapping[str, Any]:
-        """Return the packages that compute the replies."""
-        return {"packages": installed("torch", "transformers", "tokenizers")}
+        """Return the packages and weights that compute the replies."""
+        weights = weights_of(self._checkpoint.name, self._options.adapter)
+        return {"packages": installed("torch", "transformers", "tokenizers"), "weights": weights}
 
     def describe_sampling(self, params: Params) -> str:
         """Say how a request is sampled, what it leaves open included."""

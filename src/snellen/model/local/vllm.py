@@ -26,7 +26,7 @@ from ..plain import separator
 from ..served.logprob_routes import Token, continuation_values
 from .adapter import CONFIG, check_adapter
 from .batch_size import predict_alone
-from .checkpoint import fingerprint, first_line
+from .checkpoint import fingerprint, first_line, weights_of
 from .local_options import check_pinned
 from .own_sampling import OwnSampling, describe_sampling, read_own_sampling
 
@@ -208,8 +208,9 @@ class VllmModel:
         return {"vllm": folder.name if "files" in files else self._checkpoint, **how, **files}
 
     def surroundings(self) -> Mapping[str, Any]:
-        """Return the packages that compute the replies."""
-        return {"packages": installed("vllm", "torch", "transformers")}
+        """Return the packages and weights that compute the replies."""
+        weights = weights_of(self._checkpoint, self._options.adapter)
+        return {"packages": installed("vllm", "torch", "transformers"), "weights": weights}
 
     def describe_sampling(self, params: Params) -> str:
         """Say how a request is sampled, what it leaves open included."""
