@@ -79,7 +79,7 @@ def nothing_is_lost(folder: Path) -> int:
     """Check that every reply that any log holds is a trial of the joined run; return how many lines."""
     with RunReader(folder) as run:
         stored = set(run.rows("SELECT sample, variant, repeat FROM predictions WHERE failed = 0"))
-    kept = [line.row[1:4] for file in log_files(folder) for line in LogReading(file.path) if line.kind == TRIAL]
+    kept = replies_in(folder)
     assert set(kept) <= stored
     return len(kept)
 
@@ -280,3 +280,26 @@ def test_64_then_8_then_1_parts_equal_one_process_and_none_is_asked_twice(
     assert Path("one/records.jsonl").read_bytes() == Path("run/records.jsonl").read_bytes()
     assert told(Path("one")) == told(Path("run"))
     assert nothing_is_lost(Path("run")) == 640
+
+
+def test_64_then_8_then_1_parts_that_steal_and_are_killed_equal_one_process(tmp_path: Path) -> None:
+    data, folder = write_rows(tmp_path / "my.jsonl", 640), tmp_path / "run"
+    with mock_process(["--ttft-ms", "20"]) as server, mock_process() as quick:
+        subprocess.run([*COMMAND, "run", *asked(data, quick.base_url, tmp_path / "one", "--quiet")], check=True)
+        more = ("--same-model", "--steal", "--quiet", "--shard")
+        for part, stored in (("9/64", 60), ("10/64", 120), ("3/8", 240), ("4/8", 320)):
+            thief = subprocess.Popen([*COMMAND, "run", *asked(data, server.base_url, folder, *more, part)])
+            wait_until(lambda most=stored: len(replies_in(folder)) >= most, f"{stored} replies")
+            thief.kill()
+            thief.wait()
+        assert json_of("merge", folder, "--same-model", codes=(1,))["missing"] > 0
+        subprocess.run([*COMMAND, "run", *asked(data, quick.base_url, folder, *more, "0/1")], check=True)
+    found = json_of("merge", folder, "--same-model")
+    assert found["missing"] == 0 and found["asked_twice"] <= 64 * 4
+    assert told(folder)[1] == told(tmp_path / "one")[1]
+    assert nothing_is_lost(folder) - 640 == found["asked_twice"]
+
+
+def replies_in(folder: Path) -> list[tuple[Any, ...]]:
+    """Return the trials of all logs, those that were asked twice too."""
+    return [line.row[1:4] for file in log_files(folder) for line in LogReading(file.path) if line.kind == TRIAL]
