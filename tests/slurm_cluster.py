@@ -15,6 +15,7 @@ from waiting import CEILING_S, wait_until
 
 NEEDED = ("slurmctld", "slurmd", "sbatch", "munged")
 NODES = (1, 2, 3, 4)
+LOOK_S = 0.5
 REST_S = 6
 """What Slurm revokes of a requeued job must have expired before it starts again."""
 CONF = """\
@@ -43,8 +44,8 @@ SelectTypeParameters=CR_Core
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 SlurmdParameters=config_overrides
-SlurmdTimeout=15
-KillWait=10
+SlurmdTimeout=9
+KillWait=6
 ReturnToService=2
 NodeName=n[1-4] NodeHostname=localhost NodeAddr=127.0.0.1 Port=[16821-16824] CPUs=2 RealMemory=2000
 PartitionName=low Nodes=n[1-4] Default=YES PriorityTier=1 PreemptMode=REQUEUE
@@ -62,7 +63,7 @@ class Cluster:
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        self._seen: dict[str, int] = {}
+        self._seen: dict[str, float] = {}
         self.environment = os.environ | {"SLURM_CONF": str(home / "etc" / "slurm.conf"), "USER": "root"}
 
     def run(self, *arguments: object, check: bool = True) -> str:
@@ -97,8 +98,9 @@ class Cluster:
         """Start requeued jobs after some seconds: Slurm would let them rest for two minutes."""
         resting = self.run("squeue", "-h", "-r", "-t", "PENDING", "-o", "%i %r").splitlines()
         rested = [line.split()[0] for line in resting if line.endswith("BeginTime")]
-        self._seen = {number: self._seen.get(number, 0) + 1 for number in rested}
-        for number in [number for number, seen in self._seen.items() if seen > REST_S]:
+        now = time.monotonic()
+        self._seen = {number: self._seen.get(number, now) for number in rested}
+        for number in [number for number, seen in self._seen.items() if now - seen > REST_S]:
             self.run("scontrol", "update", f"JobId={number}", "StartTime=now", check=False)
             del self._seen[number]
 
@@ -106,7 +108,7 @@ class Cluster:
         """Wait until no job runs or waits."""
 
         def ended() -> bool:
-            time.sleep(1.0)  # each look asks the controller
+            time.sleep(LOOK_S)  # each look asks the controller
             self.start_waiting()
             return not self.unfinished()
 

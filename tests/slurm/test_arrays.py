@@ -79,7 +79,7 @@ def nothing_is_lost(folder: Path) -> int:
     """Check that every reply that any log holds is a trial of the joined run; return how many lines."""
     with RunReader(folder) as run:
         stored = set(run.rows("SELECT sample, variant, repeat FROM predictions WHERE failed = 0"))
-    kept = [line.row[1:4] for file in log_files(folder) for line in LogReading(file.path) if line.kind == TRIAL]
+    kept = replies_in(folder)
     assert set(kept) <= stored
     return len(kept)
 
@@ -151,7 +151,9 @@ def preempt_some(count: int, slurm: Cluster) -> int:
     while slurm.preempted() < count and slurm.jobs("RUNNING"):
         for node in {node for _, node in slurm.jobs("RUNNING").values()} - {"n4"}:
             slurm.run("sbatch", "-p", "high", "-w", node, "--exclusive", "--wrap", "sleep 1", "-o", "/dev/null")
-        time.sleep(4.0)  # the scheduler's own pace
+        before, until = slurm.preempted(), time.monotonic() + 4.0  # the scheduler's own pace
+        while slurm.preempted() == before and time.monotonic() < until:
+            time.sleep(0.1)  # the scheduler is at work: no clock to inject
     return slurm.preempted()
 
 
@@ -168,7 +170,7 @@ def lose_a_node(slurm: Cluster, folder: Path) -> int:
 
 @slurm_only
 def test_a_time_limit_drains_requeues_and_finishes(slurm: Cluster, tmp_path: Path) -> None:
-    data, folder = write_rows(tmp_path / "my.jsonl", 24), tmp_path / "run"
+    data, folder = write_rows(tmp_path / "my.jsonl", 18), tmp_path / "run"
     with mock_process(["--ttft-ms", "1500"]) as server:
         submit = [*COMMAND, "submit", "slurm", "--parts", 1, "--time", "00:01:00", "--warn", 50, "--go"]
         slurm.run(*submit, *asked(data, server.base_url, folder, "--max-workers", 1))
@@ -178,7 +180,7 @@ def test_a_time_limit_drains_requeues_and_finishes(slurm: Cluster, tmp_path: Pat
     assert states.count("stopped") >= 1 and states[-1] == "complete", states
     assert json_of("merge", folder)["asked_twice"] == 0
     assert json.loads((folder / "results.json").read_bytes())["status"]["complete"]
-    assert seen == 24, "what was in flight was waited for and kept"
+    assert seen == 18, "what was in flight was waited for and kept"
 
 
 @slurm_only
@@ -280,3 +282,26 @@ def test_64_then_8_then_1_parts_equal_one_process_and_none_is_asked_twice(
     assert Path("one/records.jsonl").read_bytes() == Path("run/records.jsonl").read_bytes()
     assert told(Path("one")) == told(Path("run"))
     assert nothing_is_lost(Path("run")) == 640
+
+
+def test_64_then_8_then_1_parts_that_steal_and_are_killed_equal_one_process(tmp_path: Path) -> None:
+    data, folder = write_rows(tmp_path / "my.jsonl", 640), tmp_path / "run"
+    with mock_process(["--ttft-ms", "20"]) as server, mock_process() as quick:
+        subprocess.run([*COMMAND, "run", *asked(data, quick.base_url, tmp_path / "one", "--quiet")], check=True)
+        more = ("--same-model", "--steal", "--quiet", "--shard")
+        for part, stored in (("9/64", 60), ("10/64", 120), ("3/8", 240), ("4/8", 320)):
+            thief = subprocess.Popen([*COMMAND, "run", *asked(data, server.base_url, folder, *more, part)])
+            wait_until(lambda most=stored: len(replies_in(folder)) >= most, f"{stored} replies")
+            thief.kill()
+            thief.wait()
+        assert json_of("merge", folder, "--same-model", codes=(1,))["missing"] > 0
+        subprocess.run([*COMMAND, "run", *asked(data, quick.base_url, folder, *more, "0/1")], check=True)
+    found = json_of("merge", folder, "--same-model")
+    assert found["missing"] == 0 and found["asked_twice"] <= 64 * 4
+    assert told(folder)[1] == told(tmp_path / "one")[1]
+    assert nothing_is_lost(folder) - 640 == found["asked_twice"]
+
+
+def replies_in(folder: Path) -> list[tuple[Any, ...]]:
+    """Return the trials of all logs, those that were asked twice too."""
+    return [line.row[1:4] for file in log_files(folder) for line in LogReading(file.path) if line.kind == TRIAL]

@@ -38,8 +38,9 @@ from ..store.problems import BROKEN
 from ..store.sent_pictures import join_pictures
 from ..store.writer import TrialWriter
 from .plan import Plan
-from .session import Listener
+from .session import Listener, Session
 from .settings import RunSettings
+from .steal import Stealing, units_of
 from .stored_results import is_unfinished
 
 REPORTED_TRIALS = 50_000
@@ -89,6 +90,8 @@ def _slurm_part(found: Mapping[str, str]) -> Part:
 def part_of(settings: RunSettings) -> Part | None:
     """Return the part that the settings name, or None for a whole run; what a part cannot do is refused."""
     if settings.shard is None:
+        if settings.steal:
+            raise UsageError("--steal is for a part of a run: give --shard too, such as --shard 3/64")
         return None
     if settings.output_dir is None:
         raise UsageError("--shard needs -o: the folder that all parts share")
@@ -116,6 +119,7 @@ class Share:
     trials: int
     large: int
     """Homes (documents, dialogues) that are larger than an even part."""
+    assignment: Assignment
 
     def jobs(self) -> Iterator[Job]:
         """Yield its jobs in the order of the plan; a job belongs to whoever has its first sample."""
@@ -138,7 +142,15 @@ def share_of(plan: Plan, part: Part) -> Share:
             if assignment.part_of(home_of_sample(name, sample), part.count) == part.index
         )
         trials += len(own[name]) * len(planned.task.variants) * planned.task.repeats
-    return Share(plan, part, own, trials, assignment.larger_than_a_part(part.count))
+    return Share(plan, part, own, trials, assignment.larger_than_a_part(part.count), assignment)
+
+
+def stealing_of(share: Share, session: Session) -> Stealing:
+    """Return what makes a part that has done its own take work from others."""
+    if not isinstance(session.writer, PartWriter):
+        raise TypeError("only a part takes work from others")
+    units = units_of(share.plan, share.assignment, share.part.count)
+    return Stealing(share.plan, units, session.writer, lambda: session.state)
 
 
 class PartListener:
@@ -192,6 +204,7 @@ def _progress(state: RunState, so_far: SoFar) -> dict[str, Any]:
     for _ in range(LOOKS):
         so_far.look()
     counted = {name: getattr(state, name) for name in ("failed", "input_tokens", "output_tokens")}
+    counted["planned"] = state.planned
     return counted | {"done": state.done + state.resumed - state.failed, "figures": so_far.figures}
 
 
@@ -213,6 +226,10 @@ class PartEnd(msgspec.Struct, frozen=True):
     """It was the last: the run is whole."""
     note: str = ""
     """Why the run was not merged, where it might have been."""
+    taken: int = 0
+    """Trials that it took from other parts."""
+    given: int = 0
+    """Trials of its own that other parts took."""
 
 
 @contextmanager
@@ -236,9 +253,13 @@ def _say(listener: PartListener, state: str, why: str = "") -> None:
         listener.file.write(state=state, why=why)
 
 
-def end_of(share: Share, state: RunState, listener: PartListener, registry: Registry) -> tuple[PartEnd, dict[str, Any]]:
+def end_of(
+    share: Share, state: RunState, listener: PartListener, stealing: Stealing | None = None
+) -> tuple[PartEnd, dict[str, Any]]:
     """Say how a part ended, and merge the run if it was the last; return the results of the whole then."""
-    end = PartEnd(share.part, share.trials)
+    end = PartEnd(share.part, state.planned)
+    if stealing is not None:
+        end = msgspec.structs.replace(end, taken=stealing.taken, given=stealing.given)
     if state.unfinished:
         again = state.overdue or heard_again()
         why = state.limits.reached or state.limits.closed or "interrupted"
@@ -248,7 +269,7 @@ def end_of(share: Share, state: RunState, listener: PartListener, registry: Regi
     if not all(one.state == "complete" for one in part_states(read_attempts(share.plan.folder), share.part.count)):
         return end, {}
     try:
-        found, results = merge(share.plan.folder, registry=registry)
+        found, results = merge(share.plan.folder, registry=share.plan.registry)
     except SnellenError as error:  # another part was the last too, servers differ, the disk is full: nothing is lost
         return msgspec.structs.replace(end, note=str(error)), {}
     return msgspec.structs.replace(end, merged=not found.missing), results
@@ -323,8 +344,8 @@ def summarize_parts(folder: str | Path) -> PartsSummary:
     apart = [one for one in attempts if one.age_s is not None and one.age_s < -SILENT_S]
     notes += [f"{len(apart)} progress files are from the future: clocks are apart, ages say nothing"] if apart else []
     said = [one.best.progress for one in parts if one.best is not None and one.best.progress is not None]
-    done, failed = sum(one.done for one in parts), sum(one.failed for one in said)
-    planned = sum(header.planned.values())
+    planned, failed = sum(header.planned.values()), sum(one.failed for one in said)
+    done = min(planned, sum(one.done for one in parts))  # what was taken over from a lost part counts for both
     return PartsSummary(header.model, header.id, len(parts), planned, done, failed, states, pooled_figures(said), notes)
 
 

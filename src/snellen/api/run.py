@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -36,6 +37,7 @@ from .parts import (
     refuse_unmerged,
     share_of,
     spread_starts,
+    stealing_of,
     telling_end,
 )
 from .plan import Plan, make_plan
@@ -43,6 +45,7 @@ from .run_cost import CostEstimate, estimate_run
 from .run_result import RunResult as RunResult  # noqa: PLC0414 - what a run returns
 from .session import NO_LISTENER, Listener, Session, make_limits, open_session
 from .settings import RunSettings, TaskSettings, make_record, taking_tasks
+from .steal import Stealing
 
 
 class Watcher(Listener, Protocol):
@@ -173,16 +176,21 @@ def _run_part(
     plan = share.plan
     told: dict[str, Any] = {"listener": listener, "reading": reading, "part": share.part}
 
+    stealing: Stealing | None = None
+
     async def ask() -> RunState:
+        nonlocal stealing
         await spread_starts(share.part, plan.model)
         async with open_session(plan.folder, plan.header, plan.model, settings, limits, **told) as session:
             listener.begin(session.writer, share)
             session.answer = listener.hear
-            return await session.ask(share.jobs, share.trials)
+            stealing = stealing_of(share, session) if settings.steal else None
+            jobs = share.jobs if stealing is None else partial(stealing.jobs, share.jobs)
+            return await session.ask(jobs, share.trials)
 
     with telling_end(listener):
         state = run_to_end(ask())
-    end, results = end_of(share, state, listener, plan.registry)
+    end, results = end_of(share, state, listener, stealing)
     dimensions = {planned.task.name: planned.task.dimension for planned in plan.tasks}
     return RunResult(plan.folder, results or {"tasks": {}}, state, state.unfinished, dimensions, part=end)
 

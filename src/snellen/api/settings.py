@@ -386,6 +386,8 @@ class TaskSettings(AskSettings, frozen=True, kw_only=True, forbid_unknown_fields
     shard: Annotated[str | None, Setting(PROCESSES,
         "Ask one part of a run, 0/64 to 63/64; `env`: as Slurm's, Kubernetes' or MPI's variables say.",
         metavar="3/64|env|env/64")] = None
+    steal: Annotated[bool, Setting(PROCESSES,
+        "With --shard: a part that has done its own takes units of up to 64 trials from the others.")] = False
     extractor: Annotated[str | None, Setting(READING,
         "provider/name: finds the answer in what the protocol's rule leaves unread, where its own tool asks a model.",
         metavar="MODEL")] = None
@@ -540,7 +542,7 @@ NOT_BY: Mapping[str, tuple[type, Mapping[str, str]]] = {
     "perf": (
         RunSettings,
         dict.fromkeys(REPLICAS, ONE_MACHINE)
-        | {"shard": ONE_MACHINE}
+        | {"shard": ONE_MACHINE, "steal": ONE_MACHINE}
         | dict.fromkeys(("max_workers", "max_retries", "rate", "max_errors", "deadline_s", *BATCHES), LOADS)
         | dict.fromkeys(("until_ci", "bank", "budget", "bank_without"), LOADS)
         | dict.fromkeys(("max_cost", "yes", "cache", "cache_check", "fresh", "same_model", "keep_pictures", "log"), "")
@@ -550,7 +552,7 @@ NOT_BY: Mapping[str, tuple[type, Mapping[str, str]]] = {
     "mc": (
         RunSettings,
         dict.fromkeys(("tasks", "output_dir", "variants", "limit"), "its own options say that")
-        | {"shard": "its files are written by one process"},
+        | dict.fromkeys(("shard", "steal"), "its files are written by one process"),
     ),
 }
 """Command -> the record that it takes, and which rows of it it refuses, and why. `mc` is `niah` too."""

@@ -295,7 +295,7 @@ def command_line(arguments: list[str]) -> str:
 def _without_shard(arguments: Sequence[str]) -> list[str]:
     kept, skip = [], False
     for argument in arguments:
-        if not skip and argument != "--shard" and not argument.startswith("--shard="):
+        if not skip and argument not in ("--shard", "--steal") and not argument.startswith("--shard="):
             kept.append(argument)
         skip = not skip and argument == "--shard"
     return kept

@@ -139,6 +139,8 @@ def print_part(result: RunResult, watcher: TerminalWatcher, *, as_json: bool, qu
     words = (
         f"part {end.part.index} of {end.part.count}: {state.done + state.resumed:,} of {plural(end.trials, 'trial')}"
     )
+    words += f"; {plural(end.taken, 'trial')} taken from other parts" if end.taken else ""
+    words += f"; {plural(end.given, 'trial')} left to other parts" if end.given else ""
     if state.unfinished:
         click.echo(f"{words}; {end.why}" + f" (exit {EXIT_AGAIN}: start it again)" * end.again, err=True)
         if end.again:

@@ -37,6 +37,8 @@ from .writer import STORED, Entry, TrialWriter
 
 FOLDER = PARTS_FOLDER
 PLAN = "plan.json"
+CLAIMS = "claims"
+"""Where parts that take work from others say who asks what."""
 FORMAT = 1
 HEADER, SAMPLE, TRIAL, ATTEMPT, META, PICTURE, REPLY, WHO, TURN = "hspamirwt"
 BLOCK = 4 * 2**20
@@ -238,13 +240,17 @@ class PartWriter(TrialWriter):
         try:
             (folder / FOLDER).mkdir(parents=True, exist_ok=True)
             self.plan = publish_plan(folder, header)
-            earlier = [file for file in log_files(folder) if may_hold(file.part, part)]
+            shared = (folder / FOLDER / CLAIMS).is_dir()  # trials may stand in any part's log
+            earlier = [file for file in log_files(folder) if shared or may_hold(file.part, part)]
             path, self.attempt, self._file = _claim(folder, part)
         except OSError as error:
             raise EnvironmentProblem(f"cannot write to {folder / FOLDER}: {error.strerror or error}") from None
         super().__init__(folder, path)
         self._written, self._writing = 0, threading.Lock()
         self._places: dict[str, dict[tuple[str, str, int], Place]] = {}
+        self._finished: dict[str, set[tuple[str, str, int]]] = {}
+        self._samples: set[tuple[str, str]] = set()
+        self._ends: dict[Path, int] = {}
         self._turns: dict[tuple[TrialKey, int], Place] = {}
         self._meta: dict[str, Any] = {}
         self._merged = open_for_reading(folder / "run.db") if (folder / "run.db").exists() else None
@@ -259,22 +265,22 @@ class PartWriter(TrialWriter):
         self._start()
 
     def _read(self, files: list[LogFile]) -> None:
-        samples: set[tuple[str, str]] = set()
         for file in files:
             head = read_head(file.path)
             if head is None:
                 continue  # nothing of it was acknowledged, or nobody knows whose it is: asked again
             check_same_run(self.plan, head.header, str(self.folder), file.path.name)
-            lines = LogReading(file.path)
+            lines = LogReading(file.path, self._ends.get(file.path, 0))
             for line in lines:
-                self._take(line, file, samples)
+                self._take(line, file)
             self.lost += lines.damaged
+            self._ends[file.path] = lines.end
         for task, places in self._places.items():  # whose sample cannot be read is stored anew, and asked again
-            self._places[task] = {key: place for key, place in places.items() if (task, key[0]) in samples}
+            self._places[task] = {key: place for key, place in places.items() if (task, key[0]) in self._samples}
 
-    def _take(self, line: LogLine, file: LogFile, samples: set[tuple[str, str]]) -> None:
+    def _take(self, line: LogLine, file: LogFile) -> None:
         if line.kind == SAMPLE:
-            samples.add((line.row[0], line.row[1]))
+            self._samples.add((line.row[0], line.row[1]))
         elif line.kind == TRIAL and not line.row[4]:
             task, *key = line.row[:4]
             self._places.setdefault(task, {}).setdefault((key[0], key[1], key[2]), Place(file.path, line.offset))
@@ -285,12 +291,20 @@ class PartWriter(TrialWriter):
             self._meta[line.row[0]] = msgspec.json.decode(line.row[1])
 
     def finished_keys(self, task: str) -> set[tuple[str, str, int]]:
-        """Return the trials that any attempt, or what was merged, has a reply to."""
-        known = set(self._places.get(task, {}))
-        if self._merged is not None:
-            query = "SELECT sample, variant, repeat FROM predictions WHERE task = ? AND failed = 0"
-            known.update(self._merged.execute(query, (task,)))
-        return known
+        """Return the trials that any attempt, or what was merged, has a reply to; the set grows as more is learnt."""
+        if task not in self._finished:
+            known = self._finished[task] = set(self._places.get(task, {}))
+            if self._merged is not None:
+                query = "SELECT sample, variant, repeat FROM predictions WHERE task = ? AND failed = 0"
+                known.update(self._merged.execute(query, (task,)))
+        return self._finished[task]
+
+    def learn(self, parts: Iterable[int]) -> None:
+        """Read what other parts of this division have stored since: it is not asked again."""
+        wanted = {Part(index, self.part.count) for index in parts}
+        self._read([file for file in log_files(self.folder) if file.part in wanted and file.path != self.path])
+        for task, places in self._places.items():
+            self.finished_keys(task).update(places)
 
     def stored(self, key: TrialKey) -> Prediction | None:
         """Return the reply of a finished trial from where it stands."""
@@ -310,8 +324,14 @@ class PartWriter(TrialWriter):
 
     def ledger(self) -> PictureLedger:
         """Return what the pictures of this part's finished trials were when they were sent."""
-        rows = (row_at(place) for places in self._places.values() for place in places.values())
+        found = (place for places in self._places.values() for place in places.values())
+        rows = (row_at(place) for place in found if self._is_near(place))
         return PictureLedger((row[6], row[7]) for row in rows)
+
+    def _is_near(self, place: Place) -> bool:
+        """Tell whether a reply is this part's own or of another division: others check their pictures themselves."""
+        match = LOG_NAME.fullmatch(place.path.name)
+        return match is not None and may_hold(Part(int(match[1]), int(match[2])), self.part)
 
     def put_meta(self, key: str, value: Any) -> None:
         """Keep a fact in this log; returns when it is on disk."""

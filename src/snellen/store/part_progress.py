@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ..core.homes import Part
+from .claims import remove_claims
 from .owner import Owner, own_name
 from .part_log import FOLDER, LOG_NAME, LogFile, log_files
 
@@ -144,6 +145,15 @@ def _attempt(file: LogFile, now: float | None) -> Attempt:
     return Attempt(file, progress, age)
 
 
+def state_of(log: Path) -> str:
+    """Return the state of the attempt that writes a log."""
+    match = LOG_NAME.fullmatch(log.name)
+    if match is None:
+        return "lost"
+    file = LogFile(log, Part(int(match[1]), int(match[2])), int(match[3]))
+    return _attempt(file, file_system_now(log.parent)).state
+
+
 def file_system_now(folder: Path) -> float | None:
     """Return the time by the clock that stamps the files of a folder; None where nothing may be written."""
     probe = folder / f"clock-{own_name()}"
@@ -183,4 +193,5 @@ def remove_parts(folder: Path) -> int:
     files = [path for path in (folder / FOLDER).iterdir() if LOG_NAME.fullmatch(path.with_suffix(".log").name)]
     for path in files:
         path.unlink()
+    remove_claims(folder)
     return len(files)

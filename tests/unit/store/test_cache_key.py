@@ -123,7 +123,7 @@ NO_REPLY: dict[str, str] = {
     **dict.fromkeys(("cache", "cache_check", "same_model", "fresh"), "whether stored replies are used"),
     **dict.fromkeys(("batch", "batch_leave", "batch_rest", "batch_lines", "batch_poll_s"), "how a request travels"),
     **dict.fromkeys(
-        ("shard", "executor", "replicas", "gpus_per_replica", "replica_patience_s", "ray_address"),
+        ("shard", "steal", "executor", "replicas", "gpus_per_replica", "replica_patience_s", "ray_address"),
         "where it is computed",
     ),
     **dict.fromkeys(("output_dir", "log", "command", "keep_pictures"), "output"),
