@@ -11,6 +11,7 @@ from ..core.looks import LOOK, in_look_arms
 from ..core.protocols import Model
 from ..core.tasks import Task
 from ..prompt.look_words import NATIVE, TEXT
+from .chosen_model import find_card
 from .model_frame import model_frame, needed_frame
 from .settings import LOOKS, RunSettings
 
@@ -40,8 +41,16 @@ def with_tools(task: Task, settings: RunSettings, model: Model) -> Task:
     options["frame"] = _frame(options.get("frame", CARD), model, settings)
     options["carry"] = _carry(options.get("carry", AUTO), model)
     options.setdefault("longest", model.image_policy.max_side or LONGEST)
+    options.update(_limits(model, settings))
     variants = in_look_arms(task.variants, settings.tool_arms)
     return replace(task, infer=LOOK, infer_options=options, variants=variants)
+
+
+def _limits(model: Model, settings: RunSettings) -> dict[str, int]:
+    """Return what the model's card says of its limits: a look that would pass them is not sent."""
+    card = find_card(model, settings).card
+    known = {"context": card.context, "pictures": card.max_images} if card is not None else {}
+    return {name: limit for name, limit in known.items() if limit}
 
 
 def _refuse_alone(settings: RunSettings) -> None:

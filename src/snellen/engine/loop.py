@@ -432,7 +432,8 @@ class Engine:
                 self._watch_interval(item, request, stored)
                 return stored
         if settled is not None:
-            await self._keep(item, request, settled, "")
+            await self._writer.put(item.position, item.sample, request, settled, "")
+            self._count_kept(item, request, settled)
             return settled
         if self._opening is not None:
             await self._open_once(self._opening)
@@ -441,7 +442,8 @@ class Engine:
         else:
             prediction, digest, _ = await self._answer(request)
         if keep:
-            await self._keep(item, request, prediction, digest)
+            await self._writer.put(item.position, item.sample, request, prediction, digest)
+            self._count_kept(item, request, prediction)
             self._watch(prediction, reached=bool(digest))
         return prediction
 
@@ -498,15 +500,12 @@ class Engine:
         answer = await self._answer(shown.request)
         return shown.request, answer._replace(prediction=shown.noted(answer.prediction))
 
-    async def _keep(self, item: Item, request: Request, prediction: Prediction, digest: str) -> None:
-        await self._writer.put(item.position, item.sample, request, prediction, digest)
-        self._count_kept(item, request, prediction)
-
     def _count_kept(self, item: Item, request: Request, prediction: Prediction, *, tokens: bool = True) -> None:
         self.state.count(prediction, tokens=tokens)
         if self.state.is_drawn and self.state.onlooker is not None:
             self.state.onlooker.take(item.sample, request, prediction)
-        self._watch_interval(item, request, prediction)
+        if self._limits.interval is not None:
+            self._watch_interval(item, request, prediction)
 
     def _watch_interval(self, item: Item, request: Request, prediction: Prediction) -> None:
         """Let the interval hear of a trial, new or stored, and stop once it is narrow enough."""

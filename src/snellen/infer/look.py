@@ -84,6 +84,7 @@ from .skipped import skip_after
 REPEATS = 3
 """So often the same region is asked for until an answer is demanded."""
 CALLS_A_TURN = 3
+CONTEXT_LIMIT = re.compile(r"context (?:length|window|size)\D{0,30}?(\d[\d,]{2,})|max_model_len\D{0,20}(\d{3,})", re.I)
 PICTURE_LIMIT = re.compile(
     r"(?:at most|up to|maximum(?: of)?|limit(?: is| of)?|exceeds?)\D{0,20}(\d+)?\D{0,30}image", re.I
 )
@@ -107,6 +108,10 @@ class LookOptions(Struct, frozen=True, forbid_unknown_fields=True):
     """Where a native result's picture stands: in the `tool` message, or in a `user` message after it."""
     longest: int = 2048
     """The longest side to which a region is enlarged: the model's own, where it is known."""
+    context: int = 0
+    """Tokens that fit the model, as its card says; 0: not known, so a refusal tells it."""
+    pictures: int = 0
+    """Pictures that a request may have, as the model's card says; 0: not known."""
 
     def __post_init__(self) -> None:
         known = {"dialect": DIALECTS, "at_limit": ("force", "stop"), "carry": ("user", "tool")}
@@ -123,11 +128,21 @@ class LookOptions(Struct, frozen=True, forbid_unknown_fields=True):
             raise UsageError(f"--tool-dialect {self.dialect}: its one tool is `zoom`; leave the others out")
 
 
-class Learnt(Struct):
-    """What refusals told of the server, for all trials that follow."""
+UNLIMITED = 10**9
 
-    pictures: int = 10**9
+
+class Learnt(Struct):
+    """The limits of the server: what is known of them, and what refusals told, for all trials that follow."""
+
+    pictures: int = UNLIMITED
     """So many pictures a request may have."""
+    context: int = UNLIMITED
+    """So many tokens a request and its reply may have together."""
+
+    @classmethod
+    def of(cls, options: LookOptions) -> Learnt:
+        """Return the limits that are known before anything is asked."""
+        return cls(options.pictures or UNLIMITED, options.context or UNLIMITED)
 
 
 class Setup(NamedTuple):
@@ -143,9 +158,9 @@ class Setup(NamedTuple):
         """Return the set-up of some options; a preset brings its own terms and limits."""
         preset = PRESETS.get(options.dialect)
         if preset is None:
-            return cls(options, None, Terms(options.frame, longest=options.longest), Learnt())
+            return cls(options, None, Terms(options.frame, longest=options.longest), Learnt.of(options))
         own = {"max_turns": preset.max_turns or options.max_turns, "max_looks": preset.max_looks or options.max_looks}
-        return cls(replace(options, **own), preset, preset.terms(options.longest), Learnt())
+        return cls(replace(options, **own), preset, preset.terms(options.longest), Learnt.of(options))
 
     @property
     def is_native(self) -> bool:
@@ -187,6 +202,8 @@ class Talk:
     _limit: str = ""
     _done: int = 0
     """Calls that were done; one may show several pictures."""
+    _asked: int = 0
+    """Pictures of the question, as they were sent."""
     _ahead: int = 0
     """Pictures of a request that are no views: frames of a film that goes out as a video, before all others."""
     _classes: Counter[str] = field(default_factory=Counter)
@@ -220,6 +237,7 @@ class Talk:
 
     def _count(self, reply: Prediction) -> None:
         if self.number == 0:
+            self._asked = len(reply.images) or len(self.views)
             self._ahead = max(0, len(reply.images) - len(self.views)) if self.films else 0
         for view, sent in enumerate(reply.images[self._ahead : self._ahead + len(self.views)]):
             self.views[view] = self.views[view]._replace(sent=(sent.width, sent.height))
@@ -316,11 +334,26 @@ class Talk:
             turns = [Turn("assistant", reply.text or ""), *text_results(results)]
         self.request = replace(asked, messages=(*asked.messages, *turns))
         self.number += 1
-        if sum(len(turn.images) for turn in self.request.messages) > self.setup.learnt.pictures:
-            self._step_back(PICTURES)
+        full = self._full(reply)
+        if full:
+            self._step_back(full)
         elif limit:
             self._demand(FORCED)
         return None
+
+    def _full(self, reply: Prediction) -> str:
+        """Return which limit of the server the next request is sure to pass; empty: none that is known.
+
+        Tokens are those that were counted: what new pictures take is not, so the last word is the server's.
+        """
+        learnt = self.setup.learnt
+        if self._asked + sum(look.image is not None for look in self.looks) > learnt.pictures:
+            return PICTURES
+        usage, room = reply.usage, self.request.params.max_tokens or 0
+        if usage is None or usage.input_tokens is None:
+            return ""
+        said = (usage.output_tokens or 0) - (usage.reasoning_tokens or 0)
+        return CONTEXT if usage.input_tokens + max(0, said) + room > learnt.context else ""
 
     def _reached(self) -> str:
         """Return which limit the looks have reached; empty: none."""
@@ -353,6 +386,10 @@ class Talk:
         if (pictures or context) and self._before is not None and not self._force:
             if pictures and pictures[1]:
                 self.setup.learnt.pictures = min(self.setup.learnt.pictures, int(pictures[1]))
+            told = CONTEXT_LIMIT.search(failure.message) if context else None
+            if told:
+                limit = int((told[1] or told[2]).replace(",", ""))
+                self.setup.learnt.context = min(self.setup.learnt.context, limit)
             self._step_back(CONTEXT if context else PICTURES)
             return None
         end = HISTORY_REFUSED if self.number and HISTORY.search(failure.message) else ""

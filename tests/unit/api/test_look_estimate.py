@@ -25,3 +25,23 @@ def test_a_trial_with_tools_is_tried_to_its_end(tmp_path: Path) -> None:
     sent, trials = try_jobs(planned, default_registry())
     assert trials == 3 * len({sample.id for sample, _ in sent})
     assert len(sent) * 3 == trials * 2  # the question with tools and without; the other arm is a copy
+
+
+def test_looks_know_the_limits_on_the_models_card(tmp_path: Path) -> None:
+    PIL.Image.new("RGB", (64, 64)).save(tmp_path / "a.png")
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"id": "1", "question": "What?", "image": "a.png", "answer": "a"}))
+
+    def options(model: str) -> dict[str, object]:
+        settings = RunSettings(
+            tasks=(str(tmp_path / "rows.jsonl"),), model=model, base_url="http://127.0.0.1:9/v1", tools=("zoom",),
+            output_dir=tmp_path / "run", catalogs=(tmp_path / "own",),
+        )  # fmt: skip
+        (planned,) = make_plan(settings).tasks
+        return planned.task.infer_options
+
+    card = 'model = "openai/mine"\nbase_url = "http://127.0.0.1:9/v1"\ncontext = 4096\nmax_images = 5\n'
+    (tmp_path / "own" / "models").mkdir(parents=True)
+    (tmp_path / "own" / "models" / "mine.toml").write_text(card)
+    known = options("openai/mine")
+    assert (known["context"], known["pictures"]) == (4096, 5)
+    assert not {"context", "pictures"} & set(options("openai/nobody-knows-it"))

@@ -73,7 +73,8 @@ class OpenAI:
         messages = [
             _message(turn, of_turn, self._images) for turn, of_turn in zip(request.messages, pictures, strict=True)
         ]
-        return {"model": model, "messages": messages, **tool_fields(request), **sampling(request.params)}
+        offered = tool_fields(request) if request.tools else {}
+        return {"model": model, "messages": messages, **offered, **sampling(request.params)}
 
     def parse(self, value: Any) -> Reply:
         """Read a chat completion."""
@@ -124,9 +125,7 @@ def sampling(params: Params) -> dict[str, Any]:
 
 
 def tool_fields(request: Request) -> dict[str, Any]:
-    """Return the fields that offer tools; none where there are none."""
-    if not request.tools:
-        return {}
+    """Return the fields that offer tools."""
     tools = [
         {
             "type": "function",
@@ -144,15 +143,12 @@ def _call(call: ToolCall) -> dict[str, Any]:
 def _message(turn: Turn, pictures: Sequence[Picture], mode: str) -> dict[str, Any]:
     if turn.calls:
         return {"role": turn.role, "content": turn.text or None, "tool_calls": list(map(_call, turn.calls))}
-    said = _spoken(turn, pictures, mode)
-    return {"role": turn.role, "tool_call_id": turn.answers, **said} if turn.answers else said
-
-
-def _spoken(turn: Turn, pictures: Sequence[Picture], mode: str) -> dict[str, Any]:
-    if not pictures:
-        return {"role": turn.role, "content": turn.text}
-    shown = turn.arrange([_image_part(picture, mode) for picture in pictures])
-    content = [{"type": "text", "text": part} if isinstance(part, str) else part for part in shown]
+    content: str | list[Any] = turn.text
+    if pictures:
+        shown = turn.arrange([_image_part(picture, mode) for picture in pictures])
+        content = [{"type": "text", "text": part} if isinstance(part, str) else part for part in shown]
+    if turn.answers:
+        return {"role": turn.role, "tool_call_id": turn.answers, "content": content}
     return {"role": turn.role, "content": content}
 
 
@@ -228,7 +224,8 @@ def _take_message(message: Mapping[str, Any], reply: Reply) -> str | None:
     call = message.get("function_call")
     if message.get("tool_calls") or (any(call.values()) if isinstance(call, dict) else call):
         reply.part = "tool_calls"
-    return "content" if _take_calls(message, reply) else brought
+        brought = "content" if _take_calls(message, reply) else brought
+    return brought
 
 
 def _take_calls(message: Mapping[str, Any], reply: Reply) -> bool:
