@@ -170,3 +170,13 @@ def test_of_a_phones_two_pictures_the_first_is_read() -> None:
     header = read_header(data, "m.jpg")
     assert (header.mime, header.frames, header.plain) == ("image/jpeg", 1, True)
     assert decode(data, "m.jpg").getpixel((5, 5))[0] > 200  # type: ignore[index]
+
+
+def test_a_packed_colour_profile_is_bounded(tmp_path: Path, door: Callable[..., EncodedImage]) -> None:
+    picture = PIL.Image.new("RGB", (8, 8), "red")
+    path = tmp_path / "p.png"
+    path.write_bytes(saved(picture, "PNG", icc_profile=bytes(2**20)))
+    assert door(path, ImagePolicy()).sent.mime == "image/png"
+    path.write_bytes(saved(picture, "PNG", icc_profile=bytes(200 * 2**20)))
+    with pytest.raises(DataError, match=r"p\.png.*colour profile"):
+        door(path, ImagePolicy())
