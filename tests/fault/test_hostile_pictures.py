@@ -173,10 +173,9 @@ def test_of_a_phones_two_pictures_the_first_is_read() -> None:
 
 
 def test_a_packed_colour_profile_is_bounded(tmp_path: Path, door: Callable[..., EncodedImage]) -> None:
-    picture = PIL.Image.new("RGB", (8, 8), "red")
-    path = tmp_path / "p.png"
-    path.write_bytes(saved(picture, "PNG", icc_profile=bytes(2**20)))
-    assert door(path, ImagePolicy()).sent.mime == "image/png"
-    path.write_bytes(saved(picture, "PNG", icc_profile=bytes(200 * 2**20)))
-    with pytest.raises(DataError, match=r"p\.png.*colour profile"):
-        door(path, ImagePolicy())
+    fits, bomb = tmp_path / "fits.png", tmp_path / "bomb.png"
+    for path, size in ((fits, 2**20), (bomb, 200 * 2**20)):
+        path.write_bytes(saved(PIL.Image.new("RGB", (8, 8), "red"), "PNG", icc_profile=bytes(size)))
+    assert door(fits, ImagePolicy()).sent.mime == "image/png"
+    with pytest.raises(DataError, match=r"bomb\.png.*colour profile"):
+        door(bomb, ImagePolicy())

@@ -17,10 +17,8 @@ ANSWERED_TOGETHER = 4
 """So many facts leave in one piece: whoever waits is woken once for all, which is a tenth of its CPU for a picture."""
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 PNG_MODES = {0: "L", 2: "RGB", 3: "P", 4: "LA", 6: "RGBA"}
-
-
 MAX_PROFILE_BYTES = 2**20
-"""Unpacked, as Pillow has it (`MAX_TEXT_CHUNK`): the largest profiles of printers come near it."""
+"""Unpacked: what Pillow, and servers that read with it, take (`MAX_TEXT_CHUNK`)."""
 
 
 class PictureError(ValueError):
