@@ -170,3 +170,12 @@ def test_of_a_phones_two_pictures_the_first_is_read() -> None:
     header = read_header(data, "m.jpg")
     assert (header.mime, header.frames, header.plain) == ("image/jpeg", 1, True)
     assert decode(data, "m.jpg").getpixel((5, 5))[0] > 200  # type: ignore[index]
+
+
+def test_a_packed_colour_profile_is_bounded(tmp_path: Path, door: Callable[..., EncodedImage]) -> None:
+    fits, bomb = tmp_path / "fits.png", tmp_path / "bomb.png"
+    for path, size in ((fits, 2**20), (bomb, 200 * 2**20)):
+        path.write_bytes(saved(PIL.Image.new("RGB", (8, 8), "red"), "PNG", icc_profile=bytes(size)))
+    assert door(fits, ImagePolicy()).sent.mime == "image/png"
+    with pytest.raises(DataError, match=r"bomb\.png.*colour profile"):
+        door(bomb, ImagePolicy())

@@ -17,6 +17,8 @@ ANSWERED_TOGETHER = 4
 """So many facts leave in one piece: whoever waits is woken once for all, which is a tenth of its CPU for a picture."""
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 PNG_MODES = {0: "L", 2: "RGB", 3: "P", 4: "LA", 6: "RGBA"}
+MAX_PROFILE_BYTES = 2**20
+"""Unpacked: what Pillow, and servers that read with it, take (`MAX_TEXT_CHUNK`)."""
 
 
 class PictureError(ValueError):
@@ -106,9 +108,23 @@ def _check_chunks(data: bytes) -> set[bytes]:
         kind = data[at + 4 : at + 8]
         if kind == b"IEND":
             return kinds
+        if kind == b"iCCP":
+            _check_profile(data[at + 8 : end])
         kinds.add(kind)
         at = end + 4
     raise PictureError("is cut off: the PNG end chunk is missing")
+
+
+def _check_profile(body: bytes) -> None:
+    """Refuse a packed colour profile that is larger than readers take: name, zero, method, then zlib."""
+    packed = body[body.find(b"\0") + 2 :]
+    try:
+        size = len(zlib.decompressobj().decompress(packed, MAX_PROFILE_BYTES + 1))
+    except zlib.error:
+        return  # readers leave it out
+    if size > MAX_PROFILE_BYTES:
+        limit = f"more than {MAX_PROFILE_BYTES // 2**20} MB, which servers refuse"
+        raise PictureError(f"has a colour profile of {limit}: save it without one")
 
 
 def write_facts(path: bytes) -> bytes:
