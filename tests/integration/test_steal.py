@@ -141,6 +141,12 @@ def test_units_keep_groups_whole_and_a_large_group_is_never_taken(own_folder: Pa
         assert unit.trials <= MOST_TRIALS or len(groups) == 1
         assert unit.samples["talks"] <= shares[unit.id[0]].own["talks"]
     assert sum(unit.trials for unit in units.values()) == sum(sizes)
+    large = {unit.id[0]: 0 for unit in units.values()}
+    for unit in units.values():
+        large[unit.id[0]] += unit.trials if unit.trials > MOST_TRIALS else 0
+    assert large[0] and large[1]
+    end = json_of("run", "talks.jsonl", "--model", "blind/first", "--quiet", "-o", "x", "--shard", "0/2", "--steal")
+    assert end["done"] == sum(sizes) - large[1], "what is too large to be taken waits for its own part"
 
 
 def test_stealing_without_a_part_is_refused_and_the_script_has_the_flag(

@@ -101,6 +101,8 @@ def part_of(settings: RunSettings) -> Part | None:
         raise UsageError(
             "--batch is not for a part of a run: a batch is many requests already; leave it or --shard out"
         )
+    if settings.fresh:
+        raise UsageError("--fresh is not for a part of a run: choose another -o to ask all again")
     if settings.extractor:
         raise UsageError("--extractor is not for a part of a run: `snellen score RUN --extractor` asks it of the whole")
     if settings.log:
@@ -372,7 +374,8 @@ def pooled_figures(said: Sequence[Progress]) -> list[str]:
         if 0 <= mean <= 1:
             low, high = wilson(mean, count)
             interval = f"[{100 * low:.1f}, {100 * high:.1f}] %"
-            lines.append(f"{task}: {metric} {100 * mean:.1f} {interval} of {count:,} replies read so far, provisional")
+            read = f"of {plural(count, 'reply')} read so far, provisional"
+            lines.append(f"{task}: {metric} {100 * mean:.1f} {interval} {read}")
     return lines
 
 

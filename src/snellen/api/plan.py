@@ -141,6 +141,10 @@ class Plan(NamedTuple):
         """Return how many trials all tasks have."""
         return sum(task.trials for task in self.tasks)
 
+    def data(self) -> dict[str, Dataset]:
+        """Return the rows of each task."""
+        return {planned.task.name: planned.dataset for planned in self.tasks}
+
     def jobs(self, order: Callable[[list[Item], int], list[Item]] | None = None) -> Iterator[Job]:
         """Yield the jobs of all tasks, lazily, in the order of the data, or in the order that `order` makes of it."""
         for planned in self.tasks:

@@ -129,11 +129,10 @@ def run_settings(
     if question is not None and (watcher is None or not watcher.agrees(question)):
         raise UsageError(f"{question}: --yes starts it all the same and stops at the limit; nothing was asked")
     trackers = TrackerHub(settings.log, plan.folder, plan.folder.name, plan.header.config)
-    data = {planned.task.name: planned.dataset for planned in plan.tasks}
     told: dict[str, Any] = {
         "listener": Watching(watcher or NO_LISTENER, trackers, so_far),
         "reading": reading,
-        "data": data,
+        "data": plan.data(),
     }
     try:
         session = open_session(plan.folder, plan.header, plan.model, settings, limits, **told)
@@ -174,7 +173,7 @@ def _run_part(
 ) -> RunResult:
     """Ask one part of a run and keep it in a log of its own; the last one joins them all."""
     plan = share.plan
-    told: dict[str, Any] = {"listener": listener, "reading": reading, "part": share.part}
+    told: dict[str, Any] = {"listener": listener, "reading": reading, "data": plan.data(), "part": share.part}
 
     stealing: Stealing | None = None
 

@@ -141,10 +141,12 @@ def open_store(
 
 
 @contextmanager
-def open_part(folder: Path, header: RunHeader, reading: Reading | None, part: Part) -> Iterator[PartWriter]:
+def open_part(
+    folder: Path, header: RunHeader, part: Part, reading: Reading | None = None, data: Data | None = None
+) -> Iterator[PartWriter]:
     """Open the log of one part of a run for the block."""
     check_folder(folder)
-    with closing(PartWriter(folder, header, part)) as writer:
+    with closing(PartWriter(folder, header, part, data)) as writer:
         if reading is not None:
             writer.put_meta(META, reading)
         yield writer
@@ -286,7 +288,7 @@ async def open_session(
         opened = (
             open_store(folder, header, first, data, same_code=same)
             if part is None
-            else open_part(folder, header, reading, part)
+            else open_part(folder, header, part, reading, data)
         )
         with opened as writer, _opened_cache(settings) as cache, _opened_keeper(folder, settings, writer) as keeper:
             answerers = Answerers(folder, model, writer, allowed=settings.same_model)

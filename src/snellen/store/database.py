@@ -165,8 +165,9 @@ def file_system_of(path: Path) -> str:
         return ""
     target = os.path.realpath(path)
     places = [(mount[1].encode().decode("unicode_escape"), mount[2]) for mount in mounts]  # a space is \\040
-    inside = [(len(place), kind) for place, kind in places if f"{target}/".startswith(place.rstrip("/") + "/")]
-    return max(inside, default=(0, ""))[1]
+    inside = [(place, kind) for place, kind in places if f"{target}/".startswith(place.rstrip("/") + "/")]
+    inside.sort(key=lambda mount: len(mount[0]))  # of several at one place (autofs below nfs) the last one counts
+    return inside[-1][1] if inside else ""
 
 
 def sync(path: Path) -> None:
