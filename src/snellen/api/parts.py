@@ -24,6 +24,7 @@ from ..core.jobs import Job
 from ..core.registry import Registry
 from ..core.signals import heard_again
 from ..core.text import plural
+from ..data.catalog import Catalog
 from ..engine.control import forget
 from ..engine.state import RunState
 from ..report.pages.finish import finish_run
@@ -37,7 +38,8 @@ from ..store.part_progress import PartState as PartState  # noqa: PLC0414 - how 
 from ..store.problems import BROKEN
 from ..store.sent_pictures import join_pictures
 from ..store.writer import TrialWriter
-from .plan import Plan
+from .chosen_model import check_provider
+from .plan import Plan, registry_for
 from .session import Listener, Session
 from .settings import RunSettings
 from .steal import Stealing, units_of
@@ -108,6 +110,16 @@ def part_of(settings: RunSettings) -> Part | None:
     if settings.log:
         raise UsageError("--log is not for a part of a run: trackers would get 64 runs; leave it out")
     return find_part(settings.shard)
+
+
+def check_submitted(settings: RunSettings, parts: int) -> None:
+    """Refuse what every part would refuse, before it waits in a queue: flags, tasks and data files, the provider."""
+    part_of(msgspec.structs.replace(settings, shard=f"0/{parts}"))
+    check_provider(settings, registry_for(settings))
+    catalog = Catalog(settings.catalogs)
+    for wanted in settings.tasks:
+        for name in catalog.expand(wanted):
+            catalog.task(name, settings.task_overrides(), settings.protocol)
 
 
 @dataclass(frozen=True)

@@ -57,9 +57,15 @@ def test_wrong_words_of_the_run_are_refused_before_anything_is_written(
 ) -> None:
     (own_folder / "my.jsonl").write_text('{"id": "1", "question": "a?", "answer": "b"}')
     given = ["submit", "slurm", "--parts", "2", "my.jsonl", "--model", "blind/first"]
-    for more in (["--modl", "x"], [], ["-o", "out", "--shard", "0/2"], ["-o", "out", "--again"]):
-        assert run_command([*given, *more]) == 2
-        assert len(capsys.readouterr().err.strip().splitlines()) == 1
+    wrong = [["--modl", "x"], [], ["-o", "out", "--shard", "0/2"], ["-o", "out", "--again"]]
+    wrong += [
+        ["-o", "out", *more] for more in (["--until-ci", "3"], ["--api-key=k"], ["--model", "nobody/x"], ["no.jsonl"])
+    ]
+    for more in wrong:
+        assert run_command([*given, *more]) == 2, more
+        assert len(capsys.readouterr().err.strip().splitlines()) == 1, more
     assert not (own_folder / "out").exists()
     assert run_command([*given, "-o", "out"]) == 0
     assert (own_folder / "out" / "submit" / "array.sh").exists()
+    assert run_command(["show", "out"]) == 3
+    assert "no part has begun" in capsys.readouterr().err
