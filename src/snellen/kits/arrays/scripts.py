@@ -162,8 +162,9 @@ def _array(what: Submission, arguments: Sequence[str], folder: Path) -> str:
     )
     return f"""{_head(what, folder, "part", lines, *comments)}
 me="${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID"
-again() {{
-    [ "${{SLURM_RESTART_COUNT:-0}}" -ge {MOST_RESTARTS} ] || scontrol requeue $me
+again() {{   # COMPLETING: it was cancelled, or pre-empted, and then Slurm requeues it by itself
+    [ "$(squeue -h -j $me -o %T)" = COMPLETING ] || [ "${{SLURM_RESTART_COUNT:-0}}" -ge {MOST_RESTARTS} ] ||
+        scontrol requeue $me
     exit {EXIT_AGAIN}
 }}
 {server}
@@ -209,6 +210,7 @@ wait $pid
 def _wait_for_server(folder: Path) -> str:
     address = _place(folder) / "server.url"
     return f"""url={shlex.quote(str(address))}
+trap again USR1
 for i in $(seq 900); do   # half an hour for a large model to load
     [ ! -e "$url.failed" ] || {{ echo "the server did not start: see its log, serve-*.txt" >&2; exit 3; }}
     [ -s "$url" ] && break
