@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ import msgspec
 
 from ..core.builtins import default_registry
 from ..core.errors import ServerLost, SnellenError, UsageError
-from ..core.homes import Assignment, Part, home_of_sample, parse_part
+from ..core.homes import Assignment, Part, parse_part
 from ..core.jobs import Job
 from ..core.registry import Registry
 from ..core.signals import heard_again
@@ -128,7 +128,7 @@ class Share:
 
     plan: Plan
     part: Part
-    own: Mapping[str, frozenset[str]]
+    own: Mapping[str, Set[str]]
     """Task -> the samples whose jobs are its own."""
     trials: int
     large: int
@@ -143,19 +143,14 @@ class Share:
 def share_of(plan: Plan, part: Part) -> Share:
     """Return what a part asks: neighbours in the data, with documents, dialogues and chains whole."""
     assignment = Assignment()
-    for planned in plan.tasks:
-        trials = len(planned.task.variants) * planned.task.repeats
-        for sample in planned.dataset:
-            assignment.add(home_of_sample(planned.task.name, sample), trials)
-    own, trials = {}, 0
-    for planned in plan.tasks:
-        name = planned.task.name
-        own[name] = frozenset(
-            sample.id
-            for sample in planned.dataset
-            if assignment.part_of(home_of_sample(name, sample), part.count) == part.index
-        )
-        trials += len(own[name]) * len(planned.task.variants) * planned.task.repeats
+    for one in plan.placed():
+        assignment.add(one.home, one.trials)
+    own: dict[str, set[str]] = {planned.task.name: set() for planned in plan.tasks}
+    trials = 0
+    for one in plan.placed():
+        if assignment.part_of(one.home, part.count) == part.index:
+            own[one.task].add(one.sample)
+            trials += one.trials
     return Share(plan, part, own, trials, assignment.larger_than_a_part(part.count), assignment)
 
 

@@ -17,6 +17,7 @@ from ..core.arms import OTHER, check_arms, in_arms
 from ..core.builtins import INFERENCERS, default_registry
 from ..core.config import convert, set_by_path
 from ..core.errors import DataError, UsageError, did_you_mean, not_among
+from ..core.homes import Home, home_of_sample
 from ..core.ids import content_hash
 from ..core.jobs import Item, Job
 from ..core.loaded_code import hashes_of
@@ -124,6 +125,15 @@ class PlannedTask(NamedTuple):
         return msgspec.structs.replace(counted, tags={"form": of_forms, **counted.tags})
 
 
+class Placed(NamedTuple):
+    """One sample of a plan: with which others it belongs together, and how many trials it has."""
+
+    home: Home
+    task: str
+    sample: str
+    trials: int
+
+
 class Plan(NamedTuple):
     """A checked run."""
 
@@ -144,6 +154,13 @@ class Plan(NamedTuple):
     def data(self) -> dict[str, Dataset]:
         """Return the rows of each task."""
         return {planned.task.name: planned.dataset for planned in self.tasks}
+
+    def placed(self) -> Iterator[Placed]:
+        """Yield every sample with its home, in the order in which they are asked."""
+        for task, _, dataset, *_ in self.tasks:
+            trials = len(task.variants) * task.repeats
+            for sample in dataset:
+                yield Placed(home_of_sample(task.name, sample), task.name, sample.id, trials)
 
     def jobs(self, order: Callable[[list[Item], int], list[Item]] | None = None) -> Iterator[Job]:
         """Yield the jobs of all tasks, lazily, in the order of the data, or in the order that `order` makes of it."""

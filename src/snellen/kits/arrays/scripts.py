@@ -273,8 +273,8 @@ def kubernetes_manifest(what: Submission, arguments: Sequence[str], folder: Path
     name = re.sub(r"[^a-z0-9]+", "-", folder.name.lower()).strip("-") or "run"
     if not DNS_NAME.fullmatch(name):
         raise UsageError(f"-o {folder}: its name makes no name for a Job; use letters, digits and hyphens")
-    if what.serve:
-        raise UsageError("--serve is for slurm: in Kubernetes give the server a Service, and --base-url its address")
+    if not folder.is_relative_to(what.mount):
+        raise UsageError(f"-o {folder} is not below --mount {what.mount}: what pods write there goes with them")
     parallel = what.parallel or what.parts
     run = ["snellen", "run", *share_limits(arguments, what.parts, parallel), "--shard", f"env/{what.parts}", "--plain"]
     limits = {"nvidia.com/gpu": what.gpus, "cpu": what.cpus and str(what.cpus), "memory": what.memory}

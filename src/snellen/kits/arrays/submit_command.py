@@ -78,13 +78,16 @@ def slurm(*, again: bool, go: bool, arguments: tuple[str, ...], parts: int | Non
 @defaulted("--image", default="snellen", help="Container image that has Snellen.")
 @defaulted("--claim", default="shared", help="Volume claim that all pods may write (ReadWriteMany).")
 @defaulted("--mount", default="/shared", help="Where it is mounted: DIR lies below it.")
+@click.option("--serve", hidden=True)
 @flag("--go", help="Submit it: kubectl apply.")
 @ARGUMENTS
-def k8s(*, go: bool, arguments: tuple[str, ...], parts: int | None, **how: Any) -> None:
+def k8s(*, go: bool, arguments: tuple[str, ...], parts: int | None, serve: str | None, **how: Any) -> None:
     """Print the manifest of an indexed Job; --go applies it."""
     from ...api.parts import part_of
     from .scripts import Submission, apply_manifest, kubernetes_manifest
 
+    if serve is not None:
+        raise UsageError("--serve is for slurm: in Kubernetes give the server a Service, and --base-url its address")
     settings, folder = checked_settings(arguments)
     part_of(replace(settings, shard=f"0/{_known(parts)}"))  # data and plug-ins are where the pods are
     manifest = kubernetes_manifest(Submission(parts=_known(parts), **how), arguments, folder)
