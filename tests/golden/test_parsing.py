@@ -64,7 +64,7 @@ def test_cc_ocr_and_ocrbench_documents_give_the_originals_values(name: str) -> N
 
 def _has_wordnet() -> bool:
     from snellen.core.errors import EnvironmentProblem
-    from snellen.kits.parsing.wordnet import find_wordnet
+    from snellen.kits.parsing.ocrbench import find_wordnet
 
     try:
         find_wordnet()

@@ -14,8 +14,7 @@ pytest.importorskip("bs4")
 from snellen.core.errors import DataError
 from snellen.kits.parsing import katex, olmocr
 from snellen.kits.parsing.assignment import assign
-from snellen.kits.parsing.blocks import MOST_CHARACTERS, Kind, read_gold, read_page
-from snellen.kits.parsing.latex import formula_tokens
+from snellen.kits.parsing.blocks import MOST_CHARACTERS, Kind, formula_tokens, read_gold, read_page
 from snellen.kits.parsing.omnidoc import cell_text
 from snellen.kits.parsing.omnidoc_formulas import match_formulas
 from snellen.kits.parsing.omnidoc_lines import formula_lines
