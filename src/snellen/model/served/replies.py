@@ -108,10 +108,11 @@ def scrub_reply(reply: Reply, secrets: Iterable[Secret]) -> None:
 
 def decode_body(body: bytes) -> Any:
     """Decode a JSON response; anything else is a retryable decode error, never an answer."""
-    body = body.removeprefix(BOM)
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if body.startswith(BOM):
+            return decode_body(body.removeprefix(BOM))
         problem: Exception = error
     try:  # Lone surrogates are legal in JSON's grammar and refused by strict decoders.
         return json.loads(body.decode("utf-8"))
