@@ -16,11 +16,8 @@ from .replies import Reply, decode_body, expect_object, refuse_error
 from .served_model import ServedModel
 
 FINISH = {"completed": "stop", "max_output_tokens": "length"}
-TEXT_ITEMS = frozenset(
-    {"message", "reasoning", "compaction", "web_search_call", "file_search_call", "code_interpreter_call"}
-    | {"mcp_call", "mcp_list_tools"}
-)
-"""An answer, and what the server did itself beside it; any other item is no part of an answer."""
+NO_TEXT = frozenset({"function_call", "custom_tool_call", "image_generation_call"})
+"""Items that are no part of an answer; those of tools that the server runs itself stand beside one."""
 UNFINISHED = frozenset({"queued", "in_progress"})
 POLL_S = 5.0
 ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
@@ -186,7 +183,7 @@ def _take_item(item: Mapping[str, Any], reply: Reply) -> None:
 
 def _note_item(item: Mapping[str, Any], reply: Reply) -> None:
     kind = item.get("type")
-    reply.part = reply.part if kind in TEXT_ITEMS else str(kind)
+    reply.part = str(kind) if kind in NO_TEXT else reply.part
 
 
 def _take_parts(parts: Sequence[Mapping[str, Any]], reply: Reply) -> None:
