@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("trl")
-pytest.importorskip("peft")
+from extras import needs
+
+needs("trl", "peft")
 
 from msgspec.structs import replace
 from safetensors import SafetensorError
@@ -21,10 +22,9 @@ from safetensors import SafetensorError
 import snellen
 from command_line import run_command
 from snellen.core.errors import ConfigError, DataError, EnvironmentProblem, MissingExtra, RunMismatch, UsageError
-from snellen.kits.train import before_after, listeners, rationale, tuning
+from snellen.kits.train import before_after, listeners, rationale
 from snellen.kits.train import made_preferences as preferences
 from snellen.kits.train import tuned_weights as weights
-from snellen.kits.train import tuning as monitor
 from snellen.kits.train.rationale import prepare_training, train_rationale
 from snellen.kits.train.recipe import DataSource
 from snellen.store.reader import RunReader
@@ -116,6 +116,7 @@ def test_vllm_takes_the_adapters_we_train(adapter: Path) -> None:
 
 def test_the_viewer_shows_what_a_training_left(adapter: Path) -> None:
     pytest.importorskip("starlette", reason="the extra `view` is not installed")
+    from snellen.kits.train import tuning
     from snellen.report.viewer import metric_lines, training_folder, training_page
     from snellen.report.viewer import training_folder as training_record
 
@@ -124,7 +125,7 @@ def test_the_viewer_shows_what_a_training_left(adapter: Path) -> None:
         assert words in page, words
     assert json.loads((adapter / "training.json").read_text())["planned"] == 6
     read = (training_record.RECORD, metric_lines.METRICS, training_folder.CHECKPOINTS, training_page.SAMPLE)
-    assert read == (tuning.RECORD, monitor.METRICS, tuning.CHECKPOINTS, rationale.SHOWN)
+    assert read == (tuning.RECORD, tuning.METRICS, tuning.CHECKPOINTS, rationale.SHOWN)
     assert f"{preferences.FOLDER}/{preferences.COUNTS}" == training_page.COUNTS
 
 
