@@ -25,7 +25,6 @@ from ..report.so_far import SoFar
 from ..scoring.quoted_figures import WHOLE_ONLY
 from ..scoring.readings import OWN_PROFILE, Reading, check_reading
 from .batches import check_batched_plan
-from .card_data import bring_data
 from .cost_words import check_limit
 from .executors import check_executor
 from .parts import (
@@ -163,6 +162,8 @@ def _plan_with_data(settings: RunSettings, watcher: Watcher | None) -> Plan:
         except MissingData as lack:
             if lack.card in brought:
                 raise
+            from .card_data import bring_data  # most runs have their data
+
             brought.add(lack.card)
             told = watcher or NO_LISTENER
             bring_data(lack, settings, watcher.agrees if watcher else lambda _: False, told.notify)
