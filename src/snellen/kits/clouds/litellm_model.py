@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from ...core.answerer import installed
 from ...core.errors import EnvironmentProblem, MissingExtra, UsageError
 from ...core.protocols import Capability
 from ...model.options import ModelOptions
@@ -47,7 +46,7 @@ class LitellmModel(ServedModel):
 
     def surroundings(self) -> Mapping[str, Any]:
         """Return what a served model tells, and the version that writes the requests."""
-        return {**super().surroundings(), "packages": installed("litellm")}
+        return {**super().surroundings(), "packages": {"litellm": metadata.version("litellm")}}
 
 
 def _place_of(provider: str) -> str:
