@@ -427,7 +427,21 @@ def _plan_task(task: Task, catalog: Catalog, registry: Registry, settings: RunSe
         # A prompt that cannot be built must fail here, not at the first request. Others may have axes of their own.
         for sample, variant in product(first_of_each_form(dataset, content), task.variants):
             prompter.build(sample, variant)
+    if told := _instruction_before(prompter, settings):
+        content = msgspec.structs.replace(content, notes=(*content.notes, told))
     return count_announced(PlannedTask(task, prompter, dataset, content), registry)
+
+
+def _instruction_before(prompter: Prompter | PrompterByForm, settings: RunSettings) -> str:
+    """Say that `-p prompt.template=` does not stand alone: the instruction goes before a template that has no place."""
+    if not any(key == "template" for key, _ in settings.prompt_overrides()):
+        return ""
+    prompts = prompter.prompts.values() if isinstance(prompter, PrompterByForm) else [prompter.prompt]
+    said = {one.instructions[0] for one in prompts if one.instructions and "{instruction}" not in one.template}
+    before = (
+        f"prompt.template has no {{instruction}}, so {' or '.join(repr(text) for text in sorted(said))} goes before it"
+    )
+    return f"{before}; -p prompt.instructions=[] sends the template alone" if said else ""
 
 
 def check_golds(dataset: Dataset, settings: RunSettings) -> None:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from ..core.answerer import Answerer, differences
+from ..core.answerer import Answerer, whole_difference
 from ..core.clock import SystemClock
 from ..core.errors import DataError, EnvironmentProblem, UsageError
 from ..core.event_loop import run_to_end
@@ -365,7 +365,7 @@ def set_aside(folder: Path) -> None:
 
 def _describe_others(other: OtherReplies, now: Answerer) -> str:
     """Say that stored replies are not used, because another gave them."""
-    how = next(differences(other.who, now), "was asked of another configuration")
+    how = whole_difference(other.who, now)
     replies = f"{plural(other.replies, 'reply')} of {now.model} from {ago(time.time() - other.last)} in the cache"
     return f"{replies}: not used, because the model {how}"
 
