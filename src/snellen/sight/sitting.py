@@ -357,7 +357,7 @@ class Sitting:
         if isinstance(running, AdaptiveTest):
             second = self._again.get(name)
             return threshold_result(running) if second is None else result_of_both(running, second)
-        assert isinstance(running, FixedTest)  # noqa: S101 - there is no third kind of course
+        assert isinstance(running, FixedTest)  # noqa: S101 - there is no third kind
         if isinstance(running.test, Locating):
             return coordinates_result(running)
         if isinstance(running.test, TurnedRow):
