@@ -1,8 +1,9 @@
 """How many bytecodes of Snellen does a trial without tools take, from its prompt to its row, and how many at a commit?
 
 Run: python benchmarks/steps.py [COMMIT, 779ad836: the last one before tools came]
-Chat completions over a wire that is a function, 32 workers, no cache: 1,200 trials less 200, so that starts cancel out. Counts
-are the same on a busy machine, but for how many rows a commit of the store holds (about 5 of 3,600).
+Chat completions over a wire that is a function, 32 workers, no cache: 1,200 trials less 200, so that starts cancel out. The
+thread that writes run.db is not counted: how many rows it commits at a time hangs on the machine, so its share of a trial
+does too. What tools add there is one question a commit.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import threading
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
@@ -66,13 +66,11 @@ def count_steps(trials: int) -> Counter[str]:
     counts: Counter[CodeType] = Counter()
     with tempfile.TemporaryDirectory() as folder:
         trace = _tracer(counts)
-        threading.settrace(trace)
         sys.settrace(trace)
         try:
             asyncio.run(ask(Path(folder) / "run"))
         finally:
             sys.settrace(None)
-            threading.settrace(None)  # type: ignore[arg-type]
     found: Counter[str] = Counter()
     for code, count in counts.items():
         _, own, module = code.co_filename.rpartition("snellen/")
