@@ -363,8 +363,32 @@ def describe_looks(scored: ScoredTask) -> dict[str, Any]:
         "price": prices(arms),
         "currency": scored.currency,
     }
-    found["notes"] = list(look_notes(found))
+    found["notes"] = [*look_notes(found), *([DROPPED_NOTE] if crops_weigh_nothing(arms) else [])]
     return {"looks": msgspec.to_builtins(found)}
+
+
+DROPPED_NOTE = (
+    "a crop takes fewer input tokens than the words that say that there is none: the server may drop the pictures of "
+    "results; `snellen serve-check URL` tells whether the model reads them"
+)
+
+
+def crops_weigh_nothing(arms: LookArms) -> bool:
+    """Tell whether prompts with true crops are all shorter than those of the arm that says that there are none.
+
+    Over trials of one look. A crop that reaches the model takes more tokens than these few words.
+    """
+    given: dict[tuple[int, str, int], dict[str, int]] = {}
+    for arm in (BASE, NOTHING):
+        for row, fact in arms.facts(arm):
+            end = fact.end
+            if end is not None and end.turns == 2 and end.tokens[0] and any(look.shown for look in fact.looks):
+                own = arms.arm_of_variant[arms.table.variant[row]][1]
+                given.setdefault((int(arms.table.sample[row]), own, int(arms.table.repeat[row])), {})[arm] = end.tokens[
+                    0
+                ]
+    pairs = [one for one in given.values() if len(one) == 2]
+    return bool(pairs) and all(one[BASE] < one[NOTHING] for one in pairs)
 
 
 def look_notes(found: Mapping[str, Any]) -> Iterable[str]:

@@ -167,6 +167,8 @@ class TrialWriter(ABC):
         self._something = threading.Event()
         self._company = 1
         """So many rows were written together the last time."""
+        self._has_turns = False
+        """True once a turn was handed over: most runs have none to look for."""
         self._complete = threading.Event()
         self._closing = False
         self._ended: EnvironmentProblem | None = None
@@ -217,6 +219,7 @@ class TrialWriter(ABC):
         self, item: Item, step: Step, asked: tuple[Request, Prediction, str], final: Prediction | None, digest: str
     ) -> None:
         """Store one turn (with the digest of what was asked) and, if it is the last, its trial, in one transaction."""
+        self._has_turns = True
         request, reply, own_digest = asked
         turn = row_of_turn(step.number, request, reply, step.looks, own_digest)
         if final is None:
@@ -444,7 +447,8 @@ class RunWriter(TrialWriter):
         try:
             self._database.execute("BEGIN IMMEDIATE")
             insert_rows(self._database, PUT_SAMPLES, [entry.sample for entry in group if entry.sample])
-            insert_rows(self._database, PUT_TURNS, [entry.turn for entry in group if entry.turn])
+            if self._has_turns:
+                insert_rows(self._database, PUT_TURNS, [entry.turn for entry in group if entry.turn])
             insert_rows(self._database, PUT_PREDICTIONS, [entry.prediction for entry in group if entry.prediction])
             insert_rows(self._database, PUT_ATTEMPTS, [entry.attempt for entry in group if entry.attempt])
             self._database.execute("COMMIT")
