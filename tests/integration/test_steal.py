@@ -71,6 +71,13 @@ def test_one_part_takes_all_that_nobody_began_and_the_run_is_that_of_one_process
     assert not list(Path("run/run.d").iterdir())
 
 
+def test_what_a_part_without_the_flag_has_stored_is_not_asked_again(data: Path) -> None:
+    assert run_command(blind(data, "run", "--shard", "2/3")) == 0
+    assert json_of(*blind(data, "run", "--shard", "1/3", "--steal"))["done"] == ROWS
+    assert len(trials_in(Path("run"), 1)) == 80
+    assert json_of("merge", "run")["asked_twice"] == 0
+
+
 def test_parts_at_work_share_what_is_left_and_nothing_is_asked_twice(
     data: Path, mock_server: Callable[..., Any]
 ) -> None:

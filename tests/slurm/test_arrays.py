@@ -70,6 +70,11 @@ def told(folder: Path) -> tuple[Any, list[dict[str, Any]]]:
     return without_latency(results), without_latency(records)
 
 
+def since(began: float) -> str:
+    """Return how long something took, and how many processes wanted the processor meanwhile."""
+    return f"{time.monotonic() - began:.0f} s at load {os.getloadavg()[1]:.0f}"
+
+
 def without_latency(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: without_latency(one) for key, one in value.items() if "latency" not in key and "second" not in key}
@@ -140,11 +145,9 @@ def test_an_array_with_killed_preempted_and_lost_parts_equals_one_process(slurm:
     note_figure(
         "slurm",
         f"{PARTS} parts on Slurm, {killed} killed, {preempted} pre-empted, one node lost",
-        f"{lines} replies in logs, 0 lost, {twice} asked twice, figures and records equal, {time.monotonic() - began:.0f} s",
+        f"{lines} replies in logs, 0 lost, {twice} asked twice, figures and records equal, {since(began)}",
     )
-    print(
-        f"parts {PARTS}, killed {killed}, pre-empted {preempted}, twice {twice}, lines {lines}, {time.monotonic() - began:.0f} s"
-    )
+    print(f"parts {PARTS}, killed {killed}, pre-empted {preempted}, twice {twice}, lines {lines}, {since(began)}")
 
 
 def preempt_some(count: int, slurm: Cluster) -> int:
@@ -244,7 +247,7 @@ def test_a_server_in_a_job_of_its_own_answers_all_parts_and_ends_with_them(slurm
     said = [path.read_text() for path in (tmp_path / "broken" / "submit" / "logs").glob("*_*.txt")]
     assert len(said) == 2 and all("the server did not start" in one for one in said)
     note_figure("slurm", "a served model in a job of its own, 4 parts, printed scripts run unchanged",
-                f"40 of 40 trials, server ended by the merge, another server untouched, {time.monotonic() - began:.0f} s")  # fmt: skip
+                f"40 of 40 trials, server ended by the merge, another server untouched, {since(began)}")  # fmt: skip
     assert "Traceback" not in logs, logs[-2000:]
 
 
