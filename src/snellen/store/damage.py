@@ -86,23 +86,31 @@ def _read(whether: Callable[[], bool]) -> bool:
 def fail_unreadable(database: sqlite3.Connection) -> int:
     """Mark every stored trial that cannot be read as failed, so that it is asked again; return how many.
 
-    A sample that cannot be read goes, and its trials with it: it is stored anew when one of them is asked.
+    A sample that cannot be read goes, and its trials with it: it is stored anew when one of them is asked. So does a
+    record under the columns of another trial: that one may never have been planned.
     """
     bodies = database.execute("SELECT task, id, position, body FROM samples")
     samples = {(row[0], row[1]): _is_sample(row) for row in bodies}
     lost = [name for name, readable in samples.items() if not readable]
     rows = database.execute("SELECT rowid, * FROM predictions")
-    bad = [(row[:5], row[6]) for row in rows if not (samples.get((row[1], row[2])) and _is_trial(row[1:]))]
+    bad = [row for row in rows if not (samples.get((row[1], row[2])) and _is_trial(row[1:]))]
     if not (lost or bad):
         return 0
     database.execute("BEGIN IMMEDIATE")
     database.executemany("DELETE FROM samples WHERE task = ? AND id = ?", lost)
+    database.executemany("DELETE FROM predictions WHERE rowid = ?", [row[:1] for row in bad if _is_moved(row[1:])])
     database.executemany(
         "UPDATE predictions SET failed = 1, request = ?, body = ? WHERE rowid = ?",
-        [(*_lost_bodies(TrialKey(*key), digest), number) for (number, *key), digest in bad],
+        [(*_lost_bodies(TrialKey(*row[1:5]), row[6]), row[0]) for row in bad],
     )
     database.execute("COMMIT")
     return len(bad)
+
+
+def _is_moved(row: Row) -> bool:
+    """Tell whether a record is whole, and of another trial than its columns say."""
+    *key, failed, digest, _, body = row
+    return is_intact(body, f"{failed}\0{digest}") and _read(lambda: _prediction(body).key != TrialKey(*key))
 
 
 def _lost_bodies(key: TrialKey, digest: str) -> tuple[bytes, bytes]:
