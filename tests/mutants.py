@@ -42,6 +42,7 @@ ONE_WAY = [["FloorDiv", "Div"], ["Mod", "Mult"], ["Pow", "Mult"], ["USub", "UAdd
 SWAPS = {getattr(ast, old): getattr(ast, new) for old, new in [*PAIRS, *(pair[::-1] for pair in PAIRS), *ONE_WAY]}
 FOLDERS = "unit,golden,integration"
 OPTIONS = ["-q", "-p", "no:cacheprovider", "-p", "no:cov", "--no-header", "-m", "not slow and not nightly"]
+ALONE = ["-x", "-p", "no:xdist", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
 PRELOADED = ("hypothesis", "numpy", "PIL.Image", "scipy.stats", "aiohttp", "starlette.applications", "sqlite3")
 BAR = 0.78
 BUDGET_S = 40.0
@@ -313,7 +314,7 @@ class Judge:
             for stream in (0, 1, 2):
                 os.dup2(nothing, stream)
             sys.path.insert(0, str(self._copy))
-            code = int(pytest.main([*OPTIONS, "-x", "-p", "no:xdist", *tests], plugins=[Failed(told)]))
+            code = int(pytest.main([*OPTIONS, *ALONE, *tests], plugins=[Failed(told)]))
         finally:
             os._exit(code)
 
