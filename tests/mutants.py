@@ -19,6 +19,7 @@ import multiprocessing
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -41,11 +42,14 @@ ONE_WAY = [["FloorDiv", "Div"], ["Mod", "Mult"], ["Pow", "Mult"], ["USub", "UAdd
 SWAPS = {getattr(ast, old): getattr(ast, new) for old, new in [*PAIRS, *(pair[::-1] for pair in PAIRS), *ONE_WAY]}
 FOLDERS = "unit,golden,integration"
 OPTIONS = ["-q", "-p", "no:cacheprovider", "-p", "no:cov", "--no-header", "-m", "not slow and not nightly"]
+ALONE = ["-x", "-p", "no:xdist", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
 PRELOADED = ("hypothesis", "numpy", "PIL.Image", "scipy.stats", "aiohttp", "starlette.applications", "sqlite3")
 BAR = 0.78
 BUDGET_S = 40.0
 """The tests of a mutant, nearest and quickest first, as many as take this long without it."""
-SURVIVED, KILLED, TIMED_OUT = "survived", "killed", "timeout"
+SURVIVED, KILLED, TIMED_OUT, NOT_RUN = "survived", "killed", "timeout", "not run"
+VERDICTS = {0: SURVIVED, 1: KILLED, 2: KILLED, 5: SURVIVED}
+"""pytest's exit codes: all passed, some failed, the module cannot be imported, nothing was there to run."""
 
 
 class Mutant(NamedTuple):
@@ -261,11 +265,18 @@ class Judge:
 
     def verdict(self, mutant: Mutant, tests: list[str], seconds: float) -> str:
         """Return what became of a mutant; a test that fails alone as it is judges nobody."""
+        limit_s = 20.0 + 10.0 * seconds
         while tests:
-            verdict, failed = self._run(tests, 10.0 + 10.0 * seconds, mutant)
-            if not failed or verdict != KILLED or self._is_sound(failed):
+            verdict, failed = self._run(tests, limit_s, mutant)
+            if verdict == NOT_RUN:  # the module cannot be imported; or pytest does not find a test by its name
+                if self._run(tests, limit_s)[0] != NOT_RUN:
+                    return KILLED
+                files = sorted({test.partition("::")[0] for test in tests})
+                tests = files if files != tests else []
+            elif not failed or verdict != KILLED or self._is_sound(failed):
                 return verdict
-            tests = [test for test in tests if test != failed]
+            else:
+                tests = [test for test in tests if test != failed] if failed in tests else []
         return SURVIVED
 
     def _is_sound(self, test: str) -> bool:
@@ -280,29 +291,30 @@ class Judge:
         if mutant and place:
             place.unlink()
             place.write_text(text_of(mutant), encoding="utf-8")
-            stamp = next(
-                self._stamp
-            )  # a time of its own, or the bytecode of another mutant of the same size would be taken
+            # A time of its own, or the bytecode of another mutant of the same size would be taken.
+            stamp = next(self._stamp)
             os.utime(place, (stamp, stamp))
         try:
-            return self._wait(self._start(tests, told), limit_s), told.read_text(encoding="utf-8")
+            return self._wait(self._start(tests, told, limit_s), 4 * limit_s), told.read_text(encoding="utf-8")
         finally:
             if mutant and place:
                 place.unlink()
                 place.symlink_to(file_of(mutant.module))
 
-    def _start(self, tests: list[str], told: Path) -> int:
+    def _start(self, tests: list[str], told: Path, limit_s: float) -> int:
         if pid := os.fork():
             return pid
         code = 3
         try:
             os.setsid()
+            # Of the processor, not of the clock: a busy machine is no endless loop.
+            resource.setrlimit(resource.RLIMIT_CPU, (int(limit_s), int(limit_s)))
             os.chdir(ROOT)
             nothing = os.open(os.devnull, os.O_RDWR)
             for stream in (0, 1, 2):
                 os.dup2(nothing, stream)
             sys.path.insert(0, str(self._copy))
-            code = int(pytest.main([*OPTIONS, "-x", "-p", "no:xdist", *tests], plugins=[Failed(told)]))
+            code = int(pytest.main([*OPTIONS, *ALONE, *tests], plugins=[Failed(told)]))
         finally:
             os._exit(code)
 
@@ -312,7 +324,8 @@ class Judge:
             while time.monotonic() < end:
                 done, status = os.waitpid(pid, os.WNOHANG)
                 if done:
-                    return SURVIVED if os.waitstatus_to_exitcode(status) in (0, 5) else KILLED
+                    code = os.waitstatus_to_exitcode(status)
+                    return VERDICTS.get(code, NOT_RUN) if code >= 0 else TIMED_OUT
                 time.sleep(0.02)
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
@@ -357,7 +370,8 @@ def main() -> int:
     every = list(all_mutants(rooms))
     chosen = random.Random(options.seed).sample(every, min(options.count, len(every)))
     tests = Map(rooms, options.folders.split(","))
-    options.state.parent.mkdir(parents=True, exist_ok=True)
+    for left in PLACE.glob("copy-*"):
+        shutil.rmtree(left)
     options.state.touch()
     known = dict(json.loads(line) for line in options.state.read_text(encoding="utf-8").splitlines())
     tasks = {mutant: _task(mutant, tests) for mutant in chosen}
