@@ -139,6 +139,35 @@ def test_a_plug_in_that_was_only_touched_goes_on_wherever_compiled_files_are_kep
     assert ask(num_infers=2).state.done == 8
 
 
+STYLE = """
+roles = ["Instruction", "Response"]
+system = "{word}"
+opening = "{{system}}\\n"
+user = "{{role}}:\\n{{text}}"
+assistant = "{{role}}:\\n{{text}}"
+ends = ["\\n", "\\n"]
+last = "{{role}}:\\n{{prefix}}"
+last_bare = "{{role}}:\\n"
+"""
+
+
+def test_an_edited_style_file_is_another_prompt(folder: Path) -> None:
+    (folder / "obeys.py").write_text("def obeys(prompt):\n    return 'B' if 'say B' in prompt else 'A'\n")
+
+    def ask(out: str, **more: Any) -> RunResult:
+        how: dict[str, Any] = {"plugins": (Path("obeys.py"),), "output_dir": Path(out)}
+        how["overrides"] = (("prompt.style", "own.toml"),)
+        return snellen.run("t.jsonl", "plugin/obeys", **how, **more)
+
+    (folder / "own.toml").write_text(STYLE.format(word="say A"))
+    assert accuracy(ask("a")) == 1.0
+    assert ask("a", num_infers=2).state.done == 8
+    (folder / "own.toml").write_text(STYLE.format(word="say B"))
+    assert accuracy(ask("b")) == 0.0
+    with pytest.raises(RunMismatch, match=r"own.toml"):
+        ask("a", num_infers=3)
+
+
 SHIFTED = """
 import os
 from pathlib import Path

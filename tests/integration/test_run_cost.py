@@ -179,6 +179,8 @@ def test_the_plan_says_tokens_and_money_and_what_they_rest_on(
     assert "from 40 prompts; pictures by flat" in told
     assert run_command([*command, "--price", "100,100"]) == 0
     assert "nothing is left to ask" in capfd.readouterr().err
+    assert run_command([*command, "--fresh"]) == 0
+    assert "input and" in " ".join(capfd.readouterr().err.split()), "all of it is asked and paid again"
     assert run_command([*command[:-1], tmp_path / "other", "--price", "100,100"]) == 0
     assert "100 in, 100 out" in capfd.readouterr().err
 

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 
 from ..core.ids import content_hash
-from ..core.loaded_code import hashes_of
+from ..core.loaded_code import hash_file, hashes_of
 from ..core.message_parts import holds_marker
 from ..core.registry import Registry
 from ..core.tasks import PlannedCounts, Prompt, ProtocolReading, RunHeader, Task
@@ -107,7 +108,10 @@ def identity_of(
     identity = {**table, "prompt": msgspec.to_builtins(prompt), "data": content.fingerprint}
     if take_placing(identity["prompt"], marked=content.markers.rows > 0, pictured=content.images > 0):
         identity["placed_pictures"] = True
-    if registry is not None and (code := _code_of(task, registry)):
+    code = _code_of(task, registry) if registry is not None else {}
+    if styles := _style_files(prompts_of(prompter)):
+        code["style"] = styles
+    if code:
         identity["code"] = code
     showing = [msgspec.structs.asdict(prompt.video) for prompt in prompts_of(prompter)]
     if content.videos:
@@ -120,6 +124,12 @@ def _code_of(task: Task, registry: Registry) -> dict[str, Any]:
     things = {"inferencer": task.infer, "loader": task.dataset["loader"]}
     files = {kind: hashes_of(registry.get(kind, name)) for kind, name in things.items() if name}
     return {kind: hashes for kind, hashes in files.items() if hashes}
+
+
+def _style_files(prompts: Sequence[Prompt]) -> dict[str, str]:
+    """Return the files of dialogue styles that are no card's, with a hash each: their text is part of every prompt."""
+    paths = {Path(prompt.style.removeprefix("meta:")) for prompt in prompts}
+    return {path.name: hash_file(path) for path in sorted(paths) if path.is_file()}
 
 
 def prompts_of(prompter: Prompter | PrompterByForm) -> list[Prompt]:

@@ -37,7 +37,7 @@ from ..extract.profiles import profile_named
 from ..infer.generate import GENERATE
 from ..infer.likelihood import with_likelihood_wording
 from ..infer.plugged import contain, raised
-from ..prompt.build import Prompter
+from ..prompt.build import Prompter, forget_style_files
 from ..prompt.by_form import PrompterByForm
 from ..prompt.duplicate import duplicate
 from ..prompt.other_picture import OtherPictures
@@ -377,6 +377,8 @@ def _make_prompter(
     inferencer: Inferencer,
     examples: list[Sample],
 ) -> Prompter | PrompterByForm:
+    forget_style_files()
+
     def of_form(form: Form) -> Prompter:
         prompt = _prompt_for(catalog, task, settings, form)
         if Capability.LIKELIHOOD in inferencer.needs:

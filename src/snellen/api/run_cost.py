@@ -239,7 +239,7 @@ def find_prices(model: Model, settings: RunSettings) -> tuple[FoundCard, Prices 
 def _estimate_task(planned: PlannedTask, plan: Plan, settings: RunSettings, found: FoundCard) -> TaskEstimate:
     stored, usages = _remembered(plan.folder, planned.task.name)
     limit = planned.task.params.max_tokens
-    left = max(0, planned.trials - stored)
+    left = planned.trials if settings.fresh else max(0, planned.trials - stored)
     if _is_scored(planned, plan):
         limit = None  # a token is generated with each score, whatever replies may have
     if usages:

@@ -48,6 +48,12 @@ class Spoken(NamedTuple):
     shown: tuple[str, ...]
 
 
+def forget_style_files() -> None:
+    """Let a plan read files of styles anew; within a run they stay as its plan read them."""
+    load_style.cache_clear()
+    meta.load_meta_template.cache_clear()
+
+
 @dataclass(frozen=True, slots=True)
 class Prompter:
     """Builds the Request of any trial of one task; a pure function of its fields and arguments."""
