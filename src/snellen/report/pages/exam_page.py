@@ -119,23 +119,30 @@ def prescription_box(exam: Mapping[str, Any]) -> Html:
     return tag("section", tag("h2", "Prescription"), body, rest, class_="card rx")
 
 
+FITTED = ("half at", "95 %", "95 % right at", "slope", "lapse")
+
+
 def tests_table(tests: Mapping[str, Any], caption: str = "All tests") -> Html:
     """Return verdicts, thresholds and counts, a row a test."""
-    fitted = ("half at", "95 %", "95 % right at", "slope", "lapse")
     counted = ("asked", "right", "wrong", "no answer", "failed")
-    columns = head("test", "verdict", *((name, "n") for name in (*fitted, *counted)))
+    columns = head("test", "verdict", *((name, "n") for name in (*FITTED, *counted)))
     body = [_row(name, result) for name, result in tests.items()]
     return scrolled(caption, tag("caption", caption), columns, tag("tbody", *body))
 
 
 def _row(name: str, result: Mapping[str, Any]) -> Html:
-    span = " – ".join(say(end) for end in result["ci95"]) if result["ci95"] else "–"
-    value = "–" if result["value"] is None else f"{say(result['value'])} {result['unit']}"
-    shape = [say(result["slope"]), f"{result['lapse']:.0%}"] if "slope" in result else ["–", "–"]
-    cells = [value, span, safe_words(result), *shape, *_counted(result)]
-    # a column of its own for remarks would push the counts off the page
-    verdict = [result["verdict"], *([tag("div", result["reason"], class_="small")] if result["reason"] else [])]
-    return row(name, tag("td", *verdict), *numbers(cells))
+    """Return one test: its unit below its name and its remark where it has room, so that counts stay in sight."""
+    named, remark = [name, tag("div", result["unit"], class_="small")], result["reason"]
+    told = [result["verdict"]]
+    if result["value"] is None and not result["ci95"] and "slope" not in result:
+        fitted = [tag("td", remark or "–", class_="small", colspan=len(FITTED))]
+    else:
+        span = " – ".join(say(end) for end in result["ci95"]) if result["ci95"] else "–"
+        value = "–" if result["value"] is None else say(result["value"])
+        shape = [say(result["slope"]), f"{result['lapse']:.0%}"] if "slope" in result else ["–", "–"]
+        fitted = numbers([value, span, safe_words(result), *shape])
+        told += [tag("div", remark, class_="small")] if remark else []
+    return row(named, tag("td", *told), *fitted, *numbers(_counted(result)))
 
 
 def _counted(result: Mapping[str, Any]) -> list[str]:
