@@ -8,7 +8,7 @@ import sqlite3
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -415,12 +415,16 @@ class RunWriter(TrialWriter):
         elif self._same_code and without_code(stored.config) == without_code(config):
             self._grow(stored, header, [describe_difference(stored.config, config)])
         else:
-            rows = describe_rows_changed(self._database, stored, header, self._data)
+            rows = describe_rows_changed(self._stored_samples, stored, header, self._data)
             difference = "; ".join(filter(None, [rows, describe_difference(stored.config, config)]))
             advice = "choose another --name or -o, or repeat the first command"
             if without_code(stored.config) == without_code(config):
                 advice = "choose another -o, or --same-model if the edited plug-in asks and answers the same"
             raise RunMismatch(f"{self.folder} holds another configuration: {difference}; {advice}")
+
+    def _stored_samples(self, task: str) -> Iterator[bytes]:
+        rows = self._database.execute("SELECT body FROM samples WHERE task = ? ORDER BY position", (task,))
+        return (body for (body,) in rows)
 
     def _keep_reading(self, stored: RunHeader, header: RunHeader) -> None:
         """Take over how replies are read (scorers, protocols): it may differ from the first command; replies do not."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core.looks import BASE, ELSEWHERE, GOLD, GREY, LOOK_ARMS, NOTHING, PLAIN, WHOLE
 from ...core.markup import Child, tag
 from ...model.served.prices import money
-from ...scoring.compare.look_pairs import ComparedLooks
 from ...scoring.looks import (
     KEPT_RIGHT,
     LOOK_KINDS,
@@ -26,6 +25,9 @@ from ...scoring.looks import (
 from ..terminal import said_points, said_share
 from .overview import TaskOverview
 from .sheet import Sheet, sheet_table
+
+if TYPE_CHECKING:
+    from ...scoring.compare.look_pairs import ComparedLooks
 
 TITLE = "What looking again was worth"
 ARM_WORDS = {
