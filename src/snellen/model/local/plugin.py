@@ -36,8 +36,6 @@ from ..options import ModelOptions
 from ..plain import plain_text, separator
 from .batch_size import predict_alone
 
-FOREIGN = (Exception, SystemExit, GeneratorExit)
-"""What a plug-in may raise at the cost of its request; Ctrl-C is not its own."""
 BatchCall = Callable[[Sequence[Request], Sequence[list[Any]], Sequence[str]], list[Any]]
 """Takes requests, their images and their prompts; returns one answer each."""
 
@@ -368,7 +366,7 @@ class PluginModel:
                 self._note_late()
         except ModelError:
             raise
-        except FOREIGN as error:  # someone else's code may raise anything; it costs this request
+        except BaseException as error:  # noqa: BLE001 - others' code, not in the main thread: all it raises is its own
             raise self._raised(error) from None
         if len(answers) != len(requests):
             counts = f"{len(answers)} answers for {len(requests)} requests"
@@ -394,7 +392,7 @@ class StreamingPlugin(PluginModel):
             try:
                 for piece in self._pieces(request):
                     loop.call_soon_threadsafe(pieces.put_nowait, self._text_of(piece))
-            except FOREIGN as error:  # someone else's code; whoever waits hears of it
+            except BaseException as error:  # noqa: BLE001 - someone else's code; whoever waits hears of it
                 end = error if isinstance(error, Exception) else self._raised(error)
             loop.call_soon_threadsafe(pieces.put_nowait, end)
 
