@@ -89,7 +89,7 @@ coverage: $(VENV)/test.stamp .coverage ## branch coverage of each gated room, me
 outside: $(VENV)/test.stamp ## files and replies that benchmark authors published, from $(OUTSIDE): loaded, asked, scored, one table
 	$(BIN)/python tools/outside.py $(OUTSIDE)
 
-mutants: $(VENV)/test.stamp ## 400 small faults in stats, scoring, store and engine: how many do the tests find? (goes on where it was stopped)
+mutants: $(VENV)/test.stamp ## 400 small faults in stats, scoring, store and engine: how many do the tests that execute them find? (goes on where it was stopped)
 	$(BIN)/python tests/mutants.py
 
 bench: $(VENV)/test.stamp ## every benchmark; each prints ratios measured in one run
@@ -160,7 +160,7 @@ release: $(VENV)/test.stamp ## wheel and sdist in dist/, checked, installed, tri
 	$(BIN)/python tools/release.py dist
 
 clean:
-	rm -rf $(VENV) build dist .cache .pytest_cache .mypy_cache .ruff_cache .coverage .mutants.jsonl
+	rm -rf $(VENV) build dist .cache .pytest_cache .mypy_cache .ruff_cache .coverage
 
 pages: $(VENV)/test.stamp ## long documents end to end on the embedded readers: plant, degrade, ask, kill, resume, draw
 	$(BIN)/python examples/pages.py runs/pages

@@ -1,53 +1,53 @@
-"""Small faults in the rooms that make numbers, each run against the tests that name its module: how many are found?
+"""Small faults in the rooms that make numbers, each run against the tests that execute its line: how many are found?
 
-A mutant stands in a copy of the package (of links) before `src` on the path; the sources are never touched. Before any mutant
-of a module its tests must pass as it is. What was judged is in the state file: a run that was stopped goes on where it was.
+First the tests run once as they are, followed by coverage: this map says who executes which line, and who fails without a mutant
+judges none. A mutant stands in a copy of the package (of links) before `src` on the path; the sources are never touched. Its tests
+run in a fork of a process that has everything else imported, and a test that finds it must pass alone without it. Map and verdicts
+are kept in `build/mutants`: a run that was stopped goes on where it was, and only changed files of tests are mapped anew.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import hashlib
+import importlib
 import itertools
 import json
+import multiprocessing
 import os
 import random
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
-import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "src"
+PLACE = ROOT / "build" / "mutants"
 BOTH_WAYS = "Add Sub, Mult Div, Lt LtE, Gt GtE, Eq NotEq, Is IsNot, In NotIn, And Or, BitAnd BitOr"
 PAIRS = [pair.split() for pair in BOTH_WAYS.split(", ")]
 ONE_WAY = [["FloorDiv", "Div"], ["Mod", "Mult"], ["Pow", "Mult"], ["USub", "UAdd"]]
 SWAPS = {getattr(ast, old): getattr(ast, new) for old, new in [*PAIRS, *(pair[::-1] for pair in PAIRS), *ONE_WAY]}
-PYTEST = [
-    "-m",
-    "pytest",
-    "-x",
-    "-q",
-    "-p",
-    "no:cacheprovider",
-    "-p",
-    "no:xdist",
-    "-p",
-    "no:cov",
-    "-p",
-    "no:randomly",
-    "--no-header",
-]
-BAR = 0.75
-SURVIVED, KILLED, TIMED_OUT = "survived", "killed", "timeout"
+FOLDERS = "unit,golden,integration"
+OPTIONS = ["-q", "-p", "no:cacheprovider", "-p", "no:cov", "--no-header", "-m", "not slow and not nightly"]
+ALONE = ["-x", "-p", "no:xdist", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+PRELOADED = ("hypothesis", "numpy", "PIL.Image", "scipy.stats", "aiohttp", "starlette.applications", "sqlite3")
+BAR = 0.78
+BUDGET_S = 40.0
+"""The tests of a mutant, nearest and quickest first, as many as take this long without it."""
+SURVIVED, KILLED, TIMED_OUT, NOT_RUN = "survived", "killed", "timeout", "not run"
 VERDICTS = {0: SURVIVED, 1: KILLED, 2: KILLED, 5: SURVIVED}
 """pytest's exit codes: all passed, some failed, the module cannot be imported, nothing was there to run."""
 
@@ -61,9 +61,20 @@ class Mutant(NamedTuple):
     what: str
 
 
+def file_of(module: str) -> Path:
+    """Return a module's source."""
+    return SOURCES.joinpath(*module.split(".")).with_suffix(".py")
+
+
+@cache
+def source_of(module: str) -> str:
+    """Return a module's text."""
+    return file_of(module).read_text(encoding="utf-8")
+
+
 def text_of(mutant: Mutant) -> str:
     """Return the module's text with the fault in it."""
-    tree = ast.parse(SOURCES.joinpath(*mutant.module.split(".")).with_suffix(".py").read_text(encoding="utf-8"))
+    tree = ast.parse(source_of(mutant.module))
     node, _, fields = next(itertools.islice(faults(tree), mutant.number, None))
     for name, value in fields.items():
         setattr(node, name, value)
@@ -103,49 +114,246 @@ def _unseen(node: ast.AST) -> Iterator[ast.AST]:
         yield node.value  # the name of a union of types
 
 
-STAGES = ("unit", "golden", "integration")
-"""Folders of tests, the quickest first: who survives one goes to the next."""
+def all_mutants(rooms: list[str]) -> Iterator[Mutant]:
+    """Yield every possible mutant of the rooms."""
+    for path in (path for room in rooms for path in sorted((SOURCES / "snellen" / room).rglob("*.py"))):
+        module = ".".join(path.relative_to(SOURCES).with_suffix("").parts)
+        for number, (node, what, _) in enumerate(faults(ast.parse(source_of(module)))):
+            yield Mutant(module, number, getattr(node, "lineno", 0), what)
 
 
-@cache
-def tests_naming(module: str, folder: str) -> tuple[str, ...]:
-    """Return the tests of a folder that name a module, those of its own room first."""
-    package, _, name = module.rpartition(".")
-    quoted, parent = re.escape(module), re.escape(package)
-    pattern = re.compile(rf"(from|import) {quoted}\b|from {parent} import .*\b{name}\b|\"{quoted}[\":.]")
-    own = ROOT / "tests" / folder / module.split(".")[1]
-    files = sorted((ROOT / "tests" / folder).rglob("test_*.py"))
-    naming = [file for file in files if pattern.search(file.read_text(encoding="utf-8"))]
-    return tuple(map(str, sorted(naming, key=lambda file: (file.parent != own, file))))
+def statement_lines(module: str, line: int) -> set[int] | None:
+    """Return the lines of the statement around a line, without its block; None where it is executed by the import."""
+    tree = ast.parse(source_of(module))
+    inside = [node for node in ast.walk(tree) if getattr(node, "lineno", line + 1) <= line <= node.end_lineno]  # type: ignore[attr-defined]
+    functions = [node for node in inside if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    if not any(node.body[0].lineno <= line for node in functions):
+        return None
+    statement = max((node for node in inside if isinstance(node, ast.stmt)), key=lambda node: node.lineno)
+    block = getattr(statement, "body", None)
+    return set(range(statement.lineno, (block[0].lineno if block else statement.end_lineno or line) + 1))
 
 
-def judge(module: str, text: str | None, folder: str, limit_s: float) -> str:
-    """Run the module's tests with this text in its place (None: as it is); a failure or an endless loop kills the mutant."""
-    if not tests_naming(module, folder):
+class Follower:
+    """A plug-in of pytest: writes which lines each test executes, how long it takes and whether it passes."""
+
+    def __init__(self, stem: str) -> None:
+        import coverage
+
+        rooms = [f"*/snellen/{room}/*" for room in os.environ["MUTANT_ROOMS"].split(",")]
+        self._coverage = coverage.Coverage(data_file=f"{stem}.coverage", include=rooms, config_file=False)
+        self._stem, self._seconds = stem, defaultdict[str, float](float)
+
+    def pytest_sessionstart(self) -> None:
+        self._coverage.start()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self._coverage.switch_context(item.nodeid)
+        result = yield
+        self._coverage.switch_context("")
+        return result
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._seconds[report.nodeid] += report.duration if report.passed else float("inf")
+
+    def pytest_sessionfinish(self) -> None:
+        self._coverage.stop()
+        self._coverage.save()
+        Path(f"{self._stem}.json").write_text(json.dumps(self._seconds), encoding="utf-8")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Follow the tests where this module is loaded as a plug-in: in the workers of xdist."""
+    if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+        config.pluginmanager.register(Follower(f"{os.environ['MUTANT_MAP']}-{worker}"))
+
+
+class Map:
+    """Which tests execute which line, and how long each of them takes."""
+
+    def __init__(self, rooms: list[str], folders: list[str]) -> None:
+        self._rooms, place = rooms, PLACE / "map"
+        place.mkdir(parents=True, exist_ok=True)
+        index = place / "index.json"
+        known = json.loads(index.read_text(encoding="utf-8")) if index.exists() else {}
+        sources = _digest(*(path for room in rooms for path in sorted((SOURCES / "snellen" / room).rglob("*.py"))))
+        wanted = {str(path.relative_to(ROOT)): _digest(path) + sources for path in tests_naming(rooms, folders)}
+        changed = [file for file, digest in wanted.items() if known.get(file, [""])[0] != digest]
+        name = str(1 + max((int(number) for _, number in known.values()), default=0))
+        if changed:
+            self._follow(place / name, changed)
+            known.update({file: [wanted[file], name] for file in changed})
+            index.write_text(json.dumps(known), encoding="utf-8")
+        self.seconds: dict[str, float] = {}
+        self._tests: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+        for data in sorted(place.glob("*.coverage")):
+            self._read(data, {file for file in wanted if known[file][1] == data.name.partition("-")[0]})
+
+    def _follow(self, stem: Path, tests: list[str]) -> None:
+        copied = copy_package(PLACE / "as-it-is")
+        environment = {**os.environ, "PYTHONPATH": f"{copied}{os.pathsep}{ROOT / 'tests'}", "MUTANT_MAP": str(stem)}
+        environment.update(
+            MUTANT_ROOMS=",".join(self._rooms), PYTHONPYCACHEPREFIX=str(PLACE / "pyc"), OMP_NUM_THREADS="1"
+        )
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        spread = ["-p", "mutants", "-n", str(os.cpu_count()), "--dist", "worksteal"]
+        subprocess.run(
+            [sys.executable, "-m", "pytest", *OPTIONS, *spread, *tests], cwd=ROOT, env=environment, check=False
+        )
+
+    def _read(self, data_file: Path, files: set[str]) -> None:
+        import coverage
+
+        seconds = json.loads(data_file.with_suffix(".json").read_text(encoding="utf-8"))
+        valid = {test for test, took in seconds.items() if took < float("inf") and test.partition("::")[0] in files}
+        self.seconds.update({test: seconds[test] for test in valid})
+        data = coverage.CoverageData(str(data_file))
+        data.read()
+        for path in data.measured_files() if valid else ():
+            for line, contexts in data.contexts_by_lineno(path).items():
+                self._tests[str(Path(path).resolve())][line].update(valid.intersection(contexts))
+
+    def tests_of(self, mutant: Mutant) -> list[str]:
+        """Return the tests that execute a mutant's line; those of its own room first, the quick before the slow."""
+        lines, own = statement_lines(mutant.module, mutant.line), f"tests/unit/{mutant.module.split('.')[1]}/"
+        executed = self._tests[str(file_of(mutant.module))]
+        # What the import executes is executed for all who call the module later.
+        found = set().union(*(tests for line, tests in executed.items() if lines is None or line in lines))
+        chosen, budget = list[str](), BUDGET_S
+        for test in sorted(found, key=lambda test: (not test.startswith(own), self.seconds[test], test)):
+            budget -= self.seconds[test]
+            if chosen and budget < 0:
+                break
+            chosen.append(test)
+        return chosen
+
+
+def tests_naming(rooms: list[str], folders: list[str]) -> Iterator[Path]:
+    """Yield the files of tests that name a module of the rooms; those that compare with recordings all do."""
+    named = re.compile(rf"snellen\.({'|'.join(rooms)})\b")
+    for path in (path for folder in folders for path in sorted((ROOT / "tests" / folder).rglob("test_*.py"))):
+        if "golden" in path.parts or named.search(path.read_text(encoding="utf-8")):
+            yield path
+
+
+def _digest(*files: Path) -> str:
+    return hashlib.sha256(b"\n".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def copy_package(place: Path) -> Path:
+    """Return a folder with the package as links to the sources."""
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(
+        SOURCES / "snellen", place / "snellen", copy_function=os.symlink, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    return place
+
+
+class Judge:
+    """Runs tests against a text of a module, in forks of its process."""
+
+    def __init__(self) -> None:
+        self._copy = copy_package(PLACE / f"copy-{os.getpid()}")
+        self._sound: dict[str, bool] = {}
+        self._stamp = itertools.count(1_000_000_000)
+        sys.pycache_prefix, sys.dont_write_bytecode = str(PLACE / "pyc"), False
+        os.environ.update(PYTHONPATH=str(self._copy), PYTHONPYCACHEPREFIX=str(PLACE / "pyc"), OMP_NUM_THREADS="1")
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        for name in PRELOADED:
+            importlib.import_module(name)
+
+    def verdict(self, mutant: Mutant, tests: list[str], seconds: float) -> str:
+        """Return what became of a mutant; a test that fails alone as it is judges nobody."""
+        limit_s = 20.0 + 10.0 * seconds
+        while tests:
+            verdict, failed = self._run(tests, limit_s, mutant)
+            if verdict == NOT_RUN:  # the module cannot be imported; or pytest does not find a test by its name
+                if self._run(tests, limit_s)[0] != NOT_RUN:
+                    return KILLED
+                files = sorted({test.partition("::")[0] for test in tests})
+                tests = files if files != tests else []
+            elif not failed or verdict != KILLED or self._is_sound(failed):
+                return verdict
+            else:
+                tests = [test for test in tests if test != failed] if failed in tests else []
         return SURVIVED
-    with tempfile.TemporaryDirectory(prefix="mutant-") as copied:
-        shutil.copytree(SOURCES / "snellen", Path(copied) / "snellen", copy_function=os.symlink)
-        if text is not None:
-            place = Path(copied, *module.split(".")).with_suffix(".py")
+
+    def _is_sound(self, test: str) -> bool:
+        if test not in self._sound:
+            self._sound[test] = self._run([test], 120.0)[0] == SURVIVED
+        return self._sound[test]
+
+    def _run(self, tests: list[str], limit_s: float, mutant: Mutant | None = None) -> tuple[str, str]:
+        place = self._copy.joinpath(*mutant.module.split(".")).with_suffix(".py") if mutant else None
+        told = self._copy / "failed"
+        told.write_text("", encoding="utf-8")
+        if mutant and place:
             place.unlink()
-            place.write_text(text, encoding="utf-8")
-        environment = {**os.environ, "PYTHONPATH": copied, "PYTHONDONTWRITEBYTECODE": "1"}
-        command = [sys.executable, *PYTEST, "-m", "not slow and not nightly", *tests_naming(module, folder)]
+            place.write_text(text_of(mutant), encoding="utf-8")
+            # A time of its own, or the bytecode of another mutant of the same size would be taken.
+            stamp = next(self._stamp)
+            os.utime(place, (stamp, stamp))
         try:
-            done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=limit_s, check=False)
-        except subprocess.TimeoutExpired:
+            return self._wait(self._start(tests, told, limit_s), 4 * limit_s), told.read_text(encoding="utf-8")
+        finally:
+            if mutant and place:
+                place.unlink()
+                place.symlink_to(file_of(mutant.module))
+
+    def _start(self, tests: list[str], told: Path, limit_s: float) -> int:
+        if pid := os.fork():
+            return pid
+        code = 3
+        try:
+            os.setsid()
+            # Of the processor, not of the clock: a busy machine is no endless loop.
+            resource.setrlimit(resource.RLIMIT_CPU, (int(limit_s), int(limit_s)))
+            os.chdir(ROOT)
+            nothing = os.open(os.devnull, os.O_RDWR)
+            for stream in (0, 1, 2):
+                os.dup2(nothing, stream)
+            sys.path.insert(0, str(self._copy))
+            code = int(pytest.main([*OPTIONS, *ALONE, *tests], plugins=[Failed(told)]))
+        finally:
+            os._exit(code)
+
+    def _wait(self, pid: int, limit_s: float) -> str:
+        end = time.monotonic() + limit_s
+        try:
+            while time.monotonic() < end:
+                done, status = os.waitpid(pid, os.WNOHANG)
+                if done:
+                    code = os.waitstatus_to_exitcode(status)
+                    return VERDICTS.get(code, NOT_RUN) if code >= 0 else TIMED_OUT
+                time.sleep(0.02)
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
             return TIMED_OUT
-    return VERDICTS[done.returncode]
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)  # what the tests have started
 
 
-@cache
-def limit_of(module: str, folder: str) -> float:
-    """Return how long its tests may take: ten times what they take as they are, where they must pass."""
-    started = time.monotonic()
-    if (verdict := judge(module, None, folder, 600.0)) != SURVIVED:
-        wrong = f"the tests of {module} do not pass without a mutant ({verdict})"
-        raise SystemExit(f"{wrong}: {tests_naming(module, folder)}")
-    return 10.0 + 10.0 * (time.monotonic() - started)
+class Failed:
+    """A plug-in of pytest: writes the name of the test that fails."""
+
+    def __init__(self, told: Path) -> None:
+        self._told = told
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._told.write_text(report.nodeid, encoding="utf-8")
+
+
+_JUDGE: list[Judge] = []
+
+
+def _work(task: tuple[Mutant, str, list[str], float]) -> tuple[str, str]:
+    mutant, key, tests, seconds = task
+    if not _JUDGE:
+        _JUDGE.append(Judge())
+    return key, _JUDGE[0].verdict(mutant, tests, seconds)
 
 
 def main() -> int:
@@ -154,45 +362,45 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=400)
     parser.add_argument("--seed", type=int, default=13)
     parser.add_argument("--rooms", default="stats,scoring,store,engine")
-    parser.add_argument("--state", type=Path, default=ROOT / ".mutants.jsonl")
+    parser.add_argument("--folders", default=FOLDERS, help="of tests; fewer find fewer, sooner")
+    parser.add_argument("--state", type=Path, default=PLACE / "verdicts.jsonl")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
-    every = list(all_mutants(options.rooms.split(",")))
+    rooms = options.rooms.split(",")
+    every = list(all_mutants(rooms))
     chosen = random.Random(options.seed).sample(every, min(options.count, len(every)))
+    tests = Map(rooms, options.folders.split(","))
+    for left in PLACE.glob("copy-*"):
+        shutil.rmtree(left)
     options.state.touch()
     known = dict(json.loads(line) for line in options.state.read_text(encoding="utf-8").splitlines())
-
-    def work(mutant: Mutant) -> str:
-        text = text_of(mutant)
-        verdicts = (stage(mutant.module, text, folder) for folder in STAGES)
-        return next((verdict for verdict in verdicts if verdict != SURVIVED), SURVIVED)
-
-    def stage(module: str, text: str, folder: str) -> str:
-        tests = "".join(Path(test).read_text(encoding="utf-8") for test in tests_naming(module, folder))
-        key = hashlib.sha256(f"{module}\n{text}\n{tests}".encode()).hexdigest()
-        if key not in known:
-            known[key] = judge(module, text, folder, limit_of(module, folder))
-            with options.state.open("a", encoding="utf-8") as state:
-                state.write(json.dumps([key, known[key]]) + "\n")
-        return str(known[key])
-
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        judged = list(zip(chosen, pool.map(work, chosen), strict=True))
-    for mutant, verdict in judged:
+    tasks = {mutant: _task(mutant, tests) for mutant in chosen}
+    waiting = [task for task in tasks.values() if task[1] not in known]
+    with (
+        multiprocessing.get_context("spawn").Pool(options.workers) as pool,
+        options.state.open("a", encoding="utf-8") as state,
+    ):
+        for key, verdict in pool.imap_unordered(_work, waiting):
+            known[key] = verdict
+            state.write(json.dumps([key, verdict]) + "\n")
+            state.flush()
+    judged = [(mutant, known[tasks[mutant][1]]) for mutant in chosen]
+    for mutant, verdict in sorted(judged):
         if verdict == SURVIVED:
-            print(f"survived  {mutant.module}:{mutant.line}  {mutant.what}")
-    for room in (*options.rooms.split(","), ""):
+            print(f"survived  {mutant.module}:{mutant.line}  {mutant.what}  ({len(tasks[mutant][2])} tests)")
+    for room in (*rooms, ""):
         kills = [verdict != SURVIVED for mutant, verdict in judged if mutant.module.startswith(f"snellen.{room}")]
         print(f"{room or 'all':8} {sum(kills)}/{len(kills)} killed ({sum(kills) / max(len(kills), 1):.1%})")
     print(f"out of {len(every)} possible mutants")
     return int(sum(kills) < BAR * len(kills))
 
 
-def all_mutants(rooms: list[str]) -> Iterator[Mutant]:
-    """Yield every possible mutant of the rooms."""
-    for path in (path for room in rooms for path in sorted((SOURCES / "snellen" / room).rglob("*.py"))):
-        module = ".".join(path.relative_to(SOURCES).with_suffix("").parts)
-        for number, (node, what, _) in enumerate(faults(ast.parse(path.read_text(encoding="utf-8")))):
-            yield Mutant(module, number, getattr(node, "lineno", 0), what)
+def _task(mutant: Mutant, tests: Map) -> tuple[Mutant, str, list[str], float]:
+    chosen = tests.tests_of(mutant)
+    files = sorted({test.partition("::")[0] for test in chosen})
+    parts = [mutant.module, text_of(mutant), *chosen, _digest(*(ROOT / file for file in files))]
+    key = hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    return mutant, key, chosen, sum(tests.seconds[test] for test in chosen)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,8 @@ RUNNABLE = ("bash", "console", "python")
 SHORTER = [
     (r"^snellen run eyechart", "--limit 2"),
     (r"^snellen run (niah|reform)", "--limit 2"),
-    (r"^snellen exam --model(?!.*--plugin)", "--tests acuity,orientation --budget 60"),
+    (r"^snellen exam --model reader", "--tests acuity --budget 24"),
+    (r"^snellen exam --model(?! reader)(?!.*--plugin)", "--tests acuity,orientation --budget 60"),
     (r"^snellen run cure", "--limit 4 --max-tokens 8"),
     (r"^snellen train evaluate", "--limit 4 -p params.max_tokens=4"),
     (r"^snellen niah(?!.*--base)", "--base-url URL"),
@@ -68,6 +69,10 @@ MISSING = {"reader/tesseract": "tesseract", "ptb": "java"}
 """What a command needs from the system: without the program it is left out, as the tests for it are."""
 
 
+STARTS_JAVA = "--tokenizer ptb"
+"""Such commands are left to `make nightly`: what they start needs ten seconds."""
+
+
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     with mock_thread(["--drafter", "good"]) as server:
@@ -86,8 +91,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 class Reader:
     """Someone who types in a page from top to bottom."""
 
-    def __init__(self, address: str) -> None:
-        self.address = address
+    def __init__(self, address: str, java: bool = False) -> None:
+        self.address, self.java = address, java
         self.servers: list[subprocess.Popen[str]] = []
 
     def read(self, block: Block) -> None:
@@ -102,6 +107,8 @@ class Reader:
         """Run one command and check its exit code, or what stands for it."""
         words = shlex.split(self.fill_in(command), comments=True)
         if any(mark in command and not shutil.which(program) for mark, program in MISSING.items()):
+            return
+        if STARTS_JAVA in command and not self.java:
             return
         if words[0] == "pip":
             named = re.findall(r"\[([\w,-]+)\]", command)
@@ -240,8 +247,19 @@ def test_a_command_that_does_not_work_is_noticed(command: str, home: Path) -> No
 
 @pytest.mark.parametrize("page", [name for name, blocks in BLOCKS.items() if any(b.kind in RUNNABLE for b in blocks)])
 def test_a_page_works_as_it_is_printed(page: str, home: Path, address: str, capfd: pytest.CaptureFixture[str]) -> None:
+    read_page(page, Reader(address))
+
+
+@pytest.mark.nightly
+def test_what_starts_java_works_as_it_is_printed(home: Path, address: str) -> None:
+    pages = [page for page, blocks in BLOCKS.items() if any(STARTS_JAVA in block.code for block in blocks)]
+    assert pages
+    for page in pages:
+        read_page(page, Reader(address, java=True))
+
+
+def read_page(page: str, reader: Reader) -> None:
     WORLDS.get(page, lambda: None)()
-    reader = Reader(address)
     try:
         for block in BLOCKS[page]:
             if block.kind in RUNNABLE and not block.needs:

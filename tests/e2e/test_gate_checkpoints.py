@@ -6,13 +6,11 @@ import json
 import shutil
 from pathlib import Path
 
-import pytest
-
 from command_line import json_of, run_command
+from extras import needs
 from snellen.kits.bank.build import sample_values
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
+torch = needs("torch", "transformers")
 
 QUESTIONS = 80
 

@@ -12,8 +12,9 @@ import numpy as np
 import PIL.Image
 import pytest
 
-pytest.importorskip("torch")
-pytest.importorskip("transformers")
+from extras import needs
+
+needs("torch", "transformers")
 
 from command_line import COMMAND
 from tiny_checkpoints import checkpoint

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import reform_fixtures
+from extras import needs
 
-pytest.importorskip("torch")
-pytest.importorskip("transformers")
+needs("torch", "transformers")
 
 from command_line import run_command
 from snellen.store.reader import RunReader

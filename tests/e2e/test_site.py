@@ -18,6 +18,7 @@ import pytest
 import snellen
 from documentation import ROOT
 
+pytestmark = pytest.mark.nightly  # thirteen seconds; `make docs` builds the same site, as strictly
 CHROMIUM = Path("/usr/bin/chromium")
 OFFLINE = """
 import socket, sys

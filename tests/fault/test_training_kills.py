@@ -14,8 +14,9 @@ from time import monotonic
 
 import pytest
 
-pytest.importorskip("trl")
-pytest.importorskip("peft")
+from extras import needs
+
+needs("trl", "peft")
 
 from figures import note_figure
 from forked import Forge, forge

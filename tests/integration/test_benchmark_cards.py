@@ -19,6 +19,7 @@ from snellen.core.protocols import LoadContext
 from snellen.core.types import Sample
 from snellen.data.atlas.named_protocols import about_card, protocols_of
 from snellen.data.catalog import Catalog
+from snellen.scoring import caption_scores
 
 FIXTURES = tier2_fixtures()
 CASES = [(fixture, protocol) for fixture in FIXTURES for protocol in fixture.expected]
@@ -51,7 +52,10 @@ def run_card(fixture: Fixture, protocol: str, folder: Path) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("fixture", "protocol"), CASES, ids=[f"{fixture.card}-{fixture.shape}-{protocol}" for fixture, protocol in CASES]
 )
-def test_a_card_gives_the_number_worked_out_by_hand(fixture: Fixture, protocol: str, tmp_path: Path) -> None:
+def test_a_card_gives_the_number_worked_out_by_hand(
+    fixture: Fixture, protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(caption_scores, "missing_reason", lambda: "no figure here is METEOR's")  # eight seconds a start
     metrics = run_card(fixture, protocol, tmp_path)
     for name, value in fixture.expected[protocol].items():
         expected = None if value is None else pytest.approx(value)

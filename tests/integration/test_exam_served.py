@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import snellen
-from exam_observer import USUAL, Observer
+from exam_observer import USUAL, Observer, without_packing
 from exam_server import Ledger, serving
 
 
 def test_a_served_observer_is_examined(tmp_path: Path) -> None:
     ledger, names = Ledger(), ("acuity", "orientation", "vernier", "images", "size", "junction", "count")
-    with serving(Observer(), ledger, delay_s=0.2) as url:
+    with without_packing(), serving(Observer(), ledger, delay_s=0.2) as url:
         settings = {"base_url": url, "output_dir": tmp_path / "run", "told": ledger.tell, "cache": False}
         result = snellen.exam("openai/known", mode="quick", tests=names, **settings)
     found = result.exam["tests"]

@@ -15,10 +15,11 @@ import pytest
 
 from command_line import COMMAND, run_command
 from executor_runs import finish_run, replies, start_run, tasks_of, write_questions, write_sleeper
+from extras import needs
 from ray_nodes import Nodes, ray_nodes
 from waiting import stored_trials, wait_until
 
-pytest.importorskip("ray")
+needs("ray")
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from extras import needs
+
 pytest.importorskip("fastapi", reason="needs transformers[serving]")
-pytest.importorskip("transformers")
+needs("transformers")
 
 from line_doubles import ask as ask_model
 from snellen.core.errors import StopRun

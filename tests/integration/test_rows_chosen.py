@@ -49,7 +49,7 @@ def asked(result: Any) -> list[str]:
 def test_named_samples_are_asked_and_no_others(task: Path, tmp_path: Path) -> None:
     result = snellen.run(str(task), "blind/first", ids=("7", "3"), output_dir=tmp_path / "r")
     assert asked(result) == ["3", "7"]
-    with pytest.raises(UsageError, match=r"has no sample '99'.*\(1 of --ids are unknown\)"):
+    with pytest.raises(UsageError, match=r"'99'.*--ids"):
         snellen.run(str(task), "blind/first", ids=("3", "99"), output_dir=tmp_path / "s")
 
 
@@ -57,7 +57,7 @@ def test_a_draw_is_the_same_for_a_seed_and_another_for_another(task: Path) -> No
     drawn = [draw(dataset(task), 10, seed) for seed in (3, 3, 4)]
     assert drawn[0] == drawn[1] != drawn[2]
     assert len(set(drawn[0])) == 10
-    with pytest.raises(UsageError, match="there are only 40 samples"):
+    with pytest.raises(UsageError, match=r"\b40\b"):
         draw(dataset(task), 41, 0)
 
 
@@ -93,25 +93,25 @@ def test_a_sheet_with_semicolons_is_read(tmp_path: Path) -> None:
 def test_a_mistyped_field_names_the_right_one(task: Path) -> None:
     with pytest.raises(UsageError, match=r"no field 'quesion'.*'question'"):
         list(snellen.load_dataset(str(task), columns={"quesion": "question"}))
-    with pytest.raises(DataError, match=r"has no column 'qestion'.*did you mean 'question'"):
+    with pytest.raises(DataError, match=r"'qestion'.*'question'"):
         list(snellen.load_dataset(str(task), columns={"question": "qestion"}))
 
 
 def test_a_folder_stands_for_its_one_table(task: Path, tmp_path: Path) -> None:
     folder = tmp_path / "of_one"
     folder.mkdir()
-    with pytest.raises(UsageError, match="holds no data file: pictures alone ask nothing"):
+    with pytest.raises(UsageError, match="no data file"):
         snellen.load_dataset(str(folder))
     (folder / "t.jsonl").write_bytes(task.read_bytes())
     assert len(list(snellen.load_dataset(str(folder)))) == 40
     (folder / "u.csv").write_text("question,answer\na,b\n")
-    with pytest.raises(UsageError, match=r"several data files \(t.jsonl, u.csv\)"):
+    with pytest.raises(UsageError, match=r"t\.jsonl, u\.csv"):
         snellen.load_dataset(str(folder))
 
 
 def test_files_of_others_are_not_written_over(task: Path, tmp_path: Path) -> None:
     (tmp_path / "results.json").write_text("mine")
-    with pytest.raises(UsageError, match=r"holds results.json and no run"):
+    with pytest.raises(UsageError, match=r"results\.json"):
         snellen.run(str(task), "blind/first", output_dir=tmp_path)
     assert (tmp_path / "results.json").read_text() == "mine"
 
@@ -158,7 +158,7 @@ def test_the_limit_of_a_row_wins_over_the_setting_and_is_recorded(tmp_path: Path
 def test_a_limit_that_is_no_number_is_refused_by_row(limit: Any, tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text(json.dumps({"question": "Q?", "answer": "a", "max_tokens": limit}))
-    with pytest.raises(DataError, match=r"t.jsonl record 1: max_tokens .* is not a whole number above 0"):
+    with pytest.raises(DataError, match=r"t\.jsonl record 1.*max_tokens"):
         list(snellen.load_dataset(str(path)))
 
 

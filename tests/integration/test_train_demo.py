@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from extras import needs
 from snellen.store.reader import RunReader
 
-pytest.importorskip("trl")
+needs("trl")
 pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning"),
     pytest.mark.filterwarnings("ignore::FutureWarning"),

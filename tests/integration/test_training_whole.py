@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("trl")
-pytest.importorskip("peft")
+from extras import needs
+
+needs("trl", "peft")
 
 from msgspec.structs import replace
 

@@ -20,10 +20,10 @@ from ..core.tasks import Task
 from ..core.twins import AXIS as TWIN
 from ..core.types import BASE_VARIANT, Prediction, Request, Sample
 from ..prompt.recall import split_text
+from ..stats.confidence import softmax
 from ..stats.exchange import ALPHA, FEWEST, Exchange, beside_references, exchange_test, order_test
 from ..stats.intervals import holm
 from ..store.reader import RunReader, Trial
-from .calibration import softmax
 from .headline import main_metric, quoted_metric
 from .means import axes_of
 

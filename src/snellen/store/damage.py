@@ -15,7 +15,7 @@ from ..core.errors import EnvironmentProblem
 from ..core.tasks import RunHeader
 from ..core.text import plural
 from ..core.types import Failure, FailureKind, Prediction, Request, Sample, TrialKey
-from .database import Row, connect, has_turns, insert_rows, no_run, open_for_writing, sync
+from .database import Row, check_tables, connect, has_turns, insert_rows, no_run, open_for_writing, sync
 from .lock import RunLock
 from .problems import BROKEN
 from .reader import RunReader
@@ -27,7 +27,7 @@ SMALLEST_ROW = 16
 """Bytes: so the size of a file bounds how many rows it can hold."""
 STEPS_A_BYTE = 8
 LEAST_STEPS = 20_000_000
-"""Of SQLite's machine: no statement over a sound file takes as many, and one that goes round in a broken tree ends."""
+"""Of SQLite's machine: reading a sound file takes fewer, and what goes round in a broken tree ends."""
 MOST_STRETCHES = 20_000
 """So often a table is looked into again behind a place that cannot be read."""
 GROUP_ROWS = 64
@@ -140,9 +140,10 @@ class Health(NamedTuple):
 def look_at_run(folder: Path) -> Health:
     """Read all of a run and say what is left of it; nothing is changed."""
     path = _database_of(folder)
-    with closing(_bounded(path)) as database:
+    with closing(bounded(path)) as database:
         try:
             verdict = str(database.execute("PRAGMA integrity_check(1)").fetchone()[0])
+            check_tables(database, path)
             tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         except BROKEN as error:
             return Health(folder, False, f"SQLite cannot read it at all: {error}")
@@ -154,19 +155,16 @@ def look_at_run(folder: Path) -> Health:
     return Health(folder, verdict == "ok" and header and whole, verdict, found, header)
 
 
-def _bounded(path: Path) -> sqlite3.Connection:
-    """Open a database that may be damaged: each statement ends, if need be by an error."""
+def bounded(path: Path) -> sqlite3.Connection:
+    """Open a database that may be damaged: all statements together end, if need be each by an error."""
     database = connect(path, read_only=True)
     size = sum(file.stat().st_size for file in (path, Path(f"{path}-wal")) if file.exists())
-    most, steps = max(LEAST_STEPS, STEPS_A_BYTE * size), 10_000
-    state = {"left": most}
+    left, steps = max(LEAST_STEPS, STEPS_A_BYTE * size), 10_000
 
-    def count() -> int:
-        state["left"] -= steps
-        if state["left"] < 0:
-            state["left"] = most  # the next statement has its own
-            return 1
-        return 0
+    def count() -> bool:
+        nonlocal left
+        left -= steps
+        return left < 0
 
     database.set_progress_handler(count, steps)
     return database
@@ -316,7 +314,7 @@ def _finish_repair(folder: Path) -> Repaired:
 
 def _save(path: Path, fresh: Path) -> dict[str, int]:
     fresh.unlink(missing_ok=True)
-    with closing(_bounded(path)) as old, closing(open_for_writing(fresh)) as new:
+    with closing(bounded(path)) as old, closing(open_for_writing(fresh)) as new:
         new.execute("BEGIN IMMEDIATE")
         kept = KEPT if has_turns(old) else KEPT[:-1]  # a run of 0.2 has none
         saved = {table: _copy(_rows_left(old, table, path), new, table) for table in kept}

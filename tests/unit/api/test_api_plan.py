@@ -50,7 +50,7 @@ def test_trials_are_samples_times_variants_times_repeats(tmp_path: Path) -> None
 
 def test_two_files_of_one_name_are_refused_and_one_file_twice_is_one_task(tmp_path: Path) -> None:
     first, second = write(tmp_path / "a" / "data.jsonl"), write(tmp_path / "b" / "data.jsonl", answer="B")
-    with pytest.raises(UsageError, match=r"a/data\.jsonl.*b/data\.jsonl.*both called 'data'"):
+    with pytest.raises(UsageError, match=r"a/data\.jsonl.*b/data\.jsonl.*'data'"):
         plan(first, second)
     assert plan(first, first).trials == 6
 
@@ -97,7 +97,7 @@ def test_a_model_that_cannot_is_named(tmp_path: Path) -> None:
     from snellen.core.builtins import default_registry
     from snellen.core.tasks import Task
 
-    with pytest.raises(UsageError, match="'mute/x' cannot do generate, which task 't' needs"):
+    with pytest.raises(UsageError, match=r"'mute/x'.*generate.*'t'"):
         check_capabilities(Mute(), Task("t", {"loader": "table"}), default_registry())
 
 
@@ -213,7 +213,7 @@ def test_a_suite_without_tasks_is_refused(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     for text in ("", "tasks = 5", "tasks = [1]"):
         (folder / "mine.toml").write_text(text)
-        with pytest.raises(ConfigError, match="'mine' must name its tasks"):
+        with pytest.raises(ConfigError, match="'mine'"):
             plan("mine", catalogs=(tmp_path / "cards",))
 
 
@@ -257,14 +257,14 @@ def test_a_provider_spelt_wrong_is_set_right(model: str, url: str | None, meant:
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8000/v1", "localhost:8000", "ftp://host/v1", "htp://host"])
 def test_an_address_without_http_is_refused_before_anything_is_planned(url: str) -> None:
-    with pytest.raises(UsageError, match="--base-url begins with neither http:// nor https://"):
+    with pytest.raises(UsageError, match="--base-url"):
         snellen.load_model("openai/gpt", base_url=url)
 
 
 def test_a_load_that_cannot_begin_leaves_no_folder(tmp_path: Path) -> None:
     run = RunSettings(tasks=(str(write(tmp_path / "d.jsonl")),), model="openai/gpt", base_url="localhost:8000")
     run = msgspec.structs.replace(run, output_dir=tmp_path / "load")
-    with pytest.raises(UsageError, match="--base-url begins with neither"):
+    with pytest.raises(UsageError, match="--base-url"):
         run_perf(PerfSettings(run=run, levels=(LoadPlan(concurrency=1),)))
     assert not (tmp_path / "load").exists()
 
@@ -280,9 +280,9 @@ def test_a_sweep_that_cannot_be_kept_is_not_begun(tmp_path: Path) -> None:
 
 def test_who_asks_for_a_trial_that_is_not_there_is_told_what_is(tmp_path: Path) -> None:
     folder = snellen.run(str(write(tmp_path / "d.jsonl")), "blind/first").folder
-    with pytest.raises(UsageError, match=r"no such trial of sample '1': there is task d, base, inference 1$"):
+    with pytest.raises(UsageError, match=r"'1'.*\bd\b.*base.*inference 1$"):
         read_sample(folder, "1", task="nope")
-    with pytest.raises(UsageError, match=r"no such trial of sample '1': there is task d, base, inference 1$"):
+    with pytest.raises(UsageError, match=r"'1'.*\bd\b.*base.*inference 1$"):
         read_sample(folder, "1", repeat=2)
     with pytest.raises(UsageError, match=r"no such trial of sample 'x'$"):
         read_sample(folder, "x")

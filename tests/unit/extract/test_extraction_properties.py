@@ -196,7 +196,7 @@ def test_hostile_text_takes_linear_time(unit: str) -> None:
         lambda: extract_short(text),
     ]
     for call in itertools.chain(readers, [lambda rule=rule: rule(options, reply) for _, rule in RULES]):
-        assert min(_seconds(call) for _ in range(3)) <= LINEAR_S
+        assert any(_seconds(call) <= LINEAR_S for _ in range(3))  # a busy machine may slow one call
 
 
 SIGNS = {"A": "< 5", "B": "= 5 °C", "C": "x = 1", "D": "50 % of all"}

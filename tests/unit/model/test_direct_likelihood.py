@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch")
-pytest.importorskip("transformers")
+from extras import needs
+
+needs("torch", "transformers")
 
 import direct_likelihood
 from tiny_checkpoints import NEEDS_TORCHVISION, checkpoint

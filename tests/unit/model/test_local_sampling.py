@@ -7,7 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-torch = pytest.importorskip("torch")
+from extras import needs
+
+torch = needs("torch")
 
 from snellen.core.types import Params, Request, TrialKey, Turn
 from snellen.model.local.transformers import RowSampler, cut_at_stop, make_row, sample_token

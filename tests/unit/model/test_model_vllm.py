@@ -112,11 +112,11 @@ def test_weights_are_read_once_in_a_process_and_again_if_they_change(tmp_path, m
 
 
 def test_options_of_the_engine_are_checked_by_name():
-    with pytest.raises(ConfigError, match=r"engine\.dtype: give it as --model-arg dtype="):
+    with pytest.raises(ConfigError, match=r"engine\.dtype.*--model-arg dtype="):
         create("m", ModelOptions(arguments={"engine": {"dtype": "half"}}))
     with pytest.raises(ConfigError, match="named by --model"):
         create("m", ModelOptions(arguments={"engine": {"model": "x"}}))
-    with pytest.raises(UsageError, match="unexpected keyword argument 'enforce_eagr'"):
+    with pytest.raises(UsageError, match="'enforce_eagr'"):
         asyncio.run(create("m", ModelOptions(arguments={"engine": {"enforce_eagr": True}})).check())
 
 
@@ -164,7 +164,7 @@ def test_what_is_wrong_is_named(monkeypatch):
         create("m", ModelOptions(arguments={"trust_remote_code": True}))
     with pytest.raises(UsageError, match="PATH_OR_ID"):
         create("", ModelOptions())
-    with pytest.raises(Exception, match="vLLM cannot load broken: no such checkpoint"):
+    with pytest.raises(Exception, match=r"broken.*no such checkpoint"):
         asyncio.run(create("broken", ModelOptions()).check())
     monkeypatch.setitem(sys.modules, "vllm", None)
     with pytest.raises(MissingExtra, match=r"snellen\[vllm\]"):
@@ -228,7 +228,7 @@ def test_an_adapter_of_other_weights_is_refused(tmp_path):
         adapted(base, write_adapter(tmp_path / "other", base="0123456789abcdef"))
     (tmp_path / "run").mkdir()
     write_adapter(tmp_path / "run" / "model")
-    with pytest.raises(UsageError, match=r"no adapter_config.json in it \(did you mean .*model"):
+    with pytest.raises(UsageError, match=r"adapter_config\.json.*model"):
         adapted(base, tmp_path / "run")
 
 

@@ -12,8 +12,9 @@ import PIL.Image
 import pytest
 from msgspec.structs import replace
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
+from extras import needs
+
+torch = needs("torch", "transformers")
 
 from snellen.core.errors import ConfigError, EnvironmentProblem, ModelError, UsageError
 from snellen.core.protocols import BatchModel, Capability

@@ -111,6 +111,7 @@ def test_an_unknown_tokeniser_is_named() -> None:
 
 
 @needs_java
+@pytest.mark.nightly  # its program takes eight seconds to start; the recorded figures start it in `make test`
 def test_meteor_survives_any_text() -> None:
     odd = [
         DOGS,

@@ -118,10 +118,10 @@ def test_one_file_may_hold_several_people_s_labels_and_never_two_of_one(run: Pat
     file = tmp_path / "labels.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert read_labels(file, WORDS, ["t"]) == {"anna": {key(1): 1.0}, "ben": {key(1): 0.0}, "": {key(1): 0.0}}
-    with pytest.raises(DataError, match=r"record 1 is a label of 'anna', and --by says 'ben'"):
+    with pytest.raises(DataError, match=r"record 1.*'anna'.*'ben'"):
         read_labels(file, WORDS, ["t"], "ben")
     file.write_text("".join(json.dumps(row | {"by": "anna"}) + "\n" for row in rows))
-    with pytest.raises(DataError, match=r"labels sample '1' again, and otherwise: .*--by NAME"):
+    with pytest.raises(DataError, match=r"'1'.*--by NAME"):
         read_labels(file, WORDS, ["t"])
 
 

@@ -28,7 +28,7 @@ def benchmark() -> Any:
 
 def test_every_frame_is_named_at_four_pixels_and_said_at_fifteen(benchmark: Any) -> None:
     for name in benchmark.TRUTHS:
-        near, far = (benchmark.judged(name, noise, 40, seed=7) for noise in benchmark.NOISES_PX)
+        near, far = (benchmark.judged(name, noise, 20, seed=7) for noise in benchmark.NOISES_PX)
         assert near["named"] >= 0.95 or name == ONE_CANVAS_ONLY, (name, near)
         assert near["said"] >= 0.97 and far["said"] >= 0.95, (name, near, far)
         assert near["px"] <= 6.0, (name, near)
