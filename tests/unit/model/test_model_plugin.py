@@ -68,6 +68,18 @@ def echo(prompt, candidates=(), shout=False):
     return prompt.upper() if shout else prompt
 
 
+def odd(prompt):
+    """Answers as plug-ins with a mistake do."""
+    import sys
+
+    if prompt == "leaves":
+        sys.exit(0)
+    if prompt == "gives up":
+        raise BaseException("of no usual kind")
+    made = {"nothing": None, "bytes": b"B", "list": ["B"], "object": {"text": "B"}, "no number": float("nan")}
+    return made.get(prompt, 3)
+
+
 def wrong(prompt, candidates):
     return 99
 
@@ -219,3 +231,10 @@ def test_what_an_interface_reduced_itself_is_not_reduced_again(reduction):
     assert option_values(asked, values) == list(values.loglikelihoods)
     with pytest.raises(UsageError, match="cannot be had"):
         option_values(asked, values, "sum")
+
+
+@pytest.mark.parametrize("what", ["nothing", "bytes", "list", "object", "no number", "leaves", "gives up"])
+def test_what_is_no_text_is_no_answer(what):
+    odd_one, number = predict(create("odd", ModelOptions()), request(what, name="1"), request("number", name="2"))
+    assert (odd_one.text, number.text) == (None, "3")
+    assert odd_one.failure.kind is (FailureKind.SERVER if what in ("leaves", "gives up") else FailureKind.DECODE)

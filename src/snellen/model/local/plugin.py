@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 import shlex
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from numbers import Real
 from types import ModuleType
 from typing import Any
 
@@ -300,7 +302,7 @@ class PluginModel:
         answers = self._call(self._interface.generate, requests)
         timing = Timing(sent, self._clock.monotonic())
         return [
-            Prediction(request.key, text=str(answer), timing=timing, finish="stop")
+            Prediction(request.key, text=self._text_of(answer), timing=timing, finish="stop")
             for request, answer in zip(requests, answers, strict=True)
         ]
 
@@ -344,6 +346,16 @@ class PluginModel:
             detail["reduced"] = request.likelihood.reduction
         return Prediction(request.key, loglikelihoods=tuple(values), timing=timing, detail=detail)
 
+    def _raised(self, error: BaseException) -> ModelError:
+        return ModelError(FailureKind.SERVER, f"{self.name} raised {type(error).__name__}: {error}")
+
+    def _text_of(self, answer: Any) -> str:
+        """Return an answer as text; what is neither text nor a number was not meant as one (a missing `return`)."""
+        if isinstance(answer, str) or (isinstance(answer, Real) and math.isfinite(answer)):
+            return str(answer)
+        given = f"{type(answer).__name__} ({str(answer)[:40]!r})" if isinstance(answer, Real) else type(answer).__name__
+        raise ModelError(FailureKind.DECODE, f"{self.name} returned {given} where its answer belongs: return a str")
+
     def _call(self, act: Callable[..., list[Any]], requests: Sequence[Request]) -> list[Any]:
         try:
             images = [
@@ -360,8 +372,8 @@ class PluginModel:
                 self._note_late()
         except ModelError:
             raise
-        except Exception as error:  # noqa: BLE001 - someone else's code may raise anything; it costs this request
-            raise ModelError(FailureKind.SERVER, f"{self.name} raised {type(error).__name__}: {error}") from None
+        except BaseException as error:  # noqa: BLE001 - others' code, not in the main thread: all it raises is its own
+            raise self._raised(error) from None
         if len(answers) != len(requests):
             counts = f"{len(answers)} answers for {len(requests)} requests"
             raise ModelError(FailureKind.DECODE, f"{self.name} gave {counts}")
@@ -389,9 +401,9 @@ class StreamingPlugin(PluginModel):
             end: Exception | None = None
             try:
                 for piece in self._pieces(request):
-                    loop.call_soon_threadsafe(pieces.put_nowait, str(piece))
-            except Exception as error:  # noqa: BLE001 - someone else's code; whoever waits hears of it
-                end = error
+                    loop.call_soon_threadsafe(pieces.put_nowait, self._text_of(piece))
+            except BaseException as error:  # noqa: BLE001 - someone else's code; whoever waits hears of it
+                end = error if isinstance(error, Exception) else self._raised(error)
             loop.call_soon_threadsafe(pieces.put_nowait, end)
 
         asked = loop.run_in_executor(self._thread, hand_over)
