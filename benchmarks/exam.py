@@ -144,7 +144,7 @@ def sit(
             answers[one].append(row)
         rounds.append((everybody, places, rows))
     flat = np.array([_flat(np.concatenate(one), people) for one in answers])
-    sure = far_sure(grid, confirmed=rules.confirm > 0)
+    sure = far_sure(confirmed=rules.confirm > 0 and people.glyphs == 1)
     known = known_at_the_end(final_grid(grid) if people.glyphs == 1 else grid, prior, rounds, sure)
     words = procedure.verdicts(known, flat - log_evidence(belief), procedure.Drawn(0.0, grid.end))
     return Sat(trials, known, words, ready)

@@ -11,12 +11,12 @@ import resource
 import sys
 import time
 
+from snellen.kits.parsing import omnidoc
+from snellen.kits.parsing.blocks import read_gold, read_page
 from snellen.kits.parsing.drawn import page_blocks
-from snellen.scoring.parsing import omnidoc
-from snellen.scoring.parsing.blocks import read_gold, read_page
-from snellen.scoring.parsing.omnidoc_match import Gold
-from snellen.scoring.parsing.page_score import score_page
-from snellen.scoring.parsing.teds import teds
+from snellen.kits.parsing.omnidoc_match import Gold
+from snellen.kits.parsing.page_score import score_page
+from snellen.kits.parsing.teds import teds
 
 PAGES_S, MEMORY_MB, TABLE_S = 60.0, 400.0, 0.6
 

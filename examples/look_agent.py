@@ -107,7 +107,7 @@ def draw_rows(folder: Path, heights: list[float], rows: int, seed: int = 1) -> P
         for number in range(rows):
             chance = random.Random(f"{seed} {height} {number}")
             text = "".join(chance.sample(LETTERS, 5))
-            size = (round(9 * height), round(3 * height))
+            size = (max(32, round(9 * height)), max(18, round(3 * height)))  # a drawn row keeps a margin
             row = draw(Chart((Line(text, height),), width=size[0], height=size[1]))
             left, top = (chance.randrange(PAGE // 10, PAGE - PAGE // 10 - side) for side in size)
             page = Image.new("L", (PAGE, PAGE), 255)

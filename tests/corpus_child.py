@@ -5,7 +5,6 @@ python corpus_child.py FOLDER: lines of `READER<tab>PATH` on stdin, lines of JSO
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import resource
@@ -23,7 +22,7 @@ from snellen.core.errors import SnellenError
 from snellen.core.protocols import ImagePolicy
 from snellen.core.types import Image
 from snellen.data.files.matlab import read_matrices
-from snellen.data.images.encode import ImageDoor
+from snellen.data.images.encode import encode_moving
 from snellen.data.reform.corpus import read_pickled
 from snellen.perf.read import read_timeline
 
@@ -47,7 +46,8 @@ def command(*words: object) -> int:
 
 
 def read_image(path: Path) -> int:
-    asyncio.run(ImageDoor().encode(Image(str(path)), ImagePolicy(max_side=512)))
+    """Draw it here: a process of its own, as a run has for this, could not be watched."""
+    encode_moving(Image(str(path)), ImagePolicy(max_side=512))
     return READ
 
 
@@ -114,6 +114,7 @@ def read_one(reader: str, path: Path, folder: Path) -> NoReturn:
 
 
 def main() -> None:
+    sys.dont_write_bytecode = True  # a file of ours that is compiled now is no escape
     folder = Path(sys.argv[1]).resolve()
     for line in sys.stdin.read().splitlines():
         reader, _, name = line.partition("\t")

@@ -19,9 +19,17 @@ class TwoFaced:
     answer: Callable[[web.Request, dict[str, Any]], str] = lambda request, body: "A"
     listed: dict[str, Any] = field(default_factory=dict)
     said: dict[str, Any] = field(default_factory=dict)
+    names: tuple[str, ...] = ("m",)
+    """Models that it lists."""
     asked: int = 0
+    texts: list[str] = field(default_factory=list)
+    """What was said last in each request, without pictures."""
     after: Callable[[int], None] = lambda count: None
     """Called with how many were asked, before each answer: to turn into another."""
+
+
+def _text_of(content: Any) -> str:
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
 
 
 @contextmanager
@@ -32,6 +40,7 @@ def twofaced(faces: TwoFaced) -> Iterator[str]:
     async def chat(request: web.Request) -> web.Response:
         body = await request.json()
         faces.asked += 1
+        faces.texts.append(_text_of(body["messages"][-1]["content"]))
         faces.after(faces.asked)
         message = {"role": "assistant", "content": faces.answer(request, body)}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
@@ -40,7 +49,8 @@ def twofaced(faces: TwoFaced) -> Iterator[str]:
         return web.json_response(reply | faces.said)
 
     async def models(request: web.Request) -> web.Response:
-        return web.json_response({"object": "list", "data": [{"id": "m", "object": "model", **faces.listed}]})
+        rows = [{"id": name, "object": "model", **faces.listed} for name in faces.names]
+        return web.json_response({"object": "list", "data": rows})
 
     async def start() -> int:
         app = web.Application()

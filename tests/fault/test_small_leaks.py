@@ -75,6 +75,17 @@ def test_a_proxy_is_found_with_and_without_its_scheme(
     assert proxy_for("http://example.invalid/v1", proxies) == found
 
 
+@pytest.mark.parametrize(
+    "proxy", ["127.0.0.1:port", "http://:3128", ":::", "ftp://127.0.0.1:21", "http://u:secret@h:99999"]
+)
+def test_a_proxy_that_is_no_address_is_blamed_by_its_variable(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    with pytest.raises(EnvironmentProblem, match="HTTP_PROXY") as error:
+        proxy_for("http://example.invalid/v1", {"http": proxy})
+    assert "secret" not in str(error.value)
+
+
 def test_a_socks_proxy_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)

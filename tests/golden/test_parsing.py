@@ -11,12 +11,12 @@ import pytest
 
 pytest.importorskip("bs4")
 
-from snellen.scoring.parsing import ccocr, cdm, katex, ocrbench, olmocr, omnidoc
-from snellen.scoring.parsing.blocks import read_gold, read_page
-from snellen.scoring.parsing.omnidoc_match import edit
-from snellen.scoring.parsing.omnidoc_text import normal_formula
-from snellen.scoring.parsing.page_score import score_page
-from snellen.scoring.parsing.teds import teds
+from snellen.kits.parsing import ccocr, cdm, katex, ocrbench, olmocr, omnidoc
+from snellen.kits.parsing.blocks import read_gold, read_page
+from snellen.kits.parsing.omnidoc_match import edit
+from snellen.kits.parsing.omnidoc_text import normal_formula
+from snellen.kits.parsing.page_score import score_page
+from snellen.kits.parsing.teds import teds
 
 DATA = Path(__file__).parent / "data" / "parsing"
 PAGES = sorted(path.stem for path in DATA.glob("page_*.json"))
@@ -64,7 +64,7 @@ def test_cc_ocr_and_ocrbench_documents_give_the_originals_values(name: str) -> N
 
 def _has_wordnet() -> bool:
     from snellen.core.errors import EnvironmentProblem
-    from snellen.scoring.parsing.wordnet import find_wordnet
+    from snellen.kits.parsing.ocrbench import find_wordnet
 
     try:
         find_wordnet()

@@ -173,7 +173,7 @@ def test_a_complete_folder_says_that_nothing_was_asked(snellen: Callable[..., An
     assert "stored before" not in first
     assert "nothing was asked: the replies of all 10 trials were stored before" in snellen(*command)[1]
     more = snellen(*command, "--num-infers", "2")[1]
-    assert "10 asked now, 10 stored before, 0 from the cache" in more
+    assert "10 asked now, 10 stored before" in more and "from the cache" not in more
 
 
 def test_where_everything_failed_only_the_reason_is_shown(

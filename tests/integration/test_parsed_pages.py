@@ -14,14 +14,13 @@ pytest.importorskip("bs4")
 from command_line import json_of, run_command
 from snellen.core.protocols import LoadContext
 from snellen.data.catalog import Catalog
-from snellen.data.loaders import page_bench
-from snellen.kits.parsing import drawn_pages
+from snellen.kits.parsing import drawn_pages, page_bench
+from snellen.kits.parsing.blocks import read_gold, read_page
 from snellen.kits.parsing.laws import LAWS, RULES, audit
 from snellen.kits.parsing.laws import drawn_pages as law_pages
+from snellen.kits.parsing.page_score import score_page
 from snellen.kits.parsing.parsed_page import block_rows, rendered
-from snellen.scoring.parsing.blocks import read_gold, read_page
-from snellen.scoring.parsing.page_score import score_page
-from snellen.scoring.parsing.scorers import olmocr_figures
+from snellen.kits.parsing.scorers import olmocr_figures
 
 PAGE = "# Cargo\n\nThe office counts every boat.\n\n<table><tr><td>Boat</td><td>Tons</td></tr><tr><td>Heron</td><td>12</td></tr></table>\n\n$$E = mc^{2}$$"
 REPLIES = {
@@ -79,7 +78,7 @@ def test_own_pages_are_scored_and_no_state_is_a_plain_zero(pages: Path) -> None:
 
 def test_a_scorer_that_fails_says_so(pages: Path) -> None:
     from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
-    from snellen.scoring.parsing.scorers import score_official
+    from snellen.kits.parsing.scorers import score_official
 
     key = TrialKey("t", "1")
     cells = "<td>x</td>" * 3000
@@ -91,8 +90,8 @@ def test_a_scorer_that_fails_says_so(pages: Path) -> None:
 
 def test_cdm_is_measured_where_it_is_asked_for_and_latex_is_there() -> None:
     from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
-    from snellen.scoring.parsing import cdm
-    from snellen.scoring.parsing.scorers import score_official
+    from snellen.kits.parsing import cdm
+    from snellen.kits.parsing.scorers import score_official
 
     key = TrialKey("t", "1")
     sample = Sample("1", "t", Form.PARSE, "", answers=("$$E = mc^{2}$$",))
@@ -163,7 +162,7 @@ def test_unit_tests_of_olmocr_become_pages_and_its_figure_is_over_files(tmp_path
     from types import SimpleNamespace
 
     from snellen.core.types import Prediction, Request, TrialKey
-    from snellen.scoring.parsing.scorers import score_official
+    from snellen.kits.parsing.scorers import score_official
 
     key = TrialKey("t", sample.id)
     scores = score_official(

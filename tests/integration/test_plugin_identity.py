@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -14,6 +15,7 @@ import pytest
 import snellen
 from snellen.api.run import RunResult
 from snellen.core.errors import RunMismatch
+from snellen.core.loaded_code import variables_of
 
 MODEL = """
 import json
@@ -135,3 +137,100 @@ def test_a_plug_in_that_was_only_touched_goes_on_wherever_compiled_files_are_kep
     assert list((folder / "compiled").rglob("custom_c*.pyc"))
     os.utime(plugin, (1_600_000_000, 1_600_000_000))
     assert ask(num_infers=2).state.done == 8
+
+
+SHIFTED = """
+import os
+from pathlib import Path
+def by_variable(prompt):
+    return "ABC"[int(os.environ.get("MY_SHIFT", "0"))]
+def by_late_file(prompt):
+    return "ABC"[int(Path("late.json").read_text())]
+class by_package:
+    def __init__(self):
+        import shift_package
+        self.shift = shift_package.SHIFT
+    def raw_generate(self, image, prompt):
+        return "ABC"[self.shift]
+"""
+
+
+def ask_shifted(name: str, out: str, **settings: Any) -> RunResult:
+    return snellen.run("t.jsonl", f"plugin/{name}", plugins=(Path("shifted.py"),), output_dir=Path(out), **settings)
+
+
+def test_an_environment_variable_that_is_read_is_part_of_a_plug_in(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "shifted.py").write_text(SHIFTED)
+    monkeypatch.delenv("MY_SHIFT", raising=False)
+    assert accuracy(ask_shifted("by_variable", "a")) == 1.0
+    monkeypatch.setenv("MY_SHIFT", "1")
+    assert accuracy(ask_shifted("by_variable", "b")) == 0.0
+    with pytest.raises(RunMismatch, match=r"\$MY_SHIFT"):
+        ask_shifted("by_variable", "a", num_infers=2)
+
+
+def test_variables_that_no_source_names_are_not_covered(folder: Path) -> None:
+    (folder / "any.py").write_text("import os\ndef one(prompt):\n    return dict(os.environ).get('X', 'A')\n")
+    for out in ("a", "b"):
+        found = snellen.run("t.jsonl", "plugin/one", plugins=(Path("any.py"),), output_dir=Path(out))
+    assert (accuracy(found), found.state.cached) == (1.0, 0)
+
+
+def test_the_version_of_an_installed_package_is_part_of_a_plug_in(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "shifted.py").write_text(SHIFTED)
+    site = folder / "site-packages"
+    monkeypatch.syspath_prepend(str(site))
+
+    def install(version: str, shift: int) -> None:
+        sys.modules.pop("shift_package", None)
+        for old in site.glob("*.dist-info"):
+            (old / "METADATA").unlink()
+            old.rmdir()
+        facts = site / f"shift_package-{version}.dist-info"
+        facts.mkdir(parents=True)
+        (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: shift_package\nVersion: {version}\n")
+        (site / "shift_package.py").write_text(f"SHIFT = {shift}\n# {version}\n")
+        importlib.invalidate_caches()
+
+    install("1.0", 0)
+    assert accuracy(ask_shifted("by_package", "a")) == 1.0
+    assert ask_shifted("by_package", "a2").state.cached == 8
+    install("1.10", 1)
+    assert accuracy(ask_shifted("by_package", "b")) == 0.0
+    with pytest.raises(RunMismatch, match=r"shift_package '1.0'; now '1.10'"):
+        ask_shifted("by_package", "a", num_infers=2)
+    sys.modules.pop("shift_package", None)
+
+
+def test_a_file_that_is_read_while_answering_may_not_change_within_a_run(folder: Path) -> None:
+    (folder / "shifted.py").write_text(SHIFTED)
+    (folder / "late.json").write_text("0")
+    assert accuracy(ask_shifted("by_late_file", "a")) == 1.0
+    (folder / "late.json").write_text("1")
+    with pytest.raises(RunMismatch, match=r"late.json.*--same-model"):
+        ask_shifted("by_late_file", "a", num_infers=2)
+    assert accuracy(ask_shifted("by_late_file", "b")) == 0.0
+    both = ask_shifted("by_late_file", "a", num_infers=2, same_model=True)
+    assert accuracy(both) == 0.5, "who says it is the same model may"
+
+
+@pytest.mark.parametrize(
+    ("source", "read"),
+    [
+        ("import os\nx = os.environ['A'] + os.getenv('B') + os.environ.get('C', '')", {"A", "B", "C"}),
+        ("from os import environ, getenv\nx = environ['A'] + getenv('B')\ny = 'C' in environ", {"A", "B", "C"}),
+        ("import os\nos.environ['A'] = '1'\nos.environ.update(B='2')\nos.environ.setdefault('C', '3')", {"C"}),
+        ("import os\nx = os.environ['OPENAI_API_KEY'] + os.environ['LOCAL_RANK'] + os.environ['SLURM_JOB_ID']", set()),
+        ("import os\nname = 'A'\nx = os.environ[name]", {None}),
+        ("import os\nx = {**os.environ}", {None}),
+        ("environment = {'A': 1}\nx = environment['A']", set()),
+    ],
+)
+def test_which_variables_a_source_reads(tmp_path: Path, source: str, read: set[str | None]) -> None:
+    path = tmp_path / "one.py"
+    path.write_text(source)
+    assert variables_of(str(path)) == read

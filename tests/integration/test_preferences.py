@@ -13,8 +13,7 @@ from line_doubles import Scripted
 from snellen.core.errors import EnvironmentProblem, ModelError, UsageError
 from snellen.core.types import FailureKind, Prediction, Request
 from snellen.kits.train import made_preferences as preferences
-from snellen.kits.train.made_preferences import make_preferences
-from snellen.kits.train.preference import PreferenceCounts
+from snellen.kits.train.made_preferences import PreferenceCounts, make_preferences
 from snellen.kits.train.rationale import open_source
 from snellen.kits.train.recipe import DataSource, Feedback, Recipe, Training
 from snellen.store.reader import RunReader

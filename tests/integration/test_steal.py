@@ -71,6 +71,13 @@ def test_one_part_takes_all_that_nobody_began_and_the_run_is_that_of_one_process
     assert not list(Path("run/run.d").iterdir())
 
 
+def test_what_a_part_without_the_flag_has_stored_is_not_asked_again(data: Path) -> None:
+    assert run_command(blind(data, "run", "--shard", "2/3")) == 0
+    assert json_of(*blind(data, "run", "--shard", "1/3", "--steal"))["done"] == ROWS
+    assert len(trials_in(Path("run"), 1)) == 80
+    assert json_of("merge", "run")["asked_twice"] == 0
+
+
 def test_parts_at_work_share_what_is_left_and_nothing_is_asked_twice(
     data: Path, mock_server: Callable[..., Any]
 ) -> None:
@@ -141,6 +148,12 @@ def test_units_keep_groups_whole_and_a_large_group_is_never_taken(own_folder: Pa
         assert unit.trials <= MOST_TRIALS or len(groups) == 1
         assert unit.samples["talks"] <= shares[unit.id[0]].own["talks"]
     assert sum(unit.trials for unit in units.values()) == sum(sizes)
+    large = {unit.id[0]: 0 for unit in units.values()}
+    for unit in units.values():
+        large[unit.id[0]] += unit.trials if unit.trials > MOST_TRIALS else 0
+    assert large[0] and large[1]
+    end = json_of("run", "talks.jsonl", "--model", "blind/first", "--quiet", "-o", "x", "--shard", "0/2", "--steal")
+    assert end["done"] == sum(sizes) - large[1], "what is too large to be taken waits for its own part"
 
 
 def test_stealing_without_a_part_is_refused_and_the_script_has_the_flag(

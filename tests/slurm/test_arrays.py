@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shlex
 import shutil
 import signal
@@ -67,6 +68,11 @@ def told(folder: Path) -> tuple[Any, list[dict[str, Any]]]:
         row["since"] = ""
     records = [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
     return without_latency(results), without_latency(records)
+
+
+def since(began: float) -> str:
+    """Return how long something took, and how many processes wanted the processor meanwhile."""
+    return f"{time.monotonic() - began:.0f} s at load {os.getloadavg()[1]:.0f}"
 
 
 def without_latency(value: Any) -> Any:
@@ -139,11 +145,9 @@ def test_an_array_with_killed_preempted_and_lost_parts_equals_one_process(slurm:
     note_figure(
         "slurm",
         f"{PARTS} parts on Slurm, {killed} killed, {preempted} pre-empted, one node lost",
-        f"{lines} replies in logs, 0 lost, {twice} asked twice, figures and records equal, {time.monotonic() - began:.0f} s",
+        f"{lines} replies in logs, 0 lost, {twice} asked twice, figures and records equal, {since(began)}",
     )
-    print(
-        f"parts {PARTS}, killed {killed}, pre-empted {preempted}, twice {twice}, lines {lines}, {time.monotonic() - began:.0f} s"
-    )
+    print(f"parts {PARTS}, killed {killed}, pre-empted {preempted}, twice {twice}, lines {lines}, {since(began)}")
 
 
 def preempt_some(count: int, slurm: Cluster) -> int:
@@ -181,6 +185,25 @@ def test_a_time_limit_drains_requeues_and_finishes(slurm: Cluster, tmp_path: Pat
     assert json_of("merge", folder)["asked_twice"] == 0
     assert json.loads((folder / "results.json").read_bytes())["status"]["complete"]
     assert seen == 18, "what was in flight was waited for and kept"
+
+
+@slurm_only
+def test_a_cancelled_array_stays_cancelled_and_goes_on_when_it_is_submitted_again(
+    slurm: Cluster, tmp_path: Path
+) -> None:
+    data, folder = write_rows(tmp_path / "my.jsonl", 24), tmp_path / "run"
+    with mock_process(["--ttft-ms", "500"]) as server:
+        submit = [*COMMAND, "submit", "slurm", "--go"]
+        words = asked(data, server.base_url, folder, "--max-workers", 1)
+        said = slurm.run(*submit, "--parts", 2, *words)
+        wait_until(lambda: len(replies_in(folder)) >= 2, "replies")
+        slurm.run("scancel", re.findall(r"submitted as job (\d+)", said)[0])
+        slurm.finish("the end of what was cancelled")
+        assert [one.state for one in read_attempts(folder)] == ["stopped", "stopped"], "no part was requeued"
+        slurm.run(*submit, "--again", *words)
+        slurm.finish("what was left")
+        assert requests_seen(server.base_url) == 24, "what was in flight was waited for and kept"
+    assert json.loads((folder / "results.json").read_bytes())["status"]["complete"]
 
 
 @slurm_only
@@ -224,7 +247,7 @@ def test_a_server_in_a_job_of_its_own_answers_all_parts_and_ends_with_them(slurm
     said = [path.read_text() for path in (tmp_path / "broken" / "submit" / "logs").glob("*_*.txt")]
     assert len(said) == 2 and all("the server did not start" in one for one in said)
     note_figure("slurm", "a served model in a job of its own, 4 parts, printed scripts run unchanged",
-                f"40 of 40 trials, server ended by the merge, another server untouched, {time.monotonic() - began:.0f} s")  # fmt: skip
+                f"40 of 40 trials, server ended by the merge, another server untouched, {since(began)}")  # fmt: skip
     assert "Traceback" not in logs, logs[-2000:]
 
 
@@ -233,7 +256,7 @@ def has_fuse() -> bool:
 
 
 @pytest.mark.skipif(not has_fuse(), reason="needs bindfs and /dev/fuse")
-def test_two_mounts_without_shared_locks_ask_one_part_and_damage_nothing(tmp_path: Path) -> None:
+def test_two_mounts_without_shared_locks_ask_the_same_parts_are_killed_and_damage_nothing(tmp_path: Path) -> None:
     data, real = write_rows(tmp_path / "my.jsonl", 120), tmp_path / "real"
     mounts = [tmp_path / "a", tmp_path / "b"]
     for place in (real, *mounts):
@@ -243,16 +266,24 @@ def test_two_mounts_without_shared_locks_ask_one_part_and_damage_nothing(tmp_pat
         try:
             for mount in mounts:
                 subprocess.run(["bindfs", real, mount], check=True)
-            commands = [asked(data, server.base_url, mount / "run", "--shard", "0/1", "--quiet") for mount in mounts]
-            both = [subprocess.Popen([*COMMAND, "run", *command]) for command in commands]
-            assert {one.wait(CEILING_S) for one in both} <= {0}
+            each = [(mount, part) for part in ("0/2", "1/2") for mount in mounts]
+            parts = [start_part(data, server.base_url, mount, part) for mount, part in each]
+            wait_until(lambda: len(replies_in(real / "run")) >= 24, "replies")
+            parts[0].kill()
+            assert parts[0].wait() == -signal.SIGKILL
+            parts[0] = start_part(data, server.base_url, mounts[1], "0/2")  # the third that asks it, on the other node
+            assert {one.wait(CEILING_S) for one in parts} == {0}
+            found = json_of("merge", mounts[0] / "run")
         finally:
             for mount in mounts:
                 subprocess.run(["fusermount", "-u", mount], check=False)
-    found = json_of("merge", real / "run")
-    assert found["asked_twice"] > 0 and found["damaged"] == 0 and not found["unreadable"]
+    assert found["missing"] == 0 < found["asked_twice"] and found["damaged"] == 0 and not found["unreadable"]
     assert told(real / "run") == told(tmp_path / "one")
     nothing_is_lost(real / "run")
+
+
+def start_part(data: Path, base_url: str, mount: Path, part: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([*COMMAND, "run", *asked(data, base_url, mount / "run", "--shard", part, "--quiet")])
 
 
 def test_printed_scripts_are_good_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,10 +34,10 @@ def create_model(settings: RunSettings, registry: Registry) -> Model:
     return PooledModel(served)
 
 
-def _create_one(settings: RunSettings, registry: Registry) -> Model:
+def check_provider(settings: RunSettings, registry: Registry) -> None:
+    """Refuse a model whose provider nobody knows."""
     provider, _, name = settings.model.partition("/")
-    known, catalog = registry.names("model"), Catalog(settings.catalogs)
-    cards = catalog.names("providers")
+    known, cards = registry.names("model"), Catalog(settings.catalogs).names("providers")
     if provider not in (*known, *cards):
         hint = _meant(settings, provider, name, [*known, *cards])
         tip = f" (did you mean {hint!r}?)" if hint else ""
@@ -45,14 +45,20 @@ def _create_one(settings: RunSettings, registry: Registry) -> Model:
         raise UsageError(f"{wrong}; write provider/name, providers: {', '.join([*known, *cards])}")
     if settings.base_url and not settings.base_url.startswith(("http://", "https://")):
         raise UsageError("--base-url begins with neither http:// nor https://: write e.g. http://localhost:8000/v1")
+
+
+def _create_one(settings: RunSettings, registry: Registry) -> Model:
+    check_provider(settings, registry)
     refuse_keys(settings)
+    provider, _, name = settings.model.partition("/")
+    catalog = Catalog(settings.catalogs)
     told = {field.name: getattr(settings, field.name, None) for field in fields(ModelOptions)}
     told |= {
         "arguments": settings.model_arguments,
         "infer_method": "likelihood" if "likelihood" in (settings.infer_method or "") else None,
     }
     options = ModelOptions(**{name: value for name, value in told.items() if value is not None})
-    if provider in cards:
+    if provider in catalog.names("providers"):
         from ..model.served.provider_card import ProviderCard, create_by_card
 
         card = convert(catalog.card("providers", provider), ProviderCard, f"provider {provider!r}")

@@ -90,13 +90,26 @@ def open_formulation(
 
     Raises UsageError for options that do not fit, and, while the rows are read, DataError naming the record.
     """
-    chosen = check_options(formulation, options)
+    method = options.get("infer_method") or _method_of(predictions, formulation)
+    chosen = check_options(formulation, {**options, "infer_method": method})
     kind = FORMULATIONS[formulation]
     path = Path(predictions) if isinstance(predictions, str | Path) else Path("predictions")
     rows = kind.rows(_held(read_records(predictions)), chosen, damage)
     file = ForeignFile("rows", path, rows, path.stem, path.stem, scoring=_scoring(formulation, kind, chosen))
     profile = chosen.profile if chosen.profile != OWN_PROFILE else OWN_PROFILE
     return file, Reading(profile=profile, convention=chosen.convention)
+
+
+def _method_of(predictions: Source, formulation: str) -> str:
+    """Return what the first prediction is of: an index of likelihoods, a text of a generation, as in ReForm-Eval.
+
+    A file that goes on otherwise is refused at the record that does.
+    """
+    if formulation != "SingleChoice" or not isinstance(predictions, str | Path | Sequence):
+        return "generation"
+    first = next(iter(read_records(predictions)), None)
+    found = None if first is None else first.fields.get("prediction")
+    return "likelihood" if isinstance(found, int) and not isinstance(found, bool) else "generation"
 
 
 def _scoring(formulation: str, kind: Formulation, chosen: FormulationOptions) -> dict[str, Any]:
@@ -238,6 +251,8 @@ def _asked(record: Record) -> str:
 def _chosen(record: Record, shown: Sequence[str], chosen: FormulationOptions) -> str:
     """Return the reply; of a likelihood file, the index of the option as text."""
     if chosen.infer_method == "generation":
+        if isinstance(record.get("prediction"), int):
+            record.fail("'prediction' must be text, not a number: of indices say --infer-method likelihood")
         return record.text("prediction")
     index = record.whole("prediction")
     if chosen.profile != "reform" and index not in range(len(shown)):

@@ -10,7 +10,7 @@ from ..core.errors import UsageError
 from ..core.looks import LOOK, in_look_arms
 from ..core.protocols import Model
 from ..core.tasks import Task
-from ..prompt.look_words import NATIVE, TEXT
+from ..prompt.look_words import NATIVE, PRESETS, TEXT
 from .chosen_model import find_card
 from .model_frame import model_frame, needed_frame
 from .settings import LOOKS, RunSettings
@@ -38,6 +38,7 @@ def with_tools(task: Task, settings: RunSettings, model: Model) -> Task:
         raise UsageError("--max-cost with --tools needs --max-tokens: turns grow by their replies")
     options = {**(task.infer_options if task.infer == LOOK else {}), **_told(settings)}
     options["dialect"] = _dialect(options.get("dialect", AUTO), model)
+    _refuse_unused(options["dialect"], settings)
     options["frame"] = _frame(options.get("frame", CARD), model, settings)
     options["carry"] = _carry(options.get("carry", AUTO), model)
     options.setdefault("longest", model.image_policy.max_side or LONGEST)
@@ -57,6 +58,19 @@ def _refuse_alone(settings: RunSettings) -> None:
     told = next((name for name in LOOKS if getattr(settings, name)), None)
     if told is not None:
         raise UsageError(f"--{told.replace('_', '-')} means nothing without --tools: add --tools zoom, or leave it out")
+
+
+def _refuse_unused(dialect: str, settings: RunSettings) -> None:
+    """Refuse what the way of writing calls leaves no choice of: a preset has its own frame and limits."""
+    fixed = {"carry": "a place in native messages"} if dialect != NATIVE else {}
+    if preset := PRESETS.get(dialect):
+        own = {"max_turns": preset.max_turns, "max_looks": preset.max_looks}
+        fixed |= {"tool_frame": f"its frame is {preset.frame}"}
+        fixed |= {name: f"its own limit is {limit}" for name, limit in own.items() if limit}
+    for name, why in fixed.items():
+        if getattr(settings, name) not in (None, "", AUTO, CARD):
+            flag = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{flag} means nothing with calls in the dialect {dialect} ({why}): leave it out")
 
 
 def _told(settings: RunSettings) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +19,12 @@ import msgspec
 
 from ..core.builtins import default_registry
 from ..core.errors import ServerLost, SnellenError, UsageError
-from ..core.homes import Assignment, Part, home_of_sample, parse_part
+from ..core.homes import Assignment, Part, parse_part
 from ..core.jobs import Job
 from ..core.registry import Registry
 from ..core.signals import heard_again
 from ..core.text import plural
+from ..data.catalog import Catalog
 from ..engine.control import forget
 from ..engine.state import RunState
 from ..report.pages.finish import finish_run
@@ -37,7 +38,8 @@ from ..store.part_progress import PartState as PartState  # noqa: PLC0414 - how 
 from ..store.problems import BROKEN
 from ..store.sent_pictures import join_pictures
 from ..store.writer import TrialWriter
-from .plan import Plan
+from .chosen_model import check_provider
+from .plan import Plan, registry_for
 from .session import Listener, Session
 from .settings import RunSettings
 from .steal import Stealing, units_of
@@ -101,11 +103,23 @@ def part_of(settings: RunSettings) -> Part | None:
         raise UsageError(
             "--batch is not for a part of a run: a batch is many requests already; leave it or --shard out"
         )
+    if settings.fresh:
+        raise UsageError("--fresh is not for a part of a run: choose another -o to ask all again")
     if settings.extractor:
         raise UsageError("--extractor is not for a part of a run: `snellen score RUN --extractor` asks it of the whole")
     if settings.log:
         raise UsageError("--log is not for a part of a run: trackers would get 64 runs; leave it out")
     return find_part(settings.shard)
+
+
+def check_submitted(settings: RunSettings, parts: int) -> None:
+    """Refuse what every part would refuse, before it waits in a queue: flags, tasks and data files, the provider."""
+    part_of(msgspec.structs.replace(settings, shard=f"0/{parts}"))
+    check_provider(settings, registry_for(settings))
+    catalog = Catalog(settings.catalogs)
+    for wanted in settings.tasks:
+        for name in catalog.expand(wanted):
+            catalog.task(name, settings.task_overrides(), settings.protocol)
 
 
 @dataclass(frozen=True)
@@ -114,7 +128,7 @@ class Share:
 
     plan: Plan
     part: Part
-    own: Mapping[str, frozenset[str]]
+    own: Mapping[str, Set[str]]
     """Task -> the samples whose jobs are its own."""
     trials: int
     large: int
@@ -129,19 +143,14 @@ class Share:
 def share_of(plan: Plan, part: Part) -> Share:
     """Return what a part asks: neighbours in the data, with documents, dialogues and chains whole."""
     assignment = Assignment()
-    for planned in plan.tasks:
-        trials = len(planned.task.variants) * planned.task.repeats
-        for sample in planned.dataset:
-            assignment.add(home_of_sample(planned.task.name, sample), trials)
-    own, trials = {}, 0
-    for planned in plan.tasks:
-        name = planned.task.name
-        own[name] = frozenset(
-            sample.id
-            for sample in planned.dataset
-            if assignment.part_of(home_of_sample(name, sample), part.count) == part.index
-        )
-        trials += len(own[name]) * len(planned.task.variants) * planned.task.repeats
+    for one in plan.placed():
+        assignment.add(one.home, one.trials)
+    own: dict[str, set[str]] = {planned.task.name: set() for planned in plan.tasks}
+    trials = 0
+    for one in plan.placed():
+        if assignment.part_of(one.home, part.count) == part.index:
+            own[one.task].add(one.sample)
+            trials += one.trials
     return Share(plan, part, own, trials, assignment.larger_than_a_part(part.count), assignment)
 
 
@@ -372,7 +381,8 @@ def pooled_figures(said: Sequence[Progress]) -> list[str]:
         if 0 <= mean <= 1:
             low, high = wilson(mean, count)
             interval = f"[{100 * low:.1f}, {100 * high:.1f}] %"
-            lines.append(f"{task}: {metric} {100 * mean:.1f} {interval} of {count:,} replies read so far, provisional")
+            read = f"of {plural(count, 'reply')} read so far, provisional"
+            lines.append(f"{task}: {metric} {100 * mean:.1f} {interval} {read}")
     return lines
 
 

@@ -17,6 +17,7 @@ from ..core.arms import OTHER, check_arms, in_arms
 from ..core.builtins import INFERENCERS, default_registry
 from ..core.config import convert, set_by_path
 from ..core.errors import DataError, UsageError, did_you_mean, not_among
+from ..core.homes import Home, home_of_sample
 from ..core.ids import content_hash
 from ..core.jobs import Item, Job
 from ..core.loaded_code import hashes_of
@@ -124,6 +125,15 @@ class PlannedTask(NamedTuple):
         return msgspec.structs.replace(counted, tags={"form": of_forms, **counted.tags})
 
 
+class Placed(NamedTuple):
+    """One sample of a plan: with which others it belongs together, and how many trials it has."""
+
+    home: Home
+    task: str
+    sample: str
+    trials: int
+
+
 class Plan(NamedTuple):
     """A checked run."""
 
@@ -140,6 +150,17 @@ class Plan(NamedTuple):
     def trials(self) -> int:
         """Return how many trials all tasks have."""
         return sum(task.trials for task in self.tasks)
+
+    def data(self) -> dict[str, Dataset]:
+        """Return the rows of each task."""
+        return {planned.task.name: planned.dataset for planned in self.tasks}
+
+    def placed(self) -> Iterator[Placed]:
+        """Yield every sample with its home, in the order in which they are asked."""
+        for task, _, dataset, *_ in self.tasks:
+            trials = len(task.variants) * task.repeats
+            for sample in dataset:
+                yield Placed(home_of_sample(task.name, sample), task.name, sample.id, trials)
 
     def jobs(self, order: Callable[[list[Item], int], list[Item]] | None = None) -> Iterator[Job]:
         """Yield the jobs of all tasks, lazily, in the order of the data, or in the order that `order` makes of it."""
@@ -406,7 +427,21 @@ def _plan_task(task: Task, catalog: Catalog, registry: Registry, settings: RunSe
         # A prompt that cannot be built must fail here, not at the first request. Others may have axes of their own.
         for sample, variant in product(first_of_each_form(dataset, content), task.variants):
             prompter.build(sample, variant)
+    if told := _instruction_before(prompter, settings):
+        content = msgspec.structs.replace(content, notes=(*content.notes, told))
     return count_announced(PlannedTask(task, prompter, dataset, content), registry)
+
+
+def _instruction_before(prompter: Prompter | PrompterByForm, settings: RunSettings) -> str:
+    """Say that `-p prompt.template=` does not stand alone: the instruction goes before a template that has no place."""
+    if not any(key == "template" for key, _ in settings.prompt_overrides()):
+        return ""
+    prompts = prompter.prompts.values() if isinstance(prompter, PrompterByForm) else [prompter.prompt]
+    said = {one.instructions[0] for one in prompts if one.instructions and "{instruction}" not in one.template}
+    before = (
+        f"prompt.template has no {{instruction}}, so {' or '.join(repr(text) for text in sorted(said))} goes before it"
+    )
+    return f"{before}; -p prompt.instructions=[] sends the template alone" if said else ""
 
 
 def check_golds(dataset: Dataset, settings: RunSettings) -> None:

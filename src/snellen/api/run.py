@@ -25,7 +25,6 @@ from ..report.so_far import SoFar
 from ..scoring.quoted_figures import WHOLE_ONLY
 from ..scoring.readings import OWN_PROFILE, Reading, check_reading
 from .batches import check_batched_plan
-from .card_data import bring_data
 from .cost_words import check_limit
 from .executors import check_executor
 from .parts import (
@@ -129,11 +128,10 @@ def run_settings(
     if question is not None and (watcher is None or not watcher.agrees(question)):
         raise UsageError(f"{question}: --yes starts it all the same and stops at the limit; nothing was asked")
     trackers = TrackerHub(settings.log, plan.folder, plan.folder.name, plan.header.config)
-    data = {planned.task.name: planned.dataset for planned in plan.tasks}
     told: dict[str, Any] = {
         "listener": Watching(watcher or NO_LISTENER, trackers, so_far),
         "reading": reading,
-        "data": data,
+        "data": plan.data(),
     }
     try:
         session = open_session(plan.folder, plan.header, plan.model, settings, limits, **told)
@@ -164,6 +162,8 @@ def _plan_with_data(settings: RunSettings, watcher: Watcher | None) -> Plan:
         except MissingData as lack:
             if lack.card in brought:
                 raise
+            from .card_data import bring_data  # most runs have their data
+
             brought.add(lack.card)
             told = watcher or NO_LISTENER
             bring_data(lack, settings, watcher.agrees if watcher else lambda _: False, told.notify)
@@ -174,7 +174,7 @@ def _run_part(
 ) -> RunResult:
     """Ask one part of a run and keep it in a log of its own; the last one joins them all."""
     plan = share.plan
-    told: dict[str, Any] = {"listener": listener, "reading": reading, "part": share.part}
+    told: dict[str, Any] = {"listener": listener, "reading": reading, "data": plan.data(), "part": share.part}
 
     stealing: Stealing | None = None
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from ..core.answerer import Answerer, differences
+from ..core.answerer import Answerer, whole_difference
 from ..core.clock import SystemClock
 from ..core.errors import DataError, EnvironmentProblem, UsageError
 from ..core.event_loop import run_to_end
@@ -141,10 +141,12 @@ def open_store(
 
 
 @contextmanager
-def open_part(folder: Path, header: RunHeader, reading: Reading | None, part: Part) -> Iterator[PartWriter]:
+def open_part(
+    folder: Path, header: RunHeader, part: Part, reading: Reading | None = None, data: Data | None = None
+) -> Iterator[PartWriter]:
     """Open the log of one part of a run for the block."""
     check_folder(folder)
-    with closing(PartWriter(folder, header, part)) as writer:
+    with closing(PartWriter(folder, header, part, data)) as writer:
         if reading is not None:
             writer.put_meta(META, reading)
         yield writer
@@ -286,7 +288,7 @@ async def open_session(
         opened = (
             open_store(folder, header, first, data, same_code=same)
             if part is None
-            else open_part(folder, header, reading, part)
+            else open_part(folder, header, part, reading, data)
         )
         with opened as writer, _opened_cache(settings) as cache, _opened_keeper(folder, settings, writer) as keeper:
             answerers = Answerers(folder, model, writer, allowed=settings.same_model)
@@ -363,7 +365,7 @@ def set_aside(folder: Path) -> None:
 
 def _describe_others(other: OtherReplies, now: Answerer) -> str:
     """Say that stored replies are not used, because another gave them."""
-    how = next(differences(other.who, now), "was asked of another configuration")
+    how = whole_difference(other.who, now)
     replies = f"{plural(other.replies, 'reply')} of {now.model} from {ago(time.time() - other.last)} in the cache"
     return f"{replies}: not used, because the model {how}"
 

@@ -6,17 +6,17 @@ own part from the front, others from the end. So nothing is asked twice but what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from itertools import starmap
 from typing import NamedTuple
 
-from ..core.homes import Assignment, Home, home_of_sample
+from ..core.homes import Assignment, Home
 from ..core.jobs import Item, Job
 from ..engine.state import RunState
 from ..store.claims import Claims, UnitId
 from ..store.part_log import PartWriter
 from ..store.part_progress import read_attempts, state_of
-from .plan import Plan, jobs_of
+from .plan import Placed, Plan, jobs_of
 
 MOST_TRIALS = 64
 """Trials of a unit that others may take: so many at most are asked twice where one is lost."""
@@ -30,7 +30,7 @@ class Unit(NamedTuple):
     """Neighbouring homes of one part."""
 
     id: UnitId
-    samples: Mapping[str, frozenset[str]]
+    samples: Mapping[str, Set[str]]
     """Task -> its samples."""
     trials: int
 
@@ -42,9 +42,9 @@ class _Homes:
         self.samples: dict[Home, list[tuple[str, str]]] = {}
         self.trials: dict[Home, int] = {}
 
-    def add(self, home: Home, task: str, sample: str, trials: int) -> None:
-        self.samples.setdefault(home, []).append((task, sample))
-        self.trials[home] = self.trials.get(home, 0) + trials
+    def add(self, one: Placed) -> None:
+        self.samples.setdefault(one.home, []).append((one.task, one.sample))
+        self.trials[one.home] = self.trials.get(one.home, 0) + one.trials
 
     def units(self, part: int) -> list[Unit]:
         """Cut them from the end into units; a home that is larger than one is a unit of its own."""
@@ -64,19 +64,14 @@ class _Homes:
         for home in homes:
             for task, sample in self.samples[home]:
                 samples.setdefault(task, set()).add(sample)
-        frozen = {task: frozenset(names) for task, names in samples.items()}
-        return Unit(name, frozen, sum(self.trials[home] for home in homes))
+        return Unit(name, samples, sum(self.trials[home] for home in homes))
 
 
 def units_of(plan: Plan, assignment: Assignment, count: int) -> dict[UnitId, Unit]:
     """Return all units of a division into so many parts, each part's in its order; the same in every process."""
     parts = [_Homes() for _ in range(count)]
-    for planned in plan.tasks:
-        task = planned.task
-        for sample in planned.dataset:
-            home = home_of_sample(task.name, sample)
-            trials = len(task.variants) * task.repeats
-            parts[assignment.part_of(home, count)].add(home, task.name, sample.id, trials)
+    for one in plan.placed():
+        parts[assignment.part_of(one.home, count)].add(one)
     units = [unit for index, homes in enumerate(parts) for unit in homes.units(index)]
     return {unit.id: unit for unit in units}
 

@@ -205,8 +205,9 @@ def _how_it_went(result: RunResult) -> Iterator[str]:
     if state.resumed and not state.done:
         yield f"nothing was asked: the replies of all {plural(state.resumed, 'trial')} were stored before"
     elif state.resumed or state.cached:
-        stored = f"{state.resumed:,} stored before, {state.cached:,} from the cache"
-        yield f"{state.done - state.cached:,} asked now, {stored}{_age_of_cache(result)}"
+        counts = {"asked now": state.done - state.cached, "stored before": state.resumed}
+        counts["from the cache"] = state.cached
+        yield ", ".join(f"{count:,} {what}" for what, count in counts.items() if count) + _age_of_cache(result)
     if result.early_stop and result.early_stop.get("whole"):
         asked = result.early_stop["questions"]
         yield f"stopped after {asked:,} questions in drawn order; replies that came later are stored and not counted"
@@ -227,7 +228,7 @@ def _age_of_cache(result: RunResult) -> str:
     rows = result.results["run"].get("answerers") or [{"who": {}}]
     listed = rows[-1]["who"].get("listed", {})
     said = listed.get("root") or listed.get("id")
-    return f" (up to {ago(time.time() - made)}{f'; the server then said {said}' if said else ''})"
+    return f" (the oldest {ago(time.time() - made)}{f'; the server then said {said}' if said else ''})"
 
 
 def _what_the_server_did(result: RunResult) -> Iterator[str]:

@@ -87,13 +87,15 @@ JUDGE_SETTINGS = "Run folders: how the judge is asked, as a run is: rate=2, max_
 EXTRACTOR = "Cards: a model that finds answers which the rule leaves unread, where the protocol's own tool asks one."
 EXTRACTOR_SETTINGS = "How that model is asked, as a run is: base_url=…, rate=2, max_cost=5, batch=true."
 PLUGIN = "Run folders: Python file with register(registry); its scorers are used, or those named by --scorer."
+INFER_METHOD = "generation (texts) or likelihood (indices).  [default: as the first prediction is]"
 JUDGE_MODEL = "Run folders: the model that judges, provider/name; without it the metric is called otherwise."
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("source", type=PATH)
+@click.argument("source", type=PATH, required=False)
+@click.option("--prediction-file", "--prediction_file", type=PATH, help="SOURCE, as ReForm-Eval's script names it.")
 @click.option("--formulation", help=FORMULATIONS)
-@defaulted("--infer-method", "--infer_method", default="generation", help="generation (texts) or likelihood (indices).")
+@click.option("--infer-method", "--infer_method", help=INFER_METHOD)
 @flag("--eval-stability", "--eval_stability", help="Also the instability: entropy of the choice over repeats.")
 @flag("--multi-round-eval", "--multi_round_eval", help="Also correlation and slope over dialogue rounds.")
 @defaulted("--option-mark", "--option_mark", default="auto", help=OPTION_MARK)
@@ -127,7 +129,7 @@ JUDGE_MODEL = "Run folders: the model that judges, provider/name; without it the
 @click.option("--replicas", type=COUNT, help="Processes that score, for --executor processes and ray.  [default: 1]")
 @click.option("--ray-address", help="The cluster's head: auto, HOST:PORT; every node must see the run folder.")
 @json_flag(help="Print the result as JSON on stdout.")
-def score(source: Path, as_json: bool, **options: Any) -> int:
+def score(source: Path | None, prediction_file: Path | None, as_json: bool, **options: Any) -> int:
     """Score predictions that were made elsewhere, or score a run again.
 
     A file becomes a run (as `snellen import` makes one), so that what was scored can be viewed, compared and ranked. A
@@ -147,6 +149,7 @@ def score(source: Path, as_json: bool, **options: Any) -> int:
     snellen score runs/my-run --errata errata.jsonl
     snellen score runs/my-run --judge correctness --judge-model openai/NAME --base-url http://localhost:8000/v1
     """
+    source = _one_source(source, prediction_file)
     errata, gold = options.pop("errata"), options.pop("gold")
     if errata is not None or gold is not None:
         return _print_range(source, errata, gold, as_json)
@@ -158,6 +161,13 @@ def score(source: Path, as_json: bool, **options: Any) -> int:
     _refuse(RUNS_ONLY, f"{source} is a file of predictions, not a run folder")
     print_scored_file(_score_file(source, options), as_json)
     return 0
+
+
+def _one_source(source: Path | None, named: Path | None) -> Path:
+    found = source or named
+    if found is None or (source and named):
+        raise UsageError("say what to score: one file of predictions, or one run folder")
+    return found
 
 
 def _score_file(source: Path, options: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ It is part of the cache's key, stands in run.db as a table, and every stored rep
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
@@ -16,11 +15,9 @@ import msgspec
 from msgspec import Struct
 
 from .ids import content_hash
-from .loaded_code import hashes_of
-from .secret import Secret, names_a_key
+from .loaded_code import hashes_of, packages_of
+from .secret import Secret, names_a_key, slow_hash
 
-HASH_ROUNDS = 50_000
-"""So often the value of a header is hashed: some are passwords, and the hash is stored."""
 CREDENTIALS = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-goog-api-key"})
 """Headers that say who pays, not who answers: they change with every renewal, and no trace of them is stored."""
 
@@ -41,11 +38,11 @@ class Answerer(Struct, frozen=True, omit_defaults=True):
     listed: dict[str, Any] = {}
     """What the server lists of its model: id, root, created, max_model_len …"""
     packages: dict[str, str] = {}
-    """Of a model of this machine: the versions that compute its replies."""
+    """Of a model of this machine, and of a plug-in: the versions that compute its replies."""
     weights: dict[str, str] = {}
     """Of a checkpoint or adapter in a folder: a hash of its files that looks all over the large ones."""
     code: dict[str, str] = {}
-    """Of a plug-in: its file, the modules it imports and the files it reads, each by a hash."""
+    """Of a plug-in: its file, the modules it imports, the files and environment variables it reads, each by a hash."""
     replies: dict[str, str] = {}
     """What replies say of who made them: model, fingerprint."""
     unknown: tuple[str, ...] = ()
@@ -70,19 +67,18 @@ def answerer_of(model: Any) -> Answerer:
     """Return who answers for a model, as far as it is known now: what a server lists only after `Model.check`."""
     makes = msgspec.json.decode(msgspec.json.encode(dict(model.identity())))  # as it will be read from a file
     address = makes.pop("base_url", None) or ""
-    code = hashes_of(model)
     more = (
         model.surroundings() if isinstance(model, TellsMore) else {"listed": dict(getattr(model, "said", None) or {})}
     )
-    plain = msgspec.json.decode(msgspec.json.encode(dict(more)))
-    return Answerer(getattr(model, "name", ""), makes, re.sub(r"://[^/@\s]+@", "://", address), code=code, **plain)
+    plain = msgspec.json.decode(msgspec.json.encode({"packages": packages_of(model), **more, "code": hashes_of(model)}))
+    return Answerer(getattr(model, "name", ""), makes, re.sub(r"://[^/@\s]+@", "://", address), **plain)
 
 
 def hashed_headers(headers: Mapping[str, Secret], address: str) -> dict[str, str]:
     """Return what of headers may be stored: a slow hash of each value but of credentials, which are left out."""
     told = {name.lower(): secret.reveal() for name, secret in headers.items()}
     return {
-        name: hashlib.pbkdf2_hmac("sha256", value.encode(), f"{address}\0{name}".encode(), HASH_ROUNDS, 6).hex()
+        name: slow_hash(value, f"{address}\0{name}")
         for name, value in sorted(told.items())
         if name not in CREDENTIALS and not names_a_key(name)
     }
@@ -99,6 +95,25 @@ def installed(*packages: str) -> dict[str, str]:
 
 FIELDS = ("address", "query", "headers", "body", "packages", "weights", "listed")
 """What is compared, in this order; `model`, `makes` and `code` are part of a run's name already."""
+
+
+def whole_difference(before: Answerer, now: Answerer) -> str:
+    """Say where two differ, also in what is part of a run's name: the model's own identity, a plug-in's files."""
+    for one in differences(before, now):
+        return one
+    for name in ("makes", "code"):
+        old, new = _flat(getattr(before, name)), _flat(getattr(now, name))
+        for key in sorted({*old, *new}):
+            if old.get(key) != new.get(key):
+                return f"was asked with another {key}"
+    return "was asked otherwise"
+
+
+def _flat(table: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        found |= _flat(value, f"{above}{key}.") if isinstance(value, Mapping) else {f"{above}{key}": value}
+    return found
 
 
 def differences(before: Answerer, now: Answerer, *, listed: bool = True) -> Iterator[str]:

@@ -47,13 +47,18 @@ class Arm(NamedTuple):
     beside: str
 
 
-def check_arms(names: Sequence[str]) -> None:
-    """Refuse an unknown arm, one named twice, and arms without the picture, which all others are compared with."""
+def check_named(names: Sequence[str], known: Sequence[str], flag: str) -> None:
+    """Refuse an unknown arm and one named twice; also those of looking again (`core/looks.py`)."""
     for name in names:
-        if name not in ARMS:
-            raise UsageError(f"--arms: {not_among(name, ARMS, ' is no arm')}")
+        if name not in known:
+            raise UsageError(f"{flag}: {not_among(name, known, ' is no arm')}")
     if len(set(names)) != len(names):
-        raise UsageError(f"--arms {','.join(names)}: an arm is named twice")
+        raise UsageError(f"{flag} {','.join(names)}: an arm is named twice")
+
+
+def check_arms(names: Sequence[str]) -> None:
+    """Refuse what `check_named` does, and arms without the picture, which all others are compared with."""
+    check_named(names, tuple(ARMS), "--arms")
     if PICTURE not in names or len(names) < 2:
         raise UsageError(f"--arms {','.join(names)}: name `{PICTURE}` and at least one more, to compare with it")
     if not set(names) & set(WITHHOLDING) and not set(names) & {FRAMES_SHUFFLED, ONE_FRAME}:
@@ -61,16 +66,18 @@ def check_arms(names: Sequence[str]) -> None:
         raise UsageError(f"--arms {','.join(names)}: nothing takes the picture away; add one of {known}")
 
 
-def in_arms(variants: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+def in_arms(
+    variants: Sequence[str], names: Sequence[str], arms: Mapping[str, Mapping[str, str]] = ARMS, flag: str = "--arms"
+) -> tuple[str, ...]:
     """Return every variant in every arm; one that says already what an arm changes is refused."""
     made = []
     for variant in variants:
         axes = parse_variant(variant)
         for name in names:
-            taken = next((axis for axis in ARMS[name] if axis in axes), None)
+            taken = next((axis for axis in arms[name] if axis in axes), None)
             if taken is not None:
-                raise UsageError(f"--arms {name} sets {taken}, which variant {variant!r} sets too: leave one of them")
-            made.append(format_variant({**axes, **ARMS[name]}))
+                raise UsageError(f"{flag} {name} sets {taken}, which variant {variant!r} sets too: leave one of them")
+            made.append(format_variant({**axes, **arms[name]}))
     return tuple(dict.fromkeys(made))
 
 

@@ -14,7 +14,6 @@ LOADERS = {
     "eyechart": "snellen.data.loaders.eyechart:load",
     "cure": "snellen.data.loaders.cure:load",
     "film": "snellen.data.loaders.film:load",
-    "page-bench": "snellen.data.loaders.page_bench:load",
 }
 
 MODELS = {
@@ -92,8 +91,6 @@ SCORERS = {
     "word_f1": "snellen.scoring.short_answers:score_word_f1",
     "chart_answer": "snellen.scoring.chart_answers:score_chart_answer",
     "document_answer": "snellen.scoring.document_answer:score_document_answer",
-    "parse": "snellen.scoring.parsing.scorers:score",
-    "parse_official": "snellen.scoring.parsing.scorers:score_official",
 }
 
 AGGREGATES = {
@@ -119,7 +116,6 @@ AGGREGATES = {
     "exam": "snellen.sight.exam_scorer:thresholds",
     "figures": "snellen.scoring.quoted_figures:figures",
     "reform": "snellen.scoring.instability:reform_figures",
-    "olmocr": "snellen.scoring.parsing.scorers:olmocr_figures",
 }
 
 

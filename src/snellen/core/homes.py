@@ -15,6 +15,8 @@ from .types import Image, Request, Sample
 
 Home = bytes
 PARTS_FOLDER = "run.d"
+SUBMIT_FOLDER = "submit"
+"""Where the scripts of a run in parts lie, and what its jobs printed."""
 """Where a run in parts keeps what each of them wrote."""
 
 

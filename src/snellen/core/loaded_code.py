@@ -1,7 +1,8 @@
 """A plug-in to a hash of everything it loaded: its file, the modules it imports, the files it opens or is given.
 
-Modules are found in the source, also where a function imports them later; files by what the interpreter is seen to open
-(`sys.addaudithook`) while a plug-in is loaded, made or called. What it reaches beyond files is told: no hash covers it.
+Modules are found in the source, also where a function imports them later, and so are environment variables; files by
+what the interpreter is seen to open (`sys.addaudithook`) while a plug-in is loaded, made or called. Installed packages
+count by their version. What it reaches beyond that is told: no hash covers it.
 """
 
 from __future__ import annotations
@@ -10,14 +11,18 @@ import ast
 import hashlib
 import importlib.util
 import inspect
+import os
 import sys
 import sysconfig
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, lru_cache, partial
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from .secret import names_a_key, slow_hash
 
 BEYOND = {
     "socket.connect": "connects to a server",
@@ -26,6 +31,13 @@ BEYOND = {
     "os.posix_spawn": "starts a program",
 }
 """What no hash of files covers, by the name of its audit event."""
+UNNAMED = "reads environment variables that its source does not name"
+WHERE = frozenset({"CUDA_VISIBLE_DEVICES", "RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"})
+WHERE |= {"HOME", "PATH", "TMPDIR", "USER", "HF_HOME", "HF_HUB_CACHE", "TORCH_HOME"}
+WHERE_PREFIXES = ("SLURM_", "OMP_", "SNELLEN_")
+"""Environment variables that say where it is computed and stored, not what."""
+ENGINES = ("torch", "transformers", "tokenizers")
+"""Packages that compute replies though a plug-in may import them by way of others."""
 MODULE_ENDINGS = (".py", ".pyc")
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".onnx", ".gguf", ".npz")
 """Files that libraries map into memory unseen: they count where a file beside them was opened."""
@@ -115,23 +127,28 @@ class Loaded:
         self.file = hash_file(Path(own))
         self._skip = Path(own).resolve()
         self.beyond: dict[str, None] = {}
-        for path in _imported(self.module.__file__ or "", getattr(self.module, "__package__", "") or ""):
-            self._add(path)
+        imported = list(_imports(own, getattr(self.module, "__package__", "") or ""))
+        for found in imported:
+            self._add(found.origin)
+        self.packages = _versions(imported)
+        self._variables = variables_of(own, *(found.origin for found in imported if found.is_own))
+        if None in self._variables:
+            self.beyond[UNNAMED] = None
         for seen in filter(None, (_of_module.get(module), made)):
             self.take(seen)
         for value in arguments.values():
             if isinstance(value, str) and value:
                 self._add(str(Path(value).expanduser()))
 
-    def take(self, seen: Seen) -> bool:
-        """Add what was opened and reached; tell whether any of it is new."""
-        before = len(self._paths), len(self.beyond)
+    def take(self, seen: Seen) -> list[Path]:
+        """Add what was opened and reached; return the files that are new."""
+        before = len(self._paths)
         for path in seen.files:
             self._add(path)
             for beside in _weights_beside(path):
                 self._add(beside)
         self.beyond |= seen.beyond
-        return (len(self._paths), len(self.beyond)) != before
+        return list(self._paths)[before:]
 
     def _add(self, path: str) -> None:
         real = Path(path).resolve()
@@ -139,8 +156,8 @@ class Loaded:
             self._paths[real] = None
 
     def files(self) -> dict[str, str]:
-        """Return a hash of each file and folder but the plug-in's own, by its name."""
-        named: dict[str, str] = {}
+        """Return a hash of each file and folder but the plug-in's own, and of each `$VARIABLE` it reads, by name."""
+        named = {f"${name}": _hash_variable(name) for name in sorted(filter(None, self._variables))}
         for path in sorted(self._paths):
             name = path.name if path.name not in named else "/".join(path.parts[-2:])
             named[name] = hash_file(path) if path.is_file() else hash_folder(path)
@@ -174,7 +191,7 @@ def _brings(file: str, plugin: str) -> bool:
     """Tell whether a module is a plug-in's, or is imported by it."""
     module = sys.modules.get(plugin)
     own = str(getattr(module, "__file__", ""))
-    return module is not None and (file == own or file in _imported(own, ""))
+    return module is not None and (file == own or any(file == found.origin for found in _imports(own, "")))
 
 
 def hashes_of(thing: Any) -> dict[str, str]:
@@ -183,6 +200,12 @@ def hashes_of(thing: Any) -> dict[str, str]:
     if loaded is None:
         return {}
     return {Path(str(loaded.module.__file__)).name: loaded.file, **loaded.files()}
+
+
+def packages_of(thing: Any) -> dict[str, str]:
+    """Return the installed packages that a plug-in's function, class or object imports, with their versions."""
+    loaded = code_of(thing)
+    return {} if loaded is None else loaded.packages
 
 
 def hash_file(path: Path) -> str:
@@ -225,18 +248,102 @@ def _weights_beside(path: str) -> Iterable[str]:
         return ()
 
 
-def _imported(file: str, package: str) -> Iterator[str]:
-    """Yield the files of all modules that a file imports, and those import, as far as they are the user's own."""
+class _Import(NamedTuple):
+    name: str
+    origin: str
+    is_own: bool
+
+
+def _imports(file: str, package: str) -> Iterator[_Import]:
+    """Yield the modules that a file imports, and those of the user's own that they import in turn."""
     waiting, known = [(file, package)], {file}
     while waiting:
         here, inside = waiting.pop()
         for name in _names_in(here, inside):
             spec = _spec_of(name, Path(here).parent)
             origin = getattr(spec, "origin", None)
-            if origin and origin.endswith(".py") and origin not in known and is_own(origin):
-                known.add(origin)
-                yield origin
+            if not origin or origin in known or not origin.endswith((".py", ".so")):
+                continue
+            known.add(origin)
+            found = _Import(name, origin, origin.endswith(".py") and is_own(origin))
+            yield found
+            if found.is_own:
                 waiting.append((origin, name if spec.submodule_search_locations else name.rpartition(".")[0]))
+
+
+def _versions(imported: Iterable[_Import]) -> dict[str, str]:
+    """Return the version of each installed package among imports, of one that has none a hash of its file."""
+    roots = {name.partition(".")[0]: origin for name, origin, is_own in imported if not is_own}
+    roots |= {name: str(getattr(sys.modules[name], "__file__", "")) for name in ENGINES if name in sys.modules}
+    known = {name: origin for name, origin in roots.items() if name not in sys.stdlib_module_names}
+    ours = __name__.partition(".")[0]
+    return {name: _version_of(name, origin) for name, origin in sorted(known.items()) if name != ours}
+
+
+def _version_of(name: str, origin: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:  # named otherwise than its module: PIL, yaml
+        told = getattr(sys.modules.get(name), "__version__", None)
+        return told if isinstance(told, str) else hash_file(Path(origin))
+
+
+def _hash_variable(name: str) -> str:
+    value = os.environ.get(name)
+    return "unset" if value is None else slow_hash(value, name)
+
+
+def variables_of(*files: str) -> set[str | None]:
+    """Return the environment variables that sources read, but those of `WHERE` and keys; None: some without a name."""
+    found = {name for file in files for name in _read_at(file)}
+    return {
+        name
+        for name in found
+        if name is None or not (name in WHERE or name.startswith(WHERE_PREFIXES) or names_a_key(name))
+    }
+
+
+def _read_at(file: str) -> frozenset[str | None]:
+    try:
+        return _variables_at(file, Path(file).stat().st_mtime_ns)
+    except (OSError, SyntaxError, ValueError):
+        return frozenset()
+
+
+@lru_cache(1024)
+def _variables_at(file: str, changed: int) -> frozenset[str | None]:
+    tree = ast.parse(Path(file).read_bytes())
+    named: dict[int, str | None] = {}
+    for node in ast.walk(tree):
+        for place, name in _names_a_variable(node):
+            named[id(place)] = name
+    places = (node for node in ast.walk(tree) if _is_environment(node))
+    return frozenset(name for node in places if (name := named.get(id(node))) != "")
+
+
+def _is_environment(node: ast.AST) -> bool:
+    word = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return word in ("environ", "getenv")
+
+
+def _names_a_variable(node: ast.AST) -> Iterator[tuple[ast.AST, str | None]]:
+    """Yield where a node reads the environment, with the variable's name; an empty one where it only writes."""
+    if isinstance(node, ast.Subscript):
+        is_read = isinstance(node.ctx, ast.Load)
+        yield node.value, _text(node.slice) if is_read else ""
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr != "getenv":
+        if node.func.attr in ("get", "setdefault", "pop") and node.args:
+            yield node.func.value, _text(node.args[0])
+        elif node.func.attr == "update":
+            yield node.func.value, ""
+    elif isinstance(node, ast.Call) and node.args:
+        yield node.func, _text(node.args[0])
+    elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
+        yield node.comparators[0], _text(node.left)
+
+
+def _text(node: ast.AST) -> str | None:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
 def _names_in(file: str, package: str) -> list[str]:

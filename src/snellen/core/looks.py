@@ -17,11 +17,13 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from .errors import UsageError, not_among
+from .arms import check_named, in_arms
+from .errors import UsageError
 from .types import Image, Prediction
 from .variants import format_variant, parse_variant
 
 AXIS = "look"
+FLAG = "--tool-arms"
 LOOK = "look"
 """The inferencer that asks with tools: a task's `infer`."""
 BASE, PLAIN, NOTHING, GREY, ELSEWHERE, WHOLE, GOLD = "base", "plain", "none", "grey", "elsewhere", "whole", "gold"
@@ -141,9 +143,7 @@ def variant_of_arm(variant: str, arm: str) -> str:
 
 def in_look_arms(variants: Sequence[str], arms: Sequence[str]) -> tuple[str, ...]:
     """Return every variant in every arm; unknown arms, and arms without `base` to compare with, are refused."""
-    for arm in arms:
-        if arm not in LOOK_ARMS:
-            raise UsageError(f"--tool-arms: {not_among(arm, LOOK_ARMS, ' is no arm')}")
-    if arms and (BASE not in arms or len(set(arms)) != len(arms)):
-        raise UsageError(f"--tool-arms {','.join(arms)}: name `{BASE}` and each other arm once")
-    return tuple(dict.fromkeys(variant_of_arm(variant, arm) for variant in variants for arm in arms or (BASE,)))
+    check_named(arms, LOOK_ARMS, FLAG)
+    if arms and BASE not in arms:
+        raise UsageError(f"{FLAG} {','.join(arms)}: name `{BASE}` too, which the others are compared with")
+    return in_arms(variants, arms or (BASE,), {arm: {} if arm == BASE else {AXIS: arm} for arm in LOOK_ARMS}, FLAG)

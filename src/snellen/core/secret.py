@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import re
 from urllib.parse import quote
 
@@ -12,6 +13,14 @@ KEY_NAMES = re.compile(
     re.IGNORECASE,
 )
 """Names of settings that hold a key."""
+
+HASH_ROUNDS = 50_000
+"""So often what may be a password is hashed, where the hash is stored."""
+
+
+def slow_hash(value: str, salt: str) -> str:
+    """Return a short hash of a value that nobody finds by trying."""
+    return hashlib.pbkdf2_hmac("sha256", value.encode(), salt.encode(), HASH_ROUNDS, 6).hex()
 
 
 def hide_passwords(text: str) -> str:

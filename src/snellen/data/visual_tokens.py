@@ -91,6 +91,36 @@ def crop_tokens(size: Size, *, tile: int) -> int:
     return tile * math.ceil(size[0] / unit) * math.ceil(size[1] / unit)
 
 
+def _smolvlm(size: Size, longest: int, tile: int, each: int) -> int:
+    """SmolVLM: the longer side to `longest`, as many squares of `tile` as cover it, and one for the whole."""
+    longer, shorter = max(size), min(size)
+    other = int(longest / (longer / shorter)) if size[0] >= size[1] else int(longest * (shorter / longer))
+    return each * (math.ceil(longest / tile) * math.ceil((other + other % 2) / tile) + 1)
+
+
+_NEXT_GRIDS = ((1, 2), (2, 1), (2, 2), (1, 3), (3, 1))
+"""Rows and columns of tiles of 336 px, in the order in which the first of equals is taken."""
+
+
+def _llava_next(size: Size) -> int:
+    """LLaVA-1.6: the whole, the grid of 336 px tiles that keeps most of it without its margins, and one a row."""
+    width, height = size
+
+    def kept(grid: tuple[int, int]) -> tuple[int, int]:
+        tall, wide = 336 * grid[0], 336 * grid[1]
+        scale = min(wide / width, tall / height)
+        used = min(int(width * scale) * int(height * scale), width * height)
+        return used, used - wide * tall
+
+    rows, columns = max(_NEXT_GRIDS, key=kept)
+    down, across = 24 * rows, 24 * columns
+    if width / height > across / down:
+        down -= 2 * ((down - int(round(height * (across / width), 7))) // 2)
+    else:
+        across -= 2 * ((across - int(round(width * (down / height), 7))) // 2)
+    return down * across + down + 576
+
+
 FAMILIES: Mapping[str, Callable[[Size], int]] = {
     "qwen2.5-vl": partial(_merged, factor=28, low=3_136, high=12_845_056),
     "qwen3-vl": partial(_merged, factor=32, low=65_536, high=16_777_216),
@@ -100,6 +130,9 @@ FAMILIES: Mapping[str, Callable[[Size], int]] = {
     "deepseek-ocr": _deepseek_ocr,
     "gemma3": lambda size: 256,
     "llava-1.5": lambda size: 576,
+    "llava-next": _llava_next,
+    "smolvlm": partial(_smolvlm, longest=1_536, tile=384, each=81),
+    "smolvlm-256m": partial(_smolvlm, longest=2_048, tile=512, each=64),
     "claude": partial(area_tokens, area=750.0, max_side=1_568, max_pixels=1_150_000),
     "claude-5": partial(area_tokens, area=750.0, max_side=2_576, max_pixels=3_750_000),
     "gpt-4o": partial(tile_tokens, base=85, tile=170),

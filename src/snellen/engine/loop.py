@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -258,14 +258,8 @@ Opening = Callable[[], Awaitable[PictureLedger | None]]
 """Awaited once, before the first request that is not stored: may refuse to go on, and brings what pictures were."""
 
 
-class Answer(NamedTuple):
-    """What a request came to."""
-
-    prediction: Prediction
-    digest: str = ""
-    """Of the request and who was asked; empty where an image is bad."""
-    hashes: Sequence[str] = ()
-    """Of its pictures."""
+Answer = tuple[Prediction, str, Sequence[str]]
+"""What a request came to, its digest (empty where an image is bad), and the hashes of its pictures."""
 
 
 class Engine:
@@ -459,14 +453,15 @@ class Engine:
         else:
             reply, digest, hashes = await self._answer(request)
         final = turn.settle(reply)
-        self.state.count_tokens(reply)
         if reply.failure is None:
             asked = (request, reply, request_digest("", request, hashes))
             await self._writer.put_turn(item, turn, asked, final, digest)
         elif final is not None:
             await self._writer.put(item.position, item.sample, request, final, digest)
-        if final is not None:
-            self._count_kept(item, request, final, tokens=False)
+        if final is None:
+            self.state.count_tokens(reply.usage)
+        else:
+            self._count_kept(item, request, msgspec.structs.replace(final, usage=reply.usage))
         if final is not None or reply.failure is None:
             self._watch(reply, reached=bool(digest))
         return reply
@@ -488,7 +483,7 @@ class Engine:
             self._watch_interval(item, request, final)
         elif final is not None:
             await self._writer.put(item.position, item.sample, asked, final, stored.digest)
-            self._count_kept(item, asked, final, tokens=False)
+            self._count_kept(item, asked, msgspec.structs.replace(final, usage=None))
         return stored.prediction
 
     async def _answer_shown(self, request: Request) -> tuple[Request, Answer]:
@@ -496,12 +491,13 @@ class Engine:
         try:
             shown = await unfold_videos(request, self._model)
         except DataError as error:
-            return request, Answer(failed(request, ModelError(FailureKind.DECODE, str(error)), 1))
-        answer = await self._answer(shown.request)
-        return shown.request, answer._replace(prediction=shown.noted(answer.prediction))
+            return request, (failed(request, ModelError(FailureKind.DECODE, str(error)), 1), "", ())
+        prediction, digest, hashes = await self._answer(shown.request)
+        return shown.request, (shown.noted(prediction), digest, hashes)
 
-    def _count_kept(self, item: Item, request: Request, prediction: Prediction, *, tokens: bool = True) -> None:
-        self.state.count(prediction, tokens=tokens)
+    def _count_kept(self, item: Item, request: Request, prediction: Prediction) -> None:
+        """Count a stored trial; its usage is what it took since the last count: of turns, the last one's."""
+        self.state.count(prediction)
         if self.state.is_drawn and self.state.onlooker is not None:
             self.state.onlooker.take(item.sample, request, prediction)
         if self._limits.interval is not None:
@@ -539,13 +535,12 @@ class Engine:
                 cached = await self._trust.settle(request, cached, partial(self._predict, request, images, digest))
             prediction = cached or await self._predict(request, images, digest)
         except DataError as error:
-            return Answer(failed(request, ModelError(FailureKind.DECODE, str(error)), 1), digest)
+            return failed(request, ModelError(FailureKind.DECODE, str(error)), 1), digest, ()
         finally:
             images.let_go()
         if images.sent and not prediction.images:
             prediction = msgspec.structs.replace(prediction, images=images.sent)
-        prediction = prediction if self._answerers is None else self._answerers.note(prediction)
-        return Answer(prediction, digest, images.hashes)
+        return (prediction if self._answerers is None else self._answerers.note(prediction)), digest, images.hashes
 
     async def _predict_reserved(self, request: Request, images: RequestImages, digest: str) -> Prediction:
         await self._limits.begin(request.key.task)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ..core.types import Prediction, Request, Sample
+from ..core.types import Prediction, Request, Sample, Usage
 from .limits import Limits
 
 
@@ -92,8 +92,8 @@ class RunState:
         self.limits, self.unfinished = later.limits, later.unfinished  # of one command: counted on
         self.not_kept, self.why_not_kept = later.not_kept, later.why_not_kept  # of one cache: counted on
 
-    def count(self, prediction: Prediction, *, tokens: bool = True) -> None:
-        """Count one finished trial; without `tokens` those of its turns were counted as they came."""
+    def count(self, prediction: Prediction) -> None:
+        """Count one finished trial."""
         self.done += 1
         self.cached += prediction.cached
         if prediction.failure is not None:
@@ -103,11 +103,10 @@ class RunState:
             self.last_error = prediction.failure.message
         self.cut_off += prediction.finish == "length"
         self.empty += prediction.text is not None and not prediction.text.strip()
-        if tokens:
-            self.count_tokens(prediction)
+        self.count_tokens(prediction.usage)
 
-    def count_tokens(self, prediction: Prediction) -> None:
-        """Count what one reply used."""
-        if prediction.usage is not None:
-            self.input_tokens += prediction.usage.input_tokens or 0
-            self.output_tokens += prediction.usage.output_tokens or 0
+    def count_tokens(self, usage: Usage | None) -> None:
+        """Count what one reply used: a trial may have several."""
+        if usage is not None:
+            self.input_tokens += usage.input_tokens or 0
+            self.output_tokens += usage.output_tokens or 0

@@ -28,6 +28,7 @@ class CacheTrust:
         self._running = 0
         self._say = say
         self._doubts = 0
+        self._drawn_otherwise = 0
         self._changed = asyncio.Event()
         self.refused = ""
         """Why the cache is not used; empty where it is."""
@@ -55,14 +56,22 @@ class CacheTrust:
             self._left -= 1
             why = difference(request, cached, fresh)
             self._doubts += _is_doubtful(cached, fresh)
+            self._drawn_otherwise += (cached.text or "").strip() != (fresh.text or "").strip()
             if not why and self._doubts == self._count:
                 why = f"{plural(self._doubts, 'short reply')} of {self._doubts} were others"
             if why:
                 self.refused = why
                 self._say(f"the cache is not used: one of its prompts was asked again, and {why}")
             elif self._left == 0:
-                self._say(f"the cache is used: {plural(self._count, 'prompt')} of it asked again, and all agree")
+                self._say(f"the cache is used: {plural(self._count, 'prompt')} of it asked again, and {self._agreed()}")
         return fresh
+
+    def _agreed(self) -> str:
+        """Say what agrees: drawn replies that are others show nothing, so another model may have given them."""
+        if not self._drawn_otherwise:
+            return "all agree"
+        other = f"{self._drawn_otherwise:,} of them answered otherwise, as drawn replies may"
+        return f"{other}; --no-cache if the model may have changed"
 
 
 def _is_doubtful(cached: Prediction, fresh: Prediction) -> bool:

@@ -362,8 +362,7 @@ class Talk:
             return "max-turns"
         if sum(not look.problem for look in self.looks) >= options.max_looks:
             return "max-looks"
-        repeats = Counter(look.problem == "repeat" for look in self.looks)
-        return "repeat" if repeats[True] >= REPEATS - 1 else ""
+        return "repeat" if sum(look.problem == "repeat" for look in self.looks) >= REPEATS - 1 else ""
 
     def _demand(self, end: str) -> None:
         """Let the next turn be the last: it allows no calls."""

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -16,7 +16,7 @@ from ..core.message_parts import without_markers
 from ..core.tasks import Prompt, Task
 from ..core.twins import AXIS as TWIN
 from ..core.twins import twin_of
-from ..core.types import BASE_VARIANT, OFFERED, Image, Request, Sample, TrialKey, Turn
+from ..core.types import BASE_VARIANT, OFFERED, Image, Params, Request, Sample, TrialKey, Turn
 from ..core.variants import parse_variant
 from ..data.images.calibrations import CALIBRATION
 from ..data.loaders.row_options import split_listed
@@ -28,7 +28,6 @@ from .marks import RANDOM, draw_style, make_marks
 from .other_picture import OtherPictures
 from .place import STYLE_TAG, Placement, number_options, place_parts
 from .recall import RECALL, recall_request
-from .sampling_params import params_of_trial
 from .styles import Speech, chat, load_style
 from .template import fields_of, fill, render
 from .videos import Projector, refuse_videos
@@ -330,3 +329,17 @@ def _axes(variant: str) -> Mapping[str, str]:
 
 def _listed(texts: Sequence[str]) -> str:
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"
+
+
+def params_of_trial(params: Params, sample: Sample, repeat: int) -> Params:
+    """Return the parameters sent for one trial.
+
+    Each repeat gets its own sampling seed when one is sent, or all repeats would be one. A sample's own limit of tokens
+    wins over the task's.
+    """
+    own: dict[str, Any] = {}
+    if repeat and params.seed is not None:
+        own["seed"] = params.seed + repeat
+    if "max_tokens" in sample.meta:
+        own["max_tokens"] = sample.meta["max_tokens"]
+    return msgspec.structs.replace(params, **own) if own else params

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from ..core.message_parts import assemble_turn
 from ..core.types import Image, Tool, Turn
 from ..data.look.tools import TOOLS, Terms
@@ -158,15 +160,10 @@ def native_results(results: Sequence[Result], carry: str) -> list[Turn]:
             turns.append(Turn("tool", result.told, answers=result.ident))
         else:
             shown: list[str | Image] = [result.told, *(image or f"\n{NO_PICTURE}" for image in result.images)]
-            turns.append(msg_with(assemble_turn("tool", shown), result.ident))
+            turns.append(replace(assemble_turn("tool", shown), answers=result.ident))
         if result.images and carry == "user":
             pieces += [f"{result.told}\n", *(image or NO_PICTURE for image in result.images)]
     return [*turns, assemble_turn("user", pieces)] if pieces else turns
-
-
-def msg_with(turn: Turn, ident: str) -> Turn:
-    """Return a message as the answer to a call."""
-    return Turn(turn.role, turn.text, turn.images, turn.parts, answers=ident)
 
 
 def text_results(results: Sequence[Result]) -> list[Turn]:

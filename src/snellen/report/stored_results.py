@@ -10,10 +10,24 @@ import msgspec
 from ..core.builtins import default_registry
 from ..core.registry import Registry
 from ..core.tasks import RunHeader
+from ..core.types import Estimate
 from ..scoring.readings import COUNTED, own_reading
 from ..store.reader import RunReader
 
 Results = dict[str, Any]
+Figures = dict[str, Estimate]
+
+
+class _OfTask(msgspec.Struct):
+    metrics: Figures
+    groups: dict[str, dict[str, Figures]]
+
+
+class _Shape(msgspec.Struct):
+    """What is read of results.json without another look; a file of another shape is not ours."""
+
+    tasks: dict[str, _OfTask]
+    usage: dict[str, int | None]
 
 
 def read_results(
@@ -48,7 +62,8 @@ def written_results(folder: Path, header: RunHeader, stored: int) -> Results | N
         planned, waiting = results["status"]["planned"], results["status"]["not_yet_asked"]
         is_of_run = results["run"]["id"] == header.id and results["run"].get("counted") == COUNTED
         if is_of_run and sum(planned.values()) - sum(waiting.values()) == stored:
+            msgspec.msgpack.encode(msgspec.convert(results, _Shape))  # which holds no count beyond 64 bits
             return results
-    except (OSError, msgspec.DecodeError, KeyError, TypeError, AttributeError):
+    except (OSError, msgspec.DecodeError, LookupError, TypeError, AttributeError, OverflowError):
         pass  # missing, foreign or half-written: the database is the truth
     return None

@@ -90,13 +90,13 @@ def arms_tables(result: Mapping[str, Any]) -> Iterator[Table]:
         return
     table = Table(title="what the picture is worth", title_justify="left", title_style="bold")
     table.add_column("arm")
-    for column in ("score", "picture adds", "kept", "kept above guessing", "says it sees none", "questions"):
+    for column in ("score", "picture adds, points", "kept", "kept above guessing", "says it sees none", "questions"):
         table.add_column(column, justify="right")
     metric = arms["metric"]
     score = arms["picture"]["score"]
     table.add_row("picture", _with_interval(metric, score), "", "", "", count_text(arms["picture"]["unseen"]), "")
     for name, arm in in_order(arms["arms"]):
-        shares = [said_share(arm[kind]) for kind in ("gain", "kept", "kept_above_chance")]
+        shares = [said_points(arm["gain"]), *(said_share(arm[kind]) for kind in ("kept", "kept_above_chance"))]
         counts = count_text(arm["unseen"]), count_text(arm["questions"])
         table.add_row(name, _with_interval(metric, arm["score"]), *shares, *counts)
     yield table
@@ -108,12 +108,21 @@ def in_order(arms: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def said_share(estimate: Mapping[str, Any]) -> str:
-    """Return a share or a gain in per cent with its interval, whatever its sign."""
+    """Return a share in per cent with its interval."""
     if estimate["value"] is None:
         return "–"
     ends = estimate["ci95"]
     interval = f" [{ends[0] * 100:.1f} – {ends[1] * 100:.1f}]" if ends else ""
     return f"{estimate['value'] * 100:.1f} %{interval}"
+
+
+def said_points(estimate: Mapping[str, Any] | None) -> str:
+    """Return a paired difference in points of a hundred with its interval; a dash where there is none."""
+    if estimate is None or estimate["value"] is None:
+        return "–"
+    ends = estimate["ci95"]
+    interval = f" [{ends[0] * 100:+.1f}, {ends[1] * 100:+.1f}]" if ends else " (no interval)"
+    return f"{estimate['value'] * 100:+.1f}{interval}"
 
 
 SURENESS = (

@@ -63,8 +63,7 @@ def counted(table: Table) -> Table:
     arms = variants_beside(table.variants)
     if not arms:
         return table
-    kept = np.array([name not in arms for name in table.variants], dtype=bool)
-    return cast(Table, table.take(kept[table.variant]))
+    return cast(Table, table.take(~rows_in(table, arms)))
 
 
 def counted_task(scored: ScoredTask) -> ScoredTask:
@@ -104,6 +103,19 @@ def chance_of(sample: Sample) -> float:
     return 1.0 / len(sample.options) if sample.form in OFFERED and len(sample.options) > 1 else 0.0
 
 
+def rows_in(table: ScoreTable, variants: Iterable[str]) -> Masks:
+    """Return which trials of a table are of some variants."""
+    wanted = set(variants)
+    chosen = np.array([name in wanted for name in table.variants], dtype=np.bool_)
+    return np.asarray(chosen[table.variant], dtype=np.bool_)
+
+
+def means_of_questions(question: NDArray[Any], values: Floats, size: int) -> Floats:
+    """Return the mean of each of so many questions; NaN where it has no value."""
+    count = np.bincount(question, minlength=size)
+    return np.where(count > 0, np.bincount(question, values, size) / np.maximum(count, 1), np.nan)
+
+
 class Arms:
     """The arms of one table: means of questions by arm, with what is made of them."""
 
@@ -116,25 +128,20 @@ class Arms:
         self._by_arm = {name: self._means(name) for name in self.names}
         self._answered = {name: self._shares_read(name) for name in self.names}
 
-    def _rows(self, variants: Iterable[str]) -> Masks:
-        wanted = set(variants)
-        chosen = np.array([name in wanted for name in self.table.variants], dtype=bool)
-        return np.asarray(chosen[self.table.variant], dtype=np.bool_)
-
     def rows_of(self, name: str) -> Masks:
         """Return the trials of an arm."""
         if name == PICTURE:
-            return self._rows(arm.beside for arm in self.arms)
-        return self._rows(arm.variant for arm in self.arms if arm.name == name)
+            return rows_in(self.table, (arm.beside for arm in self.arms))
+        return rows_in(self.table, (arm.variant for arm in self.arms if arm.name == name))
 
     def _means(self, name: str) -> tuple[Floats, Floats]:
         """Return every question's mean with the picture and in an arm; NaN where nothing can be judged."""
-        beside = self._rows(arm.beside for arm in self.arms if arm.name == name)
+        beside = rows_in(self.table, (arm.beside for arm in self.arms if arm.name == name))
         return self._of_questions(beside), self._of_questions(self.rows_of(name))
 
     def _shares_read(self, name: str) -> tuple[Floats, Floats]:
         """Return which share of a question's replies were read, with the picture and in an arm: only those guess."""
-        beside = self._rows(arm.beside for arm in self.arms if arm.name == name)
+        beside = rows_in(self.table, (arm.beside for arm in self.arms if arm.name == name))
         table, size = self.table, len(self.table.samples)
         shares = []
         for rows in (beside & table.scored, self.rows_of(name) & table.scored):
@@ -144,11 +151,8 @@ class Arms:
         return shares[0], shares[1]
 
     def _of_questions(self, rows: Masks) -> Floats:
-        table, size = self.table, len(self.table.samples)
-        rows = rows & table.scored
-        count = np.bincount(table.sample[rows], minlength=size)
-        total = np.bincount(table.sample[rows], weights=table.value[rows], minlength=size)
-        return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+        table, rows = self.table, rows & self.table.scored
+        return means_of_questions(table.sample[rows], table.value[rows], len(table.samples))
 
     def describe(self, name: str, chosen: Masks | None = None) -> dict[str, Any]:
         """Return the score with the picture and in an arm, the paired difference, and what is kept.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import DataError
 from ..core.types import Estimate
-from ..stats.intervals import Floats
+from ..stats.confidence import softmax
 from .table import ScoredTask
 
 
@@ -32,17 +32,6 @@ class RiskCoverage(Struct, frozen=True):
     risk: tuple[float, ...]
     area: float | None
     """Mean risk over all coverages (AURC); lower is better."""
-
-
-def softmax(loglikelihoods: Sequence[float], temperature: float = 1.0) -> Floats:
-    """Return the probabilities of the choices; a choice of -inf gets 0."""
-    values = np.asarray(loglikelihoods, dtype=np.float64) / temperature
-    if not values.size or np.isnan(values).any() or not np.isfinite(values.max()):
-        raise DataError(
-            f"log-likelihoods {list(loglikelihoods)} have no largest finite value: no confidence can be computed"
-        )
-    weights = np.exp(values - values.max())
-    return np.asarray(weights / weights.sum(), dtype=np.float64)
 
 
 def confidence(loglikelihoods: Sequence[float]) -> tuple[int, float]:

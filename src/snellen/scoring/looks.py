@@ -32,7 +32,7 @@ from ..stats.second_look import (
     split_worth,
     union_area,
 )
-from .arms import arms_table
+from .arms import arms_table, means_of_questions, rows_in
 from .look_trials import Box, Key, LookTrial, gold_boxes, size_of, source_of
 from .means import mean_by_question
 from .packed import codes_in
@@ -84,8 +84,8 @@ class LookArms:
     def rows_of(self, arm: str, beside: str | None = None) -> Masks:
         """Return the trials of an arm; `beside`: only of variants that were asked in that arm too."""
         also = {own for name, own in self.arm_of_variant if beside is None or name == beside}
-        chosen = np.array([name == arm and own in also for name, own in self.arm_of_variant], bool)
-        return np.asarray(chosen[self.table.variant], np.bool_) if chosen.size else np.zeros(0, np.bool_)
+        own = zip(self.table.variants, self.arm_of_variant, strict=True)
+        return rows_in(self.table, [variant for variant, (name, beside) in own if name == arm and beside in also])
 
     def cells(self, arm: str, beside: str | None = None) -> _Cells:
         """Return what each question did in an arm, over the variants that the other one has too."""
@@ -152,9 +152,7 @@ class LookArms:
         size, rows = len(self.table.samples), np.flatnonzero(self.rows_of(arm, BASE if arm != BASE else None))
         facts = [self.facts_by_row[row] for row in rows.tolist()]
         took = np.array([math.nan if fact is None else of(fact) for fact in facts], np.float64)
-        question = self.table.sample[rows]
-        count = np.bincount(question, minlength=size)
-        return np.where(count > 0, np.bincount(question, took, size) / np.maximum(count, 1), np.nan)
+        return means_of_questions(self.table.sample[rows], took, size)
 
     def facts(self, arm: str = BASE) -> list[tuple[int, LookTrial]]:
         """Return the trials of an arm that have a reply, each with its row."""
@@ -172,12 +170,8 @@ class LookArms:
 
 
 def _cells(question: NDArray[Any], value: Floats, called: Floats, size: int) -> _Cells:
-    count = np.bincount(question, minlength=size)
-
-    def mean(weights: Floats) -> Floats:
-        return np.where(count > 0, np.bincount(question, weights, size) / np.maximum(count, 1), np.nan)
-
-    return _Cells(Replies(mean(value), mean(value * called), mean(called)), value, question)
+    means = [means_of_questions(question, values, size) for values in (value, value * called, called)]
+    return _Cells(Replies(*means), value, question)
 
 
 def _kind(plain: float, base: float, called: float) -> str:
@@ -363,8 +357,32 @@ def describe_looks(scored: ScoredTask) -> dict[str, Any]:
         "price": prices(arms),
         "currency": scored.currency,
     }
-    found["notes"] = list(look_notes(found))
+    found["notes"] = [*look_notes(found), *([DROPPED_NOTE] if crops_weigh_nothing(arms) else [])]
     return {"looks": msgspec.to_builtins(found)}
+
+
+DROPPED_NOTE = (
+    "a crop takes fewer input tokens than the words that say that there is none: the server may drop the pictures of "
+    "results; `snellen serve-check URL` tells whether the model reads them"
+)
+
+
+def crops_weigh_nothing(arms: LookArms) -> bool:
+    """Tell whether prompts with true crops are all shorter than those of the arm that says that there are none.
+
+    Over trials of one look. A crop that reaches the model takes more tokens than these few words.
+    """
+    given: dict[tuple[int, str, int], dict[str, int]] = {}
+    for arm in (BASE, NOTHING):
+        for row, fact in arms.facts(arm):
+            end = fact.end
+            if end is not None and end.turns == 2 and end.tokens[0] and any(look.shown for look in fact.looks):
+                own = arms.arm_of_variant[arms.table.variant[row]][1]
+                given.setdefault((int(arms.table.sample[row]), own, int(arms.table.repeat[row])), {})[arm] = end.tokens[
+                    0
+                ]
+    pairs = [one for one in given.values() if len(one) == 2]
+    return bool(pairs) and all(one[BASE] < one[NOTHING] for one in pairs)
 
 
 def look_notes(found: Mapping[str, Any]) -> Iterable[str]:

@@ -39,7 +39,7 @@ def score(
         reason = NO_REFERENCE if text else TRUNCATED if prediction.finish == "length" else EMPTY
         return [Score(request.key, METRIC, None, None, None, reason)]
     abstained, listed = is_abstention(text), _listed(text, sample)
-    found = [word_contains(text, answer) for answer in sample.answers]
+    found = [word_contains(text, answer, sensitive=sensitive) for answer in sample.answers]
     ladder = {
         "contains": float(_contains(text, sample.answers, match, sensitive)),
         "exact": float(max(map(partial(_exact, text), sample.answers), default=0.0)),
@@ -62,7 +62,7 @@ def _accurate(match: str, found: Sequence[bool], *, abstained: bool) -> bool:
 
 
 def score_case(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
-    """Score with `contains` minding upper and lower case, as the scripts' --case_sensitive does."""
+    """Score minding upper and lower case, as the scripts' --case_sensitive does."""
     return score(sample, request, prediction, options, sensitive=True)
 
 
@@ -71,20 +71,24 @@ def visible(text: str) -> str:
     return _THINKING.sub(" ", text).strip()
 
 
-def normalise(text: str) -> str:
-    """Bring a text to NFKC, lower case, no thousands separators, no punctuation, single spaces."""
+def normalise(text: str, *, sensitive: bool = False) -> str:
+    """Bring a text to NFKC, lower case unless `sensitive`, no thousands separators, no punctuation, single spaces."""
     plain = _SEPARATED.sub("", unicodedata.normalize("NFKC", text))
     plain = re.sub(r"(?<=\w)[\u2010-\u2015-](?=\w)", " ", plain)
-    return " ".join(_NOISE.sub(" ", plain).casefold().split())
+    words = _NOISE.sub(" ", plain).split()
+    return " ".join(words if sensitive else map(str.casefold, words))
 
 
-def word_contains(text: str, answer: str) -> bool:
+def word_contains(text: str, answer: str, *, sensitive: bool = False) -> bool:
     """Tell whether the answer stands in the text as whole words: 42 is not in 1042, iron not in environment."""
-    wanted = normalise(answer)
+    wanted = normalise(answer, sensitive=sensitive)
     if wanted.isdecimal():  # 42 is not in 42.7 either, which would fall into 42 and 7
         plain = _SEPARATED.sub("", unicodedata.normalize("NFKC", text))
         return re.search(rf"(?<![^\W_])(?<!\d\.){wanted}(?![^\W_]|\.\d)", plain) is not None
-    return bool(wanted) and re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", normalise(text)) is not None
+    return (
+        bool(wanted)
+        and re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", normalise(text, sensitive=sensitive)) is not None
+    )
 
 
 def is_abstention(text: str) -> bool:

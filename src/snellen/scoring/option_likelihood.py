@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core.errors import DataError, UsageError, did_you_mean
 from ..core.types import REDUCTIONS, Prediction, Request, Sample, Score
-from .calibration import softmax
+from ..stats.confidence import softmax
 
 METRIC = "accuracy"
 INDEX_ONLY = "plugin-index"

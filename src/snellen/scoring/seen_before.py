@@ -20,10 +20,10 @@ from ..core.tasks import Task
 from ..core.twins import AXIS as TWIN
 from ..core.types import BASE_VARIANT, Prediction, Request, Sample
 from ..prompt.recall import split_text
+from ..stats.confidence import softmax
 from ..stats.exchange import ALPHA, FEWEST, Exchange, beside_references, exchange_test, order_test
 from ..stats.intervals import holm
 from ..store.reader import RunReader, Trial
-from .calibration import softmax
 from .headline import main_metric, quoted_metric
 from .means import axes_of
 
@@ -169,8 +169,6 @@ def _place(trial: Trial) -> int:
 
 def is_sorted(options: Sequence[str]) -> bool:
     """Tell whether options stand in an order that a reader expects: of numbers, or of the alphabet, either way."""
-    if len(options) < 2:
-        return False
     try:
         keys: list[Any] = [float(text.replace(",", "").rstrip("%")) for text in options]
     except ValueError:

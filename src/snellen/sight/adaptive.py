@@ -42,6 +42,7 @@ from .exam_trials import (
 )
 from .plate import Bench, EyeTest, Reading
 from .procedure import (
+    FAR_OPEN,
     MEASURED,
     OPEN,
     Drawn,
@@ -179,6 +180,8 @@ class AdaptiveTest:
         draw = generator(self.seed, self.name, self._round, "levels")
         asked = sum(outcome.planned.stage != BLANK for outcome in self.outcomes)
         known = self.grid.known(self.belief)
+        if self._before is not None:
+            return self._plan_confirming(self.settle().known or known)
         searched = any(outcome.planned.stage == SEARCH for outcome in self.outcomes)
         if searched and (finished(known, asked, self.rules)[0] or beyond_taken(self.grid, known, self.taken)):
             return self._plan_confirming(known)
@@ -198,11 +201,11 @@ class AdaptiveTest:
         elif self.ready is None:
             self._judge_readiness()
         elif self.belief is not None:
-            if outcomes and outcomes[0].planned.stage == CONFIRM:
+            if outcomes and outcomes[0].planned.stage == CONFIRM and self._before is None:
                 self._before = self.belief
             self.belief = self.learn(self.grid, [o for o in outcomes if o.reading], self.belief)
             if self._before is not None:
-                self._over = True
+                self._over = not self._far_is_open()
 
     @property
     def taken(self) -> Taken | None:
@@ -249,9 +252,12 @@ class AdaptiveTest:
             return Settled(OPEN if self.ready is not False else "not measurable", None, False, 0.0, 0.0, 1.0)
         fine = final_grid(self.grid)
         belief = self.learn(fine, counted)
-        known = fine.known(belief, far_sure(fine, confirmed=any(o.planned.stage == CONFIRM for o in counted)))
+        confirmed = sum(outcome.planned.stage == CONFIRM for outcome in counted)
+        # a few rows tell little of the law; single trials are asked by the dozen
+        sure = far_sure(confirmed=confirmed > (self.rules.confirm if self.grid.glyphs > 1 else 0))
+        known = fine.known(belief, sure)
         if laws and self.grid.glyphs > 1:
-            known = across_laws(known, [(grid, self.learn(grid, counted)) for grid in laws_of(self.grid)])
+            known = across_laws(known, [(grid, self.learn(grid, counted)) for grid in laws_of(self.grid)], sure)
         right = np.array([[min(o.reading.right, o.reading.glyphs) for o in counted if o.reading]])
         glyphs = np.full(right.shape, self.grid.glyphs)
         odds = flat_evidence(right, glyphs, self.grid.guess, self.grid.glyphs) - log_evidence(belief)
@@ -292,6 +298,13 @@ class AdaptiveTest:
         hardest = self.taken.answered if self.taken else 0
         places = np.maximum(confirming_places(self.grid, known, self.rules)[0], hardest)
         return self._planned(CONFIRM, [float(x) for x in self.grid.x_of(places)])
+
+    def _far_is_open(self) -> bool:
+        """Tell whether more rows should confirm: the bound that advice rests on is still far from its median."""
+        confirmed, known = sum(o.planned.stage == CONFIRM for o in self.outcomes), self.settle().known
+        if confirmed + self.rules.confirm > self.rules.confirm_most or known is None:
+            return False
+        return bool(known.far[0] < self.grid.end and known.far_bound[0] - known.far[0] > FAR_OPEN)
 
     def _planned(self, stage: str, places: Sequence[float], first: int = 0) -> list[Planned]:
         purpose = (self.seed, self.name, self._round, stage)
@@ -346,9 +359,15 @@ class AdaptiveTest:
                 belief = grid.learn_at(belief, x, reading.right, reading.glyphs, reading.guess)
         return belief
 
+    @property
+    def retested(self) -> list[Outcome]:
+        """Return the first trials that confirm: what came before expects something of them, and of no later ones."""
+        confirming = [outcome for outcome in self.counted if outcome.planned.stage == CONFIRM]
+        return [outcome for outcome in confirming if outcome.planned.round == confirming[0].planned.round]
+
     def _retest(self) -> tuple[float, float, float]:
         """Return the share right of the confirming trials, what was expected, and how far off that is by chance."""
-        confirming = [o for o in self.counted if o.planned.stage == CONFIRM and o.reading]
+        confirming = self.retested
         if not confirming or self._before is None:
             return 0.0, 0.0, 1.0
 
@@ -387,9 +406,9 @@ def laws_of(grid: ThresholdGrid) -> list[ThresholdGrid]:
     return [grid, *(grid.under(law) for law in OTHER_LAWS)]
 
 
-def far_sure(grid: ThresholdGrid, *, confirmed: bool) -> float:
+def far_sure(*, confirmed: bool) -> float:
     """Return how probable the bound of where 95 % is right must be, so that it holds in about nine of ten."""
-    return FAR_SURE_CONFIRMED if confirmed and grid.glyphs == 1 else FAR_SURE
+    return FAR_SURE_CONFIRMED if confirmed else FAR_SURE
 
 
 def _grid(test: EyeTest, low: float, high: float) -> ThresholdGrid:

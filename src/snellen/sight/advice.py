@@ -83,8 +83,9 @@ def _by_rules(results: Mapping[str, Any]) -> list[Line]:
 def condition_of(result: Mapping[str, Any]) -> str:
     """Return on what a figure was measured: it is promised there and nowhere else."""
     canvas, drawn = result.get("canvas"), result.get("drawn_px")
-    size = f"on pictures of {canvas[0]:,} × {canvas[1]:,} px as sent" if canvas else ""
-    return f"{size}, letters of {drawn:.0f} px, all else clean" if drawn else f"{size}, all else clean" if size else ""
+    letters = f", letters of {drawn:.0f} px" if drawn else ""
+    size = f"on drawn pictures of {canvas[0]:,} × {canvas[1]:,} px as sent" if canvas else ""
+    return f"{size}{letters}, nothing else made harder" if size else ""
 
 
 def answered_trials(counts: Mapping[str, Any]) -> float:
@@ -153,7 +154,7 @@ def _recipe(results: Mapping[str, Any], resolution: Mapping[str, Any] | None) ->
     if recipe is None:
         words = "A4 at 10 pt: no cutting into parts makes its letters large enough; send larger print."
         return [Line("recipe", "acuity", words, evidence_of(acuity), 0)]
-    known = "composed from letters and shrinking" if resolution else "composed for any shrinking, none was measured"
+    known = "composed from letters and shrinking" if resolution else "shrinking was not tested: holds for any"
     if asked.get("value") is None:
         promise = f"promised: {math.floor(100 * recipe.accuracy)} % of letters, not asked."
         return [Line("recipe", "acuity", f"{recipe_words(recipe)}; {promise}", f"{known}; {evidence_of(acuity)}", 0)]

@@ -19,6 +19,8 @@ from .plate import Bench, Stimulus, fill, rotated
 
 CORNERS, RADIUS, LEAST_RADIUS = 7, 62.0, 0.45
 """Corners of a polygon of a pair, its largest radius in px, and its smallest as a share of that."""
+LEAST_CORNER, MOST_CORNER = 8.0, 1.15 * RADIUS
+"""Where a corner may be moved to: px from the middle."""
 CHIRAL = {
     "F": ((1, 0), (2, 0), (0, 1), (1, 1), (1, 2)),
     "L": ((0, 0), (0, 1), (0, 2), (0, 3), (1, 3)),
@@ -61,11 +63,16 @@ def by_corner(level: float, odd: bool, draw: random.Random) -> tuple[Polygons, P
     turn = draw.uniform(0, 2 * math.pi)
     angles = [turn + (number + draw.uniform(-0.25, 0.25)) * 2 * math.pi / CORNERS for number in range(CORNERS)]
     radii = [RADIUS * draw.uniform(LEAST_RADIUS, 1.0) for _ in angles]
-    other = list(radii)
-    if odd:
-        corner = draw.randrange(CORNERS)
-        outwards = radii[corner] + level <= RADIUS * 1.15 and (draw.random() < 0.5 or radii[corner] - level < 8)
-        other[corner] = max(4.0, radii[corner] + (level if outwards else -level))
+    ways = [
+        (corner, moved)
+        for corner, radius in enumerate(radii)
+        for moved in (radius + level, radius - level)
+        if LEAST_CORNER <= moved <= MOST_CORNER
+    ]
+    if not ways:  # the level is how far a corner is moved: no less will do
+        return by_corner(level, odd, draw)
+    corner, moved = draw.choice(ways)
+    other = [moved if odd and place == corner else radius for place, radius in enumerate(radii)]
     both = [[_polar(r, a) for r, a in zip(some, angles, strict=True)] for some in (radii, other)]
     draw.shuffle(both)
     return [both[0]], [both[1]]
@@ -148,6 +155,10 @@ SHAPES: dict[str, Shape] = {
 }
 HIDDEN_RADIUS = 92.0
 SPOTS = (150.0, 150.0, 160.0)
+SPOT_PX = (8.0, 18.0)
+"""Radii of spots."""
+SPOTTED = 1.25 * HIDDEN_RADIUS + SPOT_PX[1]
+"""Spots lie as far from the middle as any that could touch a shape: its tips are hidden as often as its middle."""
 
 
 class Hidden(ChoiceTest):
@@ -162,7 +173,7 @@ class Hidden(ChoiceTest):
         for name, (column, row) in QUADRANTS.items():
             shape = asked if name == answer else others.pop() if others else asked
             x, y = width * (2 * column + 1) / 4, height * (2 * row + 1) / 4
-            centre = (x + draw.uniform(-20, 20), y + draw.uniform(-20, 20))
+            centre = (x + draw.uniform(-14, 14), y + draw.uniform(-14, 14))
             ink = self._ink(shape, centre, draw)
             if answer is not None:
                 board.stamp(ink, 0, 0, colour)
@@ -184,8 +195,8 @@ class Hidden(ChoiceTest):
         whole = shown = float(ink.sum())
         left = ink.copy()
         while shown > level * whole:
-            radius = draw.uniform(8, 18)
-            x, y = (middle + draw.uniform(-1, 1) * (HIDDEN_RADIUS * 1.25 - radius) for middle in centre)
+            radius = draw.uniform(*SPOT_PX)
+            x, y = (middle + draw.uniform(-1, 1) * SPOTTED for middle in centre)
             board.disc((x, y), radius, SPOTS)
             right, down = max(0, math.floor(x - radius)), max(0, math.floor(y - radius))
             part = left[down : math.ceil(y + radius) + 1, right : math.ceil(x + radius) + 1]

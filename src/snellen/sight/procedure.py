@@ -23,6 +23,8 @@ LIMIT_STEPS = 2
 """A server's limit is looked for until it is known to so many places."""
 BELOW_FAR = 0.15
 """The trials that confirm are asked at x95 and this much (ln) below it."""
+FAR_OPEN = 0.2
+"""More rows confirm while the bound of x95 lies further (ln) from its median: advice would ask for too much."""
 CEILING, FLOOR, UNEVEN, MEASURED, OPEN = "at ceiling", "not measurable", "uneven", "measured", "not settled"
 
 
@@ -56,9 +58,13 @@ class Rules(NamedTuple):
     easy_every: int
     """One trial of so many is the easiest level, so that lapses are seen."""
     confirm: int
+    confirm_most: int
+    """So many trials confirm at most, in rounds of `confirm`, where the bound of x95 stays far from its median."""
 
 
 PRECISION = {"quick": 0.25, "standard": 0.15, "fine": 0.10}
+CONFIRM_MOST = 4
+"""So many rounds of rows confirm at most."""
 LONGER = {"quick": 0.5, "standard": 1.0, "fine": 2.0}
 
 
@@ -69,8 +75,8 @@ def rules_for(mode: str, *, rows: bool, half_width: float | None = None) -> Rule
     confirm = (4 if rows else 0) if mode == "quick" else 8 if rows else 32
     if rows:
         # rows tell eight times as much as a trial: smaller rounds choose better, and 16 rows may be enough
-        return Rules(width, 4, 4, 16, round(128 * length), 16, confirm)
-    return Rules(width, 8, 8, 24, round(240 * length), 16, confirm)
+        return Rules(width, 4, 4, 16, round(128 * length), 16, confirm, CONFIRM_MOST * confirm)
+    return Rules(width, 8, 8, 24, round(240 * length), 16, confirm, confirm)
 
 
 def first_places(grid: ThresholdGrid, count: int, observers: int, draw: np.random.Generator) -> Places:

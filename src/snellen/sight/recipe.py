@@ -120,7 +120,8 @@ def page_recipe(acuity: Mapping[str, Any], resolution: Mapping[str, Any] | None)
     canvas = tuple(acuity.get("canvas") or (672, 672))
     law: Law = [(rule, limit, weight) for rule, limit, weight in resolution["law"]] if resolution else UNKNOWN
     longest = max(max(point[:2]) for point in resolution["points"]) if resolution else max(canvas)
-    found = compose(Shrinking(law, float(safe), (canvas[0], canvas[1]), float(longest)))
+    tall = math.ceil(safe - 1e-9)  # the whole px that the line on text asks for: the recipe must not ask for less
+    found = compose(Shrinking(law, float(tall), (canvas[0], canvas[1]), float(longest)))
     if found is None:
         return None
     columns, rows, dpi = found

@@ -11,10 +11,10 @@ import numpy as np
 
 from ..stats.curve_laws import right_share
 from ..stats.intervals import Floats
-from ..stats.threshold_grid import LAPSES, SLOPES, Known, ThresholdGrid
-from .adaptive import NOT_CONSISTENT, AdaptiveTest, Settled
+from ..stats.threshold_grid import LAPSES, SLOPES, Known, ThresholdGrid, threshold_mass
+from .adaptive import NOT_CONSISTENT, AdaptiveTest, Settled, laws_of
 from .advice import bound_words, careful
-from .exam_trials import BLANK, CONFIRM, Outcome, counted, generator
+from .exam_trials import BLANK, Outcome, counted, generator
 from .fits import fit_ellipse, numerosity
 from .mark_plates import MIRRORED
 from .plate import Reading
@@ -218,7 +218,7 @@ def _refused(outcomes: Sequence[Outcome]) -> dict[str, Any] | None:
 
 
 def _retest(running: AdaptiveTest, settled: Settled) -> dict[str, Any] | None:
-    rows = sum(outcome.planned.stage == CONFIRM for outcome in running.counted)
+    rows = len(running.retested)
     if not rows:
         return None
     figures = {"right": settled.retest_right, "expected": settled.retest_expected, "p": settled.retest_chance}
@@ -232,10 +232,10 @@ def fine_belief(running: AdaptiveTest) -> tuple[ThresholdGrid, Any]:
 
 
 def _posterior(running: AdaptiveTest) -> dict[str, Any]:
-    """Return the marginal posterior of the threshold in x, without what is next to impossible."""
-    grid, belief = fine_belief(running)
-    mass = np.exp(belief[0] - belief[0].max()).sum((1, 2))
-    mass /= mass.sum()
+    """Return the posterior of the threshold in x (of rows over several laws) without what is next to impossible."""
+    grid = running.grid
+    grids = laws_of(grid) if grid.glyphs > 1 else [grid]
+    mass = threshold_mass([running.learn(one, running.counted) for one in grids])[0]
     kept = np.flatnonzero(mass > 1e-6)
     first, last = int(kept[0]), int(kept[-1]) + 1
     step = float(grid.thresholds[1] - grid.thresholds[0])

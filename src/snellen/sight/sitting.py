@@ -357,7 +357,7 @@ class Sitting:
         if isinstance(running, AdaptiveTest):
             second = self._again.get(name)
             return threshold_result(running) if second is None else result_of_both(running, second)
-        assert isinstance(running, FixedTest)  # noqa: S101 - there is no third kind of course
+        assert isinstance(running, FixedTest)  # noqa: S101 - there is no third kind
         if isinstance(running.test, Locating):
             return coordinates_result(running)
         if isinstance(running.test, TurnedRow):
@@ -391,8 +391,10 @@ def rules_of_test(name: str, card: Card, mode: str, half_width: float | None = N
         return rules._replace(least=COLOUR_LEAST[mode], confirm=0)
     if card.plate == "page":
         return rules._replace(most=PAGE_MOST[mode])
-    if name.startswith("resolution-") and card.canvas[0] != card.canvas[1]:
-        return rules._replace(half_width=OBLONG_NARROWER * rules.half_width)
+    if name.startswith("resolution-"):  # no advice rests on where 95 % is right there
+        oblong = card.canvas[0] != card.canvas[1]
+        width = rules.half_width * (OBLONG_NARROWER if oblong else 1.0)
+        return rules._replace(half_width=width, confirm_most=rules.confirm)
     return rules
 
 

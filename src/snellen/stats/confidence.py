@@ -6,10 +6,13 @@ taken without their sign: its interval allows for that.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from ..core.errors import DataError
 from ..core.ids import derive_seed
 from ..core.types import Estimate
 from .bootstrap import DRAWS, has_no_spread
@@ -123,3 +126,14 @@ def _areas(weights: NDArray[np.float64], place: Integers, levels: int, right: Fl
     np.add.at(wrong.T, place, (weights * (1.0 - right)).T)
     risk = np.cumsum(wrong, axis=1) / np.maximum(np.cumsum(counts, axis=1), 1e-12)
     return np.asarray((risk * counts).sum(axis=1) / counts.sum(axis=1), dtype=np.float64)
+
+
+def softmax(loglikelihoods: Sequence[float], temperature: float = 1.0) -> Floats:
+    """Return the probabilities of the choices; a choice of -inf gets 0."""
+    values = np.asarray(loglikelihoods, dtype=np.float64) / temperature
+    if not values.size or np.isnan(values).any() or not np.isfinite(values.max()):
+        raise DataError(
+            f"log-likelihoods {list(loglikelihoods)} have no largest finite value: no confidence can be computed"
+        )
+    weights = np.exp(values - values.max())
+    return np.asarray(weights / weights.sum(), dtype=np.float64)

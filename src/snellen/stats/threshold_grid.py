@@ -286,14 +286,29 @@ class ThresholdGrid:
 
 
 def across_laws(known: Known, beliefs: Sequence[tuple[ThresholdGrid, Belief]], far_sure: float = FAR_SURE) -> Known:
-    """Return what is known with the level of 95 % over several laws, each by its evidence: it hangs on the law."""
-    evidence = np.stack([log_evidence(belief) for _, belief in beliefs], 1)
-    weight = np.exp(evidence - evidence.max(1, keepdims=True))
-    weight /= weight.sum(1, keepdims=True)
+    """Return threshold and level of 95 % over several laws, each by its evidence: both hang on the law."""
+    weight = law_weights([belief for _, belief in beliefs])
     places = [grid.far_places(belief) for grid, belief in beliefs]
     reach = np.concatenate([place for place, _ in places])
     mass = np.concatenate([weight[:, [number]] * mass for number, (_, mass) in enumerate(places)], 1)
-    return known._replace(**dict(zip(_FAR_FIELDS, _far_quantiles(reach, mass, far_sure), strict=True)))
+    far = dict(zip(_FAR_FIELDS, _far_quantiles(reach, mass, far_sure), strict=True))
+    thresholds, each = beliefs[0][0].thresholds, threshold_mass([belief for _, belief in beliefs])
+    ends = np.array([cell_quantiles(thresholds, row, (0.025, 0.5, 0.975)) for row in each])
+    return known._replace(low=ends[:, 0], middle=ends[:, 1], high=ends[:, 2], **far)
+
+
+def law_weights(beliefs: Sequence[Belief]) -> Floats:
+    """Return how probable each law is, a row an observer."""
+    evidence = np.stack([log_evidence(belief) for belief in beliefs], 1)
+    weight = np.exp(evidence - evidence.max(1, keepdims=True))
+    return np.asarray(weight / weight.sum(1, keepdims=True))
+
+
+def threshold_mass(beliefs: Sequence[Belief]) -> Floats:
+    """Return how probable each threshold is over one or several laws, a row an observer."""
+    weight = law_weights(beliefs)
+    each = [_shares(belief).sum((2, 3)) for belief in beliefs]
+    return np.asarray(sum(weight[:, [number]] * one for number, one in enumerate(each)))
 
 
 _FAR_FIELDS = ("far", "far_low", "far_high", "far_bound")

@@ -22,6 +22,8 @@ KEY = "answerers"
 KEY_02 = "servers"
 """What 0.2 kept: addresses, and what they listed."""
 SAID = ("model", "fingerprint")
+OPENED = "opened"
+"""What a plug-in was seen to open while it answered: files by name, with a hash."""
 NEW_IN_03 = ("listed.id", "listed.created", "listed.max_model_len")
 """What 0.2 did not note of a listing, or not always."""
 
@@ -94,6 +96,8 @@ class Answerers:
         self._places: dict[tuple[str | None, str | None], int] = {}
         self._heard_before = [said for row in self._rows if (said := row.who.replies)]
         self._is_first = True
+        self._opened: Mapping[str, str] = getattr(model, OPENED, {})
+        self._compared = 0
 
     @property
     def now(self) -> Answerer:
@@ -119,6 +123,8 @@ class Answerers:
         """Return a reply with the row of who made it; one that says it is another model's stops the run."""
         if prediction.failure is not None:
             return prediction
+        if len(self._opened) != self._compared:
+            self._compare_opened()
         detail = prediction.detail
         said = (detail.get("model"), detail.get("fingerprint"))
         row = self._places.get(said) or self._place_of(said)
@@ -148,6 +154,15 @@ class Answerers:
         if self._is_first and len(prints) == 1 and replies.get("fingerprint") not in prints:
             (before,) = prints
             self._refuse(f"was answered with fingerprint {before!r}, and now {replies.get('fingerprint')!r}")
+
+    def _compare_opened(self) -> None:
+        """Refuse a plug-in that reads another file, while it answers, than it did for the replies before."""
+        opened, before = dict(self._opened), self._writer.meta(OPENED) or {}
+        other = next((name for name, content in opened.items() if before.get(name, content) != content), None)
+        if other is not None and not self._allowed:
+            self._refuse(f"was answered with another {other}, which the plug-in reads while it answers")
+        self._writer.put_meta(OPENED, before | opened)
+        self._compared = len(opened)
 
     def _enter(self, who: Answerer) -> int:
         since = datetime.now(UTC).isoformat(timespec="seconds")

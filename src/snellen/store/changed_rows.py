@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 
 import msgspec
@@ -14,10 +13,11 @@ from ..data.dataset import fingerprint_of, without_places
 from .difference import describe_difference
 
 SHOWN_ROWS = 3
-STORED_SAMPLES = "SELECT body FROM samples WHERE task = ? ORDER BY position"
 
 Data = Mapping[str, Iterable[Sample]]
 """The rows of now, by task; each can be read again."""
+Asked = Callable[[str], Iterable[bytes]]
+"""Task -> its stored samples, as they are encoded."""
 
 
 def rows_appended(stored: RunHeader, header: RunHeader, data: Data, task: str) -> str:
@@ -35,18 +35,17 @@ def _row_count(header: RunHeader, task: str) -> int:
     return header.planned.get(task, 0) // trials_a_row
 
 
-def describe_rows_changed(database: sqlite3.Connection, stored: RunHeader, header: RunHeader, data: Data) -> str:
+def describe_rows_changed(asked: Asked, stored: RunHeader, header: RunHeader, data: Data) -> str:
     """Return which asked rows of tasks whose data differs are other rows now, or are gone; nothing if none is."""
     before, now = stored.config.get("tasks") or {}, header.config.get("tasks") or {}
     differ = [task for task in data if task in before and before[task].get("data") != now[task].get("data")]
-    changes = [change for task in differ for change in islice(_changes(database, task, data[task]), SHOWN_ROWS + 1)]
+    changes = [change for task in differ for change in islice(_changes(asked(task), data[task]), SHOWN_ROWS + 1)]
     more = "; and more" if len(changes) > SHOWN_ROWS else ""
     return "; ".join(changes[:SHOWN_ROWS]) + more
 
 
-def _changes(database: sqlite3.Connection, task: str, samples: Iterable[Sample]) -> Iterator[str]:
-    rows = database.execute(STORED_SAMPLES, (task,)).fetchall()
-    asked = {old.id: old for old in (msgspec.json.decode(body, type=Sample) for (body,) in rows)}
+def _changes(stored: Iterable[bytes], samples: Iterable[Sample]) -> Iterator[str]:
+    asked = {old.id: old for old in (msgspec.json.decode(body, type=Sample) for body in stored)}
     for sample in samples:
         old = asked.pop(sample.id, None)
         pair = [] if old is None else [msgspec.to_builtins(_bare(one)) for one in (old, sample)]

@@ -1,4 +1,4 @@
-"""Who asks which unit of a run in parts: a small file a unit, made with O_EXCL, that names the log it is asked into.
+"""Who asks which unit of a run in parts: a small file that one can make and that names its log.
 
     run.d/claims/0064-0003-00007.0     unit 7 of part 3 of 64, claimed for the first time
     run.d/claims/0064-0003-00007.1     claimed again, because whoever held it is gone
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ..core.errors import EnvironmentProblem
 from ..core.homes import Part
-from .part_log import CLAIMS, FOLDER, LOG_NAME
+from .part_log import CLAIMS, FOLDER, LOG_NAME, make_once
 
 NAME = re.compile(r"(\d{4,})-(\d{4,})-(\d{5,})\.(\d+)")
 UnitId = tuple[int, int]
@@ -73,16 +73,9 @@ class Claims:
         path = self._path(unit, generation)
         try:
             self._place.mkdir(exist_ok=True)
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+            return make_once(path, self._log.encode())
         except OSError as error:
-            if isinstance(error, FileExistsError) and path.exists():
-                return False
             raise EnvironmentProblem(f"cannot write {path}: {error.strerror}") from None
-        try:
-            os.write(handle, self._log.encode())
-        finally:
-            os.close(handle)
-        return True
 
     def read(self, unit: UnitId) -> Claim:
         """Return the last claim of a unit that is held."""

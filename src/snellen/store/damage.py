@@ -15,7 +15,7 @@ from ..core.errors import EnvironmentProblem
 from ..core.tasks import RunHeader
 from ..core.text import plural
 from ..core.types import Failure, FailureKind, Prediction, Request, Sample, TrialKey
-from .database import Row, connect, has_turns, insert_rows, no_run, open_for_writing, sync
+from .database import Row, check_tables, connect, has_turns, insert_rows, no_run, open_for_writing, sync
 from .lock import RunLock
 from .problems import BROKEN
 from .reader import RunReader
@@ -27,7 +27,7 @@ SMALLEST_ROW = 16
 """Bytes: so the size of a file bounds how many rows it can hold."""
 STEPS_A_BYTE = 8
 LEAST_STEPS = 20_000_000
-"""Of SQLite's machine: no statement over a sound file takes as many, and one that goes round in a broken tree ends."""
+"""Of SQLite's machine: reading a sound file takes fewer, and what goes round in a broken tree ends."""
 MOST_STRETCHES = 20_000
 """So often a table is looked into again behind a place that cannot be read."""
 GROUP_ROWS = 64
@@ -86,23 +86,31 @@ def _read(whether: Callable[[], bool]) -> bool:
 def fail_unreadable(database: sqlite3.Connection) -> int:
     """Mark every stored trial that cannot be read as failed, so that it is asked again; return how many.
 
-    A sample that cannot be read goes, and its trials with it: it is stored anew when one of them is asked.
+    A sample that cannot be read goes, and its trials with it: it is stored anew when one of them is asked. So does a
+    record under the columns of another trial: that one may never have been planned.
     """
     bodies = database.execute("SELECT task, id, position, body FROM samples")
     samples = {(row[0], row[1]): _is_sample(row) for row in bodies}
     lost = [name for name, readable in samples.items() if not readable]
     rows = database.execute("SELECT rowid, * FROM predictions")
-    bad = [(row[:5], row[6]) for row in rows if not (samples.get((row[1], row[2])) and _is_trial(row[1:]))]
+    bad = [row for row in rows if not (samples.get((row[1], row[2])) and _is_trial(row[1:]))]
     if not (lost or bad):
         return 0
     database.execute("BEGIN IMMEDIATE")
     database.executemany("DELETE FROM samples WHERE task = ? AND id = ?", lost)
+    database.executemany("DELETE FROM predictions WHERE rowid = ?", [row[:1] for row in bad if _is_moved(row[1:])])
     database.executemany(
         "UPDATE predictions SET failed = 1, request = ?, body = ? WHERE rowid = ?",
-        [(*_lost_bodies(TrialKey(*key), digest), number) for (number, *key), digest in bad],
+        [(*_lost_bodies(TrialKey(*row[1:5]), row[6]), row[0]) for row in bad],
     )
     database.execute("COMMIT")
     return len(bad)
+
+
+def _is_moved(row: Row) -> bool:
+    """Tell whether a record is whole, and of another trial than its columns say."""
+    *key, failed, digest, _, body = row
+    return is_intact(body, f"{failed}\0{digest}") and _read(lambda: _prediction(body).key != TrialKey(*key))
 
 
 def _lost_bodies(key: TrialKey, digest: str) -> tuple[bytes, bytes]:
@@ -132,9 +140,10 @@ class Health(NamedTuple):
 def look_at_run(folder: Path) -> Health:
     """Read all of a run and say what is left of it; nothing is changed."""
     path = _database_of(folder)
-    with closing(_bounded(path)) as database:
+    with closing(bounded(path)) as database:
         try:
             verdict = str(database.execute("PRAGMA integrity_check(1)").fetchone()[0])
+            check_tables(database, path)
             tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         except BROKEN as error:
             return Health(folder, False, f"SQLite cannot read it at all: {error}")
@@ -146,19 +155,16 @@ def look_at_run(folder: Path) -> Health:
     return Health(folder, verdict == "ok" and header and whole, verdict, found, header)
 
 
-def _bounded(path: Path) -> sqlite3.Connection:
-    """Open a database that may be damaged: each statement ends, if need be by an error."""
+def bounded(path: Path) -> sqlite3.Connection:
+    """Open a database that may be damaged: all statements together end, if need be each by an error."""
     database = connect(path, read_only=True)
     size = sum(file.stat().st_size for file in (path, Path(f"{path}-wal")) if file.exists())
-    most, steps = max(LEAST_STEPS, STEPS_A_BYTE * size), 10_000
-    state = {"left": most}
+    left, steps = max(LEAST_STEPS, STEPS_A_BYTE * size), 10_000
 
-    def count() -> int:
-        state["left"] -= steps
-        if state["left"] < 0:
-            state["left"] = most  # the next statement has its own
-            return 1
-        return 0
+    def count() -> bool:
+        nonlocal left
+        left -= steps
+        return left < 0
 
     database.set_progress_handler(count, steps)
     return database
@@ -308,7 +314,7 @@ def _finish_repair(folder: Path) -> Repaired:
 
 def _save(path: Path, fresh: Path) -> dict[str, int]:
     fresh.unlink(missing_ok=True)
-    with closing(_bounded(path)) as old, closing(open_for_writing(fresh)) as new:
+    with closing(bounded(path)) as old, closing(open_for_writing(fresh)) as new:
         new.execute("BEGIN IMMEDIATE")
         kept = KEPT if has_turns(old) else KEPT[:-1]  # a run of 0.2 has none
         saved = {table: _copy(_rows_left(old, table, path), new, table) for table in kept}

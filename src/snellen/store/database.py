@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import EnvironmentProblem, did_you_mean
+from ..core.homes import SUBMIT_FOLDER
 from .problems import reading, write_problem
 
 SCHEMA_VERSION = 1
@@ -59,6 +60,8 @@ def no_run(folder: Path) -> EnvironmentProblem:
         advice = did_you_mean(folder.name, [one.parent.name for one in folder.parent.glob("*/run.db")])
     if (folder / "run.db.new").exists():
         advice = f"; a repair was interrupted: `snellen repair {folder}` finishes it"
+    if (folder / SUBMIT_FOLDER).is_dir():
+        advice = f"; submitted, and no part has begun: see the queue and {folder / SUBMIT_FOLDER / 'logs'}"
     advice = advice or "; `snellen view runs` lists runs, `snellen run` makes one"
     return EnvironmentProblem(f"no run at {folder}: run.db is missing{advice}")
 
@@ -165,8 +168,9 @@ def file_system_of(path: Path) -> str:
         return ""
     target = os.path.realpath(path)
     places = [(mount[1].encode().decode("unicode_escape"), mount[2]) for mount in mounts]  # a space is \\040
-    inside = [(len(place), kind) for place, kind in places if f"{target}/".startswith(place.rstrip("/") + "/")]
-    return max(inside, default=(0, ""))[1]
+    inside = [(place, kind) for place, kind in places if f"{target}/".startswith(place.rstrip("/") + "/")]
+    inside.sort(key=lambda mount: len(mount[0]))  # of several at one place (autofs below nfs) the last one counts
+    return inside[-1][1] if inside else ""
 
 
 def sync(path: Path) -> None:

@@ -6,7 +6,6 @@ trial that was asked twice the first reply in the order of the logs counts; what
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
 import time
@@ -43,6 +42,7 @@ from .part_log import (
     LogReading,
     check_same_run,
     log_files,
+    make_once,
     read_head,
     read_plan,
 )
@@ -92,18 +92,15 @@ def merging(folder: Path) -> Iterator[None]:
     if _is_left_over(path):
         path.unlink(missing_ok=True)
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-    except FileExistsError:
-        owner = Owner.read(path)
-        who = f"by {owner}" if owner else "by somebody"
-        raise EnvironmentProblem(f"{folder} is being merged {who}; if that is gone, remove {path}") from None
+        is_mine = make_once(path, msgspec.json.encode(Owner.me()))
     except FileNotFoundError:
         raise EnvironmentProblem(f"{folder} holds no run in parts: nothing was asked yet") from None
     except OSError as error:
         raise EnvironmentProblem(f"cannot write {path}: {error.strerror}") from None
+    if not is_mine:
+        who = Owner.read(path) or "somebody"
+        raise EnvironmentProblem(f"{folder} is being merged by {who}; if that is gone, remove {path}")
     try:
-        os.write(handle, msgspec.json.encode(Owner.me()))
-        os.close(handle)
         yield
     finally:
         path.unlink(missing_ok=True)
@@ -242,7 +239,7 @@ class _Merge:
             if head is None:
                 self._unreadable.append(file.path.name)
                 continue
-            check_same_run(self._plan, head.header, str(self._folder), file.path.name)
+            check_same_run(self._plan, head.header, self._folder, file.path.name)
             self._note_versions(file, head)
             self._take_log(file, head)
         self._write_facts(new=stored is None)

@@ -16,6 +16,7 @@ import secrets
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -27,6 +28,7 @@ from ..core.errors import EnvironmentProblem, RunMismatch
 from ..core.homes import PARTS_FOLDER, Part
 from ..core.tasks import RunHeader
 from ..core.types import Prediction, TrialKey
+from .changed_rows import Data, describe_rows_changed
 from .database import Row, has_turns, open_for_reading, sync
 from .difference import describe_difference
 from .picture_ledger import PictureLedger
@@ -179,23 +181,37 @@ def read_head(path: Path) -> LogHead | None:
     return None
 
 
-def publish_plan(folder: Path, header: RunHeader) -> RunHeader:
-    """Write the header of a run in parts once, or return the one that is there; another configuration is refused."""
-    path, spare = folder / PLAN, folder / FOLDER / f"plan-{secrets.token_hex(6)}"
-    if not path.exists():
-        spare.write_bytes(seal(_encode(header)))
+def make_once(path: Path, content: bytes) -> bool:
+    """Make a file unless it is there; tell whether it was made here. Of many that try one does; all see it whole."""
+    spare = path.with_name(f"{path.name}-{secrets.token_hex(6)}")
+    try:
+        spare.write_bytes(content)
         sync(spare)
-        try:
-            os.link(spare, path)  # all of it or nothing, and only if nobody was first
-        except FileExistsError:
-            pass
-        except OSError:  # a file system without links
-            with contextlib.suppress(FileExistsError), path.open("xb") as file:
-                file.write(spare.read_bytes())
-        finally:
+        _link(spare, path)
+    except FileExistsError:
+        return False
+    finally:
+        with contextlib.suppress(OSError):
             spare.unlink(missing_ok=True)
+    return True
+
+
+def _link(spare: Path, path: Path) -> None:
+    try:
+        os.link(spare, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links: whoever looks at once may see it empty
+        with path.open("xb") as file:
+            file.write(spare.read_bytes())
+
+
+def publish_plan(folder: Path, header: RunHeader, data: Data | None = None) -> RunHeader:
+    """Write the header of a run in parts once, or return the one that is there; another configuration is refused."""
+    if not (folder / PLAN).exists():
+        make_once(folder / PLAN, seal(_encode(header)))
     plan = read_plan(folder)
-    check_same_run(plan, header, str(folder), "this command")
+    check_same_run(plan, header, folder, "this command", data)
     return plan
 
 
@@ -214,15 +230,27 @@ def read_plan(folder: Path) -> RunHeader:
     return header
 
 
-def check_same_run(plan: RunHeader, header: RunHeader, where: str, who: str) -> None:
-    """Refuse, by name, a part of another configuration or of another version of Snellen."""
+def check_same_run(plan: RunHeader, header: RunHeader, folder: Path, who: str, data: Data | None = None) -> None:
+    """Refuse, by name, a part of another configuration or of another version of Snellen.
+
+    With the rows of now (`data`) the asked rows that differ are named too.
+    """
     if header.id != plan.id:
-        difference = describe_difference(plan.config, header.config)
-        raise RunMismatch(f"{where} holds another configuration than {who}: {difference}; choose another -o")
+        rows = describe_rows_changed(partial(_asked_samples, folder), plan, header, data or {})
+        difference = "; ".join(filter(None, [rows, describe_difference(plan.config, header.config)]))
+        raise RunMismatch(f"{folder} holds another configuration than {who}: {difference}; choose another -o")
     ours, theirs = plan.versions.get("snellen"), header.versions.get("snellen")
     if ours != theirs:
-        change = f"{where} was begun with Snellen {ours}, and {who} has {theirs}"
+        change = f"{folder} was begun with Snellen {ours}, and {who} has {theirs}"
         raise RunMismatch(f"{change}: parts of two versions are never joined; use one, or choose another -o")
+
+
+def _asked_samples(folder: Path, task: str) -> Iterator[bytes]:
+    """Yield the samples that any part has asked of a task."""
+    for file in log_files(folder):
+        for line in LogReading(file.path):
+            if line.kind == SAMPLE and line.row[0] == task:
+                yield line.row[3]
 
 
 class Place(NamedTuple):
@@ -235,11 +263,11 @@ class Place(NamedTuple):
 class PartWriter(TrialWriter):
     """The one writer of one attempt at one part. What any attempt at it has finished is not asked again."""
 
-    def __init__(self, folder: Path, header: RunHeader, part: Part) -> None:
+    def __init__(self, folder: Path, header: RunHeader, part: Part, data: Data | None = None) -> None:
         self.part = part
         try:
             (folder / FOLDER).mkdir(parents=True, exist_ok=True)
-            self.plan = publish_plan(folder, header)
+            self.plan = publish_plan(folder, header, data)
             shared = (folder / FOLDER / CLAIMS).is_dir()  # trials may stand in any part's log
             earlier = [file for file in log_files(folder) if shared or may_hold(file.part, part)]
             path, self.attempt, self._file = _claim(folder, part)
@@ -269,7 +297,7 @@ class PartWriter(TrialWriter):
             head = read_head(file.path)
             if head is None:
                 continue  # nothing of it was acknowledged, or nobody knows whose it is: asked again
-            check_same_run(self.plan, head.header, str(self.folder), file.path.name)
+            check_same_run(self.plan, head.header, self.folder, file.path.name)
             lines = LogReading(file.path, self._ends.get(file.path, 0))
             for line in lines:
                 self._take(line, file)

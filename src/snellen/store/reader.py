@@ -33,7 +33,7 @@ ALL_SCORES = "SELECT * FROM scores WHERE +task = ? ORDER BY rowid"
 RANGE_TRIALS = 4_000
 """Trials that are read, and sorted, together; what SQLite sorts at once of a large run is gigabytes on disk."""
 TRIALS = (
-    "SELECT s.id, s.position, s.body, p.failed, p.digest, p.request, p.body, p.rowid "
+    "SELECT s.id, s.position, s.body, p.variant, p.repeat, p.failed, p.digest, p.request, p.body, p.rowid "
     "FROM json_each(?) j CROSS JOIN samples s ON s.rowid = j.value "
     "CROSS JOIN predictions p ON p.task = s.task AND p.sample = s.id "
     "WHERE s.task = ? ORDER BY j.key, p.variant, p.repeat"
@@ -146,13 +146,13 @@ class RunReader:
         known: tuple[str, Sample] | None = None
         with reading(self.folder / "run.db"):
             found = self._database.execute(TRIALS, (str(rows.tolist()), task))
-            for name, position, body, failed, digest, request, reply, row in found:
+            for name, position, body, variant, repeat, failed, digest, request, reply, row in found:
                 if known is None or known[0] != name:
                     self._require(is_intact(body, f"{task}\0{name}\0{position}"), f"sample {name!r}")
                     known = (name, samples(body))
                 whole = is_intact(request) and is_intact(reply, f"{failed}\0{digest}")
                 prediction = predictions(reply) if whole else None
-                if prediction is None or prediction.key.sample != name:
+                if prediction is None or astuple(prediction.key) != (task, name, variant, repeat):
                     raise self._damaged(f"a trial of sample {name!r}")
                 yield Trial(known[1], requests(request), prediction, row)
 

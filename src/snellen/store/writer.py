@@ -8,7 +8,7 @@ import sqlite3
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -167,6 +167,8 @@ class TrialWriter(ABC):
         self._something = threading.Event()
         self._company = 1
         """So many rows were written together the last time."""
+        self._has_turns = False
+        """True once a turn was handed over: most runs have none to look for."""
         self._complete = threading.Event()
         self._closing = False
         self._ended: EnvironmentProblem | None = None
@@ -217,6 +219,7 @@ class TrialWriter(ABC):
         self, item: Item, step: Step, asked: tuple[Request, Prediction, str], final: Prediction | None, digest: str
     ) -> None:
         """Store one turn (with the digest of what was asked) and, if it is the last, its trial, in one transaction."""
+        self._has_turns = True
         request, reply, own_digest = asked
         turn = row_of_turn(step.number, request, reply, step.looks, own_digest)
         if final is None:
@@ -412,12 +415,16 @@ class RunWriter(TrialWriter):
         elif self._same_code and without_code(stored.config) == without_code(config):
             self._grow(stored, header, [describe_difference(stored.config, config)])
         else:
-            rows = describe_rows_changed(self._database, stored, header, self._data)
+            rows = describe_rows_changed(self._stored_samples, stored, header, self._data)
             difference = "; ".join(filter(None, [rows, describe_difference(stored.config, config)]))
             advice = "choose another --name or -o, or repeat the first command"
             if without_code(stored.config) == without_code(config):
                 advice = "choose another -o, or --same-model if the edited plug-in asks and answers the same"
             raise RunMismatch(f"{self.folder} holds another configuration: {difference}; {advice}")
+
+    def _stored_samples(self, task: str) -> Iterator[bytes]:
+        rows = self._database.execute("SELECT body FROM samples WHERE task = ? ORDER BY position", (task,))
+        return (body for (body,) in rows)
 
     def _keep_reading(self, stored: RunHeader, header: RunHeader) -> None:
         """Take over how replies are read (scorers, protocols): it may differ from the first command; replies do not."""
@@ -440,7 +447,8 @@ class RunWriter(TrialWriter):
         try:
             self._database.execute("BEGIN IMMEDIATE")
             insert_rows(self._database, PUT_SAMPLES, [entry.sample for entry in group if entry.sample])
-            insert_rows(self._database, PUT_TURNS, [entry.turn for entry in group if entry.turn])
+            if self._has_turns:
+                insert_rows(self._database, PUT_TURNS, [entry.turn for entry in group if entry.turn])
             insert_rows(self._database, PUT_PREDICTIONS, [entry.prediction for entry in group if entry.prediction])
             insert_rows(self._database, PUT_ATTEMPTS, [entry.attempt for entry in group if entry.attempt])
             self._database.execute("COMMIT")

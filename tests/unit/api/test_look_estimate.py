@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 
 import PIL.Image
+import pytest
 
 from snellen.api.plan import make_plan
 from snellen.api.run_cost import try_jobs
 from snellen.api.settings import RunSettings
 from snellen.core.builtins import default_registry
+from snellen.core.errors import UsageError
 
 
 def test_a_trial_with_tools_is_tried_to_its_end(tmp_path: Path) -> None:
@@ -45,3 +47,25 @@ def test_looks_know_the_limits_on_the_models_card(tmp_path: Path) -> None:
     known = options("openai/mine")
     assert (known["context"], known["pictures"]) == (4096, 5)
     assert not {"context", "pictures"} & set(options("openai/nobody-knows-it"))
+
+
+@pytest.mark.parametrize(
+    ("dialect", "told"),
+    [
+        ("deepeyes", {"tool_frame": "0-1000"}),
+        ("qwen3-vl", {"max_looks": 3}),
+        ("mini-o3", {"max_turns": 4}),
+        ("text", {"carry": "tool"}),
+    ],
+)
+def test_what_a_dialect_leaves_no_choice_of_is_refused_by_its_flag(
+    tmp_path: Path, dialect: str, told: dict[str, object]
+) -> None:
+    PIL.Image.new("RGB", (64, 64)).save(tmp_path / "a.png")
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"id": "1", "question": "What?", "image": "a.png", "answer": "a"}))
+    settings = RunSettings(
+        tasks=(str(tmp_path / "rows.jsonl"),), model="openai/x", base_url="http://127.0.0.1:9/v1", tools=("zoom",),
+        tool_dialect=dialect, output_dir=tmp_path / "run", **told,
+    )  # fmt: skip
+    with pytest.raises(UsageError, match=f"--{next(iter(told)).replace('_', '-')} .*{dialect}"):
+        make_plan(settings)

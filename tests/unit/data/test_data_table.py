@@ -153,6 +153,9 @@ BAD = {
     "not an object": ("[1]", "record 1 is a list"),
     "no question": ({"id": 1, "qestion": "x"}, r"did you mean 'qestion'"),
     "empty id": ({**ROW, "id": " "}, "empty id"),
+    "same to the eye": ({**ROW, "options": ["caf\u00e9", "cafe\u0301"]}, "options 1 and 2 are the same"),
+    "same but for what nobody sees": ({**ROW, "options": ["cat", "cat\u200b"]}, "options 1 and 2 are the same"),
+    "same but for a direction": ({**ROW, "options": ["cat", "\u202ecat"]}, "options 1 and 2 are the same"),
     "same options": ({**ROW, "options": ["Cat", "cat "]}, "options 1 and 2 are the same"),
     "same later options": (
         {**ROW, "options": ["a b", "x", "y", "A  B", "X"]},

@@ -46,6 +46,16 @@ def test_the_manifest_is_a_job_by_the_schema_of_kubernetes() -> None:
     assert command[:3] == ["snellen", "run", "it's mine.jsonl"] and "env/64" in command
 
 
+def test_a_folder_that_pods_do_not_share_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for folder in ("runs/mine", "/elsewhere/run", "/shared2/run"):
+        with pytest.raises(UsageError, match="--mount /shared"):
+            kubernetes_manifest(Submission(parts=4), RUN, Path(folder))
+    given = ["submit", "k8s", "--parts", "2", "my.jsonl", "--model", "blind/first", "-o", "/shared/run"]
+    for wrong, named in ((["--serve", "x"], "Service"), (["--until-ci", "3"], "--until-ci")):
+        assert run_command([*given, *wrong]) == 2
+        assert named in capsys.readouterr().err
+
+
 def test_what_no_scheduler_can_do_is_refused() -> None:
     for wrong in (Submission(parts=5_000), Submission(parts=4, parallel=5), Submission(parts=1, setup=("a\nb",))):
         with pytest.raises(UsageError):
@@ -57,9 +67,15 @@ def test_wrong_words_of_the_run_are_refused_before_anything_is_written(
 ) -> None:
     (own_folder / "my.jsonl").write_text('{"id": "1", "question": "a?", "answer": "b"}')
     given = ["submit", "slurm", "--parts", "2", "my.jsonl", "--model", "blind/first"]
-    for more in (["--modl", "x"], [], ["-o", "out", "--shard", "0/2"], ["-o", "out", "--again"]):
-        assert run_command([*given, *more]) == 2
-        assert len(capsys.readouterr().err.strip().splitlines()) == 1
+    wrong = [["--modl", "x"], [], ["-o", "out", "--shard", "0/2"], ["-o", "out", "--again"]]
+    wrong += [
+        ["-o", "out", *more] for more in (["--until-ci", "3"], ["--api-key=k"], ["--model", "nobody/x"], ["no.jsonl"])
+    ]
+    for more in wrong:
+        assert run_command([*given, *more]) == 2, more
+        assert len(capsys.readouterr().err.strip().splitlines()) == 1, more
     assert not (own_folder / "out").exists()
     assert run_command([*given, "-o", "out"]) == 0
     assert (own_folder / "out" / "submit" / "array.sh").exists()
+    assert run_command(["show", "out"]) == 3
+    assert "no part has begun" in capsys.readouterr().err

@@ -11,9 +11,12 @@ import pytest
 from msgspec import Struct
 
 from look_doubles import ask_all, box_call, chat, look_task, sample
+from snellen.core.builtins import default_registry
 from snellen.core.errors import FailureKind, ModelError
 from snellen.core.looks import CALL_CLASSES, ENDS, LookEnd, end_of
 from snellen.core.types import TrialKey
+from snellen.report.pages.finish import finish_run
+from snellen.scoring.looks import DROPPED_NOTE
 from snellen.store.reader import RunReader
 
 pytestmark = pytest.mark.usefixtures("drawn_here")
@@ -357,3 +360,21 @@ def test_ids_of_one_reply_are_told_apart_and_every_call_has_its_answer(tmp_path:
     calls = asked.bodies[1]["messages"][1]["tool_calls"]
     answers = [message["tool_call_id"] for message in asked.bodies[1]["messages"] if message["role"] == "tool"]
     assert [call["id"] for call in calls] == answers == ["x", "call_1"]
+
+
+@pytest.mark.parametrize("dropped", [True, False])
+def test_arms_tell_where_the_server_drops_pictures_of_results(tmp_path: Path, dropped: bool) -> None:
+    """Case 52 within a run: a server that counts tokens of words, and of pictures where it takes them."""
+
+    def says(body: dict[str, Any], number: int) -> Any:
+        parts = [part for message in body["messages"] for part in message["content"] or () if isinstance(part, dict)]
+        text = sum(len(str(message["content"])) for message in body["messages"] if isinstance(message["content"], str))
+        text += sum(len(part.get("text", "")) for part in parts)
+        pictures = 0 if dropped else sum(part["type"] == "image_url" for part in parts)
+        usage = {"prompt_tokens": text // 4 + 100 * pictures, "completion_tokens": 5}
+        looked = any(message["role"] == "tool" for message in body["messages"])
+        return chat("a cat", usage=usage) if looked else {**zoomed(), "usage": usage}
+
+    ask_all(tmp_path / "run", says, look_task({}, ("base", "none")), [sample(tmp_path, number) for number in range(3)])
+    found = finish_run(tmp_path / "run", default_registry(), report=False)
+    assert (DROPPED_NOTE in found["tasks"]["t"]["looks"]["notes"]) is dropped

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from snellen.core.answerer import answerer_of
 from snellen.core.errors import EnvironmentProblem, MissingExtra, ModelError, UsageError
 from snellen.core.secret import Secret
 from snellen.core.types import Params, Request, TrialKey, Turn
@@ -86,6 +87,17 @@ def test_it_is_asked_as_a_chat_and_neither_retries_nor_drops(installed: Any) -> 
     assert call["model"] == "oci/x" and call["messages"][0]["content"] == "hi" and call["temperature"] == 0.0
     assert (call["num_retries"], call["drop_params"], call["api_base"]) == (0, False, "http://x/v1")
     assert call["api_key"] == "sk-secret-key"
+
+
+def test_where_and_by_which_version_it_asks_is_part_of_who_answers(
+    installed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed(Standin())
+    monkeypatch.delenv("OCI_API_BASE", raising=False)
+    plain = answerer_of(create("oci/x", ModelOptions()))
+    assert plain.packages["litellm"] and plain.address == "litellm://oci"
+    monkeypatch.setenv("OCI_API_BASE", "http://other/v1")
+    assert answerer_of(create("oci/x", ModelOptions())).key != plain.key
 
 
 def test_streams_come_in_events(installed: Any) -> None:

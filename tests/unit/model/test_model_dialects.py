@@ -205,6 +205,9 @@ def test_parts_of_other_dialects_that_are_no_text() -> None:
         (Gemini(), {"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}),
         (Responses(), {"status": "completed", "output": [message, calls]}),
         (Bedrock(), {"output": {"message": {"content": [{"text": "OK"}, {"toolUse": {}}]}}, "stopReason": "end_turn"}),
+        (Anthropic(), {"content": [TEXT, {"type": "unheard_of", "text": "no"}], "stop_reason": "end_turn"}),
+        (Gemini(), {"candidates": [{"content": {"parts": [*parts[:1], {"unheardOf": {}}]}, "finishReason": "STOP"}]}),
+        (Bedrock(), {"output": {"message": {"content": [{"text": "OK"}, {"unheardOf": 1}]}}, "stopReason": "end_turn"}),
     ]
     for dialect, reply in replies:
         with pytest.raises(ModelError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import shutil
 from pathlib import Path
@@ -187,6 +188,20 @@ def test_ten_megabyte_replies_and_thousands_of_groups(tmp_path: Path) -> None:
 
 
 class TestResults:
+    @pytest.mark.parametrize("odd", ["x", [], {}, 10**400])
+    def test_figures_of_another_shape_are_made_again(self, run: Path, tmp_path: Path, odd: object) -> None:
+        shutil.copytree(run, tmp_path, dirs_exist_ok=True)
+        with RunReader(tmp_path) as reader:
+            whole = read_results(reader, reader.header())
+            task = next(iter(whole["tasks"]))
+            metrics = whole["tasks"][task]["metrics"]
+            name = next(iter(metrics))
+            for field in ("value", "n", "ci95", "bounds"):
+                changed = {name: {**metrics[name], field: odd}}
+                told = {**whole, "tasks": {**whole["tasks"], task: {**whole["tasks"][task], "metrics": changed}}}
+                (tmp_path / "results.json").write_text(json.dumps(told))
+                assert read_results(reader, reader.header())["tasks"][task]["metrics"] == metrics, field
+
     def test_results_json_is_used_where_it_fits(self, run: Path) -> None:
         reader = RunReader(run)
         again = msgspec.json.decode(msgspec.json.encode(score_again(reader, default_registry())))

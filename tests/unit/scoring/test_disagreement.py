@@ -24,8 +24,8 @@ from snellen.kits.bridges.disagreement import (
     Opinion,
     opinion_on,
 )
-from snellen.kits.bridges.opinion_tally import GROUPED, OpinionTally
 from snellen.kits.bridges.peer_verdicts import peer_protocol
+from snellen.kits.bridges.second_opinions import GROUPED, OpinionTally
 from snellen.scoring.by_form import score as our_score
 
 KEY = TrialKey("pets", "1")

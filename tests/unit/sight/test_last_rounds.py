@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
+import random
+
 import numpy as np
 import pytest
 
-from snellen.sight.adaptive import far_sure, laws_of
+from snellen.sight.adaptive import AdaptiveTest, far_sure, laws_of
 from snellen.sight.advice import careful, words_of
+from snellen.sight.cards import eye_test
+from snellen.sight.exam_trials import CONFIRM, Outcome
+from snellen.sight.plate import Reading
 from snellen.sight.procedure import Taken, beyond_taken, round_size, rules_for, within_taken
 from snellen.sight.row_plates import jpeg_quality_at_least, jpeg_scale_of
+from snellen.sight.sitting import rules_of_test
 from snellen.stats.curve_laws import OTHER_LAWS
 from snellen.stats.threshold_grid import Known, ThresholdGrid, across_laws
 
@@ -86,7 +93,7 @@ def test_laws_agree_at_the_threshold_and_reach_95_percent_where_they_say() -> No
         assert steep == pytest.approx(0.25, rel=1e-3)
 
 
-def test_the_level_of_95_percent_goes_over_laws_and_the_threshold_does_not() -> None:
+def test_threshold_and_level_of_95_percent_go_over_laws() -> None:
     grid = ThresholdGrid(0.0, 3.4, 0.1, 8)
     beliefs = []
     for one in laws_of(grid):
@@ -96,7 +103,39 @@ def test_the_level_of_95_percent_goes_over_laws_and_the_threshold_does_not() -> 
         beliefs.append((one, belief))
     alone = grid.known(beliefs[0][1])
     over = across_laws(alone, beliefs)
-    assert (over.low, over.middle, over.high) == (alone.low, alone.middle, alone.high)
+    each = [one.known(belief) for one, belief in beliefs]
+    assert (
+        min(one.low[0] for one in each)
+        <= over.low[0]
+        < over.middle[0]
+        < over.high[0]
+        <= max(one.high[0] for one in each)
+    )
+    assert over.high[0] - over.low[0] > min(one.high[0] - one.low[0] for one in each)
     ends = [one.known(belief).far_bound[0] for one, belief in beliefs]
     assert min(ends) < over.far_bound[0] < max(ends)
-    assert far_sure(grid, confirmed=True) == 0.9 < far_sure(ThresholdGrid(0.0, 3.4, 0.25), confirmed=True)
+    assert far_sure(confirmed=False) == 0.9 < far_sure(confirmed=True)
+
+
+def _far_reader(slope: float, draw: random.Random) -> AdaptiveTest:
+    """Return a quick letters test sat by a reader with half at 8 px."""
+    test = eye_test("acuity")
+    running = AdaptiveTest("acuity", test, 5, rules_of_test("acuity", test.card, "quick"), blanks=False)
+    while planned := running.plan():
+        shares = [0.1 + 0.9 / (1.0 + math.exp(-slope * math.log(one.level / 8.0))) for one in planned]
+        right = [sum(draw.random() < share for _ in range(8)) for share in shares]
+        running.take(
+            [Outcome(one, one.level, Reading(float(k), 8, 0.1, "")) for one, k in zip(planned, right, strict=True)]
+        )
+    return running
+
+
+def test_more_rows_confirm_where_the_bound_of_95_percent_is_far_from_its_median() -> None:
+    confirmed = {}
+    for slope in (3.0, 14.0):
+        running = _far_reader(slope, random.Random(3))
+        confirmed[slope] = sum(one.planned.stage == CONFIRM for one in running.outcomes)
+        assert len(running.retested) == running.rules.confirm
+        assert running.plan() == []
+    assert confirmed[3.0] > confirmed[14.0] == running.rules.confirm
+    assert confirmed[3.0] <= running.rules.confirm_most

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,7 @@ import pytest
 
 from line_doubles import Scripted, header, jobs, work
 from snellen.core.errors import EnvironmentProblem
-from snellen.store.damage import SPARE, look_at_run, repair_run
+from snellen.store.damage import SPARE, bounded, look_at_run, repair_run
 from snellen.store.problems import damaged, reading, write_problem
 from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter
@@ -166,6 +167,15 @@ def test_a_run_of_a_stranger_with_more_than_tables_is_refused(tmp_path: Path, st
         RunReader(folder)
     with pytest.raises(EnvironmentProblem, match="no plain table"):
         RunWriter(folder, header())
+    with pytest.raises(EnvironmentProblem, match="no plain table"):
+        look_at_run(folder)
+
+
+def test_statements_that_never_end_are_ended_each_sooner_than_the_last(tmp_path: Path) -> None:
+    with closing(bounded(made(tmp_path / "run") / "run.db")) as database:
+        for _ in range(200):
+            with pytest.raises(sqlite3.OperationalError, match="interrupted"):
+                database.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT sum(i) FROM n")
 
 
 class Failing:

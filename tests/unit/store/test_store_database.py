@@ -77,7 +77,7 @@ def test_a_folder_where_the_database_should_be(tmp_path: Path) -> None:
 
 
 def test_the_file_system_is_the_one_of_the_nearest_mount(monkeypatch: pytest.MonkeyPatch) -> None:
-    mounts = "/dev/a / ext4 rw 0 0\nserver:/x /mnt/data nfs4 rw 0 0\ntmpfs /mnt/database tmpfs rw 0 0\n"
+    mounts = "/dev/a / ext4 rw 0 0\nx /mnt/data rpc_pipefs rw 0 0\nserver:/x /mnt/data nfs4 rw 0 0\ntmpfs /mnt/database tmpfs rw 0 0\n"
     monkeypatch.setattr(Path, "read_text", lambda self: mounts)
     assert database.file_system_of(Path("/mnt/data/run.db")) == "nfs4"
     assert database.file_system_of(Path("/mnt/database/run.db")) == "tmpfs"

@@ -55,6 +55,8 @@ def run_of(folder: Path, count: int = 8) -> sqlite3.Connection:
         "UPDATE predictions SET body = CAST(replace(CAST(body AS TEXT), '\"ok\"', '\"oj\"') AS BLOB) WHERE sample = 's3'",
         "UPDATE predictions SET failed = 1 WHERE sample = 's3'",
         "UPDATE predictions SET request = CAST(replace(CAST(request AS TEXT), 'why 3', 'why 4') AS BLOB) WHERE sample = 's3'",
+        "UPDATE predictions SET repeat = 7 WHERE sample = 's3'",
+        "UPDATE predictions SET variant = 'wording=2' WHERE sample = 's3'",
         "UPDATE samples SET position = 100 WHERE id = 's3'",
         "UPDATE samples SET body = CAST(replace(CAST(body AS TEXT), 'why', 'who') AS BLOB) WHERE id = 's3'",
         "DELETE FROM samples WHERE id = 's3'",

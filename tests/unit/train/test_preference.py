@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from snellen.core.types import Form, Request, Sample, TrialKey, Turn
 from snellen.kits.train.chains import Chain
-from snellen.kits.train.preference import (
+from snellen.kits.train.made_preferences import (
     CLOSE,
     CONTRADICTORY,
     FEW,

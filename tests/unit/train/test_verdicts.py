@@ -12,16 +12,17 @@ from snellen.core.errors import DataError
 from snellen.core.types import Failure, FailureKind, Form, Image, Prediction, Request, Sample, TrialKey, Turn
 from snellen.data.catalog import Catalog
 from snellen.kits.train.made_preferences import (
+    CONTRADICTORY,
     CRITERIA,
     PAIRWISE,
     SampledQuestion,
+    choose_pair,
     gather_questions,
     plan_pairs,
     plan_points,
     read_pairs,
     read_points,
 )
-from snellen.kits.train.preference import CONTRADICTORY, choose_pair
 from snellen.scoring.judge_card import read_judge
 
 JUDGES = [read_judge(Catalog().card("judges", name), name) for name in CRITERIA]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
@@ -22,9 +24,40 @@ from ..loaders.authors_files import named_reader
 from ..loaders.row_source import TableSource, data_home, resolve
 from ..loaders.table import load_rows
 from .card_sources import CardSource, choose_source, names_file, read_card_sources
-from .hub_cache import cached_data, hub_cache
+from .fetch import wanted_files
 from .official_files import SideColumns, home_of, named_files, picture_folder, source_rows
 from .row_changes import RowChange, changed_rows
+
+
+def hub_cache() -> Path:
+    """Return the hub's cache, as its library finds it."""
+    if told := os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE"):
+        return Path(told).expanduser()
+    home = os.environ.get("HF_HOME")
+    base = Path(home).expanduser() if home else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
+    return base.expanduser() / "hub"
+
+
+def cached_data(sources: Mapping[str, CardSource]) -> Path | None:
+    """Return the newest snapshot that holds a table of a source's config and split; None where there is none."""
+    for source in sources.values():
+        for spelling in source.ids:
+            for snapshot in _snapshots(hub_cache() / f"datasets--{spelling.replace('/', '--')}"):
+                files = [path.relative_to(snapshot).as_posix() for path in snapshot.rglob("*") if path.is_file()]
+                with suppress(DataError):  # a snapshot without its tables: only a README was looked at
+                    next(wanted_files(files, source, spelling))
+                    return snapshot
+    return None
+
+
+def _snapshots(folder: Path) -> Iterator[Path]:
+    """Yield the revision that `main` was last, then the others, newest first."""
+    held = [path for path in folder.glob("snapshots/*") if path.is_dir()]
+    with suppress(OSError):
+        main = (folder / "refs" / "main").read_text("utf-8").strip()
+        held.sort(key=lambda path: (path.name == main, path.stat().st_mtime), reverse=True)
+    yield from held
+
 
 OWN = ("sources", "source", "rows", "needs", "any_shape", "templates")
 """What of a card's dataset table the table loader does not know."""

@@ -37,7 +37,7 @@ def draw_box(picture: PIL.Image.Image, arguments: str) -> PIL.Image.Image:
     """Draw a rectangle given as fractions `x0,y0,x1,y1[,colour]`."""
     numbers = arguments.split(",")
     colour = numbers.pop() if len(numbers) == 5 else ""
-    left, top, right, bottom = _to_pixels(numbers, picture.size)
+    left, top, right, bottom = to_pixels(numbers, picture.size)
     marked = picture.convert("RGB")
     width = max(2, round(max(picture.size) * BOX_WIDTH_SHARE))
     PIL.ImageDraw.Draw(marked).rectangle((left, top, right - 1, bottom - 1), outline=colour or BOX_COLOUR, width=width)
@@ -46,7 +46,7 @@ def draw_box(picture: PIL.Image.Image, arguments: str) -> PIL.Image.Image:
 
 def crop(picture: PIL.Image.Image, arguments: str) -> PIL.Image.Image:
     """Cut out a rectangle given as fractions `x0,y0,x1,y1`."""
-    return picture.crop(_to_pixels(arguments.split(","), picture.size))
+    return picture.crop(to_pixels(arguments.split(","), picture.size))
 
 
 def perturb(picture: PIL.Image.Image, arguments: str) -> PIL.Image.Image:
@@ -61,7 +61,8 @@ def perturb(picture: PIL.Image.Image, arguments: str) -> PIL.Image.Image:
     return result
 
 
-def _to_pixels(numbers: Sequence[str], size: tuple[int, int]) -> tuple[int, int, int, int]:
+def to_pixels(numbers: Sequence[str], size: tuple[int, int]) -> tuple[int, int, int, int]:
+    """Return a box in fractions of a picture as pixels of it."""
     try:
         x0, y0, x1, y1 = (min(1.0, max(0.0, float(number))) for number in numbers)
     except ValueError:

@@ -253,8 +253,16 @@ READINGS: dict[str, tuple[Reading, ...]] = {
 """How an answer is read, by the kind that is told; `auto` reads it in four ways, which must agree."""
 
 
+UNSEEN = dict.fromkeys(
+    (0xAD, 0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2060, 0x2065), *range(0x2066, 0x206A), 0xFEFF)
+)
+"""Characters that nobody sees; joiners (U+200C, U+200D) are none: they change how their neighbours look."""
+
+
 def fold(text: str) -> str:
-    """Return a text without what does not tell options apart: case, and how much space."""
+    """Return a text without what does not tell options apart: case, how much space, how an accent is stored."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text).translate(UNSEEN)
     return " ".join(text.casefold().split())
 
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from ...core.errors import DataError
 from ...core.types import Image
 from ..images.decode import open_image, read_bytes, read_header
-from ..images.edits import _to_pixels, apply_edits
+from ..images.edits import apply_edits, to_pixels
 from ..video.unfold import Film, sized
 from .views import View, first_view
 
@@ -26,9 +26,7 @@ def open_view(image: Image) -> View:
         if name == "turn":
             raise DataError(f"image {image.ref!r}: a turned picture cannot be looked at again")
         if name in ("crop", "region"):
-            box = (
-                _to_pixels(numbers.split(","), picture.size) if name == "crop" else tuple(map(int, numbers.split(",")))
-            )
+            box = to_pixels(numbers.split(","), picture.size) if name == "crop" else tuple(map(int, numbers.split(",")))
             left, top = left + box[0], top + box[1]
         picture = apply_edits(picture, (edit,))
     return view._replace(size=picture.size, region=(0, 0, *picture.size), offset=(left, top))

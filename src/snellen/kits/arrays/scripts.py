@@ -18,6 +18,7 @@ import msgspec
 
 from ...api.parts import look_at_parts
 from ...core.errors import EXIT_AGAIN, EnvironmentProblem, UsageError
+from ...core.homes import SUBMIT_FOLDER
 
 MOST_PARTS = 1_000
 """Slurm's MaxArraySize is 1001 unless the site raised it."""
@@ -114,16 +115,19 @@ def slurm_scripts(what: Submission, arguments: Sequence[str], folder: Path) -> d
     return scripts
 
 
-def _head(what: Submission, folder: Path, name: str, lines: Sequence[str]) -> str:
-    logs = folder.absolute() / "submit" / "logs"
-    told = [f"--job-name=snellen-{name}", f"--output={logs}/{'%A_%a' if name == 'part' else name + '-%j'}.txt", *lines]
+def _place(folder: Path) -> Path:
+    """Return where the scripts of a run lie, with what their jobs leave."""
+    return folder.absolute() / SUBMIT_FOLDER
+
+
+def _head(what: Submission, folder: Path, name: str, lines: Sequence[str], *comments: str) -> str:
+    """Return how a script begins: what the scheduler reads, what people read, where it runs and what goes before."""
+    output = "%A_%a" if name == "part" else f"{name}-%j"
+    told = [f"--job-name=snellen-{name}", f"--output={_place(folder)}/logs/{output}.txt", *lines]
     told += [f"--partition={what.partition}"] if what.partition else []
     told += [f"--account={what.account}"] if what.account else []
-    return "#!/bin/bash\n" + "".join(f"#SBATCH {line}\n" for line in told)
-
-
-def _setup(what: Submission) -> str:
-    return "".join(f"{line}\n" for line in what.setup)
+    begin = ["#!/bin/bash", *(f"#SBATCH {line}" for line in told), "", *(f"# {line}" for line in comments)]
+    return "\n".join([*begin, f"cd {shlex.quote(str(Path.cwd()))} || exit 3", *what.setup])
 
 
 def _resources(what: Submission) -> list[str]:
@@ -150,18 +154,20 @@ def _array(what: Submission, arguments: Sequence[str], folder: Path) -> str:
     run = " ".join(map(shlex.quote, ["run", *shared]))
     server = _wait_for_server(folder) if what.serve else ""
     at = ' --base-url "$URL" --same-model' if what.serve else ""
-    return f"""{_head(what, folder, "part", lines)}
-# Part $SLURM_ARRAY_TASK_ID of {what.parts} of one run in {folder.absolute()}
-# Exit 0: the part is complete. {EXIT_AGAIN}: stopped before its end (time limit, pre-emption, server gone): requeued.
-# Anything else: starting it again would not help. Slurm lets a requeued job rest for two minutes.
-# --rate and --max-workers: each part has 1/{parallel}; --max-cost and a number of --max-errors: 1/{what.parts}.
-cd {shlex.quote(str(Path.cwd()))} || exit 3
+    comments = (
+        f"Part $SLURM_ARRAY_TASK_ID of {what.parts} of one run in {folder.absolute()}",
+        f"Exit 0: complete. {EXIT_AGAIN}: stopped before its end (time limit, pre-emption, server gone): requeued.",
+        "Anything else: starting it again would not help. Slurm lets a requeued job rest for two minutes.",
+        f"Of --rate and --max-workers each part has 1/{parallel}, of --max-cost and --max-errors N 1/{what.parts}.",
+    )
+    return f"""{_head(what, folder, "part", lines, *comments)}
 me="${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID"
-again() {{
-    [ "${{SLURM_RESTART_COUNT:-0}}" -ge {MOST_RESTARTS} ] || scontrol requeue $me
+again() {{   # COMPLETING: it was cancelled, or pre-empted, and then Slurm requeues it by itself
+    [ "$(squeue -h -j $me -o %T)" = COMPLETING ] || [ "${{SLURM_RESTART_COUNT:-0}}" -ge {MOST_RESTARTS} ] ||
+        scontrol requeue $me
     exit {EXIT_AGAIN}
 }}
-{_setup(what)}{server}
+{server}
 {snellen_command()} {run}{at} --shard "$SLURM_ARRAY_TASK_ID/{what.parts}" --plain & pid=$!
 trap 'kill -USR1 $pid 2>/dev/null' USR1
 trap 'kill -TERM $pid 2>/dev/null' TERM
@@ -173,23 +179,21 @@ exit $rc
 
 
 def _merge(what: Submission, folder: Path) -> str:
-    job = shlex.quote(str(folder.absolute() / "submit" / "server.job"))
+    job = shlex.quote(str(_place(folder) / "server.job"))
     end = f"[ -s {job} ] && scancel $(cat {job})  # the server of these parts\n" if what.serve else ""
     same = " --same-model" if what.serve else ""
-    return f"""{_head(what, folder, "merge", ["--time=00:30:00"])}
-# Joins the parts of one run when all have ended, well or not: `afterok` would wait for ever for a failed one.
-cd {shlex.quote(str(Path.cwd()))} || exit 3
-{_setup(what)}{end}{snellen_command()} merge{same} {shlex.quote(str(folder.absolute()))}
+    comment = "Joins the parts when all have ended, well or not: `afterok` would wait for ever for a failed one."
+    return f"""{_head(what, folder, "merge", ["--time=00:30:00"], comment)}
+{end}{snellen_command()} merge{same} {shlex.quote(str(folder.absolute()))}
 """
 
 
 def _serve(what: Submission, folder: Path) -> str:
-    address = folder.absolute() / "submit" / "server.url"
+    address = _place(folder) / "server.url"
     lines = ["--time=7-00:00:00", "--requeue", *_resources(what)]
-    return f"""{_head(what, folder, "serve", lines)}
-# One server for all parts. Its address is written when it answers, and goes with it.
-cd {shlex.quote(str(Path.cwd()))} || exit 3
-{_setup(what)}url={shlex.quote(str(address))}
+    comment = "One server for all parts. Its address is written when it answers, and goes with it."
+    return f"""{_head(what, folder, "serve", lines, comment)}
+url={shlex.quote(str(address))}
 rm -f "$url" "$url.failed"
 echo "$SLURM_JOB_ID" > {shlex.quote(str(address.with_suffix(".job")))}
 {what.serve} & pid=$!
@@ -204,8 +208,9 @@ wait $pid
 
 
 def _wait_for_server(folder: Path) -> str:
-    address = folder.absolute() / "submit" / "server.url"
+    address = _place(folder) / "server.url"
     return f"""url={shlex.quote(str(address))}
+trap again USR1
 for i in $(seq 900); do   # half an hour for a large model to load
     [ ! -e "$url.failed" ] || {{ echo "the server did not start: see its log, serve-*.txt" >&2; exit 3; }}
     [ -s "$url" ] && break
@@ -218,14 +223,14 @@ URL=$(cat "$url" 2>/dev/null)
 
 def submit_commands(folder: Path, scripts: Mapping[str, str]) -> list[str]:
     """Return what submits written scripts, line by line, for a shell."""
-    place = shlex.quote(str(folder / "submit"))
+    place = shlex.quote(str(folder / SUBMIT_FOLDER))
     lines = [f"sbatch {place}/serve.sh"] if "serve.sh" in scripts else []
     return [*lines, f"id=$(sbatch --parsable {place}/array.sh)", f"sbatch --dependency=afterany:$id {place}/merge.sh"]
 
 
 def write_scripts(folder: Path, scripts: Mapping[str, str]) -> list[Path]:
     """Write scripts below a run's folder and return their paths."""
-    place = folder / "submit"
+    place = folder / SUBMIT_FOLDER
     (place / "logs").mkdir(parents=True, exist_ok=True)
     paths = []
     for name, text in scripts.items():
@@ -268,8 +273,8 @@ def kubernetes_manifest(what: Submission, arguments: Sequence[str], folder: Path
     name = re.sub(r"[^a-z0-9]+", "-", folder.name.lower()).strip("-") or "run"
     if not DNS_NAME.fullmatch(name):
         raise UsageError(f"-o {folder}: its name makes no name for a Job; use letters, digits and hyphens")
-    if what.serve:
-        raise UsageError("--serve is for slurm: in Kubernetes give the server a Service, and --base-url its address")
+    if not folder.is_relative_to(what.mount):
+        raise UsageError(f"-o {folder} is not below --mount {what.mount}: what pods write there goes with them")
     parallel = what.parallel or what.parts
     run = ["snellen", "run", *share_limits(arguments, what.parts, parallel), "--shard", f"env/{what.parts}", "--plain"]
     limits = {"nvidia.com/gpu": what.gpus, "cpu": what.cpus and str(what.cpus), "memory": what.memory}

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
 from ...cli.options import COUNT, Decorator, add_options, defaulted, flag, repeated
 from ...cli.run import make_settings
 from ...cli.run import run as run_command
 from ...core.errors import UsageError
+
+if TYPE_CHECKING:
+    from ...api.settings import RunSettings
 
 PASSED_ON: dict[str, Any] = {"ignore_unknown_options": True}
 ARGUMENTS = click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[--] TASK… --model … -o DIR")
@@ -48,13 +52,14 @@ def slurm(*, again: bool, go: bool, arguments: tuple[str, ...], parts: int | Non
 
     What it does not know is an argument of `snellen run`, and checked as such.
     """
+    from ...api.parts import check_submitted
     from .scripts import Submission, slurm_scripts, submit_commands, unfinished_parts, write_scripts
     from .scripts import submit as submit_now
 
-    folder = checked_folder(arguments)
-    only: tuple[int, ...] = ()
+    (settings, folder), only = checked_settings(arguments), tuple[int, ...]()
     if again:
         parts, only = unfinished_parts(folder)
+    check_submitted(settings, _known(parts))
     scripts = slurm_scripts(Submission(parts=_known(parts), only=only, **how), arguments, folder)
     for path in write_scripts(folder, scripts):
         click.echo(str(path))
@@ -73,13 +78,18 @@ def slurm(*, again: bool, go: bool, arguments: tuple[str, ...], parts: int | Non
 @defaulted("--image", default="snellen", help="Container image that has Snellen.")
 @defaulted("--claim", default="shared", help="Volume claim that all pods may write (ReadWriteMany).")
 @defaulted("--mount", default="/shared", help="Where it is mounted: DIR lies below it.")
+@click.option("--serve", hidden=True)
 @flag("--go", help="Submit it: kubectl apply.")
 @ARGUMENTS
-def k8s(*, go: bool, arguments: tuple[str, ...], parts: int | None, **how: Any) -> None:
+def k8s(*, go: bool, arguments: tuple[str, ...], parts: int | None, serve: str | None, **how: Any) -> None:
     """Print the manifest of an indexed Job; --go applies it."""
+    from ...api.parts import part_of
     from .scripts import Submission, apply_manifest, kubernetes_manifest
 
-    folder = checked_folder(arguments)
+    if serve is not None:
+        raise UsageError("--serve is for slurm: in Kubernetes give the server a Service, and --base-url its address")
+    settings, folder = checked_settings(arguments)
+    part_of(replace(settings, shard=f"0/{_known(parts)}"))  # data and plug-ins are where the pods are
     manifest = kubernetes_manifest(Submission(parts=_known(parts), **how), arguments, folder)
     click.echo(apply_manifest(manifest) if go else manifest, nl=go)
 
@@ -90,14 +100,14 @@ def _known(parts: int | None) -> int:
     return parts
 
 
-def checked_folder(arguments: tuple[str, ...]) -> Path:
-    """Check the arguments of the run as `snellen run` would, and return its folder."""
+def checked_settings(arguments: tuple[str, ...]) -> tuple[RunSettings, Path]:
+    """Check the arguments of the run as `snellen run` would, and return them with its folder."""
+    if any(argument.partition("=")[0] == "--api-key" for argument in arguments):
+        raise UsageError("--api-key would stand in the script: use --api-key-env or --api-key-file")
     with run_command.make_context("run", list(arguments)) as context:
         settings = make_settings("run", context.params)
     if settings.output_dir is None:
         raise UsageError("name the folder that all parts share: -o DIR")
     if settings.shard is not None:
         raise UsageError("--shard is what the script adds: leave it out")
-    if settings.api_key is not None and "--api-key" in arguments:
-        raise UsageError("--api-key would stand in the script: use --api-key-env or --api-key-file")
-    return settings.output_dir
+    return settings, settings.output_dir

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...core.registry import Command, Registry
 
+NEEDS = ("parsing",)
 FORMATS = {
     "helm": "helm_folders:FORMAT",
     "inspect": "inspect_logs:FORMAT",

@@ -50,8 +50,8 @@ def second_opinion_command(path: Path, as_json: bool, read_as: str | None, **set
 
 
 def _on_pages(path: Path, rule: str, as_json: bool, settings: dict[str, Any]) -> None:
-    from ...api.page_opinions import opinion_lines, second_page_opinion
     from ...core.text import show_text
+    from ..parsing.page_opinions import opinion_lines, second_page_opinion
 
     found = second_page_opinion(path, rule, **settings)
     if as_json:

@@ -26,8 +26,8 @@ from ...model.served.replies import Reply, decode_body, expect_object, refuse_er
 from ...model.served.served_model import ServedModel
 
 FINISH = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length"}
-NO_TEXT = ("toolUse", "image", "video", "audio", "document")
-"""Blocks that are no part of an answer."""
+TEXT_BLOCKS = frozenset({"text", "reasoningContent", "cachePoint"})
+"""Blocks of an answer; any other is none, also one that nobody knows."""
 CONFIG = {"maxTokens": "max_tokens", "temperature": "temperature", "topP": "top_p", "stopSequences": "stop"}
 
 
@@ -81,7 +81,7 @@ class Bedrock:
             reasoning="".join(thoughts) or None,
             finish=_finish(whole.get("stopReason")),
             usage=_usage(whole.get("usage")),
-            part=next((kind for block in blocks for kind in NO_TEXT if kind in block), None),
+            part=next((kind for block in blocks for kind in block if kind not in TEXT_BLOCKS), None),
             choices=len(blocks),
         )
 
@@ -94,7 +94,7 @@ class Bedrock:
             reply.finish = _finish(event.get("stopReason"))
         elif kind == "contentBlockStart":
             begun = expect_object(event.get("start") or {})
-            reply.part = next(filter(begun.__contains__, NO_TEXT), reply.part)
+            reply.part = next((kind for kind in begun if kind not in TEXT_BLOCKS), reply.part)
         elif kind == "metadata":
             reply.usage = _usage(event.get("usage")) or reply.usage
             reply.closed = True

@@ -34,7 +34,7 @@ def create(name: str, options: ModelOptions) -> ServedModel:
     dialect = OpenAI()
     dialect.provider, dialect.batch, dialect.key_variable = "litellm", "", ""
     dialect.capabilities = frozenset({Capability.GENERATE, Capability.STREAM, Capability.IMAGES})
-    dialect.default_url = f"litellm://{name.partition('/')[0]}"
+    dialect.default_url = _place_of(name.partition("/")[0])
     return LitellmModel(dialect, name, options, LitellmClient(_imported(), options))
 
 
@@ -43,6 +43,16 @@ class LitellmModel(ServedModel):
 
     async def check(self) -> None:
         """Nothing can be asked before the first request."""
+
+    def surroundings(self) -> Mapping[str, Any]:
+        """Return what a served model tells, and the version that writes the requests."""
+        return {**super().surroundings(), "packages": {"litellm": metadata.version("litellm")}}
+
+
+def _place_of(provider: str) -> str:
+    """Return where LiteLLM asks a provider: as its variables say, else a name for it; it is part of who answers."""
+    named = (f"{provider.upper()}_{ending}" for ending in ("API_BASE", "BASE_URL"))
+    return next(filter(None, map(os.environ.get, named)), f"litellm://{provider}")
 
 
 def _imported() -> Any:

@@ -19,6 +19,9 @@ RETRIEVERS = {"ZeroRetriever": None, "RandomRetriever": "random", "BM25Retriever
 INFERENCERS = {"GenInferencer": "", "MultiTurnGenInferencer": "every", "PPLInferencer": "perplexity"}
 PLACES = re.compile(r"\{(\w+)\}")
 
+BASE, REPEATED = "BaseEvaluator", "MultiInferenceEvaluator"
+"""FlagEvalMM's evaluators of one reply and of several, whose mean every run here takes."""
+
 
 class Moved(Struct):
     """A task as a table, a card it is instead, and what was left behind."""
@@ -64,7 +67,7 @@ def _from_flageval(path: Path, values: Mapping[str, Any], root: Path | None) -> 
     if post := template.get("post_prompt"):
         table["prompt"] = {"instructions": [str(post)]}
     left = [f"prompt_template.{key}" for key in template if key not in ("type", "post_prompt")]
-    left += [f"evaluator {evaluator['type']}"] if evaluator.get("type", "BaseEvaluator") != "BaseEvaluator" else []
+    left += [f"evaluator {evaluator['type']}"] if evaluator.get("type", BASE) not in (BASE, REPEATED) else []
     left += [f"evaluator.{key}" for key in evaluator if key not in ("type", "detailed_keys")]
     return Moved(name, table, left=left)
 

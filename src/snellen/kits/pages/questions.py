@@ -54,7 +54,8 @@ def run_needles(settings: RunSettings, files: Files, config: str, watcher: Watch
     with RunReader(result.folder) as reader:
         header = reader.header()
         asked = [trial for of_variant in read_asked(reader, "niah").values() for trial in of_variant]
-        _write(files.output, needle_file(header.model, config, asked, header.id))
+        scorers = dict(settings.overrides).get("scorers", ())
+        _write(files.output, needle_file(header.model, config, asked, header.id, scorers=scorers))
     return result
 
 

@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 from ...core.errors import EnvironmentProblem
 from ...core.types import Form, Sample
-from ...scoring.parsing import ccocr, ocrbench, olmocr
-from ...scoring.parsing.blocks import read_gold, read_page
-from ...scoring.parsing.page_score import score_page
-from ...scoring.parsing.scorers import gold_of, measure_omnidoc
-from ...scoring.parsing.states import State, state_of
-from ...scoring.parsing.teds import teds
+from . import ccocr, ocrbench, olmocr
+from .blocks import read_gold, read_page
 from .drawn import page_blocks
+from .page_score import score_page
+from .scorers import gold_of, measure_omnidoc
+from .states import State, state_of
+from .teds import teds
 
 TOLERANCE = 0.001
 """A tenth of a point."""

@@ -14,11 +14,11 @@ from ...report.pages.gallery import Shown, read_trial
 from ...report.viewer.shell import link, shell, trial_address
 from ...report.viewer.stage import pictures_part
 from ...report.viewer.text_difference import word_difference
-from ...scoring.parsing.blocks import Block, Kind, read_page
-from ...scoring.parsing.page_score import PageScore, TableMatch, expanded, score_page
-from ...scoring.parsing.pairing import Match
-from ...scoring.parsing.scorers import gold_of
-from ...scoring.parsing.states import state_of, without_thinking
+from .blocks import Block, Kind, read_page
+from .page_score import PageScore, TableMatch, expanded, score_page
+from .pairing import Match
+from .scorers import gold_of
+from .states import state_of, without_thinking
 
 MOST_ROWS, MOST_COLUMNS = 80, 30
 LISTED = 200

@@ -25,10 +25,24 @@ from ...cli.options import (
     repeated,
 )
 from ...core.config import convert, parse_assignment, set_by_path
+from .recipe import Recipe, check_recipe, read_recipe
 
 if TYPE_CHECKING:
     from .before_after import Evaluated
     from .recipe import Recipe
+
+
+__all__ = ["Recipe", "check_recipe", "merge_tuned", "read_recipe"]
+
+
+def merge_tuned(folder: Path, output: Path, base: str | None = None) -> Path:
+    """Write base and adapter as whole weights."""
+    from .adapters import merge_adapter
+    from .rationale import import_trainers
+
+    import_trainers()
+    return merge_adapter(folder, output, base)
+
 
 STAGES = click.Choice(["sft", "feedback"])
 TRAINERS = click.Choice(["sft", "control", "dpo", "grpo"])
@@ -96,7 +110,6 @@ def rationale(as_json: bool, dry_run: bool, **flags: Any) -> int:
 
 def _recipe_of(flags: dict[str, Any]) -> Recipe:
     """Return the recipe that the flags write; what is not given has the recipe's own defaults."""
-    from .recipes import Recipe, check_recipe
 
     root = flags["image_root"]
     data = [_source(text, root) for text in flags["data"]]
@@ -164,7 +177,6 @@ def run_recipe(recipe: Path, dry_run: bool, as_json: bool) -> int:
     \b
     snellen train run recipe.toml
     """
-    from .recipes import read_recipe
 
     return _train(read_recipe(recipe), as_json, dry_run)
 
@@ -235,7 +247,6 @@ def merge_command(folder: Path, output: Path, base: str | None) -> int:
     \b
     snellen train merge tuned -o merged
     """
-    from .recipes import merge_tuned
 
     click.echo(f"merged: --model hf/{merge_tuned(folder, output, base)}")
     return 0

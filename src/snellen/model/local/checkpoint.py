@@ -51,6 +51,8 @@ class Checkpoint:
         """Return what changes its answers: the files themselves for a folder, the revision for a hub name."""
         folder = Path(self.name)
         dtype = {"dtype": dtype_name(self)}
+        if self.options.attention:
+            dtype["attention"] = self.options.attention
         if self.options.adapter:
             dtype["adapter"] = fingerprint(Path(self.options.adapter))
         if folder.is_dir():

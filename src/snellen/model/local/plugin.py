@@ -23,7 +23,7 @@ import msgspec
 
 from ...core.errors import DataError, ModelError, UsageError, did_you_mean
 from ...core.ids import derive_seed
-from ...core.loaded_code import Loaded, Seen, watching
+from ...core.loaded_code import MOST_FILES, Loaded, Seen, hash_file, watching
 from ...core.message_parts import write_markers
 from ...core.protocols import Capability, EncodedImages, ImagePolicy
 from ...core.registry import PLUGIN_PREFIX
@@ -233,6 +233,8 @@ class PluginModel:
         self.unused = interface.unused
         self._loaded = loaded
         self._late = Seen()
+        self.opened: dict[str, str] = {}
+        """Files that it opened only while it answered, by name with a hash: a run that goes on compares them."""
         more = loaded.files()
         self._identity = {"plugin": name, "arguments": dict(arguments), "file": loaded.file}
         self._identity |= {"loaded": more} if more else {}
@@ -266,6 +268,10 @@ class PluginModel:
     def identity(self) -> Mapping[str, Any]:
         """Return the name, the arguments, and the content of the file and of all that it loaded."""
         return self._identity
+
+    def surroundings(self) -> Mapping[str, Any]:
+        """Return the versions of the packages that it imports."""
+        return {"packages": self._loaded.packages}
 
     async def close(self) -> None:
         """Stop the thread."""
@@ -363,8 +369,12 @@ class PluginModel:
 
     def _note_late(self) -> None:
         """Keep no reply that hangs on files which were opened only now: the identity of the run does not know them."""
-        if self._loaded.take(self._late):
-            self._loaded.beyond |= {"opens files while it answers": None} if not self._late.beyond else {}
+        new = self._loaded.take(self._late)
+        if new and not self._late.beyond:
+            self._loaded.beyond |= {"opens files while it answers": None}
+        for path in new:
+            if path.is_file() and len(self.opened) < MOST_FILES:
+                self.opened.setdefault(path.name, hash_file(path))
         self._late.files.clear()
 
 

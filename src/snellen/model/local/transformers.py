@@ -477,7 +477,7 @@ class TransformersModel:
     def surroundings(self) -> Mapping[str, Any]:
         """Return the packages and weights that compute the replies."""
         weights = weights_of(self._checkpoint.name, self._options.adapter)
-        return {"packages": installed("torch", "transformers", "tokenizers"), "weights": weights}
+        return {"packages": installed("torch", "torchvision", "transformers", "tokenizers", "peft"), "weights": weights}
 
     def describe_sampling(self, params: Params) -> str:
         """Say how a request is sampled, what it leaves open included."""

@@ -210,7 +210,7 @@ class VllmModel:
     def surroundings(self) -> Mapping[str, Any]:
         """Return the packages and weights that compute the replies."""
         weights = weights_of(self._checkpoint, self._options.adapter)
-        return {"packages": installed("vllm", "torch", "transformers"), "weights": weights}
+        return {"packages": installed("vllm", "torch", "torchvision", "transformers"), "weights": weights}
 
     def describe_sampling(self, params: Params) -> str:
         """Say how a request is sampled, what it leaves open included."""

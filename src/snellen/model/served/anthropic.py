@@ -17,8 +17,9 @@ from .served_model import ServedModel
 
 DEFAULT_MAX_TOKENS = 1024
 """The provider demands a limit; this one is sent when none was given."""
-NO_TEXT = frozenset({"tool_use", "image", "document"})
-"""Blocks that are no part of an answer; those of tools that the server runs itself stand beside one."""
+TEXT_BLOCKS = frozenset({"text", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use"})
+SERVER_RESULT = "_tool_result"
+"""How the blocks of a tool that the server ran itself end: they stand beside an answer."""
 FINISH = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "refusal": "refusal"}
 
 
@@ -95,7 +96,7 @@ class Anthropic:
             finish=_finish(message.get("stop_reason")),
             usage=_usage(message.get("usage")),
             model=message.get("model"),
-            part=next((block["type"] for block in blocks if block.get("type") in NO_TEXT), None),
+            part=next(filter(None, map(_odd_kind, blocks)), None),
             choices=len(blocks),
             kept=[block for block in blocks if block.get("type") in KEPT],
         )
@@ -116,8 +117,7 @@ class Anthropic:
             reply.finish = _finish((event.get("delta") or {}).get("stop_reason")) or reply.finish
             reply.usage = _merge(reply.usage, _usage(event.get("usage")))
         elif kind == "content_block_start":
-            begun = (event.get("content_block") or {}).get("type")
-            reply.part = begun if begun in NO_TEXT else reply.part
+            reply.part = _odd_kind(event.get("content_block") or {}) or reply.part
             _begin_block(event, reply)
         elif kind == "content_block_delta":
             return _take_piece(event, reply)
@@ -128,6 +128,12 @@ class Anthropic:
 
 KEPT = frozenset({"thinking", "redacted_thinking"})
 """Blocks that go back unchanged with the next turn: the provider signs them."""
+
+
+def _odd_kind(block: Mapping[str, Any]) -> str | None:
+    """Return the type of a block that is no part of an answer, one that nobody knows among them."""
+    kind = str(block.get("type"))
+    return None if kind in TEXT_BLOCKS or kind.endswith(SERVER_RESULT) else kind
 
 
 def _begin_call(call: CallPiece, block: Mapping[str, Any]) -> None:

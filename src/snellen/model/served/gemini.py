@@ -18,8 +18,10 @@ from .replies import Reply, choice_zero, expect_object, refuse_error
 from .served_model import ServedModel
 
 FINISH = {"STOP": "stop", "MAX_TOKENS": "length"}
-NO_TEXT = ("functionCall", "inlineData", "fileData")
-"""Parts that are no part of an answer; code that the server ran itself stands beside one."""
+TEXT_FIELDS = frozenset(
+    {"text", "thought", "thoughtSignature", "executableCode", "codeExecutionResult", "partMetadata", "videoMetadata"}
+)
+"""Fields of the parts of an answer, and of code that the server ran itself; any other makes a part of another kind."""
 ROLES = {"assistant": "model", "user": "user"}
 
 
@@ -169,8 +171,8 @@ def _take_parts(parts: Sequence[Mapping[str, Any]], reply: Reply) -> str | None:
         elif "text" in part:
             reply.text = (reply.text or "") + text
             brought = "content"
-        elif kind := next(filter(part.__contains__, NO_TEXT), None):
-            reply.part = kind
+        if odd := next((name for name in part if name not in TEXT_FIELDS), None):
+            reply.part = odd
             brought = _take_call(part, reply) or brought
     return brought
 

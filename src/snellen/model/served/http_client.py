@@ -185,10 +185,21 @@ def proxy_for(url: str, proxies: Mapping[str, str]) -> str | None:
     proxy = proxies.get(name)
     if not proxy:
         return None
-    if proxy.lower().startswith("socks"):
-        fix = f"unset {name.upper()}_PROXY, or set an HTTP proxy; NO_PROXY names hosts that are asked directly"
-        raise EnvironmentProblem(f"{name.upper()}_PROXY names a SOCKS proxy, which is not spoken: {fix}")
-    return proxy if "://" in proxy else f"http://{proxy}"
+    address, variable = proxy if "://" in proxy else f"http://{proxy}", f"{name.upper()}_PROXY"
+    fix = f"unset {variable}, or set an HTTP proxy (http://HOST:PORT); NO_PROXY names hosts that are asked directly"
+    if address.lower().startswith("socks"):
+        raise EnvironmentProblem(f"{variable} names a SOCKS proxy, which is not spoken: {fix}")
+    if not _is_address(address):
+        raise EnvironmentProblem(f"{variable} is no address of a proxy ({hide_passwords(address)!r}): {fix}")
+    return address
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def network_error(error: Exception, url: str, timeout_s: float | None) -> ModelError:

@@ -70,11 +70,12 @@ class OpenAI:
 
     def payload(self, model: str, request: Request, pictures: Sequence[Sequence[Picture]]) -> dict[str, Any]:
         """Return the chat body."""
+        write = _message_with_calls if request.tools else _message
         messages = [
-            _message(turn, of_turn, self._images) for turn, of_turn in zip(request.messages, pictures, strict=True)
+            write(turn, of_turn, self._images) for turn, of_turn in zip(request.messages, pictures, strict=True)
         ]
-        offered = tool_fields(request) if request.tools else {}
-        return {"model": model, "messages": messages, **offered, **sampling(request.params)}
+        body = {"model": model, "messages": messages, **sampling(request.params)}
+        return body | tool_fields(request) if request.tools else body
 
     def parse(self, value: Any) -> Reply:
         """Read a chat completion."""
@@ -140,15 +141,18 @@ def _call(call: ToolCall) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments or "{}"}}
 
 
-def _message(turn: Turn, pictures: Sequence[Picture], mode: str) -> dict[str, Any]:
+def _message_with_calls(turn: Turn, pictures: Sequence[Picture], mode: str) -> dict[str, Any]:
     if turn.calls:
         return {"role": turn.role, "content": turn.text or None, "tool_calls": list(map(_call, turn.calls))}
-    content: str | list[Any] = turn.text
-    if pictures:
-        shown = turn.arrange([_image_part(picture, mode) for picture in pictures])
-        content = [{"type": "text", "text": part} if isinstance(part, str) else part for part in shown]
-    if turn.answers:
-        return {"role": turn.role, "tool_call_id": turn.answers, "content": content}
+    said = _message(turn, pictures, mode)
+    return said | {"tool_call_id": turn.answers} if turn.answers else said
+
+
+def _message(turn: Turn, pictures: Sequence[Picture], mode: str) -> dict[str, Any]:
+    if not pictures:
+        return {"role": turn.role, "content": turn.text}
+    shown = turn.arrange([_image_part(picture, mode) for picture in pictures])
+    content = [{"type": "text", "text": part} if isinstance(part, str) else part for part in shown]
     return {"role": turn.role, "content": content}
 
 

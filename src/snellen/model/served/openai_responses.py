@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.protocols import Capability, ImagePolicy
 from ...core.secret import Secret
-from ...core.types import Request, Timing, Turn, Usage
+from ...core.types import Request, Timing, Tool, Turn, Usage
 from ..options import ModelOptions
 from .dialect import Picture, key_headers
 from .http_client import Body
@@ -37,14 +37,14 @@ def create(name: str, options: ModelOptions) -> ServedModel:
 class ResponsesModel(ServedModel):
     """A response that is made in the background is asked after until it is there."""
 
-    async def _send(self, body: Body, *, tools: bool = False) -> tuple[Reply, Timing]:
+    async def _send(self, body: Body, tools: Sequence[Tool] = ()) -> tuple[Reply, Timing]:
         sent = self.clock.monotonic()
         response = await self._http.send(self._url, body, self._headers, None)
         answer = self._body_of(response)
         while (ident := _unfinished(decode_body(answer))) is not None:
             await self.clock.sleep(POLL_S)
             answer = self._body_of(await self._http.send(f"{self._url}/{ident}", None, self._headers, 60.0))
-        return self._read_reply(answer, tools=tools), Timing(sent, self.clock.monotonic())
+        return self._read_reply(answer, tools), Timing(sent, self.clock.monotonic())
 
 
 class Responses:

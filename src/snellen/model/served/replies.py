@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
@@ -12,7 +12,7 @@ from ...core.clock import SystemClock
 from ...core.errors import ModelError
 from ...core.secret import Secret
 from ...core.text import clean_text
-from ...core.types import FailureKind, ToolCall, Usage
+from ...core.types import FailureKind, Tool, ToolCall, Usage
 from .server_errors import MESSAGE_LIMIT, classify, describe_error, error_of, read_error
 
 P = ParamSpec("P")
@@ -108,10 +108,11 @@ def scrub_reply(reply: Reply, secrets: Iterable[Secret]) -> None:
 
 def decode_body(body: bytes) -> Any:
     """Decode a JSON response; anything else is a retryable decode error, never an answer."""
-    body = body.removeprefix(BOM)
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if body.startswith(BOM):
+            return decode_body(body.removeprefix(BOM))
         problem: Exception = error
     try:  # Lone surrogates are legal in JSON's grammar and refused by strict decoders.
         return json.loads(body.decode("utf-8"))
@@ -249,7 +250,7 @@ def _place(item: tuple[str, CallPiece]) -> tuple[int, str]:
     return (int(item[0]) if item[0].isdigit() else 10**6, item[0])
 
 
-def check_reply(reply: Reply, said: Any = None, *, tools: bool = False) -> None:
+def check_reply(reply: Reply, said: Any = None, tools: Sequence[Tool] = ()) -> None:
     """Raise a typed error for a reply that holds no answer, or something else where its text should be.
 
     `said` is the whole body, if there is one: a server that sends no choices tells there why. With `tools` offered a
@@ -261,12 +262,12 @@ def check_reply(reply: Reply, said: Any = None, *, tools: bool = False) -> None:
         msgspec.convert(msgspec.structs.asdict(reply), Reply)
     except msgspec.ValidationError as error:
         raise unreadable(f"the server's reply has another shape: {error}") from None
-    _check_finish(reply, tools=tools)
+    _check_finish(reply, tools)
     if reply.text is None:
         raise _no_text(reply, said)
 
 
-def check_streamed(reply: Reply, *, tools: bool = False) -> None:
+def check_streamed(reply: Reply, tools: Sequence[Tool] = ()) -> None:
     """Check a reply that came as a stream and ended as it should: one without any text is the empty reply.
 
     The same server sends it whole as "", which is a reply too; only null there says that something went wrong.
@@ -274,10 +275,10 @@ def check_streamed(reply: Reply, *, tools: bool = False) -> None:
     silent = reply.text is None and reply.reasoning is None and not reply.nulled
     if silent and (reply.finish or "").lower() in ENDED:
         reply.text = ""
-    check_reply(reply, tools=tools)
+    check_reply(reply, None, tools)
 
 
-def _check_finish(reply: Reply, *, tools: bool = False) -> None:
+def _check_finish(reply: Reply, tools: Sequence[Tool]) -> None:
     """Raise if the reply was given up, refused, or cut before its first word: what text there is is no answer."""
     reason, has_text = (reply.finish or "").lower(), bool(reply.text and reply.text.strip())
     _check_refusal(reply, reason, has_text=has_text)

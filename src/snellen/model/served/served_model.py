@@ -23,7 +23,7 @@ from ...core.protocols import Capability, EncodedImages, ImagePolicy
 from ...core.resends import pay_for_resend
 from ...core.secret import Secret
 from ...core.text import clean_text
-from ...core.types import FailureKind, ImageSent, Prediction, Request, Timing
+from ...core.types import FailureKind, ImageSent, Prediction, Request, Timing, Tool
 from ..options import ModelOptions, Served
 from .access_tokens import command_token
 from .candidate_scorer import CandidateScorer
@@ -296,7 +296,7 @@ class ServedModel(Served):
     def read_body(self, request: Request, images: EncodedImages, status: int, body: bytes) -> Prediction:
         """Return the prediction of a whole response that came some other way, or raise its ModelError."""
         try:
-            reply = self._read_reply(self._body_of(HttpResponse(status, {}, body)), tools=bool(request.tools))
+            reply = self._read_reply(self._body_of(HttpResponse(status, {}, body)), request.tools)
         except ModelError as error:
             raise self.scrubbed(error) from None
         return self._finished(request, reply, None, images)
@@ -440,7 +440,7 @@ class ServedModel(Served):
             if self._pacer.must_wait:
                 await self._pacer.turn()
             try:
-                return await (self._stream(request, body) if streams else self._send(body, tools=bool(request.tools)))
+                return await (self._stream(request, body) if streams else self._send(body, request.tools))
             except ModelError as error:
                 if error.status == 401 and await self._keys.renewed(key):
                     self._headers, self._hidden = self._make_headers(), self._secrets()
@@ -506,18 +506,18 @@ class ServedModel(Served):
             raise status_error(response.status, response.headers, response.body, self.clock)
         return response.body
 
-    async def _send(self, body: Body, *, tools: bool = False) -> tuple[Reply, Timing]:
+    async def _send(self, body: Body, tools: Sequence[Tool] = ()) -> tuple[Reply, Timing]:
         sent = self.clock.monotonic()
         # The engine keeps the deadline of every attempt; a second timer for each request would only cost.
         response = await self._http.send(self._url, body, self._headers, None)
         done = self.clock.monotonic()
         self._pacer.note(response.headers)
-        return self._read_reply(self._body_of(response), tools=tools), Timing(sent, done)
+        return self._read_reply(self._body_of(response), tools), Timing(sent, done)
 
-    def _read_reply(self, body: bytes, *, tools: bool = False) -> Reply:
+    def _read_reply(self, body: bytes, tools: Sequence[Tool] = ()) -> Reply:
         value = decode_body(body)
         reply = read_safely(self.dialect.parse, value)
-        check_reply(reply, value, tools=tools)
+        check_reply(reply, value, tools)
         return reply
 
     async def _stream(self, request: Request, body: Body) -> tuple[Reply, Timing]:
@@ -528,15 +528,17 @@ class ServedModel(Served):
             if response.status != 200 or "text/html" in response.headers.get("Content-Type", ""):
                 answer = b"".join([chunk async for chunk in response.chunks])
                 whole = self._body_of(HttpResponse(response.status, response.headers, answer))
-                return self._read_reply(whole, tools=bool(request.tools)), Timing(sent, self.clock.monotonic())
+                return self._read_reply(whole, request.tools), Timing(sent, self.clock.monotonic())
             self._pacer.note(response.headers)
             start = await anext(response.chunks, b"")
             if start.removeprefix(BOM).lstrip()[:1] == b"{":  # it does not stream, and answers whole
                 answer = b"".join([start, *[chunk async for chunk in response.chunks]])
-                return self._read_reply(answer, tools=bool(request.tools)), Timing(sent, self.clock.monotonic())
-            return await self._collect(_with_start(start, response.chunks), sent, tools=bool(request.tools))
+                return self._read_reply(answer, request.tools), Timing(sent, self.clock.monotonic())
+            return await self._collect(_with_start(start, response.chunks), sent, request.tools)
 
-    async def _collect(self, chunks: AsyncIterator[bytes], sent: float, *, tools: bool = False) -> tuple[Reply, Timing]:
+    async def _collect(
+        self, chunks: AsyncIterator[bytes], sent: float, tools: Sequence[Tool] = ()
+    ) -> tuple[Reply, Timing]:
         reply, first = Reply(), dict[str, float]()
         times, silent = list[float](), list[float]()
         try:
@@ -553,7 +555,7 @@ class ServedModel(Served):
         if not (reply.closed or reply.finish):
             partial = {"partial": clean_text(reply.text or "")}
             raise ModelError(FailureKind.NETWORK, "the stream was cut before its end", retryable=True, detail=partial)
-        check_streamed(reply, tools=tools)
+        check_streamed(reply, tools)
         event_at, thought_at, text_at = map(first.get, ("event", "reasoning", "content"))
         return reply, Timing(
             sent, self.clock.monotonic(), None, event_at, thought_at, text_at, tuple(times), tuple(silent)
@@ -598,7 +600,7 @@ def _detail_of(reply: Reply) -> dict[str, Any]:
 def _to_prediction(
     request: Request, reply: Reply, timing: Timing | None, sent: tuple[ImageSent, ...], adjusted: Sequence[str]
 ) -> Prediction:
-    return Prediction(
+    prediction = Prediction(
         key=request.key,
         text=clean_text(reply.text or ""),
         reasoning=clean_text(reply.reasoning) if reply.reasoning else None,
@@ -607,9 +609,10 @@ def _to_prediction(
         finish=reply.finish,
         images=sent,
         detail=_detail_of(reply) | ({"adjusted": adjusted} if adjusted else {}),
-        calls=calls_of(reply) if reply.calls else (),
-        kept=tuple(reply.kept) if reply.kept and request.tools else (),
     )
+    if not request.tools:  # calls that were not offered are no reply: `check_reply` refuses them
+        return prediction
+    return msgspec.structs.replace(prediction, calls=calls_of(reply), kept=tuple(reply.kept))
 
 
 async def _with_start(start: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

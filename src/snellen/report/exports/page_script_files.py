@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...core.message_parts import write_markers
@@ -37,6 +37,9 @@ class Asked(NamedTuple):
         return "success" if main is not None and main.value is not None else "null"
 
 
+UNKNOWN = "unknown"
+CASE = "needle-case"
+"""The scorer that minds upper and lower case."""
 Rule = Callable[[Asked], bool]
 """When an answer counts as correct."""
 
@@ -82,7 +85,9 @@ def choice_file(variant: str, model: str, asked: list[Asked], run_id: str) -> di
     }
 
 
-def needle_file(model: str, config: str, asked: list[Asked], run_id: str) -> dict[str, Any]:
+def needle_file(
+    model: str, config: str, asked: list[Asked], run_id: str, *, scorers: Sequence[str] = ()
+) -> dict[str, Any]:
     """Return the needle scripts' one result file; `correct` follows their rule, contains, beside ours."""
     by_instance: dict[str, list[Asked]] = {}
     for each in asked:
@@ -97,9 +102,9 @@ def needle_file(model: str, config: str, asked: list[Asked], run_id: str) -> dic
         "instance_accuracies": {name: _tally(group, _contained) for name, group in by_instance.items()},
         "by_needle_depth": _by(asked, lambda sample: sample.tags.get("needle_depth"), correct=_contained),
         "by_context_length": _by(asked, lambda sample: sample.tags.get("context_length"), ORDER, correct=_contained),
-        "by_kind": _by([each for each in asked if "kind" in each.trial.sample.tags], _kind, correct=_contained),
+        "by_kind": _by(asked, lambda sample: sample.tags.get("kind"), correct=_contained),
         "compression_ratio": compression(asked),
-        "config_hash": run_id,
+        "config_hash": f"{run_id}-case" if CASE in scorers else run_id,  # one run, read otherwise
         "results": [_needle_result(each) for each in asked],
     }
 
@@ -127,10 +132,6 @@ def _by_both(asked: list[Asked]) -> dict[str, Any]:
     for each in asked:
         groups.setdefault(str(each.trial.sample.tags.get("difficulty")), []).append(each)
     return {name: _by(group, lambda sample: sample.tags.get("length")) for name, group in sorted(groups.items())}
-
-
-def _kind(sample: Sample) -> Any:
-    return sample.tags["kind"]
 
 
 def _contained(each: Asked) -> bool:
@@ -167,10 +168,16 @@ def _percent(part: float, whole: int) -> float | None:
 def _by(
     asked: list[Asked], key: Callable[[Sample], Any], order: tuple[str, ...] = (), *, correct: Rule = _right
 ) -> dict[str, Any]:
-    """Group by the values seen, so that nothing drops out of a table because its value was not expected."""
+    """Group by the values seen, so that nothing drops out of a table because its value was not expected.
+
+    Data that does not have the field at all has no table of it.
+    """
+    values = [key(each.trial.sample) for each in asked]
     groups: dict[str, list[Asked]] = {}
-    for each in asked:
-        groups.setdefault(str(key(each.trial.sample)), []).append(each)
+    for each, value in zip(asked, values, strict=True):
+        groups.setdefault(UNKNOWN if value is None else str(value), []).append(each)
+    if all(value is None for value in values):
+        return {}
     names = sorted(groups, key=lambda name: (order.index(name) if name in order else len(order), name))
     return {name: _tally(groups[name], correct) for name in names}
 
@@ -226,6 +233,7 @@ def _needle_result(each: Asked) -> dict[str, Any]:
         | ({"parse_rule": "contains"} if only_contained else {})
         | {
             "question_id": sample.id,
+            "question_idx": int(sample.id.rpartition("#")[2]) if "#" in sample.id else None,
             "ground_truth": ", ".join(sample.answers),
             "correct": _contained(each),
             "scores": {metric: score.value for metric, score in each.scores.items()} | _rungs(each),

@@ -329,7 +329,9 @@ def needles(reader: RunReader) -> Files:
     header = reader.header()
     tasks = (page_script_files.read_asked(reader, task.name) for task in header.tasks)
     asked = [trial for variants in tasks for trials in variants.values() for trial in trials]
-    return {"niah_eval.json": page_script_files.needle_file(header.model, "", asked, header.id)}
+    scorers = [name for task in header.tasks for name in task.scorers]
+    found = page_script_files.needle_file(header.model, "", asked, header.id, scorers=scorers)
+    return {"niah_eval.json": found}
 
 
 def _stem(name: str) -> str:

@@ -29,7 +29,7 @@ from ...scoring.arms import (
 from ...scoring.stored import stored_tables
 from ...store.reader import RunReader
 from ..files import atomic_file
-from ..terminal import SURENESS, in_order, said_share, sureness_cells
+from ..terminal import SURENESS, in_order, said_points, said_share, sureness_cells
 from ..written import written, written_interval
 from . import draw
 from .gallery import read_trial
@@ -148,9 +148,9 @@ def _arms_table(found: Mapping[str, Any]) -> Html:
     metric, score = found["metric"], found["picture"]["score"]
     rows = [_arm_row(PICTURE, metric, score, ("", "", ""), found["picture"]["unseen"])]
     for name, arm in in_order(found["arms"]):
-        shares = tuple(said_share(arm[kind]) for kind in ("gain", "kept", "kept_above_chance"))
+        shares = (said_points(arm["gain"]), said_share(arm["kept"]), said_share(arm["kept_above_chance"]))
         rows.append(_arm_row(name, metric, arm["score"], shares, arm["unseen"]))
-    columns = ("value", "95 % interval", "picture adds", "kept", "kept above guessing", "says it sees none")
+    columns = ("value", "95 % interval", "picture adds, points", "kept", "kept above guessing", "says it sees none")
     names = head("arm", *((name, "n") for name in columns), DRAWN)
     caption = f"{metric} by arm; differences are paired, question by question"
     return scrolled(caption, tag("caption", caption), names, tag("tbody", *rows))
@@ -171,7 +171,7 @@ def _group_tables(found: Mapping[str, Any]) -> Iterator[Html]:
                     (
                         _percent(part["with"]),
                         _percent(part["without"]),
-                        said_share(part["gain"]),
+                        said_points(part["gain"]),
                         said_share(part["kept"]),
                         said_share(part["kept_above_chance"]),
                         f"{part['questions']:,}",
@@ -180,7 +180,7 @@ def _group_tables(found: Mapping[str, Any]) -> Iterator[Html]:
             )
             for value, part in groups.items()
         ]
-        columns = ("with", f"arm {found['first']}", "picture adds", "kept", "kept above guessing", "questions")
+        columns = ("with", f"arm {found['first']}", "picture adds, points", "kept", "kept above guessing", "questions")
         caption = f"The same by {key}"
         table = scrolled(caption, tag("caption", caption), head(key, *((name, "n") for name in columns)), *rows)
         yield tag("details", tag("summary", caption), table)

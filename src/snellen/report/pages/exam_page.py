@@ -123,7 +123,7 @@ def tests_table(tests: Mapping[str, Any], caption: str = "All tests") -> Html:
     """Return verdicts, thresholds and counts, a row a test."""
     fitted = ("half at", "95 %", "95 % right at", "slope", "lapse")
     counted = ("asked", "right", "wrong", "no answer", "failed")
-    columns = head("test", "verdict", *((name, "n") for name in (*fitted, *counted)), "remark")
+    columns = head("test", "verdict", *((name, "n") for name in (*fitted, *counted)))
     body = [_row(name, result) for name, result in tests.items()]
     return scrolled(caption, tag("caption", caption), columns, tag("tbody", *body))
 
@@ -133,7 +133,9 @@ def _row(name: str, result: Mapping[str, Any]) -> Html:
     value = "–" if result["value"] is None else f"{say(result['value'])} {result['unit']}"
     shape = [say(result["slope"]), f"{result['lapse']:.0%}"] if "slope" in result else ["–", "–"]
     cells = [value, span, safe_words(result), *shape, *_counted(result)]
-    return row(name, tag("td", result["verdict"]), *numbers(cells), tag("td", result["reason"], class_="small"))
+    # a column of its own for remarks would push the counts off the page
+    verdict = [result["verdict"], *([tag("div", result["reason"], class_="small")] if result["reason"] else [])]
+    return row(name, tag("td", *verdict), *numbers(cells))
 
 
 def _counted(result: Mapping[str, Any]) -> list[str]:

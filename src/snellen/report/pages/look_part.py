@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core.looks import BASE, ELSEWHERE, GOLD, GREY, LOOK_ARMS, NOTHING, PLAIN, WHOLE
 from ...core.markup import Child, tag
 from ...model.served.prices import money
-from ...scoring.compare.look_pairs import ComparedLooks
 from ...scoring.looks import (
     KEPT_RIGHT,
     LOOK_KINDS,
@@ -23,9 +22,12 @@ from ...scoring.looks import (
     WORTH,
     ZOOM_EFFECT,
 )
-from ..terminal import said_share
+from ..terminal import said_points, said_share
 from .overview import TaskOverview
 from .sheet import Sheet, sheet_table
+
+if TYPE_CHECKING:
+    from ...scoring.compare.look_pairs import ComparedLooks
 
 TITLE = "What looking again was worth"
 ARM_WORDS = {
@@ -53,15 +55,6 @@ KIND_WORDS = {
 }
 Address = Callable[[str], str]
 """The address of the trials of questions of one kind, or of trials of one class."""
-
-
-def points(estimate: Mapping[str, Any] | None) -> str:
-    """Return a difference in points with its interval; a dash where there is none."""
-    if estimate is None or estimate["value"] is None:
-        return "–"
-    ends = estimate["ci95"]
-    interval = f" [{ends[0] * 100:+.1f}, {ends[1] * 100:+.1f}]" if ends else " (no interval)"
-    return f"{estimate['value'] * 100:+.1f}{interval}"
 
 
 def figure(estimate: Mapping[str, Any] | None, digits: int = 2, unit: str = "") -> str:
@@ -100,7 +93,7 @@ def _effects_sheet(found: Mapping[str, Any]) -> Sheet:
     rows = []
     for name, one in _in_order(found["effects"], EFFECT_WORDS):
         left_out = f"; {one['left_out']:,} only in one arm" if one["left_out"] else ""
-        rows.append((EFFECT_WORDS[name][0], EFFECT_WORDS[name][1], points(one), f"{one['n']:,}{left_out}"))
+        rows.append((EFFECT_WORDS[name][0], EFFECT_WORDS[name][1], said_points(one), f"{one['n']:,}{left_out}"))
     if found["reliance"] is not None:
         own = found["reliance"]
         rows.append(("reliance", "(true − grey) / (gold − grey)", said_share(own), f"{own['n']:,}"))
@@ -113,7 +106,7 @@ def _split_sheet(split: Mapping[str, Any]) -> Sheet:
     for name in LOOK_KINDS[:4]:
         part = split[name]
         chance = "not known" if part["chance"] is None else f"{part['chance'] * 100:.1f} %"
-        beyond = points(part["beyond"])
+        beyond = said_points(part["beyond"])
         rows.append((name.replace("-", ", "), KIND_WORDS[name], said_share(part["rate"]), chance, beyond))
     columns = ("question", "is", "share", "by chance alone", "beyond chance, points")
     note = (
@@ -189,9 +182,9 @@ def in_words(found: Mapping[str, Any]) -> str:
     use, effects = found["used"], found["effects"]
     said = [f"A tool was called in {said_share(use['call_rate'])} of {use['trials']:,} trials."]
     if (worth := effects.get(WORTH)) and worth["value"] is not None:
-        said.append(f"Tools are worth {points(worth)} points beside the plain question{_clear(worth)}.")
+        said.append(f"Tools are worth {said_points(worth)} points beside the plain question{_clear(worth)}.")
     if (picture := effects.get(PICTURE_EFFECT)) and picture["value"] is not None:
-        said.append(f"What the crops show is worth {points(picture)} beside grey ones{_clear(picture)}.")
+        said.append(f"What the crops show is worth {said_points(picture)} beside grey ones{_clear(picture)}.")
     return " ".join(said)
 
 
@@ -204,16 +197,18 @@ def compared_sheet(task: str, looks: ComparedLooks) -> Sheet:
     """Return runs with tools side by side, what tools were worth beside runs without, and how effects differ."""
     rows: list[tuple[str, ...]] = []
     for name, found in looks.runs.items():
-        told = [f"{EFFECT_WORDS[effect][0]} {points(one)}" for effect, one in _in_order(found["effects"], EFFECT_WORDS)]
+        told = [
+            f"{EFFECT_WORDS[effect][0]} {said_points(one)}" for effect, one in _in_order(found["effects"], EFFECT_WORDS)
+        ]
         called = f"tools called in {said_share(found['used']['call_rate'])} of trials"
         rows.append((name, "; ".join([*told, called])))
     for pair in looks.beside_plain:
         split = "; ".join(f"{name.replace('-', ', ')} {_part(part)}" for name, part in pair.split.items())
-        worth = f"worth {points(pair.worth)} on {pair.worth['n']:,} questions"
+        worth = f"worth {said_points(pair.worth)} on {pair.worth['n']:,} questions"
         rows.append((f"{pair.plain} → {pair.tools}", f"{worth}; {split}"))
     for change in looks.changes:
         effect = EFFECT_WORDS[change.effect][0]
-        rows.append((f"{change.first} → {change.second}", f"{effect} {points(change.difference)}"))
+        rows.append((f"{change.first} → {change.second}", f"{effect} {said_points(change.difference)}"))
     note = "Points of a hundred, paired by question, with 95 % intervals. An arrow: the second less the first."
     return Sheet(f"{task}: {TITLE.lower()}", ("run", "points"), tuple(rows), note)
 

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core.markup import join, tag
 from ...core.text import plural
-from ...scoring.compare.paired import Comparison
 from ...scoring.error_groups import ErrorGroup
 from ...scoring.headline import headline
 from ...scoring.table import Outcome, grade, is_unread
 from ..error_words import EXAMPLES, example
 from ..written import written, written_interval
-from .comparison import figure_as_it_is, p_value, reads_in_percent, verdict_line
 from .gallery import Budget, Shown, card
 from .parts import metric_table
+
+if TYPE_CHECKING:
+    from ...scoring.compare.paired import Comparison
 
 
 def headline_words(results: Mapping[str, Any]) -> Iterator[str]:
@@ -87,7 +88,7 @@ class ShownErrors(dict[str, list[ErrorGroup]]):
         return "".join(tables)
 
 
-class ShownComparison(dict[str, list[Comparison]]):
+class ShownComparison(dict[str, list["Comparison"]]):
     """Task -> the comparisons of two runs, one a metric; a notebook shows them as a table with a verdict."""
 
     def __repr__(self) -> str:
@@ -100,6 +101,8 @@ class ShownComparison(dict[str, list[Comparison]]):
 
 
 def _cells(one: Comparison) -> tuple[str, ...]:
+    from .comparison import figure_as_it_is, p_value, reads_in_percent, verdict_line  # a run has none to show
+
     share = reads_in_percent(one)
 
     def show(value: float | None, *, sign: bool = False) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -16,7 +16,6 @@ from ...core.errors import SnellenError
 from ...core.markup import Child, Html, join, shorten, tag
 from ...core.tasks import RunHeader, Task
 from ...core.text import plural
-from ...scoring.compare.paired import Comparison
 from ...scoring.gathered import GatheredTask
 from ...scoring.headline import headline
 from ...scoring.stored import read_columns
@@ -50,6 +49,9 @@ from .parts import (
 from .second_headline import second_headline
 from .sheet import sheet_table
 from .tables import DRAWN, head, numbers, row, scrolled
+
+if TYPE_CHECKING:
+    from ...scoring.compare.paired import Comparison
 
 PICTURE_BYTES = 2_000_000
 """How much of the file pictures may take."""

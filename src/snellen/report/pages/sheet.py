@@ -71,7 +71,12 @@ def to_latex(sheet: Sheet) -> str:
 def sheet_table(sheet: Sheet) -> Html:
     """Return the table as HTML."""
     body = [tag("tr", *(tag("td", cell) for cell in row)) for row in sheet.rows]
-    return scrolled(sheet.title, tag("caption", sheet.note or sheet.title), head(*sheet.head), tag("tbody", *body))
+    return scrolled(
+        sheet.title,
+        tag("caption", ". ".join(filter(None, (sheet.title, sheet.note)))),
+        head(*sheet.head),
+        tag("tbody", *body),
+    )
 
 
 def to_html(sheet: Sheet) -> str:

@@ -83,7 +83,8 @@ def _read_again(shown: Shown, score: Score) -> Extraction | None:
 
 def _as_stored(shown: Shown, score: Score) -> Extraction | None:
     """Return the reading as far as the score keeps it, where a rule of ours or of a profile read it."""
-    if score.rule not in RULE_NAMES and "profile" not in score.detail:
+    options = shown.request.shown or shown.sample.options
+    if "profile" not in score.detail and (score.rule not in RULE_NAMES or not options):
         return None
     named = dict(zip(shown.request.shown, shown.request.marks, strict=False))
     letter = None if score.answer is None else named.get(score.answer, score.answer)

@@ -13,8 +13,8 @@ import numpy as np
 from ...core.errors import ConfigError, EnvironmentProblem, not_among
 from ...core.types import Estimate, Prediction, Request, Sample, Score, TrialKey
 from ...extract.extraction import EMPTY, REFUSED, TRUNCATED
-from ..table import ScoredTask
-from ..text_match import NO_REFERENCE
+from ...scoring.table import ScoredTask
+from ...scoring.text_match import NO_REFERENCE
 from . import ccocr, cdm, ocrbench, olmocr, omnidoc
 from .blocks import MOST_CHARACTERS, Block, Cell, Kind, read_gold, read_page
 from .omnidoc_match import Gold

@@ -17,8 +17,8 @@ import pytest
 pytest.importorskip("pypdfium2")
 
 from snellen.core.errors import EnvironmentProblem
-from snellen.scoring import parsing
-from snellen.scoring.parsing import cdm
+from snellen.kits import parsing
+from snellen.kits.parsing import cdm
 
 LATEX = r"""
 import re
@@ -176,7 +176,7 @@ def katex(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     put_program(tmp_path, "chromium", CHROMIUM)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("SNELLEN_KATEX", str(tmp_path))
-    name = "snellen.scoring.parsing.katex"
+    name = "snellen.kits.parsing.katex"
     monkeypatch.setattr(parsing, "katex", importlib.import_module(name))
     monkeypatch.delitem(sys.modules, name)
     return importlib.import_module(name)

@@ -19,7 +19,7 @@ from ...core.errors import DataError, UsageError, not_among
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import Form, Image, Sample
-from .row_source import resolve
+from ...data.loaders.row_source import resolve
 
 Block = dict[str, Any]
 Tags = dict[str, str | int | float | bool | None]

@@ -11,18 +11,18 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from ..core.builtins import default_registry
-from ..core.errors import DataError, UsageError
-from ..core.markup import Child, Html, shorten, tag
-from ..core.protocols import LoadContext
-from ..core.types import Prediction, Request, Sample, Score, TrialKey
-from ..data.catalog import Catalog
-from ..report.files import write_atomically
-from ..report.pages.tables import head, numbers, row, scrolled
-from ..scoring.parsing.blocks import read_page
-from ..scoring.parsing.page_score import score_page
-from ..scoring.parsing.scorers import gold_of, score, score_official
-from ..stats.intervals import estimate_mean
+from ...core.builtins import default_registry
+from ...core.errors import DataError, UsageError
+from ...core.markup import Child, Html, shorten, tag
+from ...core.protocols import LoadContext
+from ...core.types import Prediction, Request, Sample, Score, TrialKey
+from ...data.catalog import Catalog
+from ...report.files import write_atomically
+from ...report.pages.tables import head, numbers, row, scrolled
+from ...stats.intervals import estimate_mean
+from .blocks import read_page
+from .page_score import score_page
+from .scorers import gold_of, score, score_official
 
 CARDS = {
     "omnidocbench-1.6": "omnidocbench-1.6",

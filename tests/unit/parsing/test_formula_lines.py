@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("bs4")
 
-from snellen.scoring.parsing.ccocr import score_words
-from snellen.scoring.parsing.omnidoc_lines import formula_lines
+from snellen.kits.parsing.ccocr import score_words
+from snellen.kits.parsing.omnidoc_lines import formula_lines
 
 
 @pytest.mark.parametrize(
