@@ -232,7 +232,10 @@ class Map:
 def tests_naming(rooms: list[str], folders: list[str]) -> Iterator[Path]:
     """Yield the files of tests that name a module of the rooms; those that compare with recordings all do."""
     named = re.compile(rf"snellen\.({'|'.join(rooms)})\b")
-    for path in (path for folder in folders for path in sorted((ROOT / "tests" / folder).rglob("test_*.py"))):
+    places = [ROOT / "tests" / folder for folder in folders]
+    for path in (
+        path for place in places for path in ([place] if place.is_file() else sorted(place.rglob("test_*.py")))
+    ):
         if "golden" in path.parts or named.search(path.read_text(encoding="utf-8")):
             yield path
 
@@ -362,7 +365,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=400)
     parser.add_argument("--seed", type=int, default=13)
     parser.add_argument("--rooms", default="stats,scoring,store,engine")
-    parser.add_argument("--folders", default=FOLDERS, help="of tests; fewer find fewer, sooner")
+    parser.add_argument("--folders", default=FOLDERS, help="of tests, or files; fewer find fewer, sooner")
     parser.add_argument("--state", type=Path, default=PLACE / "verdicts.jsonl")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()

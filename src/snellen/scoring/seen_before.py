@@ -169,8 +169,6 @@ def _place(trial: Trial) -> int:
 
 def is_sorted(options: Sequence[str]) -> bool:
     """Tell whether options stand in an order that a reader expects: of numbers, or of the alphabet, either way."""
-    if len(options) < 2:
-        return False
     try:
         keys: list[Any] = [float(text.replace(",", "").rstrip("%")) for text in options]
     except ValueError:

@@ -17,8 +17,8 @@ import pytest
 pytest.importorskip("pypdfium2")
 
 from snellen.core.errors import EnvironmentProblem
+from snellen.kits import parsing
 from snellen.kits.parsing import cdm
-from snellen.scoring import parsing
 
 LATEX = r"""
 import re

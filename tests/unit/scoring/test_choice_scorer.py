@@ -10,7 +10,7 @@ import pytest
 from snellen.core.builtins import default_registry
 from snellen.core.errors import DataError
 from snellen.core.types import Form, Prediction, Request, Sample, Score, TrialKey
-from snellen.scoring.option_choice import score, score_yesno
+from snellen.scoring.option_choice import score, score_index, score_yesno
 
 KEY = TrialKey("t", "s")
 SAMPLE = Sample("s", "d", Form.CHOICE, "Colour?", options=("red", "blue", "green"), answers=("blue", "green"))
@@ -22,6 +22,15 @@ def one(
 ) -> Score:
     (result,) = score(SAMPLE, request, Prediction(KEY, text=text, **fields), options or {})
     return result
+
+
+@pytest.mark.parametrize(
+    ("chosen", "answer"), [(0, "green"), (2, "blue"), (3, None), (-1, "blue"), (-3, "green"), (-4, None), (None, None)]
+)
+def test_an_index_names_its_option_and_beyond_the_options_none(chosen: int | None, answer: str | None) -> None:
+    found = score_index(KEY, chosen, 2, SHOWN.shown)
+    assert (found.answer, found.value) == (answer, float(chosen == 2))
+    assert (found.reason is not None) == (chosen is None)
 
 
 def test_answer_is_the_text_shown_under_the_letter() -> None:

@@ -84,6 +84,8 @@ def test_a_habit_is_found_where_wrong_answers_stand_at_one_place() -> None:
         for n in range(30)
     ]
     assert {group.kind for group in group_errors(habit)} == {"position"}
+    assert {group.kind for group in group_errors(habit[:10])} == {"position"}
+    assert {group.kind for group in group_errors(habit[:9])} == {"other"}, "fewer than ten are no habit"
     assert {group.kind for group in group_errors(spread)} == {"other"}
 
 

@@ -10,7 +10,7 @@ from snellen.core.errors import ConfigError
 from snellen.core.frames import FrameProblem
 from snellen.core.types import Form, Image, ImageSent, Prediction, Request, Sample, TrialKey
 from snellen.extract.places import read_box, read_place
-from snellen.scoring.grounding import overlap, place_box, score_box, score_place
+from snellen.scoring.grounding import is_outlined, overlap, place_box, score_box, score_place
 
 KEY = TrialKey("t", "1")
 SENT = ImageSent("0" * 64, "image/png", 400, 200, 10, original=(800, 400))
@@ -126,6 +126,14 @@ def test_numbers_of_another_frame_are_unscored_with_the_reason(reply: str, frame
 def test_without_the_picture_s_size_pixels_say_nothing() -> None:
     [score] = scored(score_place, "(300, 200)", BOX, sent=None, gold="pixels", reply="pixels")
     assert score.reason == "the size of the picture is not known, and coordinates are in pixels"
+
+
+@pytest.mark.parametrize(("x", "inside"), [(-1, False), (1, True), (5, True), (9, True), (11, False)])
+def test_a_point_level_with_corners_is_inside_between_them_alone(x: float, inside: bool) -> None:
+    diamond = [(0.0, 5.0), (5.0, 0.0), (10.0, 5.0), (5.0, 10.0)]
+    for turn in range(4):
+        assert is_outlined((x, 5.0), [*diamond[turn:], *diamond[:turn]]) == inside
+    assert is_outlined((5.0, 0.01 if inside else -0.01), diamond) == inside
 
 
 def test_a_click_inside_is_right_and_a_box_clicks_its_middle() -> None:

@@ -175,6 +175,7 @@ def test_every_labelled_reply_is_used_or_disputed_and_used_ones_have_more_than_h
 def test_a_name_that_no_line_could_show_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="is no name"):
         check_person(name)
+    assert check_person("x" * 80) == "x" * 80
 
 
 def test_the_command_keeps_people_apart(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,8 +25,11 @@ def test_pairs_that_are_all_equal_have_an_interval_with_a_width(value: float) ->
 
 
 def test_equal_partial_scores_take_the_rule_for_what_was_never_seen() -> None:
-    first = np.full(40, 0.25)
-    assert paired_difference(first, first + 0.5, None, "test").ci95 == pytest.approx(unseen_interval(0.5, 40))
+    for count in (2, 40):
+        first = np.full(count, 0.25)
+        found = paired_difference(first, first + 0.5, None, "test").ci95
+        assert found == pytest.approx(unseen_interval(0.5, count))
+    assert paired_difference(np.array([0.25]), np.array([0.75]), None, "test").ci95 is None, "one pair has no spread"
 
 
 def test_equal_differences_of_unbounded_values_have_no_interval() -> None:
