@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from snellen.core.types import Form, Sample, to_json
+from snellen.scoring.aggregates.summary import summarize
 from snellen.scoring.stored import stored_tables
-from snellen.scoring.summary import summarize
 from snellen.store.database import open_for_writing
 from snellen.store.reader import RunReader, write_score_rows
 from snellen.store.seal import seal

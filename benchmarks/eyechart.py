@@ -21,7 +21,7 @@ from snellen.kits.mock.answers import entry_of
 from snellen.kits.mock.ask import Ask, Body
 from snellen.kits.mock.readers import View, parse_reader
 from snellen.prompt.build import Prompter
-from snellen.scoring.acuity import score, threshold
+from snellen.scoring.aggregates.acuity import score, threshold
 
 SEEDS, CHARTS = 400, 3
 LEAST, MOST, MOST_BIAS = 0.93, 0.97, 0.02

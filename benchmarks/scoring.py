@@ -19,7 +19,7 @@ from outside_records import bench_outside
 from snellen.core.ids import rng
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.extract.choice import extract_choice
-from snellen.scoring.option_choice import score
+from snellen.scoring.scorers.option_choice import score
 
 OPTIONS = {"A": "a cat", "B": "a dog", "C": "a rabbit", "D": "a horse"}
 TERSE = ["{}", "{}.", "({})", "Answer: {}", "The answer is {}.", "{}. {t}", "**{}**", "{t}"]

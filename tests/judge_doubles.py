@@ -15,7 +15,7 @@ from line_doubles import Scripted
 from snellen.api.judges import ask_judge
 from snellen.api.settings import RunSettings
 from snellen.core.types import Prediction, Request
-from snellen.scoring.judge_card import Judge
+from snellen.scoring.judges.judge_card import Judge
 
 CASE = re.compile(r"Case ([0-9a-f]{12})\.")
 FENCED = re.compile(r"=====\[[0-9a-f]{20}\]=====\n(.*?)\n=====\[", re.DOTALL)

@@ -16,7 +16,7 @@ from snellen.core.types import Score
 from snellen.data.atlas import card_rows
 from snellen.data.catalog import Catalog
 from snellen.prompt.build import Prompter
-from snellen.scoring.headline import PEER
+from snellen.scoring.aggregates.headline import PEER
 from snellen.scoring.ranges import score_trial
 from snellen.store.reader import RunReader
 

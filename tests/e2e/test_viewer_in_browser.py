@@ -18,7 +18,7 @@ from judge_doubles import ask_about, judge_model
 from made_runs import POLITE_PLUGIN, make_run, make_task
 from made_trainings import make_training, step_line
 from payloads import PAYLOADS
-from snellen.scoring.judge_card import read_judge
+from snellen.scoring.judges.judge_card import read_judge
 from viewer_pages import CHROMIUM, ServedViewer, axe_script, keep_screenshot, serious_faults, watched_page
 from waiting import CEILING_S
 

@@ -19,8 +19,8 @@ from snellen.data.loaders.cure import load
 from snellen.data.loaders.cure_file import CureItem, read_items
 from snellen.kits.curate.gates import compare_to_chance, level_draft, rule_credits
 from snellen.kits.curate.records import Draft, Question, Source
-from snellen.scoring.blind_baselines import baselines
-from snellen.scoring.consistency import chains_from_items, consistency
+from snellen.scoring.aggregates.blind_baselines import baselines
+from snellen.scoring.aggregates.consistency import chains_from_items, consistency
 
 
 @pytest.fixture(scope="module")

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from snellen.scoring.consistency import chains_from_items, consistency, steps
-from snellen.scoring.instability import aggregate as instability
-from snellen.scoring.instability import round_trend
-from snellen.scoring.repeats import aggregate
-from snellen.scoring.table_builder import read_tables
+from snellen.scoring.aggregates.consistency import chains_from_items, consistency, steps
+from snellen.scoring.aggregates.instability import aggregate as instability
+from snellen.scoring.aggregates.instability import round_trend
+from snellen.scoring.aggregates.repeats import aggregate
+from snellen.scoring.tables.table_builder import read_tables
 
 GOLDEN = Path(__file__).parent / "data"
 

@@ -22,7 +22,7 @@ from snellen.core.types import Request
 from snellen.kits.bank.picture import picture_worth
 from snellen.report.pages.arms_part import SUBSET
 from snellen.report.query import Query, group_values, select
-from snellen.scoring.arms import KEEPS, NEEDS, Arms, counted
+from snellen.scoring.aggregates.arms import KEEPS, NEEDS, Arms, counted
 from snellen.scoring.stored import read_columns
 from snellen.store.bank_file import read_bank
 from snellen.store.reader import RunReader

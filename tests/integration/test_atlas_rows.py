@@ -10,7 +10,7 @@ import pytest
 
 from command_line import run_command
 from snellen.api.scored_files import score_file
-from snellen.scoring.peer_scores import draw_letter
+from snellen.scoring.protocols.peer_scores import draw_letter
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 ROWS: list[dict[str, Any]] = [

@@ -19,7 +19,7 @@ from snellen.core.protocols import LoadContext
 from snellen.core.types import Sample
 from snellen.data.atlas.named_protocols import about_card, protocols_of
 from snellen.data.catalog import Catalog
-from snellen.scoring import caption_scores
+from snellen.scoring.aggregates import caption_scores
 
 FIXTURES = tier2_fixtures()
 CASES = [(fixture, protocol) for fixture in FIXTURES for protocol in fixture.expected]

@@ -180,8 +180,8 @@ def test_plan_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_stored_tables_hold_every_trial(tmp_path: Path) -> None:
+    from snellen.scoring.aggregates.summary import summarize
     from snellen.scoring.stored import stored_tables
-    from snellen.scoring.summary import summarize
 
     reader = RunReader(make_run(tmp_path / "a", lambda i, r: None if i == 3 else (i + r) % 3 > 0, repeats=3))
     tables = stored_tables(reader, "toy")

@@ -17,7 +17,7 @@ from snellen.core.ids import rng
 from snellen.core.twins import compute, read_rules, twin_of, with_twins
 from snellen.core.types import Form, Sample
 from snellen.prompt.recall import split_text
-from snellen.scoring.seen_before import NEXT, ORDER, TWINS, holds, is_sorted, recalled_words
+from snellen.scoring.aggregates.seen_before import NEXT, ORDER, TWINS, holds, is_sorted, recalled_words
 
 COUNT = 120
 WORDS = ["oak", "elm", "fir", "ash", "yew", "box"]

@@ -22,7 +22,7 @@ from snellen.api.settings import RunSettings
 from snellen.api.stored_results import results_of
 from snellen.core.errors import EnvironmentProblem, RunMismatch, UsageError
 from snellen.core.types import Prediction, Request, Usage
-from snellen.scoring.judge_card import Judge, read_judge
+from snellen.scoring.judges.judge_card import Judge, read_judge
 
 TESTS = ("orientation", "size")
 FIRST, SECOND = "http://one:8000/v1", "http://two:8000/v1"

@@ -18,7 +18,7 @@ from snellen.data.catalog import Catalog
 from snellen.data.loaders.eyechart import load
 from snellen.model.ocr.reader_model import create
 from snellen.model.options import ModelOptions
-from snellen.scoring.acuity import score
+from snellen.scoring.aggregates.acuity import score
 
 ENGINES = [
     pytest.param(

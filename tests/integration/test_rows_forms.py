@@ -13,7 +13,7 @@ import snellen
 from snellen.api.load import load_run
 from snellen.core.errors import DataError, UsageError
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
-from snellen.scoring import by_form, number_match, open_answer, option_choice
+from snellen.scoring.scorers import by_form, number_match, open_answer, option_choice
 
 CHOICE = {"id": "c", "question": "Which animal?", "options": ["cat", "dog"], "answer": "B"}
 OPEN = {"id": "o", "question": "Capital of France?", "answer": "Paris"}

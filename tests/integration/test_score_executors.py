@@ -18,7 +18,7 @@ from ray_nodes import Nodes, ray_nodes
 from snellen.core.errors import EnvironmentProblem
 from snellen.core.tasks import Task
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey, Turn
-from snellen.scoring import caption_scores
+from snellen.scoring.aggregates import caption_scores
 from snellen.store import reader
 from snellen.store.reader import RANGE_TRIALS
 from snellen.store.writer import RunWriter

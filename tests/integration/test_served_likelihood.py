@@ -18,7 +18,7 @@ from snellen.model.options import ModelOptions
 from snellen.model.served.openai import create
 from snellen.model.served.post import HttpResponse
 from snellen.model.served.served_model import ServedModel
-from snellen.scoring.option_likelihood import choose
+from snellen.scoring.scorers.option_likelihood import choose
 
 QUESTION = "Which animal is it?"
 PICTURE = Image(ref=str(Path(__file__).resolve().parents[2] / "examples" / "colours" / "red.png"))

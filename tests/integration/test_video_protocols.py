@@ -13,7 +13,7 @@ from atlas_fixtures import figure_of_read
 from command_line import run_command
 from snellen.data.atlas.named_protocols import about_card, protocol_texts
 from snellen.data.catalog import Catalog
-from snellen.scoring.peer_scores import draw_letter
+from snellen.scoring.protocols.peer_scores import draw_letter
 from video_files import write_video
 from video_protocol_rows import FOUR, GOLDS, VIDEO_FIXTURES, index_of, run_video_card
 

@@ -22,7 +22,7 @@ from snellen.kits.curate.library import check_sample, draft, gates, plan_checks,
 from snellen.kits.curate.publish import card_lines
 from snellen.kits.curate.records import SetAside
 from snellen.kits.curate.workshop import Workshop
-from snellen.scoring.judge_card import read_judge
+from snellen.scoring.judges.judge_card import read_judge
 from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter
 from workshop_fixtures import make_draft, write_sources

@@ -13,7 +13,7 @@ from ..data.atlas.card_sources import CardSource, read_card_sources
 from ..data.atlas.named_protocols import About, about_card, protocol_texts
 from ..data.catalog import Catalog
 from ..data.foreign.peer_cards import versioned
-from ..scoring.peer_scores import FALLBACK_WORDS
+from ..scoring.protocols.peer_scores import FALLBACK_WORDS
 
 
 def describe_card(name: str, catalogs: Sequence[Path] = ()) -> str:

@@ -14,10 +14,10 @@ from ..core.text import plural
 from ..core.types import TrialKey
 from ..report.files import atomic_file
 from ..report.pages.finish import finish_run
-from ..scoring.label_desk import add_labels, asked_judge, drawn_tasks, kept_labels, people_labels
-from ..scoring.labels import Labels, check_draw, labels_file, marked_options, read_label, read_labels
-from ..scoring.people import check_person
-from ..scoring.replies import answer_text
+from ..scoring.judges.label_desk import add_labels, asked_judge, drawn_tasks, kept_labels, people_labels
+from ..scoring.judges.labels import Labels, check_draw, labels_file, marked_options, read_label, read_labels
+from ..scoring.judges.people import check_person
+from ..scoring.scorers.replies import answer_text
 from ..store.reader import RunReader
 
 

@@ -26,13 +26,13 @@ from ..data.foreign.gold import lettered
 from ..extract.extraction import AMBIGUOUS
 from ..extract.profiles import profile_named
 from ..prompt.marks import STYLES, make_marks
-from ..scoring.caption_scores import TOKENISERS
-from ..scoring.consistency import chains_from_items
+from ..scoring.aggregates.caption_scores import TOKENISERS
+from ..scoring.aggregates.consistency import chains_from_items
+from ..scoring.aggregates.instability import ROUND_AXIS
 from ..scoring.flageval.blanks import is_rejected
 from ..scoring.flageval.inference_rules import ANNOTATION, NULL, judge_inference
-from ..scoring.instability import ROUND_AXIS
-from ..scoring.option_choice import MARKS
-from ..scoring.readings import OWN_PROFILE, Reading
+from ..scoring.protocols.readings import OWN_PROFILE, Reading
+from ..scoring.scorers.option_choice import MARKS
 
 AUTO = "auto"
 OPTION_MARKS = (AUTO, *STYLES)

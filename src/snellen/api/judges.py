@@ -20,12 +20,12 @@ from ..data.catalog import Catalog
 from ..engine.limits import Limits
 from ..engine.state import RunState
 from ..model.served.prices import money
-from ..scoring.asking import plan_votes
-from ..scoring.extractor import extractor_folder, left_by_rule, slot_of, tasks_by_card
-from ..scoring.judge_card import Judge, judge_identity, read_judge
+from ..scoring.judges.asking import plan_votes
+from ..scoring.judges.extractor import extractor_folder, left_by_rule, slot_of, tasks_by_card
+from ..scoring.judges.judge_card import Judge, judge_identity, read_judge
+from ..scoring.judges.stored_votes import trials_to_judge
+from ..scoring.protocols.readings import Reading, judge_folder
 from ..scoring.ranges import joined_scorer
-from ..scoring.readings import Reading, judge_folder
-from ..scoring.stored_votes import trials_to_judge
 from ..store.reader import RunReader, Trial
 from .chosen_model import create_model
 from .session import Listener, ModelJobs, ask_jobs, check_finished, limits_for

@@ -28,7 +28,7 @@ from ..scoring.compare.look_pairs import ComparedLooks
 from ..scoring.compare.paired import Comparison
 from ..scoring.compare.protocol_parts import MovedParts, moved_parts
 from ..scoring.compare.run_pairs import compare_runs
-from ..scoring.readings import judge_folders, kept_reading, own_reading
+from ..scoring.protocols.readings import judge_folders, kept_reading, own_reading
 from ..scoring.stored import read_columns
 from ..store.reader import RunReader
 from .stored_results import results_of

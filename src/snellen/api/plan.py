@@ -43,7 +43,7 @@ from ..prompt.duplicate import duplicate
 from ..prompt.other_picture import OtherPictures
 from ..prompt.pack import apply_pack, read_pack
 from ..prompt.shots import Finder, make_retriever
-from ..scoring.peer_scores import check_fallback
+from ..scoring.protocols.peer_scores import check_fallback
 from .chosen_model import create_model
 from .evidence import check_evidence
 from .header import identity_of, installed_versions, make_header, prompts_of

@@ -9,11 +9,11 @@ import msgspec
 from msgspec import Struct
 
 from ..core.errors import UsageError
-from ..scoring.arms import counted_tables
-from ..scoring.means import mean
+from ..scoring.aggregates.arms import counted_tables
+from ..scoring.aggregates.means import mean
+from ..scoring.aggregates.variance import advise, split_variance
 from ..scoring.stored import stored_tables
-from ..scoring.table import ScoreTable
-from ..scoring.variance import advise, split_variance
+from ..scoring.tables.table import ScoreTable
 from ..stats.power import Assumptions, Design, assume, plan, recommend
 from ..store.reader import RunReader
 

@@ -22,8 +22,8 @@ from ..engine.state import RunState as RunState  # noqa: PLC0414 - part of what 
 from ..report.logs.tracker_hub import TrackerHub, check_trackers
 from ..report.pages.finish import finish_run
 from ..report.so_far import SoFar
-from ..scoring.quoted_figures import WHOLE_ONLY
-from ..scoring.readings import OWN_PROFILE, Reading, check_reading
+from ..scoring.aggregates.quoted_figures import WHOLE_ONLY
+from ..scoring.protocols.readings import OWN_PROFILE, Reading, check_reading
 from .batches import check_batched_plan
 from .cost_words import check_limit
 from .executors import check_executor

@@ -28,9 +28,9 @@ from ..data.foreign.plain_predictions import RowFields
 from ..data.loaders.row_cells import FIELD
 from ..prompt.build import Prompter
 from ..prompt.by_form import PrompterByForm
-from ..scoring.headline import NO_ESTIMATE, headline
-from ..scoring.peer_scores import check_fallback, judge_needed, peer_beside
-from ..scoring.readings import Reading
+from ..scoring.aggregates.headline import NO_ESTIMATE, headline
+from ..scoring.protocols.peer_scores import check_fallback, judge_needed, peer_beside
+from ..scoring.protocols.readings import Reading
 from ..store.reader import RunReader
 from .foreign_runs import (
     VERDICT,

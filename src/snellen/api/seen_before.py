@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ..core.errors import UsageError
-from ..scoring.seen_before import SeenTest, seen_tests
+from ..scoring.aggregates.seen_before import SeenTest, seen_tests
 from ..store.reader import RunReader
 
 HOW = "--variant base --variant order=1 --variant order=2 --variant order=3 --variant control=recall"

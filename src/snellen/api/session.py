@@ -37,8 +37,8 @@ from ..engine.policy import Policy
 from ..engine.state import RunState
 from ..engine.trust import CacheTrust
 from ..model.served.prices import Prices
-from ..scoring.readings import META, Reading
-from ..scoring.spent import PRICES
+from ..scoring.protocols.readings import META, Reading
+from ..scoring.tables.spent import PRICES
 from ..store.answerers import Answerers
 from ..store.cache import OtherReplies, ResponseCache
 from ..store.changed_rows import Data

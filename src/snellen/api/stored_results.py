@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from ..core.errors import UsageError
 from ..core.homes import PARTS_FOLDER
 from ..report.stored_results import read_results
-from ..scoring.readings import file_of, kept_reading, own_reading
+from ..scoring.protocols.readings import file_of, kept_reading, own_reading
 from ..store.reader import RunReader
 
 if TYPE_CHECKING:
-    from ..scoring.error_groups import ErrorGroup
+    from ..scoring.aggregates.error_groups import ErrorGroup
 
 
 def results_of(folder: str | Path, reading: str | None = None) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def errors(folder: str | Path, task: str | None = None, *, quick: bool = False) 
         >>> [(group.title, len(group.trials)) for group in groups]
         [('another answer', 1)]
     """
-    from ..scoring.error_groups import MOST_GROUPED, read_errors
+    from ..scoring.aggregates.error_groups import MOST_GROUPED, read_errors
 
     with RunReader(folder) as reader:
         names = [one.name for one in reader.header().tasks]

@@ -94,8 +94,8 @@ def export_view(run: str | Path, folder: str | Path, *, plugins: Sequence[str | 
 
 def label_address(run: str | Path, judge_name: str, by: str = "") -> str:
     """Return the page of the viewer on which people label the replies that a judge was asked about."""
-    from ..scoring.label_desk import asked_judge
-    from ..scoring.people import check_person
+    from ..scoring.judges.label_desk import asked_judge
+    from ..scoring.judges.people import check_person
 
     folder = Path(run).resolve()
     asked_judge(folder, judge_name)

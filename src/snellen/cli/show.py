@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from ..report.pages.gallery import Shown
-    from ..scoring.error_groups import ErrorGroup
+    from ..scoring.aggregates.error_groups import ErrorGroup
 
 
 NAMED = 6

@@ -84,7 +84,7 @@ class Figure(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
 
     name: str
     rule: str = "mean"
-    """One of `snellen.scoring.quoted_figures.RULES`."""
+    """One of `snellen.scoring.aggregates.quoted_figures.RULES`."""
     metric: str = "accuracy"
     by: tuple[str, ...] = ()
     """The tags that make a group, together."""

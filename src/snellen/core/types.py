@@ -254,7 +254,7 @@ class Params(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_f
 
 
 REDUCTIONS = ("sum", "mean", "per-byte", "none", "prompt-mean")
-"""How a candidate's log-probabilities become one value; see `snellen.scoring.option_likelihood`."""
+"""How a candidate's log-probabilities become one value; see `snellen.scoring.scorers.option_likelihood`."""
 
 
 class Likelihood(Struct, frozen=True, gc=False, omit_defaults=True):

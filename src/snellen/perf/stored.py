@@ -11,7 +11,7 @@ import msgspec
 from ..core.errors import DataError
 from ..core.types import Failure, FailureKind, ImageSent, Prediction, Request, Timing, Usage
 from ..model.served.prices import Bill
-from ..scoring.headline import headline
+from ..scoring.aggregates.headline import headline
 from ..store.reader import RunReader
 from .collect import Outcome
 from .measure import Measured

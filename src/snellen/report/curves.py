@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..core.types import Sample, Score
-from ..scoring.acuity import curve_of
+from ..scoring.aggregates.acuity import curve_of
 from ..store.reader import RunReader
 
 DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))

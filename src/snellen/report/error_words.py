@@ -8,7 +8,7 @@ from rich.table import Table
 
 from ..core.markup import shorten
 from ..core.text import plural
-from ..scoring.error_groups import ErrorGroup, Mistake
+from ..scoring.aggregates.error_groups import ErrorGroup, Mistake
 from .terminal import plain
 
 NAMED = 3

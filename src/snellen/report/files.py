@@ -13,7 +13,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from ..core.errors import EnvironmentProblem
 from ..core.types import Prediction, Sample, Score, TrialKey, Usage
-from ..scoring.readings import file_of
+from ..scoring.protocols.readings import file_of
 from ..store.owner import own_name, sweep
 from ..store.reader import RunReader, Trial
 

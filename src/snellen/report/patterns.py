@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ..core.errors import EnvironmentProblem, UsageError
-from ..scoring.table import Mask
+from ..scoring.tables.table import Mask
 
 MOST_SECONDS = 2
 """Of the processor, for texts of up to PER_SECOND characters; more texts get more."""

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from ..core.arms import find_arms
 from ..core.text import NO_TAG
-from ..scoring.arms import CLASSES, Arms
-from ..scoring.looks import classes_in, rows_of_class
-from ..scoring.packed import fewest_bytes
-from ..scoring.table import Costs, Mask, Outcome, TrialColumns, code_of
+from ..scoring.aggregates.arms import CLASSES, Arms
+from ..scoring.aggregates.looks import classes_in, rows_of_class
+from ..scoring.tables.packed import fewest_bytes
+from ..scoring.tables.table import Costs, Mask, Outcome, TrialColumns, code_of
 from ..store.reader import RunReader
 from .patterns import matching_texts
 
@@ -62,7 +62,7 @@ class Query(Struct, frozen=True):
     marked: str = ""
     """A kind of mark that somebody gave the trial, or `any`."""
     why: str = ""
-    """Why it is not right: a kind of `snellen.scoring.error_groups`."""
+    """Why it is not right: a kind of `snellen.scoring.aggregates.error_groups`."""
 
 
 class _Reply(Struct):

@@ -16,13 +16,13 @@ import msgspec
 from ..core.registry import Registry
 from ..core.tasks import Task
 from ..core.types import Prediction, Request, Sample
-from ..scoring.arms import counted
-from ..scoring.gathered import GatheredTask, Scored
-from ..scoring.headline import main_metric
-from ..scoring.means import headline_of
-from ..scoring.peer_scores import ScoreTrial
+from ..scoring.aggregates.arms import counted
+from ..scoring.aggregates.headline import main_metric
+from ..scoring.aggregates.means import headline_of
+from ..scoring.protocols.peer_scores import ScoreTrial
+from ..scoring.protocols.readings import Reading
 from ..scoring.ranges import joined_scorer, score_trial
-from ..scoring.readings import Reading
+from ..scoring.tables.gathered import GatheredTask, Scored
 from ..store.reader import Trial
 from .written import unread_of, written, written_interval
 

@@ -11,7 +11,7 @@ from ..core.builtins import default_registry
 from ..core.registry import Registry
 from ..core.tasks import RunHeader
 from ..core.types import Estimate
-from ..scoring.readings import COUNTED, own_reading
+from ..scoring.protocols.readings import COUNTED, own_reading
 from ..store.reader import RunReader
 
 Results = dict[str, Any]

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ..core.arms import ARMS
 from ..core.text import show_text
-from ..scoring.headline import MACRO, SIDE_METRICS, is_side_metric
+from ..scoring.aggregates.headline import MACRO, SIDE_METRICS, is_side_metric
 from .written import read_share, written, written_interval, written_share
 
 BLIND = "_blind"

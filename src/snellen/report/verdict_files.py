@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from ..core.types import Turn
-from ..scoring.asking import case_number, judged_key
-from ..scoring.judge_card import Judge
-from ..scoring.readings import judge_folders
-from ..scoring.replies import answer_text
-from ..scoring.stored_votes import stored_judge, trials_to_judge
-from ..scoring.verdicts import parse_verdict
+from ..scoring.judges.asking import case_number, judged_key
+from ..scoring.judges.judge_card import Judge
+from ..scoring.judges.stored_votes import stored_judge, trials_to_judge
+from ..scoring.judges.verdicts import parse_verdict
+from ..scoring.protocols.readings import judge_folders
+from ..scoring.scorers.replies import answer_text
 from ..store.reader import RunReader
 from .files import atomic_file
 

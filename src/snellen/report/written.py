@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.arms import NEEDS_PICTURE
-from ..scoring.headline import is_no_share
+from ..scoring.aggregates.headline import is_no_share
 
 
 def number(value: float) -> str:

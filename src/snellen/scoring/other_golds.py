@@ -13,7 +13,7 @@ from ..core.counting import worth_of
 from ..core.tasks import Task
 from ..core.types import Sample
 from ..store.reader import RunReader, Trial
-from .peer_scores import ScoreTrial
+from .protocols.peer_scores import ScoreTrial
 from .ranges import joined_scorer, score_trial
 
 Answers = tuple[str, ...] | None

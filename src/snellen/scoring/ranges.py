@@ -26,11 +26,11 @@ from ..extract.said_beside import says_unseen, stated_confidence
 from ..model.served.prices import Bill, Prices
 from ..store.database import Row
 from ..store.reader import Rows, RunReader, Trial, row_of_score
-from .gathered import GatheredPart, GatheredTask, Scored
-from .headline import main_first, quoted_metric
-from .means import axes_of
-from .peer_scores import ScoreTrial, score_with_peer
-from .table import STATED
+from .aggregates.headline import main_first, quoted_metric
+from .aggregates.means import axes_of
+from .protocols.peer_scores import ScoreTrial, score_with_peer
+from .tables.gathered import GatheredPart, GatheredTask, Scored
+from .tables.table import STATED
 
 Recorder = Callable[[Sequence[Scored]], bytes]
 """Makes the lines of records.jsonl of scored trials."""
@@ -123,7 +123,7 @@ def scorer_of(registry: Registry, spec: RangeSpec) -> ScoreTrial:
     score = joined_scorer(registry, spec.scorers)
     if not spec.extractor:
         return score
-    from .extractor import Extractor, slot_of
+    from .judges.extractor import Extractor, slot_of
 
     slot = slot_of(spec.task)
     return score if slot is None else Extractor(Path(spec.folder), spec.task, slot, spec.extractor).scorer(score)

@@ -18,19 +18,19 @@ from ..data.images.calibrations import stated_calibration
 from ..stats.intervals import Z95, sum_interval
 from ..store.answerers import Row, read_table
 from ..store.reader import RunReader
-from .arms import counted_task, describe_arms
-from .counts import TaskCounts
-from .gathered import USAGE
-from .headline import headline, right_answers
-from .looks import describe_looks
-from .peer_scores import headline_note, stated_protocol
-from .quoted_figures import figures_left_out
-from .readings import COUNTED, OWN, Reading
-from .robustness import DISTURBING
-from .summary import group_estimates, summarize
-from .sureness import describe_sureness
-from .table import ScoredTask, ScoreTable
-from .variance import advise, split_variance
+from .aggregates.arms import counted_task, describe_arms
+from .aggregates.counts import TaskCounts
+from .aggregates.headline import headline, right_answers
+from .aggregates.looks import describe_looks
+from .aggregates.quoted_figures import figures_left_out
+from .aggregates.robustness import DISTURBING
+from .aggregates.summary import group_estimates, summarize
+from .aggregates.sureness import describe_sureness
+from .aggregates.variance import advise, split_variance
+from .protocols.peer_scores import headline_note, stated_protocol
+from .protocols.readings import COUNTED, OWN, Reading
+from .tables.gathered import USAGE
+from .tables.table import ScoredTask, ScoreTable
 
 Tasks = Mapping[str, Mapping[str, Any]]
 

@@ -19,17 +19,17 @@ from ..core.text import plural, show_text
 from ..core.types import Sample, Score
 from ..model.served.prices import Bill, Prices
 from ..store.reader import RunReader, score_of_row, write_score_rows
-from .arms import counted_tables
-from .gathered import GatheredTask
-from .headline import PEER
-from .look_trials import look_trials
-from .other_protocol import card_note, read_in
+from .aggregates.arms import counted_tables
+from .aggregates.headline import PEER
+from .protocols.other_protocol import card_note, read_in
+from .protocols.readings import OWN, Reading, judge_folders
 from .range_work import Executor, score_elsewhere
 from .ranges import BATCH, RangeScorer, RangeSpec, ScoredRange, pack_scores, read_rows_of_scores
-from .readings import OWN, Reading, judge_folders
 from .results import chance_of, results_of, summarize_task
-from .spent import describe_bill, stored_prices, sum_costs, sum_extractors
-from .table import ScoredTask, ScoreTable
+from .tables.gathered import GatheredTask
+from .tables.look_trials import look_trials
+from .tables.spent import describe_bill, stored_prices, sum_costs, sum_extractors
+from .tables.table import ScoredTask, ScoreTable
 
 TOLD_FROM = 0.05
 """The share of the replies from which on a number says in its next line that they were not read."""
@@ -195,11 +195,11 @@ def _add_models(
 ) -> dict[str, Any]:
     """Say in a task's results what judges and an extractor found; what reads them is imported where some were asked."""
     if judge_folders(reader.folder):
-        from .judged import add_judges
+        from .judges.judged import add_judges
 
         result = add_judges(result, reader, gathered.task, gathered.tables(), header)
     if model:
-        from .extractor import add_extractor
+        from .judges.extractor import add_extractor
 
         result = add_extractor(result, Path(reader.folder), gathered.task, model)
     return result
@@ -233,7 +233,7 @@ def gather(
         yield part.scores
     if not judge_folders(reader.folder):
         return
-    from .stored_votes import stored_verdicts
+    from .judges.stored_votes import stored_verdicts
 
     verdicts = stored_verdicts(reader, gathered.task.name)
     while batch := list(islice(verdicts, BATCH)):

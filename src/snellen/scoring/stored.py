@@ -13,14 +13,14 @@ from ..core.registry import Registry
 from ..core.tasks import Task
 from ..core.types import Prediction, Score
 from ..store.reader import RunReader
-from .gathered import score_row
-from .look_trials import look_trials
-from .other_protocol import read_in
+from .protocols.other_protocol import read_in
+from .protocols.readings import Reading
 from .ranges import scored_trials
-from .readings import Reading
 from .results import chance_of
-from .table import NOTHING_KNOWN, Costs, SampleFacts, ScoreTable, TrialColumns, costs_of, spent_on
-from .table_builder import SampleRow, ScoreRow, read_tables
+from .tables.gathered import score_row
+from .tables.look_trials import look_trials
+from .tables.table import NOTHING_KNOWN, Costs, SampleFacts, ScoreTable, TrialColumns, costs_of, spent_on
+from .tables.table_builder import SampleRow, ScoreRow, read_tables
 
 LIVE_SCORING = 20_000
 """A run that was never scored is scored while it is read, up to so many trials."""

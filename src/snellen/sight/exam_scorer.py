@@ -9,7 +9,7 @@ import msgspec
 
 from ..core.types import Estimate, Failure, FailureKind, Prediction, Request, Sample, Score
 from ..model.served.server_errors import without_advice
-from ..scoring.replies import answer_text
+from ..scoring.scorers.replies import answer_text
 from .adaptive import AdaptiveTest
 from .cards import exam_cards, eye_test
 from .exam_trials import BLANK, Outcome, Planned, last_sitting

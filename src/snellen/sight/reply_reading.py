@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from ..scoring.chart_rows import Shape, line_glyphs, read_rows
+from ..scoring.scorers.chart_rows import Shape, line_glyphs, read_rows
 from .plate import Reading, credit
 from .written_row import STRANGE, written_row
 

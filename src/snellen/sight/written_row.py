@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-from ..scoring.chart_rows import NUMBER, REMARK, UNSEEN, line_glyphs
+from ..scoring.scorers.chart_rows import NUMBER, REMARK, UNSEEN, line_glyphs
 
 LISTED = re.compile(r"\s*(\d{1,2})\s*[.:)、]\s*\W*([^\W_]|\?)\W*")
 """`3. K`"""

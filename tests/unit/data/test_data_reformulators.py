@@ -25,7 +25,7 @@ from snellen.data.reform.card_loader import load
 from snellen.data.reform.distractors import normalise, same_answer
 from snellen.data.reform.family_dialog import reply_kind
 from snellen.data.reform.family_match import MAX_SHARED_WORDS, _overlap
-from snellen.scoring.vqa import score_vqa
+from snellen.scoring.scorers.vqa import score_vqa
 
 
 def read(slug: str, root: Path, seed: int = 0, **settings: Any) -> list[Sample]:

@@ -15,7 +15,7 @@ from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.extract.choice import extract_choice
 from snellen.extract.explain import RULE_NAMES, why
 from snellen.extract.extraction import RULE_SET, Extraction
-from snellen.scoring.option_choice import score, score_yesno
+from snellen.scoring.scorers.option_choice import score, score_yesno
 
 COLOURS = ["red", "blue", "green", "yellow"]
 EXAMPLES = {

@@ -13,7 +13,7 @@ from snellen.core.tasks import Prompt, Task
 from snellen.core.types import Failure, FailureKind, Form, Prediction, Request, Sample, Turn
 from snellen.infer.dialogue import EVERY, EVERY_BY_LIKELIHOOD, read_answer
 from snellen.prompt.build import Prompter
-from snellen.scoring.option_choice import score
+from snellen.scoring.scorers.option_choice import score
 
 OPTIONS = ("red", "green", "blue")
 PROMPT = Prompt(template="{question} {options}", option_format="({mark}) {text}", option_separator="; ")

@@ -16,7 +16,7 @@ from snellen.core.errors import FailureKind, ModelError
 from snellen.core.looks import CALL_CLASSES, ENDS, LookEnd, end_of
 from snellen.core.types import TrialKey
 from snellen.report.pages.finish import finish_run
-from snellen.scoring.looks import DROPPED_NOTE
+from snellen.scoring.aggregates.looks import DROPPED_NOTE
 from snellen.store.reader import RunReader
 
 pytestmark = pytest.mark.usefixtures("drawn_here")

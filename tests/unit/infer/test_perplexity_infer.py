@@ -16,7 +16,7 @@ from snellen.data.catalog import Catalog
 from snellen.infer.perplexity import PERPLEXITY
 from snellen.prompt.build import Prompter
 from snellen.report.exports.seed_files import perplexity_fields
-from snellen.scoring.option_likelihood import option_values, score
+from snellen.scoring.scorers.option_likelihood import option_values, score
 
 PROMPT = convert(Catalog().card("prompts", "choice"), Prompt, "choice")
 IMAGE = Image(ref="/nowhere.png")

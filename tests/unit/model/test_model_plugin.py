@@ -14,7 +14,7 @@ from snellen.core.registry import Registry
 from snellen.core.types import FailureKind, Image, Likelihood, Params, Request, TrialKey, Turn
 from snellen.model.local.plugin import create
 from snellen.model.options import ModelOptions
-from snellen.scoring.option_likelihood import choose, option_values
+from snellen.scoring.scorers.option_likelihood import choose, option_values
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 PLUGIN = '''

@@ -12,9 +12,9 @@ from made_runs import make_run, make_task
 from snellen.core.builtins import default_registry
 from snellen.report.pages.figures import LATENCY, answer_figures, figures_of, read_stood
 from snellen.report.pages.overview import overview_of
-from snellen.scoring.gathered import GatheredTask
 from snellen.scoring.run import score_run
 from snellen.scoring.stored import read_columns
+from snellen.scoring.tables.gathered import GatheredTask
 from snellen.store import reader as store_reader
 from snellen.store.reader import RunReader
 

@@ -22,10 +22,10 @@ from snellen.report.files import write_records
 from snellen.report.pages.figures import quantile
 from snellen.report.pages.finish import finish_run
 from snellen.report.pages.report_page import render_report
-from snellen.scoring import gathered as gathered_module
-from snellen.scoring.gathered import GatheredTask
 from snellen.scoring.run import score_run
 from snellen.scoring.stored import read_columns, read_costs, stored_tables
+from snellen.scoring.tables import gathered as gathered_module
+from snellen.scoring.tables.gathered import GatheredTask
 from snellen.store.reader import RunReader
 
 TASKS = {

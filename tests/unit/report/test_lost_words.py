@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from snellen.report.pages.report_page import lost_in_words
-from snellen.scoring.table import Outcome
+from snellen.scoring.tables.table import Outcome
 
 
 @pytest.mark.parametrize(

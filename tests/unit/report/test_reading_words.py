@@ -8,7 +8,7 @@ from snellen.api.one_reply import read_reply
 from snellen.core.types import Form, Likelihood, Prediction, Request, Sample, Score, TrialKey, Turn
 from snellen.report.pages.gallery import Shown
 from snellen.report.viewer.reading_words import Explained, explain_score
-from snellen.scoring import option_choice, option_likelihood, text_match
+from snellen.scoring.scorers import option_choice, option_likelihood, text_match
 
 KEY = TrialKey("t", "s")
 OPTIONS = ("a cat", "a dog", "a cow")

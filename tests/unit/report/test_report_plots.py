@@ -11,8 +11,8 @@ import pytest
 from snellen.core.vega import render_png, render_svg
 from snellen.report.pages.document_plots import cells, plots_of, severity_rows, variant_rows
 from snellen.report.pages.vega import curves, heat_map, interval_bars, save_plot, to_csv
-from snellen.scoring.table import ScoreTable
-from snellen.scoring.table_builder import read_tables
+from snellen.scoring.tables.table import ScoreTable
+from snellen.scoring.tables.table_builder import read_tables
 
 ROWS = [
     {"length": "8000", "depth": "0%", "value": 1.0, "n": 3},

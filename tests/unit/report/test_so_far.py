@@ -26,7 +26,7 @@ from snellen.report import so_far
 from snellen.report.progress import Progressbar, facts
 from snellen.report.so_far import SoFar
 from snellen.report.written import written, written_interval
-from snellen.scoring.readings import OWN
+from snellen.scoring.protocols.readings import OWN
 from snellen.scoring.run import score_again
 from snellen.store.reader import RunReader, Trial
 

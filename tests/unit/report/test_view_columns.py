@@ -23,7 +23,7 @@ from snellen.report.pages.finish import finish_run
 from snellen.report.pages.gallery import pick_rows
 from snellen.report.query import OUTCOMES, SORTS, Query, TextBlock, TextSearch, group_values, select
 from snellen.scoring.stored import read_columns, read_costs
-from snellen.scoring.table import Outcome, TrialColumns
+from snellen.scoring.tables.table import Outcome, TrialColumns
 from snellen.store import reader as reader_module
 from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from payloads import PAYLOADS
 from snellen.core.markup import Html, join, shorten, tag, text
 from snellen.report.pages.parts import outcome_tag, reply_text
-from snellen.scoring.table import Outcome
+from snellen.scoring.tables.table import Outcome
 
 
 class Seen(HTMLParser):

@@ -20,7 +20,7 @@ from snellen.report.files import write_results
 from snellen.report.pages.gallery import Budget, card, read_trial, thumbnail
 from snellen.report.pages.report_page import measured_on, render_report, write_report
 from snellen.report.stored_results import read_results
-from snellen.scoring.readings import Reading
+from snellen.scoring.protocols.readings import Reading
 from snellen.scoring.run import score_again, score_run
 from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import DataError
-from snellen.scoring.calibration import brier, calibration_error, confidence, reliability, risk_coverage
+from snellen.scoring.aggregates.calibration import brier, calibration_error, confidence, reliability, risk_coverage
 from snellen.stats.confidence import softmax
 
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from snellen.core.builtins import default_registry
 from snellen.core.errors import EnvironmentProblem, UsageError
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
-from snellen.scoring import caption_scores as caption_module
-from snellen.scoring import meteor as meteor_module
-from snellen.scoring.caption_metrics import NO_COUNTS, Caption, bleu, bleu_counts, cider, rouge_l
-from snellen.scoring.caption_scores import caption, corpus_estimates, tokenise
+from snellen.scoring.aggregates import caption_scores as caption_module
+from snellen.scoring.aggregates.caption_scores import caption, corpus_estimates, tokenise
+from snellen.scoring.scorers import meteor as meteor_module
+from snellen.scoring.scorers.caption_metrics import NO_COUNTS, Caption, bleu, bleu_counts, cider, rouge_l
 
 needs_java = pytest.mark.skipif(meteor_module.missing_reason() is not None, reason="needs the extra `caption` and Java")
 KEY = TrialKey("t", "s")

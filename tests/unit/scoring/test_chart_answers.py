@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
-from snellen.scoring.chart_answers import chart_answer, members, score_chart_answer
+from snellen.scoring.scorers.chart_answers import chart_answer, members, score_chart_answer
 
 KEY = TrialKey("t", "1")
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.types import Form, Prediction, Request, Sample, Score, TrialKey, Turn
-from snellen.scoring.acuity import acuity, score
-from snellen.scoring.chart_rows import Row, Shape, chance_by_distance, chances_of_pairing, compare, read_rows
+from snellen.scoring.aggregates.acuity import acuity, score
+from snellen.scoring.scorers.chart_rows import Row, Shape, chance_by_distance, chances_of_pairing, compare, read_rows
 
 SLOAN = "CDHKNORSVZ"
 LETTERS, DIGITS = Shape(SLOAN, 0.1), Shape("0123456789", 0.1)

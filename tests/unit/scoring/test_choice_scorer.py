@@ -10,7 +10,7 @@ import pytest
 from snellen.core.builtins import default_registry
 from snellen.core.errors import DataError
 from snellen.core.types import Form, Prediction, Request, Sample, Score, TrialKey
-from snellen.scoring.option_choice import score, score_index, score_yesno
+from snellen.scoring.scorers.option_choice import score, score_index, score_yesno
 
 KEY = TrialKey("t", "s")
 SAMPLE = Sample("s", "d", Form.CHOICE, "Colour?", options=("red", "blue", "green"), answers=("blue", "green"))

@@ -24,11 +24,11 @@ from snellen.core.types import (
     Turn,
 )
 from snellen.report.pages.comparison import verdict
+from snellen.scoring.aggregates.means import mean
 from snellen.scoring.compare.divergence import STAGES, fingerprint
 from snellen.scoring.compare.paired import RunSide, compare_all, compare_pair
 from snellen.scoring.compare.stage_marks import StageMarks
-from snellen.scoring.means import mean
-from snellen.scoring.table_builder import read_tables
+from snellen.scoring.tables.table_builder import read_tables
 from snellen.stats.intervals import mcnemar
 
 

@@ -13,9 +13,9 @@ import pytest
 from command_line import json_of, run_command
 from look_agents import ask
 from look_runs import make_look_run
+from snellen.scoring.aggregates.looks import rows_of_class
 from snellen.scoring.compare.look_pairs import compare_looks
 from snellen.scoring.compare.run_pairs import compare_runs
-from snellen.scoring.looks import rows_of_class
 from snellen.scoring.stored import read_columns
 from snellen.store.reader import RunReader
 

@@ -16,9 +16,9 @@ from made_runs import make_run, make_task
 from snellen.core.builtins import default_registry
 from snellen.core.tasks import PlannedCounts, RunHeader, Task
 from snellen.core.types import Estimate
-from snellen.scoring.counts import TaskCounts
+from snellen.scoring.aggregates.counts import TaskCounts
 from snellen.scoring.run import score_run
-from snellen.scoring.table_builder import read_tables
+from snellen.scoring.tables.table_builder import read_tables
 
 COUNTS = ("n", "unscored", "failed", "not_yet_asked", "left_out")
 

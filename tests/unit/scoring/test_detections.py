@@ -1,4 +1,4 @@
-"""Replies that name all objects of a picture (`scoring.detections`); slots for a model that extracts."""
+"""Replies that name all objects of a picture (`scoring.aggregates.detections`); slots for a model that extracts."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from snellen.core.types import Form, Image, Prediction, Request, Sample, TrialKey
-from snellen.scoring.detections import FOUND, said_boxes, score
-from snellen.scoring.extractor import extractor_folder
+from snellen.scoring.aggregates.detections import FOUND, said_boxes, score
+from snellen.scoring.judges.extractor import extractor_folder
 
 KEY = TrialKey("t", "1")
 ANSWER = '[["cat", [0, 0, 50, 50]], ["dog", [50, 50, 100, 100]]]'

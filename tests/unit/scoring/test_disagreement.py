@@ -26,7 +26,7 @@ from snellen.kits.bridges.disagreement import (
 )
 from snellen.kits.bridges.peer_verdicts import peer_protocol
 from snellen.kits.bridges.second_opinions import GROUPED, OpinionTally
-from snellen.scoring.by_form import score as our_score
+from snellen.scoring.scorers.by_form import score as our_score
 
 KEY = TrialKey("pets", "1")
 OPTIONS = ("a cat", "a dog", "a horse")

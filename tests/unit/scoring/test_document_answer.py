@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
-from snellen.scoring.document_answer import document_answer, must_be_exact, score_document_answer
+from snellen.scoring.scorers.document_answer import document_answer, must_be_exact, score_document_answer
 
 KEY = TrialKey("t", "1")
 

@@ -1,4 +1,4 @@
-"""Answers that are not right to groups that say why (`scoring.error_groups`)."""
+"""Answers that are not right to groups that say why (`scoring.aggregates.error_groups`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from snellen.core.types import Failure, FailureKind, Form, Prediction, Request, Sample, Score, TrialKey
 from snellen.extract.extraction import AMBIGUOUS, REFUSED
-from snellen.scoring.error_groups import KINDS, group_errors
+from snellen.scoring.aggregates.error_groups import KINDS, group_errors
 from snellen.store.reader import Trial
 
 

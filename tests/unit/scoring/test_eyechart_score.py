@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.types import Form, Prediction, Request, Sample, Score, TrialKey, Turn
-from snellen.scoring.acuity import acuity, condition_of, curve_of, score
-from snellen.scoring.chart_rows import Shape, glyphs_of, read_rows
+from snellen.scoring.aggregates.acuity import acuity, condition_of, curve_of, score
+from snellen.scoring.scorers.chart_rows import Shape, glyphs_of, read_rows
 
 TRUTH = ["KDHS", "NRVZC", "OHSNDK"]
 SLOAN = Shape("CDHKNORSVZ", 0.1)

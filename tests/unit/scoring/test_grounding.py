@@ -10,7 +10,7 @@ from snellen.core.errors import ConfigError
 from snellen.core.frames import FrameProblem
 from snellen.core.types import Form, Image, ImageSent, Prediction, Request, Sample, TrialKey
 from snellen.extract.places import read_box, read_place
-from snellen.scoring.grounding import is_outlined, overlap, place_box, score_box, score_place
+from snellen.scoring.scorers.grounding import is_outlined, overlap, place_box, score_box, score_place
 
 KEY = TrialKey("t", "1")
 SENT = ImageSent("0" * 64, "image/png", 400, 200, 10, original=(800, 400))

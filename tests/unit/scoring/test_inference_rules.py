@@ -17,7 +17,7 @@ from snellen.scoring.flageval.inference_rules import (
     judge_typed,
     question_type,
 )
-from snellen.scoring.mmmu_open import judge_open, parse_open
+from snellen.scoring.scorers.mmmu_open import judge_open, parse_open
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from snellen.scoring.instability import aggregate, round_trend, rounds
-from snellen.scoring.table_builder import read_tables
+from snellen.scoring.aggregates.instability import aggregate, round_trend, rounds
+from snellen.scoring.tables.table_builder import read_tables
 
 
 def test_entropy_over_all_trials_of_a_question() -> None:

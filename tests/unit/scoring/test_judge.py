@@ -11,9 +11,9 @@ from snellen.core.builtins import default_registry
 from snellen.core.errors import ConfigError
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.data.catalog import Catalog
-from snellen.scoring.asking import case_number, judge_key, judged_key, plan_votes
-from snellen.scoring.judge_card import Judge, read_judge
-from snellen.scoring.verdicts import parse_verdict, rename_without_judge, score_votes, votes_on
+from snellen.scoring.judges.asking import case_number, judge_key, judged_key, plan_votes
+from snellen.scoring.judges.judge_card import Judge, read_judge
+from snellen.scoring.judges.verdicts import parse_verdict, rename_without_judge, score_votes, votes_on
 
 JUDGE = read_judge(Catalog().card("judges", "correctness"), "correctness")
 SAMPLE = Sample(id="s1", dataset="d", form=Form.OPEN, question="What animal?", answers=("a cat", "cat"))

@@ -19,9 +19,9 @@ from snellen.core.errors import DataError, RunMismatch, UsageError
 from snellen.core.tasks import Figure
 from snellen.core.types import Request, TrialKey
 from snellen.report.pages.finish import finish_run
-from snellen.scoring.judge_card import Judge, read_judge
-from snellen.scoring.judged import is_published_judge
-from snellen.scoring.labels import check_draw, draw_order, read_labels
+from snellen.scoring.judges.judge_card import Judge, read_judge
+from snellen.scoring.judges.judged import is_published_judge
+from snellen.scoring.judges.labels import check_draw, draw_order, read_labels
 
 PROMPT = "Options:\n{options}\nRight: {answers}\nCase {case}.\n{fence}\n{answer}\n{fence}"
 WORDS = {"choices": {"RIGHT": 1.0, "WRONG": 0.0}, "prompt": PROMPT, "default_model": "openai/gpt-4-0613"}

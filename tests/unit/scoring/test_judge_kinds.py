@@ -9,9 +9,9 @@ import pytest
 
 from snellen.core.errors import ConfigError, DataError
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
-from snellen.scoring.asking import case_number, plan_votes
-from snellen.scoring.judge_card import Judge, judge_identity, read_judge
-from snellen.scoring.verdicts import extracted_answer, parse_verdict, score_votes, scores_of_trial
+from snellen.scoring.judges.asking import case_number, plan_votes
+from snellen.scoring.judges.judge_card import Judge, judge_identity, read_judge
+from snellen.scoring.judges.verdicts import extracted_answer, parse_verdict, score_votes, scores_of_trial
 
 PROMPT = "{question}\n{answers}\nCase {case}.\n{fence}\n{answer}\n{fence}"
 KEY = TrialKey("t", "1")

@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.types import Form, Image, Prediction, Request, Sample, Score, TrialKey
-from snellen.scoring.caption_scores import aggregate as caption_figures
-from snellen.scoring.caption_scores import score as score_caption
-from snellen.scoring.grounding import score_box, score_place
-from snellen.scoring.key_values import score as score_kie
-from snellen.scoring.number_match import score as score_number
-from snellen.scoring.option_choice import score_yesno
-from snellen.scoring.table import lower_is_better
-from snellen.scoring.text_match import contains, exact, word_error
-from snellen.scoring.video_scores import score_mra
-from snellen.scoring.vqa import parse_number, score_anls, score_any_exact, score_relaxed, score_vqa
-from snellen.scoring.word_accuracy import score as score_ocr
+from snellen.scoring.aggregates.caption_scores import aggregate as caption_figures
+from snellen.scoring.aggregates.caption_scores import score as score_caption
+from snellen.scoring.scorers.grounding import score_box, score_place
+from snellen.scoring.scorers.key_values import score as score_kie
+from snellen.scoring.scorers.number_match import score as score_number
+from snellen.scoring.scorers.option_choice import score_yesno
+from snellen.scoring.scorers.text_match import contains, exact, word_error
+from snellen.scoring.scorers.video_scores import score_mra
+from snellen.scoring.scorers.vqa import parse_number, score_anls, score_any_exact, score_relaxed, score_vqa
+from snellen.scoring.scorers.word_accuracy import score as score_ocr
+from snellen.scoring.tables.table import lower_is_better
 
 KEY = TrialKey("t", "1")
 
@@ -153,7 +153,7 @@ def test_a_caption_in_chinese_is_more_than_one_token() -> None:
 
 
 def test_cider_of_one_sample_is_not_0_but_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("snellen.scoring.caption_scores.missing_reason", lambda: "is not asked for here")
+    monkeypatch.setattr("snellen.scoring.aggregates.caption_scores.missing_reason", lambda: "is not asked for here")
     sample = Sample("1", "t", Form.CAPTION, "?", answers=("two dogs play",))
     score = Score(KEY, "rouge_l", 1.0, "two dogs play")
     found = caption_figures(SimpleNamespace(scores=lambda: iter([(sample, score)])), {})

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from snellen.core.errors import DataError, UsageError
 from snellen.core.types import Form, Likelihood, Prediction, Request, Sample, TrialKey, Turn
-from snellen.scoring.option_likelihood import IMPOSSIBLE, choose, option_values, score
+from snellen.scoring.scorers.option_likelihood import IMPOSSIBLE, choose, option_values, score
 
 KEY = TrialKey("t", "s")
 SAMPLE = Sample("s", "d", Form.CHOICE, "?", options=("a", "bb", "cc"), answers=("bb",))
@@ -120,7 +120,7 @@ def test_a_value_must_be_there_for_every_option():
 
 
 def test_the_choice_scorer_hands_likelihoods_over():
-    from snellen.scoring.option_choice import score as by_choice
+    from snellen.scoring.scorers.option_choice import score as by_choice
 
     reply = prediction([-3.0, -1.0, -9.0])
     assert by_choice(SAMPLE, request(), reply, {}) == score(SAMPLE, request(), reply, {})
@@ -145,7 +145,7 @@ def test_confidence_is_held_against_being_right():
     from types import SimpleNamespace
 
     from snellen.core.types import Score
-    from snellen.scoring.calibration import calibration
+    from snellen.scoring.aggregates.calibration import calibration
 
     scores = [
         Score(KEY, "accuracy", value, detail={"confidence": sure})

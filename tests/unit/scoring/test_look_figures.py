@@ -15,10 +15,10 @@ from look_runs import HEIGHT, WIDTH, make_look_run
 from snellen.core.looks import BASE, PLAIN, Look
 from snellen.core.types import Form, Image, Sample
 from snellen.model.served.prices import Prices
-from snellen.scoring.look_trials import gold_boxes, has_looks, look_trials, source_of
-from snellen.scoring.looks import LookArms, aim, describe_looks
+from snellen.scoring.aggregates.looks import LookArms, aim, describe_looks
 from snellen.scoring.stored import stored_tables
-from snellen.scoring.table import ScoredTask
+from snellen.scoring.tables.look_trials import gold_boxes, has_looks, look_trials, source_of
+from snellen.scoring.tables.table import ScoredTask
 from snellen.store.reader import RunReader
 
 COUNT, REPEATS = 48, 2

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from snellen.core.builtins import default_registry
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
-from snellen.scoring import key_values as kie
-from snellen.scoring import word_accuracy as ocr
-from snellen.scoring.vqa import relaxed_accuracy
-from snellen.scoring.word_accuracy import contains_words
+from snellen.scoring.scorers import key_values as kie
+from snellen.scoring.scorers import word_accuracy as ocr
+from snellen.scoring.scorers.vqa import relaxed_accuracy
+from snellen.scoring.scorers.word_accuracy import contains_words
 
 KEY = TrialKey("t", "s")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from snellen.core.types import Form, Prediction, Request, Sample, Score, TrialKey
-from snellen.scoring import by_form
-from snellen.scoring.open_answer import score
-from snellen.scoring.text_match import contains, exact
+from snellen.scoring.scorers import by_form
+from snellen.scoring.scorers.open_answer import score
+from snellen.scoring.scorers.text_match import contains, exact
 
 KEY = TrialKey("t", "s")
 

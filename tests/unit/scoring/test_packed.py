@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import DataError
-from snellen.scoring import packed
-from snellen.scoring.packed import PackedSamples, PackedTexts, SamplePart, pack_names
-from snellen.scoring.table_builder import TableBuilder, read_tables
+from snellen.scoring.tables import packed
+from snellen.scoring.tables.packed import PackedSamples, PackedTexts, SamplePart, pack_names
+from snellen.scoring.tables.table_builder import TableBuilder, read_tables
 
 NAMES = st.lists(st.text(st.characters(codec=None), max_size=70), unique=True, min_size=1, max_size=40)
 

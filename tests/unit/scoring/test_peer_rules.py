@@ -39,7 +39,7 @@ from snellen.kits.bridges.vlmevalkit_rules import (
     infer_letter,
     vlmevalkit_yes_no,
 )
-from snellen.scoring.peer_scores import draw_letter
+from snellen.scoring.protocols.peer_scores import draw_letter
 
 PETS = {"A": "a cat", "B": "a dog", "C": "a horse", "D": "a cow"}
 

@@ -15,8 +15,8 @@ from snellen.kits.bridges.math_answers import stated_answer
 from snellen.kits.bridges.open_rules import OPEN_RULES, normal_form
 from snellen.kits.bridges.protocol_scorer import CHOICE_READERS, YESNO_READERS
 from snellen.kits.bridges.text_rules import peer_anls, peer_relaxed
-from snellen.scoring.peer_scores import check_fallback, score_with_peer, stated_protocol
-from snellen.scoring.vqa import anls
+from snellen.scoring.protocols.peer_scores import check_fallback, score_with_peer, stated_protocol
+from snellen.scoring.scorers.vqa import anls
 
 KEY = TrialKey("t", "1")
 OPTIONS = ("red", "blue", "green", "grey")

@@ -17,7 +17,7 @@ import PIL.Image
 from snellen.core.types import Form, Image, ImageSent, Prediction, Request, Sample, TrialKey
 from snellen.data.catalog import Catalog
 from snellen.data.images.decode import mask_runs
-from snellen.scoring.grounding import score_place
+from snellen.scoring.scorers.grounding import score_place
 
 KEY = TrialKey("t", "1")
 SIZES = ((1920, 1080), (1280, 720), (800, 1200))

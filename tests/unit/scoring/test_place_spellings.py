@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from snellen.core.types import Form, Image, ImageSent, Prediction, Request, Sample, TrialKey
-from snellen.scoring.grounding import score_place
+from snellen.scoring.scorers.grounding import score_place
 
 KEY = TrialKey("t", "1")
 SENT = ImageSent("0" * 64, "image/png", 960, 540, 10, original=(1920, 1080))

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from snellen.core.errors import ConfigError
 from snellen.core.tasks import Figure, Task
 from snellen.core.types import Estimate
-from snellen.scoring.quoted_figures import RULE_SUMS, RULES, figures
-from snellen.scoring.table_builder import TableBuilder
+from snellen.scoring.aggregates.quoted_figures import RULE_SUMS, RULES, figures
+from snellen.scoring.tables.table_builder import TableBuilder
 
 Row = tuple[str, float | None, dict[str, str]]
 

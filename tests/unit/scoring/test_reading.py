@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from snellen.core.errors import DataError
 from snellen.core.text import NO_TAG
-from snellen.scoring.table import UNKNOWN, Outcome, code_of, grade
-from snellen.scoring.table_builder import CodeBook, TableBuilder, read_tables
+from snellen.scoring.tables.table import UNKNOWN, Outcome, code_of, grade
+from snellen.scoring.tables.table_builder import CodeBook, TableBuilder, read_tables
 
 ROWS: list[Any] = [
     ("b", "base", 1, "accuracy", 1.0, "cat", "letter", None),

@@ -15,7 +15,7 @@ from cure_fixtures import write_cure
 from snellen.api.outputs import compare_runs, leaderboard
 from snellen.api.stored_results import results_of
 from snellen.core.errors import UsageError
-from snellen.scoring.readings import (
+from snellen.scoring.protocols.readings import (
     OWN,
     Reading,
     check_reading,

@@ -8,7 +8,7 @@ import pytest
 
 import recount
 from snellen.core.types import Estimate
-from snellen.scoring.counts import TaskCounts
+from snellen.scoring.aggregates.counts import TaskCounts
 
 RUNS = 8
 """Runs a test; other seeds than those of the long target."""

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.scoring.repeats import aggregate, pass_all_k, pass_at_k, run_spread
-from snellen.scoring.table import ScoreTable
-from snellen.scoring.table_builder import read_tables
-from snellen.scoring.votes import win_chances
+from snellen.scoring.aggregates.repeats import aggregate, pass_all_k, pass_at_k, run_spread
+from snellen.scoring.aggregates.votes import win_chances
+from snellen.scoring.tables.table import ScoreTable
+from snellen.scoring.tables.table_builder import read_tables
 
 
 def table_of(answers: dict[str, list[str | None]], right: str = "A") -> ScoreTable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from snellen.core.types import Form, Prediction, Sample, Score, TrialKey
-from snellen.scoring.replies import answer_text, score_text
+from snellen.scoring.scorers.replies import answer_text, score_text
 
 KEY = TrialKey("t", "s")
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from snellen.scoring.instability import variant_range
-from snellen.scoring.robustness import aggregate, ladders, read_level
-from snellen.scoring.table import ScoreTable
-from snellen.scoring.table_builder import read_tables
+from snellen.scoring.aggregates.instability import variant_range
+from snellen.scoring.aggregates.robustness import aggregate, ladders, read_level
+from snellen.scoring.tables.table import ScoreTable
+from snellen.scoring.tables.table_builder import read_tables
 
 
 def simulate(chances: dict[str, float], questions: int = 300) -> ScoreTable:

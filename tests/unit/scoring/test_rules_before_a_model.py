@@ -11,7 +11,7 @@ from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.data.images.decode import mask_runs
 from snellen.kits.bridges.open_rules import equals_typed_whole
 from snellen.kits.bridges.protocol_scorer import CHOICE_READERS
-from snellen.scoring.grounding import score_points
+from snellen.scoring.scorers.grounding import score_points
 
 SIDES = {"A": "left", "B": "right"}
 KEY = TrialKey("task", "s")

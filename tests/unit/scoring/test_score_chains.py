@@ -19,10 +19,10 @@ from snellen.data.loaders.cure import load
 from snellen.infer.chain import CHAIN
 from snellen.prompt.build import Prompter
 from snellen.report.pages.published import comparison_rows, published_for
-from snellen.scoring.blind_baselines import baselines
-from snellen.scoring.blind_rules import RULES, credit
-from snellen.scoring.chain_tables import chain_estimates
-from snellen.scoring.table_builder import read_tables
+from snellen.scoring.aggregates.blind_baselines import baselines
+from snellen.scoring.aggregates.blind_rules import RULES, credit
+from snellen.scoring.aggregates.chain_tables import chain_estimates
+from snellen.scoring.tables.table_builder import read_tables
 
 
 def cure_samples(folder: Path) -> list[Sample]:

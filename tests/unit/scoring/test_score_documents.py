@@ -9,7 +9,7 @@ import pytest
 
 from snellen.core.tasks import Task
 from snellen.core.types import Form, Sample, Score, TrialKey
-from snellen.scoring.document_ladder import (
+from snellen.scoring.aggregates.document_ladder import (
     chance_of,
     compare_variants,
     compensated,
@@ -17,8 +17,8 @@ from snellen.scoring.document_ladder import (
     perturbed,
     variant_differences,
 )
-from snellen.scoring.table import ScoredTask
-from snellen.scoring.table_builder import read_tables
+from snellen.scoring.tables.table import ScoredTask
+from snellen.scoring.tables.table_builder import read_tables
 
 OPTIONS = ("a", "b", "c", "d")
 

@@ -13,7 +13,7 @@ from snellen.core.builtins import default_registry
 from snellen.core.errors import EnvironmentProblem, UsageError
 from snellen.core.tasks import MOST_GROUPS, Task
 from snellen.core.types import Estimate, Score
-from snellen.scoring.readings import Reading
+from snellen.scoring.protocols.readings import Reading
 from snellen.scoring.results import aggregates_of
 from snellen.scoring.run import score_run
 

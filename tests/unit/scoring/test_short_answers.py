@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
-from snellen.scoring.short_answers import (
+from snellen.scoring.scorers.short_answers import (
     braced_accuracy,
     labels_in,
     score_json_answer,

@@ -12,12 +12,12 @@ from snellen.core.types import Form
 from snellen.data.catalog import with_defaults
 from snellen.report.pages.summary_lines import dimension_means
 from snellen.report.written import percent_metric, written
+from snellen.scoring.aggregates.instability import rounds
+from snellen.scoring.aggregates.means import macro_over_groups, mean
+from snellen.scoring.aggregates.repeats import aggregate as repeats
 from snellen.scoring.compare.paired import RunSide, compare_pair
-from snellen.scoring.instability import rounds
-from snellen.scoring.means import macro_over_groups, mean
-from snellen.scoring.repeats import aggregate as repeats
-from snellen.scoring.table import ScoreTable
-from snellen.scoring.table_builder import read_tables
+from snellen.scoring.tables.table import ScoreTable
+from snellen.scoring.tables.table_builder import read_tables
 from snellen.stats.bootstrap import difference_interval, percentile_interval
 from snellen.stats.intervals import paired_share_interval
 

@@ -10,12 +10,12 @@ import pytest
 
 from snellen.core.tasks import Task
 from snellen.core.types import Form, Image, Prediction, Request, Sample, Score, TrialKey
-from snellen.scoring.arms import chance_of
-from snellen.scoring.consistency import Chains, score_label
-from snellen.scoring.detections import SET, average_precision
-from snellen.scoring.detections import score as score_objects
-from snellen.scoring.peer_scores import headline_note, score_with_peer
-from snellen.scoring.table import ScoredTask
+from snellen.scoring.aggregates.arms import chance_of
+from snellen.scoring.aggregates.consistency import Chains, score_label
+from snellen.scoring.aggregates.detections import SET, average_precision
+from snellen.scoring.aggregates.detections import score as score_objects
+from snellen.scoring.protocols.peer_scores import headline_note, score_with_peer
+from snellen.scoring.tables.table import ScoredTask
 
 KEY = TrialKey("t", "1")
 TASK = Task("t", {"loader": "table"}, Form.OPEN)

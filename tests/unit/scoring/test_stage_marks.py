@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from snellen.scoring.compare.divergence import STAGES, Fingerprint, Key
 from snellen.scoring.compare.paired import RunSide, compare_pair
 from snellen.scoring.compare.stage_marks import ENDS, StageMarks
-from snellen.scoring.table_builder import read_tables
+from snellen.scoring.tables.table_builder import read_tables
 
 KEYS = st.tuples(st.sampled_from(["a", "B", "ä", "10", "9", "日"]), st.sampled_from(["base", "x=1"]), st.integers(0, 2))
 TRIALS = st.dictionaries(KEYS, st.tuples(st.sampled_from([None, 0.0, 0.5, 1.0]), st.integers(0, 2**7 - 1)))

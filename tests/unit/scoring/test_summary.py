@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from snellen.core.builtins import AGGREGATES, default_registry
 from snellen.core.errors import UsageError
-from snellen.scoring.means import group_codes, macro_over_groups, mean, rates
-from snellen.scoring.summary import summarize
-from snellen.scoring.table import ScoreTable
-from snellen.scoring.table_builder import read_tables
+from snellen.scoring.aggregates.means import group_codes, macro_over_groups, mean, rates
+from snellen.scoring.aggregates.summary import summarize
+from snellen.scoring.tables.table import ScoreTable
+from snellen.scoring.tables.table_builder import read_tables
 from snellen.stats.distributions import t_quantile
 from snellen.stats.intervals import wilson
 

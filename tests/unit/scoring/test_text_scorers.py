@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from snellen.core.types import Form, Prediction, Request, Sample, Score, TrialKey
-from snellen.scoring.text_match import contains, exact, fold, word_error
+from snellen.scoring.scorers.text_match import contains, exact, fold, word_error
 
 KEY = TrialKey("t", "s")
 

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from snellen.core.counting import is_unread, worth_of
 from snellen.core.types import Score, TrialKey
+from snellen.scoring.aggregates.means import headline_of
+from snellen.scoring.aggregates.summary import summarize
 from snellen.scoring.compare.paired import RunSide, compare_pair
-from snellen.scoring.means import headline_of
 from snellen.scoring.run import describe_unread
-from snellen.scoring.summary import summarize
-from snellen.scoring.table import Outcome, ScoreTable
-from snellen.scoring.table_builder import ScoreRow, read_tables
+from snellen.scoring.tables.table import Outcome, ScoreTable
+from snellen.scoring.tables.table_builder import ScoreRow, read_tables
 
 UNREAD = ("unparsed", "refused", "truncated", "empty", "ambiguous", "not_offered", "degenerate", "in a plug-in's words")
 OUTSIDE = ("no_reference", "harness_error", "the sample has no answer", "left out by the tool", "not judged: nobody")

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.scoring.table import ScoreTable
-from snellen.scoring.table_builder import read_tables
-from snellen.scoring.variance import advise, split_variance
+from snellen.scoring.aggregates.variance import advise, split_variance
+from snellen.scoring.tables.table import ScoreTable
+from snellen.scoring.tables.table_builder import read_tables
 from snellen.stats.power import VarianceSplit
 
 

@@ -16,8 +16,8 @@ from snellen.kits.bridges.video_texts import (
     mra_of_first_word,
     mra_of_last_number,
 )
-from snellen.scoring.peer_scores import TOOL_COUNTS
-from snellen.scoring.video_scores import read_span_lmms
+from snellen.scoring.protocols.peer_scores import TOOL_COUNTS
+from snellen.scoring.scorers.video_scores import read_span_lmms
 
 OPTIONS = dict(zip("ABCDE", ["a cat", "a dog", "a cow", "a hen", "a pig"], strict=True))
 VIDEO_READERS = (

@@ -6,15 +6,15 @@ import pytest
 
 from snellen.core.tasks import Task
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
-from snellen.scoring.document_ladder import perturbed
-from snellen.scoring.level_threshold import threshold_of_level
-from snellen.scoring.macro_mean import macro
+from snellen.scoring.aggregates.document_ladder import perturbed
+from snellen.scoring.aggregates.level_threshold import threshold_of_level
+from snellen.scoring.aggregates.macro_mean import macro
+from snellen.scoring.aggregates.robustness import ladders
 from snellen.scoring.results import aggregates_of
-from snellen.scoring.robustness import ladders
-from snellen.scoring.shown_frames import score_shown
-from snellen.scoring.table import ScoredTask
-from snellen.scoring.table_builder import read_tables
-from snellen.scoring.video_scores import read_span, relative_accuracy, score_mra, score_span, span_overlap
+from snellen.scoring.scorers.shown_frames import score_shown
+from snellen.scoring.scorers.video_scores import read_span, relative_accuracy, score_mra, score_span, span_overlap
+from snellen.scoring.tables.table import ScoredTask
+from snellen.scoring.tables.table_builder import read_tables
 
 KEY = TrialKey("t", "1")
 

@@ -9,8 +9,15 @@ from hypothesis import strategies as st
 
 from snellen.core.builtins import default_registry
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
-from snellen.scoring.vqa import anls, any_exact, parse_number, relaxed_accuracy, vqa_accuracy, vqa_accuracy_simple
-from snellen.scoring.vqa_normalise import CONTRACTIONS, contains_word, normalise_vqa
+from snellen.scoring.scorers.vqa import (
+    anls,
+    any_exact,
+    parse_number,
+    relaxed_accuracy,
+    vqa_accuracy,
+    vqa_accuracy_simple,
+)
+from snellen.scoring.scorers.vqa_normalise import CONTRACTIONS, contains_word, normalise_vqa
 
 KEY = TrialKey("t", "s")
 

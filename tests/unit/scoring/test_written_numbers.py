@@ -18,12 +18,12 @@ from snellen.extract.measures import in_unit, meanings, same_quantity
 from snellen.extract.other_kinds import extract_number
 from snellen.extract.places import read_box
 from snellen.kits.bridges.open_rules import OPEN_RULES
-from snellen.scoring.number_match import score as score_number
-from snellen.scoring.replies import is_met
-from snellen.scoring.short_answers import score_json_answer, score_label_set
-from snellen.scoring.text_match import contains, exact
-from snellen.scoring.video_scores import read_span, score_mra
-from snellen.scoring.vqa import score_any_exact
+from snellen.scoring.scorers.number_match import score as score_number
+from snellen.scoring.scorers.replies import is_met
+from snellen.scoring.scorers.short_answers import score_json_answer, score_label_set
+from snellen.scoring.scorers.text_match import contains, exact
+from snellen.scoring.scorers.video_scores import read_span, score_mra
+from snellen.scoring.scorers.vqa import score_any_exact
 
 KEY = TrialKey("t", "1")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from snellen.scoring.calibration import calibration_error, risk_coverage
+from snellen.scoring.aggregates.calibration import calibration_error, risk_coverage
 from snellen.stats.confidence import area, describe_confidence, expected_error, risk_at
 
 

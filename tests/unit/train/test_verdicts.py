@@ -23,7 +23,7 @@ from snellen.kits.train.made_preferences import (
     read_pairs,
     read_points,
 )
-from snellen.scoring.judge_card import read_judge
+from snellen.scoring.judges.judge_card import read_judge
 
 JUDGES = [read_judge(Catalog().card("judges", name), name) for name in CRITERIA]
 PAIR = read_judge(Catalog().card("judges", PAIRWISE), PAIRWISE)

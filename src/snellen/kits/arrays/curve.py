@@ -18,9 +18,9 @@ from ...core.errors import UsageError
 from ...core.markup import Html, tag
 from ...report.files import atomic_file
 from ...report.pages import draw
-from ...scoring.headline import main_metric
+from ...scoring.aggregates.headline import main_metric
 from ...scoring.stored import stored_tables
-from ...scoring.table import ScoreTable
+from ...scoring.tables.table import ScoreTable
 from ...stats.sup_band import fall, share_of_level, simultaneous_band
 from ...store.reader import RunReader
 

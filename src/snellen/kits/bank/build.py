@@ -19,7 +19,7 @@ from ...core.ids import content_hash
 from ...core.tasks import RunHeader, Task
 from ...core.variants import format_variant
 from ...report.runlist.brief import run_folders
-from ...scoring.headline import quoted_metric
+from ...scoring.aggregates.headline import quoted_metric
 from ...scoring.stored import metrics_of, stored_tables
 from ...store.bank_file import (
     Bank,

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from ...core.types import Form, Prediction, Request, Sample, Score
-from ...scoring.by_form import NEEDS_OWN_SCORER
-from ...scoring.table import is_unread
+from ...scoring.scorers.by_form import NEEDS_OWN_SCORER
+from ...scoring.tables.table import is_unread
 from .peer_verdicts import PeerProtocol, PeerVerdict
 
 PEER = "peer"

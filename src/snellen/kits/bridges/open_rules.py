@@ -16,12 +16,12 @@ from ...data.files.written_lists import parse_literal
 from ...extract.answer_number import LAST
 from ...extract.numbers import parse_number
 from ...extract.other_kinds import extract_number, extract_short
-from ...scoring.document_answer import FORMAT_TAG, NEAR, NOT_ANSWERABLE
-from ...scoring.mmmu_open import judge_open
-from ...scoring.replies import is_joined
-from ...scoring.text_match import meets
-from ...scoring.vqa import anls, relaxed_accuracy, vqa_accuracy
-from ...scoring.vqa_normalise import normalise_vqa
+from ...scoring.scorers.document_answer import FORMAT_TAG, NEAR, NOT_ANSWERABLE
+from ...scoring.scorers.mmmu_open import judge_open
+from ...scoring.scorers.replies import is_joined
+from ...scoring.scorers.text_match import meets
+from ...scoring.scorers.vqa import anls, relaxed_accuracy, vqa_accuracy
+from ...scoring.scorers.vqa_normalise import normalise_vqa
 from .math_answers import equals_first_box, equals_in_maths
 from .text_rules import peer_anls, peer_equal_number, peer_relaxed, vlmevalkit_vqa
 from .tir_rules import judge_tir

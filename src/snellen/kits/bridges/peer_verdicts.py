@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ...core.errors import UsageError, not_among
 from ...core.types import Form
-from ...scoring.peer_scores import draw_letter
+from ...scoring.protocols.peer_scores import draw_letter
 from .peer_readers import PEER_READERS, RANDOM, PeerReader
 from .text_rules import TEXT_RULES, YES_NO_RULES
 

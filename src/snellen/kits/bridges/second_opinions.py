@@ -29,7 +29,7 @@ from ...report.pages.parts import facts, reply_text
 from ...report.pages.tables import head, numbers, row, scrolled
 from ...report.stored_results import read_results
 from ...report.written import written, written_interval, written_share
-from ...scoring.headline import headline
+from ...scoring.aggregates.headline import headline
 from ...scoring.ranges import scored_trials
 from ...stats.intervals import estimate_mean
 from ...store.reader import RunReader

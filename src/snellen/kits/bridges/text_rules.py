@@ -12,7 +12,7 @@ from typing import Final
 
 from rapidfuzz.distance import Levenshtein
 
-from ...scoring.vqa import RELAXED_TOLERANCE, vqa_accuracy
+from ...scoring.scorers.vqa import RELAXED_TOLERANCE, vqa_accuracy
 from .lmms_rules import lmms_yes_no, lmms_yes_no_equal, lmms_yes_no_of_mme
 from .vlmevalkit_rules import can_infer, vlmevalkit_yes_no
 

@@ -10,7 +10,7 @@ import numpy as np
 from ...core.types import Sample
 from ...data.files.written_lists import parse_literal
 from ...extract.numbers import parse_number
-from ...scoring.mmmu_open import judge_open
+from ...scoring.scorers.mmmu_open import judge_open
 from .video_letters import UNSEEN, after_thought, first_word
 
 _POWERS = str.maketrans({"²": "^2", "³": "^3", "¹": "^1", "⁰": "^0", "⁴": "^4", "⁵": "^5"})

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from ...core.types import Estimate
-from ...scoring.consistency import chains_from_items, consistency
+from ...scoring.aggregates.consistency import chains_from_items, consistency
 from ...stats.intervals import wilson
 from .decisions import Ledger
 from .desk import Desk

@@ -12,8 +12,8 @@ from msgspec import Struct, field, structs
 from numpy.typing import NDArray
 
 from ...core.errors import UsageError, not_among
-from ...scoring.blind_learned import Choice, learned_credit
-from ...scoring.blind_rules import RULES, credit
+from ...scoring.aggregates.blind_learned import Choice, learned_credit
+from ...scoring.aggregates.blind_rules import RULES, credit
 from ...stats.intervals import estimate_mean
 from .gates_item import ITEM_GATES, ItemGate, check_words
 from .records import INFERENCE, Draft, Finding, Gated, Question, SetAside

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from rapidfuzz import fuzz
 
-from ...scoring.blind_learned import content_words, overlap
+from ...scoring.aggregates.blind_learned import content_words, overlap
 from .records import CANDIDATES, FEWEST_STEPS, INFERENCE, MOST_STEPS, Draft, Finding
 from .replies import alike
 

@@ -29,9 +29,9 @@ from ...data.files.rows import Row, read_rows
 from ...data.images.decode import read_bytes, read_header
 from ...data.loaders.cure import CureSource, PictureFinder, clamp
 from ...data.loaders.cure_file import CureBox, CureImage
-from ...scoring.asking import judge_key, plan_votes
-from ...scoring.judge_card import Judge, read_judge
-from ...scoring.verdicts import score_votes
+from ...scoring.judges.asking import judge_key, plan_votes
+from ...scoring.judges.judge_card import Judge, read_judge
+from ...scoring.judges.verdicts import score_votes
 from ...store.lock import RunLock
 from ...store.reader import RunReader
 from .desk import Desk, ReviewSettings

@@ -21,7 +21,7 @@ from ...data.images.encode import ImageDoor
 from ...report.exports.page_script_files import choice_file, needle_file, read_asked
 from ...report.files import write_atomically
 from ...report.pages.document_plots import write_plots
-from ...scoring.document_ladder import variant_differences
+from ...scoring.aggregates.document_ladder import variant_differences
 from ...scoring.stored import stored_tables
 from ...store.reader import RunReader
 from .pages import find_variants, read_pages

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from ...api.run import run_settings
 from ...api.settings import RunSettings
 from ...core.errors import UsageError
-from ...scoring.chain_tables import chains_from_table
+from ...scoring.aggregates.chain_tables import chains_from_table
+from ...scoring.aggregates.headline import main_metric, quoted_metric
 from ...scoring.compare.run_pairs import compare_runs
-from ...scoring.headline import main_metric, quoted_metric
 from ...scoring.stored import stored_tables
-from ...scoring.table import ScoreTable, lower_is_better
+from ...scoring.tables.table import ScoreTable, lower_is_better
 from ...stats.bootstrap import bootstrap_interval
 from ...stats.intervals import unseen_interval
 from ...store.reader import RunReader

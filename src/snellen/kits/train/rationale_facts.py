@@ -13,7 +13,7 @@ from ...core.types import Prediction, Request, Sample, Score
 from ...extract.choice import read
 from ...extract.mark_patterns import derive_marks
 from ...extract.option_set import compile_options
-from ...scoring.replies import answer_text
+from ...scoring.scorers.replies import answer_text
 
 METRIC = "rationale_facts"
 NO_FACTS = "the sample names no facts of its chain"

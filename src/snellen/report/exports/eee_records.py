@@ -14,8 +14,8 @@ import msgspec
 
 from ...core.tasks import Task
 from ...core.types import Prediction
-from ...scoring.headline import is_no_share
-from ...scoring.table import lower_is_better
+from ...scoring.aggregates.headline import is_no_share
+from ...scoring.tables.table import lower_is_better
 from ..files import atomic_file
 from .exported_run import (
     ESTIMATED,

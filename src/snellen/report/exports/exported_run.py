@@ -17,8 +17,8 @@ from ...core.errors import DataError, UsageError, not_among
 from ...core.tasks import RunHeader, Task
 from ...core.types import Image, Prediction, Request, Sample, Score, Timing
 from ...data.images.decode import encode_png, open_image, read_bytes, read_header
-from ...scoring.headline import headline
-from ...scoring.table import lower_is_better
+from ...scoring.aggregates.headline import headline
+from ...scoring.tables.table import lower_is_better
 from ...store.reader import RunReader
 from ..stored_results import read_results
 

@@ -18,8 +18,8 @@ from ...core.message_parts import write_markers
 from ...core.tasks import Task
 from ...core.types import BASE_VARIANT, Form, Prediction, Request, Sample, Score
 from ...extract.mark_patterns import derive_marks
-from ...scoring.option_likelihood import IMPOSSIBLE, choose, option_values
-from ...scoring.readings import own_reading
+from ...scoring.protocols.readings import own_reading
+from ...scoring.scorers.option_likelihood import IMPOSSIBLE, choose, option_values
 from ...store.reader import RunReader
 from ..files import write_atomically
 from . import page_script_files

@@ -14,7 +14,7 @@ import msgspec
 from ...core.errors import EnvironmentProblem, MissingExtra
 from ...core.text import quoted_line, safe_cell
 from ...core.types import Usage
-from ...scoring.table import lower_is_better
+from ...scoring.tables.table import lower_is_better
 from ...store.reader import RunReader
 from ..files import Record, record_lines, records, write_atomically
 

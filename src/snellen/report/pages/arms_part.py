@@ -13,7 +13,7 @@ from ...core.markup import Child, Html, shorten, tag
 from ...core.tasks import Task
 from ...core.text import plural
 from ...core.types import TrialKey
-from ...scoring.arms import (
+from ...scoring.aggregates.arms import (
     CLASSES,
     HARMED,
     KEEPS,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ...core.text import plural
 from ...scoring.compare.paired import Comparison
-from ...scoring.table import lower_is_better
+from ...scoring.tables.table import lower_is_better
 from ...stats.distributions import normal_quantile
 from ..written import percent_metric
 from .sheet import Sheet

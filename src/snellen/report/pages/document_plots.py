@@ -10,10 +10,10 @@ import numpy as np
 
 from ...core.types import Estimate
 from ...core.vega import Spec
-from ...scoring.means import split
-from ...scoring.robustness import curve, ladders
+from ...scoring.aggregates.means import split
+from ...scoring.aggregates.robustness import curve, ladders
 from ...scoring.stored import stored_tables
-from ...scoring.table import ScoreTable
+from ...scoring.tables.table import ScoreTable
 from ...stats.intervals import estimate_mean
 from ...store.reader import RunReader
 from .vega import curves, heat_map, interval_bars, save_plot

@@ -16,14 +16,14 @@ from ...core.markup import Html
 from ...core.types import OFFERED, Estimate, Form, Sample, Score
 from ...core.variants import format_variant, parse_variant
 from ...core.vega import quantity
-from ...scoring.acuity import curve_of
-from ...scoring.arms import counted
-from ...scoring.calibration import reliability
-from ...scoring.gathered import GatheredTask, Stood
-from ...scoring.means import headline_of, split
-from ...scoring.robustness import curve, ladders
+from ...scoring.aggregates.acuity import curve_of
+from ...scoring.aggregates.arms import counted
+from ...scoring.aggregates.calibration import reliability
+from ...scoring.aggregates.means import headline_of, split
+from ...scoring.aggregates.robustness import curve, ladders
 from ...scoring.stored import read_costs
-from ...scoring.table import Costs, Outcome, ScoreTable, TrialColumns
+from ...scoring.tables.gathered import GatheredTask, Stood
+from ...scoring.tables.table import Costs, Outcome, ScoreTable, TrialColumns
 from ...stats.intervals import estimate_mean
 from ...store.reader import RunReader
 from ..written import percent_metric

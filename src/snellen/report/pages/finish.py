@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from ...core.registry import Registry
-from ...scoring.gathered import GatheredTask
+from ...scoring.protocols.readings import Reading, check_reading, file_of, judge_folders, own_reading
 from ...scoring.range_work import Executor
 from ...scoring.ranges import ScoredRange
-from ...scoring.readings import Reading, check_reading, file_of, judge_folders, own_reading
 from ...scoring.run import score_run
+from ...scoring.tables.gathered import GatheredTask
 from ...store.reader import RunReader
 from ..files import atomic_file, recorded_batch, write_records, write_results
 from .arms_part import write_arms

@@ -16,7 +16,7 @@ from ...core.markup import Html, shorten, tag
 from ...core.protocols import ImagePolicy
 from ...core.types import Image, Prediction, Request, Sample, Score, TrialKey, Turn
 from ...data.images.decode import open_image
-from ...scoring.table import Mask, TrialColumns, lower_is_better
+from ...scoring.tables.table import Mask, TrialColumns, lower_is_better
 from ...store.reader import RunReader
 from ...store.sent_pictures import SeenPictures
 from ..query import Query, select

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.looks import BASE, ELSEWHERE, GOLD, GREY, LOOK_ARMS, NOTHING, PLAIN, WHOLE
 from ...core.markup import Child, tag
 from ...model.served.prices import money
-from ...scoring.looks import (
+from ...scoring.aggregates.looks import (
     KEPT_RIGHT,
     LOOK_KINDS,
     MISLED,

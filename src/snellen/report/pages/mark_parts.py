@@ -9,7 +9,7 @@ import numpy as np
 from ...core.markup import Child, Html, tag
 from ...core.text import plural
 from ...core.types import TrialKey
-from ...scoring.table import Mask, TrialColumns
+from ...scoring.tables.table import Mask, TrialColumns
 from .ledger import TRIAL_KINDS, Note, key_words, notes_on
 from .tables import head, row, scrolled
 

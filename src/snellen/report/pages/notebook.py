@@ -9,9 +9,9 @@ import numpy as np
 
 from ...core.markup import join, tag
 from ...core.text import plural
-from ...scoring.error_groups import ErrorGroup
-from ...scoring.headline import headline
-from ...scoring.table import Outcome, grade, is_unread
+from ...scoring.aggregates.error_groups import ErrorGroup
+from ...scoring.aggregates.headline import headline
+from ...scoring.tables.table import Outcome, grade, is_unread
 from ..error_words import EXAMPLES, example
 from ..written import written, written_interval
 from .gallery import Budget, Shown, card

@@ -7,10 +7,10 @@ from typing import Any
 from msgspec import Struct
 
 from ...core.tasks import Task
-from ...scoring.arms import counted
-from ...scoring.gathered import GatheredTask
-from ...scoring.table import ScoreTable, TrialColumns
-from ...scoring.variance import advise, split_variance
+from ...scoring.aggregates.arms import counted
+from ...scoring.aggregates.variance import advise, split_variance
+from ...scoring.tables.gathered import GatheredTask
+from ...scoring.tables.table import ScoreTable, TrialColumns
 from ...store.reader import RunReader
 from ..stored_results import Results
 from .figures import LATENCY, Figure, figures_of

@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import Any
 
 from ...core.markup import Html, join, shorten, tag
-from ...scoring.headline import MACRO, SIDE_METRICS
-from ...scoring.table import Outcome
+from ...scoring.aggregates.headline import MACRO, SIDE_METRICS
+from ...scoring.tables.table import Outcome
 from ..terminal import AT_TIMES, count_text, told_counts
 from ..written import percent_metric, rests_on, unread_of, written, written_interval, written_share
 from . import draw

@@ -14,8 +14,8 @@ from ...core.ids import content_hash
 from ...core.tasks import RunHeader
 from ...core.text import plural
 from ...core.types import BASE_VARIANT
-from ...scoring.headline import headline, is_no_share
-from ...scoring.table import lower_is_better
+from ...scoring.aggregates.headline import headline, is_no_share
+from ...scoring.tables.table import lower_is_better
 from ...stats.intervals import Z95, sum_interval
 from ..protocol_words import reading_name
 from ..written import rests_on

@@ -16,10 +16,10 @@ from ...core.errors import SnellenError
 from ...core.markup import Child, Html, join, shorten, tag
 from ...core.tasks import RunHeader, Task
 from ...core.text import plural
-from ...scoring.gathered import GatheredTask
-from ...scoring.headline import headline
+from ...scoring.aggregates.headline import headline
 from ...scoring.stored import read_columns
-from ...scoring.table import Outcome, TrialColumns
+from ...scoring.tables.gathered import GatheredTask
+from ...scoring.tables.table import Outcome, TrialColumns
 from ...store.reader import RunReader
 from ..files import write_atomically
 from ..protocol_words import protocol_lines, reading_name

@@ -9,10 +9,10 @@ import numpy as np
 
 from ...core.markup import Html, tag
 from ...core.text import plural
-from ...scoring.arms import counted
-from ...scoring.headline import headline
-from ...scoring.summary import summarize
-from ...scoring.table import TrialColumns
+from ...scoring.aggregates.arms import counted
+from ...scoring.aggregates.headline import headline
+from ...scoring.aggregates.summary import summarize
+from ...scoring.tables.table import TrialColumns
 from ..written import written, written_interval
 
 

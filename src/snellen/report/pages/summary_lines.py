@@ -8,8 +8,8 @@ from typing import Any
 
 from rich.table import Table
 
-from ...scoring.headline import headline
-from ...scoring.table import lower_is_better
+from ...scoring.aggregates.headline import headline
+from ...scoring.tables.table import lower_is_better
 from ..terminal import count_text, plain
 from ..written import RESTS_ON, percent_metric, rests_on, written, written_interval
 

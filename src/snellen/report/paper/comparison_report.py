@@ -9,9 +9,9 @@ from typing import NamedTuple
 from ...core.markup import Child, Html, shorten, tag
 from ...core.text import plural
 from ...core.types import TrialKey
+from ...scoring.aggregates.headline import headline
 from ...scoring.compare.paired import Comparison
-from ...scoring.headline import headline
-from ...scoring.table import lower_is_better
+from ...scoring.tables.table import lower_is_better
 from ...store.reader import RunReader
 from ..files import write_atomically
 from ..pages import draw

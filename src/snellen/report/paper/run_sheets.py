@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...scoring.headline import SIDE_METRICS, headline
+from ...scoring.aggregates.headline import SIDE_METRICS, headline
 from ..files import write_atomically
 from ..pages.sheet import Sheet, render
 from ..terminal import AT_TIMES, count_text, read_text, told_counts

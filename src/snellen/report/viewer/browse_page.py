@@ -11,8 +11,8 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from ...core.markup import Child, Html, tag
-from ...scoring.means import headline_of, split
-from ...scoring.table import ScoreTable, TrialColumns
+from ...scoring.aggregates.means import headline_of, split
+from ...scoring.tables.table import ScoreTable, TrialColumns
 from ..pages import draw
 from ..pages.tables import DRAWN, head, numbers, scrolled
 from ..patterns import PatternProblem

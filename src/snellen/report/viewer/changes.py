@@ -14,10 +14,10 @@ from starlette.responses import RedirectResponse, Response
 from ...core.errors import UsageError
 from ...core.registry import Registry
 from ...core.types import TrialKey
-from ...scoring.label_desk import add_label, kept_labels
-from ...scoring.labels import read_label
-from ...scoring.people import check_person
-from ...scoring.readings import Reading
+from ...scoring.judges.label_desk import add_label, kept_labels
+from ...scoring.judges.labels import read_label
+from ...scoring.judges.people import check_person
+from ...scoring.protocols.readings import Reading
 from ..pages.finish import finish_run
 from ..pages.ledger import TRIAL_KINDS, Note, add_notes, notes_on, read_notes, run_note, trial_note
 from ..runlist.trash import take_back, throw_away

@@ -11,7 +11,7 @@ from starlette.datastructures import QueryParams
 from ...core.errors import SnellenError
 from ...core.markup import Child, Html, tag
 from ...core.types import Sample
-from ...scoring.table import TrialColumns
+from ...scoring.tables.table import TrialColumns
 from ...sight.sitting import PREFIX
 from ..exam_file import stored_exam
 from ..pages.exam_figures import curve, hinge, joined, strip

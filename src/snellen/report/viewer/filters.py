@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...core.markup import Html, shorten, tag
-from ...scoring.error_groups import KINDS
-from ...scoring.table import TrialColumns
+from ...scoring.aggregates.error_groups import KINDS
+from ...scoring.tables.table import TrialColumns
 from ..pages.ledger import TRIAL_KINDS
 from ..query import OUTCOMES
 from .run_library import OpenRun

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ...core.markup import Child, Html, shorten, tag
 from ...core.types import Score, TrialKey
-from ...scoring.table import Outcome, lower_is_better
+from ...scoring.tables.table import Outcome, lower_is_better
 from ..pages.gallery import Shown, read_trial
 from ..pages.parts import facts, outcome_tag, reply_text
 from .run_library import OpenRun

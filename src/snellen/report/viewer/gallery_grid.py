@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...core.markup import Html, join, shorten, tag
-from ...scoring.table import TrialColumns
+from ...scoring.tables.table import TrialColumns
 from ..pages.parts import outcome_tag
 from .run_library import OpenRun
 from .shell import link, trial_address

@@ -14,7 +14,7 @@ from starlette.datastructures import QueryParams
 from ...core.errors import SnellenError
 from ...core.markup import Child, Html, tag
 from ...core.text import plural
-from ...scoring.headline import headline
+from ...scoring.aggregates.headline import headline
 from ...sight.sitting import PREFIX
 from ..exam_file import stored_exam
 from ..pages import draw

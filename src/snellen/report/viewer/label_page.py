@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from ...core.markup import Child, Html, shorten, tag
 from ...core.types import TrialKey
-from ...scoring.judge_card import WORD, Judge
-from ...scoring.label_desk import DrawnTasks, asked_judges, kept_labels
-from ...scoring.labels import Labels, marked_options
-from ...scoring.people import LONGEST_NAME, check_person
-from ...scoring.replies import answer_text
+from ...scoring.judges.judge_card import WORD, Judge
+from ...scoring.judges.label_desk import DrawnTasks, asked_judges, kept_labels
+from ...scoring.judges.labels import Labels, marked_options
+from ...scoring.judges.people import LONGEST_NAME, check_person
+from ...scoring.scorers.replies import answer_text
 from ...stats.prediction_powered import FEWEST_LABELS
 from ..pages.gallery import Shown, read_trial
 from ..pages.parts import facts, reply_text

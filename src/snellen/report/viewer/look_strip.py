@@ -15,9 +15,9 @@ from ...core.text import plural
 from ...core.types import Image, Sample, ToolCall, TrialKey
 from ...data.images.decode import read_bytes, read_header
 from ...data.look.views import SHRINKING
-from ...scoring.look_trials import has_looks, source_of
-from ...scoring.looks import LookArms
-from ...scoring.table import TrialColumns
+from ...scoring.aggregates.looks import LookArms
+from ...scoring.tables.look_trials import has_looks, source_of
+from ...scoring.tables.table import TrialColumns
 from ...store.reader import RunReader
 from ...store.turns import StoredTurn
 from ..pages.gallery import Shown, read_trial

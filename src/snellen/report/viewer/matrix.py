@@ -12,7 +12,7 @@ import numpy as np
 from ...core.errors import UsageError
 from ...core.markup import Child, Html, shorten, tag
 from ...core.text import plural
-from ...scoring.table import Outcome, TrialColumns, lower_is_better
+from ...scoring.tables.table import Outcome, TrialColumns, lower_is_better
 from ..pages.parts import outcome_tag
 from ..pages.tables import head, scrolled
 from ..protocol_words import reading_name

@@ -14,7 +14,7 @@ from ...extract.choice import extract_choice
 from ...extract.explain import RULE_NAMES, why
 from ...extract.extraction import RULE_SET, Extraction
 from ...extract.mark_patterns import derive_marks
-from ...scoring.table import lower_is_better
+from ...scoring.tables.table import lower_is_better
 from ..pages.gallery import Shown
 
 LIKELIHOOD = "likelihood"

@@ -19,12 +19,12 @@ from ...core.errors import SnellenError, UsageError
 from ...core.registry import Registry
 from ...core.tasks import RunHeader, Task
 from ...core.types import TrialKey
-from ...scoring.error_groups import MOST_GROUPED, ErrorGroup, Mistake, read_errors
-from ...scoring.label_desk import DrawnTasks, drawn_tasks
-from ...scoring.readings import Reading
+from ...scoring.aggregates.error_groups import MOST_GROUPED, ErrorGroup, Mistake, read_errors
+from ...scoring.judges.label_desk import DrawnTasks, drawn_tasks
+from ...scoring.protocols.readings import Reading
 from ...scoring.run import score_again
 from ...scoring.stored import LIVE_SCORING, metrics_of, read_columns, read_costs
-from ...scoring.table import Costs, TrialColumns
+from ...scoring.tables.table import Costs, TrialColumns
 from ...store.merge import FollowedParts
 from ...store.part_log import FOLDER, PLAN
 from ...store.reader import RunReader

@@ -12,8 +12,8 @@ from ...core.errors import SnellenError
 from ...core.markup import Child, Html, shorten, tag
 from ...core.text import plural
 from ...core.types import BASE_VARIANT, Request, TrialKey
-from ...scoring.headline import headline
-from ...scoring.readings import stored_readings
+from ...scoring.aggregates.headline import headline
+from ...scoring.protocols.readings import stored_readings
 from ..pages.arms_part import arms_section, sureness_section
 from ..pages.ledger import Note, wrong_gold
 from ..pages.look_part import looks_section

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ...core.errors import UsageError
 from ...core.markup import Child, Html, shorten, tag
 from ...core.types import Request, TrialKey
-from ...scoring.table import Outcome
+from ...scoring.tables.table import Outcome
 from ..pages.gallery import Shown, read_trial
 from ..pages.parts import facts, outcome_tag, reply_text
 from ..pages.tables import head, numbers, row

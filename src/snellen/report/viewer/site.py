@@ -27,7 +27,7 @@ from ...core.version import __version__
 from ...data.images.decode import short_name
 from ...data.images.encode import encode_moving
 from ...data.images.whole_video import is_whole_video
-from ...scoring.table import Outcome, TrialColumns
+from ...scoring.tables.table import Outcome, TrialColumns
 from ..pages.gallery import read_trial, thumbnail
 from ..pages.html_document import static
 from ..query import OUTCOMES, Query, Rows, select

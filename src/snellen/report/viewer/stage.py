@@ -11,7 +11,7 @@ from ...core.markup import Html, join, tag
 from ...core.types import Image, ImageSent, TrialKey
 from ...data.images.decode import CHANGED
 from ...data.images.whole_video import is_whole_video
-from ...scoring.look_trials import is_box, told_boxes
+from ...scoring.tables.look_trials import is_box, told_boxes
 from ...store.reader import RunReader
 from ..pages.gallery import Shown, seen_pictures
 from .look_strip import Looked, look_layers, looked_at, turns_of

@@ -9,7 +9,7 @@ import numpy as np
 from ...core.markup import Child, Html, shorten, tag
 from ...core.text import plural
 from ...core.types import TrialKey
-from ...scoring.table import SampleFacts, TrialColumns, code_of
+from ...scoring.tables.table import SampleFacts, TrialColumns, code_of
 from ..pages.parts import outcome_tag
 from .run_library import OpenRun
 from .shell import link

@@ -11,8 +11,8 @@ import numpy as np
 
 from ...core.markup import Child, Html, join, shorten, tag
 from ...core.types import Prediction, Score, TrialKey, Turn
-from ...scoring.error_groups import KINDS
-from ...scoring.table import TrialColumns
+from ...scoring.aggregates.error_groups import KINDS
+from ...scoring.tables.table import TrialColumns
 from ..pages.gallery import Shown, read_trial
 from ..pages.mark_parts import marks_form, marks_shown
 from ..pages.parts import facts, outcome_tag, reply_text

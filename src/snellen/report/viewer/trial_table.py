@@ -9,7 +9,7 @@ import msgspec
 
 from ...core.markup import Child, Html, join, shorten, tag
 from ...core.types import Failure, Timing, TrialKey, Usage
-from ...scoring.table import TrialColumns
+from ...scoring.tables.table import TrialColumns
 from ..pages.parts import outcome_tag
 from ..pages.tables import scrolled
 from .run_library import OpenRun

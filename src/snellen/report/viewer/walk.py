@@ -9,8 +9,8 @@ import numpy as np
 from starlette.datastructures import QueryParams
 
 from ...core.types import TrialKey
-from ...scoring.error_groups import KINDS
-from ...scoring.table import Mask, TrialColumns
+from ...scoring.aggregates.error_groups import KINDS
+from ...scoring.tables.table import Mask, TrialColumns
 from ..pages.ledger import TRIAL_KINDS
 from ..pages.mark_parts import marked_trials
 from ..query import OUTCOMES, SORTS, Query, Rows, Sifted, sift

@@ -17,13 +17,13 @@ from ...core.looks import BASE, LOOK
 from ...core.tasks import Task
 from ...stats.paired import paired_difference
 from ...store.reader import RunReader
-from ..arms import arms_table, counted
-from ..look_trials import look_trials
-from ..looks import EFFECTS, LookArms, used
-from ..packed import codes_in
-from ..spent import stored_prices
+from ..aggregates.arms import arms_table, counted
+from ..aggregates.looks import EFFECTS, LookArms, used
 from ..stored import stored_tables
-from ..table import ScoreTable
+from ..tables.look_trials import look_trials
+from ..tables.packed import codes_in
+from ..tables.spent import stored_prices
+from ..tables.table import ScoreTable
 from .run_pairs import run_names
 
 

@@ -19,11 +19,11 @@ from ...core.registry import Registry
 from ...core.tasks import RunHeader, Task
 from ...core.types import Score
 from ...store.reader import RunReader, Trial
-from ..gathered import GatheredTask, Scored
-from ..headline import PEER, headline
+from ..aggregates.headline import PEER, headline
 from ..ranges import score_trial
 from ..results import summarize_task
-from ..table import ScoredTask
+from ..tables.gathered import GatheredTask, Scored
+from ..tables.table import ScoredTask
 
 PARTS = ("prompt", "reader", "fallback", "aggregate")
 BATCH = 256

@@ -12,10 +12,10 @@ import msgspec
 from ...core.errors import UsageError, did_you_mean
 from ...core.types import Score
 from ...store.reader import RunReader
-from ..arms import counted_tables
-from ..readings import Reading, named_reading, own_reading
+from ..aggregates.arms import counted_tables
+from ..protocols.readings import Reading, named_reading, own_reading
 from ..stored import live_tables, stored_tables
-from ..table import ScoreTable
+from ..tables.table import ScoreTable
 from .divergence import Fingerprint, Key, fingerprint
 from .paired import Comparison, RunSide, compare_all
 from .stage_marks import StageMarks

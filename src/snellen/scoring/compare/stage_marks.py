@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from ..packed import CodeBook, codes_in
+from ..tables.packed import CodeBook, codes_in
 from .divergence import SAME, STAGES, Fingerprint, Key
 
 ENDS = (*STAGES, SAME)

@@ -13,8 +13,8 @@ from ...data.files.records import Record
 from ...extract.choice import extract_choice
 from ...extract.extraction import UNPARSED
 from ...extract.profiles import parse_flageval
-from ..mmmu_open import judge_open
-from ..vqa import any_exact, relaxed_accuracy
+from ..scorers.mmmu_open import judge_open
+from ..scorers.vqa import any_exact, relaxed_accuracy
 from .blanks import judge_blank
 
 INTEGER_TOLERANCE = 1e-3

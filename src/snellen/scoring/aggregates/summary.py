@@ -1,0 +1,107 @@
+"""The tables of one task in, its metrics and groups out: every aggregate that the trials allow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ...core.types import Estimate
+from ..tables.table import ScoredTask, ScoreTable
+from . import chain_tables, instability, repeats, robustness, variance
+from .counts import TaskCounts
+from .means import groups, headline_of, macro_over_groups, mean, rates
+
+AggregateFunction = Callable[[ScoreTable, Mapping[str, Any]], Mapping[str, Estimate]]
+
+
+def fitting_aggregates(table: ScoreTable) -> Iterator[AggregateFunction]:
+    """Yield what the design of the trials allows: repeats, variants, perturbations, dialogue rounds, chains."""
+    yield repeats.aggregate if table.is_repeated else mean
+    if table.is_repeated or table.is_varied:
+        yield instability.aggregate
+        yield variance.aggregate
+    if any(robustness.read_level(variant) for variant in table.variants):
+        yield robustness.aggregate
+    if "round" in table.tags:
+        yield instability.rounds
+    if {"role", "step"} <= set(table.tags):
+        yield chain_tables.chain_estimates if "steps" in table.tags else chain_tables.aggregate
+
+
+def summarize(
+    tables: Mapping[str, ScoreTable],
+    *,
+    group_by: Sequence[str] = (),
+    aggregates: Sequence[AggregateFunction] | None = None,
+    options: Mapping[str, Any] | None = None,
+    counts: TaskCounts | None = None,
+) -> dict[str, Any]:
+    """Return `{"metrics": …, "groups": …}`, one task's part of results.json, as plain dicts.
+
+    Without `aggregates`, those that fit the trials. The rates are those of the metric that left most trials unscored.
+    With several metrics, names that are not the metric's own get it as a suffix from the second metric on.
+    """
+    metrics: dict[str, Estimate] = {}
+    grouped: dict[str, dict[str, dict[str, Estimate]]] = {key: {} for key in group_by}
+    if not tables:
+        return {"metrics": metrics, "groups": grouped}
+    counts = counts or TaskCounts(next(iter(tables.values())))
+    for name in sorted(tables):
+        table = tables[name]
+        _aggregate(metrics, table, aggregates, options or {})
+        for key in group_by:
+            metrics |= macro_over_groups(table, key) if key in table.tags else {}
+            for value, estimates in group_estimates(table, key, counts).items():
+                grouped[key].setdefault(value, {}).update(estimates)
+    metrics |= rates(max(tables.values(), key=lambda table: table.counts[1]))
+    shape: dict[str, Any] = msgspec.json.decode(
+        msgspec.json.encode({"metrics": counts.settle_all(metrics), "groups": grouped})
+    )
+    return shape
+
+
+def _aggregate(
+    metrics: dict[str, Estimate],
+    table: ScoreTable,
+    aggregates: Sequence[AggregateFunction] | None,
+    options: Mapping[str, Any],
+) -> None:
+    """Add the estimates of one table: by the aggregates that are told, else by those that fit it."""
+    for aggregate in aggregates if aggregates is not None else fitting_aggregates(table):
+        _add(metrics, aggregate(table, options), table.metric)
+
+
+def group_estimates(table: ScoreTable, key: str, counts: TaskCounts) -> dict[str, dict[str, Estimate]]:
+    """Return the headline of every group of a key, those included of which nothing was asked yet."""
+    found = groups(table, [key])[key]
+    nothing = headline_of(table.take(table.sample < 0))
+    found |= dict.fromkeys(counts.unseen_groups(key), nothing)
+    return {value: counts.settle_group(key, value, found[value]) for value in sorted(found)}
+
+
+def _add(metrics: dict[str, Estimate], new: Mapping[str, Estimate], metric: str) -> None:
+    for name, estimate in new.items():
+        metrics[name if name not in metrics or metrics[name] == estimate else f"{name}_{metric}"] = estimate
+
+
+def _for_all(function: AggregateFunction) -> Callable[[ScoredTask, Mapping[str, Any]], dict[str, Estimate]]:
+    """Make a registered aggregate of a function of one table."""
+
+    def over_tables(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate]:
+        metrics: dict[str, Estimate] = {}
+        for name in sorted(scored.tables):
+            _add(metrics, function(scored.tables[name], options), name)
+        return metrics
+
+    return over_tables
+
+
+mean_of_tables = _for_all(mean)
+repeats_of_tables = _for_all(repeats.aggregate)
+instability_of_tables = _for_all(instability.aggregate)
+rounds_of_tables = _for_all(instability.rounds)
+consistency_of_tables = _for_all(chain_tables.aggregate)
+robustness_of_tables = _for_all(robustness.aggregate)
+variance_of_tables = _for_all(variance.aggregate)

@@ -1,0 +1,1 @@
+"""Models and people that judge replies: what they are asked, what they said, and what becomes of it."""

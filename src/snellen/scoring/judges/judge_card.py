@@ -1,0 +1,101 @@
+"""A judge as pure data (catalog/judges/*.toml): what it is asked, what its verdict is, who judged published numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct, structs
+
+from ...core.config import convert
+from ...core.errors import ConfigError, not_among
+from ...core.types import Params
+
+WORD, NUMBER, TEXT, PAIR = "word", "number", "text", "pair"
+VERDICTS = (WORD, NUMBER, TEXT, PAIR)
+"""One of some words; a grade on a scale; the answer it extracts, compared by a rule; grades of reference and answer."""
+SINCE_0_1 = frozenset(
+    {"verdict", "scale", "compare", "compare_options", "after", "shows"}
+    | {"rubric_tag", "rubrics", "rule", "default_model", "published"}
+)
+"""Fields that the judges of 0.1 lack: unsaid they are not written, so that votes of then can go on."""
+
+
+class Judge(Struct, frozen=True, forbid_unknown_fields=True):
+    """A judge as pure data: catalog/judges/*.toml."""
+
+    prompt: str
+    choices: dict[str, float] = {}
+    """Verdict word -> score."""
+    name: str = ""
+    title: str = ""
+    role: str = "judge"
+    """Which configured model is asked."""
+    system: str = ""
+    votes: int = 1
+    params: Params = Params()
+    metric: str = "judge"
+    without_judge: str = "exact_no_judge"
+    """What the metric is called when no judge was asked: another name, so that the two are never taken for one."""
+    fallback: str = "any_exact"
+    """The registered scorer that gives the value then."""
+    verdict: str = WORD
+    """One of `VERDICTS`."""
+    scale: tuple[float, float] = (0.0, 1.0)
+    """The lowest and the highest grade."""
+    compare: str = ""
+    """Of an extraction: the registered scorer that compares what was extracted."""
+    compare_options: dict[str, Any] = {}
+    """What that scorer is told."""
+    after: str = ""
+    """The judge whose extraction is judged instead of the whole reply; it is asked first."""
+    shows: tuple[str, ...] = ()
+    """Tags of the sample that the prompt names as fields."""
+    rubric_tag: str = ""
+    rubrics: dict[str, str] = {}
+    """By the value of `rubric_tag`: what `{rubric}` says."""
+    rule: str = ""
+    """The metric of a rule-based reader that the verdicts are held against; empty: the task's first."""
+    default_model: str = ""
+    """Who judged the published numbers, as `provider/name`; another judge's numbers are not comparable with them."""
+    published: str = ""
+    """The same in words: where this judge and this way of asking come from."""
+
+    def __post_init__(self) -> None:
+        if self.votes < 1 or self.votes % 2 == 0:
+            raise ConfigError(f"judge {self.name!r}: votes must be odd, not {self.votes}, so that a majority can exist")
+        if self.metric == self.without_judge:
+            raise ConfigError(f"judge {self.name!r}: 'without_judge' must differ from 'metric'")
+        if "{answer}" not in self.prompt or "{fence}" not in self.prompt or "{case}" not in self.prompt:
+            raise ConfigError(f"judge {self.name!r}: the prompt must hold {{answer}}, {{fence}} and {{case}}")
+        self._check_verdict()
+        if bool(self.rubric_tag) != bool(self.rubrics) or bool(self.rubrics) != ("{rubric}" in self.prompt):
+            raise ConfigError(f"judge {self.name!r}: 'rubric_tag', 'rubrics' and {{rubric}} belong together")
+
+    def _check_verdict(self) -> None:
+        if self.verdict not in VERDICTS:
+            raise ConfigError(f"judge {self.name!r}: verdict {not_among(self.verdict, VERDICTS, ' is no kind')}")
+        if self.verdict == WORD and len(self.choices) < 2:
+            raise ConfigError(f"judge {self.name!r}: needs at least two choices")
+        if self.verdict in (NUMBER, PAIR) and not self.scale[0] < self.scale[1]:
+            raise ConfigError(f"judge {self.name!r}: 'scale' must go up: [lowest, highest]")
+        if (self.verdict == TEXT) != bool(self.compare):
+            raise ConfigError(f"judge {self.name!r}: 'compare' names the scorer of what is extracted (verdict 'text')")
+
+    def bounds(self) -> tuple[float, float]:
+        """Return the lowest and the highest score it can give."""
+        if self.verdict == WORD:
+            return min(self.choices.values()), max(self.choices.values())
+        return self.scale
+
+
+def read_judge(table: Mapping[str, Any], name: str) -> Judge:
+    """Check one card of the catalog."""
+    return convert({**table, "name": name}, Judge, f"judge {name!r}")
+
+
+def judge_identity(judge: Judge) -> dict[str, Any]:
+    """Return what changes a judge's replies: its card without its name, as 0.1 wrote it where it says no more."""
+    table, plain = structs.asdict(judge), Judge(prompt="{answer}{fence}{case}", choices={"A": 1.0, "B": 0.0})
+    table.pop("name")  # another name asks the same
+    return {name: value for name, value in table.items() if name not in SINCE_0_1 or value != getattr(plain, name)}

@@ -1,0 +1,1 @@
+"""One reply to its scores."""

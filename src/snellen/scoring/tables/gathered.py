@@ -1,0 +1,177 @@
+"""Scored trials as they pass to the tables, tokens and costs of a task: coded some at a time, none is kept."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from ...core.tasks import Task
+from ...core.types import Prediction, Sample, Score, Usage
+from ...model.served.prices import Bill
+from ...store.reader import Trial
+from .table import SOURCES, Costs, SampleFacts, ScoreTable, TrialColumns, costs_of, spent_on
+from .table_builder import PartColumns, ScoreRow, TableBuilder, TrialRow
+
+Scored = tuple[Trial, Sequence[Score]]
+"""A stored trial and its scores; a failed one has none."""
+TOKENS = ("input_tokens", "output_tokens", "reasoning_tokens")
+ROWS_AT_ONCE = 4_000
+"""Rows that are coded together: what a numpy call costs is shared by many."""
+USAGE = (*TOKENS, "requests")
+Stood = tuple[int, int, tuple[str, ...]]
+"""The place of the option that was read, that of the right one, and the marks before all that were shown."""
+
+
+class GatheredPart(NamedTuple):
+    """What some of a task's trials add up to, as columns: it may come from another process."""
+
+    columns: PartColumns
+    usage: dict[str, int]
+    metrics: tuple[str, ...]
+    bill: Bill | None
+    facts: list[SampleFacts]
+    costs: list[tuple[float, int, int]]
+    stood: Counter[tuple[str, Stood]]
+    confidences: set[str]
+
+
+class GatheredTask:
+    """What a task's trials add up to; `for_pages` also keeps what pages show of them."""
+
+    def __init__(self, task: Task, *, for_pages: bool = False, bill: Bill | None = None) -> None:
+        self.task = task
+        self.usage = dict.fromkeys(USAGE, 0)
+        self.metrics: tuple[str, ...] = ()
+        """Those of the first scored trial: the main one first."""
+        self.bill = bill
+        self._for_pages = for_pages
+        self._builder = TableBuilder()
+        self._trials: list[TrialRow] = []
+        self._scores: list[ScoreRow] = []
+        self._tables: dict[str, ScoreTable] = {}
+        self._facts: dict[str, SampleFacts] = {}
+        self._costs: list[tuple[float, int, int]] = []
+        self._stood: Counter[tuple[str, Stood]] = Counter()
+        """How often options stood so, by the metric that read them."""
+        self.confidences: set[str] = set()
+        """Which of `SOURCES` scores hold."""
+
+    def add(self, batch: Sequence[Scored]) -> None:
+        """Take trials with their scores."""
+        samples = {trial.sample.id: trial.sample for trial, _ in batch}
+        self._builder.name_samples(samples)
+        self._builder.add_samples([(name, sample.group, sample.tags) for name, sample in samples.items()])
+        self._trials += [_trial_row(trial) for trial, _ in batch]
+        self._count([trial.prediction.usage for trial, _ in batch])
+        self._price([trial.prediction for trial, _ in batch])
+        self.metrics = self.metrics or _first_metrics(batch)
+        if self._for_pages:
+            self._keep_for_pages(batch, samples.values())
+        self.add_scores([score for _, scores in batch for score in scores])
+
+    def part(self) -> GatheredPart:
+        """Return all that was gathered as a part of a task; nothing may be added any more."""
+        self._encode()
+        facts, packed = list(self._facts.values()), self._builder.packed()
+        beside = self._costs, self._stood, self.confidences
+        return GatheredPart(packed, self.usage, self.metrics, self.bill, facts, *beside)
+
+    def absorb(self, part: GatheredPart) -> None:
+        """Take a part, whose samples are in no other; parts come in the order of the plan."""
+        self._encode()
+        self._builder.absorb(part.columns)
+        for name in USAGE:
+            self.usage[name] += part.usage[name]
+        self.metrics = self.metrics or part.metrics
+        if self.bill is not None and part.bill is not None:
+            self.bill.include(part.bill)
+        self._facts |= {facts.id: facts for facts in part.facts}
+        self._costs += part.costs
+        self._stood.update(part.stood)
+        self.confidences |= part.confidences
+
+    def _keep_for_pages(self, batch: Sequence[Scored], samples: Iterable[Sample]) -> None:
+        for sample in samples:
+            facts = SampleFacts(sample.id, sample.question, sample.group, sample.answers, sample.tags)
+            self._facts.setdefault(sample.id, facts)
+        self._costs += [spent_on(trial.prediction) for trial, _ in batch]
+        self._stood.update(_stood_of(batch))
+
+    def _price(self, predictions: Sequence[Prediction]) -> None:
+        if self.bill is not None:
+            for prediction in predictions:
+                self.bill.add(prediction)
+
+    def _count(self, usages: Sequence[Usage | None]) -> None:
+        known = [usage for usage in usages if usage is not None]
+        for name in TOKENS:
+            self.usage[name] += sum([getattr(usage, name) or 0 for usage in known])
+        self.usage["requests"] += len(usages)
+
+    def add_scores(self, scores: Sequence[Score]) -> None:
+        """Take more scores of trials."""
+        self.confidences |= SOURCES.keys() & set[str]().union(*[score.detail for score in scores if score.detail])
+        self._scores += [score_row(score) for score in scores]
+        if len(self._scores) + len(self._trials) > ROWS_AT_ONCE:
+            self._encode()
+
+    def _encode(self) -> None:
+        self._builder.add_scores(self._scores)
+        self._builder.add_trials(self._trials)
+        self._scores, self._trials = [], []
+
+    def tables(self) -> dict[str, ScoreTable]:
+        """Return one table a metric, after the last trial; where nothing was scored, one of accuracy that says so."""
+        if not self._tables:
+            self._encode()
+            self._tables = self._builder.tables() or self._builder.tables(("accuracy",))
+            del self._builder  # the tables live until the report is written; what they were made of need not
+        return self._tables
+
+    def tables_so_far(self) -> dict[str, ScoreTable]:
+        """Return one table a metric of the trials up to now; more may follow."""
+        self._encode()
+        return self._builder.tables()
+
+    def columns(self) -> TrialColumns:
+        """Return the trials under their main metric, as `read_columns` would read them."""
+        tables = self.tables()
+        table = tables[self.metrics[0]] if self.metrics else replace(next(iter(tables.values())), metric="")
+        return TrialColumns.of(table, self.task, self.metrics, list(self._facts.values()))
+
+    def costs(self) -> Costs:
+        """Return what the trials took, in the order of the columns: that of the plan, in which trials pass."""
+        return costs_of(self._costs)
+
+    def stood(self) -> Mapping[Stood, int]:
+        """Return how often options stood so, of the trials scored under the main metric."""
+        return {stood: count for (metric, stood), count in self._stood.items() if metric in self.metrics[:1]}
+
+
+def _stood_of(batch: Iterable[Scored]) -> Iterator[tuple[str, Stood]]:
+    """Yield where the option read and the right one stood, of trials that were shown both and have one right one."""
+    for (sample, request, _, _), scores in batch:
+        shown, answers = request.shown, sample.answers
+        if len(answers) != 1 or answers[0] not in shown:
+            continue
+        for score in scores:
+            if score.value is not None and score.answer in shown:
+                yield score.metric, (shown.index(score.answer), shown.index(answers[0]), request.marks)
+
+
+def _trial_row(trial: Trial) -> TrialRow:
+    key, failure = trial.prediction.key, trial.prediction.failure
+    return key.sample, key.variant, key.repeat, failure.kind.value if failure else None, trial.row
+
+
+def score_row(score: Score) -> ScoreRow:
+    """Return a score as a row of a table."""
+    key = score.key
+    return key.sample, key.variant, key.repeat, score.metric, score.value, score.answer, score.rule, score.reason
+
+
+def _first_metrics(batch: Sequence[Scored]) -> tuple[str, ...]:
+    answered = ((trial, scores) for trial, scores in batch if trial.prediction.failure is None)
+    return next((tuple(score.metric for score in scores) for _, scores in answered if scores), ())
