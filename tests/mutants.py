@@ -364,7 +364,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=400)
     parser.add_argument("--seed", type=int, default=13)
-    parser.add_argument("--rooms", default="stats,scoring,store,engine")
+    parser.add_argument("--rooms", default="stats,scoring,store,engine,kits/parsing")
     parser.add_argument("--folders", default=FOLDERS, help="of tests, or files; fewer find fewer, sooner")
     parser.add_argument("--state", type=Path, default=PLACE / "verdicts.jsonl")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
