@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import socket
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct, structs
@@ -19,7 +17,7 @@ from ...api.run import run_settings
 from ...api.session import Listener, ModelJobs, ask_jobs, check_finished, limits_for
 from ...api.settings import RunSettings
 from ...core.config import convert
-from ...core.errors import DataError, EnvironmentProblem, MissingExtra, UsageError, did_you_mean
+from ...core.errors import DataError, UsageError, did_you_mean
 from ...core.ids import content_hash
 from ...core.jobs import Item, ReadyRequests
 from ...core.types import Form, Image, Prediction, Request, Sample, TrialKey
@@ -34,7 +32,7 @@ from ...scoring.judges.judge_card import Judge, read_judge
 from ...scoring.judges.verdicts import score_votes
 from ...store.lock import RunLock
 from ...store.reader import RunReader
-from .desk import Desk, ReviewSettings
+from .desk import ReviewSettings
 from .draft import TASK as DRAFT_TASK
 from .draft import Drafting, DraftPrompt, collect_drafts, plan_drafts
 from .figures import audit_sentence
@@ -42,35 +40,7 @@ from .gates import GateReport, GateSettings, Replies, run_gates
 from .publish import Published, Title, cure_rows
 from .publish import publish as write_published
 from .records import Draft, Finding, SetAside, Source
-from .web import Keys, make_app
 from .workshop import Workshop
-
-
-def serve(desk: Desk, keys: Keys, name: str, port: int, ready: Callable[[dict[str, str], int], None]) -> None:
-    """Serve until stopped; `ready` is told each reviewer's link and the port once the socket listens."""
-    try:
-        import uvicorn
-    except ImportError:
-        raise MissingExtra("view", "the review page") from None
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named, or answers wait 40 ms
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind(("127.0.0.1", port))
-        listener.listen(128)
-    except OSError as error:
-        fix = "--port 0 picks a free port"
-        raise EnvironmentProblem(f"cannot listen on 127.0.0.1:{port}: {error.strerror}; {fix}") from None
-    chosen = int(listener.getsockname()[1])
-    queries = {who: f"reviewer={quote(who)}&token={keys.token(who)}" for who in desk.settings.reviewers}
-    ready({who: f"http://127.0.0.1:{chosen}/?{query}" for who, query in queries.items()}, chosen)
-    app, quiet = make_app(desk, keys, name), {"access_log": False, "server_header": False}
-    config = uvicorn.Config(app, log_level="warning", lifespan="off", **quiet)
-    try:
-        uvicorn.Server(config).run(sockets=[listener])
-    finally:
-        listener.close()
-        desk.ledger.close()
-
 
 # Coarse annotations (the Sherlock format, or rows with a mapping) to Sources; the unusable are set aside by reason.
 
@@ -362,6 +332,7 @@ def review(
 
     Without `settings` those of the last review hold.
     """
+    from .serve import serve  # the web server is an extra that the other steps do without
     from .web import Keys
 
     workshop = Workshop(folder)

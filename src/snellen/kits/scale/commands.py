@@ -2,38 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from ...api.settings import RunSettings
 from ...cli.options import MACHINE, PATH, flag, print_json, repeated
-from .links import Recipe
-from .ray_cluster import RayCluster
-from .ray_survey import NodeReport, survey_nodes
-from .replicas import MAKER
-
-
-def check_cluster(
-    address: str | None,
-    model: str | None = None,
-    base_url: str | None = None,
-    plugins: Sequence[Path] = (),
-    *,
-    loads_weights: bool = False,
-) -> list[NodeReport]:
-    """Return a report a node: versions, GPUs, disk, and whether the model can be made there and is the same one."""
-    recipe = None
-    if model:
-        settings = RunSettings(tasks=(), model=model, base_url=base_url, plugins=tuple(plugins))
-        recipe = Recipe(MAKER, settings, str(Path.cwd()))
-    cluster = RayCluster(address)
-    try:
-        return survey_nodes(cluster, recipe, loads_weights=loads_weights or bool(base_url))
-    finally:
-        cluster.close()
-
 
 EXAMPLE = "\b\nExample:\n  snellen cluster check --ray-address auto --model hf/PATH"
 
@@ -63,6 +36,7 @@ def check(
 
     Data need not be there: pictures travel with the questions.
     """
+    from .node_check import check_cluster
 
     reports = check_cluster(ray_address, model, base_url, plugins, loads_weights=loads_weights)
     if as_json:

@@ -6,73 +6,25 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...core.errors import ConfigError, MissingExtra, RunMismatch, UsageError
+from ...core.errors import MissingExtra, RunMismatch, UsageError
 from ...core.text import plural
-from ...core.types import Request, TrialKey
 from ...data.catalog import Catalog
-from ...model.local.checkpoint import IMAGE_TEXT
-from ...model.local.inputs import LocalPrompter
 from .blend import COUNTS_FILE, BlendCounts, Blended, PreparedChains, prepare_chains
 from .chain_cure import find_cure_task, read_cure_chains, read_words
 from .chain_files import read_chains
-from .chains import Chain, mark_control, open_pictures
+from .chains import Chain, mark_control
 from .contamination import check_contamination
 from .listeners import check_listeners
 from .made_preferences import make_preferences
 from .recipe import CONTROL, FEEDBACK, GRPO, DataSource, Recipe, check_recipe
-from .trl_door import learnt_tokens
 
 if TYPE_CHECKING:
     from .tuning import TrainingRecord, Tuned
-
-
-LONGEST_RUN = 4
-"""Equal tokens in a row beyond which they are counted instead (those of a picture)."""
-
-
-def show_mask(processor: Any, chain: Chain) -> str:
-    """Return the tokens of a chain, what is learnt between ⟦ and ⟧; a mask that is not one reply is refused."""
-    tokens = learnt_tokens(processor, chain)
-    if not any(learnt for _, learnt in tokens):
-        raise ConfigError(f"{chain.id}: no token of the reply would be learnt; the chat template drops it")
-    places = [place for place, (_, learnt) in enumerate(tokens) if learnt]
-    if places != list(range(places[0], places[-1] + 1)):
-        raise ConfigError(f"{chain.id}: what would be learnt is not one reply; the chat template cuts it")
-    shown = []
-    for learnt, part in groupby(tokens, key=lambda pair: pair[1]):
-        text = " ".join(_runs([token for token, _ in part]))
-        shown.append(f"⟦ {text} ⟧" if learnt else text)
-    return " ".join(shown)
-
-
-def _runs(tokens: list[str]) -> list[str]:
-    shown: list[str] = []
-    for token, run in groupby(tokens):
-        count = sum(1 for _ in run)
-        shown += [f"{token}×{count}"] if count > LONGEST_RUN else [token] * count
-    return shown
-
-
-def asked_otherwise(processor: Any, chain: Chain) -> str | None:
-    """Say in what the prompt of training differs from the one the model is measured with, or None."""
-    taught = [token for token, learnt in learnt_tokens(processor, chain) if not learnt]
-    prompter = LocalPrompter(processor, IMAGE_TEXT)
-    text = prompter.render(Request(TrialKey("mask", chain.id), chain.turns).messages, answer=True)
-    ids = prompter.encode([text], [open_pictures(chain)])["input_ids"][0].tolist()
-    asked = processor.tokenizer.convert_ids_to_tokens(ids)
-    if asked == taught:
-        return None
-    if asked[1:] == taught:
-        return f"measuring puts {asked[0]!r} before a prompt, training does not: put it into the chat template"
-    place = next((n for n, pair in enumerate(zip(asked, taught, strict=False)) if pair[0] != pair[1]), 0)
-    return f"prompts of training and measuring differ from token {place} on"
-
 
 DATA, SHOWN, RECORD = "data", "sample.txt", "training.json"
 Say = Callable[[str], None]
@@ -215,6 +167,7 @@ def require_labels(chain: Chain) -> Chain:
 def show_first(recipe: Recipe, chains: PreparedChains, say: Say) -> None:
     """Show which tokens of the first sample are learnt; keep it beside the data."""
     from . import tuned_weights as weights
+    from .mask_view import asked_otherwise, show_mask
 
     processor = weights.open_processor(weights.open_base(recipe.model))
     first = chains[int(chains.order[0])]
