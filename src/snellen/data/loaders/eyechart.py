@@ -194,7 +194,6 @@ ALPHABETS = {
 }
 """Letters are Sloan's ten, chosen to be equally legible."""
 SCRIPTS = (*ALPHABETS, "words")
-SCRIPTS = {"letters": "capital letters", "digits": "digits", "words": "words", "cjk": "Chinese characters"}
 
 FONT_FOLDERS = (
     "/usr/share/fonts", "/usr/local/share/fonts", "~/.local/share/fonts", "/System/Library/Fonts", "C:/Windows/Fonts",
