@@ -16,7 +16,6 @@ from ...core.markup import Html
 from ...core.types import OFFERED, Estimate, Form, Sample, Score
 from ...core.variants import format_variant, parse_variant
 from ...core.vega import quantity
-from ...scoring.aggregates.acuity import curve_of
 from ...scoring.aggregates.arms import counted
 from ...scoring.aggregates.calibration import reliability
 from ...scoring.aggregates.means import headline_of, split
@@ -308,6 +307,8 @@ def _acuity(reader: RunReader, columns: TrialColumns) -> Iterator[Figure]:
 
 
 def _acuity_figure(pairs: list[tuple[Sample, Score]], axis: str, title: str, name: str) -> Figure | None:
+    from ...scoring.aggregates.acuity import curve_of
+
     points, fitted = curve_of(pairs, axis)
     if not points:
         return None
