@@ -64,13 +64,15 @@ def is_equal(one: Path, other: Path) -> bool:
     return same and told(one) == told(other)
 
 
-def test_four_parts_leave_what_one_process_leaves(data: Path) -> None:
+def test_four_parts_leave_what_one_process_leaves(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(command(data, "one")) == 0
     for number in (2, 0, 3):
         assert run_command(command(data, "parts", "--shard", f"{number}/4")) == 0
     assert is_unfinished(Path("parts")) and not Path("parts/run.db").exists()
     assert json_of("merge", "parts", codes=(1,))["parts_left"] == {"1": "waiting"}
     assert not Path("parts/run.db").exists()
+    for words in (["doctor", "parts"], ["report", "parts"], ["show", "parts", "--errors"]):
+        assert run_command(words) == 3 and "snellen merge --partial parts" in capsys.readouterr().err, words
     seen = json_of("show", "parts")
     assert (seen["done"], seen["planned"], seen["states"]) == (30, 40, {"complete": ["0", "2", "3"], "waiting": ["1"]})
     (seen_in_browser,) = RunLibrary([Path("parts")]).runs()

@@ -57,7 +57,7 @@ def follow(
     if not tasks:
         raise UsageError("name what is asked: --tasks quick.toml")
     given = [*tasks, "--model", f"{provider}/checkpoint", *arguments]
-    with run_command.make_context("run", given) as context:
+    with run_command.make_context("snellen run", given) as context:
         settings = make_settings("run", context.params)
     watched, told = Watched(source, output, marker), set[str]()
     for look in range(2 if once else 2**62):

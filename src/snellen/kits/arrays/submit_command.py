@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from ...core.errors import UsageError
 if TYPE_CHECKING:
     from ...api.settings import RunSettings
 
+SERVED = "snellen.model.served"
 PASSED_ON: dict[str, Any] = {"ignore_unknown_options": True}
 ARGUMENTS = click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[--] TASK… --model … -o DIR")
 SIZES: Decorator = add_options(
@@ -60,6 +62,8 @@ def slurm(*, again: bool, go: bool, arguments: tuple[str, ...], parts: int | Non
     if again:
         parts, only = unfinished_parts(folder)
     check_submitted(settings, _known(parts))
+    if how["serve"]:
+        check_served(settings)
     scripts = slurm_scripts(Submission(parts=_known(parts), only=only, **how), arguments, folder)
     for path in write_scripts(folder, scripts):
         click.echo(str(path))
@@ -70,7 +74,7 @@ def slurm(*, again: bool, go: bool, arguments: tuple[str, ...], parts: int | Non
         click.echo("to submit it (or add --go):")
         for line in commands:
             click.echo(f"  {line}")
-    click.echo(f"how far it is: snellen show {folder} · the queue: squeue --me")
+    click.echo(f"how far it is: {shlex.join(['snellen', 'show', str(folder)])} · the queue: squeue --me")
 
 
 @submit.command(context_settings=PASSED_ON)
@@ -90,8 +94,24 @@ def k8s(*, go: bool, arguments: tuple[str, ...], parts: int | None, serve: str |
         raise UsageError("--serve is for slurm: in Kubernetes give the server a Service, and --base-url its address")
     settings, folder = checked_settings(arguments)
     part_of(replace(settings, shard=f"0/{_known(parts)}"))  # data and plug-ins are where the pods are
+    for task in settings.tasks:
+        if Path(task).exists() and not Path(task).is_absolute():
+            told = f"{task} is a path from this folder, and pods begin in another"
+            raise UsageError(f"{told}: name it by where they see it, such as /shared/{Path(task).name}")
     manifest = kubernetes_manifest(Submission(parts=_known(parts), **how), arguments, folder)
     click.echo(apply_manifest(manifest) if go else manifest, nl=go)
+
+
+def check_served(settings: RunSettings) -> None:
+    """Refuse a run whose parts would not ask the server that is started for them."""
+    from ...core.builtins import MODELS
+
+    if settings.base_url:
+        raise UsageError("--serve says where the parts find their server: leave --base-url out")
+    provider = settings.model.partition("/")[0]
+    if not MODELS.get(provider, SERVED).startswith(SERVED):
+        told = f"--serve: {settings.model} asks no server, each part would answer by itself"
+        raise UsageError(f"{told}; write --model openai/NAME, the name that the server gives it")
 
 
 def _known(parts: int | None) -> int:
@@ -104,7 +124,7 @@ def checked_settings(arguments: tuple[str, ...]) -> tuple[RunSettings, Path]:
     """Check the arguments of the run as `snellen run` would, and return them with its folder."""
     if any(argument.partition("=")[0] == "--api-key" for argument in arguments):
         raise UsageError("--api-key would stand in the script: use --api-key-env or --api-key-file")
-    with run_command.make_context("run", list(arguments)) as context:
+    with run_command.make_context("snellen run", list(arguments)) as context:
         settings = make_settings("run", context.params)
     if settings.output_dir is None:
         raise UsageError("name the folder that all parts share: -o DIR")
