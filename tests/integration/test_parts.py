@@ -212,6 +212,12 @@ def test_a_scheduler_that_says_it_twice_is_heard_once(
     assert requests_seen(server.base_url) == 40  # what was in flight was waited for and kept
 
 
+def test_a_part_that_is_told_to_end_while_it_plans_asks_to_be_started_again(data: Path) -> None:
+    Path("told.py").write_text("import os, signal\ndef register(registry): os.kill(os.getpid(), signal.SIGUSR1)\n")
+    asked = [*COMMAND, *map(str, command(data, "run", "--shard", "0/2", "--plugin", "told.py"))]
+    assert subprocess.run(asked, check=False, capture_output=True).returncode == 75
+
+
 def test_clocks_that_are_apart_and_silent_parts_are_told(data: Path) -> None:
     for number in (0, 1, 2):
         assert run_command(command(data, "parts", "--shard", f"{number}/4")) == 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import time
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import click
@@ -12,6 +14,7 @@ from ...cli.options import ABOVE_ZERO, FOLDER, FROM_ZERO, PATH, defaulted, flag,
 from ...cli.run import make_settings
 from ...cli.run import run as run_command
 from ...core.errors import UsageError
+from ...core.signals import heeding_schedulers
 
 EXIT_ALARM = 4
 
@@ -60,16 +63,25 @@ def follow(
     with run_command.make_context("snellen run", given) as context:
         settings = make_settings("run", context.params)
     watched, told = Watched(source, output, marker), set[str]()
-    for look in range(2 if once else 2**62):
-        if look:
-            time.sleep(min(every_s, 1.0) if once else every_s)  # another process writes: there is nothing to wait for
-        for curves in follow_now(watched, settings, provider=provider, drop=drop / 100, gate=gate, say=click.echo):
-            for curve in curves:
-                click.echo("\n".join(curve_lines(curve)))
-            fallen = {f"{curve.task} {one.name}" for curve in curves for one in curve.alarms} - told
-            told |= fallen
-            if fallen and on_alarm:
-                subprocess.run(on_alarm, shell=True, check=False)  # noqa: S602 - the user's own command
-        if told and not on_alarm:  # what waited with it was measured first
-            return EXIT_ALARM
+    with heeding_schedulers():
+        for _ in _looks(2 if once else None, min(every_s, 1.0) if once else every_s):
+            for curves in follow_now(watched, settings, provider=provider, drop=drop / 100, gate=gate, say=click.echo):
+                for curve in curves:
+                    click.echo("\n".join(curve_lines(curve)))
+                fallen = {f"{curve.task} {one.name}" for curve in curves for one in curve.alarms} - told
+                told |= fallen
+                if fallen and on_alarm:
+                    subprocess.run(on_alarm, shell=True, check=False)  # noqa: S602 - the user's own command
+            if told and not on_alarm:  # what waited with it was measured first
+                return EXIT_ALARM
     return 0
+
+
+def _looks(most: int | None, every_s: float) -> Iterator[int]:
+    """Count looks with a pause between two: another process writes, there is nothing to wait for."""
+    for look in count():
+        if look == most:
+            return
+        if look:
+            time.sleep(every_s)
+        yield look

@@ -206,7 +206,7 @@ trap 'kill -USR1 $pid 2>/dev/null' USR1
 trap 'kill -TERM $pid 2>/dev/null' TERM
 rc=0
 for i in 1 2 3 4 5 6 7 8; do wait $pid 2>/dev/null; r=$?; [ $r = 127 ] || rc=$r; done   # a trap ends a wait
-[ $rc = {EXIT_AGAIN} ] && again
+case $rc in {EXIT_AGAIN}|138|143) again;; esac   # the others: told to end before Snellen had begun to listen
 exit $rc
 """
 
