@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -261,7 +261,7 @@ class Talk:
         """Return how a reply without a call ends the trial."""
         if not said.strip():
             return NO_ANSWER
-        if holds_markup(said):
+        if holds_markup(said, self._offered):
             return UNPARSED
         return self._force or ANSWERED
 
@@ -302,12 +302,17 @@ class Talk:
         self.looks.append(look)
         self.fresh.append(look)
 
+    @property
+    def _offered(self) -> Mapping[str, str]:
+        """Return the tools by the names under which they are offered."""
+        preset = self.setup.preset
+        return {preset.tool: "zoom"} if preset else {name: name for name in self.setup.options.tools}
+
     def _understood(self, call: ToolCall) -> tuple[str, dict[str, Any], tuple[str, ...]]:
         """Return the tool and the arguments of a call, and what was mended; refuse what cannot be understood."""
         if call.problem:
             raise CallError(call.problem, f"the call could not be read ({call.problem}): write it again")
-        preset = self.setup.preset
-        offered = {preset.tool: "zoom"} if preset else {name: name for name in self.setup.options.tools}
+        preset, offered = self.setup.preset, self._offered
         name = call.name.rpartition(".")[2].strip().lower()
         if name not in offered:
             kind = "not-offered" if name in OTHERS_TOOLS else "unknown-tool"
