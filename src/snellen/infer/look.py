@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 import msgspec
@@ -28,7 +29,9 @@ from ..core.looks import (
     BASE,
     CONTEXT,
     DETAIL,
+    ELSEWHERE,
     FORCED,
+    GOLD,
     HISTORY_REFUSED,
     NO_ANSWER,
     PICTURES,
@@ -84,6 +87,8 @@ from .skipped import skip_after
 REPEATS = 3
 """So often the same region is asked for until an answer is demanded."""
 CALLS_A_TURN = 3
+MOST_WAITING = 64
+"""So many questions of one picture wait for another picture; a data set may have only one, or none."""
 CONTEXT_LIMIT = re.compile(r"context (?:length|window|size)\D{0,30}?(\d[\d,]{2,})|max_model_len\D{0,20}(\d{3,})", re.I)
 PICTURE_LIMIT = re.compile(
     r"(?:at most|up to|maximum(?: of)?|limit(?: is| of)?|exceeds?)\D{0,20}(\d+)?\D{0,30}image", re.I
@@ -129,6 +134,7 @@ class LookOptions(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 UNLIMITED = 10**9
+NO_GOLD = "not asked: the row names no region for the arm gold; give it a column `box`, or leave the arm out"
 
 
 class Learnt(Struct):
@@ -293,7 +299,7 @@ class Talk:
             named = place if place[1] else place[:1]
             draw = rng(self.seed, self.request.key.sample, self.request.key.repeat, self.number, *named, self.arm)
             other = other_moment(image, self.films, draw) if done.look.tool == "frame" else None
-            image = stand_in(self.arm, view, self.gold, other or self.other, draw)
+            image = stand_in(self.arm, view, self.gold, other or self.other, draw, first=next(iter(self.views), None))
         self.views += [view] if view is not None else []
         self._note(replace(look, image=image))
         return image
@@ -466,6 +472,9 @@ class LookJob:
         base = self._talk(opened, BASE, drawn)
         reply = await self._ask(ask, base, plain)
         others = [arm for arm in self.arms if arm not in (BASE, PLAIN)]
+        if GOLD in others and drawn.gold is None:
+            others.remove(GOLD)
+            await self._leave_out(ask, GOLD, NO_GOLD)
         if base.ended is not None:
             await self._copy(ask, opened, base.ended, others)
             return
@@ -531,6 +540,11 @@ class LookJob:
             copy = replace(final, key=key, cached=True, detail={**final.detail, DETAIL: told})
             await ask(self.item, replace(opened, key=key), copy)
 
+    async def _leave_out(self, ask: Ask, arm: str, why: str) -> None:
+        """Store an arm that this question cannot have as not asked: it is in no figure."""
+        key = self._key(arm)
+        await ask(self.item, Request(key, ()), Prediction(key, failure=Failure(FailureKind.SKIPPED, why, attempts=0)))
+
     async def _fail(self, ask: Ask, question: Request, failure: Failure) -> None:
         for arm in self.arms:
             if arm != PLAIN:
@@ -569,13 +583,30 @@ class LookAgain(Inferencer):
         for name in task.variants:
             arm, variant = arm_of(name)
             arms.setdefault(variant, []).append(arm)
-        before: Image | None = None
-        for item in items:
+        for item, other in with_others(items) if ELSEWHERE in chain(*arms.values()) else zip(items, repeat(None)):
             for variant, of_variant in arms.items():
-                for repeat in range(task.repeats):
+                for number in range(task.repeats):
                     build = prompter.build
-                    yield LookJob(task, item, variant, repeat, tuple(of_variant), setup, build, before)
-            before = item.sample.images[0] if item.sample.images else before
+                    yield LookJob(task, item, variant, number, tuple(of_variant), setup, build, other)
+
+
+def with_others(items: Iterable[Item]) -> Iterator[tuple[Item, Image | None]]:
+    """Yield each item with a picture that is not its own: of a sample before it, or at the beginning of a later one."""
+    waiting: deque[Item] = deque()
+    known: list[Image] = []
+    for item in items:
+        first = item.sample.images[:1]
+        known = [*(one for one in known if one.ref != first[0].ref), *first][-2:] if first else known
+        waiting.append(item)
+        while waiting and ((other := _not_of(waiting[0], known)) is not None or len(waiting) > MOST_WAITING):
+            yield waiting.popleft(), other
+    yield from zip(waiting, repeat(None))
+
+
+def _not_of(item: Item, known: Sequence[Image]) -> Image | None:
+    """Return the last of these pictures whose file the item does not show."""
+    own = {image.ref for image in item.sample.images}
+    return next((image for image in reversed(known) if image.ref not in own), None)
 
 
 LOOK = LookAgain()
