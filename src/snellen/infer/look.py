@@ -217,6 +217,7 @@ class Talk:
     _tokens: tuple[int, int] = (0, 0)
     _seconds: float = 0.0
     _shared: int = 0
+    _foreign: int = 0
 
     def take(self, reply: Prediction) -> Prediction | None:
         """Take the reply to the request; return the trial's prediction where it ends, else there is a next request."""
@@ -251,6 +252,7 @@ class Talk:
             self._usage.append(reply.usage)
             told = reply.usage.input_tokens or 0, reply.usage.output_tokens or 0
             self._tokens = self._tokens[0] + told[0], self._tokens[1] + told[1]
+        self._foreign += int(reply.detail.get("foreign", 0))
         if reply.timing is not None:
             self._seconds += reply.timing.done - reply.timing.sent
 
@@ -415,7 +417,7 @@ class Talk:
         calls = done + self._classes.total()
         classes = dict(sorted(self._classes.items()))
         told = LookEnd(end, self.number + 1, calls, done, classes, self._limit, round(self._seconds, 6), self._shared)
-        return dict(msgspec.to_builtins(replace(told, tokens=self._tokens)))
+        return dict(msgspec.to_builtins(replace(told, tokens=self._tokens, foreign=self._foreign)))
 
 
 def _sum(usages: Sequence[Usage]) -> Usage | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import PIL.Image
 import pytest
@@ -13,6 +14,7 @@ from snellen.api.run_cost import try_jobs
 from snellen.api.settings import RunSettings
 from snellen.core.builtins import default_registry
 from snellen.core.errors import UsageError
+from snellen.core.protocols import ImagePolicy
 
 
 def test_a_trial_with_tools_is_tried_to_its_end(tmp_path: Path) -> None:
@@ -33,20 +35,24 @@ def test_looks_know_the_limits_on_the_models_card(tmp_path: Path) -> None:
     PIL.Image.new("RGB", (64, 64)).save(tmp_path / "a.png")
     (tmp_path / "rows.jsonl").write_text(json.dumps({"id": "1", "question": "What?", "image": "a.png", "answer": "a"}))
 
-    def options(model: str) -> dict[str, object]:
+    def options(model: str, **more: Any) -> dict[str, object]:
         settings = RunSettings(
             tasks=(str(tmp_path / "rows.jsonl"),), model=model, base_url="http://127.0.0.1:9/v1", tools=("zoom",),
-            output_dir=tmp_path / "run", catalogs=(tmp_path / "own",),
+            output_dir=tmp_path / "run", catalogs=(tmp_path / "own",), **more,
         )  # fmt: skip
         (planned,) = make_plan(settings).tasks
         return planned.task.infer_options
 
     card = 'model = "openai/mine"\nbase_url = "http://127.0.0.1:9/v1"\ncontext = 4096\nmax_images = 5\n'
+    card += 'coordinates = "sent-pixels side=1568"\nmax_side = 8000\n'
     (tmp_path / "own" / "models").mkdir(parents=True)
     (tmp_path / "own" / "models" / "mine.toml").write_text(card)
     known = options("openai/mine")
     assert (known["context"], known["pictures"]) == (4096, 5)
     assert not {"context", "pictures"} & set(options("openai/nobody-knows-it"))
+    sides = {"openai/mine": 1568, "anthropic/claude-nobody-knows-it": 2048, "openai/nobody": 2048}
+    assert {model: options(model)["longest"] for model in sides} == sides, "8,000 px are accepted, and shrunk"
+    assert options("openai/nobody", image_policy=ImagePolicy(max_side=1024))["longest"] == 1024
 
 
 @pytest.mark.parametrize(

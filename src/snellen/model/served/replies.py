@@ -91,6 +91,8 @@ class Reply(msgspec.Struct, gc=False):
     """The tools that it calls, by their place in the reply."""
     kept: list[dict[str, Any]] = []
     """Items of the provider that it wants back with the next turn, as they came."""
+    foreign: int = 0
+    """Tools of its own that the server ran beside the answer."""
 
     def call_at(self, place: Any) -> CallPiece:
         """Return the call at a place, made if it is new; of several there the last."""
