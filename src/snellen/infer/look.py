@@ -282,6 +282,8 @@ class Talk:
                 raise CallError("too-many", NOT_RUN.format(most=most))
             name, arguments, notes = self._understood(call)
             done = run_calls(name, arguments, self.views, self.setup.terms, self.looks, films=self.films)
+            if self.setup.preset:
+                done = [self._in_its_words(one, self.setup.preset) for one in done]
         except CallError as error:
             self._classes[error.problem] += 1
             self._note(Look(self.number, call.name, call.id, problem=error.problem, told=str(error), notes=notes))
@@ -291,6 +293,10 @@ class Talk:
         if not images:
             self._note(replace(done[0].look, turn=self.number, call=call.id, notes=(*notes, *done[0].look.notes)))
         return Result(call.id, " ".join(one.look.told for one in done), images)
+
+    def _in_its_words(self, done: Done, preset: Preset) -> Done:
+        first = sum(view.first for view in self.views)
+        return done._replace(look=replace(done.look, told=preset.told(done.look.shown, first)))
 
     def _show(self, done: Done, call: ToolCall, place: tuple[int, int], notes: tuple[str, ...]) -> Image | None:
         """Note one new picture of a call, and return it or what its arm shows instead."""

@@ -250,3 +250,7 @@ def test_presets_are_asked_and_read_in_their_own_words(tmp_path: Path, preset: s
     with RunReader(tmp_path / "run") as reader:
         (look,) = [look for turn in reader.turns(TrialKey("t", "0")) for look in turn.looks]
     assert look.problem == "" and look.region == (0, 0, 200, 150)
+    shown = asked.bodies[1]["messages"][-1]["content"]
+    words = [part.get("text", "").strip() for part in shown if part["type"] == "text"]
+    own = {"mini-o3": ["observation_1:"], "pixel-reasoner": ["Picture 2:"]}.get(preset, [])
+    assert "".join(words) == "".join(("<tool_response>", *own, "</tool_response>")), "numbers are those of its calls"
