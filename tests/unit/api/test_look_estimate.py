@@ -10,11 +10,13 @@ import PIL.Image
 import pytest
 
 from snellen.api.plan import make_plan
-from snellen.api.run_cost import try_jobs
+from snellen.api.run_cost import estimate_run, try_jobs
 from snellen.api.settings import RunSettings
 from snellen.core.builtins import default_registry
 from snellen.core.errors import UsageError
 from snellen.core.protocols import ImagePolicy
+from snellen.infer.look import CALLS_A_TURN
+from snellen.model.served.picture_tokens import ASSUMED
 
 
 def test_a_trial_with_tools_is_tried_to_its_end(tmp_path: Path) -> None:
@@ -29,6 +31,24 @@ def test_a_trial_with_tools_is_tried_to_its_end(tmp_path: Path) -> None:
     sent, trials = try_jobs(planned, default_registry())
     assert trials == 3 * len({sample.id for sample, _ in sent})
     assert len(sent) * 3 == trials * 2  # the question with tools and without; the other arm is a copy
+
+
+def test_the_dearest_look_is_at_all_of_the_largest_picture(tmp_path: Path) -> None:
+    """A region is never shrunk, so it may be larger than the side to which small ones are enlarged."""
+    PIL.Image.new("L", (5000, 4000)).save(tmp_path / "a.png")
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"id": "1", "question": "What?", "image": "a.png", "answer": "a"}))
+    added = []
+    for policy in (None, ImagePolicy(max_side=1000)):
+        settings = RunSettings(
+            tasks=(str(tmp_path / "rows.jsonl"),), model="openai/x", base_url="http://127.0.0.1:9/v1", tools=("zoom",),
+            output_dir=tmp_path / "run", image_policy=policy, overrides=(("params.max_tokens", 10),),
+        )  # fmt: skip
+        plan = make_plan(settings)
+        (estimate,) = estimate_run(plan, settings).tasks
+        assert estimate.turns is not None
+        added.append(estimate.turns.added)
+    whole, shrunk = (CALLS_A_TURN * ASSUMED.count(size) for size in ((5000, 4000), (1000, 1000)))
+    assert added[0] > whole and shrunk < added[1] < whole
 
 
 def test_looks_know_the_limits_on_the_models_card(tmp_path: Path) -> None:
