@@ -16,7 +16,7 @@ from snellen.core.builtins import default_registry
 from snellen.core.errors import UsageError
 from snellen.core.protocols import ImagePolicy
 from snellen.infer.look import CALLS_A_TURN
-from snellen.model.served.picture_tokens import ASSUMED
+from snellen.model.served.model_card import ASSUMED
 
 
 def test_a_trial_with_tools_is_tried_to_its_end(tmp_path: Path) -> None:
