@@ -12,18 +12,32 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 
+import look_runs
+import recount
 from drawn_banks import drawn_bank
 from snellen.core.builtins import default_registry
 from snellen.core.errors import SnellenError
-from snellen.core.types import Form, Image, ImageSent, Prediction, Request, Sample, TrialKey
-from snellen.scoring.aggregates import consistency, instability, means, robustness, summary, variance
-from snellen.scoring.tables.table import ScoreTable
+from snellen.core.tasks import Task
+from snellen.core.types import Form, Image, ImageSent, Prediction, Request, Sample, Score, TrialKey
+from snellen.scoring.aggregates import (
+    arms,
+    calibration,
+    consistency,
+    error_groups,
+    instability,
+    means,
+    robustness,
+    summary,
+    variance,
+)
+from snellen.scoring.tables.table import ScoredTask, ScoreTable
 from snellen.scoring.tables.table_builder import TableBuilder
 from snellen.stats import (
     agreement,
@@ -49,6 +63,7 @@ from snellen.stats import (
     sup_band,
     threshold_grid,
 )
+from snellen.store.reader import RunReader
 
 RECORDED = Path(__file__).parent / "figures_that_stay.json"
 TOLERANCE = 1e-6
@@ -351,7 +366,11 @@ def of_table(**how: Any) -> ScoreTable:
     draws, variants, repeats = draw(int(how.get("seed", 1))), how.get("variants", ("base",)), how.get("repeats", 1)
     builder = TableBuilder()
     samples: list[tuple[str, str | None, dict[str, Any]]] = [
-        (f"s{at:02}", f"g{at // 2}" if at % 3 else None, {"topic": "ab"[at % 2], "level": at % 4, "round": at % 3 + 1})
+        (
+            f"s{at:02}",
+            f"g{at // 2}" if at % 3 else None,
+            {"topic": "ab"[at % 2], "level": 1 + at % 4, "round": at % 3 + 1},
+        )
         for at in range(18)
     ]
     if how.get("chains"):
@@ -607,6 +626,71 @@ def of_verdicts() -> Iterator[Any]:
             scorer = registry.get("scorer", name)
             said = [verdict(scorer, samples[number], reply, ways[way]) for reply in replies]
             yield [f"{name} {number} {way}", *(said if len(set(said)) > 1 else said[:1])]
+
+
+NAMED = (
+    *("calibration", "compensated", "consistency", "cure", "instability", "ladder", "macro", "mean", "page-cost"),
+    *("perturbed", "reform", "repeats", "robustness", "rounds", "threshold", "variance", "variants"),
+)
+ARMS = ("base", "control=none", "control=blank")
+
+
+def of_tasks() -> Iterator[Any]:
+    """Every aggregate by name, over tasks with scores that say how sure they are and which rung they reached."""
+    registry = default_registry()
+    rates = {"variants": ("base", "fps=1", "fps=4"), "repeats": 2, "seed": 9}
+    for shape, how in {**SHAPES, "rates": rates, "arms": {"variants": ARMS, "repeats": 3, "seed": 8}}.items():
+        table = of_table(**how)
+        samples = {name: sample_of(name, place) for place, name in enumerate(table.samples)}
+        scores = [scored_as(table, row, samples) for row in range(len(table)) if table.scored[row]]
+        task = Task(
+            "t", {"loader": "table"}, Form.CHOICE, repeats=how.get("repeats", 1), variants=tuple(table.variants)
+        )
+        scored = ScoredTask(task, {table.metric: table}, lambda pairs=scores: iter(pairs), samples.values().__iter__)
+        for name in NAMED:
+            try:
+                yield [shape, name, registry.get("aggregate", name)(scored, {"chance": 0.25})]
+            except (SnellenError, KeyError) as error:
+                yield [shape, name, type(error).__name__]
+        yield [calibration.describe_sureness(scored), calibration.by_repeats(table)]
+        for arm in ARMS[1:] if shape == "arms" else ():
+            found = arms.Arms(table, arms.chances(samples.values()))
+            yield [found.names, found.needs_picture(), found.questions(), found.by_group(("topic", "level"))]
+            yield [found.describe(name) for name in found.names if name != arm]
+
+
+def sample_of(name: str, place: int) -> Sample:
+    meta = {"visual_tokens": {"a": {"qwen": 300 + place, "gemma": 256}}}
+    tags = {"context_tokens": 1000 + 10 * place, "role": "step" if place % 4 else "inference"}
+    return Sample(
+        name, "d", Form.CHOICE, "Which is it?", options=OPTIONS, answers=(OPTIONS[place % 4],), tags=tags, meta=meta
+    )
+
+
+def scored_as(table: ScoreTable, row: int, samples: dict[str, Sample]) -> tuple[Sample, Score]:
+    name, value = table.samples[table.sample[row]], float(table.value[row])
+    sure = round(0.4 + 0.5 * value + 0.01 * (row % 9), 3)
+    detail = {
+        "confidence": sure,
+        "stated_confidence": 1.0 - sure,
+        "ladder": {"exact": value, "contains": float(row % 2)},
+    }
+    key = TrialKey("t", name, table.variants[table.variant[row]], int(table.repeat[row]))
+    return samples[name], Score(key, table.metric, value, "A", "rule", detail=detail)
+
+
+def of_runs() -> Iterator[Any]:
+    """Whole runs, written, scored and summed up: drawn ones, and one of an agent that looks again."""
+    with TemporaryDirectory() as folder:
+        for seed in (1, 2, 5, 8):
+            run = recount.draw_run(seed)
+            tasks = recount.write_run(run, Path(folder) / str(seed))["tasks"]
+            yield [seed, {name: task["metrics"] for name, task in tasks.items()}]
+        looked = look_runs.make_look_run(Path(folder) / "looks", count=12, repeats=2)
+        (task,) = json.loads((looked / "results.json").read_bytes())["tasks"].values()
+        yield [task["metrics"], task["looks"], task["notes"]]
+        with RunReader(looked) as reader:
+            yield [len(group.trials) for group in error_groups.read_errors(reader, "squares")]
 
 
 FIGURES: dict[str, Callable[[], Iterator[Any]]] = {
