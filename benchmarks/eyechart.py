@@ -17,8 +17,7 @@ from snellen.core.types import Form, Prediction, Sample, Score, TrialKey
 from snellen.data.catalog import Catalog
 from snellen.data.loaders.eyechart import ChartSource, Condition, chart_question, make_chart
 from snellen.data.loaders.eyechart_text import alphabet_of, chance_of
-from snellen.kits.mock.answers import entry_of
-from snellen.kits.mock.ask import Ask, Body
+from snellen.kits.mock.ask import Ask, Body, entry_of
 from snellen.kits.mock.readers import View, parse_reader
 from snellen.prompt.build import Prompter
 from snellen.scoring.aggregates.acuity import score, threshold

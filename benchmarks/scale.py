@@ -30,8 +30,8 @@ from snellen.core.jobs import Item, Job
 from snellen.core.protocols import Capability, EncodedImages, ImagePolicy
 from snellen.core.tasks import Prompt, RunHeader, Task
 from snellen.core.types import Form, Image, Prediction, Request, Sample, TrialKey
+from snellen.engine.limits import Policy
 from snellen.engine.loop import Engine
-from snellen.engine.policy import Policy
 from snellen.infer.generate import GENERATE
 from snellen.kits.scale.driver import Fleet
 from snellen.kits.scale.lease_format import Hello, Outcome, Outcomes

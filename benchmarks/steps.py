@@ -35,8 +35,8 @@ def count_steps(trials: int) -> Counter[str]:
     from snellen.core.jobs import Item
     from snellen.core.tasks import Prompt, RunHeader, Task
     from snellen.core.types import Form, Params, Sample
+    from snellen.engine.limits import Policy
     from snellen.engine.loop import Engine
-    from snellen.engine.policy import Policy
     from snellen.infer.generate import GENERATE
     from snellen.model.options import ModelOptions
     from snellen.model.served.openai import OpenAI

@@ -22,7 +22,7 @@ from safetensors import SafetensorError
 import snellen
 from command_line import run_command
 from snellen.core.errors import ConfigError, DataError, EnvironmentProblem, MissingExtra, RunMismatch, UsageError
-from snellen.kits.train import before_after, listeners, rationale
+from snellen.kits.train import before_after, rationale, trl_door
 from snellen.kits.train import made_preferences as preferences
 from snellen.kits.train import tuned_weights as weights
 from snellen.kits.train.rationale import prepare_training, train_rationale
@@ -389,12 +389,12 @@ def test_report_to_is_checked_before_anything_is_prepared(
     said = capsys.readouterr().err
     assert "training.report_to: 'tensorbord'" in said and "did you mean 'tensorboard'" in said
     assert "Traceback" not in said and not (out / "data").exists()
-    monkeypatch.setattr(listeners.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(trl_door.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(MissingExtra, match=r"snellen\[wandb\]"):
-        listeners.check_listeners(["wandb"])
+        trl_door.check_listeners(["wandb"])
     monkeypatch.undo()
     with pytest.raises(ConfigError, match=r"report_to = 'neptune': .*[Nn]eptune"):
-        listeners.check_listeners(["neptune"])
+        trl_door.check_listeners(["neptune"])
 
 
 def test_tensorboard_hears_what_is_written_and_who_listens_is_no_part_of_a_training(rows: Path, tmp_path: Path) -> None:

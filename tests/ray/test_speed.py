@@ -19,8 +19,8 @@ from snellen.core.jobs import Item
 from snellen.core.tasks import Prompt, RunHeader, Task
 from snellen.core.types import Form, Sample
 from snellen.data.files.work import WorkSpec
+from snellen.engine.limits import Policy
 from snellen.engine.loop import Engine
-from snellen.engine.policy import Policy
 from snellen.infer.generate import GENERATE
 from snellen.kits.scale.driver import Fleet
 from snellen.kits.scale.item_workers import open_workers

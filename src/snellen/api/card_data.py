@@ -11,7 +11,7 @@ from ..core.text import plural
 from ..data.atlas.card_sources import read_card_sources
 from ..data.atlas.download import Progress
 from ..data.atlas.fetch import Fetched, fetch_source, pick_source
-from ..data.atlas.named_protocols import protocols_of
+from ..data.atlas.protocols import protocols_of
 from ..data.atlas.verify import Verified, verify_data
 from ..data.catalog import Catalog
 from ..data.loaders.row_source import data_home

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..core.arms import (
+from ..core.errors import UsageError
+from ..core.message_parts import all_pictures, all_videos
+from ..core.tasks import Task
+from ..core.types import OFFERED, Sample
+from ..core.variants import (
     BLANK,
     FRAMES_SHUFFLED,
     NO_VIDEO,
@@ -13,12 +17,8 @@ from ..core.arms import (
     SHUFFLED_OPTIONS,
     WITHOUT_PAGE,
     find_arms,
+    parse_variant,
 )
-from ..core.errors import UsageError
-from ..core.message_parts import all_pictures, all_videos
-from ..core.tasks import Task
-from ..core.types import OFFERED, Sample
-from ..core.variants import parse_variant
 from ..prompt.document import choose_pages, needle_pages
 from ..prompt.other_picture import OtherPictures
 

@@ -21,9 +21,8 @@ from ..engine.state import RunState
 from ..report.files import write_atomically
 from ..report.pages.exam_page import write_prescription
 from ..report.pages.finish import finish_run
-from ..sight.advice import Line, prescribe
+from ..sight.advice import Line, exam_command, method_of, prescribe
 from ..sight.cards import MODES, chosen_tests
-from ..sight.method import exam_command, method_of
 from ..sight.sitting import PREFIX, Order, Sitting, Stored, no_listeners
 from ..sight.sitting import ExamListeners as ExamListeners  # noqa: PLC0414 - what an exam is listened to with
 from ..store.reader import RunReader

@@ -20,9 +20,8 @@ from ..core.errors import DataError, UsageError, did_you_mean, not_among
 from ..core.tasks import Figure
 from ..core.types import BASE_VARIANT, Form
 from ..data.files.records import Record, Source, kind_of, read_records
-from ..data.foreign.damage_counts import Damage
-from ..data.foreign.foreign_rows import ForeignFile, ForeignRow, token_pair
-from ..data.foreign.gold import lettered
+from ..data.foreign.damage import Damage
+from ..data.foreign.foreign_rows import ForeignFile, ForeignRow, lettered, token_pair
 from ..extract.extraction import AMBIGUOUS
 from ..extract.profiles import profile_named
 from ..prompt.marks import STYLES, make_marks

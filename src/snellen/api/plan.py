@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..core.arms import OTHER, check_arms, in_arms
 from ..core.builtins import INFERENCERS, default_registry
 from ..core.config import convert, set_by_path
 from ..core.errors import DataError, UsageError, did_you_mean, not_among
@@ -25,13 +24,12 @@ from ..core.protocols import Capability, Inferencer, LoadContext, Model
 from ..core.registry import Registry, foreign_code
 from ..core.tasks import PlannedCounts, Prompt, ProtocolReading, RunHeader, Shots, Task
 from ..core.types import Form, Sample
-from ..core.variants import parse_variant
+from ..core.variants import OTHER, check_arms, in_arms, parse_variant
 from ..data.catalog import DEFAULT_SCORERS, Catalog, with_defaults
 from ..data.dataset import Dataset, Survey, fingerprint_of, survey, without_places
 from ..data.errata import OFFICIAL, read_golds
 from ..data.loaders.row_dialogues import DIALOGUES
-from ..data.selection import choose
-from ..data.subsets import choose_subset, read_subset
+from ..data.selection import choose, choose_subset, read_subset
 from ..engine.request_videos import video_route
 from ..extract.profiles import profile_named
 from ..infer.generate import GENERATE

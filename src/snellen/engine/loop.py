@@ -30,12 +30,10 @@ from ..store.picture_ledger import PictureLedger
 from ..store.sent_pictures import PictureKeeper
 from ..store.turns import StoredTurn
 from ..store.writer import TrialWriter
-from .batch import Batcher
-from .call import call_model, check_members, failed
+from .call import Batcher, call_model, check_members, failed
 from .control import Wish
 from .flow import Limiter, RateLimit
-from .limits import LimitReached, Limits
-from .policy import Policy
+from .limits import LimitReached, Limits, Policy
 from .request_videos import has_videos, unfold_videos
 from .state import RunState
 from .trust import CacheTrust

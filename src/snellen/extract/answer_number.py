@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from .cue_words import ANNOUNCES, CORRECTION
-from .measures import unit_after
-from .numbers import Number
+from .numbers import Number, unit_after
 from .structured import answer_field
 from .word_lists import LazyPattern
 

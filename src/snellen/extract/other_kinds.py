@@ -12,9 +12,8 @@ from .choice import read
 from .cue_words import ANNOUNCES, NEEDS_MORE, REFUSAL
 from .extraction import AMBIGUOUS, EMPTY, REFUSED, TRUNCATED, UNPARSED, Extraction
 from .label_mentions import label_mentions, text_mentions
-from .measures import unit_after
 from .normalise import normalise
-from .numbers import Number, find_numbers, groups_by_point, regrouped
+from .numbers import Number, find_numbers, groups_by_point, regrouped, unit_after
 from .option_set import OptionSet, Reply, compile_options, option_set
 from .set_of_marks import read_mark_set
 from .structured import answer_field

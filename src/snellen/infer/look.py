@@ -57,8 +57,7 @@ from ..core.types import (
     Usage,
     Video,
 )
-from ..data.look.films import check_time, other_moment, shown_frames
-from ..data.look.opened import open_view
+from ..data.look.films import check_time, open_view, other_moment, shown_frames
 from ..data.look.standins import gold_box, stand_in
 from ..data.look.tools import TOOLS, Done, Terms, describe, run_calls
 from ..data.look.views import CallError, View

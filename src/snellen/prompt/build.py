@@ -18,9 +18,9 @@ from ..core.twins import AXIS as TWIN
 from ..core.twins import twin_of
 from ..core.types import BASE_VARIANT, OFFERED, Image, Params, Request, Sample, TrialKey, Turn
 from ..core.variants import parse_variant
-from ..data.images.calibrations import CALIBRATION
+from ..data.images.edits import CALIBRATION
 from ..data.loaders.row_options import split_listed
-from ..data.video.showings import VIDEO_AXES
+from ..data.video.frame_rules import VIDEO_AXES
 from . import meta
 from .document import STANDING_IN, choose_pages, with_context
 from .history import example_turns, history_turns, shot_turns, show_options

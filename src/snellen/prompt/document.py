@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from ..core.arms import BLANK, NO_VIDEO, OTHER, WITHOUT_PAGE
 from ..core.errors import ConfigError, not_among
 from ..core.types import Image, Sample
+from ..core.variants import BLANK, NO_VIDEO, OTHER, WITHOUT_PAGE
 from .other_picture import OtherPictures, as_many
 from .recall import RECALL
 

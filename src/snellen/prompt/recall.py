@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ..core.arms import RECALL as RECALL  # noqa: PLC0414 - part of what this module is
 from ..core.message_parts import without_markers
 from ..core.types import Params, Request, Sample, TrialKey, Turn
+from ..core.variants import RECALL as RECALL  # noqa: PLC0414 - part of what this module is
 from .marks import letter_mark
 
 ASK = "This is the beginning of a question of a published test. Reply with nothing but the text that comes next."

@@ -12,20 +12,20 @@ import msgspec
 from ..core.registry import Registry
 from ..core.tasks import MOST_GROUPS, RunHeader, Task
 from ..core.types import Estimate
-from ..data.atlas.suites import Suite, SuiteMember
+from ..data.atlas.protocols import Suite, SuiteMember
 from ..data.catalog import Catalog
-from ..data.images.calibrations import stated_calibration
+from ..data.images.edits import stated_calibration
 from ..stats.intervals import Z95, sum_interval
 from ..store.answerers import Row, read_table
 from ..store.reader import RunReader
 from .aggregates.arms import counted_task, describe_arms
+from .aggregates.calibration import describe_sureness
 from .aggregates.counts import TaskCounts
 from .aggregates.headline import headline, right_answers
 from .aggregates.looks import describe_looks
 from .aggregates.quoted_figures import figures_left_out
 from .aggregates.robustness import DISTURBING
 from .aggregates.summary import group_estimates, summarize
-from .aggregates.sureness import describe_sureness
 from .aggregates.variance import advise, split_variance
 from .protocols.peer_scores import headline_note, stated_protocol
 from .protocols.readings import COUNTED, OWN, Reading

@@ -12,9 +12,9 @@ from ..core.errors import UsageError, not_among
 from ..core.registry import Registry
 from . import figure_plates, mark_plates, panels, reading_plates, row_plates, scenes
 from .coordinates import Locating
+from .fixed import TurnedRow
 from .plate import Card, EyeTest
 from .recipe_round import RecipePage
-from .turns import TurnedRow
 
 PLATES: dict[str, Any] = {
     "rows": row_plates.RowTest,

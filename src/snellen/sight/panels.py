@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..stats.intervals import Floats
-from .board import Board, Colour, encode_png
+from .board import Board, Colour, chroma_of, encode_png, lab_to_rgb
 from .choice_plates import QUADRANTS, ChoiceTest, ink_of
-from .lab import chroma_of, lab_to_rgb
 from .plate import Bench
 
 DISCS, PITCH = 5, 44.0

@@ -17,8 +17,7 @@ from snellen.kits.scale.driver import Fleet
 from snellen.kits.scale.executor import TERMS, LeasedScoring, check_nodes_see, describe_run_here
 from snellen.kits.scale.work_model import WorkModel
 from snellen.report.pages.finish import finish_run
-from snellen.scoring.range_work import scoring_spec
-from snellen.scoring.ranges import RangeScorer, RangeSpec, ScoredRange
+from snellen.scoring.ranges import RangeScorer, RangeSpec, ScoredRange, scoring_spec
 from snellen.store import reader as reader_module
 from snellen.store.reader import Rows, RunReader
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from snellen.core.errors import DataError, UsageError
-from snellen.data.images.calibrations import calibrated_variant, stated_calibration
-from snellen.data.images.edits import apply_edits
+from snellen.data.images.edits import apply_edits, calibrated_variant, stated_calibration
 from snellen.kits.pages.page_style import PageStyle
 from snellen.kits.pages.perturb import FAMILIES, apply, calibration, edits_of, page_seed, parse_variants
 from snellen.kits.pages.quality import character_error_rate, degradation

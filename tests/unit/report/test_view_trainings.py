@@ -18,7 +18,7 @@ from made_trainings import make_training, step_line, training_record
 from payloads import PAYLOADS
 from snellen.api.view import make_viewer
 from snellen.core.errors import DataError
-from snellen.store.lock import RunLock
+from snellen.store.owner import RunLock
 
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
 

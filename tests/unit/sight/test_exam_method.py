@@ -12,9 +12,8 @@ import pytest
 import snellen
 from exam_observer import Observer, sit
 from snellen.cli.exam import exam as exam_command_line
-from snellen.sight.field_lines import field_groups
-from snellen.sight.fits import fit_field
-from snellen.sight.method import exam_command
+from snellen.sight.advice import exam_command
+from snellen.sight.fits import field_groups, fit_field
 
 
 class Worded(Observer):

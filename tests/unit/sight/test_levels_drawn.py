@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from snellen.report.pages.exam_figures import verdict_words
+from snellen.report.pages.exam_page import verdict_words
 from snellen.report.pages.exam_terminal import comparison_lines
 from snellen.sight.adaptive import AdaptiveTest
 from snellen.sight.advice import beyond_easiest, evidence_of, prescribe, safe_words

@@ -28,8 +28,7 @@ from snellen.core.types import (
     Turn,
 )
 from snellen.store import cache as module
-from snellen.store.cache import ResponseCache, request_digest
-from snellen.store.cache_logs import LoggedCache
+from snellen.store.cache import LoggedCache, ResponseCache, request_digest
 
 KEY = TrialKey("t", "s")
 

@@ -15,7 +15,7 @@ from ...core.message_parts import MARKER, holds_marker, marked_pictures, number_
 from ...core.types import Image
 from .answers import LookedAt, look_afresh, look_at_options
 from .row_map import is_picture_struct
-from .row_pictures import PICTURE_NAME, SHORTEST_BASE64, SIGNATURES, Pictures, is_base64
+from .row_media import PICTURE_NAME, SHORTEST_BASE64, SIGNATURES, Pictures, is_base64
 
 NOT_THERE = "(not in the file)"
 AS_TEXTS = "-p dataset.not_pictures=['options'] shows them as texts"

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from ...core.errors import DataError
-from ..files.written_lists import parse_literal
+from ..files.records import parse_literal
 from .answers import fold, look_at_options
 from .own_marks import alphabets_of, without_mark
 from .row_map import Places, is_picture_struct

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -18,11 +18,18 @@ from ...core.errors import UsageError
 from ...core.markup import Html, tag
 from ...report.files import atomic_file
 from ...report.pages import draw
+from ...report.viewer.shell import shell
 from ...scoring.aggregates.headline import main_metric
 from ...scoring.stored import stored_tables
 from ...scoring.tables.table import ScoreTable
 from ...stats.sup_band import fall, share_of_level, simultaneous_band
 from ...store.reader import RunReader
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from ...report.viewer.run_library import RunLibrary
+
 
 FILE = "curve.json"
 BARS = "▁▂▃▄▅▆▇█"
@@ -283,3 +290,14 @@ def _difference_words(curve: Curve, point: CurvePoint) -> str:
     if point is curve.points[0]:
         return f"the first{_lost(point)}"
     return f"{100 * point.difference:+.1f} [{100 * point.low:+.1f}, {100 * point.high:+.1f}]{_lost(point)}"
+
+
+ADDRESS = "/curves"
+
+
+def curves_page(library: RunLibrary, request: Request) -> Html:
+    """Return every curve that `snellen follow` has written."""
+    found = [(place, curve) for root in library.roots for place, curves in curves_below(root) for curve in curves]
+    none = tag("p", "No curves here yet: snellen follow CHECKPOINTS/ --tasks TASK -o DIR writes them.")
+    parts = [curve_section(place, curve) for place, curve in found] or [none]
+    return shell("Curves", [tag("h1", "Learning curves"), *parts], place=ADDRESS)

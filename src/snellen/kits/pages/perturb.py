@@ -19,7 +19,7 @@ from PIL import Image
 from ...core.config import convert, read_config_file
 from ...core.errors import UsageError, not_among
 from ...core.ids import derive_seed
-from ...data.images.calibrations import CALIBRATION
+from ...data.images.edits import CALIBRATION
 from . import blurs, codecs, geometry, noise, overlaid, tones
 
 SEVERITIES = (1, 2, 3, 4, 5)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ...api.executors import Workers
 from ...core.errors import EnvironmentProblem, SnellenError, UsageError
 from ...data.files.work import WorkSpec
-from ...scoring.range_work import Executor, Name, pack_item, scoring_spec
+from ...scoring.ranges import Executor, Name, pack_item, scoring_spec
 from ...store.reader import RunReader
 from .driver import Fleet
 from .item_workers import LeaseTerms, mapper_for, open_workers

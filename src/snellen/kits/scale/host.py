@@ -13,8 +13,7 @@ from ...core.ids import content_hash
 from ...core.protocols import BatchModel, Capability, EncodedImages, Model
 from ...core.types import Prediction, Request
 from ...core.version import __version__
-from ...engine.batch import Batcher
-from ...engine.call import call_model, check_members
+from ...engine.call import Batcher, call_model, check_members
 from .lease_format import Hello, Lease, unpack_requests, write_outcomes
 
 

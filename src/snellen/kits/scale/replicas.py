@@ -17,7 +17,7 @@ from ...api.plan import registry_for
 from ...api.settings import RunSettings
 from ...core.errors import UsageError
 from ...core.protocols import Model
-from ...engine.policy import Policy
+from ...engine.limits import Policy
 from ...engine.state import RunState
 from ...store.writer import TrialWriter
 from .driver import Fleet

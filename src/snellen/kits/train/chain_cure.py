@@ -12,8 +12,7 @@ from ...core.errors import UsageError
 from ...core.tasks import Prompt, Task
 from ...core.types import Request, Sample
 from ...data.catalog import Catalog
-from ...data.loaders.cure import INFERENCE, CureSource, PictureFinder, item_samples
-from ...data.loaders.cure_file import CureItem, is_cure_file, read_items
+from ...data.loaders.cure import INFERENCE, CureItem, CureSource, PictureFinder, is_cure_file, item_samples, read_items
 from ...prompt.build import Prompter
 from ...prompt.template import fill
 from .chains import Chain

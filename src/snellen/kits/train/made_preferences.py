@@ -24,8 +24,7 @@ from ...core.text import plural
 from ...core.types import Prediction, Request, Sample, TrialKey
 from ...data.catalog import Catalog
 from ...data.files.records import write_lines
-from ...scoring.judges.asking import judge_key, plan_votes
-from ...scoring.judges.judge_card import Judge, read_judge
+from ...scoring.judges.judge_card import Judge, judge_key, plan_votes, read_judge
 from ...scoring.judges.verdicts import score_votes
 from ...store.reader import RunReader
 from .chain_cure import TASK as CURE_TASK

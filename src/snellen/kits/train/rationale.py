@@ -18,10 +18,10 @@ from .blend import COUNTS_FILE, BlendCounts, Blended, PreparedChains, prepare_ch
 from .chain_cure import find_cure_task, read_cure_chains, read_words
 from .chain_files import read_chains
 from .chains import Chain, mark_control
-from .contamination import check_contamination
-from .listeners import check_listeners
 from .made_preferences import make_preferences
+from .overlap import check_contamination
 from .recipe import CONTROL, FEEDBACK, GRPO, DataSource, Recipe, check_recipe
+from .trl_door import check_listeners
 
 if TYPE_CHECKING:
     from .tuning import TrainingRecord, Tuned

@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
+from .checkpoint import reads_both_ways
 from .prefix import Prefix, accepts, fork, positions
-from .quirks import reads_both_ways
 
 ROOT = -1
 """The last token of the prompt; its logits come with the prompt."""

@@ -17,7 +17,7 @@ import torch
 
 from ...core.errors import ModelError
 from ...core.types import FailureKind
-from .quirks import first_position
+from .checkpoint import first_position
 
 BY_TOKEN = ("input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids")
 """Inputs that have a place for each token of the prompt."""

@@ -13,9 +13,9 @@ from ...core.secret import Secret
 from ...core.types import Params, Request, Turn, Usage
 from ..options import ModelOptions
 from .dialect import NO_NAMES, Picture, key_headers
-from .reasoning import merge_fields
 from .replies import Reply, choice_zero, expect_object, refuse_error
 from .served_model import ServedModel
+from .server_fields import merge_fields
 
 FINISH = {"STOP": "stop", "MAX_TOKENS": "length"}
 TEXT_FIELDS = frozenset(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,10 +12,53 @@ import msgspec
 from ...core.config import convert
 from ...core.errors import ConfigError, UsageError, did_you_mean
 from ...core.folders import config_folder
-from ...core.frames import read_frame
+from ...core.frames import Size, read_frame
 from ...data.catalog import Catalog
-from .picture_tokens import PictureTokens
+from ...data.visual_tokens import area_tokens, crop_tokens, patch_tokens, tile_tokens, visual_tokens
 from .prices import Prices, parse_price
+
+
+class PictureTokens(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One formula of a card (`[pictures]`): its kind, and the figures that this kind needs."""
+
+    kind: str
+    base: int = 0
+    """tiles: for the whole picture; flat: for every picture; family: what is added to each."""
+    tile: int = 0
+    multiplier: float = 1.0
+    cap: int = 1536
+    """patches: how many at most."""
+    area: float = 750.0
+    """area: pixels a token."""
+    max_side: int | None = None
+    max_pixels: int | None = None
+    family: str = ""
+    """family: one of `snellen.data.visual_tokens.FAMILIES`."""
+    mark: str = ""
+    """`seen` in a source, or `from memory`."""
+
+    def count(self, size: Size) -> int:
+        """Return the tokens of one picture of this width and height."""
+        return KINDS[self.kind](size, self)
+
+    def __post_init__(self) -> None:
+        """Refuse a kind that no formula has."""
+        if self.kind not in KINDS:
+            raise ValueError(f"kind {self.kind!r} is none of {', '.join(KINDS)}")
+
+
+KINDS: Mapping[str, Callable[[Size, PictureTokens], int]] = {
+    "flat": lambda size, card: card.base,
+    "tiles": lambda size, card: tile_tokens(size, base=card.base, tile=card.tile),
+    "patches": lambda size, card: patch_tokens(size, cap=card.cap, multiplier=card.multiplier),
+    "area": lambda size, card: area_tokens(size, area=card.area, max_side=card.max_side, max_pixels=card.max_pixels),
+    "crops": lambda size, card: crop_tokens(size, tile=card.tile),
+    "family": lambda size, card: visual_tokens([size], card.family) + card.base,
+}
+"""The formulas are those of `docs` (`snellen.data.visual_tokens`): a page costs the same in both."""
+ASSUMED = PictureTokens("area", mark="assumed")
+"""Where no card has a formula: 750 pixels a token; whoever uses it says so."""
+
 
 DATED = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8})$")
 """How providers name one day's version of a model: it has the price of the model."""

@@ -13,9 +13,8 @@ from ...core.secret import Secret
 from ...core.types import Params, Request, ToolCall, Turn
 from ..options import ModelOptions
 from .dialect import NO_NAMES, Picture, key_headers
-from .replies import Reply, choice_zero, expect_object, refuse_error, unreadable
+from .replies import Reply, choice_zero, expect_object, read_usage, refuse_error, unreadable
 from .served_model import ServedModel
-from .token_counts import read_usage
 
 
 def create(name: str, options: ModelOptions) -> ServedModel:

@@ -11,9 +11,9 @@ from ...core.types import Request, Timing, Tool, Turn, Usage
 from ..options import ModelOptions
 from .dialect import Picture, key_headers
 from .http_client import Body
-from .reasoning import merge_fields
 from .replies import Reply, decode_body, expect_object, refuse_error
 from .served_model import ServedModel
+from .server_fields import merge_fields
 
 FINISH = {"completed": "stop", "max_output_tokens": "length"}
 NO_TEXT = frozenset({"function_call", "custom_tool_call", "image_generation_call"})

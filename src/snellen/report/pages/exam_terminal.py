@@ -9,7 +9,7 @@ from typing import Any
 from ...engine.state import RunState
 from ...model.served.prices import money
 from ...sight.advice import safe_words, say, silence_words
-from .exam_figures import ease, verdict_words
+from .exam_page import ease, verdict_words
 
 BAR = 22
 LINES = 8

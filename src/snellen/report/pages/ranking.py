@@ -19,7 +19,7 @@ from ...scoring.tables.table import lower_is_better
 from ...stats.intervals import Z95, sum_interval
 from ..protocol_words import reading_name
 from ..written import rests_on
-from .cost_cells import COST_COLUMNS, cost_cells
+from .parts import COST_COLUMNS, cost_cells
 from .sheet import Sheet
 
 ALL = "all asked"

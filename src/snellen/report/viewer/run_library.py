@@ -20,7 +20,7 @@ from ...core.registry import Registry
 from ...core.tasks import RunHeader, Task
 from ...core.types import TrialKey
 from ...scoring.aggregates.error_groups import MOST_GROUPED, ErrorGroup, Mistake, read_errors
-from ...scoring.judges.label_desk import DrawnTasks, drawn_tasks
+from ...scoring.judges.labels import DrawnTasks, drawn_tasks
 from ...scoring.protocols.readings import Reading
 from ...scoring.run import score_again
 from ...scoring.stored import LIVE_SCORING, metrics_of, read_columns, read_costs
@@ -31,8 +31,7 @@ from ...store.reader import RunReader
 from ..pages.ledger import Note, read_notes
 from ..pages.overview import TaskOverview, overview_of
 from ..query import LastSifted, TextSearch, group_values
-from ..runlist.brief import LOADED, TRASH, RunBrief, header_brief, named_folders, run_key, written_brief
-from ..runlist.trash import thrown_runs
+from ..run_briefs import LOADED, TRASH, RunBrief, header_brief, named_folders, run_key, thrown_runs, written_brief
 from ..stored_results import Results, read_results, written_results
 from .training_folder import OpenTraining, is_training
 

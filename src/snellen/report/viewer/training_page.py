@@ -13,8 +13,7 @@ from ...core.markup import Child, Html, shorten, tag
 from ...core.text import plural
 from ..pages.draw import Axis, Point, Series, plot
 from ..pages.figures import Figure
-from ..pages.parts import facts, figure_card
-from ..pages.tables import head, numbers, row, scrolled
+from ..pages.parts import facts, figure_card, head, numbers, row, scrolled
 from .liveness import last_written
 from .metric_lines import LOSS, STEP, Line, plain_number
 from .shell import address, link, shell

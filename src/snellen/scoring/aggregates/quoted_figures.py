@@ -15,10 +15,10 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from ...core.arms import variants_beside
 from ...core.errors import ConfigError, not_among
 from ...core.tasks import Figure, Task
 from ...core.types import Estimate, ReadPart
+from ...core.variants import variants_beside
 from ...stats.bootstrap import ANYWHERE, DRAWS, Matrix, percentile_interval, ratio, resample
 from ...stats.intervals import Floats, wilson
 from ..tables.table import Codes, Mask, ScoredTask, ScoreTable
