@@ -1,4 +1,4 @@
-"""`snellen submit`, `merge` and `follow`: runs in parts, from their scripts to one result, and checkpoints as they appear."""
+"""`snellen submit`, `merge` and `follow`: a run in parts from script to result, and checkpoints as they appear."""
 
 from __future__ import annotations
 
