@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,11 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from starlette.requests import Request
 
 from command_line import COMMAND as PROGRAM
 from command_line import run_command
 from snellen.kits.arrays.checkpoints import Watched, is_whole
-from snellen.kits.arrays.curve import Measured, _alarms, _as_gain, curve_figure, curves_below, step_of
+from snellen.kits.arrays.curve import Measured, _alarms, _as_gain, curve_figure, curves_below, curves_page, step_of
+from snellen.report.viewer.run_library import RunLibrary
 from waiting import CEILING_S, wait_until
 
 PLUGIN = """
@@ -87,6 +90,12 @@ def test_the_curve_is_the_truth_and_each_checkpoint_is_asked_once(
     assert [round(point.value, 2) for point in curve.points] == [0.4, 0.6, 0.7]
     assert all(point.low < point.difference < point.high for point in curve.points[1:]) and not curve.alarms
     assert "checkpoint-1000" in capsys.readouterr().out and "<svg" in curve_figure(curve)
+    Path("torn").mkdir()
+    (Path("torn") / "curve.json").write_text("[{")
+    library = RunLibrary([Path()])
+    page = str(curves_page(library, Request({"type": "http"})))
+    assert "checkpoint-1000" in page and "torn/curve.json" in page and "tabindex" in page, "it scrolls on a phone"
+    shutil.rmtree("torn")
     before = (Path("curve") / "checkpoint-100" / "run.db").stat().st_mtime_ns
     add(2000, 20)
     assert run_command([*COMMAND, "--gate", "curve/checkpoint-100"]) == 4

@@ -25,7 +25,9 @@ from snellen.api.stored_results import is_unfinished
 from snellen.core.errors import UsageError
 from snellen.core.homes import Part
 from snellen.kits.drive.steering import running_parts
+from snellen.report.viewer.changes import Changes
 from snellen.report.viewer.run_library import RunLibrary
+from snellen.report.viewer.shell import progress_bar
 from waiting import CEILING_S, requests_seen, wait_until
 
 
@@ -75,9 +77,14 @@ def test_four_parts_leave_what_one_process_leaves(data: Path, capsys: pytest.Cap
         assert run_command(words) == 3 and "snellen merge --partial parts" in capsys.readouterr().err, words
     seen = json_of("show", "parts")
     assert (seen["done"], seen["planned"], seen["states"]) == (30, 40, {"complete": ["0", "2", "3"], "waiting": ["1"]})
-    (seen_in_browser,) = RunLibrary([Path("parts")]).runs()
+    library = RunLibrary([Path("parts")])
+    (seen_in_browser,) = library.runs()
     assert seen_in_browser.progress().stored == 30
     assert seen_in_browser.results()["tasks"]["my"]["metrics"]["accuracy"]["n"] == 30
+    assert seen_in_browser.parts() == {"complete": 3, "waiting": 1}
+    assert "stopped" in (bar := str(progress_bar(seen_in_browser))) and "3 complete, 1 waiting" in bar
+    with pytest.raises(UsageError, match="snellen merge --partial"):  # a mark would go with the copy that is shown
+        Changes(library, seen_in_browser.registry, allowed=True)._run(seen_in_browser.key)
     assert not Path("parts/run.db").exists()
     assert json_of("score", "parts")["status"]["not_yet_asked"] == {"my": 10}
     assert json_of("merge", "parts", "--partial")["missing"] == 10
@@ -224,7 +231,8 @@ def test_clocks_that_are_apart_and_silent_parts_are_told(data: Path) -> None:
     progress = [Path(f"parts/run.d/000{number}-of-0004.a0.json") for number in (0, 1, 2)]
     for path, owner in zip(progress, ("elsewhere", "elsewhere", socket.gethostname()), strict=True):
         said = json.loads(path.read_text())
-        path.write_text(json.dumps(said | {"state": "running", "owner": {"host": owner, "pid": 999999999}}))
+        at_work = {"state": "running", "done": 5, "asked": 4, "seconds": 2.0, "input_tokens": 70}
+        path.write_text(json.dumps(said | at_work | {"owner": {"host": owner, "pid": 999999999}}))
     now = progress[0].stat().st_mtime
     os.utime(progress[0], (now + 7200, now + 7200))
     os.utime(progress[1], (now - 7200, now - 7200))
@@ -232,6 +240,8 @@ def test_clocks_that_are_apart_and_silent_parts_are_told(data: Path) -> None:
     assert {state: len(parts) for state, parts in seen["states"].items()} == {
         "running": 1, "silent": 1, "lost": 1, "waiting": 1
     }  # fmt: skip
+    assert "1 part at work: 2.0 trials a second together, done in about 2 s" in seen["notes"], seen["notes"]
+    assert "tokens so far: 210 in, 0 out" in seen["notes"]
     assert any("clocks are apart" in note for note in seen["notes"]) and "elsewhere" in seen["states"]["silent"][0]
     assert json_of("merge", "parts", "--partial")["stored"] == 30  # nothing is lost by what was said
 
