@@ -29,7 +29,7 @@ from ..data.catalog import Catalog
 from ..engine.control import forget
 from ..engine.state import RunState
 from ..report.pages.finish import finish_run
-from ..report.so_far import SoFar
+from ..report.so_far import LEAST_READ, SoFar
 from ..stats.intervals import wilson
 from ..store.database import BROKEN
 from ..store.merge import Merged as Merged  # noqa: PLC0414 - what a merge returns
@@ -371,6 +371,9 @@ class PartListener:
         with self._listener.watch(state), self.file.kept(lambda: _progress(state, self._so_far)):
             state.is_drawn = True  # by others, who read the file
             yield
+        if not state.unfinished:  # nobody waits for the end of this process
+            self._so_far.finish()
+            self.file.write(**_progress(state, self._so_far))
 
 
 def is_other(one: Attempt, writer: PartWriter) -> bool:
@@ -564,7 +567,7 @@ def pooled_figures(said: Sequence[Progress]) -> list[str]:
     for (task, metric), values in pooled.items():
         count = sum(each for each, _ in values)
         mean = sum(each * value for each, value in values) / count
-        if 0 <= mean <= 1:
+        if 0 <= mean <= 1 and count >= LEAST_READ:
             low, high = wilson(mean, count)
             interval = f"[{100 * low:.1f}, {100 * high:.1f}] %"
             read = f"of {plural(count, 'reply')} read so far, provisional"
