@@ -159,7 +159,7 @@ COMMANDS = {
     "Upkeep": {
         "init": ("project:init", "Write snellen.toml: model, address and tasks for this folder."),
         "doctor": ("doctor:doctor", "Look at this machine, or at a run, and say what is missing."),
-        "repair": ("repair:repair", "Save every readable row of a damaged run into a new run.db."),
+        "repair": ("doctor:repair", "Save every readable row of a damaged run into a new run.db."),
         "cache": ("cache:cache", "Look at or prune the response cache."),
         "completion": ("completion:completion", "Print what a shell needs to complete commands and options."),
     },
