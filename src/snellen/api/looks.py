@@ -44,7 +44,10 @@ def with_tools(task: Task, settings: RunSettings, model: Model) -> Task:
     options.setdefault("longest", _longest(model, settings))
     options.update(_limits(model, settings))
     variants = in_look_arms(task.variants, settings.tool_arms)
-    return replace(task, infer=LOOK, infer_options=options, variants=variants)
+    protocol = task.protocol
+    if protocol and task.infer != LOOK:  # its card's numbers are without
+        protocol = f"{protocol}, with {'+'.join(options['tools'])}"
+    return replace(task, infer=LOOK, infer_options=options, variants=variants, protocol=protocol)
 
 
 def _longest(model: Model, settings: RunSettings) -> int:
