@@ -45,7 +45,7 @@ def exam_command(model: str, mode: str, seed: int, tests: Sequence[str], more: M
     words += ["--tests", ",".join(tests)] if tests else []
     words += ["--seed", str(seed)]
     for name, value in more.items():
-        words += [f"--{name}", str(value)] if value is not None else []
+        words += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
     return shlex.join(words)
 
 
