@@ -24,7 +24,8 @@ from ..core.types import Form, Image, Prediction, Request, Sample, Usage
 from ..data.images.decode import Header, read_header, read_stamped
 from ..data.images.encode import open_picture, prepare, target_size, with_margin
 from ..data.images.frames import png_size
-from ..data.look.films import MOST_FRAMES
+from ..data.look.films import MOST_FRAMES, own_size
+from ..data.look.views import SHRINKING
 from ..data.video.unfold import REELS, sized
 from ..engine.request_videos import has_videos, unfold_videos_now
 from ..engine.state import RunState
@@ -264,10 +265,20 @@ def _turns(
         return None
     card = found.card or ModelCard(plan.model.name)
     formula, side = card.pictures or ASSUMED, setup.options.longest
+    pictures = [image for _, request in looked_at for turn in request.messages for image in turn.images]
+    sizes = [(side, side), *filter(None, (_largest_look(one, plan, setup.terms.rules.grid) for one in pictures))]
     calls = setup.preset.calls_a_turn if setup.preset else CALLS_A_TURN
     calls *= MOST_FRAMES if "frame" in setup.options.tools else 1
     first = max(_longest(request, plan, card, formula) for _, request in looked_at)
-    return Turns(setup.options.max_turns, first, limit + calls * (formula.count((side, side)) + WORDS_A_LOOK))
+    return Turns(setup.options.max_turns, first, limit + calls * (max(map(formula.count, sizes)) + WORDS_A_LOOK))
+
+
+def _largest_look(image: Image, plan: Plan, grid: int) -> tuple[int, int] | None:
+    """Return the size of a look at all of a picture: what was shrunk to be shown is looked at in its own size."""
+    source = own_size(image)
+    edits = tuple(edit for edit in source.edits if not edit.startswith(SHRINKING))
+    size = size_as_sent(msgspec.structs.replace(source, edits=edits), plan.model.image_policy)
+    return size and (size[0] + grid, size[1] + grid)
 
 
 def _longest(request: Request, plan: Plan, card: ModelCard, formula: PictureTokens) -> float:

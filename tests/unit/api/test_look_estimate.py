@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import PIL.Image
 import pytest
 
 from snellen.api.plan import make_plan
-from snellen.api.run_cost import try_jobs
+from snellen.api.run_cost import estimate_run, try_jobs
 from snellen.api.settings import RunSettings
 from snellen.core.builtins import default_registry
 from snellen.core.errors import UsageError
+from snellen.core.protocols import ImagePolicy
+from snellen.infer.look import CALLS_A_TURN
+from snellen.model.served.model_card import ASSUMED
 
 
 def test_a_trial_with_tools_is_tried_to_its_end(tmp_path: Path) -> None:
@@ -29,24 +33,46 @@ def test_a_trial_with_tools_is_tried_to_its_end(tmp_path: Path) -> None:
     assert len(sent) * 3 == trials * 2  # the question with tools and without; the other arm is a copy
 
 
+def test_the_dearest_look_is_at_all_of_the_largest_picture(tmp_path: Path) -> None:
+    """A region is never shrunk, so it may be larger than the side to which small ones are enlarged."""
+    PIL.Image.new("L", (5000, 4000)).save(tmp_path / "a.png")
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"id": "1", "question": "What?", "image": "a.png", "answer": "a"}))
+    added = []
+    for policy in (None, ImagePolicy(max_side=1000)):
+        settings = RunSettings(
+            tasks=(str(tmp_path / "rows.jsonl"),), model="openai/x", base_url="http://127.0.0.1:9/v1", tools=("zoom",),
+            output_dir=tmp_path / "run", image_policy=policy, overrides=(("params.max_tokens", 10),),
+        )  # fmt: skip
+        plan = make_plan(settings)
+        (estimate,) = estimate_run(plan, settings).tasks
+        assert estimate.turns is not None
+        added.append(estimate.turns.added)
+    whole, shrunk = (CALLS_A_TURN * ASSUMED.count(size) for size in ((5000, 4000), (1000, 1000)))
+    assert added[0] > whole and shrunk < added[1] < whole
+
+
 def test_looks_know_the_limits_on_the_models_card(tmp_path: Path) -> None:
     PIL.Image.new("RGB", (64, 64)).save(tmp_path / "a.png")
     (tmp_path / "rows.jsonl").write_text(json.dumps({"id": "1", "question": "What?", "image": "a.png", "answer": "a"}))
 
-    def options(model: str) -> dict[str, object]:
+    def options(model: str, **more: Any) -> dict[str, object]:
         settings = RunSettings(
             tasks=(str(tmp_path / "rows.jsonl"),), model=model, base_url="http://127.0.0.1:9/v1", tools=("zoom",),
-            output_dir=tmp_path / "run", catalogs=(tmp_path / "own",),
+            output_dir=tmp_path / "run", catalogs=(tmp_path / "own",), **more,
         )  # fmt: skip
         (planned,) = make_plan(settings).tasks
         return planned.task.infer_options
 
     card = 'model = "openai/mine"\nbase_url = "http://127.0.0.1:9/v1"\ncontext = 4096\nmax_images = 5\n'
+    card += 'coordinates = "sent-pixels side=1568"\nmax_side = 8000\n'
     (tmp_path / "own" / "models").mkdir(parents=True)
     (tmp_path / "own" / "models" / "mine.toml").write_text(card)
     known = options("openai/mine")
     assert (known["context"], known["pictures"]) == (4096, 5)
     assert not {"context", "pictures"} & set(options("openai/nobody-knows-it"))
+    sides = {"openai/mine": 1568, "anthropic/claude-nobody-knows-it": 2048, "openai/nobody": 2048}
+    assert {model: options(model)["longest"] for model in sides} == sides, "8,000 px are accepted, and shrunk"
+    assert options("openai/nobody", image_policy=ImagePolicy(max_side=1024))["longest"] == 1024
 
 
 @pytest.mark.parametrize(

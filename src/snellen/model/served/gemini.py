@@ -22,6 +22,7 @@ TEXT_FIELDS = frozenset(
     {"text", "thought", "thoughtSignature", "executableCode", "codeExecutionResult", "partMetadata", "videoMetadata"}
 )
 """Fields of the parts of an answer, and of code that the server ran itself; any other makes a part of another kind."""
+OWN_CODE = "executableCode"
 ROLES = {"assistant": "model", "user": "user"}
 
 
@@ -165,6 +166,7 @@ def _take_parts(parts: Sequence[Mapping[str, Any]], reply: Reply) -> str | None:
     brought = None
     for part in parts:
         text = str(part.get("text") or "")
+        reply.foreign += OWN_CODE in part
         if part.get("thought"):
             reply.reasoning = (reply.reasoning or "") + text
             brought = brought or "reasoning"

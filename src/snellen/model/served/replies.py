@@ -407,10 +407,22 @@ class Reply(msgspec.Struct, gc=False):
     """The tools that it calls, by their place in the reply."""
     kept: list[dict[str, Any]] = []
     """Items of the provider that it wants back with the next turn, as they came."""
+    foreign: int = 0
+    """Tools of its own that the server ran beside the answer."""
 
     def call_at(self, place: Any) -> CallPiece:
-        """Return the call at a place, made if it is new."""
-        return self.calls.setdefault(str(place), CallPiece())
+        """Return the call at a place, made if it is new; of several there the last."""
+        key = str(place)
+        while f"{key}+" in self.calls:
+            key += "+"
+        return self.calls.setdefault(key, CallPiece())
+
+    def call_after(self, place: Any) -> CallPiece:
+        """Return a new call beside those of a place."""
+        key = str(place)
+        while key in self.calls:
+            key += "+"
+        return self.calls.setdefault(key, CallPiece())
 
 
 def scrub_reply(reply: Reply, secrets: Iterable[Secret]) -> None:
@@ -563,7 +575,8 @@ def calls_of(reply: Reply) -> tuple[ToolCall, ...]:
 
 
 def _place(item: tuple[str, CallPiece]) -> tuple[int, str]:
-    return (int(item[0]) if item[0].isdigit() else 10**6, item[0])
+    number = item[0].rstrip("+")
+    return (int(number) if number.isdigit() else 10**6, item[0])
 
 
 def check_reply(reply: Reply, said: Any = None, tools: Sequence[Tool] = ()) -> None:
