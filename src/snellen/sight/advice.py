@@ -220,7 +220,7 @@ def _shrinking(resolution: Mapping[str, Any] | None) -> list[Line]:
     sure = f"p {abs(none - resolution['shrinks']):.2f} from letters on {len(resolution['points'])} canvases"
     if none:
         longest = max(point[0] for point in resolution["points"])
-        return [Line("size-any", "resolution", f"Picture size: no shrinking up to {longest:,} px.", sure, 2)]
+        return [Line("size-any", "resolution", f"Picture size: no limit up to {longest:,} px.", sure, 2)]
     if resolution["shrinks"] < SHRINKS:
         return []
     if resolution["limit_px"] is None:
