@@ -148,6 +148,8 @@ def test_the_part_is_found_in_the_environment(text: str, environment: dict[str, 
         ("env", {"JOB_COMPLETION_INDEX": "1"}),
         ("env", ARRAY | {"SLURM_ARRAY_TASK_COUNT": "2"}),
         ("env/4", ARRAY),
+        ("env", ARRAY | {"SLURM_ARRAY_TASK_ID": "six"}),
+        ("env/4", {"JOB_COMPLETION_INDEX": "six"}),
         ("environment", {}),
     ],
 )

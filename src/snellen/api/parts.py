@@ -251,6 +251,9 @@ def find_part(text: str, environment: Mapping[str, str] | None = None) -> Part:
 def _slurm_part(found: Mapping[str, str]) -> Part:
     """Return the part of a whole array that may begin anywhere; of a subset such as 3,7 nobody knows of how many."""
     names = [f"SLURM_ARRAY_TASK_{name}" for name in ("ID", "COUNT", "MIN", "MAX", "STEP")]
+    for name in names:
+        if not (found.get(name) or "0").isdecimal():
+            raise UsageError(f"--shard env: {name} is {found[name]!r}, no number; give 3/64 itself")
     number, count, first, last, step = (int(found.get(name) or "0") for name in names)
     step = step or 1
     if (last - first) // step + 1 != count or (number - first) % step:
