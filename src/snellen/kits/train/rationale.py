@@ -15,9 +15,7 @@ from ...core.errors import MissingExtra, RunMismatch, UsageError
 from ...core.text import plural
 from ...data.catalog import Catalog
 from .blend import COUNTS_FILE, BlendCounts, Blended, PreparedChains, prepare_chains
-from .chain_cure import find_cure_task, read_cure_chains, read_words
-from .chain_files import read_chains
-from .chains import Chain, mark_control
+from .chains import Chain, find_cure_task, mark_control, read_chains, read_cure_chains, read_words
 from .made_preferences import make_preferences
 from .overlap import check_contamination
 from .recipe import CONTROL, FEEDBACK, GRPO, DataSource, Recipe, check_recipe
