@@ -24,7 +24,7 @@ import PIL.Image
 
 from snellen import __version__
 from snellen.core.clock import SystemClock
-from snellen.core.garbage import rare_collections
+from snellen.core.event_loop import rare_collections
 from snellen.core.ids import content_hash
 from snellen.core.jobs import Item, Job
 from snellen.core.protocols import Capability, EncodedImages, ImagePolicy

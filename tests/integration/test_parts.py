@@ -25,7 +25,9 @@ from snellen.api.stored_results import is_unfinished
 from snellen.core.errors import UsageError
 from snellen.core.homes import Part
 from snellen.kits.drive.steering import running_parts
+from snellen.report.viewer.changes import Changes
 from snellen.report.viewer.run_library import RunLibrary
+from snellen.report.viewer.shell import progress_bar
 from waiting import CEILING_S, requests_seen, wait_until
 
 
@@ -64,18 +66,25 @@ def is_equal(one: Path, other: Path) -> bool:
     return same and told(one) == told(other)
 
 
-def test_four_parts_leave_what_one_process_leaves(data: Path) -> None:
+def test_four_parts_leave_what_one_process_leaves(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(command(data, "one")) == 0
     for number in (2, 0, 3):
         assert run_command(command(data, "parts", "--shard", f"{number}/4")) == 0
     assert is_unfinished(Path("parts")) and not Path("parts/run.db").exists()
     assert json_of("merge", "parts", codes=(1,))["parts_left"] == {"1": "waiting"}
     assert not Path("parts/run.db").exists()
+    for words in (["doctor", "parts"], ["report", "parts"], ["show", "parts", "--errors"]):
+        assert run_command(words) == 3 and "snellen merge --partial parts" in capsys.readouterr().err, words
     seen = json_of("show", "parts")
     assert (seen["done"], seen["planned"], seen["states"]) == (30, 40, {"complete": ["0", "2", "3"], "waiting": ["1"]})
-    (seen_in_browser,) = RunLibrary([Path("parts")]).runs()
+    library = RunLibrary([Path("parts")])
+    (seen_in_browser,) = library.runs()
     assert seen_in_browser.progress().stored == 30
     assert seen_in_browser.results()["tasks"]["my"]["metrics"]["accuracy"]["n"] == 30
+    assert seen_in_browser.parts() == {"complete": 3, "waiting": 1}
+    assert "stopped" in (bar := str(progress_bar(seen_in_browser))) and "3 complete, 1 waiting" in bar
+    with pytest.raises(UsageError, match="snellen merge --partial"):  # a mark would go with the copy that is shown
+        Changes(library, seen_in_browser.registry, allowed=True)._run(seen_in_browser.key)
     assert not Path("parts/run.db").exists()
     assert json_of("score", "parts")["status"]["not_yet_asked"] == {"my": 10}
     assert json_of("merge", "parts", "--partial")["missing"] == 10
@@ -210,13 +219,20 @@ def test_a_scheduler_that_says_it_twice_is_heard_once(
     assert requests_seen(server.base_url) == 40  # what was in flight was waited for and kept
 
 
+def test_a_part_that_is_told_to_end_while_it_plans_asks_to_be_started_again(data: Path) -> None:
+    Path("told.py").write_text("import os, signal\ndef register(registry): os.kill(os.getpid(), signal.SIGUSR1)\n")
+    asked = [*COMMAND, *map(str, command(data, "run", "--shard", "0/2", "--plugin", "told.py"))]
+    assert subprocess.run(asked, check=False, capture_output=True).returncode == 75
+
+
 def test_clocks_that_are_apart_and_silent_parts_are_told(data: Path) -> None:
     for number in (0, 1, 2):
         assert run_command(command(data, "parts", "--shard", f"{number}/4")) == 0
     progress = [Path(f"parts/run.d/000{number}-of-0004.a0.json") for number in (0, 1, 2)]
     for path, owner in zip(progress, ("elsewhere", "elsewhere", socket.gethostname()), strict=True):
         said = json.loads(path.read_text())
-        path.write_text(json.dumps(said | {"state": "running", "owner": {"host": owner, "pid": 999999999}}))
+        at_work = {"state": "running", "done": 5, "asked": 4, "seconds": 2.0, "input_tokens": 70}
+        path.write_text(json.dumps(said | at_work | {"owner": {"host": owner, "pid": 999999999}}))
     now = progress[0].stat().st_mtime
     os.utime(progress[0], (now + 7200, now + 7200))
     os.utime(progress[1], (now - 7200, now - 7200))
@@ -224,6 +240,8 @@ def test_clocks_that_are_apart_and_silent_parts_are_told(data: Path) -> None:
     assert {state: len(parts) for state, parts in seen["states"].items()} == {
         "running": 1, "silent": 1, "lost": 1, "waiting": 1
     }  # fmt: skip
+    assert "1 part at work: 2.0 trials a second together, done in about 2 s" in seen["notes"], seen["notes"]
+    assert "tokens so far: 210 in, 0 out" in seen["notes"]
     assert any("clocks are apart" in note for note in seen["notes"]) and "elsewhere" in seen["states"]["silent"][0]
     assert json_of("merge", "parts", "--partial")["stored"] == 30  # nothing is lost by what was said
 

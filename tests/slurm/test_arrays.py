@@ -208,7 +208,8 @@ def test_a_cancelled_array_stays_cancelled_and_goes_on_when_it_is_submitted_agai
 
 @slurm_only
 def test_a_server_in_a_job_of_its_own_answers_all_parts_and_ends_with_them(slurm: Cluster, tmp_path: Path) -> None:
-    data, folder, began = write_rows(tmp_path / "my.jsonl", 40), tmp_path / "run", time.monotonic()
+    data, began = write_rows(tmp_path / "my rows.jsonl", 40), time.monotonic()
+    folder = tmp_path / '50% of "it\'s" räume #1'
     other = slurm.run(
         "sbatch", "--parsable", "--job-name=snellen-serve", "--wrap", "sleep 600", "-o", "/dev/null"
     ).strip()
@@ -238,8 +239,8 @@ def test_a_server_in_a_job_of_its_own_answers_all_parts_and_ends_with_them(slurm
     assert other in slurm.jobs("RUNNING"), "another run's server goes on"
     slurm.run("scancel", other)
     results = json.loads((folder / "results.json").read_bytes())
-    assert results["status"]["complete"] and results["status"]["planned"] == {"my": 40}
-    assert not (folder / "submit" / "server.url").exists(), "its address goes with it"
+    assert results["status"]["complete"] and results["status"]["planned"] == {"my rows": 40}
+    wait_until(lambda: not (folder / "submit" / "server.url").exists(), "the end of its address")
     logs = "".join(path.read_text() for path in (folder / "submit" / "logs").iterdir())
     broken = ["--serve", "false", "--go", data, "--model", "openai/mock", "-o", tmp_path / "broken"]
     slurm.run(*COMMAND, "submit", "slurm", "--parts", 2, *broken)

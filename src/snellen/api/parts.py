@@ -382,7 +382,7 @@ def _progress(state: RunState, so_far: SoFar) -> dict[str, Any]:
     for _ in range(LOOKS):
         so_far.look()
     counted = {name: getattr(state, name) for name in ("failed", "input_tokens", "output_tokens")}
-    counted["planned"] = state.planned
+    counted |= {"planned": state.planned, "asked": state.done}
     return counted | {"done": state.done + state.resumed - state.failed, "figures": so_far.figures}
 
 
@@ -520,11 +520,28 @@ def summarize_parts(folder: str | Path) -> PartsSummary:
         states.setdefault(one.state, []).append(_words_of(one))
     notes = [f"part {one.part.index} is asked by {one.alive} processes at once" for one in parts if one.alive > 1]
     apart = [one for one in attempts if one.age_s is not None and one.age_s < -SILENT_S]
+    notes = [*pace_of(attempts), *notes]
     notes += [f"{len(apart)} progress files are from the future: clocks are apart, ages say nothing"] if apart else []
     said = [one.best.progress for one in parts if one.best is not None and one.best.progress is not None]
     planned, failed = sum(header.planned.values()), sum(one.failed for one in said)
     done = min(planned, sum(one.done for one in parts))  # what was taken over from a lost part counts for both
     return PartsSummary(header.model, header.id, len(parts), planned, done, failed, states, pooled_figures(said), notes)
+
+
+def pace_of(attempts: Sequence[Attempt]) -> list[str]:
+    """Return how fast the parts at work are together, when the last of them ends at its pace, and tokens so far."""
+    said = [one.progress for one in attempts if one.progress is not None]
+    at_work = [one.progress for one in attempts if one.state == "running" and one.progress is not None]
+    paces = [(one.asked / one.seconds, one.planned - one.done - one.failed) for one in at_work if one.asked]
+    lines = []
+    if paces:
+        rate, longest = sum(pace for pace, _ in paces), max(left / pace for pace, left in paces)
+        words = f"{longest / 60:,.0f} min" if longest >= 120 else f"{longest:.0f} s"
+        lines.append(
+            f"{plural(len(paces), 'part')} at work: {rate:,.1f} trials a second together, done in about {words}"
+        )
+    tokens = [sum(getattr(one, name) for one in said) for name in ("input_tokens", "output_tokens")]
+    return [*lines, f"tokens so far: {tokens[0]:,} in, {tokens[1]:,} out"] if any(tokens) else lines
 
 
 def _words_of(one: PartState) -> str:
