@@ -13,7 +13,7 @@ from ...core.secret import Secret
 from ...core.types import Params, Request, ToolCall, Turn
 from ..options import ModelOptions
 from .dialect import NO_NAMES, Picture, key_headers
-from .replies import Reply, choice_zero, expect_object, refuse_error, unreadable
+from .replies import Reply, choice_zero, expect_object, refuse_error, texts_in, unreadable
 from .served_model import ServedModel
 from .token_counts import read_usage
 
@@ -186,7 +186,7 @@ def _take_content(content: Any, reply: Reply) -> dict[str, str]:
         whole = {"text": part} if isinstance(part, str) else expect_object(part)
         kind = whole.get("type")
         if kind in TEXT_PARTS:
-            found["text"] = found.get("text", "") + str(whole.get("text") or "")
+            found |= {"text": found.get("text", "") + text for text in texts_in([whole], "text")}
         elif kind in THOUGHT_PARTS:
             found["reasoning"] = found.get("reasoning", "") + _thought(whole, reply)
         elif kind == "refusal":
