@@ -118,7 +118,10 @@ def test_the_cache_answers_a_second_run_and_is_marked(
         ({"overrides": (("prompt.template", "{question} Go. {options}"),)}, "{} Go. A. "),
         ({"prompt": {"template": "{question} Go. {options}"}}, "{} Go. A. "),
         ({"prompt_template": "{question} Go. {options}"}, "{} Go. A. "),
-        ({"overrides": (("prompt.template", "{question} {options}"), ("prompt.instructions", ["Think."]))}, "Think. {} "),
+        (
+            {"overrides": (("prompt.template", "{question} {options}"), ("prompt.instructions", ["Think."]))},
+            "Think. {} ",
+        ),
         ({"overrides": (("prompt.template", "{instruction} {question} {options}"),)}, "Answer with the letter"),
     ],
 )
