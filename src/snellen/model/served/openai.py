@@ -186,7 +186,8 @@ def _take_content(content: Any, reply: Reply) -> dict[str, str]:
         whole = {"text": part} if isinstance(part, str) else expect_object(part)
         kind = whole.get("type")
         if kind in TEXT_PARTS:
-            found |= {"text": found.get("text", "") + text for text in texts_in([whole], "text")}
+            for text in texts_in([whole], "text"):
+                found["text"] = found.get("text", "") + text
         elif kind in THOUGHT_PARTS:
             found["reasoning"] = found.get("reasoning", "") + _thought(whole, reply)
         elif kind == "refusal":
