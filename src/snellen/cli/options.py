@@ -123,19 +123,6 @@ HELP_ALL = click.Option(
 )
 
 
-def _whose(flag: str) -> str:
-    """Return which other system has this flag, and what says the same here; empty where none of them has it."""
-    from ..data.catalog import Catalog  # only a mistake needs it
-
-    for command, card in Catalog().cards("movers"):
-        for names, _, ours, *why in card["flags"]:
-            if flag in names.replace("_", "-").split():
-                whole = "" if ours == "!" else f"snellen {command} takes its whole line"
-                here = [f"{ours} here" if ours.startswith("-") else "", *why, whole]
-                return f"it is {card['title']}'s; {'; '.join(filter(None, here))}"
-    return ""
-
-
 class SettingsCommand(click.Command):
     """A command that honours some settings: its help shows them in their groups, and it refuses the others by name."""
 
@@ -155,8 +142,11 @@ class SettingsCommand(click.Command):
                 if meant.intersection(row.flags):
                     place = f"`{ctx.command_path.removesuffix(' run')}`"
                     raise refusal(name, self.honours, flag, place) from None
-            if self.honours == "run" and (theirs := _whose(flag)):
-                raise UsageError(f"no option {flag}: {theirs}") from None
+            if self.honours == "run":
+                from ..api.card_words import describe_option_of_others  # only a mistake needs it
+
+                if theirs := describe_option_of_others(flag):
+                    raise UsageError(f"no option {flag}: {theirs}") from None
             known = [name for parameter in self.params for name in parameter.opts if name.startswith("--")]
             begun = sorted(name for name in known if name.startswith(flag) and len(flag) > 3)
             raise click.NoSuchOption(
