@@ -43,10 +43,18 @@ def dripping(start: bytes, more: bytes) -> Iterator[tuple[str, list[int]]]:
     loop, sent = asyncio.new_event_loop(), list[int]()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await answer(reader, writer)
+        finally:
+            writer.transport.abort()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
         if b"/models" in head.split(b"\r\n")[0]:
             listing = json.dumps({"data": [{"id": "m"}]}).encode()
             writer.write(HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(listing) + listing)
+            writer.close()
+            await writer.wait_closed()
         else:
             place = len(sent)
             sent.append(0)
@@ -55,7 +63,7 @@ def dripping(start: bytes, more: bytes) -> Iterator[tuple[str, list[int]]]:
                 writer.write(more)
                 sent[place] += 1
                 await asyncio.sleep(BETWEEN_S)
-        writer.close()
+        await writer.drain()
 
     server = loop.run_until_complete(asyncio.start_server(serve, "127.0.0.1", 0))
     thread = threading.Thread(target=loop.run_forever)
@@ -63,8 +71,11 @@ def dripping(start: bytes, more: bytes) -> Iterator[tuple[str, list[int]]]:
 
     async def stop() -> None:
         server.close()
-        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        open_still = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in open_still:
             task.cancel()
+        await asyncio.gather(*open_still, return_exceptions=True)
+        await asyncio.sleep(0)
 
     try:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", sent
