@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from extras import needs
+from extras import Late, needs
 
 needs("trl", "peft")
+trl_door = Late("snellen.kits.train.trl_door")
 
 from msgspec.structs import replace
 from safetensors import SafetensorError
@@ -22,7 +23,7 @@ from safetensors import SafetensorError
 import snellen
 from command_line import run_command
 from snellen.core.errors import ConfigError, DataError, EnvironmentProblem, MissingExtra, RunMismatch, UsageError
-from snellen.kits.train import before_after, rationale, trl_door
+from snellen.kits.train import before_after, rationale
 from snellen.kits.train import made_preferences as preferences
 from snellen.kits.train import tuned_weights as weights
 from snellen.kits.train.rationale import prepare_training, train_rationale

@@ -99,7 +99,7 @@ CARRIES = {"openai": "user", "openai-responses": "tool", "anthropic": "tool", "g
 """API -> where a result's picture stands; those that are missing have no native calls."""
 FRAME = "0-1000"
 LONGEST = 2048
-"""The side up to which regions are enlarged for a model of which no limit is known."""
+"""The side up to which regions are enlarged for a model of which it is not known to what side it shrinks pictures."""
 
 
 def with_tools(task: Task, settings: RunSettings, model: Model) -> Task:
@@ -118,10 +118,20 @@ def with_tools(task: Task, settings: RunSettings, model: Model) -> Task:
     _refuse_unused(options["dialect"], settings)
     options["frame"] = _frame(options.get("frame", CARD), model, settings)
     options["carry"] = _carry(options.get("carry", AUTO), model)
-    options.setdefault("longest", model.image_policy.max_side or LONGEST)
+    options.setdefault("longest", _longest(model, settings))
     options.update(_limits(model, settings))
     variants = in_look_arms(task.variants, settings.tool_arms)
-    return replace(task, infer=LOOK, infer_options=options, variants=variants)
+    protocol = task.protocol
+    if protocol and task.infer != LOOK:  # its card's numbers are without
+        protocol = f"{protocol}, with {'+'.join(options['tools'])}"
+    return replace(task, infer=LOOK, infer_options=options, variants=variants, protocol=protocol)
+
+
+def _longest(model: Model, settings: RunSettings) -> int:
+    """Return the side up to which regions are enlarged: what a server takes may be far more than its model sees."""
+    told, frame = settings.image_policy, model_frame(model, settings).frame
+    seen = (told.max_side if told is not None else None) or (frame.side if frame is not None else None) or LONGEST
+    return min(seen, model.image_policy.max_side or seen)
 
 
 def _limits(model: Model, settings: RunSettings) -> dict[str, int]:

@@ -266,10 +266,23 @@ def _turns(
         return None
     card = found.card or ModelCard(plan.model.name)
     formula, side = card.pictures or ASSUMED, setup.options.longest
+    pictures = [image for _, request in looked_at for turn in request.messages for image in turn.images]
+    sizes = [(side, side), *filter(None, (_largest_look(one, plan, setup.terms.rules.grid) for one in pictures))]
     calls = setup.preset.calls_a_turn if setup.preset else CALLS_A_TURN
     calls *= MOST_FRAMES if "frame" in setup.options.tools else 1
     first = max(_longest(request, plan, card, formula) for _, request in looked_at)
-    return Turns(setup.options.max_turns, first, limit + calls * (formula.count((side, side)) + WORDS_A_LOOK))
+    return Turns(setup.options.max_turns, first, limit + calls * (max(map(formula.count, sizes)) + WORDS_A_LOOK))
+
+
+def _largest_look(image: Image, plan: Plan, grid: int) -> tuple[int, int] | None:
+    """Return the size of a look at all of a picture: what was shrunk to be shown is looked at in its own size."""
+    from ..data.look.films import own_size
+    from ..data.look.views import SHRINKING
+
+    source = own_size(image)
+    edits = tuple(edit for edit in source.edits if not edit.startswith(SHRINKING))
+    size = size_as_sent(msgspec.structs.replace(source, edits=edits), plan.model.image_policy)
+    return size and (size[0] + grid, size[1] + grid)
 
 
 def _longest(request: Request, plan: Plan, card: ModelCard, formula: PictureTokens) -> float:

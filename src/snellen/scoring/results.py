@@ -30,6 +30,7 @@ from .aggregates.variance import advise, split_variance
 from .protocols.peer_scores import headline_note, stated_protocol
 from .protocols.readings import COUNTED, OWN, Reading
 from .tables.gathered import USAGE
+from .tables.look_trials import REGIONS
 from .tables.table import ScoredTask, ScoreTable
 
 Tasks = Mapping[str, Mapping[str, Any]]
@@ -307,7 +308,8 @@ def group_keys(tables: Mapping[str, ScoreTable], task: Task) -> list[str]:
     table = next(iter(tables.values()), None)
     if table is None:
         return []
-    keys = list(task.group_by) or [key for key, (_, values) in table.tags.items() if 2 <= len(values) <= MOST_GROUPS]
+    few = [key for key, (_, values) in table.tags.items() if 2 <= len(values) <= MOST_GROUPS and key not in REGIONS]
+    keys = list(task.group_by) or few
     return [*keys, *(["variant"] if table.is_varied else [])]
 
 

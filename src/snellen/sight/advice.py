@@ -45,7 +45,7 @@ def exam_command(model: str, mode: str, seed: int, tests: Sequence[str], more: M
     words += ["--tests", ",".join(tests)] if tests else []
     words += ["--seed", str(seed)]
     for name, value in more.items():
-        words += [f"--{name}", str(value)] if value is not None else []
+        words += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
     return shlex.join(words)
 
 
@@ -220,7 +220,7 @@ def _shrinking(resolution: Mapping[str, Any] | None) -> list[Line]:
     sure = f"p {abs(none - resolution['shrinks']):.2f} from letters on {len(resolution['points'])} canvases"
     if none:
         longest = max(point[0] for point in resolution["points"])
-        return [Line("size-any", "resolution", f"Picture size: no shrinking up to {longest:,} px.", sure, 2)]
+        return [Line("size-any", "resolution", f"Picture size: no limit up to {longest:,} px.", sure, 2)]
     if resolution["shrinks"] < SHRINKS:
         return []
     if resolution["limit_px"] is None:

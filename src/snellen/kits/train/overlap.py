@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import chain as joined
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import PIL.Image
@@ -33,14 +33,20 @@ MOST_LEVELS = 10.0
 BLOCK = 512
 
 
+Box: TypeAlias = tuple[float, float, float, float]
 VIEW, FINE = 16, 48
 CROPS = (0.0, 0.05, 0.1)
 """Shares of each side that the views of a picture leave out: a cropped copy is like one of them."""
 COARSE, ALIKE, LOOSE = 0.85, 0.89, 0.85
 """Correlations: two views are looked at closer, are of one picture, are so if the words beside them are equal too."""
+DETAIL, HOPED, PLAIN = 0.9, 0.5, 2.0
+"""Correlation of what rows and columns do not share, in one picture; where no shift helps; levels of 256 of none.
+
+Pages of one layout, forms and tables of one template look alike and are others: their words stand elsewhere."""
 FLAT = 4.0
 """Levels of 256: what varies less has nothing to be known by."""
-BORDER_LEVELS, MOST_BORDERS = 12, 3
+BORDER_LEVELS, BORDER_SHARE, MOST_BORDERS = 12, 0.25, 3
+"""What differs from a frame by no more levels, or by no more of the largest difference, is it: JPEG blurs its rims."""
 
 
 class PictureMark(NamedTuple):
@@ -66,7 +72,7 @@ def mark_picture(name: str, image: Image) -> PictureMark:
     signs = int(np.packbits(bits).view(">u8")[0])
     inner = _without_border(picture.convert("L"))
     fine = np.asarray(inner.resize((FINE, FINE), PIL.Image.Resampling.BOX), np.uint8)
-    views = [_normed(_cropped(inner, crop, VIEW)) for crop in CROPS] if fine.std() >= FLAT else None
+    views = [_normed(_cut(inner, _box(inner.size, crop), VIEW)) for crop in CROPS] if fine.std() >= FLAT else None
     packed = None if views is None else np.stack(views).astype(np.float16)
     return PictureMark(name, sha256_hex(data), signs, small, image.ref, packed, fine)
 
@@ -76,7 +82,8 @@ def _without_border(grey: PIL.Image.Image) -> PIL.Image.Image:
     for _ in range(MOST_BORDERS):
         pixels = np.asarray(grey, np.int16)
         corners = pixels[[0, 0, -1, -1], [0, -1, 0, -1]]
-        inked = np.abs(pixels - pixels[0, 0]) > BORDER_LEVELS
+        off = np.abs(pixels - pixels[0, 0])
+        inked = off > max(BORDER_LEVELS, BORDER_SHARE * float(off.max()))
         rows, columns = np.flatnonzero(inked.any(1)), np.flatnonzero(inked.any(0))
         if np.ptp(corners) > BORDER_LEVELS or rows.size < 8 or columns.size < 8:
             return grey
@@ -87,15 +94,18 @@ def _without_border(grey: PIL.Image.Image) -> PIL.Image.Image:
     return grey
 
 
-def _cropped(grey: PIL.Image.Image, share: float, side: int, at: tuple[float, float] = (0.5, 0.5)) -> NDArray[np.uint8]:
+def _box(size: tuple[int, int], crop: float, at: tuple[float, ...] = (0.5, 0.5)) -> Box:
     """Return a picture without so much of its sides in all, `at` saying how much of that on the left and at the top."""
-    wide, tall = 2 * share * grey.width, 2 * share * grey.height
+    wide, tall = 2 * crop * size[0], 2 * crop * size[1]
     left, top = at[0] * wide, at[1] * tall
-    box = (left, top, grey.width - wide + left, grey.height - tall + top)
+    return left, top, size[0] - wide + left, size[1] - tall + top
+
+
+def _cut(grey: PIL.Image.Image, box: Box, side: int = FINE) -> NDArray[np.uint8]:
     return np.asarray(grey.resize((side, side), PIL.Image.Resampling.BOX, box=box), np.uint8)
 
 
-def _normed(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
+def _normed(pixels: NDArray[np.uint8] | NDArray[np.float32]) -> NDArray[np.float32]:
     flat = pixels.astype(np.float32).ravel()
     flat -= flat.mean()
     return flat / max(float(np.linalg.norm(flat)), 1e-6)
@@ -114,7 +124,8 @@ def near_pairs(taught: Sequence[PictureMark], tested: Sequence[PictureMark]) -> 
         near = apart <= MOST_BITS
         for row, column in np.argwhere(near | (_best_views(block, tested) >= COARSE)):
             levels = np.abs(block[row].thumbnail - thumbnails[column]).mean()
-            if (near[row, column] and levels <= MOST_LEVELS) or _one_picture(block[row], tested[column]):
+            least = -1.0 if near[row, column] and levels <= MOST_LEVELS else ALIKE
+            if _one_picture(block[row], tested[column], least):
                 yield start + int(row), int(column)
 
 
@@ -137,19 +148,59 @@ def _views_of(marks: Sequence[PictureMark]) -> NDArray[np.float32]:
 
 
 ENDS = (0.0, 0.5, 1.0)
-CLOSE_CROPS = (0.0, 0.0125, 0.025, 0.0375, 0.05, 0.075, 0.1)
+CLOSE_CROPS = (0.0125, 0.025, 0.0375, 0.05, 0.075, 0.1)
 
 
-def _one_picture(one: PictureMark, other: PictureMark) -> bool:
-    """Tell whether one of two pictures is a part of the other, mirrored or not, by a closer look."""
-    for whole, part in ((one, other), (other, one)):
-        grey = PIL.Image.fromarray(whole.fine)
-        looks = np.stack([_normed(part.fine), _normed(np.ascontiguousarray(part.fine[:, ::-1]))])
-        for crop in CLOSE_CROPS:
-            for at in itertools.product(ENDS, ENDS) if crop else ((0.5, 0.5),):
-                if float((looks @ _normed(_cropped(grey, crop, FINE, at))).max()) >= ALIKE:
-                    return True
-    return False
+def _one_picture(one: PictureMark, other: PictureMark, least: float) -> bool:
+    """Tell whether one of two pictures is a part of the other, mirrored or not, by a closer look and by its details."""
+    return _is_part(one.fine, other.fine, least) or _is_part(other.fine, one.fine, least)
+
+
+def _is_part(whole: NDArray[np.uint8], part: NDArray[np.uint8], least: float) -> bool:
+    grey, looks = PIL.Image.fromarray(whole), (part, np.ascontiguousarray(part[:, ::-1]))
+    normed = np.stack([_normed(look) for look in looks])
+    boxes = [_box(grey.size, 0.0)]
+    boxes += [_box(grey.size, *one) for one in itertools.product(CLOSE_CROPS, itertools.product(ENDS, ENDS))]
+    alike = np.stack([normed @ _normed(_cut(grey, box)) for box in boxes])
+    place, mirrored = np.unravel_index(int(alike.argmax()), alike.shape)
+    return bool(alike.max() >= least) and _same_details(grey, looks[int(mirrored)], boxes[int(place)])
+
+
+SHIFTS = (0.5, 0.25, 0.125)
+"""By so much of a pixel of the closer look an edge is moved, again and again while that helps."""
+
+
+def _same_details(grey: PIL.Image.Image, look: NDArray[np.uint8], box: Box) -> bool:
+    """Tell whether a part has the details of the look at it; its edges are found more exactly where they may be."""
+    sought, found = _details(look), _details(_cut(grey, box))
+    if max(sought.std(), found.std()) < PLAIN:
+        return True
+    wanted = _normed(sought)
+    best = float(_normed(found) @ wanted)
+    for shift in SHIFTS:
+        moved = True
+        while moved and HOPED <= best < DETAIL:
+            tries = [one for one in _moved(box, shift) if min(one[:2]) >= 0 and max(one[2:]) <= FINE]
+            alike = [float(_normed(_details(_cut(grey, one))) @ wanted) for one in tries]
+            moved = max(alike, default=-1.0) > best
+            if moved:
+                best, box = max(zip(alike, tries, strict=True))
+    return best >= DETAIL
+
+
+def _moved(box: Box, shift: float) -> Iterator[Box]:
+    """Yield a box with each of its edges moved outwards and inwards."""
+    for edge, way in itertools.product(range(4), (shift, -shift)):
+        left, top, right, bottom = (end + way * (place == edge) for place, end in enumerate(box))
+        yield left, top, right, bottom
+
+
+def _details(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Return what a picture has beyond the means of its rows and columns: lines of text and of tables are those."""
+    levels = pixels.astype(np.float32)
+    levels -= levels.mean(0)
+    levels -= levels.mean(1, keepdims=True)
+    return levels
 
 
 PASSAGE = 13

@@ -19,7 +19,6 @@ from .chains import Chain, find_cure_task, mark_control, read_chains, read_cure_
 from .made_preferences import make_preferences
 from .overlap import check_contamination
 from .recipe import CONTROL, FEEDBACK, GRPO, DataSource, Recipe, check_recipe
-from .trl_door import check_listeners
 
 if TYPE_CHECKING:
     from .tuning import TrainingRecord, Tuned
@@ -80,6 +79,8 @@ def wait_for_others() -> None:
 def prepare_training(recipe: Recipe, say: Say) -> BlendCounts:
     """Read, check and count all that will be trained on, and show one sample of it; no weights are touched."""
     import_trainers()
+    from .trl_door import check_listeners
+
     check_listeners(recipe.training.report_to)
     stored = stored_training(recipe.folder)
     sources = list(recipe.data)

@@ -11,13 +11,14 @@ from ...core.types import Request, Timing, Tool, Turn, Usage
 from ..options import ModelOptions
 from .dialect import Picture, key_headers
 from .http_client import Body
-from .replies import Reply, decode_body, expect_object, refuse_error
+from .replies import Reply, decode_body, expect_object, refuse_error, text_in, texts_in
 from .served_model import ServedModel
 from .server_fields import merge_fields
 
 FINISH = {"completed": "stop", "max_output_tokens": "length"}
 NO_TEXT = frozenset({"function_call", "custom_tool_call", "image_generation_call"})
 """Items that are no part of an answer; those of tools that the server runs itself stand beside one."""
+OWN_TOOLS = frozenset({"code_interpreter_call", "web_search_call", "file_search_call", "computer_call", "mcp_call"})
 UNFINISHED = frozenset({"queued", "in_progress"})
 POLL_S = 5.0
 ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
@@ -112,13 +113,13 @@ class Responses:
             _take_end(expect_object(event.get("response") or {}), reply)
             return None
         if kind == "response.refusal.delta":
-            reply.refusal = (reply.refusal or "") + str(event.get("delta", ""))
+            reply.refusal = (reply.refusal or "") + text_in(event.get("delta"))
         if kind == "response.output_item.added":
             _note_item(expect_object(event.get("item") or {}), reply)
         if kind == "response.output_item.done":
             return _take_call(expect_object(event.get("item") or {}), reply)
         brought = DELTAS.get(str(kind))
-        return _take_delta(brought, str(event.get("delta") or ""), reply) if brought else None
+        return _take_delta(brought, text_in(event.get("delta")), reply) if brought else None
 
 
 def _tool_fields(request: Request) -> dict[str, Any]:
@@ -152,6 +153,7 @@ def _take_call(item: Mapping[str, Any], reply: Reply) -> str | None:
     """Take a whole item: the call of a function, or a sealed thought, which goes back with the next turn."""
     if item.get("type") == "reasoning" and item.get("encrypted_content"):
         reply.kept.append(dict(item))
+    reply.foreign += str(item.get("type")) in OWN_TOOLS
     if item.get("type") != "function_call":
         return None
     call = reply.call_at(len(reply.calls))
@@ -196,7 +198,7 @@ def _take_parts(parts: Sequence[Mapping[str, Any]], reply: Reply) -> None:
 
 
 def _texts(parts: Iterable[Mapping[str, Any]], name: str, kind: str | None = None) -> list[str]:
-    return [str(part.get(name) or "") for part in parts if kind is None or part.get("type") == kind]
+    return texts_in((part for part in parts if kind is None or part.get("type") == kind), name)
 
 
 def _take_delta(brought: str, text: str, reply: Reply) -> str | None:

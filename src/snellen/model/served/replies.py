@@ -407,10 +407,22 @@ class Reply(msgspec.Struct, gc=False):
     """The tools that it calls, by their place in the reply."""
     kept: list[dict[str, Any]] = []
     """Items of the provider that it wants back with the next turn, as they came."""
+    foreign: int = 0
+    """Tools of its own that the server ran beside the answer."""
 
     def call_at(self, place: Any) -> CallPiece:
-        """Return the call at a place, made if it is new."""
-        return self.calls.setdefault(str(place), CallPiece())
+        """Return the call at a place, made if it is new; of several there the last."""
+        key = str(place)
+        while f"{key}+" in self.calls:
+            key += "+"
+        return self.calls.setdefault(key, CallPiece())
+
+    def call_after(self, place: Any) -> CallPiece:
+        """Return a new call beside those of a place."""
+        key = str(place)
+        while key in self.calls:
+            key += "+"
+        return self.calls.setdefault(key, CallPiece())
 
 
 def scrub_reply(reply: Reply, secrets: Iterable[Secret]) -> None:
@@ -464,6 +476,8 @@ def read_event(parse: Callable[[Any, Reply], str | None], value: Any, reply: Rep
     """
     ended, finish = reply.closed or reply.finish, reply.finish
     brought = read_safely(parse, value, reply)
+    if finish and finish.lower() not in ENDED:  # "stop" after "length" makes no whole reply of a cut one
+        reply.finish = finish
     _check_ident(value, reply, carries=bool(brought) or reply.finish != finish)
     if brought and ended and "candidates" not in value:  # Gemini may say with every piece that it stops
         raise unreadable(f"the stream went on after its end ({finish or 'closed'}): it may hold two replies")
@@ -480,6 +494,18 @@ def _check_ident(value: Any, reply: Reply, *, carries: bool) -> None:
         told = f"{reply.ident[:MESSAGE_LIMIT]!r} and {str(ident)[:MESSAGE_LIMIT]!r}"
         raise unreadable(f"the stream holds pieces of two replies ({told}): ask without --stream if it always does")
     reply.ident = str(ident)
+
+
+def text_in(value: Any) -> str:
+    """Return a text as a reply holds it, nothing for null; what is no text is not written out as if it were."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    raise unreadable(f"the server sent {type(value).__name__} where text belongs")
+
+
+def texts_in(parts: Iterable[Mapping[str, Any]], name: str) -> list[str]:
+    """Return the texts under a name, without those that are null: a reply of nulls alone has no text."""
+    return [text_in(value) for part in parts if (value := part.get(name)) is not None]
 
 
 def unreadable(message: str) -> ModelError:
@@ -563,7 +589,8 @@ def calls_of(reply: Reply) -> tuple[ToolCall, ...]:
 
 
 def _place(item: tuple[str, CallPiece]) -> tuple[int, str]:
-    return (int(item[0]) if item[0].isdigit() else 10**6, item[0])
+    number = item[0].rstrip("+")
+    return (int(number) if number.isdigit() else 10**6, item[0])
 
 
 def check_reply(reply: Reply, said: Any = None, tools: Sequence[Tool] = ()) -> None:

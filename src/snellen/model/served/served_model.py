@@ -610,6 +610,8 @@ def _to_prediction(
     )
     if not request.tools:  # calls that were not offered are no reply: `check_reply` refuses them
         return prediction
+    if reply.foreign:
+        prediction.detail["foreign"] = reply.foreign
     return msgspec.structs.replace(prediction, calls=calls_of(reply), kept=tuple(reply.kept))
 
 

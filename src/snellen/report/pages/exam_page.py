@@ -51,7 +51,9 @@ def strip(results: Mapping[str, Result]) -> Html:
         shapes.append(tag("line", x1=left, x2=right, y1=y, y2=y, class_="axis"))
         shapes += _strip_row(result, y, left, right)
         shapes.append(_text(verdict_words(result).removeprefix("at ceiling: "), right + 10, y + 4))
-    return svg(shapes, STRIP_WIDTH, height, "All thresholds with their intervals, each on its own axis")
+    label = "All thresholds with their intervals, each on its own axis"
+    drawn = svg(shapes, STRIP_WIDTH, height, label)  # a narrow screen scrolls it, so that its words can be read
+    return tag("div", drawn, class_="plotframe", tabindex=0, role="group", aria_label=label)
 
 
 def _strip_row(result: Result, y: float, left: float, right: float) -> list[Html]:
@@ -91,7 +93,7 @@ def curve(name: str, result: Result, here: float | None = None) -> Html:
     easiest, hardest = result["axis"][1], result["axis"][0]
     x = Axis("", min(easiest, hardest), max(easiest, hardest), log=True)
     y = Axis("", 0.0, 1.0)
-    left, right, top, floor = 26.0, SMALL_WIDTH - 6.0, 20.0, SMALL_HEIGHT - 26.0
+    left, right, top, floor = 26.0, SMALL_WIDTH - 12.0, 20.0, SMALL_HEIGHT - 26.0
     shapes = [_text(f"{result['title']} ({result['unit']})", 4, 12, 11.5, class_="ink")]
     for share in (0.0, 0.5, 1.0):
         height = y.at(share, floor, top)
