@@ -29,9 +29,9 @@ from ..core.text import ago, plural
 from ..report.console import WholeConsole
 from ..report.error_words import error_line, next_step
 from ..report.pages.notebook import headline_words
+from ..report.pages.overview import dimension_means, summary_table
 from ..report.pages.parts import cost_lines
-from ..report.pages.published import comparison_table
-from ..report.pages.summary_lines import dimension_means, summary_table
+from ..report.pages.report_page import comparison_table
 from ..report.progress import Progressbar
 from ..report.protocol_words import protocol_lines, suite_lines
 from ..report.terminal import (

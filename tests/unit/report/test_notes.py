@@ -26,8 +26,7 @@ from snellen.report.pages.ledger import (
     trial_note,
     wrong_gold,
 )
-from snellen.report.pages.report_page import render_report
-from snellen.report.pages.second_headline import second_headline, without_samples
+from snellen.report.pages.report_page import render_report, second_headline, without_samples
 from snellen.scoring.stored import read_columns
 from snellen.store.reader import RunReader
 

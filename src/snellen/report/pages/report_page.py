@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
+from rich.table import Table
 
+from ...core.config import convert
 from ...core.errors import SnellenError
 from ...core.markup import Child, Html, join, shorten, tag
 from ...core.tasks import RunHeader, Task
 from ...core.text import plural
+from ...data.catalog import Catalog
+from ...scoring.aggregates.arms import counted
 from ...scoring.aggregates.headline import headline
+from ...scoring.aggregates.summary import summarize
 from ...scoring.stored import read_columns
 from ...scoring.tables.gathered import GatheredTask
 from ...scoring.tables.table import Outcome, TrialColumns
@@ -24,6 +30,7 @@ from ...store.reader import RunReader
 from ..files import write_atomically
 from ..protocol_words import protocol_lines, reading_name
 from ..stored_results import Results, read_results
+from ..terminal import plain
 from ..written import RESTS_ON, percent_metric, rests_on, written, written_interval
 from . import draw
 from .arms_part import arms_section, sureness_section
@@ -51,11 +58,93 @@ from .parts import (
     scrolled,
     tiles,
 )
-from .second_headline import second_headline
 from .sheet import sheet_table
 
 if TYPE_CHECKING:
     from ...scoring.compare.paired import Comparison
+
+
+def without_samples(columns: TrialColumns, left_out: Collection[str]) -> dict[str, Any]:
+    """Return the metrics of a task over all its samples but some, counted as the task's own are."""
+    out = np.array([name in left_out for name in columns.samples], np.bool_)
+    table = counted(columns.by_sample)
+    metrics: dict[str, Any] = summarize({columns.metric: table.take(~out[table.sample])})["metrics"]
+    return metrics
+
+
+def second_headline(result: Mapping[str, Any], columns: TrialColumns, left_out: Collection[str]) -> Html | None:
+    """Return the headline without the marked samples, in words beside the first; None where none is marked."""
+    marked = [name for name in columns.samples if name in left_out]
+    if not marked:
+        return None
+    name, first = headline(result)
+    told = f"{plural(len(marked), 'sample')} marked as having a wrong gold answer"
+    again = without_samples(columns, marked).get(name or "")
+    if name is None or again is None or again["value"] is None:
+        return tag("p", f"{told}; {name or 'the headline'} cannot be counted without them.", class_="notice calm")
+    words = f"Without {told}: {name} {written(name, again)}"
+    interval = f" [{written_interval(name, again)}]" if again.get("ci95") else ""
+    with_them = f" (with them {written(name, first)}, n {first['n']:,})"
+    return tag("p", tag("b", words), f"{interval}, n {again['n']:,}{with_them}", class_="notice calm second")
+
+
+BLIND_SUFFIX = "_blind"
+
+
+class Published(Struct, frozen=True, forbid_unknown_fields=True):
+    """A card of catalog/published: figures in per cent, for orientation; without a card, no rows."""
+
+    title: str = ""
+    metrics: tuple[str, ...] = ("Rh", "Rcot", "Ro", "Cf", "Cb")
+    rows: list[dict[str, Any]] = []
+    source: str = ""
+    convention: str = ""
+    note: str = ""
+
+
+def published_for(catalog: Catalog, task: str, metrics: Mapping[str, Any]) -> Published | None:
+    """Return the card of a task or of its family (`cure-cot` belongs to `cure`); None where there is nothing."""
+    families = sorted(catalog.names("published"), key=len, reverse=True)
+    name = next((family for family in families if task == family or task.startswith(f"{family}-")), None)
+    if name is None:
+        return Published() if any(metric.endswith(BLIND_SUFFIX) for metric in metrics) else None
+    return convert(catalog.card("published", name), Published, f"published card {name!r}")
+
+
+def comparison_rows(
+    metrics: Mapping[str, Any], card: Published, model: str
+) -> list[tuple[str, dict[str, float | None]]]:
+    """Return (name, metric -> per cent): the model first, then blind rules, then the published rows."""
+    own = {name: _per_cent(metrics.get(name)) for name in card.metrics}
+    rules: dict[str, dict[str, float | None]] = {}
+    for key in metrics:
+        if key.endswith(BLIND_SUFFIX):
+            name, _, rule = key.removesuffix(BLIND_SUFFIX).partition("_")
+            rules.setdefault(f"rule {rule}, blind", {})[name] = _per_cent(metrics[key])
+    published = [(f"{row['name']} (published)", {name: row.get(name) for name in card.metrics}) for row in card.rows]
+    return [(model, own), *rules.items(), *published]
+
+
+def comparison_table(metrics: Mapping[str, Any], card: Published, model: str) -> Table:
+    """Return the rows as a table, with what must be said about them below."""
+    convention = f" ({card.convention})" if card.convention else ""
+    table = Table(title=plain(f"beside it, in per cent{convention}"), title_justify="left", title_style="dim")
+    if card.rows:
+        table.caption, table.caption_justify = plain(f"{card.note} Published: {card.source}."), "left"
+    table.add_column("")
+    for name in card.metrics:
+        table.add_column(plain(name), justify="right")
+    for name, values in comparison_rows(metrics, card, model):
+        table.add_row(
+            plain(name), *("–" if (value := values.get(metric)) is None else f"{value:.1f}" for metric in card.metrics)
+        )
+    return table
+
+
+def _per_cent(estimate: Mapping[str, Any] | None) -> float | None:
+    value = estimate["value"] if estimate else None
+    return None if value is None else 100.0 * value
+
 
 PICTURE_BYTES = 2_000_000
 """How much of the file pictures may take."""

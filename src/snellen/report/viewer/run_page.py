@@ -20,8 +20,7 @@ from ..pages.ledger import Note, wrong_gold
 from ..pages.look_part import looks_section
 from ..pages.overview import TaskOverview
 from ..pages.parts import derived_table, facts, figure_card, head, metric_table, notes_table, numbers, row, scrolled
-from ..pages.report_page import groups_section, hero, spread_section
-from ..pages.second_headline import second_headline
+from ..pages.report_page import groups_section, hero, second_headline, spread_section
 from ..protocol_words import reading_name
 from ..query import LOOK_KEY, PICTURE_KEY
 from ..written import written, written_change
