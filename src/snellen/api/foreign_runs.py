@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from ..core.builtins import default_registry
 from ..core.errors import DataError, UsageError
-from ..core.event_loop import run_to_end
-from ..core.garbage import rare_collections
+from ..core.event_loop import rare_collections, run_to_end
 from ..core.tasks import RunHeader, Task
 from ..core.text import clean_text
 from ..core.types import (

@@ -29,7 +29,7 @@ from ..data.catalog import Catalog
 from ..engine.control import forget
 from ..engine.state import RunState
 from ..report.pages.finish import finish_run
-from ..report.so_far import SoFar
+from ..report.so_far import LEAST_READ, SoFar
 from ..stats.intervals import wilson
 from ..store.database import BROKEN
 from ..store.merge import Merged as Merged  # noqa: PLC0414 - what a merge returns
@@ -251,6 +251,9 @@ def find_part(text: str, environment: Mapping[str, str] | None = None) -> Part:
 def _slurm_part(found: Mapping[str, str]) -> Part:
     """Return the part of a whole array that may begin anywhere; of a subset such as 3,7 nobody knows of how many."""
     names = [f"SLURM_ARRAY_TASK_{name}" for name in ("ID", "COUNT", "MIN", "MAX", "STEP")]
+    for name in names:
+        if not (found.get(name) or "0").isdecimal():
+            raise UsageError(f"--shard env: {name} is {found[name]!r}, no number; give 3/64 itself")
     number, count, first, last, step = (int(found.get(name) or "0") for name in names)
     step = step or 1
     if (last - first) // step + 1 != count or (number - first) % step:
@@ -371,6 +374,9 @@ class PartListener:
         with self._listener.watch(state), self.file.kept(lambda: _progress(state, self._so_far)):
             state.is_drawn = True  # by others, who read the file
             yield
+        if not state.unfinished:  # nobody waits for the end of this process
+            self._so_far.finish()
+            self.file.write(**_progress(state, self._so_far))
 
 
 def is_other(one: Attempt, writer: PartWriter) -> bool:
@@ -382,7 +388,7 @@ def _progress(state: RunState, so_far: SoFar) -> dict[str, Any]:
     for _ in range(LOOKS):
         so_far.look()
     counted = {name: getattr(state, name) for name in ("failed", "input_tokens", "output_tokens")}
-    counted["planned"] = state.planned
+    counted |= {"planned": state.planned, "asked": state.done}
     return counted | {"done": state.done + state.resumed - state.failed, "figures": so_far.figures}
 
 
@@ -520,11 +526,28 @@ def summarize_parts(folder: str | Path) -> PartsSummary:
         states.setdefault(one.state, []).append(_words_of(one))
     notes = [f"part {one.part.index} is asked by {one.alive} processes at once" for one in parts if one.alive > 1]
     apart = [one for one in attempts if one.age_s is not None and one.age_s < -SILENT_S]
+    notes = [*pace_of(attempts), *notes]
     notes += [f"{len(apart)} progress files are from the future: clocks are apart, ages say nothing"] if apart else []
     said = [one.best.progress for one in parts if one.best is not None and one.best.progress is not None]
     planned, failed = sum(header.planned.values()), sum(one.failed for one in said)
     done = min(planned, sum(one.done for one in parts))  # what was taken over from a lost part counts for both
     return PartsSummary(header.model, header.id, len(parts), planned, done, failed, states, pooled_figures(said), notes)
+
+
+def pace_of(attempts: Sequence[Attempt]) -> list[str]:
+    """Return how fast the parts at work are together, when the last of them ends at its pace, and tokens so far."""
+    said = [one.progress for one in attempts if one.progress is not None]
+    at_work = [one.progress for one in attempts if one.state == "running" and one.progress is not None]
+    paces = [(one.asked / one.seconds, one.planned - one.done - one.failed) for one in at_work if one.asked]
+    lines = []
+    if paces:
+        rate, longest = sum(pace for pace, _ in paces), max(left / pace for pace, left in paces)
+        words = f"{longest / 60:,.0f} min" if longest >= 120 else f"{longest:.0f} s"
+        lines.append(
+            f"{plural(len(paces), 'part')} at work: {rate:,.1f} trials a second together, done in about {words}"
+        )
+    tokens = [sum(getattr(one, name) for one in said) for name in ("input_tokens", "output_tokens")]
+    return [*lines, f"tokens so far: {tokens[0]:,} in, {tokens[1]:,} out"] if any(tokens) else lines
 
 
 def _words_of(one: PartState) -> str:
@@ -547,7 +570,7 @@ def pooled_figures(said: Sequence[Progress]) -> list[str]:
     for (task, metric), values in pooled.items():
         count = sum(each for each, _ in values)
         mean = sum(each * value for each, value in values) / count
-        if 0 <= mean <= 1:
+        if 0 <= mean <= 1 and count >= LEAST_READ:
             low, high = wilson(mean, count)
             interval = f"[{100 * low:.1f}, {100 * high:.1f}] %"
             read = f"of {plural(count, 'reply')} read so far, provisional"

@@ -37,15 +37,14 @@ from ..infer.likelihood import with_likelihood_wording
 from ..infer.plugged import contain, raised
 from ..prompt.build import Prompter, forget_style_files
 from ..prompt.by_form import PrompterByForm
+from ..prompt.controls import OtherPictures
 from ..prompt.duplicate import duplicate
-from ..prompt.other_picture import OtherPictures
-from ..prompt.pack import apply_pack, read_pack
 from ..prompt.shots import Finder, make_retriever
+from ..prompt.template import apply_pack, read_pack
 from ..scoring.protocols.peer_scores import check_fallback
+from .arms import check_evidence, with_tools
 from .chosen_model import create_model
-from .evidence import check_evidence
 from .header import identity_of, installed_versions, make_header, prompts_of
-from .looks import with_tools
 from .model_frame import COORDINATES, needed_frame, task_in_frame
 from .settings import RunSettings
 

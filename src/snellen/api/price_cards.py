@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from ..model.served.model_card import ASSUMED, ModelCard, PictureTokens, show_model_card, table_path
-from ..model.served.price_table import read_litellm_table
+from ..model.served.model_card import ASSUMED, ModelCard, PictureTokens, read_litellm_table, show_model_card, table_path
 from ..report.files import write_atomically
 from .run_cost import describe_prices
 

@@ -21,12 +21,12 @@ import msgspec
 
 from ..core.answerer import Answerer, whole_difference
 from ..core.clock import SystemClock
-from ..core.errors import DataError, EnvironmentProblem, UsageError
+from ..core.errors import DataError, EnvironmentProblem, ToldToEnd, UsageError
 from ..core.event_loop import run_to_end
 from ..core.homes import Part
 from ..core.jobs import Job
 from ..core.protocols import ImagePolicy, Model
-from ..core.signals import stop_on_signals
+from ..core.signals import heard_again, stop_on_signals
 from ..core.tasks import RunHeader, Task
 from ..core.text import ago, plural
 from ..data.images.encode import encode_moving
@@ -397,14 +397,14 @@ def ask_jobs(
 
 
 def check_finished(state: RunState, what: str) -> None:
-    """Refuse to go on with a part of the replies; after Ctrl-C as Ctrl-C does."""
+    """Refuse to go on with a part of the replies; after a signal as that signal does."""
     why = state.limits.reached or (state.limits.closed if state.overdue else "")
     if state.in_batches:
         why = f"{state.in_batches} requests wait in batches"
     if why:
         raise EnvironmentProblem(f"{what} is not finished ({why}); the same command continues it")
     if state.unfinished:
-        raise KeyboardInterrupt
+        raise ToldToEnd if heard_again() else KeyboardInterrupt
 
 
 def limits_for(model: Model, settings: RunSettings, **more: Any) -> Limits:

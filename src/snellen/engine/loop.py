@@ -16,7 +16,7 @@ import msgspec
 from ..core.answerer import answerer_of
 from ..core.clock import Clock
 from ..core.errors import DataError, EnvironmentProblem, ModelError, Parked, ServerLost, SnellenError, StopRun
-from ..core.garbage import collect_after_faults
+from ..core.event_loop import collect_after_faults
 from ..core.ids import rng
 from ..core.jobs import Item, Job, Step
 from ..core.protocols import BatchModel, Capability, EncodedImage, EncodedImages, ImagePolicy, Model

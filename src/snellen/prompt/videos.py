@@ -13,7 +13,7 @@ from ..core.types import Sample, Showing, Video
 from ..core.variants import BLANK, OTHER
 from ..data.images.edits import CALIBRATION
 from ..data.video.frame_rules import VIDEO_AXES, vary_showing
-from .other_picture import OtherPictures, films
+from .controls import OtherPictures, films
 from .place import Placement
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from msgspec import structs
 
 from ..core.errors import DataError, EnvironmentProblem
-from ..core.garbage import rare_collections
+from ..core.event_loop import rare_collections
 from ..core.looks import DETAIL, why_unscored
 from ..core.registry import Registry, foreign_code, resolve_target
 from ..core.tasks import Task

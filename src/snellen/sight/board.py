@@ -15,7 +15,7 @@ import PIL.ImageDraw
 from numpy.typing import NDArray
 
 from ..core.errors import ConfigError
-from ..data.loaders.eyechart_draw import Font, font_for
+from ..data.loaders.eyechart import Font, font_for
 from ..stats.intervals import Floats
 
 WHITE = np.array([0.95047, 1.0, 1.08883])

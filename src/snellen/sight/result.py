@@ -14,9 +14,9 @@ from ..stats.intervals import Floats
 from ..stats.threshold_grid import LAPSES, SLOPES, Known, ThresholdGrid, threshold_mass
 from .adaptive import NOT_CONSISTENT, AdaptiveTest, Settled, laws_of
 from .advice import bound_words, careful
+from .choice_plates import MIRRORED
 from .exam_trials import BLANK, Outcome, counted, generator
 from .fits import fit_ellipse, numerosity
-from .mark_plates import MIRRORED
 from .plate import Axis, Reading
 from .procedure import CEILING, FLOOR, MEASURED, OPEN, UNEVEN
 

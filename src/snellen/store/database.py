@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from ..core.errors import EnvironmentProblem, did_you_mean
-from ..core.homes import SUBMIT_FOLDER
+from ..core.homes import PARTS_FOLDER, SUBMIT_FOLDER
 
 BROKEN = (sqlite3.Error, UnicodeDecodeError)
 """What SQLite raises for a damaged file; the second where even its message quotes broken bytes."""
@@ -115,7 +115,9 @@ def no_run(folder: Path) -> EnvironmentProblem:
         advice = did_you_mean(folder.name, [one.parent.name for one in folder.parent.glob("*/run.db")])
     if (folder / "run.db.new").exists():
         advice = f"; a repair was interrupted: `snellen repair {folder}` finishes it"
-    if (folder / SUBMIT_FOLDER).is_dir():
+    elif (folder / PARTS_FOLDER).is_dir():
+        advice = f"; its parts are not joined: `snellen merge --partial {folder}` joins what there is"
+    elif (folder / SUBMIT_FOLDER).is_dir():
         advice = f"; submitted, and no part has begun: see the queue and {folder / SUBMIT_FOLDER / 'logs'}"
     advice = advice or "; `snellen view runs` lists runs, `snellen run` makes one"
     return EnvironmentProblem(f"no run at {folder}: run.db is missing{advice}")

@@ -144,19 +144,19 @@ class FollowedParts:
     """A run whose parts are still asked, as readers see it: joined in a folder of the user's cache, again and again."""
 
     def __init__(self, folder: Path) -> None:
-        self._source = folder
+        self.source = folder
         self.folder = cache_folder() / "parts" / content_hash(str(folder.resolve()))
         self._sizes: list[int] = []
         self._fresh_after = 0.0
 
     def refresh(self) -> bool:
         """Join what is new, at most every few seconds; tell whether anything was."""
-        sizes = [file.path.stat().st_size for file in log_files(self._source)]
+        sizes = [file.path.stat().st_size for file in log_files(self.source)]
         now = time.monotonic()
         if sizes == self._sizes or now < self._fresh_after:
             return False
         self.folder.mkdir(parents=True, exist_ok=True)
-        merge_logs(self._source, same_model=True, into=self.folder)
+        merge_logs(self.source, same_model=True, into=self.folder)
         self._sizes, self._fresh_after = sizes, time.monotonic() + max(EVERY_S, 3 * (time.monotonic() - now))
         return True
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -110,6 +111,10 @@ class Progress(msgspec.Struct, omit_defaults=True):
     failed: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    asked: int = 0
+    """Trials that this attempt has finished."""
+    seconds: float = 0.0
+    """How long it has asked, by its own clock."""
     why: str = ""
     figures: dict[str, tuple[str, int, float]] = {}
     """Task -> metric, replies that were read, and their mean: provisional."""
@@ -144,12 +149,15 @@ class ProgressFile:
     @contextmanager
     def kept(self, look: Callable[[], dict[str, object]], every_s: float = EVERY_S) -> Iterator[None]:
         """Write what `look` returns now and then during the block, and at its end."""
-        ended = threading.Event()
+        ended, began = threading.Event(), time.monotonic()
+
+        def write() -> None:
+            self.write(**look(), seconds=time.monotonic() - began)
 
         def go_on() -> None:
-            self.write(**look())
+            write()
             while not ended.wait(every_s):
-                self.write(**look())
+                write()
 
         thread = threading.Thread(target=go_on, name="snellen-progress", daemon=True)
         thread.start()
@@ -158,7 +166,7 @@ class ProgressFile:
         finally:
             ended.set()
             thread.join()
-            self.write(**look())
+            write()
 
 
 class Attempt(NamedTuple):
@@ -202,9 +210,9 @@ class PartState(NamedTuple):
         return self.best.progress.done if self.best and self.best.progress else 0
 
 
-def read_attempts(folder: Path) -> list[Attempt]:
-    """Return what every attempt says of itself; reads small files only."""
-    now = file_system_now(folder / FOLDER)
+def read_attempts(folder: Path, now: float | None = None) -> list[Attempt]:
+    """Return what every attempt says of itself; reads small files only. A reader that may not write tells the time."""
+    now = file_system_now(folder / FOLDER) if now is None else now
     return [_attempt(file, now) for file in log_files(folder)]
 
 

@@ -165,6 +165,13 @@ def test_a_look_at_a_crop_is_one_at_its_source() -> None:
     assert source_of(Look(0, "zoom", picture=1, image=Image("/b.png")), sample, ()) == 1
 
 
+def test_records_say_how_each_trial_with_tools_went(run: Path) -> None:
+    rows = [json.loads(line) for line in (run / "records.jsonl").read_text().splitlines()]
+    ends = {row["variant"]: row["look"]["end"] for row in rows if "look" in row}
+    assert set(ends.values()) == {"answered"}
+    assert {row["variant"] for row in rows} - set(ends) == {"look=plain"}, "offered no tools"
+
+
 def test_regions_of_the_data_are_no_groups() -> None:
     tags = {"box": (np.zeros(4, np.int32), ("[1, 2, 3, 4]", "[2, 3, 4, 5]")), "half": (np.zeros(4), ("left", "right"))}
     table = SimpleNamespace(tags=tags, is_varied=False)

@@ -17,8 +17,7 @@ from ...core.types import OFFERED, Form, Image, Sample, Turn, Video
 from ..files.rows import Row, read_rows
 from ..images.embedded import ImageStore
 from . import row_options
-from .answers import look_at_options, names_several
-from .own_marks import alphabets_of, refuse_contrary
+from .answers import alphabets_of, look_at_options, names_several, refuse_contrary
 from .row_answers import RowAnswers, yes_or_no
 from .row_dialogues import DIALOGUES, Doors, brings_pictures, check_question, list_rounds
 from .row_map import (
@@ -36,7 +35,6 @@ from .row_map import (
     token_limit,
     with_columns,
 )
-from .row_markers import AS_TEXTS, NO_OPTIONS, RowOptions, foreign_marker, padded, read_row_options, settle_markers
 from .row_media import (
     Pictures,
     RowVideos,
@@ -59,6 +57,7 @@ from .row_notes import (
     says_picture,
     unread_options,
 )
+from .row_options import AS_TEXTS, NO_OPTIONS, RowOptions, foreign_marker, padded, read_row_options, settle_markers
 from .row_source import TableSource
 
 

@@ -1,9 +1,12 @@
-"""`snellen submit`: a run's command to a Slurm array or a Kubernetes indexed job."""
+"""`snellen submit`, `merge` and `follow`: a run in parts from script to result, and checkpoints as they appear."""
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import time
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +31,7 @@ from ...cli.options import (
 from ...cli.run import make_settings
 from ...cli.run import run as run_command
 from ...core.errors import UsageError
+from ...core.signals import heeding_schedulers
 from ...core.text import plural
 
 if TYPE_CHECKING:
@@ -79,22 +83,31 @@ def follow(
     if not tasks:
         raise UsageError("name what is asked: --tasks quick.toml")
     given = [*tasks, "--model", f"{provider}/checkpoint", *arguments]
-    with run_command.make_context("run", given) as context:
+    with run_command.make_context("snellen run", given) as context:
         settings = make_settings("run", context.params)
     watched, told = Watched(source, output, marker), set[str]()
-    for look in range(2 if once else 2**62):
-        if look:
-            time.sleep(min(every_s, 1.0) if once else every_s)  # another process writes: there is nothing to wait for
-        for curves in follow_now(watched, settings, provider=provider, drop=drop / 100, gate=gate, say=click.echo):
-            for curve in curves:
-                click.echo("\n".join(curve_lines(curve)))
-            fallen = {f"{curve.task} {one.name}" for curve in curves for one in curve.alarms} - told
-            told |= fallen
-            if fallen and on_alarm:
-                subprocess.run(on_alarm, shell=True, check=False)  # noqa: S602 - the user's own command
-        if told and not on_alarm:  # what waited with it was measured first
-            return EXIT_ALARM
+    with heeding_schedulers():
+        for _ in _looks(2 if once else None, min(every_s, 1.0) if once else every_s):
+            for curves in follow_now(watched, settings, provider=provider, drop=drop / 100, gate=gate, say=click.echo):
+                for curve in curves:
+                    click.echo("\n".join(curve_lines(curve)))
+                fallen = {f"{curve.task} {one.name}" for curve in curves for one in curve.alarms} - told
+                told |= fallen
+                if fallen and on_alarm:
+                    subprocess.run(on_alarm, shell=True, check=False)  # noqa: S602 - the user's own command
+            if told and not on_alarm:  # what waited with it was measured first
+                return EXIT_ALARM
     return 0
+
+
+def _looks(most: int | None, every_s: float) -> Iterator[int]:
+    """Count looks with a pause between two: another process writes, there is nothing to wait for."""
+    for look in count():
+        if look == most:
+            return
+        if look:
+            time.sleep(every_s)
+        yield look
 
 
 NAMED = 8
@@ -154,6 +167,7 @@ def merge_lines(run: Path, found: Merged, states: list[PartState], *, partial: b
     return lines
 
 
+SERVED = "snellen.model.served"
 PASSED_ON: dict[str, Any] = {"ignore_unknown_options": True}
 ARGUMENTS = click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[--] TASK… --model … -o DIR")
 SIZES: Decorator = add_options(
@@ -198,6 +212,8 @@ def slurm(*, again: bool, go: bool, arguments: tuple[str, ...], parts: int | Non
     if again:
         parts, only = unfinished_parts(folder)
     check_submitted(settings, _known(parts))
+    if how["serve"]:
+        check_served(settings)
     scripts = slurm_scripts(Submission(parts=_known(parts), only=only, **how), arguments, folder)
     for path in write_scripts(folder, scripts):
         click.echo(str(path))
@@ -208,7 +224,7 @@ def slurm(*, again: bool, go: bool, arguments: tuple[str, ...], parts: int | Non
         click.echo("to submit it (or add --go):")
         for line in commands:
             click.echo(f"  {line}")
-    click.echo(f"how far it is: snellen show {folder} · the queue: squeue --me")
+    click.echo(f"how far it is: {shlex.join(['snellen', 'show', str(folder)])} · the queue: squeue --me")
 
 
 @submit.command(context_settings=PASSED_ON)
@@ -228,8 +244,24 @@ def k8s(*, go: bool, arguments: tuple[str, ...], parts: int | None, serve: str |
         raise UsageError("--serve is for slurm: in Kubernetes give the server a Service, and --base-url its address")
     settings, folder = checked_settings(arguments)
     part_of(replace(settings, shard=f"0/{_known(parts)}"))  # data and plug-ins are where the pods are
+    for task in settings.tasks:
+        if Path(task).exists() and not Path(task).is_absolute():
+            told = f"{task} is a path from this folder, and pods begin in another"
+            raise UsageError(f"{told}: name it by where they see it, such as /shared/{Path(task).name}")
     manifest = kubernetes_manifest(Submission(parts=_known(parts), **how), arguments, folder)
     click.echo(apply_manifest(manifest) if go else manifest, nl=go)
+
+
+def check_served(settings: RunSettings) -> None:
+    """Refuse a run whose parts would not ask the server that is started for them."""
+    from ...core.builtins import MODELS
+
+    if settings.base_url:
+        raise UsageError("--serve says where the parts find their server: leave --base-url out")
+    provider = settings.model.partition("/")[0]
+    if not MODELS.get(provider, SERVED).startswith(SERVED):
+        told = f"--serve: {settings.model} asks no server, each part would answer by itself"
+        raise UsageError(f"{told}; write --model openai/NAME, the name that the server gives it")
 
 
 def _known(parts: int | None) -> int:
@@ -242,7 +274,7 @@ def checked_settings(arguments: tuple[str, ...]) -> tuple[RunSettings, Path]:
     """Check the arguments of the run as `snellen run` would, and return them with its folder."""
     if any(argument.partition("=")[0] == "--api-key" for argument in arguments):
         raise UsageError("--api-key would stand in the script: use --api-key-env or --api-key-file")
-    with run_command.make_context("run", list(arguments)) as context:
+    with run_command.make_context("snellen run", list(arguments)) as context:
         settings = make_settings("run", context.params)
     if settings.output_dir is None:
         raise UsageError("name the folder that all parts share: -o DIR")

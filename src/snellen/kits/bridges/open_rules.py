@@ -13,10 +13,9 @@ from rapidfuzz.distance import Levenshtein
 
 from ...core.types import Sample
 from ...data.files.records import parse_literal
-from ...extract.answer_number import LAST
 from ...extract.choice import extract_choice
 from ...extract.numbers import parse_number
-from ...extract.other_kinds import extract_number, extract_short
+from ...extract.other_kinds import LAST, extract_number, extract_short
 from ...scoring.scorers.document_answer import FORMAT_TAG, NEAR, NOT_ANSWERABLE
 from ...scoring.scorers.mmmu_open import judge_open
 from ...scoring.scorers.replies import is_joined

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ...api.foreign_runs import IMPORTED, import_predictions
 from ...core.builtins import default_registry
 from ...core.errors import UsageError
-from ...core.garbage import rare_collections
+from ...core.event_loop import rare_collections
 from ...core.markup import Child, Html, shorten, tag
 from ...core.tasks import Task
 from ...core.text import plural

@@ -27,10 +27,8 @@ from ...data.files.records import write_lines
 from ...scoring.judges.judge_card import Judge, judge_key, plan_votes, read_judge
 from ...scoring.judges.verdicts import score_votes
 from ...store.reader import RunReader
-from .chain_cure import TASK as CURE_TASK
-from .chain_cure import find_cure_task
-from .chain_files import found_from
-from .chains import Chain
+from .chains import TASK as CURE_TASK
+from .chains import Chain, find_cure_task, found_from
 from .rationale_facts import rationale_reward
 from .recipe import CONTROL, DataSource, Recipe
 

@@ -24,7 +24,18 @@ from ..likelihood import ask_for_priors, byte_counts, check_choices, storable
 from ..options import ModelOptions
 from . import encoder_decoder
 from .batch_size import CPU_LIMIT, BatchSizer, free_share, is_out_of_memory, predict_alone, rows_agree
-from .candidate_scores import ROWS, SCRATCH, TREE, Candidates, TokenLogprobs, score_candidates, score_from_scratch
+from .candidate_scores import (
+    BY_TOKEN,
+    ROWS,
+    SCRATCH,
+    TREE,
+    Candidates,
+    PrefixMemory,
+    TokenLogprobs,
+    encode_prefix,
+    score_candidates,
+    score_from_scratch,
+)
 from .checkpoint import (
     Checkpoint,
     choose_devices,
@@ -40,7 +51,6 @@ from .checkpoint import (
 )
 from .inputs import LocalPrompter, Prepared, grey, is_joined
 from .local_options import read_options
-from .prefix import BY_TOKEN, PrefixMemory, encode_prefix
 
 
 @dataclass(slots=True)

@@ -107,11 +107,11 @@ def plain_settings(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 TRACKERS = {
-    "jsonl": ("json_lines:JsonLines", ()),
-    "tensorboard": ("tensorboard_events:TensorBoard", ("tensorboard",)),
-    "mlflow": ("mlflow_run:Mlflow", ("mlflow", "sqlalchemy", "alembic")),
+    "jsonl": ("trackers:JsonLines", ()),
+    "tensorboard": ("trackers:TensorBoard", ("tensorboard",)),
+    "mlflow": ("trackers:Mlflow", ("mlflow", "sqlalchemy", "alembic")),
     "otel": ("otel_spans:OtelSpans", ()),
-    "wandb": ("wandb_run:Wandb", ("wandb",)),
+    "wandb": ("trackers:Wandb", ("wandb",)),
 }
 """Name -> (class, the packages it needs); the extra has the tracker's name."""
 EVERY_S = 5.0

@@ -47,14 +47,13 @@ from .guard import Asgi, Guard
 from .home import runs_page, sought_in
 from .kit_pages import kit_routes, with_kit_places
 from .label_page import label_page
-from .metric_lines import METRICS
 from .raw_exchange import whole_exchange
 from .run_library import NotFound, OpenRun, RunLibrary
 from .run_page import again_page, figures_page, known_profile, run_page
 from .same_sample import sample_page
 from .shell import downloads, link, shell
 from .stage import stored_pictures
-from .training_folder import OpenTraining
+from .training_folder import METRICS, OpenTraining
 from .training_page import training_page
 from .trial_page import trial_page
 from .video_line import caption_track, playable, records_of

@@ -116,7 +116,10 @@ class Changes:
             add_label(run.folder, drawn.judge, key, value, by)
 
     def _run(self, key: str) -> OpenRun:
-        return _known(self._library.find(key))
+        run = _known(self._library.find(key))
+        if run.parts():  # it is read from a copy of ours, which goes
+            raise UsageError(f"{run.name} is still asked in parts: `snellen merge --partial` joins them, then write")
+        return run
 
     def _keep_scores(self, folder: Path, profile: str) -> None:
         finish_run(folder, self._registry, report=False, reading=Reading(profile))

@@ -17,12 +17,11 @@ from ..pages.gallery import Shown, read_trial
 from ..pages.parts import DRAWN, facts, head, marks_form, marks_shown, numbers, outcome_tag, reply_text, row, scrolled
 from .exam_parts import exam_curve
 from .raw_exchange import raw_parts
-from .rendered_reply import explain_score, rendered_reply
+from .rendered_reply import explain_score, group_steps, rendered_reply
 from .run_library import OpenRun
 from .same_sample import reply_difference
 from .shell import address, link, notes_notice, pager, shell, trial_address
 from .stage import looks_part, pictures_part
-from .steps import group_steps
 from .video_line import videos_of
 from .walk import Walk, Walked, walk_through
 

@@ -19,7 +19,7 @@ from ...core.tasks import Task
 from ...core.twins import AXIS as TWIN
 from ...core.types import BASE_VARIANT, Prediction, Request, Sample
 from ...core.variants import RECALL
-from ...prompt.recall import split_text
+from ...prompt.controls import split_text
 from ...stats.confidence import softmax
 from ...stats.exchange import ALPHA, FEWEST, Exchange, beside_references, exchange_test, order_test
 from ...stats.intervals import holm
