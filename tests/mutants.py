@@ -48,6 +48,8 @@ GUARDS = ("strict", "frozen", "kw_only", "slots", "eq")
 BAR = 0.78
 BUDGET_S = 40.0
 """The tests of a mutant, nearest and quickest first, as many as take this long without it."""
+STANDSTILL_S = 60.0
+"""Less than 0.3 s of computing in so long is a standstill, on a busy machine too."""
 SURVIVED, KILLED, TIMED_OUT, NOT_RUN = "survived", "killed", "timeout", "not run"
 VERDICTS = {0: SURVIVED, 1: KILLED, 2: KILLED, 5: SURVIVED}
 """pytest's exit codes: all passed, some failed, the module cannot be imported, nothing was there to run."""
@@ -330,13 +332,17 @@ class Judge:
             os._exit(code)
 
     def _wait(self, pid: int, limit_s: float) -> str:
-        end = time.monotonic() + limit_s
+        """Wait for a fork; one that hardly computes any more waits for what a mutant took away."""
+        began = stood = time.monotonic()
+        computed = 0.0
         try:
-            while time.monotonic() < end:
+            while time.monotonic() < began + limit_s and time.monotonic() < stood + STANDSTILL_S:
                 done, status = os.waitpid(pid, os.WNOHANG)
                 if done:
                     code = os.waitstatus_to_exitcode(status)
                     return VERDICTS.get(code, NOT_RUN) if code >= 0 else TIMED_OUT
+                if (now := _cpu_seconds(pid)) > computed + 0.3:
+                    computed, stood = now, time.monotonic()
                 time.sleep(0.02)
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
@@ -344,6 +350,12 @@ class Judge:
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)  # what the tests have started
+
+
+def _cpu_seconds(pid: int) -> float:
+    """Return what a process and its children that ended have computed."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 class Failed:
