@@ -34,10 +34,9 @@ from snellen.engine.limits import Policy
 from snellen.engine.loop import Engine
 from snellen.infer.generate import GENERATE
 from snellen.kits.scale.driver import Fleet
-from snellen.kits.scale.lease_format import Hello, Outcome, Outcomes
+from snellen.kits.scale.items import Hello, Outcome, Outcomes, pack_lease
 from snellen.kits.scale.leases import Waiting
 from snellen.kits.scale.links import ReplicaLost
-from snellen.kits.scale.packing import pack_lease
 from snellen.prompt.build import Prompter
 from snellen.store.writer import RunWriter
 
@@ -93,7 +92,7 @@ class SimulatedLink:
         return Hello(__version__, content_hash(Distant().identity(), 32), "simulated", 0)
 
     def send(self, lease: Sequence[Waiting]) -> None:
-        pack_lease(lease)
+        pack_lease((waiting.number, waiting.item) for waiting in lease)
         dies = self._behaviour.leases_a_death and self._draw.random() < 1 / self._behaviour.leases_a_death
         loop = asyncio.get_running_loop()
         if self._behaviour.per_second is None:
@@ -107,7 +106,7 @@ class SimulatedLink:
         if dies:
             self._answers.put_nowait(None)
             return
-        predictions = [Prediction(waiting.request.key, text="A", finish="stop") for waiting in lease]
+        predictions = [Prediction(waiting.item.request.key, text="A", finish="stop") for waiting in lease]
         pairs = zip(lease, predictions, strict=True)
         self._answers.put_nowait(
             ENCODE(Outcomes(tuple([Outcome(waiting.number, msgspec.Raw(ENCODE(made))) for waiting, made in pairs])))

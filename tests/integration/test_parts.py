@@ -9,6 +9,7 @@ import socket
 import sqlite3
 import subprocess
 import time
+import urllib.request
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -76,6 +77,7 @@ def test_four_parts_leave_what_one_process_leaves(data: Path, capsys: pytest.Cap
     for words in (["doctor", "parts"], ["report", "parts"], ["show", "parts", "--errors"]):
         assert run_command(words) == 3 and "snellen merge --partial parts" in capsys.readouterr().err, words
     seen = json_of("show", "parts")
+    assert "of 30 replies read so far" in seen["figures"][0], "what waited was read when the part ended"
     assert (seen["done"], seen["planned"], seen["states"]) == (30, 40, {"complete": ["0", "2", "3"], "waiting": ["1"]})
     library = RunLibrary([Path("parts")])
     (seen_in_browser,) = library.runs()
@@ -146,6 +148,8 @@ def test_the_part_is_found_in_the_environment(text: str, environment: dict[str, 
         ("env", {"JOB_COMPLETION_INDEX": "1"}),
         ("env", ARRAY | {"SLURM_ARRAY_TASK_COUNT": "2"}),
         ("env/4", ARRAY),
+        ("env", ARRAY | {"SLURM_ARRAY_TASK_ID": "six"}),
+        ("env/4", {"JOB_COMPLETION_INDEX": "six"}),
         ("environment", {}),
     ],
 )
@@ -314,3 +318,25 @@ def pictures_of(folder: Path) -> list[tuple[str, str, bytes]]:
         return []
     with closing(sqlite3.connect(folder / "pictures.db")) as database:
         return database.execute("SELECT * FROM pictures ORDER BY sha256").fetchall()
+
+
+def test_parts_share_a_server_by_what_it_says(data: Path, mock_server: Callable[..., Any]) -> None:
+    server = mock_server("--max-concurrency", 2, "--ttft-ms", 40, "--retry-after", "none")
+    asked = [
+        *COMMAND,
+        "run",
+        str(data),
+        "--model",
+        "openai/mock",
+        "--base-url",
+        server.base_url,
+        "--no-cache",
+        "--quiet",
+    ]
+    parts = [subprocess.Popen([*asked, "-o", "run", "--shard", f"{index}/3"]) for index in range(3)]
+    assert [part.wait(CEILING_S) for part in parts] == [0, 0, 0]
+    results = json_of("merge", "run")["results"]
+    assert results["tasks"]["my"]["metrics"]["accuracy"]["n"] == 40 and results["status"]["complete"]
+    with urllib.request.urlopen(server.base_url.removesuffix("/v1") + "/mock/stats", timeout=CEILING_S) as response:
+        seen = json.load(response)
+    assert (seen["status_200"], seen["peak"]) == (40, 2) and seen["status_429"] > 0

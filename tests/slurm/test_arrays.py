@@ -11,7 +11,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -290,9 +290,9 @@ def start_part(data: Path, base_url: str, mount: Path, part: str) -> subprocess.
 def test_printed_scripts_are_good_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_rows(tmp_path / "it's mine.jsonl", 4)
-    given: list[Callable[[], list[str]]] = [lambda: [], lambda: ["--serve", "vllm serve x", "--setup", "true"]]
+    given = [["--model", "blind/first"], ["--model", "openai/x", "--serve", "vllm serve x", "--setup", "true"]]
     for more in given:
-        command = ["submit", "slurm", "--parts", "2", *more(), "it's mine.jsonl", "--model", "blind/first", "-o", "a b"]
+        command = ["submit", "slurm", "--parts", "2", *more, "it's mine.jsonl", "-o", "a b"]
         subprocess.run([*COMMAND, *command], check=True, stdout=subprocess.DEVNULL)
         for script in Path("a b/submit").glob("*.sh"):
             subprocess.run(["bash", "-n", script], check=True)

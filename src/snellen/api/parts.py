@@ -29,7 +29,7 @@ from ..data.catalog import Catalog
 from ..engine.control import forget
 from ..engine.state import RunState
 from ..report.pages.finish import finish_run
-from ..report.so_far import SoFar
+from ..report.so_far import LEAST_READ, SoFar
 from ..stats.intervals import wilson
 from ..store.database import BROKEN
 from ..store.merge import Merged as Merged  # noqa: PLC0414 - what a merge returns
@@ -251,6 +251,9 @@ def find_part(text: str, environment: Mapping[str, str] | None = None) -> Part:
 def _slurm_part(found: Mapping[str, str]) -> Part:
     """Return the part of a whole array that may begin anywhere; of a subset such as 3,7 nobody knows of how many."""
     names = [f"SLURM_ARRAY_TASK_{name}" for name in ("ID", "COUNT", "MIN", "MAX", "STEP")]
+    for name in names:
+        if not (found.get(name) or "0").isdecimal():
+            raise UsageError(f"--shard env: {name} is {found[name]!r}, no number; give 3/64 itself")
     number, count, first, last, step = (int(found.get(name) or "0") for name in names)
     step = step or 1
     if (last - first) // step + 1 != count or (number - first) % step:
@@ -371,6 +374,9 @@ class PartListener:
         with self._listener.watch(state), self.file.kept(lambda: _progress(state, self._so_far)):
             state.is_drawn = True  # by others, who read the file
             yield
+        if not state.unfinished:  # nobody waits for the end of this process
+            self._so_far.finish()
+            self.file.write(**_progress(state, self._so_far))
 
 
 def is_other(one: Attempt, writer: PartWriter) -> bool:
@@ -564,7 +570,7 @@ def pooled_figures(said: Sequence[Progress]) -> list[str]:
     for (task, metric), values in pooled.items():
         count = sum(each for each, _ in values)
         mean = sum(each * value for each, value in values) / count
-        if 0 <= mean <= 1:
+        if 0 <= mean <= 1 and count >= LEAST_READ:
             low, high = wilson(mean, count)
             interval = f"[{100 * low:.1f}, {100 * high:.1f}] %"
             read = f"of {plural(count, 'reply')} read so far, provisional"

@@ -9,6 +9,7 @@ from typing import Any
 import PIL.Image
 import pytest
 
+from command_line import run_command
 from snellen.api.plan import make_plan
 from snellen.api.run_cost import estimate_run, try_jobs
 from snellen.api.settings import RunSettings
@@ -95,3 +96,29 @@ def test_what_a_dialect_leaves_no_choice_of_is_refused_by_its_flag(
     )  # fmt: skip
     with pytest.raises(UsageError, match=f"--{next(iter(told)).replace('_', '-')} .*{dialect}"):
         make_plan(settings)
+
+
+@pytest.mark.parametrize(
+    ("command", "flags", "named"),
+    [
+        ("run", ["--tools", "zoom", "--batch"], "--batch"),
+        ("run", ["--tools", "zoom", "--infer-method", "likelihood"], "likelihood"),
+        ("perf", ["--tools", "zoom"], "snellen perf"),
+        ("run", ["--tool-arms", "base,grey"], "--tool-arms"),
+        ("run", ["--max-looks", "3"], "--max-looks"),
+        ("run", ["--tools", "paint"], "paint"),
+        ("run", ["--tools", "zoom", "--tool-arms", "base,gray"], "gray"),
+        ("run", ["--tools", "zoom", "--max-cost", "1"], "--max-tokens"),
+    ],
+)
+def test_tools_where_they_cannot_be_are_refused_in_one_line_and_nothing_is_begun(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, flags: list[str], named: str
+) -> None:
+    PIL.Image.new("RGB", (64, 64)).save(tmp_path / "a.png")
+    row = {"id": "1", "question": "What?", "image": "a.png", "answer": "a", "options": ["a", "b"]}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row))
+    model = ["--model", "openai/x", "--base-url", "http://127.0.0.1:9/v1", "-o", tmp_path / "run"]
+    assert run_command([command, tmp_path / "rows.jsonl", *model, *flags]) == 2
+    said = capsys.readouterr().err.strip()
+    assert "\n" not in said and said.startswith("error: ") and named in said
+    assert not (tmp_path / "run").exists()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import importlib.util
 import json
 import sys
 from collections.abc import Iterator
@@ -18,7 +16,7 @@ from snellen.core.builtins import default_registry
 from snellen.core.config import convert, parse_assignment, read_config_file, set_by_path
 from snellen.core.errors import ConfigError, UsageError
 from snellen.core.ids import content_hash, derive_seed, rng
-from snellen.core.registry import KINDS, Registry
+from snellen.core.registry import Registry
 from snellen.core.secret import Secret
 from snellen.core.tasks import Task
 from snellen.core.types import Prediction, Score, TrialKey
@@ -152,32 +150,6 @@ def test_installed_plug_ins_are_found_and_a_clash_is_refused(installed: Path) ->
     other.add("model", "mine", "json:load")
     with pytest.raises(ConfigError, match="model 'mine' is registered twice"):
         other.names("model")
-
-
-def names_of(path: Path) -> set[str]:
-    found = set[str]()
-    for node in ast.parse(path.read_text()).body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(node.name)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            found.update((one.asname or one.name) for one in node.names)
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            found.update(one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name))
-    return found
-
-
-def test_every_registered_name_leads_to_something_that_is_there() -> None:
-    registry, wrong = default_registry(), list[str]()
-    for kind in KINDS:
-        for name, entry in registry.entries(kind, of_others=False).items():
-            target = getattr(entry, "target", entry)
-            if isinstance(target, str):
-                place, _, attribute = target.partition(":")
-                spec = importlib.util.find_spec(place)
-                if spec is None or spec.origin is None or (attribute and attribute not in names_of(Path(spec.origin))):
-                    wrong.append(f"{kind} {name}: {target}")
-    assert not wrong
 
 
 def test_a_strangers_kit_brings_a_command_by_one_entry_point(installed: Path) -> None:

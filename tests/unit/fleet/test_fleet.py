@@ -18,7 +18,7 @@ from snellen.core.tasks import RunHeader
 from snellen.core.types import Prediction, Request, TrialKey, Turn
 from snellen.engine.limits import Policy
 from snellen.engine.loop import Engine
-from snellen.kits.scale.lease_format import Hello
+from snellen.kits.scale.items import Hello
 from snellen.kits.scale.leases import GIVE_UP_AFTER
 from snellen.store.writer import RunWriter
 

@@ -199,7 +199,8 @@ def _details(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Return what a picture has beyond the means of its rows and columns: lines of text and of tables are those."""
     levels = pixels.astype(np.float32)
     levels -= levels.mean(0)
-    return levels - levels.mean(1, keepdims=True)
+    levels -= levels.mean(1, keepdims=True)
+    return levels
 
 
 PASSAGE = 13

@@ -11,8 +11,9 @@ import pytest
 from fleet_doubles import NearLink
 from snellen.core.errors import DataError, EnvironmentProblem, UsageError
 from snellen.data.files.work import WorkSpec, do_here
-from snellen.kits.scale.driver import Fleet
-from snellen.kits.scale.work_model import WorkModel, map_by_replicas
+from snellen.kits.scale.driver import Replicas
+from snellen.kits.scale.host import Worker
+from snellen.kits.scale.work_fleet import map_by_replicas
 
 
 class Doubler:
@@ -33,8 +34,8 @@ SPEC = WorkSpec(f"{__name__}:Doubler", b"")
 ITEMS = [bytes([number]) * 10 for number in range(60)]
 
 
-def near(spec: WorkSpec = SPEC, replicas: int = 2, kind: type[NearLink] = NearLink) -> Fleet:
-    return Fleet(WorkModel(spec), replicas, lambda number: kind(WorkModel(spec), number), lease=4)
+def near(spec: WorkSpec = SPEC, replicas: int = 2, kind: type[NearLink] = NearLink) -> Replicas:
+    return Replicas(Worker(spec), replicas, lambda number: kind(Worker(spec), number), lease=4)
 
 
 def test_results_come_in_order_and_are_those_of_one_process() -> None:
@@ -82,10 +83,10 @@ def test_who_has_other_fonts_does_not_do_it() -> None:
     globals()["Other"] = Other
     there = WorkSpec(f"{__name__}:Other", b"")
 
-    def fleet() -> Fleet:
-        model = WorkModel(there)
-        model.identity = lambda: {**WorkModel(there).identity(), "spec": SPEC.maker}  # type: ignore[method-assign]
-        return Fleet(WorkModel(SPEC), 1, lambda number: NearLink(model, number))
+    def fleet() -> Replicas:
+        worker = Worker(there)
+        worker.identity = lambda: {**Worker(there).identity(), "spec": SPEC.maker}  # type: ignore[method-assign]
+        return Replicas(Worker(SPEC), 1, lambda number: NearLink(worker, number))
 
     with pytest.raises(EnvironmentProblem, match="its spec/Doubler is not the driver's"):
         list(map_by_replicas(fleet, ITEMS))

@@ -10,30 +10,32 @@ import PIL.Image
 import pytest
 
 from snellen.core.errors import EnvironmentProblem, FailureKind, ModelError, SnellenError, StopRun, UsageError
-from snellen.core.protocols import EncodedImage, ImagePolicy
+from snellen.core.protocols import ImagePolicy
 from snellen.core.types import Image, Likelihood, Prediction, Request, TrialKey, Turn
 from snellen.data.images.decode import open_image
 from snellen.data.images.encode import ImageDoor
-from snellen.kits.scale.lease_format import (
+from snellen.kits.scale.items import (
+    FileCache,
     Outcome,
+    Question,
+    Result,
+    WorkItem,
+    pack_lease,
     read_lease,
     read_outcomes,
-    read_prediction,
     unpack_requests,
     write_outcomes,
     write_wire_error,
 )
-from snellen.kits.scale.leases import Waiting
-from snellen.kits.scale.packing import FileCache, pack_lease
 
 KEY = TrialKey("t", "1")
-ASKED = Request(KEY, (Turn("user", "?"),))
+QUESTION = Question(Request(KEY, (Turn("user", "?"),)), {})
 
 
-def returned(result: Prediction | SnellenError, request: Request = ASKED) -> Prediction | SnellenError:
+def returned(result: Result, item: Question | WorkItem = QUESTION) -> Result:
     (outcome,) = read_outcomes(write_outcomes([(7, result)]))
     assert outcome.number == 7
-    return read_prediction(outcome, request)
+    return item.read(outcome)
 
 
 def test_a_prediction_arrives_as_it_left() -> None:
@@ -70,10 +72,10 @@ def test_a_missing_extra_arrives_as_what_it_is_about() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"\xc1", msgspec.msgpack.encode({"key": ["t"]}), msgspec.msgpack.encode(5)])
 def test_a_malformed_prediction_fails_its_own_request(content: bytes) -> None:
-    found = read_prediction(Outcome(1, msgspec.Raw(content)), ASKED)
+    found = QUESTION.read(Outcome(1, msgspec.Raw(content)))
     assert isinstance(found, ModelError)
     assert found.kind is FailureKind.DECODE
-    assert str(found).startswith("a replica gave a malformed prediction: ")
+    assert str(found).startswith("a replica gave a malformed result: ")
 
 
 def test_a_prediction_of_wrong_types_or_of_another_trial_is_malformed() -> None:
@@ -83,8 +85,18 @@ def test_a_prediction_of_wrong_types_or_of_another_trial_is_malformed() -> None:
     assert "malformed" in str(returned(Prediction(KEY, text="A", detail={"x": object()})))
 
 
-def waiting(request: Request, images: dict[Image, EncodedImage], files: dict[Image, EncodedImage]) -> Waiting:
-    return Waiting(3, request, images, asyncio.get_running_loop().create_future(), None, files)
+def test_work_travels_as_its_bytes_each_content_once() -> None:
+    packed, contents = pack_lease([(1, WorkItem("page 1", b"same")), (2, WorkItem("page 2", b"same"))])
+    assert [content.data for content in contents] == [b"same"]
+    assert read_lease(packed).work == ((1, 0), (2, 0))
+
+
+def test_the_result_of_work_arrives_as_it_left_and_nothing_else_passes_for_one() -> None:
+    item = WorkItem("page 1", b"x")
+    assert returned(b"\x00\xff", item) == b"\x00\xff"
+    assert isinstance(returned(EnvironmentProblem("no disk"), item), EnvironmentProblem)
+    assert "malformed" in str(returned(Prediction(KEY, text="A"), item)), "a reply is no result of work"
+    assert "malformed" in str(returned(b"A")), "and bytes are no reply"
 
 
 def test_pictures_travel_once_and_files_keep_their_pixels(tmp_path: Path) -> None:
@@ -95,11 +107,11 @@ def test_pictures_travel_once_and_files_keep_their_pixels(tmp_path: Path) -> Non
         turns = (Turn("user", "?", (whole, part)),)
         request = Request(KEY, turns, likelihood=Likelihood(baseline=turns))
         images = dict(await ImageDoor().encode_all(request, ImagePolicy()))
-        lease = [waiting(request, images, await FileCache().files_of(images))] * 2
+        lease = [(3, Question(request, images, await FileCache().files_of(images)))] * 2
         packed, contents = pack_lease(lease)
         assert len(contents) == 2, "the file, which is also what is sent of it, and the cut-out"
         path.unlink()  # a node without the data
-        (_, there, pictures), _ = unpack_requests(read_lease(packed), [one.base64 for one in contents])
+        (_, there, pictures), _ = unpack_requests(read_lease(packed), [one.data for one in contents])
         assert [image.edits for image in there.messages[0].images] == [(), part.edits]
         assert there.likelihood.baseline == there.messages
         assert {image.ref[:23] for image in there.messages[0].images} == {"data:image/jpeg;base64,"}
