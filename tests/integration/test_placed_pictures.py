@@ -17,6 +17,7 @@ from command_line import run_command
 from snellen.api.load import load_run
 from snellen.api.view import make_viewer
 from snellen.core.errors import DataError, RunMismatch, UsageError
+from snellen.data.catalog import Catalog
 from snellen.data.dataset import MarkerCount
 from snellen.data.loaders.row_options import read_row_options
 from snellen.kits.mock.ask import write_answers
@@ -222,6 +223,7 @@ def test_a_stored_run_with_markers_goes_on_too(mock_server: Callable[..., Any], 
     server, table = mock_server("--model-name", "m"), tmp_path / "marked.jsonl"
     with pytest.raises(RunMismatch, match="template"):
         ask(table, server, run, same_model=True, cache=False)
-    as_before = (("prompt.template", "{question}\n{options}"),)
+    wordings = Catalog().card("prompts", "choice")["instructions"]
+    as_before = (("prompt.template", "{question}\n{options}"), ("prompt.instructions", wordings))
     result = ask(table, server, run, same_model=True, cache=False, overrides=as_before)
     assert (result.state.done, result.state.resumed) == (1, 1)

@@ -120,21 +120,47 @@ def test_an_edited_inferencer_refuses_to_continue(folder: Path, mock_server: Any
     assert ask().state.done == 6
 
 
+def test_an_edit_of_the_same_size_in_the_same_second_is_the_code_that_answers(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "pycache_prefix", str(folder / "compiled"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+
+    def edit(file: str, content: str) -> None:
+        sys.modules.pop("shift_of_mine", None)
+        (folder / file).write_text(content)
+        os.utime(folder / file, (1_600_000_000, 1_600_000_000))
+
+    model = "import shift_of_mine\ndef mine(prompt):\n    return 'AB'[(shift_of_mine.SHIFT + {}) % 2]\n"
+    how: dict[str, Any] = {"plugins": (folder / "iface.py",)}
+    found = []
+    for number, (own, beside) in enumerate([(0, 0), (1, 0), (0, 1), (1, 1)]):
+        edit("iface.py", model.format(own))
+        edit("shift_of_mine.py", f"SHIFT = {beside}\n")
+        found.append(accuracy(snellen.run("t.jsonl", "plugin/mine", output_dir=Path(f"r{number}"), **how)))
+    assert found == [1.0, 0.0, 0.0, 1.0]
+
+
 def test_a_plug_in_that_was_only_touched_goes_on_wherever_compiled_files_are_kept(
     folder: Path, mock_server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "pycache_prefix", str(folder / "compiled"))
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     server = mock_server("--answer", "A")
-    plugin = folder / "custom_c.py"
-    plugin.write_text(VOTE.format(word="a"))
+    plugin, library = folder / "plugins" / "custom_c.py", folder / "library"
+    for each in (plugin.parent, library):
+        each.mkdir()
+    plugin.write_text("import custom_words\n" + VOTE.format(word="a"))
+    (library / "custom_words.py").write_text("WORD = 'a'\n")
+    monkeypatch.syspath_prepend(str(library))
 
     def ask(**more: Any) -> RunResult:
         how: dict[str, Any] = {"plugins": (plugin,), "infer_method": "vote3", "output_dir": Path("ci")}
         return snellen.run("t.jsonl", "openai/mock", base_url=server.base_url, **how, **more)
 
     ask()
-    assert list((folder / "compiled").rglob("custom_c*.pyc"))
+    assert list((folder / "compiled").rglob("custom_w*.pyc"))
+    sys.modules.pop("custom_words")
     os.utime(plugin, (1_600_000_000, 1_600_000_000))
     assert ask(num_infers=2).state.done == 8
 

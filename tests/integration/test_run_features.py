@@ -12,6 +12,7 @@ import pytest
 
 import snellen
 from snellen.core.errors import RunMismatch, UsageError
+from twofaced_server import TwoFaced, twofaced
 
 
 @pytest.fixture(autouse=True)
@@ -109,6 +110,30 @@ def test_the_cache_answers_a_second_run_and_is_marked(
     assert len(log.read_text().splitlines()) - asked == 3
     records = (tmp_path / "b" / "records.jsonl").read_text().splitlines()
     assert sum(json.loads(record)["cached"] for record in records) == 57
+
+
+@pytest.mark.parametrize(
+    ("told", "sent"),
+    [
+        ({"overrides": (("prompt.template", "{question} Go. {options}"),)}, "{} Go. A. "),
+        ({"prompt": {"template": "{question} Go. {options}"}}, "{} Go. A. "),
+        ({"prompt_template": "{question} Go. {options}"}, "{} Go. A. "),
+        (
+            {"overrides": (("prompt.template", "{question} {options}"), ("prompt.instructions", ["Think."]))},
+            "Think. {} ",
+        ),
+        ({"overrides": (("prompt.template", "{instruction} {question} {options}"),)}, "Answer with the letter"),
+    ],
+)
+def test_a_template_that_is_told_is_sent_as_it_is_written(
+    choice: Path, tmp_path: Path, told: dict[str, Any], sent: str
+) -> None:
+    faces = TwoFaced(names=("mock",))
+    with twofaced(faces) as url:
+        snellen.run(str(choice), "openai/mock", base_url=url, output_dir=tmp_path / "a", limit=1, **told)
+    (asked,) = faces.texts
+    assert sent.format("Question 0?") in asked
+    assert ("Answer with" in asked) == sent.startswith("Answer with")
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ from PIL import Image
 
 import reform_fixtures
 from command_line import json_of, run_command
+from snellen.data.catalog import Catalog
+from snellen.kits.movers.lines import translate
 from twofaced_server import TwoFaced, twofaced
 
 RUN_EVAL = """--model lynx  --model_name models/interfaces/lynx/configs/LYNX.yaml
@@ -24,6 +26,69 @@ RUN_EVAL = """--model lynx  --model_name models/interfaces/lynx/configs/LYNX.yam
     --infer_method generation --do_eval --half_evaluation  --dataset_duplication 1
     --in_context_sample --option_mark upper
     --dataset_config build/configs/VisDial_val_v1.2.yaml"""
+DATASETS = """
+Flowers102 SingleChoice ImageClassification_flowers102_val.yaml
+CIFAR10 SingleChoice ImageClassification_cifar10_val.yaml
+ImageNet-1K SingleChoice ImageClassification_imagenet1k_val.yaml
+Pets37 SingleChoice ImageClassification_pets37_val.yaml
+VizWiz SingleChoice ImageQuality_vizwiz_yesNo_val.yaml
+VizWiz SingleChoice ImageQuality_vizwiz_singleChoice_val.yaml
+TDIUC SingleChoice TDIUC_scene.yaml
+MEDIC SingleChoice DisasterType_val.yaml
+MSCOCO SingleChoice MulticlassIdentification_val.yaml
+MSCOCO SingleChoice GroundedObjIdentification_val.yaml
+MSCOCO SingleChoice MissingObjectSelection_val.yaml
+TDIUC SingleChoice TDIUC_color.yaml
+TDIUC SingleChoice TDIUC_utility.yaml
+TDIUC SingleChoice TDIUC_position.yaml
+TDIUC SingleChoice TDIUC_detection.yaml
+TDIUC SingleChoice TDIUC_counting.yaml
+RefCOCO SingleChoice ReferringExpression_val.yaml
+MSCOCO SingleChoice ObjectCounting_mscoco_val.yaml
+VQA SingleChoice VQA_vqa_v2_val.yaml
+VQA SingleChoice VQA_gqa_val_v2.0.yaml
+VQA SingleChoice VQA_whoops_val.yaml
+VQA SingleChoice VQA_okvqa_val.yaml
+VQA SingleChoice VQA_scienceqa_val_v2.0.yaml
+VQA SingleChoice VQA_vizwiz_val_v2.0.yaml
+VQA SingleChoice VQA_viquae_val.yaml
+KVQA SingleChoice KVQA_viquae_val.yaml
+VQA SingleChoice VQA_aokvqa_val.yaml
+VQRA SingleChoice VQRA_aokvqa_val.yaml
+VQAR SingleChoice VQAR_aokvqa_val.yaml
+VQA SingleChoice VQA_imagenetvc_val.yaml
+CLEVR SingleChoice Spatial_clevr_val.yaml
+VSR SingleChoice Spatial_vsr_val.yaml
+MP3D SingleChoice Spatial_mp3d_val.yaml
+VisDial SingleChoice VQA_vqa_MultiRound_val.yaml --online_multi_round --num_workers 0
+VisDial SingleChoice VisDial_val_v1.2.yaml --online_multi_round --num_workers 0
+MSCOCO SingleChoice ImageTextMatching_val.yaml
+MSCOCO SingleChoice ImageTextSelection_val.yaml
+WikiHow SingleChoice TemporalOrdering_val.yaml
+CaptionSelection SingleChoice CaptionSelection_winoground_val.yaml
+SNLI-VE SingleChoice VisualEntailment_val.yaml
+MCV SingleChoice MCV_mocheg_val.yaml
+IC15 OCROpenEnded GroundOCR_ic15_val.yaml
+IC15 OCROpenEnded OCR_ic15_val.yaml
+COCO_text OCROpenEnded GroundOCR_cocotext_val.yaml
+COCO_text OCROpenEnded OCR_cocotext_val.yaml
+TextOCR OCROpenEnded GroundOCR_textocr_val.yaml
+TextOCR OCROpenEnded OCR_textocr_val.yaml
+CUTE80 OCROpenEnded OCR_cute80_val.yaml
+IIIT5K OCROpenEnded OCR_iiit5k_val.yaml
+WordArt OCROpenEnded OCR_wordart_val.yaml
+FUNSD KIEOpenEnded KIE_funsd_val.yaml
+POIE OCROpenEnded KIE_poie_val.yaml
+SROIE OCROpenEnded KIE_sroie_val.yaml
+OCR OCROpenEnded OCR_textvqa_val.yaml
+OCR OCROpenEnded OCR_docvqa_val.yaml
+OCR OCROpenEnded OCR_ocrvqa_val.yaml
+MSCOCO Generation Caption_MSCOCO_val.yaml
+TextCaps Generation Caption_TextCaps_val.yaml
+NoCaps Generation Caption_NoCaps_val.yaml
+Flickr30K Generation Caption_Flickr30K_val.yaml
+"""
+"""Each line of its datasets: --dataset_name, --formulation, --dataset_config build/configs/…, and what follows."""
 LOADER_EVAL = """--formulation SingleChoice --eval_stability
     --prediction_file test_output/SingleChoice/TDIUC_SingleChoice_likelihood_imagebindLLM_imagebindLLM.json"""
 GPT_4O_MINI = """--tasks tasks/blink/blink_val.py  --exec model_zoo/vlm/api_model/model_adapter.py --model gpt-4o-mini
@@ -38,6 +103,13 @@ NIAH = """--data data/niah/data.json --images data/niah/longbenchv2_img/images
     --output results/niah/model_name.json --config config/vqa/qwen3-vl.json
     --base_url http://localhost:8000/v1 --max_workers 128"""
 AISBENCH = "--models vllm_api_general_chat --datasets mine_gen --config-dir configs -w outputs/default --num-prompts 6"
+
+HEADLINES = {
+    "SingleChoice": ("accuracy",),
+    "OCROpenEnded": ("ocr_accuracy", "kie_accuracy", "anls", "any_exact"),
+    "KIEOpenEnded": ("kie_accuracy",),
+    "Generation": ("cider",),
+}
 
 BLINK = """
 task_name = "vqa"
@@ -157,6 +229,28 @@ def test_reform_eval_runs_the_line_of_its_demo(here: Here, capsys: pytest.Captur
     assert (found["accuracy"]["n"], found["accuracy"]["failed"]) == (48, 0), "4 dialogues of 12 rounds"
     first = (here.folder / "output/lynx/VisDial/test_generation/records.jsonl").read_text().splitlines()[0]
     assert json.loads(first)["text"] == "The answer is (A)"
+
+
+def test_the_demo_runs_with_the_other_place_of_its_configuration_too(here: Here) -> None:
+    line = RUN_EVAL.replace("build/configs", "datasets/configs")
+    assert translate("reform-eval", line.split()) == translate("reform-eval", RUN_EVAL.split())
+
+
+def test_reform_eval_runs_the_line_of_each_of_its_datasets(
+    here: Here, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(here.folder))  # without Java: METEOR takes seconds to start, for each of four
+    for slug in reform_fixtures.RAW:
+        reform_fixtures.raw(slug, here.folder / "data" / slug)
+    rows = [row.split() for row in DATASETS.strip().splitlines()]
+    assert len(rows) == 60, "the document gives one of its 61 twice"
+    for number, (name, formulation, config, *rest) in enumerate(rows):
+        line = f"--dataset_name {name} --formulation {formulation} --dataset_config build/configs/{config}".split()
+        own = f"-- --model blind/first --data-root data --limit 2 -o runs/{number} --quiet".split()
+        assert run_command(["reform-eval", *line, *rest, *own]) == 0, (line, capsys.readouterr().err)
+        ((card, task),) = here.read(f"runs/{number}/results.json")["tasks"].items()
+        assert Catalog().task(card).dataset["keys"]["config"] == config
+        assert task["headline"] in HEADLINES[formulation] and task["metrics"][task["headline"]]["n"] > 0, card
 
 
 def test_the_file_of_its_loader_is_scored_by_its_own_line(here: Here) -> None:

@@ -114,6 +114,7 @@ def test_a_server_that_says_nothing_is_found_out_by_asking_a_few_prompts_again(t
         ({"listed": {}}, {"listed": {"root": "/b"}}, "root nothing.*'/b'"),
         ({"listed": {"created": 1_600_000_000}}, {"listed": {"created": 1_700_000_000}}, "created"),
         ({"said": {"model": "m-1"}}, {"said": {"model": "m-2"}}, "'m-1'.*'m-2'"),
+        ({"said": {}}, {"said": {"model": "m-2"}}, "nothing of their model.*'m-2'"),
         ({"said": {"system_fingerprint": "fp1"}}, {"said": {"system_fingerprint": "fp2"}}, "'fp1'.*'fp2'"),
     ],
 )

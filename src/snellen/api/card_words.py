@@ -149,3 +149,14 @@ def describe_suite(name: str, catalogs: Sequence[Path] = ()) -> dict[str, Any]:
         "notes": suite.notes,
         "from_memory": list(suite.from_memory),
     }
+
+
+def describe_option_of_others(flag: str) -> str:
+    """Say which other system's command has an option, and what is the same here; nothing where none has it."""
+    for command, card in Catalog().cards("movers"):
+        for names, _, ours, *why in card["flags"]:
+            if flag in names.replace("_", "-").split():
+                whole = "" if ours == "!" else f"snellen {command} takes its whole line"
+                here = [f"{ours} here" if ours.startswith("-") else "", *why, whole]
+                return f"it is {card['title']}'s; {'; '.join(filter(None, here))}"
+    return ""

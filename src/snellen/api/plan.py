@@ -426,21 +426,23 @@ def _plan_task(task: Task, catalog: Catalog, registry: Registry, settings: RunSe
         # A prompt that cannot be built must fail here, not at the first request. Others may have axes of their own.
         for sample, variant in product(first_of_each_form(dataset, content), task.variants):
             prompter.build(sample, variant)
-    if told := _instruction_before(prompter, settings):
+    if told := _instruction_of_template(prompter, settings):
         content = msgspec.structs.replace(content, notes=(*content.notes, told))
     return count_announced(PlannedTask(task, prompter, dataset, content), registry)
 
 
-def _instruction_before(prompter: Prompter | PrompterByForm, settings: RunSettings) -> str:
-    """Say that `-p prompt.template=` does not stand alone: the instruction goes before a template that has no place."""
-    if not any(key == "template" for key, _ in settings.prompt_overrides()):
+def _instruction_of_template(prompter: Prompter | PrompterByForm, settings: RunSettings) -> str:
+    """Say what becomes of the wordings of a task whose template is another: not sent, or sent before it."""
+    if "template" not in _told_of_prompt(settings):
         return ""
     prompts = prompter.prompts.values() if isinstance(prompter, PrompterByForm) else [prompter.prompt]
     said = {one.instructions[0] for one in prompts if one.instructions and "{instruction}" not in one.template}
-    before = (
-        f"prompt.template has no {{instruction}}, so {' or '.join(repr(text) for text in sorted(said))} goes before it"
-    )
-    return f"{before}; -p prompt.instructions=[] sends the template alone" if said else ""
+    if said:
+        what = " or ".join(repr(text) for text in sorted(said))
+        return f"prompt.template has no {{instruction}}: {what} goes before it"
+    if any("{instruction}" not in one.template for one in prompts):
+        return "prompt.template has no {instruction}: it is sent alone, without the task's own instruction"
+    return ""
 
 
 def check_golds(dataset: Dataset, settings: RunSettings) -> None:
@@ -477,7 +479,23 @@ def _prompt_for(catalog: Catalog, task: Task, settings: RunSettings, form: Form 
         for key, value in own:
             set_by_path(table, key, value)
         prompt = convert(table, Prompt, f"prompt of {task.name!r}")
-    return prompt
+    return _alone(prompt, settings)
+
+
+def _alone(prompt: Prompt, settings: RunSettings) -> Prompt:
+    """Return a prompt whose template was told as it is to be sent: without wordings that it has no place for.
+
+    Who tells wordings too, or asks for several, wants them; where they are the question they are no instruction.
+    """
+    told = _told_of_prompt(settings)
+    wanted = "instructions" in told or settings.random_instruct or "{instruction}" in prompt.template
+    if "template" not in told or wanted or prompt.ask != "before":
+        return prompt
+    return msgspec.structs.replace(prompt, instructions=())
+
+
+def _told_of_prompt(settings: RunSettings) -> set[str]:
+    return {*settings.prompt, *(key.partition(".")[0] for key, _ in settings.prompt_overrides())}
 
 
 def _folder_name(tasks: list[Task], model: Model, settings: RunSettings) -> str:

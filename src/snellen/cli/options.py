@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from ..api.settings import COMMON, GROUPS, OUTPUT, Setting, refusal, rows_of
+from ..core.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -150,6 +151,11 @@ class SettingsCommand(click.Command):
                 if meant.intersection(row.flags):
                     place = f"`{ctx.command_path.removesuffix(' run')}`"
                     raise refusal(name, self.honours, flag, place) from None
+            if self.honours == "run":
+                from ..api.card_words import describe_option_of_others  # only a mistake needs it
+
+                if theirs := describe_option_of_others(flag):
+                    raise UsageError(f"no option {flag}: {theirs}") from None
             known = [name for parameter in self.params for name in parameter.opts if name.startswith("--")]
             begun = sorted(name for name in known if name.startswith(flag) and len(flag) > 3)
             raise click.NoSuchOption(

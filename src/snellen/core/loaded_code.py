@@ -15,11 +15,14 @@ import os
 import sys
 import sysconfig
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, lru_cache, partial
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import CodeType, ModuleType
 from typing import Any, NamedTuple
 
 from .secret import names_a_key, slow_hash
@@ -101,6 +104,52 @@ def loading(module: str, file: str) -> Iterator[None]:
         _file_of[module], _of_module[module] = file, Seen()
     with watching(_of_module[module]):
         yield
+
+
+class FreshSource(SourceFileLoader):
+    """Compiles a source whenever it is loaded.
+
+    Python believes a compiled file by the second and the size of its source. An edit may change neither, and then the
+    former code would answer under the hash of the new one.
+    """
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Return the code of what the file holds now."""
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
+class _BesidePlugins(MetaPathFinder):
+    """Finds modules as the interpreter does; those that lie beside plug-ins are loaded from their sources."""
+
+    def __init__(self) -> None:
+        self.folders: dict[str, None] = {}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return how to load a module beside a plug-in; None of every other."""
+        found = PathFinder.find_spec(fullname, path, target)
+        if found is None or type(found.loader) is not SourceFileLoader or not found.origin:
+            return None
+        origin = str(Path(found.origin).resolve())
+        if not origin.startswith(tuple(self.folders)) or not is_own(origin):
+            return None
+        found.loader = FreshSource(fullname, found.origin)
+        return found
+
+
+_beside = _BesidePlugins()
+
+
+def plugin_spec(name: str, file: Path) -> ModuleSpec | None:
+    """Return how to load a plug-in's file, and from now on the modules beside it: by their sources."""
+    _beside.folders[f"{file.resolve().parent}{os.sep}"] = None
+    if _beside not in sys.meta_path:
+        sys.meta_path.insert(0, _beside)
+    if file.suffix != ".py":
+        return importlib.util.spec_from_file_location(name, file)
+    return importlib.util.spec_from_file_location(name, file, loader=FreshSource(name, str(file)))
 
 
 @cache

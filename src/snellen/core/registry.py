@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .errors import ConfigError, SnellenError, UsageError, not_among
-from .loaded_code import loading
+from .loaded_code import loading, plugin_spec
 
 PLUGIN_PREFIX = "snellen_plugin_"
 """How the modules of plug-in files are named."""
@@ -110,7 +110,7 @@ class Registry:
         file = Path(path)
         if not file.is_file():
             raise UsageError(f"plug-in {str(path)!r} is not a file")
-        spec = importlib.util.spec_from_file_location(PLUGIN_PREFIX + file.stem, file)
+        spec = plugin_spec(PLUGIN_PREFIX + file.stem, file)
         if spec is None or spec.loader is None:
             raise UsageError(f"plug-in {str(path)!r} is not a Python file")
         module = importlib.util.module_from_spec(spec)

@@ -22,6 +22,8 @@ KEY = "answerers"
 KEY_02 = "servers"
 """What 0.2 kept: addresses, and what they listed."""
 SAID = ("model", "fingerprint")
+UNNAMED = "unnamed"
+"""Whether replies were stored that say nothing of who made them."""
 OPENED = "opened"
 """What a plug-in was seen to open while it answered: files by name, with a hash."""
 NEW_IN_03 = ("listed.id", "listed.created", "listed.max_model_len")
@@ -95,6 +97,7 @@ class Answerers:
         self._rows = read_table(writer.meta)
         self._places: dict[tuple[str | None, str | None], int] = {}
         self._heard_before = [said for row in self._rows if (said := row.who.replies)]
+        self._unnamed_before = bool(writer.meta(UNNAMED)) and not self._heard_before
         self._is_first = True
         self._opened: Mapping[str, str] = getattr(model, OPENED, {})
         self._compared = 0
@@ -134,6 +137,8 @@ class Answerers:
         replies = {name: str(word) for name, word in zip(SAID, said, strict=True) if word}
         if not self._allowed:
             self._compare(replies)
+        if self._is_first and not replies:
+            self._writer.put_meta(UNNAMED, True)
         self._is_first = False
         who = replace(self.now, replies=replies)
         found = [place for place, row in enumerate(self._rows, 1) if row.who == who]
@@ -150,6 +155,9 @@ class Answerers:
         models = list(dict.fromkeys(one["model"] for one in heard if "model" in one))
         if models and "model" in replies and replies["model"] not in models:
             self._refuse(f"was answered by model {models[-1]!r}, and now {replies['model']!r} says it answers")
+        if self._is_first and self._unnamed_before and replies:
+            told = " and ".join(f"{name} {word!r}" for name, word in replies.items())
+            self._refuse(f"was answered by replies that say nothing of their model, and now they say {told}")
         prints = {one.get("fingerprint") for one in self._heard_before}
         if self._is_first and len(prints) == 1 and replies.get("fingerprint") not in prints:
             (before,) = prints
@@ -166,7 +174,8 @@ class Answerers:
 
     def _enter(self, who: Answerer) -> int:
         since = datetime.now(UTC).isoformat(timespec="seconds")
-        spare = [place for place, row in enumerate(self._rows, 1) if row.who == replace(who, replies={})]
+        bare = replace(who, replies={})
+        spare = [place for place, row in enumerate(self._rows, 1) if row.who == bare and not self._unnamed_before]
         row = Row(who, since, __version__)
         if spare and who.replies:  # entered before a reply was there: now it is known what replies say
             self._rows[spare[0] - 1] = row

@@ -13,6 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import reform_fixtures
+from snellen import load_reform_dataset
 from snellen.core.errors import DataError, MissingExtra
 from snellen.core.protocols import LoadContext
 from snellen.core.types import Sample
@@ -63,6 +64,21 @@ def test_the_hub_layout_and_a_flat_folder_are_found(prepared: Any, tmp_path: Pat
     assert [sample.id for sample in read("vqa-v2", flat)] == [sample.id for sample in read("vqa-v2", root)]
     task = Catalog().task("reform/vqa-v2")
     assert available(read_card(task), "reform/vqa-v2", flat) == ["prepared"]
+
+
+def test_who_asks_for_prepared_files_is_given_those_where_reform_eval_reads_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reform_fixtures.prepared("vqa-v2", tmp_path / "ReForm-Eval-Data", card("vqa-v2"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SNELLEN_DATA", raising=False)
+    names = {"dataset_name": "VQA", "formulation": "SingleChoice", "dataset_config": "VQA_vqa_v2_val.yaml"}
+    found = load_reform_dataset(**names, offline_from_hf=True, data_duplication=1)
+    assert found[0]["answer_options"]
+    assert available(read_card(Catalog().task("reform/vqa-v2")), "reform/vqa-v2", None) == [], "nobody asked for them"
+    elsewhere = load_reform_dataset(**names, offline_from_hf=True, data_root=tmp_path / "data")
+    with pytest.raises(DataError, match=r"huggingface_data/VQA_v2/vqa_val_10p.json.*data_root"):
+        len(elsewhere)
 
 
 def test_the_hub_itself(prepared: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -223,6 +223,31 @@ def test_a_reasoning_part_is_no_part_of_the_answer() -> None:
     assert (prediction.text, prediction.reasoning) == ("OK", "maybe B")
 
 
+@pytest.mark.parametrize("text", [None, 5, {"value": "OK"}, ["OK"], True])
+def test_what_is_no_text_is_not_written_out_as_an_answer(text: object) -> None:
+    message = {"type": "message", "content": [{"type": "output_text", "text": text}]}
+    replies: list[tuple[object, object]] = [
+        (OpenAI(), chat([{"type": "text", "text": text}])),
+        (OpenAI(), chat([{"content": "OK"}])),
+        (Anthropic(), {"content": [{"type": "text", "text": text}], "stop_reason": "end_turn"}),
+        (Gemini(), {"candidates": [{"content": {"parts": [{"text": text}]}, "finishReason": "STOP"}]}),
+        (Responses(), {"status": "completed", "output": [message]}),
+        (Bedrock(), {"output": {"message": {"content": [{"text": text}]}}, "stopReason": "end_turn"}),
+    ]
+    for dialect, reply in replies:
+        with pytest.raises(ModelError) as error:
+            ask(Recorder((200, reply)), dialect)
+        assert (error.value.kind, error.value.retryable) == (FailureKind.DECODE, True), type(dialect)
+    with pytest.raises(ModelError):
+        ask(Recorder(pieces=[event(delta(content=[{"type": "text", "text": text}])), END[0]]), request=STREAM)
+
+
+def test_a_stream_that_was_cut_is_not_made_whole_by_a_later_stop() -> None:
+    cut = {"choices": [{"index": 0, "delta": {"content": "It is"}, "finish_reason": "length"}]}
+    stopped = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    assert ask(Recorder(pieces=[event(cut), event(stopped)]), request=STREAM).finish == "length"
+
+
 def test_a_stream_of_messages_or_of_calls_is_no_empty_answer() -> None:
     message = event({"choices": [{"index": 0, "message": {"content": "OK"}, "finish_reason": "stop"}]})
     for pieces in ([message], [event(delta(tool_calls=CALL)), END[0]]):

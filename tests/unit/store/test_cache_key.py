@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
+import PIL.Image
 import pytest
 from msgspec.structs import replace
 
+from snellen.api.plan import make_plan
 from snellen.api.settings import RunSettings, table
 from snellen.core.answerer import answerer_of
+from snellen.core.jobs import Item
 from snellen.core.protocols import ImagePolicy
 from snellen.core.secret import Secret
-from snellen.core.types import Frame, Image, Likelihood, Params, Request, TrialKey, Turn, Video
+from snellen.core.types import Frame, Image, Likelihood, Params, Prediction, Request, TrialKey, Turn, Video
 from snellen.model.options import ModelOptions
 from snellen.model.served.openai import create
 from snellen.store.cache import NOT_IN_KEY, request_digest
@@ -160,9 +166,86 @@ NO_REPLY: dict[str, str] = {
 }
 
 
+ANY: dict[str, Any] = {}
+LIKELY: dict[str, Any] = {"infer_method": "likelihood"}
+LOOKING: dict[str, Any] = {"tools": ("zoom",)}
+ASKED_OTHERWISE: dict[str, tuple[dict[str, Any], Any]] = {
+    "infer_method": (ANY, "likelihood"),
+    "temperature": (ANY, 0.3),
+    "top_p": (ANY, 0.4),
+    "max_tokens": (ANY, 7),
+    "extra_body": (ANY, {"top_k": 1}),
+    "sampling_seed": (ANY, 5),
+    "form": (ANY, "open"),
+    "shuffle_options": (ANY, True),
+    "seed": ({"shuffle_options": True}, 3),
+    "likelihood_reduction": (LIKELY, "mean"),
+    "candidates": (LIKELY, "letters"),
+    "calibration": (LIKELY, "content-free"),
+    "option_mark": (ANY, "number"),
+    "prompt": (ANY, {"system": "Be short."}),
+    "prompt_template": (ANY, "{question} {options}"),
+    "random_instruct": ({"num_infers": 3}, True),
+    "overrides": (ANY, (("prompt.system", "Be short."),)),
+    "columns": (ANY, {"question": "title"}),
+    "tools": (ANY, ("zoom",)),
+    "tool_dialect": (LOOKING, "text"),
+}
+"""Settings that are part of a request: beside which others they count, and another value."""
+NOT_ASKED_OTHERWISE: dict[str, str] = {
+    **dict.fromkeys(("timeout_s", "stream"), "how long is waited, how a reply travels: NOT_IN_KEY"),
+    **dict.fromkeys(("num_infers", "variants", "arms", "tool_arms"), "further trials; each has a key of its own"),
+    **dict.fromkeys(("split", "data_config", "sheet", "preset", "duplicates"), "which rows are asked"),
+    "detailed_keys": "how results are grouped",
+    **dict.fromkeys(
+        ("tool_frame", "max_turns", "max_looks", "at_limit", "carry"), "what a model is told after its first call"
+    ),
+    **dict.fromkeys(("allow_missing_images", "allow_outside"), "which rows may be asked"),
+    **dict.fromkeys(
+        ("shots_file", "prompt_pack", "protocol", "coordinates"), "words from a file or a card, as `prompt`"
+    ),
+}
+
+
+def digests(path: Path, **settings: Any) -> set[str]:
+    """Return the keys of everything that a run with these settings would ask."""
+    plan = make_plan(RunSettings(tasks=(str(path),), model="openai/m", base_url="http://127.0.0.1:9/v1", **settings))
+    asked: set[str] = set()
+
+    async def ask(item: Item, request: Request, *_: Any, **__: Any) -> Prediction:
+        asked.add(request_digest("m", request, ["aa"]))
+        if request.choices:
+            return Prediction(request.key, loglikelihoods=tuple([-1.0] * len(request.choices)))
+        return Prediction(request.key, text="A")
+
+    async def ask_all() -> None:
+        for job in plan.jobs():
+            await job.run(ask)
+
+    asyncio.run(ask_all())
+    return asked
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    PIL.Image.new("RGB", (32, 32)).save(tmp_path / "a.png")
+    path = tmp_path / "rows.jsonl"
+    fixed = {"image": "a.png", "options": ["red", "green", "blue", "grey"], "answer": "A"}
+    path.write_text("\n".join(json.dumps({"id": n, "question": f"Q{n}?", "title": f"T{n}?"} | fixed) for n in range(4)))
+    return path
+
+
+@pytest.mark.parametrize("name", ASKED_OTHERWISE)
+def test_every_setting_of_a_request_is_another_key(name: str, rows: Path) -> None:
+    beside, value = ASKED_OTHERWISE[name]
+    before, after = digests(rows, **beside), digests(rows, **{**beside, name: value})
+    assert before and before != after
+
+
 def test_every_setting_reaches_a_key_or_has_a_reason_why_not() -> None:
     options = {field.name for field in dataclasses.fields(ModelOptions)} | {"model_arguments"}
-    unexplained = [
-        name for name, row in table(RunSettings).items() if name not in options and not row.to and name not in NO_REPLY
-    ]
+    of_request = {name for name, row in table(RunSettings).items() if row.to or NO_REPLY.get(name) is BY_REQUEST}
+    assert not ASKED_OTHERWISE.keys() & NOT_ASKED_OTHERWISE.keys()
+    assert of_request == ASKED_OTHERWISE.keys() | NOT_ASKED_OTHERWISE.keys(), "a new one is flipped, or says why not"
+    unexplained = table(RunSettings).keys() - options - of_request - NO_REPLY.keys()
     assert not unexplained, "a new setting is part of a request, an option of the model, or says why it is no part"

@@ -419,7 +419,10 @@ def locate(card: Card, name: str, root: Path | None) -> tuple[str, Path]:
                 return source, folder
     sought = ", ".join(str(folder) for folder in folders)
     hint = f"get the raw files from {card.home}" if card.home else "give the files"
-    raise DataError(f"no {' or '.join(wanted)} data for {name!r} under {sought}: {hint}, or set --data-root DIR")
+    if card.prepared is not None and wanted == ("prepared",):
+        hint = f"get {card.prepared.file} from the hub's {HUB}"
+    where = "name the folder: --data-root DIR, in Python data_root="
+    raise DataError(f"no {' or '.join(wanted)} data for {name!r} under {sought}: {hint}, or {where}")
 
 
 def available(card: Card, name: str, root: Path | None) -> list[str]:
@@ -432,7 +435,9 @@ def _folders(card: Card, name: str, root: Path | None) -> list[Path]:
     if card.path:
         return [Path(card.path) if root is None else root / card.path]
     base = root or data_home()
-    return [base / name, base / name.rpartition("/")[2], base]
+    folders = [base / name, base / name.rpartition("/")[2], base]
+    # ReForm-Eval itself reads ./ReForm-Eval-Data; only who asks for its files by name is given them from there
+    return [*folders, Path()] if card.source == "prepared" and root is None else folders
 
 
 def _is_there(card: Card, source: str, folder: Path) -> bool:

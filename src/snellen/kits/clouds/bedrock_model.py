@@ -20,7 +20,15 @@ from ...model.options import ModelOptions
 from ...model.served.dialect import Picture, key_headers
 from ...model.served.http_client import EVENT_LIMIT, AiohttpClient, Body, HttpClient, HttpStream
 from ...model.served.post import HttpResponse
-from ...model.served.replies import Reply, decode_body, expect_object, refuse_error, unreadable
+from ...model.served.replies import (
+    Reply,
+    decode_body,
+    expect_object,
+    refuse_error,
+    text_in,
+    texts_in,
+    unreadable,
+)
 from ...model.served.served_model import ServedModel
 from ...model.served.server_fields import merge_fields
 
@@ -73,7 +81,7 @@ class Bedrock:
         refuse_error(whole)
         message = expect_object(expect_object(whole.get("output") or {}).get("message") or {})
         blocks = [block for block in message.get("content") or () if isinstance(block, dict)]
-        texts = [str(block["text"]) for block in blocks if "text" in block]
+        texts = texts_in(blocks, "text")
         thoughts = [_thought(block.get("reasoningContent") or {}) for block in blocks]
         return Reply(
             text="".join(texts) if texts else None,
@@ -110,17 +118,17 @@ def _picture(picture: Picture) -> dict[str, Any]:
 
 
 def _thought(reasoning: Mapping[str, Any]) -> str:
-    return str((reasoning.get("reasoningText") or {}).get("text") or "")
+    return text_in((reasoning.get("reasoningText") or {}).get("text"))
 
 
 def _take_delta(delta: Mapping[str, Any], reply: Reply) -> str | None:
-    thought = str((delta.get("reasoningContent") or {}).get("text") or "")
+    thought = text_in((delta.get("reasoningContent") or {}).get("text"))
     if thought:
         reply.reasoning = (reply.reasoning or "") + thought
         return "reasoning"
-    if "text" not in delta:
+    if delta.get("text") is None:
         return None
-    reply.text = (reply.text or "") + str(delta["text"])
+    reply.text = (reply.text or "") + text_in(delta["text"])
     reply.choices += 1
     return "content" if delta["text"] else None
 

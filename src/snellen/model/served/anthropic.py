@@ -12,7 +12,7 @@ from ...core.secret import Secret
 from ...core.types import Request, Turn, Usage
 from ..options import ModelOptions
 from .dialect import Picture, key_headers
-from .replies import CallPiece, Reply, expect_object, refuse_error
+from .replies import CallPiece, Reply, expect_object, refuse_error, text_in, texts_in
 from .served_model import ServedModel
 
 DEFAULT_MAX_TOKENS = 1024
@@ -89,8 +89,8 @@ class Anthropic:
         message = expect_object(value)
         refuse_error(message)
         blocks = [block for block in message.get("content") or [] if isinstance(block, dict)]
-        texts = [str(block.get("text", "")) for block in blocks if block.get("type") == "text"]
-        thoughts = [str(block.get("thinking", "")) for block in blocks if block.get("type") == "thinking"]
+        texts = texts_in((block for block in blocks if block.get("type") == "text"), "text")
+        thoughts = texts_in((block for block in blocks if block.get("type") == "thinking"), "thinking")
         reply = Reply(
             text="".join(texts) if texts else None,
             reasoning="".join(thoughts) or None,
@@ -158,11 +158,11 @@ def _take_piece(event: Mapping[str, Any], reply: Reply) -> str | None:
     """Take a piece of a block: of a call's arguments, of a thought and its signature, or of the text."""
     delta = event.get("delta") or {}
     if delta.get("type") == "input_json_delta":
-        reply.call_at(event.get("index")).arguments += str(delta.get("partial_json") or "")
+        reply.call_at(event.get("index")).arguments += text_in(delta.get("partial_json"))
         return "content"
     if reply.kept and delta.get("type") in ("thinking_delta", "signature_delta"):
         name = "thinking" if delta["type"] == "thinking_delta" else "signature"
-        reply.kept[-1][name] = str(reply.kept[-1].get(name) or "") + str(delta.get(name) or "")
+        reply.kept[-1][name] = text_in(reply.kept[-1].get(name)) + text_in(delta.get(name))
     return _take_delta(delta, reply)
 
 
@@ -254,11 +254,11 @@ def _kept(text: str) -> list[dict[str, Any]]:
 
 def _take_delta(delta: Mapping[str, Any], reply: Reply) -> str | None:
     if delta.get("type") == "thinking_delta":
-        reply.reasoning = (reply.reasoning or "") + str(delta.get("thinking", ""))
+        reply.reasoning = (reply.reasoning or "") + text_in(delta.get("thinking"))
         return "reasoning"
     if delta.get("type") != "text_delta":
         return None
-    text = str(delta.get("text", ""))
+    text = text_in(delta.get("text"))
     reply.text = (reply.text or "") + text
     reply.choices += 1
     return "content" if text else None

@@ -13,7 +13,7 @@ from ...core.secret import Secret
 from ...core.types import Params, Request, Turn, Usage
 from ..options import ModelOptions
 from .dialect import NO_NAMES, Picture, key_headers
-from .replies import Reply, choice_zero, expect_object, refuse_error
+from .replies import Reply, choice_zero, expect_object, refuse_error, text_in
 from .served_model import ServedModel
 from .server_fields import merge_fields
 
@@ -165,12 +165,12 @@ def _generation_config(params: Params) -> dict[str, Any]:
 def _take_parts(parts: Sequence[Mapping[str, Any]], reply: Reply) -> str | None:
     brought = None
     for part in parts:
-        text = str(part.get("text") or "")
+        text = text_in(part.get("text"))
         reply.foreign += OWN_CODE in part
         if part.get("thought"):
             reply.reasoning = (reply.reasoning or "") + text
             brought = brought or "reasoning"
-        elif "text" in part:
+        elif part.get("text") is not None:
             reply.text = (reply.text or "") + text
             brought = "content"
         if odd := next((name for name in part if name not in TEXT_FIELDS), None):

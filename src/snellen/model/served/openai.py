@@ -13,7 +13,7 @@ from ...core.secret import Secret
 from ...core.types import Params, Request, ToolCall, Turn
 from ..options import ModelOptions
 from .dialect import NO_NAMES, Picture, key_headers
-from .replies import CallPiece, Reply, choice_zero, expect_object, read_usage, refuse_error, unreadable
+from .replies import CallPiece, Reply, choice_zero, expect_object, read_usage, refuse_error, texts_in, unreadable
 from .served_model import ServedModel
 
 
@@ -185,7 +185,8 @@ def _take_content(content: Any, reply: Reply) -> dict[str, str]:
         whole = {"text": part} if isinstance(part, str) else expect_object(part)
         kind = whole.get("type")
         if kind in TEXT_PARTS:
-            found["text"] = found.get("text", "") + str(whole.get("text") or "")
+            for text in texts_in([whole], "text"):
+                found["text"] = found.get("text", "") + text
         elif kind in THOUGHT_PARTS:
             found["reasoning"] = found.get("reasoning", "") + _thought(whole, reply)
         elif kind == "refusal":

@@ -11,7 +11,7 @@ from ...core.types import Request, Timing, Tool, Turn, Usage
 from ..options import ModelOptions
 from .dialect import Picture, key_headers
 from .http_client import Body
-from .replies import Reply, decode_body, expect_object, refuse_error
+from .replies import Reply, decode_body, expect_object, refuse_error, text_in, texts_in
 from .served_model import ServedModel
 from .server_fields import merge_fields
 
@@ -113,13 +113,13 @@ class Responses:
             _take_end(expect_object(event.get("response") or {}), reply)
             return None
         if kind == "response.refusal.delta":
-            reply.refusal = (reply.refusal or "") + str(event.get("delta", ""))
+            reply.refusal = (reply.refusal or "") + text_in(event.get("delta"))
         if kind == "response.output_item.added":
             _note_item(expect_object(event.get("item") or {}), reply)
         if kind == "response.output_item.done":
             return _take_call(expect_object(event.get("item") or {}), reply)
         brought = DELTAS.get(str(kind))
-        return _take_delta(brought, str(event.get("delta") or ""), reply) if brought else None
+        return _take_delta(brought, text_in(event.get("delta")), reply) if brought else None
 
 
 def _tool_fields(request: Request) -> dict[str, Any]:
@@ -198,7 +198,7 @@ def _take_parts(parts: Sequence[Mapping[str, Any]], reply: Reply) -> None:
 
 
 def _texts(parts: Iterable[Mapping[str, Any]], name: str, kind: str | None = None) -> list[str]:
-    return [str(part.get(name) or "") for part in parts if kind is None or part.get("type") == kind]
+    return texts_in((part for part in parts if kind is None or part.get("type") == kind), name)
 
 
 def _take_delta(brought: str, text: str, reply: Reply) -> str | None:

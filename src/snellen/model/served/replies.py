@@ -476,6 +476,8 @@ def read_event(parse: Callable[[Any, Reply], str | None], value: Any, reply: Rep
     """
     ended, finish = reply.closed or reply.finish, reply.finish
     brought = read_safely(parse, value, reply)
+    if finish and finish.lower() not in ENDED:  # "stop" after "length" makes no whole reply of a cut one
+        reply.finish = finish
     _check_ident(value, reply, carries=bool(brought) or reply.finish != finish)
     if brought and ended and "candidates" not in value:  # Gemini may say with every piece that it stops
         raise unreadable(f"the stream went on after its end ({finish or 'closed'}): it may hold two replies")
@@ -492,6 +494,18 @@ def _check_ident(value: Any, reply: Reply, *, carries: bool) -> None:
         told = f"{reply.ident[:MESSAGE_LIMIT]!r} and {str(ident)[:MESSAGE_LIMIT]!r}"
         raise unreadable(f"the stream holds pieces of two replies ({told}): ask without --stream if it always does")
     reply.ident = str(ident)
+
+
+def text_in(value: Any) -> str:
+    """Return a text as a reply holds it, nothing for null; what is no text is not written out as if it were."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    raise unreadable(f"the server sent {type(value).__name__} where text belongs")
+
+
+def texts_in(parts: Iterable[Mapping[str, Any]], name: str) -> list[str]:
+    """Return the texts under a name, without those that are null: a reply of nulls alone has no text."""
+    return [text_in(value) for part in parts if (value := part.get(name)) is not None]
 
 
 def unreadable(message: str) -> ModelError:
