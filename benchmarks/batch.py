@@ -23,12 +23,10 @@ import PIL.Image
 import snellen
 from snellen.api.plan import make_plan
 from snellen.core.clock import SystemClock
+from snellen.engine.limits import Policy
 from snellen.engine.loop import Engine
-from snellen.engine.policy import Policy
-from snellen.kits.batches.batch_ledger import open_ledger
-from snellen.kits.batches.batch_lines import LinesWriter
-from snellen.kits.batches.batch_mode import BatchedModel
-from snellen.kits.batches.batch_queue import BatchQueue
+from snellen.kits.batches.batch_ledger import LinesWriter, open_ledger
+from snellen.kits.batches.batch_queue import BatchedModel, BatchQueue
 from snellen.kits.batches.batch_service import LinesFile, batch_terms
 from snellen.kits.batches.file_service import FileService
 from snellen.model.options import ModelOptions

@@ -29,15 +29,15 @@ from snellen.core.tasks import Prompt, RunHeader, Task
 from snellen.core.types import Form, Params, Prediction, Request, Sample
 from snellen.core.types import Image as ImageReference
 from snellen.data.images.encode import ImageDoor
+from snellen.engine.limits import Policy
 from snellen.engine.loop import Engine
-from snellen.engine.policy import Policy
 from snellen.infer.document import DOCUMENT
 from snellen.infer.generate import GENERATE
 from snellen.kits.pages.font_files import default_font, font_file
-from snellen.kits.pages.haystack import chronicle
 from snellen.kits.pages.layout import lay_out
 from snellen.kits.pages.page_style import style_of
 from snellen.kits.pages.perturb import FAMILIES, SEVERITIES, apply
+from snellen.kits.pages.plant import chronicle
 from snellen.kits.pages.publish import publish
 from snellen.kits.pages.render import page_font, png_bytes, render_pages
 from snellen.kits.pages.texts import Document

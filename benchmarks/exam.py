@@ -21,8 +21,7 @@ import numpy as np
 
 from snellen.sight import procedure
 from snellen.sight.adaptive import far_sure, final_grid, laws_of
-from snellen.sight.field_lines import field_groups
-from snellen.sight.fits import fit_ellipse, fit_field, fit_hinge
+from snellen.sight.fits import field_groups, fit_ellipse, fit_field, fit_hinge
 from snellen.sight.recipe import page_recipe
 from snellen.sight.row_plates import STEPS
 from snellen.sight.sitting import OBLONG_NARROWER

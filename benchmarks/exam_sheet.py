@@ -19,8 +19,7 @@ import PIL.ImageDraw
 import PIL.ImageFont
 
 from snellen.core.errors import EnvironmentProblem
-from snellen.data.loaders.eyechart_draw import has_glyphs
-from snellen.data.loaders.eyechart_text import FONT_FOLDERS, find_cjk_font
+from snellen.data.loaders.eyechart import FONT_FOLDERS, find_cjk_font, has_glyphs
 from snellen.sight.cards import exam_cards, eye_test
 from snellen.sight.plate import Bench, Stimulus
 

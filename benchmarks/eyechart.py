@@ -15,10 +15,8 @@ from statistics import median
 from snellen.core.ids import derive_seed, rng
 from snellen.core.types import Form, Prediction, Sample, Score, TrialKey
 from snellen.data.catalog import Catalog
-from snellen.data.loaders.eyechart import ChartSource, Condition, chart_question, make_chart
-from snellen.data.loaders.eyechart_text import alphabet_of, chance_of
-from snellen.kits.mock.answers import entry_of
-from snellen.kits.mock.ask import Ask, Body
+from snellen.data.loaders.eyechart import ChartSource, Condition, alphabet_of, chance_of, chart_question, make_chart
+from snellen.kits.mock.ask import Ask, Body, entry_of
 from snellen.kits.mock.readers import View, parse_reader
 from snellen.prompt.build import Prompter
 from snellen.scoring.aggregates.acuity import score, threshold

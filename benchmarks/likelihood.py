@@ -160,7 +160,7 @@ def generation(folder: Path, report: Callable[[str, float, float, str], None], s
     """Through the engine's batcher against a loop a user would write."""
     import torch
 
-    from snellen.engine.batch import Batcher
+    from snellen.engine.call import Batcher
 
     requests = [
         Request(
@@ -232,7 +232,7 @@ def worker(folder: Path, samples: int, count: int) -> None:
     ]
 
     async def run() -> None:
-        from snellen.engine.batch import Batcher
+        from snellen.engine.call import Batcher
 
         batcher = Batcher(model)
         await asyncio.gather(*(batcher.predict(request, {}) for request in requests))

@@ -29,8 +29,7 @@ from snellen.kits.mock.process import mock_process
 from snellen.model.options import ModelOptions
 from snellen.model.served.openai import create
 from snellen.perf.measure import LoadPlan, Measured, measure
-from snellen.perf.synthetic import Synthetic, make_dialogues
-from snellen.perf.workload import prepare_items
+from snellen.perf.workload import Synthetic, make_dialogues, prepare_items
 
 ROUNDS = int(os.environ.get("SNELLEN_BENCH_ROUNDS", "5"))
 MAIN = [sys.executable, "-c", "from snellen.cli.main import main; main()"]
@@ -264,8 +263,8 @@ def compare_guidellm() -> None:
             print("SKIP  guidellm gave no report")
             return
         took = time.perf_counter() - began
+        from snellen.perf.files import read_timeline
         from snellen.perf.metrics import summarize
-        from snellen.perf.read import read_timeline
 
         theirs = summarize(read_timeline(report))["common"]["Request Throughput"]
         mine = load(server.base_url, LoadPlan(concurrency=64, count=2000, warmup=64, processes=1), tokens=1).timeline

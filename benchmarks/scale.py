@@ -24,20 +24,19 @@ import PIL.Image
 
 from snellen import __version__
 from snellen.core.clock import SystemClock
-from snellen.core.garbage import rare_collections
+from snellen.core.event_loop import rare_collections
 from snellen.core.ids import content_hash
 from snellen.core.jobs import Item, Job
 from snellen.core.protocols import Capability, EncodedImages, ImagePolicy
 from snellen.core.tasks import Prompt, RunHeader, Task
 from snellen.core.types import Form, Image, Prediction, Request, Sample, TrialKey
+from snellen.engine.limits import Policy
 from snellen.engine.loop import Engine
-from snellen.engine.policy import Policy
 from snellen.infer.generate import GENERATE
 from snellen.kits.scale.driver import Fleet
-from snellen.kits.scale.lease_format import Hello, Outcome, Outcomes
+from snellen.kits.scale.items import Hello, Outcome, Outcomes, pack_lease
 from snellen.kits.scale.leases import Waiting
 from snellen.kits.scale.links import ReplicaLost
-from snellen.kits.scale.packing import pack_lease
 from snellen.prompt.build import Prompter
 from snellen.store.writer import RunWriter
 
@@ -93,7 +92,7 @@ class SimulatedLink:
         return Hello(__version__, content_hash(Distant().identity(), 32), "simulated", 0)
 
     def send(self, lease: Sequence[Waiting]) -> None:
-        pack_lease(lease)
+        pack_lease((waiting.number, waiting.item) for waiting in lease)
         dies = self._behaviour.leases_a_death and self._draw.random() < 1 / self._behaviour.leases_a_death
         loop = asyncio.get_running_loop()
         if self._behaviour.per_second is None:
@@ -107,7 +106,7 @@ class SimulatedLink:
         if dies:
             self._answers.put_nowait(None)
             return
-        predictions = [Prediction(waiting.request.key, text="A", finish="stop") for waiting in lease]
+        predictions = [Prediction(waiting.item.request.key, text="A", finish="stop") for waiting in lease]
         pairs = zip(lease, predictions, strict=True)
         self._answers.put_nowait(
             ENCODE(Outcomes(tuple([Outcome(waiting.number, msgspec.Raw(ENCODE(made))) for waiting, made in pairs])))

@@ -19,10 +19,10 @@ import numpy as np
 from PIL import Image
 
 from snellen.core.ids import derive_seed, rng
-from snellen.data.images.calibrations import CALIBRATION
-from snellen.kits.pages.haystack import chronicle
+from snellen.data.images.edits import CALIBRATION
 from snellen.kits.pages.page_style import PageStyle, degrade_style, style_of
 from snellen.kits.pages.perturb import FAMILIES, SEVERITIES, Level, degrade_to, page_seed
+from snellen.kits.pages.plant import chronicle
 from snellen.kits.pages.quality import character_error_rate
 from snellen.kits.pages.render import render_pages
 from snellen.model.ocr.reader_model import TesseractEngine

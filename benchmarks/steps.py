@@ -35,8 +35,7 @@ def count_steps(trials: int) -> Counter[str]:
     from snellen.core.jobs import Item
     from snellen.core.tasks import Prompt, RunHeader, Task
     from snellen.core.types import Form, Params, Sample
-    from snellen.engine.loop import Engine
-    from snellen.engine.policy import Policy
+    from snellen.engine import loop
     from snellen.infer.generate import GENERATE
     from snellen.model.options import ModelOptions
     from snellen.model.served.openai import OpenAI
@@ -59,7 +58,8 @@ def count_steps(trials: int) -> Counter[str]:
     async def ask(folder: Path) -> None:
         model = ServedModel(OpenAI(), "m", ModelOptions(base_url="http://h/v1"), http=Wire())
         with closing(RunWriter(folder, header)) as writer:
-            engine = Engine(model, writer, Policy(max_workers=32, max_retries=0), SystemClock())
+            policy = vars(loop)["Policy"](max_workers=32, max_retries=0)  # its module has moved since that commit
+            engine = loop.Engine(model, writer, policy, SystemClock())
             prompter = Prompter(task, Prompt(template="{question}"), seed=0)
             await engine.run(GENERATE.plan(task, [Item(*one) for one in enumerate(samples)], prompter))
 

@@ -22,8 +22,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import PIL.Image
 
 from snellen.kits.train.blend import Blended, PreparedChains, RowMaker, prepare_chains
-from snellen.kits.train.chain_files import read_chains
-from snellen.kits.train.chains import sft_row
+from snellen.kits.train.chains import read_chains, sft_row
 
 SAMPLES, PICTURES, OPENED = 100_000, 2_000, 20_000
 LEAST_PER_SECOND, MOST_GROWTH_MB, MOST_OVERHEAD = 2_000, 64.0, 0.05
@@ -94,7 +93,7 @@ def bench_overhead() -> bool:
     from snellen.kits.train import tuned_weights as weights
     from snellen.kits.train.recipe import DataSource, Recipe, Training
     from snellen.kits.train.trl_door import Parts, make_arguments, make_trainer, open_dataset
-    from snellen.kits.train.tuning import Watchman
+    from snellen.kits.train.tuning import TrainingMonitor
     from tiny_checkpoints import checkpoint
 
     datasets.disable_progress_bars()
@@ -134,8 +133,8 @@ def bench_overhead() -> bool:
             else:
                 (folder / "out").mkdir(exist_ok=True)
                 data = open_dataset(PreparedChains(folder / "data"), "sft")
-                watchman = Watchman(folder / "out", lambda _: None)
-                trainer = make_trainer(recipe, Parts(arguments, model, None, processor, data), [watchman])
+                monitor = TrainingMonitor(folder / "out", lambda _: None)
+                trainer = make_trainer(recipe, Parts(arguments, model, None, processor, data), [monitor])
             started = time.process_time()
             trainer.train()
             seconds[kind].append(time.process_time() - started)

@@ -99,7 +99,7 @@ def draw_rows(folder: Path, heights: list[float], rows: int, seed: int = 1) -> P
     """Draw so many rows of five letters of each height on pages of 3,584 pixels; return the file of questions."""
     from PIL import Image
 
-    from snellen.data.loaders.eyechart_draw import Chart, Line, draw
+    from snellen.data.loaders.eyechart import Chart, Line, draw
 
     (folder / "pages").mkdir(parents=True, exist_ok=True)
     lines = []

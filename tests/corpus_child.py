@@ -24,7 +24,7 @@ from snellen.core.types import Image
 from snellen.data.files.matlab import read_matrices
 from snellen.data.images.encode import encode_moving
 from snellen.data.reform.corpus import read_pickled
-from snellen.perf.read import read_timeline
+from snellen.perf.files import read_timeline
 
 CPU_S = 10
 WALL_S = 120

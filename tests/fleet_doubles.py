@@ -7,19 +7,18 @@ from collections.abc import Callable, Sequence
 
 from snellen.core.protocols import Model
 from snellen.kits.scale.driver import Fleet
-from snellen.kits.scale.host import Host
-from snellen.kits.scale.lease_format import Hello, read_lease
+from snellen.kits.scale.host import Answers, Host, Worker
+from snellen.kits.scale.items import Hello, pack_lease, read_lease
 from snellen.kits.scale.leases import Waiting
 from snellen.kits.scale.links import ReplicaLost
-from snellen.kits.scale.packing import pack_lease
 
 
 class NearLink:
     """A replica in this event loop; `cut` loses it as a kill would."""
 
-    def __init__(self, model: Model, number: int) -> None:
+    def __init__(self, what: Model | Worker, number: int) -> None:
         self.number = number
-        self.host = Host(model)
+        self.host = Host(what if isinstance(what, Worker) else Answers(what))
         self.leases: list[list[str]] = []
         self._cut: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
@@ -27,10 +26,10 @@ class NearLink:
         return await self.host.greet()
 
     def send(self, lease: Sequence[Waiting]) -> None:
-        self.leases.append([waiting.request.key.sample for waiting in lease])
-        packed, contents = pack_lease(lease)
+        self.leases.append([waiting.item.name for waiting in lease])
+        packed, contents = pack_lease((waiting.number, waiting.item) for waiting in lease)
         if not self._cut.done():
-            self.host.accept(read_lease(packed), [encoded.base64 for encoded in contents])
+            self.host.accept(read_lease(packed), [content.data for content in contents])
 
     async def receive(self) -> bytes:
         finished = asyncio.ensure_future(self.host.collect())

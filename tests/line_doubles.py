@@ -14,9 +14,8 @@ from snellen.core.protocols import Capability, EncodedImages, ImagePolicy, Model
 from snellen.core.tasks import RunHeader, Task
 from snellen.core.types import Form, Image, Prediction, Request, Sample, TrialKey, Turn
 from snellen.data.images.encode import ImageDoor
-from snellen.engine.limits import Limits
+from snellen.engine.limits import Limits, Policy
 from snellen.engine.loop import Engine
-from snellen.engine.policy import Policy
 from snellen.store.cache import ResponseCache
 from snellen.store.writer import RunWriter
 

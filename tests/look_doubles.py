@@ -17,9 +17,8 @@ from snellen.core.jobs import Item
 from snellen.core.looks import in_look_arms
 from snellen.core.tasks import Prompt, RunHeader, Task
 from snellen.core.types import Form, Image, Params, Sample
-from snellen.engine.limits import Limits
+from snellen.engine.limits import Limits, Policy
 from snellen.engine.loop import Engine
-from snellen.engine.policy import Policy
 from snellen.infer.look import LOOK
 from snellen.model.options import ModelOptions
 from snellen.model.served.anthropic import Anthropic

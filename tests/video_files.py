@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 
@@ -55,7 +57,7 @@ def write_video(
 ) -> Path:
     """Write a video whose n-th frame is the picture of n, shown at n / fps or at the given times."""
     units = Fraction(1, 1000) if times is not None else Fraction(1, fps)
-    with av.open(str(path), "w", options=options or {}) as container:
+    with _own_priority(), av.open(str(path), "w", options=options or {}) as container:
         stream = container.add_stream(codec, rate=fps)
         first = draw(0)
         stream.width, stream.height = first.size
@@ -74,6 +76,16 @@ def write_video(
         if sound is not None:
             _write_silence(container, sound, frames / fps)
     return path
+
+
+@contextmanager
+def _own_priority() -> Iterator[None]:
+    """Leave with the priority of before: SVT-AV1, started by root, makes its whole process a real-time one, and that starves all others."""
+    policy, priority = os.sched_getscheduler(0), os.sched_getparam(0)
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, policy, priority)
 
 
 def _write_silence(container: av.container.OutputContainer, sound: av.AudioStream, seconds: float) -> None:

@@ -10,8 +10,7 @@ from pathlib import Path
 from string import ascii_uppercase
 
 from snellen.extract.choice import extract_choice
-from snellen.kits.bridges.lmms_rules import read_mcq
-from snellen.kits.bridges.vlmevalkit_rules import can_infer
+from snellen.kits.bridges.toolkit_rules import can_infer, read_mcq
 
 REPLIES = Path(__file__).resolve().parents[1] / "examples" / "thirty_replies.jsonl"
 Reader = Callable[[str, Mapping[str, str]], str | None]

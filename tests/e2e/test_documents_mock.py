@@ -15,11 +15,10 @@ from command_line import COMMAND
 from command_line import run_command as snellen
 from draws import drawn
 from snellen.api.load import load_dataset
-from snellen.kits.mock.answers import write_answers
+from snellen.kits.mock.ask import write_answers
 from snellen.kits.pages.grid_folder import write_needles
-from snellen.kits.pages.haystack import BUILT_IN, read_haystack
 from snellen.kits.pages.page_style import PageStyle
-from snellen.kits.pages.plant import Grid
+from snellen.kits.pages.plant import BUILT_IN, Grid, read_haystack
 from waiting import requests_seen, stored_trials, wait_until
 
 STYLE = PageStyle(width_pt=400, height_pt=260, dpi=72, font="built-in", size_pt=14, leading_pt=17)

@@ -20,7 +20,7 @@ from snellen.cli.main import cli
 from snellen.core.errors import SnellenError
 from snellen.kits.mock.process import mock_process
 from snellen.kits.mock.server import Running
-from snellen.perf.read import read_timeline
+from snellen.perf.files import read_timeline
 from waiting import CEILING_S, requests_seen, wait_until
 
 MockServer = Callable[..., Running]

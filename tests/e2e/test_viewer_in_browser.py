@@ -333,7 +333,7 @@ def test_eye_chart_from_run_to_page(
 ) -> None:
     """What a newcomer sees: the chart, the curve, every reply."""
     import snellen
-    from snellen.kits.mock.answers import write_answers
+    from snellen.kits.mock.ask import write_answers
 
     monkeypatch.setenv("SNELLEN_CACHE_DIR", str(tmp_path / "cache"))
     answers = tmp_path / "answers.jsonl"

@@ -46,7 +46,7 @@ def data(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def quick_waits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Retries wait a hundredth of their time; nothing else changes."""
-    monkeypatch.setattr("snellen.engine.policy.Policy.backoff_of", lambda self, attempt: 0.005 * 2.0**attempt)
+    monkeypatch.setattr("snellen.engine.limits.Policy.backoff_of", lambda self, attempt: 0.005 * 2.0**attempt)
     monkeypatch.setenv("SNELLEN_CACHE_DIR", str(tmp_path / "cache"))
 
 

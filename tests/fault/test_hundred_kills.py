@@ -21,7 +21,7 @@ from figures import note_figure
 from forked import forge
 from killing import MANY, WORKERS, Work, kill_and_repeat
 from snellen.api.timelines import read_any, summary_of
-from snellen.perf.journal import PARTIAL, partial_files
+from snellen.perf.collect import PARTIAL, partial_files
 from waiting import wait_until
 from workshop_fixtures import write_sources
 
@@ -81,9 +81,8 @@ def chain(home: Path, mock_server: Callable[..., Any]) -> Work:
 
 def documents(home: Path, mock_server: Callable[..., Any]) -> Work:
     from snellen.kits.pages.grid_folder import write_needles
-    from snellen.kits.pages.haystack import BUILT_IN, read_haystack
     from snellen.kits.pages.page_style import PageStyle
-    from snellen.kits.pages.plant import Grid
+    from snellen.kits.pages.plant import BUILT_IN, Grid, read_haystack
 
     style = PageStyle(width_pt=400, height_pt=260, dpi=72, font="built-in", size_pt=14, leading_pt=17)
     grid = Grid((250,), (0.0, 0.5, 1.0), ("kv-number",), repeats=10)

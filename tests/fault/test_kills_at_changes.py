@@ -25,11 +25,11 @@ from snellen.kits.curate.workshop import Workshop
 from workshop_fixtures import write_sources
 
 MODULES = (
-    "snellen.api.health",
+    "snellen.api.machine",
     "snellen.api.score",
     "snellen.api.outputs",
     "snellen.api.parts",
-    "snellen.kits.arrays.merge_command",
+    "snellen.kits.arrays.commands",
 )
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from snellen.core.errors import ModelError
 from snellen.core.types import FailureKind
-from snellen.model.served.http1 import REPLY_LIMIT, BadResponseError, Chunked, Response, TooLargeError
+from snellen.model.served.connection import REPLY_LIMIT, BadResponseError, Chunked, Response, TooLargeError
 from snellen.model.served.http_client import AiohttpClient
 
 MEGABYTE = b"x" * 2**20

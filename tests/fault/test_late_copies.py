@@ -12,7 +12,7 @@ from fake_clock import FakeClock
 from snellen.core.errors import ModelError
 from snellen.core.types import Params, Request, TrialKey, Turn
 from snellen.model.options import ModelOptions
-from snellen.model.served.duplicates import REMEMBERED, Copies, Recent, answer_id
+from snellen.model.served.connection import REMEMBERED, Copies, Recent, answer_id
 from snellen.model.served.openai import OpenAI
 from snellen.model.served.served_model import ServedModel
 

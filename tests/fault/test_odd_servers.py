@@ -20,8 +20,8 @@ from snellen.model.served.gemini import Gemini
 from snellen.model.served.http_client import HttpStream
 from snellen.model.served.openai import OpenAI
 from snellen.model.served.post import HttpResponse
+from snellen.model.served.replies import parse_retry_after
 from snellen.model.served.served_model import ServedModel
-from snellen.model.served.waits import parse_retry_after
 
 DIALECTS = [OpenAI, Anthropic, Gemini]
 KEY = TrialKey("t", "s")

@@ -29,11 +29,11 @@ from snellen.data.files.records import read_records
 from snellen.data.files.rows import read_rows
 from snellen.data.images.encode import ImageDoor
 from snellen.data.reform.corpus import read_pickled
-from snellen.model.served.events import EventLines
-from snellen.model.served.http1 import Response
+from snellen.model.served.connection import Response
+from snellen.model.served.http_client import EventLines
 from snellen.model.served.replies import decode_body
-from snellen.perf.journal import PARTIAL, read_partial
-from snellen.perf.read import read_timeline
+from snellen.perf.collect import PARTIAL, read_partial
+from snellen.perf.files import read_timeline
 from snellen.store.damage import look_at_run
 from snellen.store.reader import RunReader
 

@@ -21,8 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import EnvironmentProblem, ModelError
-from snellen.model.served.connection import Pool, Target, request_head
-from snellen.model.served.http1 import Response
+from snellen.model.served.connection import Pool, Response, Target, request_head
 from snellen.model.served.openai import OpenAI
 from snellen.perf import measure as fleet
 from snellen.perf.collect import Collector

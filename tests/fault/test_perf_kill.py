@@ -17,7 +17,7 @@ from snellen.api.perf import LoadPlan, PerfSettings, Synthetic, run_perf
 from snellen.api.settings import RunSettings
 from snellen.api.timelines import read_any, summary_of
 from snellen.core.errors import DataError, UsageError
-from snellen.perf.journal import PARTIAL, partial_files
+from snellen.perf.collect import PARTIAL, partial_files
 from waiting import CEILING_S, wait_until
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from snellen.core.errors import DataError
+from snellen.perf.files import read_timeline
 from snellen.perf.metrics import summarize
 from snellen.perf.profile_aisbench import summarize_aisbench
-from snellen.perf.read import read_timeline
 
 GOLDEN = Path(__file__).parent / "data" / "perf"
 CASES = sorted(GOLDEN.glob("p*.json"))

@@ -8,7 +8,7 @@ import pytest
 from snellen.api.outputs import export
 from snellen.api.scored_files import score_predictions
 from snellen.core.errors import DataError
-from snellen.scoring.flageval.blanks import judge_blank, normalise_blank
+from snellen.scoring.scorers.flageval import judge_blank, normalise_blank
 
 GOLDEN = Path(__file__).parent / "data" / "flageval"
 

@@ -7,7 +7,7 @@ from typing import Any
 from snellen.core.tasks import Prompt, Task
 from snellen.core.types import Form, Sample
 from snellen.prompt.build import Prompter
-from snellen.scoring.flageval.inference_rules import extract_numbers, extract_open
+from snellen.scoring.scorers.flageval import extract_numbers, extract_open
 from snellen.scoring.scorers.mmmu_open import judge_open, parse_open
 
 GOLDEN = Path(__file__).parent / "data" / "flageval"

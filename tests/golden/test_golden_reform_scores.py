@@ -9,11 +9,11 @@ import pytest
 from snellen import score_predictions
 from snellen.core.errors import DataError, UsageError
 from snellen.extract.profiles import reform_index
+from snellen.scoring.aggregates.caption_scores import missing_reason
 from snellen.scoring.aggregates.instability import round_trend
 from snellen.scoring.scorers import key_values as kie
 from snellen.scoring.scorers import word_accuracy as ocr
-from snellen.scoring.scorers.meteor import missing_reason
-from snellen.scoring.scorers.vqa_normalise import ARTICLES, CONTRACTIONS, NUMBER_WORDS, PUNCTUATION, normalise_vqa
+from snellen.scoring.scorers.vqa import ARTICLES, CONTRACTIONS, NUMBER_WORDS, PUNCTUATION, normalise_vqa
 
 GOLDEN = Path(__file__).parent / "data" / "reform"
 

@@ -16,7 +16,7 @@ from snellen.extract.choice import chosen_text
 from snellen.infer.dialogue import most_common
 from snellen.prompt.build import Prompter
 from snellen.prompt.history import say_answer, say_question
-from snellen.prompt.marks import make_marks
+from snellen.prompt.place import make_marks
 from snellen.prompt.styles import Speech, Style, load_style
 
 GOLDEN = Path(__file__).parent / "data" / "reform"

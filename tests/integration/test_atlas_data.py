@@ -21,8 +21,7 @@ from snellen.core.errors import DataError, EnvironmentProblem, UsageError
 from snellen.core.protocols import LoadContext
 from snellen.data.atlas import card_rows
 from snellen.data.atlas.card_sources import CardSource
-from snellen.data.atlas.download import download
-from snellen.data.atlas.fetch import wanted_files
+from snellen.data.atlas.fetch import download, wanted_files
 from snellen.data.catalog import Catalog
 
 ROWS = [

@@ -17,9 +17,8 @@ from snellen.core.errors import DataError, UsageError
 from snellen.data.errata import Erratum, Golds, merge_errata, question_hash, read_errata, write_errata
 from snellen.kits.bank.audit import audit, errata_of
 from snellen.kits.bank.build import build
-from snellen.kits.curate.decisions import Decision
+from snellen.kits.curate.decisions import Decision, text_mark
 from snellen.kits.curate.desk import ReviewSettings
-from snellen.kits.curate.outcome import text_mark
 from snellen.kits.curate.workshop import Workshop
 from snellen.report.viewer.guard import cookie_name
 

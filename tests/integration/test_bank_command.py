@@ -13,8 +13,7 @@ import snellen
 from command_line import json_of, run_command
 from drawn_banks import drawn_bank, make_runs, write_questions, write_replies
 from snellen.core.errors import UsageError
-from snellen.kits.bank.build import build
-from snellen.kits.bank.check import card_lines, check
+from snellen.kits.bank.build import build, card_lines, check
 from snellen.kits.bank.picture import picture_worth
 from snellen.store.bank_file import Bank, BankItem, BankModel, read_bank, relatives, write_bank
 

@@ -17,7 +17,7 @@ from snellen.cli.main import main
 from snellen.core.builtins import default_registry
 from snellen.core.protocols import LoadContext
 from snellen.core.types import Sample
-from snellen.data.atlas.named_protocols import about_card, protocols_of
+from snellen.data.atlas.protocols import about_card, protocols_of
 from snellen.data.catalog import Catalog
 from snellen.scoring.aggregates import caption_scores
 

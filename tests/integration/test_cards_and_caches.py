@@ -11,9 +11,8 @@ import pytest
 
 import snellen
 from emulator import emulator
-from snellen.api.cost_words import describe_cost
 from snellen.api.plan import make_plan
-from snellen.api.run_cost import estimate_run
+from snellen.api.run_cost import describe_cost, estimate_run
 from snellen.core.types import Usage
 from snellen.kits.mock.server import MockOptions
 from snellen.kits.mock.wire import IMAGE_TOKENS

@@ -16,7 +16,7 @@ from snellen.core.errors import ConfigError, UsageError
 from snellen.core.ids import rng
 from snellen.core.twins import compute, read_rules, twin_of, with_twins
 from snellen.core.types import Form, Sample
-from snellen.prompt.recall import split_text
+from snellen.prompt.controls import split_text
 from snellen.scoring.aggregates.seen_before import NEXT, ORDER, TWINS, holds, is_sorted, recalled_words
 
 COUNT = 120

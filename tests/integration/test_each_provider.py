@@ -20,8 +20,8 @@ from snellen.api.plan import make_plan
 from snellen.api.run_cost import estimate_run
 from snellen.core.secret import Secret
 from snellen.core.types import Prediction, Usage
-from snellen.engine.policy import Policy
-from snellen.kits.mock.answers import AnswerBook, Entry
+from snellen.engine.limits import Policy
+from snellen.kits.mock.ask import AnswerBook, Entry
 from snellen.kits.mock.faults import parse_fault
 from snellen.kits.mock.readers import parse_reader
 from snellen.kits.mock.server import MockOptions

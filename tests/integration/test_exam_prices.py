@@ -10,7 +10,7 @@ import pytest
 
 from command_line import run_command
 from exam_observer import USUAL, Observer, sit
-from snellen.api.exam_prices import price_exams
+from snellen.api.exams import price_exams
 from snellen.core.errors import DataError, UsageError
 from snellen.core.types import Prediction, Usage
 

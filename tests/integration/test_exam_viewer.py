@@ -14,7 +14,7 @@ import pytest
 from asgi import call
 from exam_observer import Observer, sit
 from snellen.report.exam_file import stored_exam
-from snellen.report.pages.exam_figures import curve
+from snellen.report.pages.exam_page import curve
 
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
 from snellen.report.viewer.guard import cookie_name

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from starlette.requests import Request
 
+from command_line import COMMAND as PROGRAM
 from command_line import run_command
 from snellen.kits.arrays.checkpoints import Watched, is_whole
-from snellen.kits.arrays.curve import Measured, _alarms, _as_gain, curve_figure, curves_below, step_of
+from snellen.kits.arrays.curve import Measured, _alarms, _as_gain, curve_figure, curves_below, curves_page, step_of
+from snellen.report.viewer.run_library import RunLibrary
+from waiting import CEILING_S, wait_until
 
 PLUGIN = """
 import json
@@ -83,6 +90,12 @@ def test_the_curve_is_the_truth_and_each_checkpoint_is_asked_once(
     assert [round(point.value, 2) for point in curve.points] == [0.4, 0.6, 0.7]
     assert all(point.low < point.difference < point.high for point in curve.points[1:]) and not curve.alarms
     assert "checkpoint-1000" in capsys.readouterr().out and "<svg" in curve_figure(curve)
+    Path("torn").mkdir()
+    (Path("torn") / "curve.json").write_text("[{")
+    library = RunLibrary([Path()])
+    page = str(curves_page(library, Request({"type": "http"})))
+    assert "checkpoint-1000" in page and "torn/curve.json" in page and "tabindex" in page, "it scrolls on a phone"
+    shutil.rmtree("torn")
     before = (Path("curve") / "checkpoint-100" / "run.db").stat().st_mtime_ns
     add(2000, 20)
     assert run_command([*COMMAND, "--gate", "curve/checkpoint-100"]) == 4
@@ -172,6 +185,53 @@ def test_wrong_words_are_refused_in_one_line(place: Path, capsys: pytest.Capture
     (Path("curve") / broken.name).write_text("in the way")
     assert run_command([*COMMAND]) == 0
     assert f"{broken.name} could not be measured" in capsys.readouterr().out
+
+
+def test_a_checkpoint_that_no_library_can_load_is_named_and_rests_longer_each_time(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken, good = add(8, 1), add(7, 40)
+    (broken / "config.json").write_text('{"no": "skill"}')
+    assert run_command([*COMMAND]) == 0
+    said = capsys.readouterr().out
+    assert "checkpoint-8 could not be measured: KeyError: 'skill'" in said and "checkpoint-7" in said
+    watched, looks = Watched(Path("training"), Path("curve")), list[int]()
+    assert watched.is_measured(good)
+    for look in range(1, 40):
+        if broken in watched.ready():
+            looks.append(look)
+            watched.wait_after_failure(broken)
+    assert looks == [2, 4, 8, 16, 32]
+    (broken / "config.json").write_text('{"skill": 50}')
+    assert watched.ready() == [] and watched.ready() == [broken], "what changed is tried at once"
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGUSR1, 75), (signal.SIGINT, 130)])
+def test_a_signal_ends_it_in_its_pause_and_what_was_measured_stays(
+    number: signal.Signals, code: int, place: Path
+) -> None:
+    add(1, 40)
+    told = [one for one in COMMAND if one not in ("--once", "0.01")]
+    told[told.index("--every")] = "--every=0.5"
+    process = subprocess.Popen([*PROGRAM, *told], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    wait_until(lambda: Path("curve/curve.json").exists(), "the first checkpoint measured")
+    process.send_signal(number)
+    said = process.communicate(timeout=CEILING_S)[0]
+    assert process.returncode == code and "Traceback" not in said, said
+    assert run_command([*COMMAND]) == 0 and Watched(Path("training"), Path("curve")).is_measured(Path("checkpoint-1"))
+
+
+def test_a_signal_while_a_checkpoint_is_asked_drains_and_asks_to_be_started_again(place: Path) -> None:
+    Path("known.py").write_text(
+        PLUGIN.replace(
+            "number = int", "os.kill(os.getpid(), signal.SIGTERM) if request.key.sample == 'q5' else None; number = int"
+        ).replace("import json", "import json, os, signal", 1)
+    )
+    add(1, 40)
+    done = subprocess.run([*PROGRAM, *COMMAND, "--max-workers", "2"], capture_output=True, text=True, check=False)
+    assert done.returncode == 75, done.stderr
+    left = json.loads(Path("curve/checkpoint-1/results.json").read_bytes())["status"]["not_yet_asked"]["quick"]
+    assert 0 < left <= 95, "what was in flight is kept"
 
 
 @pytest.mark.nightly

@@ -20,7 +20,7 @@ from command_line import COMMAND, json_of, run_command
 from drawn_banks import drawn_bank, make_runs, write_questions, write_replies
 from snellen.api.view import make_viewer
 from snellen.kits.bank.build import build
-from snellen.kits.mock.answers import write_answers
+from snellen.kits.mock.ask import write_answers
 from snellen.kits.mock.process import mock_process
 from snellen.report.viewer.guard import cookie_name
 from waiting import stored_trials, wait_until

@@ -16,7 +16,7 @@ import pytest
 
 from command_line import run_command
 from emulator import mock_thread
-from snellen.kits.mock.answers import AnswerBook, Entry
+from snellen.kits.mock.ask import AnswerBook, Entry
 from snellen.kits.mock.faults import KINDS, parse_fault
 from snellen.kits.mock.process import mock_process
 from snellen.kits.mock.readers import parse_reader

@@ -11,8 +11,7 @@ import pytest
 from command_line import run_command
 from snellen.core.errors import DataError, UsageError
 from snellen.kits.movers.lines import translate
-from snellen.kits.movers.syntax import read_assignments
-from snellen.kits.movers.task_files import read_task_file
+from snellen.kits.movers.task_files import read_assignments, read_task_file
 
 LYNX = """--model lynx --model_name models/interfaces/lynx/configs/LYNX.yaml --dataset_name VisDial
 --output_dir output/lynx/VisDial/test_generation/ --per_gpu_eval_batch_size 4 --formulation SingleChoice

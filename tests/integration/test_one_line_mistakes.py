@@ -6,7 +6,7 @@ import pytest
 
 from command_line import run_command
 from snellen.core.errors import did_you_mean
-from snellen.kits.bridges import opinion_words
+from snellen.kits.bridges import second_opinions
 
 MISTAKES = [
     (["serve-check", "notaurl"], "'notaurl' is not the address of a server: write http://HOST:PORT/v1"),
@@ -34,7 +34,7 @@ def test_a_group_without_a_command_shows_its_help(capfd: pytest.CaptureFixture[s
 
 
 def test_one_call_was_and_two_were() -> None:
-    told = [line.strip() for count in (0, 1, 2) for line in opinion_words._flattered(count)]
+    told = [line.strip() for count in (0, 1, 2) for line in second_opinions._flattered(count)]
     assert told == ["1 of the failed calls was counted as right", "2 of the failed calls were counted as right"]
 
 

@@ -9,6 +9,7 @@ import socket
 import sqlite3
 import subprocess
 import time
+import urllib.request
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -25,7 +26,9 @@ from snellen.api.stored_results import is_unfinished
 from snellen.core.errors import UsageError
 from snellen.core.homes import Part
 from snellen.kits.drive.steering import running_parts
+from snellen.report.viewer.changes import Changes
 from snellen.report.viewer.run_library import RunLibrary
+from snellen.report.viewer.shell import progress_bar
 from waiting import CEILING_S, requests_seen, wait_until
 
 
@@ -64,18 +67,26 @@ def is_equal(one: Path, other: Path) -> bool:
     return same and told(one) == told(other)
 
 
-def test_four_parts_leave_what_one_process_leaves(data: Path) -> None:
+def test_four_parts_leave_what_one_process_leaves(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(command(data, "one")) == 0
     for number in (2, 0, 3):
         assert run_command(command(data, "parts", "--shard", f"{number}/4")) == 0
     assert is_unfinished(Path("parts")) and not Path("parts/run.db").exists()
     assert json_of("merge", "parts", codes=(1,))["parts_left"] == {"1": "waiting"}
     assert not Path("parts/run.db").exists()
+    for words in (["doctor", "parts"], ["report", "parts"], ["show", "parts", "--errors"]):
+        assert run_command(words) == 3 and "snellen merge --partial parts" in capsys.readouterr().err, words
     seen = json_of("show", "parts")
+    assert "of 30 replies read so far" in seen["figures"][0], "what waited was read when the part ended"
     assert (seen["done"], seen["planned"], seen["states"]) == (30, 40, {"complete": ["0", "2", "3"], "waiting": ["1"]})
-    (seen_in_browser,) = RunLibrary([Path("parts")]).runs()
+    library = RunLibrary([Path("parts")])
+    (seen_in_browser,) = library.runs()
     assert seen_in_browser.progress().stored == 30
     assert seen_in_browser.results()["tasks"]["my"]["metrics"]["accuracy"]["n"] == 30
+    assert seen_in_browser.parts() == {"complete": 3, "waiting": 1}
+    assert "stopped" in (bar := str(progress_bar(seen_in_browser))) and "3 complete, 1 waiting" in bar
+    with pytest.raises(UsageError, match="snellen merge --partial"):  # a mark would go with the copy that is shown
+        Changes(library, seen_in_browser.registry, allowed=True)._run(seen_in_browser.key)
     assert not Path("parts/run.db").exists()
     assert json_of("score", "parts")["status"]["not_yet_asked"] == {"my": 10}
     assert json_of("merge", "parts", "--partial")["missing"] == 10
@@ -137,6 +148,8 @@ def test_the_part_is_found_in_the_environment(text: str, environment: dict[str, 
         ("env", {"JOB_COMPLETION_INDEX": "1"}),
         ("env", ARRAY | {"SLURM_ARRAY_TASK_COUNT": "2"}),
         ("env/4", ARRAY),
+        ("env", ARRAY | {"SLURM_ARRAY_TASK_ID": "six"}),
+        ("env/4", {"JOB_COMPLETION_INDEX": "six"}),
         ("environment", {}),
     ],
 )
@@ -210,13 +223,20 @@ def test_a_scheduler_that_says_it_twice_is_heard_once(
     assert requests_seen(server.base_url) == 40  # what was in flight was waited for and kept
 
 
+def test_a_part_that_is_told_to_end_while_it_plans_asks_to_be_started_again(data: Path) -> None:
+    Path("told.py").write_text("import os, signal\ndef register(registry): os.kill(os.getpid(), signal.SIGUSR1)\n")
+    asked = [*COMMAND, *map(str, command(data, "run", "--shard", "0/2", "--plugin", "told.py"))]
+    assert subprocess.run(asked, check=False, capture_output=True).returncode == 75
+
+
 def test_clocks_that_are_apart_and_silent_parts_are_told(data: Path) -> None:
     for number in (0, 1, 2):
         assert run_command(command(data, "parts", "--shard", f"{number}/4")) == 0
     progress = [Path(f"parts/run.d/000{number}-of-0004.a0.json") for number in (0, 1, 2)]
     for path, owner in zip(progress, ("elsewhere", "elsewhere", socket.gethostname()), strict=True):
         said = json.loads(path.read_text())
-        path.write_text(json.dumps(said | {"state": "running", "owner": {"host": owner, "pid": 999999999}}))
+        at_work = {"state": "running", "done": 5, "asked": 4, "seconds": 2.0, "input_tokens": 70}
+        path.write_text(json.dumps(said | at_work | {"owner": {"host": owner, "pid": 999999999}}))
     now = progress[0].stat().st_mtime
     os.utime(progress[0], (now + 7200, now + 7200))
     os.utime(progress[1], (now - 7200, now - 7200))
@@ -224,6 +244,8 @@ def test_clocks_that_are_apart_and_silent_parts_are_told(data: Path) -> None:
     assert {state: len(parts) for state, parts in seen["states"].items()} == {
         "running": 1, "silent": 1, "lost": 1, "waiting": 1
     }  # fmt: skip
+    assert "1 part at work: 2.0 trials a second together, done in about 2 s" in seen["notes"], seen["notes"]
+    assert "tokens so far: 210 in, 0 out" in seen["notes"]
     assert any("clocks are apart" in note for note in seen["notes"]) and "elsewhere" in seen["states"]["silent"][0]
     assert json_of("merge", "parts", "--partial")["stored"] == 30  # nothing is lost by what was said
 
@@ -296,3 +318,25 @@ def pictures_of(folder: Path) -> list[tuple[str, str, bytes]]:
         return []
     with closing(sqlite3.connect(folder / "pictures.db")) as database:
         return database.execute("SELECT * FROM pictures ORDER BY sha256").fetchall()
+
+
+def test_parts_share_a_server_by_what_it_says(data: Path, mock_server: Callable[..., Any]) -> None:
+    server = mock_server("--max-concurrency", 2, "--ttft-ms", 40, "--retry-after", "none")
+    asked = [
+        *COMMAND,
+        "run",
+        str(data),
+        "--model",
+        "openai/mock",
+        "--base-url",
+        server.base_url,
+        "--no-cache",
+        "--quiet",
+    ]
+    parts = [subprocess.Popen([*asked, "-o", "run", "--shard", f"{index}/3"]) for index in range(3)]
+    assert [part.wait(CEILING_S) for part in parts] == [0, 0, 0]
+    results = json_of("merge", "run")["results"]
+    assert results["tasks"]["my"]["metrics"]["accuracy"]["n"] == 40 and results["status"]["complete"]
+    with urllib.request.urlopen(server.base_url.removesuffix("/v1") + "/mock/stats", timeout=CEILING_S) as response:
+        seen = json.load(response)
+    assert (seen["status_200"], seen["peak"]) == (40, 2) and seen["status_429"] > 0

@@ -18,8 +18,7 @@ from snellen.model.served.openai import create
 from snellen.perf.generator import Generator
 from snellen.perf.measure import LoadPlan, Measured, make_job, measure
 from snellen.perf.metrics import summarize
-from snellen.perf.synthetic import Synthetic, make_dialogues
-from snellen.perf.workload import prepare_items
+from snellen.perf.workload import Synthetic, make_dialogues, prepare_items
 from waiting import CEILING_S
 
 

@@ -15,7 +15,7 @@ import snellen
 from command_line import run_command
 from snellen.core.errors import DataError, RunMismatch
 from snellen.core.types import Image, ImageSent
-from snellen.data.picture_access import PictureFolders
+from snellen.data.dataset import PictureFolders
 from snellen.store.database import open_for_writing
 from snellen.store.picture_ledger import PictureLedger
 

@@ -18,9 +18,9 @@ from snellen.api.load import load_run
 from snellen.api.view import make_viewer
 from snellen.core.errors import DataError, RunMismatch, UsageError
 from snellen.data.catalog import Catalog
-from snellen.data.loaders.row_markers import read_row_options
-from snellen.data.marked_rows import MarkerCount
-from snellen.kits.mock.answers import write_answers
+from snellen.data.dataset import MarkerCount
+from snellen.data.loaders.row_options import read_row_options
+from snellen.kits.mock.ask import write_answers
 from snellen.report.viewer.guard import cookie_name
 from snellen.store.database import open_for_writing
 from snellen.store.seal import seal

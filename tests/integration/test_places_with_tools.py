@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from benchmark_rows import tier2_fixtures
 from snellen.core import builtins
 from snellen.core.protocols import Capability, EncodedImages, ImagePolicy
 from snellen.core.types import Prediction, Request, Usage
+from snellen.report.pages.ranking import Entry, kind_of_figure
 from snellen.store.reader import RunReader
 
 LOOK = '<tool_call>{"name": "zoom", "arguments": {"picture": 1, "box": [200, 200, 600, 800]}}</tool_call>'
@@ -84,3 +86,25 @@ def test_replies_may_be_declared_to_speak_of_the_last_picture(tmp_path: Path, mo
     told = (("score_options.reply_picture", "last"),)
     metrics, _ = sat(tmp_path, monkeypatch, "(700, 500)", overrides=told)
     assert (metrics["accuracy"]["value"], metrics["other_picture"]["value"]) == (1.0, 0.0)
+
+
+def test_tools_beside_a_protocol_make_another_one_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The numbers of a card's protocol are without tools: a run with them says so wherever it names its protocol."""
+    fixture = next(one for one in tier2_fixtures() if one.card == "screenspot-pro")
+    monkeypatch.setitem(builtins.MODELS, "agent", lambda name, options: Agent("[0.5, 0.5]"))
+    told = {"overrides": (("dataset.path", str(fixture.write(tmp_path / "data"))),), "cache": False}
+    found = {}
+    for name, tools in {"plain": (), "looking": ("zoom",)}.items():
+        run = snellen.run(
+            "screenspot-pro", "agent/looks", protocol="official", tools=tools, output_dir=tmp_path / name, **told
+        )
+        found[name] = run.results["tasks"]["screenspot-pro"]["protocol"]["name"]
+    assert found == {"plain": "official", "looking": "official, with zoom"}
+    entries = [stored_entry(tmp_path / name) for name in found]
+    first, second = (kind_of_figure(entry, "screenspot-pro") for entry in entries)
+    assert (first[1], second[1]) == ("generation", "with zoom"), "ranked apart"
+
+
+def stored_entry(folder: Path) -> Entry:
+    with RunReader(folder) as run:
+        return Entry(folder.name, run.header(), json.loads((folder / "results.json").read_bytes()))

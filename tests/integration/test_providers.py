@@ -25,7 +25,7 @@ from snellen.core.types import Form, TrialKey, Turn
 from snellen.data.catalog import Catalog
 from snellen.model.options import ModelOptions
 from snellen.model.served.provider_card import ProviderCard, create_by_card
-from snellen.model.served.reasoning import merge_fields, reasoning_fields
+from snellen.model.served.server_fields import merge_fields, reasoning_fields
 
 CATALOG = Catalog()
 CARDS = {name: convert(CATALOG.card("providers", name), ProviderCard, name) for name in CATALOG.names("providers")}

@@ -14,9 +14,8 @@ import pytest
 import snellen
 from command_line import run_command
 from emulator import emulator
-from snellen.api.cost_words import describe_cost, note_age
 from snellen.api.plan import make_plan
-from snellen.api.run_cost import estimate_run
+from snellen.api.run_cost import describe_cost, estimate_run, note_age
 from snellen.core.errors import UsageError
 from snellen.core.secret import Secret
 from snellen.kits.mock.server import MockOptions, Running

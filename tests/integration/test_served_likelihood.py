@@ -11,7 +11,7 @@ import pytest
 from line_doubles import ask as ask_model
 from snellen.core.errors import ModelError, StopRun, UsageError
 from snellen.core.types import Image, Likelihood, Request, TrialKey, Turn
-from snellen.kits.mock.answers import AnswerBook, Entry
+from snellen.kits.mock.ask import AnswerBook, Entry
 from snellen.kits.mock.server import MockOptions, start
 from snellen.kits.mock.tokens import log_probability, tokenize
 from snellen.model.options import ModelOptions

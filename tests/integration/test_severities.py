@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from snellen.core.ids import rng
-from snellen.data.images.calibrations import CALIBRATION
-from snellen.kits.pages.haystack import chronicle
+from snellen.data.images.edits import CALIBRATION
 from snellen.kits.pages.page_style import style_of
 from snellen.kits.pages.perturb import FAMILIES, apply
+from snellen.kits.pages.plant import chronicle
 from snellen.kits.pages.quality import character_error_rate
 from snellen.kits.pages.render import render_pages
 from snellen.model.ocr.reader_model import TesseractEngine

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from extras import needs
+from extras import Late, needs
 
 needs("trl", "peft")
+trl_door = Late("snellen.kits.train.trl_door")
 
 from msgspec.structs import replace
 from safetensors import SafetensorError
@@ -22,7 +23,7 @@ from safetensors import SafetensorError
 import snellen
 from command_line import run_command
 from snellen.core.errors import ConfigError, DataError, EnvironmentProblem, MissingExtra, RunMismatch, UsageError
-from snellen.kits.train import before_after, listeners, rationale
+from snellen.kits.train import before_after, rationale
 from snellen.kits.train import made_preferences as preferences
 from snellen.kits.train import tuned_weights as weights
 from snellen.kits.train.rationale import prepare_training, train_rationale
@@ -117,14 +118,14 @@ def test_vllm_takes_the_adapters_we_train(adapter: Path) -> None:
 def test_the_viewer_shows_what_a_training_left(adapter: Path) -> None:
     pytest.importorskip("starlette", reason="the extra `view` is not installed")
     from snellen.kits.train import tuning
-    from snellen.report.viewer import metric_lines, training_folder, training_page
+    from snellen.report.viewer import training_folder, training_page
     from snellen.report.viewer import training_folder as training_record
 
     page = str(training_page.training_page(training_folder.OpenTraining("k", "tuned", adapter)))
     for words in ("✓ finished", "6 of 6 steps", "<h3>Loss</h3>", "<h3>Tokens foretold</h3>", "checkpoint-6", "trl "):
         assert words in page, words
     assert json.loads((adapter / "training.json").read_text())["planned"] == 6
-    read = (training_record.RECORD, metric_lines.METRICS, training_folder.CHECKPOINTS, training_page.SAMPLE)
+    read = (training_record.RECORD, training_folder.METRICS, training_folder.CHECKPOINTS, training_page.SAMPLE)
     assert read == (tuning.RECORD, tuning.METRICS, tuning.CHECKPOINTS, rationale.SHOWN)
     assert f"{preferences.FOLDER}/{preferences.COUNTS}" == training_page.COUNTS
 
@@ -389,12 +390,12 @@ def test_report_to_is_checked_before_anything_is_prepared(
     said = capsys.readouterr().err
     assert "training.report_to: 'tensorbord'" in said and "did you mean 'tensorboard'" in said
     assert "Traceback" not in said and not (out / "data").exists()
-    monkeypatch.setattr(listeners.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(trl_door.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(MissingExtra, match=r"snellen\[wandb\]"):
-        listeners.check_listeners(["wandb"])
+        trl_door.check_listeners(["wandb"])
     monkeypatch.undo()
     with pytest.raises(ConfigError, match=r"report_to = 'neptune': .*[Nn]eptune"):
-        listeners.check_listeners(["neptune"])
+        trl_door.check_listeners(["neptune"])
 
 
 def test_tensorboard_hears_what_is_written_and_who_listens_is_no_part_of_a_training(rows: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from atlas_fixtures import figure_of_read
 from command_line import run_command
-from snellen.data.atlas.named_protocols import about_card, protocol_texts
+from snellen.data.atlas.protocols import about_card, protocol_texts
 from snellen.data.catalog import Catalog
 from snellen.scoring.protocols.peer_scores import draw_letter
 from video_files import write_video

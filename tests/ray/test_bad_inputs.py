@@ -116,13 +116,13 @@ def test_a_node_without_the_data_answers_all_the_same(nodes: Nodes, tmp_path: Pa
 
 
 GARBLES = """
-from snellen.kits.scale import host, lease_format
+from snellen.kits.scale import host, items
 
 def spoil(outcomes, write=host.write_outcomes):
     spoiled = []
     for number, result in outcomes:
         if result.key.sample == "q7":
-            result = lease_format.msgspec.structs.replace(result, key=lease_format.msgspec.structs.replace(
+            result = items.msgspec.structs.replace(result, key=items.msgspec.structs.replace(
                 result.key, sample="q8"))
         spoiled.append((number, result))
     return write(spoiled)

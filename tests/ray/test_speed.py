@@ -12,20 +12,21 @@ from typing import Any
 import pytest
 
 from ray_nodes import Nodes, ray_nodes
+from snellen.api.chosen_model import create_model
 from snellen.api.executors import Workers
+from snellen.api.plan import registry_for
 from snellen.api.settings import RunSettings
 from snellen.core.clock import SystemClock
 from snellen.core.jobs import Item
 from snellen.core.tasks import Prompt, RunHeader, Task
 from snellen.core.types import Form, Sample
 from snellen.data.files.work import WorkSpec
+from snellen.engine.limits import Policy
 from snellen.engine.loop import Engine
-from snellen.engine.policy import Policy
 from snellen.infer.generate import GENERATE
-from snellen.kits.scale.driver import Fleet
-from snellen.kits.scale.item_workers import open_workers
-from snellen.kits.scale.replicas import make_replica_model, open_replicas, policy_for
-from snellen.kits.scale.work_model import map_by_replicas
+from snellen.kits.scale.driver import Fleet, Replicas
+from snellen.kits.scale.executor import open_replicas, open_workers, policy_for
+from snellen.kits.scale.work_fleet import map_by_replicas
 from snellen.prompt.build import Prompter
 from snellen.store.writer import RunWriter
 from waiting import wait_until
@@ -66,7 +67,7 @@ def measured(nodes: Nodes, folder: Path, trials: int, replicas: int, seconds: fl
 async def _measured(settings: RunSettings, folder: Path, trials: int) -> tuple[float, float, float]:
     task = Task("t", {"loader": "made"}, Form.OPEN)
     items = (Item(n, Sample(str(n), "t", Form.OPEN, f"Which thing is number {n}?")) for n in range(trials))
-    fleet: Any = await open_replicas(make_replica_model(settings), settings)
+    fleet: Any = await open_replicas(create_model(settings, registry_for(settings)), settings)
     assert isinstance(fleet, Fleet)
     writer = RunWriter(folder, RunHeader(id="x", config={}, versions={}, created="", command="", model="m", tasks=[]))
     try:
@@ -123,7 +124,7 @@ def seconds_of_a_spec(workers: Workers) -> float:
     """Do work that sleeps; count from the moment at which all workers are up."""
     spec, fleets, begun = WorkSpec("work_doubles:Sleeper", b"0.05"), [], []
 
-    def opened() -> Fleet:
+    def opened() -> Replicas:
         fleets.append(open_workers(workers, spec))
         return fleets[-1]
 

@@ -11,7 +11,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -208,7 +208,8 @@ def test_a_cancelled_array_stays_cancelled_and_goes_on_when_it_is_submitted_agai
 
 @slurm_only
 def test_a_server_in_a_job_of_its_own_answers_all_parts_and_ends_with_them(slurm: Cluster, tmp_path: Path) -> None:
-    data, folder, began = write_rows(tmp_path / "my.jsonl", 40), tmp_path / "run", time.monotonic()
+    data, began = write_rows(tmp_path / "my rows.jsonl", 40), time.monotonic()
+    folder = tmp_path / '50% of "it\'s" räume #1'
     other = slurm.run(
         "sbatch", "--parsable", "--job-name=snellen-serve", "--wrap", "sleep 600", "-o", "/dev/null"
     ).strip()
@@ -238,8 +239,8 @@ def test_a_server_in_a_job_of_its_own_answers_all_parts_and_ends_with_them(slurm
     assert other in slurm.jobs("RUNNING"), "another run's server goes on"
     slurm.run("scancel", other)
     results = json.loads((folder / "results.json").read_bytes())
-    assert results["status"]["complete"] and results["status"]["planned"] == {"my": 40}
-    assert not (folder / "submit" / "server.url").exists(), "its address goes with it"
+    assert results["status"]["complete"] and results["status"]["planned"] == {"my rows": 40}
+    wait_until(lambda: not (folder / "submit" / "server.url").exists(), "the end of its address")
     logs = "".join(path.read_text() for path in (folder / "submit" / "logs").iterdir())
     broken = ["--serve", "false", "--go", data, "--model", "openai/mock", "-o", tmp_path / "broken"]
     slurm.run(*COMMAND, "submit", "slurm", "--parts", 2, *broken)
@@ -289,9 +290,9 @@ def start_part(data: Path, base_url: str, mount: Path, part: str) -> subprocess.
 def test_printed_scripts_are_good_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_rows(tmp_path / "it's mine.jsonl", 4)
-    given: list[Callable[[], list[str]]] = [lambda: [], lambda: ["--serve", "vllm serve x", "--setup", "true"]]
+    given = [["--model", "blind/first"], ["--model", "openai/x", "--serve", "vllm serve x", "--setup", "true"]]
     for more in given:
-        command = ["submit", "slurm", "--parts", "2", *more(), "it's mine.jsonl", "--model", "blind/first", "-o", "a b"]
+        command = ["submit", "slurm", "--parts", "2", *more, "it's mine.jsonl", "-o", "a b"]
         subprocess.run([*COMMAND, *command], check=True, stdout=subprocess.DEVNULL)
         for script in Path("a b/submit").glob("*.sh"):
             subprocess.run(["bash", "-n", script], check=True)

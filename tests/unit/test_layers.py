@@ -9,7 +9,9 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
-from snellen.core.registry import shipped_kits
+from snellen.core.builtins import default_registry
+from snellen.core.errors import MissingExtra
+from snellen.core.registry import KINDS, resolve_target, shipped_kits
 
 SRC = Path(__file__).resolve().parents[2] / "src" / "snellen"
 ROOMS = [
@@ -118,6 +120,32 @@ def test_what_registers_a_kit_imports_nothing_but_the_registry() -> None:
         if module not in ("__future__", "snellen.core.registry")
     }
     assert not wrong
+
+
+def test_whatever_is_registered_is_there() -> None:
+    """A name is data until somebody asks for it: a module that has moved is found here, not by that person."""
+    registry, gone = default_registry(), []
+    for kind in KINDS:
+        for name in registry.names(kind):
+            try:
+                found = registry.get(kind, name)
+                target = getattr(found, "target", None)  # of a command or a page
+                if isinstance(target, str):
+                    resolve_target(target)
+            except MissingExtra:
+                continue
+            except (ImportError, AttributeError) as error:
+                gone.append(f"{kind} {name}: {error}")
+    assert not gone, "\n".join(gone)
+
+
+def test_whatever_a_name_of_a_tracker_or_an_export_stands_for_is_there() -> None:
+    from snellen.report.exports import bridges
+    from snellen.report.logs.tracker import TRACKERS
+
+    targets = [f"snellen.report.logs.{target}" for target, _ in TRACKERS.values()]
+    targets += [f"snellen.report.exports.{module}:write" for module in bridges.WRITERS.values()]
+    assert all(callable(resolve_target(target)) for target in targets)
 
 
 CLI_ROOMS = {"cli", "api", "core", "report"}

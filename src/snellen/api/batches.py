@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from ..core.builtins import default_registry
 from ..core.errors import UsageError
 from ..core.protocols import Model
-from ..engine.policy import Policy
+from ..engine.limits import Policy
 from ..engine.state import RunState
 from ..model.options import Served
 from .plan import Plan

@@ -21,8 +21,8 @@ from ..data.files.rows import READERS
 from ..data.files.work import Mapper, do_here
 from ..data.images.decode import encode_png, open_image
 from ..data.images.embedded import ImageStore
+from ..data.loaders.cure import is_cure_file, read_items
 from ..data.loaders.cure import load as load_cure
-from ..data.loaders.cure_file import is_cure_file, read_items
 from ..data.loaders.table import load as load_table
 from ..data.reform.card_loader import load, read_card
 from ..data.reform.checks import Finding, Report, check_samples

@@ -9,9 +9,8 @@ from ..core.errors import MissingData, UsageError
 from ..core.tasks import Task
 from ..core.text import plural
 from ..data.atlas.card_sources import read_card_sources
-from ..data.atlas.download import Progress
-from ..data.atlas.fetch import Fetched, fetch_source, pick_source
-from ..data.atlas.named_protocols import protocols_of
+from ..data.atlas.fetch import Fetched, Progress, fetch_source, pick_source
+from ..data.atlas.protocols import protocols_of
 from ..data.atlas.verify import Verified, verify_data
 from ..data.catalog import Catalog
 from ..data.loaders.row_source import data_home

@@ -19,7 +19,7 @@ from ..core.tasks import Task
 from ..core.types import Image, Sample
 from ..data.catalog import Catalog
 from ..data.dataset import Dataset
-from ..scoring.other_golds import regraded
+from ..scoring.stored import regraded
 from ..store.reader import RunReader
 
 PARTS = ("gold", "options", "question", "pictures")

@@ -11,9 +11,9 @@ from ..core.builtins import default_registry
 from ..core.errors import UsageError
 from ..core.protocols import Model
 from ..data.files.work import Mapper, do_here
-from ..engine.policy import Policy
+from ..engine.limits import Policy
 from ..engine.state import RunState
-from ..scoring.range_work import Executor as ScoringExecutor
+from ..scoring.ranges import Executor as ScoringExecutor
 from ..store.writer import TrialWriter
 from .settings import RunSettings
 

@@ -21,9 +21,8 @@ from ..engine.state import RunState
 from ..report.files import write_atomically
 from ..report.pages.exam_page import write_prescription
 from ..report.pages.finish import finish_run
-from ..sight.advice import Line, prescribe
+from ..sight.advice import Line, exam_command, method_of, prescribe
 from ..sight.cards import MODES, chosen_tests
-from ..sight.method import exam_command, method_of
 from ..sight.sitting import PREFIX, Order, Sitting, Stored, no_listeners
 from ..sight.sitting import ExamListeners as ExamListeners  # noqa: PLC0414 - what an exam is listened to with
 from ..store.reader import RunReader
@@ -32,7 +31,7 @@ from .executors import check_executor
 from .header import installed_versions, make_header
 from .plan import registry_for
 from .session import Listener, Session, limits_for, open_session
-from .settings import AskSettings, RunSettings, make_record, refuse_others, table, taking
+from .settings import NOTHING, SAMPLING, AskSettings, RunSettings, make_record, refuse_others, rows_of, table, taking
 
 WORKERS = 64
 FORMAT = 1
@@ -140,8 +139,14 @@ def _method(order: Order, wanted: ExamSettings, settings: RunSettings) -> dict[s
 
     The address is left out: it is nobody's who reads the page, and may hold what is secret.
     """
-    told = {"temperature": order.params.temperature, "top-p": order.params.top_p, "max-tokens": order.max_tokens}
-    more = {**told, "until": order.half_width}
+    told: dict[str, Any] = {"temperature": order.params.temperature}
+    for name, row in rows_of("exam").items():
+        value = getattr(settings, name, None)
+        if row.group == SAMPLING and name not in ("temperature", "seed") and value not in NOTHING:
+            told[name.replace("_", "-")] = value
+    more = {**told, **(told.get("extra-body") or {}), "until": order.half_width}
+    known = {flag for row in rows_of("exam").values() for flag in row.flags} | {"--until"}
+    more = {name: value for name, value in more.items() if f"--{name.replace('_', '-')}" in known}
     if settings.temperature is None:
         more.pop("temperature")
     command = exam_command(settings.model, order.mode, order.seed, wanted.tests, more)

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from ..core.builtins import default_registry
 from ..core.errors import DataError, UsageError
-from ..core.event_loop import run_to_end
-from ..core.garbage import rare_collections
+from ..core.event_loop import rare_collections, run_to_end
 from ..core.tasks import RunHeader, Task
 from ..core.text import clean_text
 from ..core.types import (
@@ -34,10 +33,9 @@ from ..core.types import (
     Usage,
 )
 from ..data.dataset import fingerprint_of
-from ..data.foreign.damage_counts import Damage
-from ..data.foreign.foreign_rows import ForeignFile, ForeignRow
+from ..data.foreign.damage import Damage
+from ..data.foreign.foreign_rows import ForeignFile, ForeignRow, has_letters_alone, letter_options, lettered
 from ..data.foreign.formats import OWN_ROWS, open_predictions
-from ..data.foreign.gold import has_letters_alone, letter_options, lettered
 from ..data.foreign.peer_cards import peer_card
 from ..data.foreign.row_spool import FIRST, REFUSE, RowSpool, spool_rows
 from ..data.loaders.answers import fold

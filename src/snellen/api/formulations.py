@@ -20,18 +20,16 @@ from ..core.errors import DataError, UsageError, did_you_mean, not_among
 from ..core.tasks import Figure
 from ..core.types import BASE_VARIANT, Form
 from ..data.files.records import Record, Source, kind_of, read_records
-from ..data.foreign.damage_counts import Damage
-from ..data.foreign.foreign_rows import ForeignFile, ForeignRow, token_pair
-from ..data.foreign.gold import lettered
+from ..data.foreign.damage import Damage
+from ..data.foreign.foreign_rows import ForeignFile, ForeignRow, lettered, token_pair
 from ..extract.extraction import AMBIGUOUS
 from ..extract.profiles import profile_named
-from ..prompt.marks import STYLES, make_marks
+from ..prompt.place import STYLES, make_marks
 from ..scoring.aggregates.caption_scores import TOKENISERS
 from ..scoring.aggregates.consistency import chains_from_items
 from ..scoring.aggregates.instability import ROUND_AXIS
-from ..scoring.flageval.blanks import is_rejected
-from ..scoring.flageval.inference_rules import ANNOTATION, NULL, judge_inference
 from ..scoring.protocols.readings import OWN_PROFILE, Reading
+from ..scoring.scorers.flageval import ANNOTATION, NULL, is_rejected, judge_inference
 from ..scoring.scorers.option_choice import MARKS
 
 AUTO = "auto"

@@ -10,7 +10,7 @@ from msgspec import Struct
 from ..core.errors import UsageError
 from ..core.tasks import Task
 from ..data.errata import Golds, read_golds
-from ..scoring.other_golds import regraded
+from ..scoring.stored import regraded
 from ..stats.gold_review import GoldRange, gold_range
 from ..store.reader import RunReader
 

@@ -18,7 +18,7 @@ from ..core.message_parts import holds_marker
 from ..core.registry import Registry
 from ..core.tasks import PlannedCounts, Prompt, ProtocolReading, RunHeader, Task
 from ..data.dataset import Survey
-from ..data.images.calibrations import calibrated_variant
+from ..data.images.edits import calibrated_variant
 from ..prompt.build import Prompter
 from ..prompt.by_form import PrompterByForm
 from .settings import RunSettings

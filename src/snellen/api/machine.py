@@ -15,9 +15,22 @@ from typing import Any, NamedTuple
 from ..core.builtins import default_registry
 from ..core.folders import cache_folder
 from ..core.version import __version__
-from ..store.cache import ResponseCache
-from ..store.cache_logs import LoggedCache
+from ..store.cache import LoggedCache, ResponseCache
+from ..store.damage import Health, Repaired
+from ..store.damage import look_at_run as look_at_store
+from ..store.damage import repair_run as repair_store
 from ..store.database import NETWORK_FILE_SYSTEMS, file_system_of, is_on_network
+
+
+def look_at_run(folder: str | Path) -> Health:
+    """Return whether a run is sound, and how many of its rows can be read; nothing is changed."""
+    return look_at_store(Path(folder))
+
+
+def repair_run(folder: str | Path) -> Repaired:
+    """Save every readable row of a damaged run into a new run.db; the same `snellen run` then asks what was lost."""
+    return repair_store(Path(folder))
+
 
 EXTRAS = {
     "ocr": (("rapidocr", "onnxruntime"), "the embedded reader"),

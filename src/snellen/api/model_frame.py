@@ -9,7 +9,7 @@ from ..core.errors import ConfigError, UsageError
 from ..core.frames import Frame, read_frame
 from ..core.protocols import Model
 from ..core.tasks import Task
-from ..data.atlas.named_protocols import protocols_of, under_protocol
+from ..data.atlas.protocols import protocols_of, under_protocol
 from ..data.catalog import Catalog
 from ..report.exam_file import stored_exam
 from .chosen_model import find_card

@@ -10,7 +10,7 @@ from ..core.errors import UsageError
 from ..extract.choice import extract_choice
 from ..extract.explain import why
 from ..extract.extraction import RULE_SET
-from ..extract.mark_patterns import derive_marks
+from ..extract.option_set import derive_marks
 
 
 class Reading(Struct, frozen=True):

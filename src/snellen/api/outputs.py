@@ -21,7 +21,7 @@ from ..report.pages.vega import save_plot
 from ..report.paper.comparison_report import write_comparison
 from ..report.paper.run_sheets import run_sheets, write_tables
 from ..report.paper.vector_figures import write_figures
-from ..report.runlist.brief import LOADED, run_folders
+from ..report.run_briefs import LOADED, run_folders
 from ..report.stored_results import read_results
 from ..scoring.compare import look_pairs
 from ..scoring.compare.look_pairs import ComparedLooks

@@ -9,18 +9,19 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import starmap
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from ..core.builtins import default_registry
 from ..core.errors import ServerLost, SnellenError, UsageError
-from ..core.homes import Assignment, Part, parse_part
-from ..core.jobs import Job
+from ..core.homes import Assignment, Home, Part, parse_part
+from ..core.jobs import Item, Job
 from ..core.registry import Registry
 from ..core.signals import heard_again
 from ..core.text import plural
@@ -28,22 +29,190 @@ from ..data.catalog import Catalog
 from ..engine.control import forget
 from ..engine.state import RunState
 from ..report.pages.finish import finish_run
-from ..report.so_far import SoFar
+from ..report.so_far import LEAST_READ, SoFar
 from ..stats.intervals import wilson
+from ..store.database import BROKEN
 from ..store.merge import Merged as Merged  # noqa: PLC0414 - what a merge returns
 from ..store.merge import merge_logs, merging, unmerged_bytes
 from ..store.part_log import PartWriter, read_plan
-from ..store.part_progress import SILENT_S, Attempt, Progress, ProgressFile, part_states, read_attempts, remove_parts
+from ..store.part_progress import (
+    SILENT_S,
+    Attempt,
+    Claims,
+    Progress,
+    ProgressFile,
+    UnitId,
+    part_states,
+    read_attempts,
+    remove_parts,
+    state_of,
+)
 from ..store.part_progress import PartState as PartState  # noqa: PLC0414 - how far a part is
-from ..store.problems import BROKEN
 from ..store.sent_pictures import join_pictures
 from ..store.writer import TrialWriter
 from .chosen_model import check_provider
-from .plan import Plan, registry_for
+from .plan import Placed, Plan, jobs_of, registry_for
 from .session import Listener, Session
 from .settings import RunSettings
-from .steal import Stealing, units_of
 from .stored_results import is_unfinished
+
+MOST_TRIALS = 64
+"""Trials of a unit that others may take: so many at most are asked twice where one is lost."""
+UNITS_A_PART = 8
+"""A small part has smaller units, so that it can be shared too."""
+GONE = ("stopped", "failed", "silent", "lost")
+"""States of an attempt that does not ask now and left something undone."""
+
+
+class Unit(NamedTuple):
+    """Neighbouring homes of one part."""
+
+    id: UnitId
+    samples: Mapping[str, Set[str]]
+    """Task -> its samples."""
+    trials: int
+
+
+class _Homes:
+    """The homes of one part in the order of the plan, with their samples and trials."""
+
+    def __init__(self) -> None:
+        self.samples: dict[Home, list[tuple[str, str]]] = {}
+        self.trials: dict[Home, int] = {}
+
+    def add(self, one: Placed) -> None:
+        self.samples.setdefault(one.home, []).append((one.task, one.sample))
+        self.trials[one.home] = self.trials.get(one.home, 0) + one.trials
+
+    def units(self, part: int) -> list[Unit]:
+        """Cut them from the end into units; a home that is larger than one is a unit of its own."""
+        most = max(1, min(MOST_TRIALS, sum(self.trials.values()) // UNITS_A_PART))
+        cut: list[list[Home]] = []
+        room = 0
+        for home in reversed(self.trials):
+            if not cut or self.trials[home] > room:
+                cut.append([])
+                room = most
+            cut[-1].append(home)
+            room -= self.trials[home]
+        return [self._unit((part, number), homes) for number, homes in enumerate(reversed(cut))]
+
+    def _unit(self, name: UnitId, homes: list[Home]) -> Unit:
+        samples: dict[str, set[str]] = {}
+        for home in homes:
+            for task, sample in self.samples[home]:
+                samples.setdefault(task, set()).add(sample)
+        return Unit(name, samples, sum(self.trials[home] for home in homes))
+
+
+def units_of(plan: Plan, assignment: Assignment, count: int) -> dict[UnitId, Unit]:
+    """Return all units of a division into so many parts, each part's in its order; the same in every process."""
+    parts = [_Homes() for _ in range(count)]
+    for one in plan.placed():
+        parts[assignment.part_of(one.home, count)].add(one)
+    units = [unit for index, homes in enumerate(parts) for unit in homes.units(index)]
+    return {unit.id: unit for unit in units}
+
+
+class Stealing:
+    """What one attempt at a part asks: the units of its own that nobody took, then what others left."""
+
+    def __init__(
+        self, plan: Plan, units: Mapping[UnitId, Unit], writer: PartWriter, state: Callable[[], RunState]
+    ) -> None:
+        self._plan, self._units, self._writer, self._state = plan, units, writer, state
+        self._me = writer.part.index
+        self._claims = Claims(writer.folder, writer.part, writer.path.name)
+        self._asked: set[UnitId] = set()
+        self.taken = self.given = 0
+        """Trials that it took from other parts, and that others took from it."""
+
+    def jobs(self, own: Callable[[], Iterator[Job]]) -> Iterator[Job]:
+        """Yield the jobs of a part without what others claimed, then those of the units that it takes."""
+        yield from self._own(own())
+        while (unit := self._next()) is not None:
+            self._asked.add(unit.id)
+            self._state().planned += unit.trials
+            self.taken += unit.trials
+            yield from self._jobs_of(unit)
+
+    def _own(self, own: Iterator[Job]) -> Iterator[Job]:
+        units = [unit for unit in self._units.values() if unit.id[0] == self._me]
+        places = {(task, name): unit for unit in units for task, names in unit.samples.items() for name in names}
+        seen: dict[UnitId, bool] = {}
+        for job in own:
+            unit = places[job.keys[0].task, job.keys[0].sample]
+            if unit.id not in seen:
+                seen[unit.id] = self._begin(unit)
+            if seen[unit.id]:
+                yield job
+
+    def _begin(self, unit: Unit) -> bool:
+        """Claim a unit of one's own, unless another asks it now; tell whether it is ours."""
+        if self._claims.take(unit.id) or self._is_ours(unit) or self._take_over(unit, (*GONE, "complete")):
+            self._asked.add(unit.id)
+            return True
+        self._state().planned -= unit.trials
+        self.given += unit.trials
+        return False
+
+    def _is_ours(self, unit: Unit) -> bool:
+        """Tell whether this part claimed a unit, in this attempt or an earlier one."""
+        return self._claims.read(unit.id).part == self._me
+
+    def _take_over(self, unit: Unit, states: tuple[str, ...]) -> bool:
+        """Claim a unit again whose holder is in one of these states; what that holder stored is not asked again."""
+        claim = self._claims.read(unit.id)
+        holder = self._writer.path.with_name(claim.log) if claim.part is not None else None
+        if holder is not None and state_of(holder) not in states:
+            return False
+        self._writer.learn({unit.id[0], *([] if claim.part is None else [claim.part])})
+        is_done = self._is_finished(unit) and unit.id[0] != self._me
+        return not is_done and self._claims.take(unit.id, claim.generation + 1)
+
+    def _next(self) -> Unit | None:
+        """Claim what is left: the last free unit of the part that has most, then what lost parts hold."""
+        held = self._claims.held()
+        free = {name: unit for name, unit in self._units.items() if name not in held and unit.trials <= MOST_TRIALS}
+        left: dict[int, int] = {}
+        for unit in free.values():
+            left[unit.id[0]] = left.get(unit.id[0], 0) + unit.trials
+        while free:
+            part = max(left, key=lambda index: left[index])
+            unit = free.pop(max(name for name in free if name[0] == part))
+            left[part] -= unit.trials
+            if self._claims.take(unit.id):
+                self._writer.learn({part})
+                return unit
+            if not any(name[0] == part for name in free):
+                del left[part]
+        return self._left_by_lost(held)
+
+    def _left_by_lost(self, held: Mapping[UnitId, int]) -> Unit | None:
+        attempts = read_attempts(self._writer.folder)
+        if not self._writer.attempt and not any(one.state in GONE for one in attempts):
+            return None  # nobody is lost: no claim need be opened
+        for name in held:
+            unit = self._units[name]
+            if name in self._asked or unit.trials > MOST_TRIALS:
+                continue
+            if self._is_ours(unit) or self._take_over(unit, GONE):
+                return unit
+        return None
+
+    def _is_finished(self, unit: Unit) -> bool:
+        finished = 0
+        for task, names in unit.samples.items():
+            finished += sum(key[0] in names for key in self._writer.finished_keys(task))
+        return finished >= unit.trials
+
+    def _jobs_of(self, unit: Unit) -> Iterator[Job]:
+        for planned in self._plan.tasks:
+            names = unit.samples.get(planned.task.name)
+            if names:
+                jobs = jobs_of(planned, starmap(Item, enumerate(planned.dataset)), self._plan.registry)
+                yield from (job for job in jobs if job.keys[0].sample in names)
+
 
 REPORTED_TRIALS = 50_000
 """Up to so many trials report.html is written by itself; a larger run is for `snellen view` or `snellen report`."""
@@ -82,6 +251,9 @@ def find_part(text: str, environment: Mapping[str, str] | None = None) -> Part:
 def _slurm_part(found: Mapping[str, str]) -> Part:
     """Return the part of a whole array that may begin anywhere; of a subset such as 3,7 nobody knows of how many."""
     names = [f"SLURM_ARRAY_TASK_{name}" for name in ("ID", "COUNT", "MIN", "MAX", "STEP")]
+    for name in names:
+        if not (found.get(name) or "0").isdecimal():
+            raise UsageError(f"--shard env: {name} is {found[name]!r}, no number; give 3/64 itself")
     number, count, first, last, step = (int(found.get(name) or "0") for name in names)
     step = step or 1
     if (last - first) // step + 1 != count or (number - first) % step:
@@ -202,6 +374,9 @@ class PartListener:
         with self._listener.watch(state), self.file.kept(lambda: _progress(state, self._so_far)):
             state.is_drawn = True  # by others, who read the file
             yield
+        if not state.unfinished:  # nobody waits for the end of this process
+            self._so_far.finish()
+            self.file.write(**_progress(state, self._so_far))
 
 
 def is_other(one: Attempt, writer: PartWriter) -> bool:
@@ -213,7 +388,7 @@ def _progress(state: RunState, so_far: SoFar) -> dict[str, Any]:
     for _ in range(LOOKS):
         so_far.look()
     counted = {name: getattr(state, name) for name in ("failed", "input_tokens", "output_tokens")}
-    counted["planned"] = state.planned
+    counted |= {"planned": state.planned, "asked": state.done}
     return counted | {"done": state.done + state.resumed - state.failed, "figures": so_far.figures}
 
 
@@ -351,11 +526,28 @@ def summarize_parts(folder: str | Path) -> PartsSummary:
         states.setdefault(one.state, []).append(_words_of(one))
     notes = [f"part {one.part.index} is asked by {one.alive} processes at once" for one in parts if one.alive > 1]
     apart = [one for one in attempts if one.age_s is not None and one.age_s < -SILENT_S]
+    notes = [*pace_of(attempts), *notes]
     notes += [f"{len(apart)} progress files are from the future: clocks are apart, ages say nothing"] if apart else []
     said = [one.best.progress for one in parts if one.best is not None and one.best.progress is not None]
     planned, failed = sum(header.planned.values()), sum(one.failed for one in said)
     done = min(planned, sum(one.done for one in parts))  # what was taken over from a lost part counts for both
     return PartsSummary(header.model, header.id, len(parts), planned, done, failed, states, pooled_figures(said), notes)
+
+
+def pace_of(attempts: Sequence[Attempt]) -> list[str]:
+    """Return how fast the parts at work are together, when the last of them ends at its pace, and tokens so far."""
+    said = [one.progress for one in attempts if one.progress is not None]
+    at_work = [one.progress for one in attempts if one.state == "running" and one.progress is not None]
+    paces = [(one.asked / one.seconds, one.planned - one.done - one.failed) for one in at_work if one.asked]
+    lines = []
+    if paces:
+        rate, longest = sum(pace for pace, _ in paces), max(left / pace for pace, left in paces)
+        words = f"{longest / 60:,.0f} min" if longest >= 120 else f"{longest:.0f} s"
+        lines.append(
+            f"{plural(len(paces), 'part')} at work: {rate:,.1f} trials a second together, done in about {words}"
+        )
+    tokens = [sum(getattr(one, name) for one in said) for name in ("input_tokens", "output_tokens")]
+    return [*lines, f"tokens so far: {tokens[0]:,} in, {tokens[1]:,} out"] if any(tokens) else lines
 
 
 def _words_of(one: PartState) -> str:
@@ -378,7 +570,7 @@ def pooled_figures(said: Sequence[Progress]) -> list[str]:
     for (task, metric), values in pooled.items():
         count = sum(each for each, _ in values)
         mean = sum(each * value for each, value in values) / count
-        if 0 <= mean <= 1:
+        if 0 <= mean <= 1 and count >= LEAST_READ:
             low, high = wilson(mean, count)
             interval = f"[{100 * low:.1f}, {100 * high:.1f}] %"
             read = f"of {plural(count, 'reply')} read so far, provisional"

@@ -23,18 +23,27 @@ from ..core.types import Prediction, Request
 from ..model.served.prices import Bill, Prices
 from ..model.served.served_model import ServedModel
 from ..perf.charts import latency_throughput, pictures, to_svg
+from ..perf.collect import PARTIAL, partial_files
 from ..perf.generator import Item
 from ..perf.in_process import HERE, ModelGenerator, prepare_requests
-from ..perf.journal import PARTIAL, partial_files
 from ..perf.measure import LoadPlan, Maker, Measured, measure
-from ..perf.metrics import summarize
-from ..perf.slo import Objectives
+from ..perf.metrics import Objectives, summarize
 from ..perf.stored import to_prediction, value_for_money
 from ..perf.sweep import Point, Sweep, conclude, judge, search, sweep_table
-from ..perf.synthetic import TASK as SYNTHETIC
-from ..perf.synthetic import Synthetic, make_dialogues
 from ..perf.timeline import Timeline, write_timeline
-from ..perf.workload import Asked, Dialogue, capture, compose, join_turns, prepare_items, salt_dialogues, with_replies
+from ..perf.workload import TASK as SYNTHETIC
+from ..perf.workload import (
+    Asked,
+    Dialogue,
+    Synthetic,
+    capture,
+    compose,
+    join_turns,
+    make_dialogues,
+    prepare_items,
+    salt_dialogues,
+    with_replies,
+)
 from ..report.files import write_atomically
 from ..report.pages.perf_page import render_page
 from ..store.cache import request_digest

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..core.arms import OTHER, check_arms, in_arms
 from ..core.builtins import INFERENCERS, default_registry
 from ..core.config import convert, set_by_path
 from ..core.errors import DataError, UsageError, did_you_mean, not_among
@@ -25,13 +24,12 @@ from ..core.protocols import Capability, Inferencer, LoadContext, Model
 from ..core.registry import Registry, foreign_code
 from ..core.tasks import PlannedCounts, Prompt, ProtocolReading, RunHeader, Shots, Task
 from ..core.types import Form, Sample
-from ..core.variants import parse_variant
+from ..core.variants import OTHER, check_arms, in_arms, parse_variant
 from ..data.catalog import DEFAULT_SCORERS, Catalog, with_defaults
 from ..data.dataset import Dataset, Survey, fingerprint_of, survey, without_places
 from ..data.errata import OFFICIAL, read_golds
 from ..data.loaders.row_dialogues import DIALOGUES
-from ..data.selection import choose
-from ..data.subsets import choose_subset, read_subset
+from ..data.selection import choose, choose_subset, read_subset
 from ..engine.request_videos import video_route
 from ..extract.profiles import profile_named
 from ..infer.generate import GENERATE
@@ -39,15 +37,14 @@ from ..infer.likelihood import with_likelihood_wording
 from ..infer.plugged import contain, raised
 from ..prompt.build import Prompter, forget_style_files
 from ..prompt.by_form import PrompterByForm
+from ..prompt.controls import OtherPictures
 from ..prompt.duplicate import duplicate
-from ..prompt.other_picture import OtherPictures
-from ..prompt.pack import apply_pack, read_pack
 from ..prompt.shots import Finder, make_retriever
+from ..prompt.template import apply_pack, read_pack
 from ..scoring.protocols.peer_scores import check_fallback
+from .arms import check_evidence, with_tools
 from .chosen_model import create_model
-from .evidence import check_evidence
 from .header import identity_of, installed_versions, make_header, prompts_of
-from .looks import with_tools
 from .model_frame import COORDINATES, needed_frame, task_in_frame
 from .settings import RunSettings
 

@@ -7,13 +7,12 @@ from itertools import islice
 
 from ..core.protocols import Capability, TellsSampling
 from ..core.text import plural
+from ..data.dataset import MarkerCount
 from ..data.images.decode import short_name
-from ..data.marked_rows import MarkerCount
 from ..prompt.by_form import PrompterByForm
-from .cost_words import short_cost
 from .header import prompts_of
 from .plan import Plan, PlannedTask, first_of_each_form, where_pictures_go
-from .run_cost import CostEstimate
+from .run_cost import CostEstimate, short_cost
 
 SHORT_TASKS = 2
 """Tasks that a short plan names one by one."""

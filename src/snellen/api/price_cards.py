@@ -8,11 +8,9 @@ from typing import Any
 
 import msgspec
 
-from ..model.served.model_card import ModelCard, show_model_card, table_path
-from ..model.served.picture_tokens import ASSUMED, PictureTokens
-from ..model.served.price_table import read_litellm_table
+from ..model.served.model_card import ASSUMED, ModelCard, PictureTokens, read_litellm_table, show_model_card, table_path
 from ..report.files import write_atomically
-from .cost_words import describe_prices
+from .run_cost import describe_prices
 
 SHOWN_SIZE = (1024, 1024)
 THINKS = {None: "not known", True: "yes", False: "no"}

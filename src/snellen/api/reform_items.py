@@ -23,8 +23,8 @@ from ..extract.choice import chosen_text
 from ..infer.dialogue import most_common
 from ..prompt.build import Prompter, Spoken
 from ..prompt.duplicate import name_variant
-from ..prompt.pack import apply_pack, read_pack
 from ..prompt.styles import Style, load_style
+from ..prompt.template import apply_pack, read_pack
 
 FORMULATIONS = {
     "SingleChoice": (Form.CHOICE, Form.YESNO),

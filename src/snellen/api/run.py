@@ -10,27 +10,25 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from ..core.arms import variants_beside
 from ..core.clock import SystemClock
 from ..core.counting import CONVENTIONS
 from ..core.errors import MissingData, SnellenError, UsageError
-from ..core.event_loop import run_to_end
-from ..core.garbage import rare_collections
-from ..engine.interval import IntervalLimit, PrefixLimit
-from ..engine.limits import Limits
+from ..core.event_loop import rare_collections, run_to_end
+from ..core.variants import variants_beside
+from ..engine.limits import IntervalLimit, Limits, PrefixLimit
 from ..engine.state import RunState as RunState  # noqa: PLC0414 - part of what a run returns
-from ..report.logs.tracker_hub import TrackerHub, check_trackers
+from ..report.logs.tracker import TrackerHub, check_trackers
 from ..report.pages.finish import finish_run
 from ..report.so_far import SoFar
 from ..scoring.aggregates.quoted_figures import WHOLE_ONLY
 from ..scoring.protocols.readings import OWN_PROFILE, Reading, check_reading
 from .batches import check_batched_plan
-from .cost_words import check_limit
 from .executors import check_executor
 from .parts import (
     REPORTED_TRIALS,
     PartListener,
     Share,
+    Stealing,
     end_of,
     part_of,
     refuse_unmerged,
@@ -40,11 +38,10 @@ from .parts import (
     telling_end,
 )
 from .plan import Plan, make_plan
-from .run_cost import CostEstimate, estimate_run
+from .run_cost import CostEstimate, check_limit, estimate_run
 from .run_result import RunResult as RunResult  # noqa: PLC0414 - what a run returns
 from .session import NO_LISTENER, Listener, Session, make_limits, open_session
 from .settings import RunSettings, TaskSettings, make_record, taking_tasks
-from .steal import Stealing
 
 
 class Watcher(Listener, Protocol):

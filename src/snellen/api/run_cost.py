@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from datetime import UTC, date, datetime
 from itertools import islice, starmap
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from ..core.builtins import INFERENCERS
-from ..core.errors import DataError, SnellenError
+from ..core.errors import DataError, SnellenError, UsageError
 from ..core.event_loop import run_to_end
 from ..core.jobs import Ask, Item, Job, Step
 from ..core.looks import LOOK
@@ -23,16 +24,17 @@ from ..core.types import Form, Image, Prediction, Request, Sample, Usage
 from ..data.images.decode import Header, read_header, read_stamped
 from ..data.images.encode import open_picture, prepare, target_size, with_margin
 from ..data.images.frames import png_size
-from ..data.look.films import MOST_FRAMES
+from ..data.look.films import MOST_FRAMES, own_size
+from ..data.look.views import SHRINKING
 from ..data.video.unfold import REELS, sized
 from ..engine.request_videos import has_videos, unfold_videos_now
+from ..engine.state import RunState
 from ..infer.generate import GENERATE
 from ..infer.look import CALLS_A_TURN, Setup
 from ..infer.look import LOOK as LOOK_AGAIN
 from ..model.served.logprob_routes import LETTERS, calls_of, fitting_routes
-from ..model.served.model_card import FoundCard, ModelCard
-from ..model.served.picture_tokens import ASSUMED, PictureTokens
-from ..model.served.prices import Prices, Tokens
+from ..model.served.model_card import ASSUMED, FoundCard, ModelCard, PictureTokens
+from ..model.served.prices import Prices, Tokens, money
 from ..store.reader import RunReader
 from .batches import batch_share_of
 from .chosen_model import find_card
@@ -263,10 +265,20 @@ def _turns(
         return None
     card = found.card or ModelCard(plan.model.name)
     formula, side = card.pictures or ASSUMED, setup.options.longest
+    pictures = [image for _, request in looked_at for turn in request.messages for image in turn.images]
+    sizes = [(side, side), *filter(None, (_largest_look(one, plan, setup.terms.rules.grid) for one in pictures))]
     calls = setup.preset.calls_a_turn if setup.preset else CALLS_A_TURN
     calls *= MOST_FRAMES if "frame" in setup.options.tools else 1
     first = max(_longest(request, plan, card, formula) for _, request in looked_at)
-    return Turns(setup.options.max_turns, first, limit + calls * (formula.count((side, side)) + WORDS_A_LOOK))
+    return Turns(setup.options.max_turns, first, limit + calls * (max(map(formula.count, sizes)) + WORDS_A_LOOK))
+
+
+def _largest_look(image: Image, plan: Plan, grid: int) -> tuple[int, int] | None:
+    """Return the size of a look at all of a picture: what was shrunk to be shown is looked at in its own size."""
+    source = own_size(image)
+    edits = tuple(edit for edit in source.edits if not edit.startswith(SHRINKING))
+    size = size_as_sent(msgspec.structs.replace(source, edits=edits), plan.model.image_policy)
+    return size and (size[0] + grid, size[1] + grid)
 
 
 def _longest(request: Request, plan: Plan, card: ModelCard, formula: PictureTokens) -> float:
@@ -418,3 +430,110 @@ def _header_of(image: Image) -> Header:
     """Return a picture's header; a PNG's is taken at its word, which is near enough here: it is checked when sent."""
     size = png_size(image.ref) if image.frame is None and ":" not in image.ref[:6] else None
     return Header("image/png", *size, "RGB", True) if size else read_header(read_stamped(image)[0], image.ref)
+
+
+OLD_DAYS = 90
+
+
+def describe_cost(plan: Plan, estimate: CostEstimate) -> Iterator[str]:
+    """Say tokens and money of what is left, what they rest on, and what is not known."""
+    if not estimate.billed:
+        yield f"model {plan.model.name}; run folder {plan.folder}"
+        return
+    tokens = estimate.tokens()
+    most = estimate.found.card.max_images if estimate.found.card else None
+    for one in estimate.tasks:
+        if one.expected is not None and one.left:
+            yield from _describe_task(one.name, one.expected, most)
+    if not any(one.left for one in estimate.tasks):
+        about = "nothing is left to ask"
+    elif tokens is not None:
+        about = f"about {tokens.input:,} input and {tokens.output:,} output tokens"
+    else:
+        about = f"tokens not estimated ({_why_not(estimate)})"
+    yield f"model {plan.model.name}; {about}; run folder {plan.folder}"
+    yield from _describe_money(estimate)
+
+
+def short_cost(estimate: CostEstimate) -> Iterator[str]:
+    """Say tokens and money of what is left, without what they rest on."""
+    if not estimate.billed or not any(one.left for one in estimate.tasks):
+        return
+    tokens = estimate.tokens()
+    known = tokens is not None and f"about {tokens.input:,} input and {tokens.output:,} output tokens"
+    yield known or f"tokens not estimated ({_why_not(estimate)})"
+    yield from list(_describe_money(estimate))[:1]
+
+
+def _describe_task(name: str, expected: Expected, most: int | None) -> Iterator[str]:
+    yield f"  {name}: {_each(expected.text, expected.pictures)}; {expected.basis}"
+    if expected.unreadable:
+        yield f"  {name}: {expected.unreadable} pictures could not be measured and are not in it"
+    if expected.crowded:
+        yield f"  {name}: {expected.crowded} prompts show more than the {most} pictures the model takes"
+
+
+def _each(text: float, pictures: float) -> str:
+    return f"{text:,.0f} tokens of text and {pictures:,.0f} of pictures a trial"
+
+
+def _why_not(estimate: CostEstimate) -> str:
+    silent = [one.name for one in estimate.tasks if one.left and one.expected is None]
+    if silent:
+        return f"{', '.join(silent)}: not one request a trial"
+    return "a model that thinks writes as much as it likes; --max-tokens limits it"
+
+
+def _describe_money(estimate: CostEstimate) -> Iterator[str]:
+    prices, cost, most = estimate.prices, estimate.cost(), estimate.cost(most=True)
+    if prices is None:
+        if estimate.found.card is not None or " is of " in estimate.found.where:
+            yield f"no price is known: {estimate.found.where}; give it by --price IN,OUT"
+        return
+    if cost is not None:
+        ceiling = f", at most {money(most, prices.currency)} if every reply reaches its limit" if most else ""
+        batched = f", in batches at {estimate.share:g} of the price" if estimate.share != 1.0 else ""
+        yield f"about {money(cost, prices.currency)}{ceiling}{batched} ({describe_prices(prices)})"
+    else:
+        yield f"cost not estimated ({describe_prices(prices)})"
+    yield from note_age(prices, datetime.now(UTC).date())
+
+
+def note_age(prices: Prices, today: date) -> Iterator[str]:
+    """Warn of prices that are old: they change several times a week somewhere."""
+    with suppress(ValueError):  # a card of one's own may say its day in any words
+        days = (today - date.fromisoformat(prices.as_of)).days
+        if days > OLD_DAYS:
+            yield f"these prices are {days:,} days old: --price IN,OUT or `snellen models update FILE` gives newer ones"
+
+
+def describe_prices(prices: Prices) -> str:
+    """Say the prices, of which day they are, and whether they were seen."""
+    each = f"{prices.input_per_million:g} in, {prices.output_per_million:g} out"
+    each += "" if prices.cached_per_million is None else f", {prices.cached_per_million:g} cached"
+    upto = f", requests up to {prices.up_to_tokens:,} tokens" if prices.up_to_tokens else ""
+    day = f"; prices of {prices.as_of}" if prices.as_of else ""
+    mark = f", {prices.mark}" if prices.mark else ""
+    return f"a million tokens: {each} {prices.currency}".rstrip() + upto + day + mark
+
+
+def describe_stop(state: RunState) -> str:
+    """Say that the limit was reached, and what this command spent."""
+    return f"stopped by --max-cost with {money(state.limits.spent, state.limits.bill.prices.currency)} spent"
+
+
+def check_limit(settings: RunSettings, estimate: CostEstimate) -> str | None:
+    """Return the question to ask where a run looks dearer than it may be; refuse a limit on what has no price."""
+    prices = check_priced(settings, estimate.found, estimate.prices)
+    cost = estimate.cost()
+    if settings.max_cost is None or prices is None or cost is None or cost <= settings.max_cost or settings.yes:
+        return None
+    return f"the run will cost about {money(cost, prices.currency)}, more than --max-cost {settings.max_cost:g}"
+
+
+def check_priced(settings: RunSettings, found: FoundCard, prices: Prices | None) -> Prices | None:
+    """Return the prices; refuse a limit in money on what has none."""
+    if settings.max_cost is not None and prices is None:
+        fix = "--price IN,OUT gives it, `snellen models update FILE` takes a table of prices"
+        raise UsageError(f"--max-cost {settings.max_cost:g}: no price is known ({found.where}); {fix}")
+    return prices

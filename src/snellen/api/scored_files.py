@@ -19,13 +19,10 @@ from ..data.atlas import card_rows
 from ..data.catalog import Catalog
 from ..data.files.records import Source
 from ..data.files.rows import read_rows
-from ..data.foreign.damage_counts import Damage, damage_lines
-from ..data.foreign.failure_marks import failure_in
-from ..data.foreign.foreign_source import ForeignSource
-from ..data.foreign.malformed import LONGEST_REASON
+from ..data.foreign.damage import LONGEST_REASON, Damage, damage_lines, failure_in
+from ..data.foreign.formats import ForeignSource, RowFields
 from ..data.foreign.peer_cards import versioned
-from ..data.foreign.plain_predictions import RowFields
-from ..data.loaders.row_cells import FIELD
+from ..data.loaders.row_map import FIELD
 from ..prompt.build import Prompter
 from ..prompt.by_form import PrompterByForm
 from ..scoring.aggregates.headline import NO_ESTIMATE, headline

@@ -21,41 +21,38 @@ import msgspec
 
 from ..core.answerer import Answerer, whole_difference
 from ..core.clock import SystemClock
-from ..core.errors import DataError, EnvironmentProblem, UsageError
+from ..core.errors import DataError, EnvironmentProblem, ToldToEnd, UsageError
 from ..core.event_loop import run_to_end
 from ..core.homes import Part
 from ..core.jobs import Job
 from ..core.protocols import ImagePolicy, Model
-from ..core.signals import stop_on_signals
+from ..core.signals import heard_again, stop_on_signals
 from ..core.tasks import RunHeader, Task
 from ..core.text import ago, plural
 from ..data.images.encode import encode_moving
 from ..engine.control import listening, overhearing
-from ..engine.limits import Limits
+from ..engine.limits import Limits, Policy
 from ..engine.loop import Engine
-from ..engine.policy import Policy
 from ..engine.state import RunState
 from ..engine.trust import CacheTrust
 from ..model.served.prices import Prices
 from ..scoring.protocols.readings import META, Reading
-from ..scoring.tables.spent import PRICES
+from ..scoring.tables.gathered import PRICES
 from ..store.answerers import Answerers
 from ..store.cache import OtherReplies, ResponseCache
-from ..store.changed_rows import Data
 from ..store.damage import is_half_repaired
-from ..store.database import connect
-from ..store.lock import RunLock
+from ..store.database import BROKEN, connect, write_problem
+from ..store.difference import Data
+from ..store.owner import RunLock
 from ..store.part_log import PLAN, PartWriter
 from ..store.picture_ledger import PictureLedger
-from ..store.problems import BROKEN, write_problem
 from ..store.sent_pictures import PartPictures, PictureKeeper, RunPictures
 from ..store.writer import RunWriter, TrialWriter
 from .batches import by_batches, check_batches
-from .cost_words import check_priced
 from .executors import keeping_replicas, open_replicas, policy_for
 from .header import installed_versions, make_header
 from .machine import open_cache
-from .run_cost import find_prices
+from .run_cost import check_priced, find_prices
 from .settings import RunSettings
 
 SET_ASIDE = (
@@ -400,14 +397,14 @@ def ask_jobs(
 
 
 def check_finished(state: RunState, what: str) -> None:
-    """Refuse to go on with a part of the replies; after Ctrl-C as Ctrl-C does."""
+    """Refuse to go on with a part of the replies; after a signal as that signal does."""
     why = state.limits.reached or (state.limits.closed if state.overdue else "")
     if state.in_batches:
         why = f"{state.in_batches} requests wait in batches"
     if why:
         raise EnvironmentProblem(f"{what} is not finished ({why}); the same command continues it")
     if state.unfinished:
-        raise KeyboardInterrupt
+        raise ToldToEnd if heard_again() else KeyboardInterrupt
 
 
 def limits_for(model: Model, settings: RunSettings, **more: Any) -> Limits:

@@ -6,13 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import DataError
-from ..perf.definitions import COMMON, DEFINITIONS, DIFFERENCES, FILE_FORM, STEADY_RULE
-from ..perf.export import export
-from ..perf.journal import partial_files, read_partial
-from ..perf.metrics import STATS, summarize
+from ..perf.collect import partial_files, read_partial
+from ..perf.files import export, read_json, read_timeline
+from ..perf.metrics import COMMON, DEFINITIONS, DIFFERENCES, FILE_FORM, STATS, STEADY_RULE, parse_objectives, summarize
 from ..perf.profile_aisbench import summarize_aisbench
-from ..perf.read import read_json, read_timeline
-from ..perf.slo import parse_objectives
 from ..perf.stored import timeline_of_run
 from ..perf.timeline import Timeline
 

@@ -12,8 +12,8 @@ from urllib.parse import urlencode
 
 from ..core.builtins import default_registry
 from ..core.errors import EnvironmentProblem, MissingExtra, UsageError
-from ..core.garbage import rare_collections
-from ..report.runlist.brief import run_key
+from ..core.event_loop import rare_collections
+from ..report.run_briefs import run_key
 
 if TYPE_CHECKING:
     from ..report.viewer.site import Exported
@@ -94,8 +94,7 @@ def export_view(run: str | Path, folder: str | Path, *, plugins: Sequence[str | 
 
 def label_address(run: str | Path, judge_name: str, by: str = "") -> str:
     """Return the page of the viewer on which people label the replies that a judge was asked about."""
-    from ..scoring.judges.label_desk import asked_judge
-    from ..scoring.judges.people import check_person
+    from ..scoring.judges.labels import asked_judge, check_person
 
     folder = Path(run).resolve()
     asked_judge(folder, judge_name)

@@ -23,8 +23,8 @@ from .options import (
     print_either,
     print_json,
     repeated,
+    take_workers,
 )
-from .worker_flags import take_workers
 
 FETCH_EXAMPLE = """
 \b

@@ -5,8 +5,30 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+import msgspec
 
+from ..core.text import plural
 from .options import FOLDER, MACHINE, print_json
+
+
+@click.command(epilog="\b\nExample:\n  snellen doctor runs/mine && snellen repair runs/mine")
+@click.argument("run", type=FOLDER)
+@MACHINE
+def repair(run: Path, as_json: bool) -> None:
+    """Save every readable row of a damaged run into a new run.db; the damaged file stays beside it.
+
+    What was lost is asked again when the run's command is repeated. Scores are made again by `snellen score`.
+    """
+    from ..api.machine import repair_run
+
+    saved, lost, spare = repair_run(run)
+    if as_json:
+        click.echo(msgspec.json.encode({"saved": saved, "lost": lost, "damaged": str(spare)}).decode())
+        return
+    for table, count in saved.items():
+        places = f", {lost[table]} places could not be read" if table in lost else ""
+        click.echo(f"{table}: {plural(count, 'row')} saved{places}")
+    click.echo(f"the damaged file is now {spare}; repeat the run's command to ask what was lost")
 
 
 @click.command(epilog="\b\nExamples:\n  snellen doctor --json\n  snellen doctor runs/mine")
@@ -32,7 +54,7 @@ def doctor(run: Path | None, as_json: bool) -> int:
 
 
 def _look_at(run: Path, as_json: bool) -> int:
-    from ..api.health import look_at_run
+    from ..api.machine import look_at_run
 
     health = look_at_run(run)
     if as_json:

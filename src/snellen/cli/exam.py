@@ -112,8 +112,7 @@ def exam_compare(folders: tuple[Path, ...], prices: tuple[str, ...], as_json: bo
 
     With --price, of two or more: the cheapest setting within a point of the best.
     """
-    from ..api.exam_prices import price_exams
-    from ..api.exams import compare_exams
+    from ..api.exams import compare_exams, price_exams
     from ..report.pages.exam_terminal import comparison_lines, price_lines
 
     if len(folders) != 2 and not prices:

@@ -83,7 +83,7 @@ def _serve(run: Path, name: str, by: str, *, alone: bool, as_json: bool) -> None
 
 
 def _draw(run: Path, name: str, count: int, output: Path | None, *, by: str, as_json: bool) -> None:
-    from ..api.drawn_replies import draw_replies, write_drawn
+    from ..api.judges import draw_replies, write_drawn
 
     rows = draw_replies(run, name, count, by)
     if as_json:
@@ -100,7 +100,7 @@ def _draw(run: Path, name: str, count: int, output: Path | None, *, by: str, as_
 
 def _ask(run: Path, name: str, count: int, output: Path | None, *, by: str, as_json: bool) -> None:
     """Ask for one label after another in the drawn order, so that stopping anywhere leaves a random sample."""
-    from ..api.drawn_replies import continue_labels, write_drawn
+    from ..api.judges import continue_labels, write_drawn
 
     if output is None:
         raise UsageError("name the file that keeps the labels: -o labels.jsonl")
@@ -114,7 +114,7 @@ def _ask(run: Path, name: str, count: int, output: Path | None, *, by: str, as_j
 
 def _ask_one(run: Path, name: str, row: dict[str, Any], place: str) -> bool:
     """Show a reply and take its label; False where the person stops."""
-    from ..api.drawn_replies import check_label
+    from ..api.judges import check_label
 
     right = ["Right:", *row["answers"], "Reply:", str(row["reply"])]
     click.echo(show_text("\n".join([f"\n--- {place} ---", row["question"], *row["shown"], *right])), err=True)
@@ -131,7 +131,7 @@ def _ask_one(run: Path, name: str, row: dict[str, Any], place: str) -> bool:
 
 
 def _take(run: Path, name: str, labels: Path, *, by: str, as_json: bool) -> None:
-    from ..api.drawn_replies import take_labels
+    from ..api.judges import take_labels
     from ..report.console import WholeConsole
     from ..report.terminal import plain, results_table
 

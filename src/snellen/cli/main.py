@@ -113,9 +113,9 @@ def _run(arguments: list[str] | None) -> int:
     except click.ClickException as mistake:
         _show(mistake)
         return _refuse("UsageError", mistake.format_message(), mistake.exit_code, arguments)
-    except ToldToEnd:
-        return _refuse("Interrupted", "told to end; run the same command again to continue", EXIT_AGAIN, arguments)
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as stop:
+        if isinstance(stop.__cause__ or stop, ToldToEnd):  # click turns every interrupt into an Abort
+            return _refuse("Interrupted", "told to end; run the same command again to continue", EXIT_AGAIN, arguments)
         what_now = "interrupted; run the same command again to continue"
         return _refuse("Interrupted", what_now, EXIT_INTERRUPTED, arguments)
     except BrokenPipeError:  # whoever read our output has seen enough

@@ -16,6 +16,15 @@ from ..core.errors import UsageError
 if TYPE_CHECKING:
     from rich.table import Table
 
+
+def take_workers(flags: dict[str, Any]) -> Any:
+    """Take `--executor`, `--replicas` and `--ray-address` out of a command's flags and return who works."""
+    from ..api.executors import Workers, mapper_for
+
+    executor, replicas, address = (flags.pop(name) for name in ("executor", "replicas", "ray_address"))
+    return mapper_for(Workers(executor or "local", replicas, address), lambda note: click.echo(note, err=True))
+
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 PATH = click.Path(path_type=Path)

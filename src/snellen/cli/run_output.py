@@ -11,7 +11,6 @@ from pathlib import Path
 
 import click
 
-from ..api.cost_words import describe_cost, describe_stop
 from ..api.listing import published_card
 from ..api.plan import Plan
 from ..api.plan_words import (
@@ -23,15 +22,15 @@ from ..api.plan_words import (
     show_prompts,
 )
 from ..api.run import RunResult, RunState
-from ..api.run_cost import CostEstimate
+from ..api.run_cost import CostEstimate, describe_cost, describe_stop
 from ..api.stored_results import errors
 from ..core.errors import EXIT_AGAIN
 from ..core.text import ago, plural
 from ..report.console import WholeConsole
 from ..report.curves import plot_run
 from ..report.error_words import error_line, next_step
-from ..report.pages.cost_cells import cost_lines
 from ..report.pages.notebook import headline_words
+from ..report.pages.parts import cost_lines
 from ..report.pages.published import comparison_table
 from ..report.pages.summary_lines import dimension_means, summary_table
 from ..report.progress import Progressbar

@@ -49,7 +49,7 @@ SCORERS = {
     "likelihood": "snellen.scoring.scorers.option_likelihood:score",
     "choice": "snellen.scoring.scorers.option_choice:score",
     "option_index": "snellen.scoring.scorers.option_choice:score_place",
-    "annotated": "snellen.scoring.flageval.inference_rules:score",
+    "annotated": "snellen.scoring.scorers.flageval:score",
     "chain_label": "snellen.scoring.aggregates.consistency:score_label",
     "file_verdict": "snellen.scoring.scorers.replies:score_verdict",
     "multiple": "snellen.scoring.scorers.option_sets:score_set",
@@ -159,7 +159,7 @@ COMMANDS = {
     "Upkeep": {
         "init": ("project:init", "Write snellen.toml: model, address and tasks for this folder."),
         "doctor": ("doctor:doctor", "Look at this machine, or at a run, and say what is missing."),
-        "repair": ("repair:repair", "Save every readable row of a damaged run into a new run.db."),
+        "repair": ("doctor:repair", "Save every readable row of a damaged run into a new run.db."),
         "cache": ("cache:cache", "Look at or prune the response cache."),
         "completion": ("completion:completion", "Print what a shell needs to complete commands and options."),
     },

@@ -17,10 +17,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from .arms import check_named, in_arms
 from .errors import UsageError
 from .types import Image, Prediction
-from .variants import format_variant, parse_variant
+from .variants import check_named, format_variant, in_arms, parse_variant
 
 AXIS = "look"
 FLAG = "--tool-arms"

@@ -109,7 +109,7 @@ class Showing(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_
     route: str = "frames"
     """`frames`: as pictures, to any model that sees; `native`: as a video, to one that takes it."""
     tempo: str = ""
-    """A disturbance of time, `family:severity` (`snellen.data.video.tempo`)."""
+    """A disturbance of time, `family:severity` (`snellen.data.video.frame_rules`)."""
 
 
 class Video(Struct, frozen=True, gc=False, omit_defaults=True):

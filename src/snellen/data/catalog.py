@@ -16,11 +16,10 @@ from ..core.errors import ConfigError, UsageError, did_you_mean
 from ..core.tasks import Prompt, ProtocolReading, Task
 from ..core.types import Form
 from .atlas.card_sources import tell_sources
-from .atlas.named_protocols import protocols_of, under_protocol
-from .atlas.suites import Suite, read_suite
+from .atlas.protocols import Suite, protocols_of, read_suite, under_protocol
 from .files.folder_tables import TASK_FILE, find_tables, folder_task_name, list_tables, task_folders
 from .files.rows import READERS, read_rows, unknown_ending
-from .loaders.cure_file import is_cure_file
+from .loaders.cure import is_cure_file
 
 DEFAULT_SCORERS: dict[Form, tuple[str, ...]] = {
     Form.CHOICE: ("choice",),

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import stat
 import unicodedata
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from os.path import basename
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from ..core.errors import DataError
-from ..core.message_parts import all_pictures, all_videos
+from ..core.message_parts import all_pictures, all_videos, holds_marker, marked_pictures, number_markers
 from ..core.protocols import LoadContext, Loader
 from ..core.tasks import MOST_GROUPS, PlannedCounts, Task
 from ..core.text import NO_TAG, plural, tag_text
@@ -23,8 +27,140 @@ from ..core.twins import read_rules, with_twins
 from ..core.types import OFFERED, Form, Sample, Video
 from .errata import Golds
 from .images.decode import short_name
-from .marked_rows import MarkerCount
-from .picture_access import Leaving, PictureFolders
+
+LISTED_FOLDERS = 3
+
+
+class Leaving(Struct, frozen=True):
+    """What would leave with one pass over the samples."""
+
+    size_bytes: int = 0
+    outside: int = 0
+    first_outside: tuple[str, ...] = ()
+    """The first few pictures that lie outside, as `sample: file`."""
+    folder: str = ""
+    """The folder they lie outside of."""
+
+
+class PictureFolders:
+    """Tells of each picture how large it is, and whether it really lies in one of the folders; links are followed.
+
+    Without folders (a loader that makes or fetches its own pictures) nothing lies outside. They are looked up when the
+    first picture comes: a loader names them when it begins.
+    """
+
+    def __init__(self, folders: Iterable[str]) -> None:
+        self._given = folders
+        self._known: dict[str, bool] = {}
+        self._size_bytes = self._outside = 0
+        self._first: list[str] = []
+
+    def add(self, sample: str, ref: str) -> bool:
+        """Count one picture; return whether it is there."""
+        if ref.startswith("data:"):
+            self._size_bytes += (len(ref) - ref.find(",") - 1) * 3 // 4
+            return True
+        size_bytes, linked = _look_at(ref)
+        if size_bytes is None:
+            return False
+        self._size_bytes += size_bytes
+        if self._roots and self._lies_outside(ref, linked=linked):
+            self._outside += 1
+            if len(self._first) < LISTED_FOLDERS:
+                self._first.append(f"{sample}: {short_name(ref)}")
+        return True
+
+    def add_video(self, sample: str, ref: str) -> bool:
+        """Look at a video, a folder of frames or a file of subtitles; return whether it is there.
+
+        What leaves of it is known when it is asked about, not before.
+        """
+        if not Path(ref).exists():
+            return False
+        if self._roots and self._lies_outside(ref, linked=True):
+            self._outside += 1
+            if len(self._first) < LISTED_FOLDERS:
+                self._first.append(f"{sample}: {short_name(ref)}")
+        return True
+
+    def summary(self) -> Leaving:
+        """Return what was counted."""
+        return Leaving(self._size_bytes, self._outside, tuple(self._first), next(iter(self._given), ""))
+
+    @cached_property
+    def _roots(self) -> list[str]:
+        return [root for folder in self._given for root in _roots_of(os.path.realpath(folder))]
+
+    def _lies_outside(self, ref: str, *, linked: bool) -> bool:
+        folder = ref.rpartition("/")[0]
+        inside = self._known.get(folder)
+        if inside is None:  # thousands of pictures lie in few folders: only what may be a link is looked at alone
+            inside = self._known[folder] = self._is_under(os.path.realpath(folder or "/"))
+        if inside and not linked:
+            return False
+        return not self._is_under(os.path.realpath(ref))
+
+    def _is_under(self, path: str) -> bool:
+        return any(path == root or path.startswith(root.rstrip("/") + "/") for root in self._roots)
+
+
+def _roots_of(folder: str) -> list[str]:
+    """Return a folder and, for a snapshot in a hub's cache, the folder of its repository: its files are links there."""
+    head, found, _ = folder.partition("/snapshots/")
+    return [folder, head] if found and Path(head, "blobs").is_dir() else [folder]
+
+
+def _look_at(ref: str) -> tuple[int | None, bool]:
+    """Return how many bytes a picture has (None where it is not there), and whether the file itself may be a link."""
+    try:
+        status = os.lstat(ref)  # one call for most of thousands of pictures
+        if stat.S_ISREG(status.st_mode):
+            return status.st_size, False
+        status = Path(ref).stat()
+    except (OSError, ValueError):
+        try:
+            status = Path(ref).stat()  # as a Path: `a.png/` is written so in some tables
+        except (OSError, ValueError):
+            return None, False
+    return (status.st_size if stat.S_ISREG(status.st_mode) else None), True
+
+
+class MarkerCount(Struct):
+    """What one pass over the samples found."""
+
+    rows: int = 0
+    """Samples with a marker of a picture they have."""
+    options: int = 0
+    """Samples with a picture among their options."""
+    unnamed: int = 0
+    """Pictures that no marker names, of questions that name others."""
+    unnamed_in: str = ""
+    """The first sample with one."""
+    missing: int = 0
+    """Markers of pictures that their samples do not have."""
+    missing_in: str = ""
+
+    def add(self, sample: Sample) -> None:
+        """Count one sample."""
+        texts = "\n".join((sample.question, *sample.options))
+        if "<" in texts and holds_marker(texts):
+            self._add_question(sample, number_markers((sample.question, *sample.options)))
+        elif sample.turns and any(turn.images and holds_marker(turn.text) for turn in sample.turns):
+            self.rows += 1
+
+    def _add_question(self, sample: Sample, texts: list[str]) -> None:
+        named = set(marked_pictures(texts))
+        there = named & set(range(1, len(sample.images) + 1))
+        self.missing += len(named - there)
+        self.missing_in = self.missing_in or (sample.id if named - there else "")
+        if not there:
+            return
+        self.rows += 1
+        self.options += not there.isdisjoint(marked_pictures(texts[1:]))
+        if len(there) < len(sample.images) and marked_pictures(texts[:1]):
+            self.unnamed += len(sample.images) - len(there)
+            self.unnamed_in = self.unnamed_in or sample.id
+
 
 NAMED = 5
 """So many are named."""

@@ -16,7 +16,7 @@ import msgspec
 from ..core.answerer import answerer_of
 from ..core.clock import Clock
 from ..core.errors import DataError, EnvironmentProblem, ModelError, Parked, ServerLost, SnellenError, StopRun
-from ..core.garbage import collect_after_faults
+from ..core.event_loop import collect_after_faults
 from ..core.ids import rng
 from ..core.jobs import Item, Job, Step
 from ..core.protocols import BatchModel, Capability, EncodedImage, EncodedImages, ImagePolicy, Model
@@ -30,12 +30,10 @@ from ..store.picture_ledger import PictureLedger
 from ..store.sent_pictures import PictureKeeper
 from ..store.turns import StoredTurn
 from ..store.writer import TrialWriter
-from .batch import Batcher
-from .call import call_model, check_members, failed
+from .call import Batcher, call_model, check_members, failed
 from .control import Wish
 from .flow import Limiter, RateLimit
-from .limits import LimitReached, Limits
-from .policy import Policy
+from .limits import LimitReached, Limits, Policy
 from .request_videos import has_videos, unfold_videos
 from .state import RunState
 from .trust import CacheTrust

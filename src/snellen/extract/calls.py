@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from ..core.types import ToolCall
@@ -14,9 +15,15 @@ MOST_BYTES = 65_536
 """No arguments are longer; what is, is no call."""
 DEEPEST = 32
 MARKUP = re.compile(
-    r"<tool_call>|</tool_call>|<grounding>|</grounding>|<function=\w|<arg_key>|<\|tool_call", re.IGNORECASE
+    r"</?tool_call>|</?grounding>|</?function_calls?>|<function=\w|<arg_key>"
+    r"|<[|｜](?:tool[_▁]call|python_tag|action_start)|\[TOOL_CALLS\]|```tool_code",
+    re.IGNORECASE,
 )
-"""Signs of a call: a text that holds one is no answer."""
+"""Signs of a call, in the spellings of many models: a text that holds one is no answer."""
+_BARE = re.compile(
+    r"\A\s*(?:```\w*\s)?\s*\[?\s*(?:print\()?"
+    r"""(?:\{\s*["'](?:name|function)["']\s*:\s*["']([\w.-]+)["']\s*,\s*["'](?:arguments|parameters)["']|([\w.]+)\(\w+\s*=)"""
+)
 _CALL = re.compile(r"<(tool_call|grounding)>(.*?)</\1>", re.DOTALL)
 _OPENED = re.compile(r"<(tool_call|grounding)>(?!.*</\1>)", re.DOTALL)
 _XML = re.compile(r"\A\s*<function=([\w.-]+)>(.*?)(?:</function>)?\s*\Z", re.DOTALL)
@@ -118,6 +125,9 @@ def read_arguments(text: str) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
     return (value, ("loose",) if loose else ()) if isinstance(value, dict) else (None, ())
 
 
-def holds_markup(text: str) -> bool:
-    """Tell whether call markup stands in a text."""
-    return MARKUP.search(text) is not None
+def holds_markup(text: str, tools: Collection[str] = ()) -> bool:
+    """Tell whether call markup stands in a text, or a bare call of one of the tools is what it begins with."""
+    if MARKUP.search(text) is not None:
+        return True
+    bare = _BARE.match(text) if tools else None
+    return bare is not None and (bare[1] or bare[2]).rpartition(".")[2] in tools

@@ -27,8 +27,7 @@ from .formula import leads_on_as_quantity
 from .label_mentions import label_mentions, text_mentions
 from .labelled import labelled_mentions
 from .option_set import OptionSet, Reply
-from .option_text import plain
-from .own_text import own_end
+from .option_text import own_end, plain
 from .polarity import DENIED_AFTER, REFUTED, Mention, agreed
 from .word_lists import LazyPattern, Stems, places, word_set
 

@@ -10,7 +10,7 @@ from .cue_words import GOES_THROUGH, UNDECIDED
 from .extraction import AMBIGUOUS, Extraction
 from .label_mentions import apposed_mark, label_mentions, list_items, text_mentions
 from .option_set import OptionSet, Reply
-from .own_text import own_end
+from .option_text import own_end
 from .polarity import (
     AFFIRMED_AFTER,
     AFFIRMED_BEFORE,

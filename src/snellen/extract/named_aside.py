@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .measures import find_measures, fitting_option
+from .numbers import find_measures, fitting_option
 from .option_set import OptionSet, Reply
 from .polarity import Mention
 from .word_lists import LazyPattern

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from .extraction import AMBIGUOUS, NOT_OFFERED, TRUNCATED, UNPARSED, Extraction
-from .measures import find_measures, fitting_option
+from .numbers import find_measures, fitting_option
 from .option_set import OptionSet, Reply
 from .word_lists import LazyPattern
 

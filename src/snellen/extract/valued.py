@@ -6,7 +6,7 @@ from .closing import CLOSING_WORDS, TAKES_BACK, closing_start
 from .cue_words import CONTRAST, CORRECTION, NEGATION, UNDECIDED
 from .extraction import Extraction
 from .label_mentions import label_mentions, text_mentions
-from .measures import Measure, find_measures, fitting_option
+from .numbers import Measure, find_measures, fitting_option
 from .option_set import OptionSet, Reply
 from .polarity import Mention, judge
 from .settled_text import picked_by_text

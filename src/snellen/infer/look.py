@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 import msgspec
@@ -28,7 +29,9 @@ from ..core.looks import (
     BASE,
     CONTEXT,
     DETAIL,
+    ELSEWHERE,
     FORCED,
+    GOLD,
     HISTORY_REFUSED,
     NO_ANSWER,
     PICTURES,
@@ -57,8 +60,7 @@ from ..core.types import (
     Usage,
     Video,
 )
-from ..data.look.films import check_time, other_moment, shown_frames
-from ..data.look.opened import open_view
+from ..data.look.films import check_time, open_view, other_moment, shown_frames
 from ..data.look.standins import gold_box, stand_in
 from ..data.look.tools import TOOLS, Done, Terms, describe, run_calls
 from ..data.look.views import CallError, View
@@ -84,6 +86,8 @@ from .skipped import skip_after
 REPEATS = 3
 """So often the same region is asked for until an answer is demanded."""
 CALLS_A_TURN = 3
+MOST_WAITING = 64
+"""So many questions of one picture wait for another picture; a data set may have only one, or none."""
 CONTEXT_LIMIT = re.compile(r"context (?:length|window|size)\D{0,30}?(\d[\d,]{2,})|max_model_len\D{0,20}(\d{3,})", re.I)
 PICTURE_LIMIT = re.compile(
     r"(?:at most|up to|maximum(?: of)?|limit(?: is| of)?|exceeds?)\D{0,20}(\d+)?\D{0,30}image", re.I
@@ -129,6 +133,7 @@ class LookOptions(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 UNLIMITED = 10**9
+NO_GOLD = "not asked: the row names no region for the arm gold; give it a column `box`, or leave the arm out"
 
 
 class Learnt(Struct):
@@ -211,6 +216,7 @@ class Talk:
     _tokens: tuple[int, int] = (0, 0)
     _seconds: float = 0.0
     _shared: int = 0
+    _foreign: int = 0
 
     def take(self, reply: Prediction) -> Prediction | None:
         """Take the reply to the request; return the trial's prediction where it ends, else there is a next request."""
@@ -245,6 +251,7 @@ class Talk:
             self._usage.append(reply.usage)
             told = reply.usage.input_tokens or 0, reply.usage.output_tokens or 0
             self._tokens = self._tokens[0] + told[0], self._tokens[1] + told[1]
+        self._foreign += int(reply.detail.get("foreign", 0))
         if reply.timing is not None:
             self._seconds += reply.timing.done - reply.timing.sent
 
@@ -261,7 +268,7 @@ class Talk:
         """Return how a reply without a call ends the trial."""
         if not said.strip():
             return NO_ANSWER
-        if holds_markup(said):
+        if holds_markup(said, self._offered):
             return UNPARSED
         return self._force or ANSWERED
 
@@ -274,6 +281,8 @@ class Talk:
                 raise CallError("too-many", NOT_RUN.format(most=most))
             name, arguments, notes = self._understood(call)
             done = run_calls(name, arguments, self.views, self.setup.terms, self.looks, films=self.films)
+            if self.setup.preset:
+                done = [self._in_its_words(one, self.setup.preset) for one in done]
         except CallError as error:
             self._classes[error.problem] += 1
             self._note(Look(self.number, call.name, call.id, problem=error.problem, told=str(error), notes=notes))
@@ -284,6 +293,10 @@ class Talk:
             self._note(replace(done[0].look, turn=self.number, call=call.id, notes=(*notes, *done[0].look.notes)))
         return Result(call.id, " ".join(one.look.told for one in done), images)
 
+    def _in_its_words(self, done: Done, preset: Preset) -> Done:
+        first = sum(view.first for view in self.views)
+        return done._replace(look=replace(done.look, told=preset.told(done.look.shown, first)))
+
     def _show(self, done: Done, call: ToolCall, place: tuple[int, int], notes: tuple[str, ...]) -> Image | None:
         """Note one new picture of a call, and return it or what its arm shows instead."""
         look = replace(done.look, turn=self.number, call=call.id, notes=(*notes, *done.look.notes))
@@ -293,7 +306,7 @@ class Talk:
             named = place if place[1] else place[:1]
             draw = rng(self.seed, self.request.key.sample, self.request.key.repeat, self.number, *named, self.arm)
             other = other_moment(image, self.films, draw) if done.look.tool == "frame" else None
-            image = stand_in(self.arm, view, self.gold, other or self.other, draw)
+            image = stand_in(self.arm, view, self.gold, other or self.other, draw, first=next(iter(self.views), None))
         self.views += [view] if view is not None else []
         self._note(replace(look, image=image))
         return image
@@ -302,12 +315,17 @@ class Talk:
         self.looks.append(look)
         self.fresh.append(look)
 
+    @property
+    def _offered(self) -> Mapping[str, str]:
+        """Return the tools by the names under which they are offered."""
+        preset = self.setup.preset
+        return {preset.tool: "zoom"} if preset else {name: name for name in self.setup.options.tools}
+
     def _understood(self, call: ToolCall) -> tuple[str, dict[str, Any], tuple[str, ...]]:
         """Return the tool and the arguments of a call, and what was mended; refuse what cannot be understood."""
         if call.problem:
             raise CallError(call.problem, f"the call could not be read ({call.problem}): write it again")
-        preset = self.setup.preset
-        offered = {preset.tool: "zoom"} if preset else {name: name for name in self.setup.options.tools}
+        preset, offered = self.setup.preset, self._offered
         name = call.name.rpartition(".")[2].strip().lower()
         if name not in offered:
             kind = "not-offered" if name in OTHERS_TOOLS else "unknown-tool"
@@ -404,7 +422,7 @@ class Talk:
         calls = done + self._classes.total()
         classes = dict(sorted(self._classes.items()))
         told = LookEnd(end, self.number + 1, calls, done, classes, self._limit, round(self._seconds, 6), self._shared)
-        return dict(msgspec.to_builtins(replace(told, tokens=self._tokens)))
+        return dict(msgspec.to_builtins(replace(told, tokens=self._tokens, foreign=self._foreign)))
 
 
 def _sum(usages: Sequence[Usage]) -> Usage | None:
@@ -461,6 +479,9 @@ class LookJob:
         base = self._talk(opened, BASE, drawn)
         reply = await self._ask(ask, base, plain)
         others = [arm for arm in self.arms if arm not in (BASE, PLAIN)]
+        if GOLD in others and drawn.gold is None:
+            others.remove(GOLD)
+            await self._leave_out(ask, GOLD, NO_GOLD)
         if base.ended is not None:
             await self._copy(ask, opened, base.ended, others)
             return
@@ -526,6 +547,11 @@ class LookJob:
             copy = replace(final, key=key, cached=True, detail={**final.detail, DETAIL: told})
             await ask(self.item, replace(opened, key=key), copy)
 
+    async def _leave_out(self, ask: Ask, arm: str, why: str) -> None:
+        """Store an arm that this question cannot have as not asked: it is in no figure."""
+        key = self._key(arm)
+        await ask(self.item, Request(key, ()), Prediction(key, failure=Failure(FailureKind.SKIPPED, why, attempts=0)))
+
     async def _fail(self, ask: Ask, question: Request, failure: Failure) -> None:
         for arm in self.arms:
             if arm != PLAIN:
@@ -564,13 +590,30 @@ class LookAgain(Inferencer):
         for name in task.variants:
             arm, variant = arm_of(name)
             arms.setdefault(variant, []).append(arm)
-        before: Image | None = None
-        for item in items:
+        for item, other in with_others(items) if ELSEWHERE in chain(*arms.values()) else zip(items, repeat(None)):
             for variant, of_variant in arms.items():
-                for repeat in range(task.repeats):
+                for number in range(task.repeats):
                     build = prompter.build
-                    yield LookJob(task, item, variant, repeat, tuple(of_variant), setup, build, before)
-            before = item.sample.images[0] if item.sample.images else before
+                    yield LookJob(task, item, variant, number, tuple(of_variant), setup, build, other)
+
+
+def with_others(items: Iterable[Item]) -> Iterator[tuple[Item, Image | None]]:
+    """Yield each item with a picture that is not its own: of a sample before it, or at the beginning of a later one."""
+    waiting: deque[Item] = deque()
+    known: list[Image] = []
+    for item in items:
+        first = item.sample.images[:1]
+        known = [*(one for one in known if one.ref != first[0].ref), *first][-2:] if first else known
+        waiting.append(item)
+        while waiting and ((other := _not_of(waiting[0], known)) is not None or len(waiting) > MOST_WAITING):
+            yield waiting.popleft(), other
+    yield from zip(waiting, repeat(None))
+
+
+def _not_of(item: Item, known: Sequence[Image]) -> Image | None:
+    """Return the last of these pictures whose file the item does not show."""
+    own = {image.ref for image in item.sample.images}
+    return next((image for image in reversed(known) if image.ref not in own), None)
 
 
 LOOK = LookAgain()

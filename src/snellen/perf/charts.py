@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from ..core.vega import Spec, category, chart, layer, quantity, render_svg
 from .arrivals import planned_rate
-from .definitions import DEFINITIONS
+from .metrics import DEFINITIONS
 from .steady import concurrency_steps
 from .sweep import Sweep
 from .timeline import RequestRecord, Timeline

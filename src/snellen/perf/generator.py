@@ -17,8 +17,7 @@ from ..core.types import FailureKind, ImageSent
 from ..model.served.connection import Connection, Pool, Target, parse_url, request_head
 from ..model.served.dialect import Dialect
 from ..model.served.replies import Reply, scrub_reply
-from .collect import Collector, Outcome, cancelled
-from .journal import Journal
+from .collect import Collector, Journal, Outcome, cancelled
 from .self_check import Watch, WatchReport
 from .timeline import RequestRecord
 

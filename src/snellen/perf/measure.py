@@ -24,9 +24,8 @@ from ..core.errors import EnvironmentProblem, UsageError
 from ..model.options import ModelOptions
 from ..model.served.dialect import Dialect
 from .arrivals import Arrivals, replayed, slot_starts
-from .collect import Outcome
+from .collect import PARTIAL, Outcome
 from .generator import Generator, Item, LoadJob, LoadResult
-from .journal import PARTIAL
 from .self_check import merge_reports
 from .timeline import Timeline
 

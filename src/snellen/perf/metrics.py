@@ -4,17 +4,200 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
-from ..core.errors import DataError, UsageError
+from ..core.config import convert, read_config_file
+from ..core.errors import DataError, UsageError, did_you_mean
 from ..core.text import plural
-from .definitions import COMMON, DEFINITIONS, output_tokens
-from .slo import Objectives, is_good
 from .steady import Window, concurrency_steps, steady_window, whole_run
 from .timeline import CANCELLED, RequestRecord, Timeline
+
+Value = float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One metric of one request. None means it does not apply to that request; it is left out, never 0."""
+
+    name: str
+    unit: str
+    values: Callable[[RequestRecord], Sequence[float]]
+    meaning: str
+
+
+def _latency(record: RequestRecord) -> Value:
+    return record.end - record.sent if record.ok else None
+
+
+def first_content(record: RequestRecord) -> float | None:
+    """Return when the first answer text came, or None for a reply that was not streamed or has no text."""
+    if not (record.ok and record.streamed):
+        return None
+    if record.first_content is None and record.first_reasoning is None and record.chunks:
+        return record.chunks[0]
+    return record.first_content
+
+
+def first_token(record: RequestRecord) -> float | None:
+    """Return when the first text of any kind (reasoning or answer) came: where decoding starts."""
+    return record.chunks[0] if record.ok and record.streamed and record.chunks else None
+
+
+def output_tokens(record: RequestRecord) -> int | None:
+    """Return the output tokens: the server's count, else one per event with text."""
+    if record.output_tokens is not None:
+        return record.output_tokens
+    return len(record.chunks) if record.ok and record.streamed and record.chunks else None
+
+
+def hidden_tokens(record: RequestRecord) -> int:
+    """Return the tokens of reasoning that a server counts and does not show: they came before the first event.
+
+    Where there are more events than other tokens, the reasoning was among them.
+    """
+    reasoning = record.reasoning_tokens or 0
+    if not reasoning or record.first_reasoning is not None:
+        return 0
+    return reasoning if len(record.chunks) <= (output_tokens(record) or 0) - reasoning else 0
+
+
+def _prefill(record: RequestRecord) -> Value:
+    if hidden_tokens(record):  # the time to the first text is mostly reasoning
+        return None
+    return _ratio(record.input_tokens, _elapsed(record.sent, first_token(record)))
+
+
+def time_per_token(record: RequestRecord) -> Value:
+    """Return (last text - first text) / (tokens that came as events - 1), or None with fewer than two of them."""
+    start, tokens = first_token(record), output_tokens(record)
+    shown = 0 if tokens is None else tokens - hidden_tokens(record)
+    if start is None or shown < 2 or len(record.chunks) < 2:
+        return None
+    return (record.end - start) / (shown - 1)
+
+
+def _gaps(record: RequestRecord) -> Sequence[float]:
+    if not (record.ok and record.streamed):
+        return ()
+    return [later - earlier for earlier, later in pairwise(record.chunks)]
+
+
+def _elapsed(start: float, moment: float | None, applies: bool = True) -> Value:
+    return moment - start if applies and moment is not None else None
+
+
+def _ratio(numerator: float | None, denominator: float | None) -> Value:
+    return numerator / denominator if numerator is not None and denominator else None
+
+
+def _one(function: Callable[[RequestRecord], Value]) -> Callable[[RequestRecord], Sequence[float]]:
+    def values(record: RequestRecord) -> Sequence[float]:
+        value = function(record)
+        return () if value is None else (value,)
+
+    return values
+
+
+def _tokens(name: str) -> Callable[[RequestRecord], Value]:
+    return lambda record: getattr(record, name) if record.ok else None
+
+
+_VALUE: dict[str, Callable[[RequestRecord], Value]] = {
+    "E2EL": _latency,
+    "E2ELScheduled": lambda record: _elapsed(record.due, record.end, record.ok),
+    "TTFT": lambda record: _elapsed(record.sent, first_content(record)),
+    "TTFTScheduled": lambda record: _elapsed(record.due, first_content(record)),
+    "TTFR": lambda record: _elapsed(record.sent, record.first_reasoning, record.ok),
+    "TTFE": lambda record: _elapsed(record.sent, record.first_event, record.ok),
+    "TPOT": time_per_token,
+    "QueueTime": lambda record: record.sent - record.due,
+    "FailedTime": lambda record: _elapsed(record.sent, record.done, not record.ok),
+    "InputTokens": _tokens("input_tokens"),
+    "OutputTokens": lambda record: output_tokens(record) if record.ok else None,
+    "ReasoningTokens": _tokens("reasoning_tokens"),
+    "VisualTokens": _tokens("visual_tokens"),
+    "CachedTokens": _tokens("cached_tokens"),
+    "OutputTokenThroughput": lambda record: _ratio(output_tokens(record), _latency(record)),
+    "PrefillTokenThroughput": _prefill,
+    "DecodeTokenThroughput": lambda record: _ratio(1, time_per_token(record)),
+}
+
+
+class _Words(Struct, forbid_unknown_fields=True):
+    """What `catalog/perf/figures.toml` holds: rows of name, unit and meaning."""
+
+    metrics: tuple[tuple[str, str, str], ...]
+    common: tuple[tuple[str, str, str], ...]
+    differences: tuple[tuple[str, str], ...]
+    steady: str
+    file: str
+
+
+_WORDS = convert(read_config_file(str(files("snellen") / "catalog/perf/figures.toml")), _Words, "catalog/perf/figures")
+DEFINITIONS = tuple(
+    Definition(name, unit, _gaps if name == "ITL" else _one(_VALUE[name]), meaning)
+    for name, unit, meaning in _WORDS.metrics
+)
+COMMON = _WORDS.common
+"""(name, unit, meaning) of the figures of the load as a whole."""
+DIFFERENCES = _WORDS.differences
+"""(name, how the figure of AISBench differs from ours)."""
+STEADY_RULE, FILE_FORM = _WORDS.steady, _WORDS.file
+
+
+WHEN_WHOLE = {"ttft": "e2el", "ttftscheduled": "e2elscheduled", "ttfr": "e2el", "ttfe": "e2el"}
+"""What stands for the time of a first event where a reply came in one piece."""
+BETWEEN_TOKENS = ("tpot", "itl")
+_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0}
+_LATENCIES = [definition for definition in DEFINITIONS if definition.unit == "s" and definition.name != "FailedTime"]
+_BY_NAME = {definition.name.lower(): definition for definition in _LATENCIES}
+_BOUND = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|)\Z")
+
+Objectives = Mapping[str, float]
+"""Metric name in lower case -> upper bound in seconds."""
+
+
+def parse_objectives(text: str) -> dict[str, float]:
+    """Parse `ttft=500ms,tpot=40ms,e2el=2s`; a bound without a unit is in seconds."""
+    objectives: dict[str, float] = {}
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        name, equals, bound = part.partition("=")
+        key = name.strip().lower()
+        if key not in _BY_NAME:
+            hint = f"{did_you_mean(key, _BY_NAME)}; known: {', '.join(_BY_NAME)}"
+            raise UsageError(f"--slo: no objective {name.strip()!r}{hint}")
+        match = _BOUND.match(bound.strip()) if equals else None
+        if not match or float(match.group(1)) <= 0:
+            raise UsageError(f"--slo: {part!r} is not NAME=TIME above zero, as in ttft=500ms")
+        objectives[key] = float(match.group(1)) * _UNITS[match.group(2)]
+    if not objectives:
+        raise UsageError("--slo names no objective; write for example --slo ttft=500ms,tpot=40ms")
+    return objectives
+
+
+def is_good(record: RequestRecord, objectives: Objectives) -> bool:
+    """Tell whether a request met every objective; a failed one never does.
+
+    Of a reply that came whole nothing was seen before its end, and nobody knows the time between its tokens.
+    """
+    if not record.ok:
+        return False
+    return all(_meets(record, name, bound) for name, bound in objectives.items())
+
+
+def _meets(record: RequestRecord, name: str, bound: float) -> bool:
+    if name in BETWEEN_TOKENS and not record.streamed:
+        return record.output_tokens == 1
+    instead = WHEN_WHOLE.get(name) if not record.streamed else None
+    return all(value <= bound for value in _BY_NAME[instead or name].values(record))
+
 
 STATS = ("Average", "Min", "Max", "Median", "P75", "P90", "P95", "P99", "P99.9")
 STAGES = ("total", "stable")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import DataError
-from .definitions import DIFFERENCES
+from .metrics import DIFFERENCES
 from .timeline import RequestRecord, Timeline
 
 DEFAULT_STATS = ("Average", "Min", "Max", "Median", "P75", "P90", "P99")

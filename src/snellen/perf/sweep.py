@@ -9,9 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from ..core.errors import UsageError
-from .definitions import DEFINITIONS
-from .metrics import choose_window, describe
-from .slo import Objectives, is_good
+from .metrics import DEFINITIONS, Objectives, choose_window, describe, is_good
 from .steady import Window, steady_window
 from .timeline import RequestRecord, Timeline
 

@@ -18,16 +18,14 @@ from ..core.twins import AXIS as TWIN
 from ..core.twins import twin_of
 from ..core.types import BASE_VARIANT, OFFERED, Image, Params, Request, Sample, TrialKey, Turn
 from ..core.variants import parse_variant
-from ..data.images.calibrations import CALIBRATION
+from ..data.images.edits import CALIBRATION
 from ..data.loaders.row_options import split_listed
-from ..data.video.showings import VIDEO_AXES
+from ..data.video.frame_rules import VIDEO_AXES
 from . import meta
+from .controls import RECALL, OtherPictures, recall_request
 from .document import STANDING_IN, choose_pages, with_context
 from .history import example_turns, history_turns, shot_turns, show_options
-from .marks import RANDOM, draw_style, make_marks
-from .other_picture import OtherPictures
-from .place import STYLE_TAG, Placement, number_options, place_parts
-from .recall import RECALL, recall_request
+from .place import RANDOM, STYLE_TAG, Placement, draw_style, make_marks, number_options, place_parts
 from .styles import Speech, chat, load_style
 from .template import fields_of, fill, render
 from .videos import Projector, refuse_videos

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from ..core.arms import BLANK, NO_VIDEO, OTHER, WITHOUT_PAGE
 from ..core.errors import ConfigError, not_among
 from ..core.types import Image, Sample
-from .other_picture import OtherPictures, as_many
-from .recall import RECALL
+from ..core.variants import BLANK, NO_VIDEO, OTHER, WITHOUT_PAGE
+from .controls import RECALL, OtherPictures, as_many
 
 CONTROLS = ("text", "oracle", "none", "transcript", NO_VIDEO, BLANK, OTHER, WITHOUT_PAGE, RECALL)
 """Same question, other evidence: the text itself, only the needle's page, nothing, the embedded reader's transcript,

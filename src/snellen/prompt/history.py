@@ -9,8 +9,7 @@ from ..core.errors import ConfigError
 from ..core.message_parts import holds_marker, without_markers
 from ..core.tasks import Prompt
 from ..core.types import Form, Image, Sample, Turn
-from .marks import make_marks
-from .place import Placement
+from .place import Placement, make_marks
 from .template import FIELD, render
 
 

@@ -37,10 +37,17 @@ class Preset(NamedTuple):
     """Its own limits; 0: those of the run."""
     open_tag: str = "<tool_call>"
     close_tag: str = "</tool_call>"
+    shows: str = ""
+    """What stands before a result's picture, with `number` among all pictures and `made` among results; our words
+    would count pictures otherwise than its calls do."""
 
     def terms(self, longest: int) -> Terms:
         """Return the terms of its calls."""
         return Terms(self.frame, self.rules, longest, self.addressable, self.counted_from)
+
+    def told(self, number: int, first: int) -> str:
+        """Return what a result says of the picture of this number; `first` pictures belong to the question."""
+        return self.shows.format(number=number, made=number - first)
 
     def arguments(self, told: Mapping[str, Any], first: int) -> dict[str, Any]:
         """Return a call's arguments as ours are; `first` pictures belong to the question."""
@@ -88,8 +95,12 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             max_looks=12,
             open_tag="<grounding>",
             close_tag="</grounding>",
+            shows="observation_{made}:",
         ),
-        "pixel-reasoner": Preset("0-1 or pixels", _PIXEL_REASONER, "crop_image_normalized", "bbox_2d", "target_image"),
+        "pixel-reasoner": Preset(
+            *("0-1 or pixels", _PIXEL_REASONER, "crop_image_normalized", "bbox_2d", "target_image"),
+            shows="Picture {number}:",
+        ),
     }
 )
 DIALECTS = (NATIVE, TEXT, *PRESETS)
@@ -170,7 +181,7 @@ def text_results(results: Sequence[Result]) -> list[Turn]:
     """Return the message that answers calls written in a text."""
     pieces: list[str | Image] = []
     for result in results:
-        pieces += ["<tool_response>", f"{result.told}\n"]
+        pieces += ["<tool_response>", *([f"{result.told}\n"] if result.told else [])]
         pieces += [image or NO_PICTURE for image in result.images]
         pieces.append("</tool_response>\n")
     return [assemble_turn("user", pieces)]

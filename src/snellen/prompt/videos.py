@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from ..core.arms import BLANK, OTHER
 from ..core.errors import ConfigError
 from ..core.ids import derive_seed
 from ..core.message_parts import VIDEO_MARKER, all_videos
 from ..core.types import Sample, Showing, Video
-from ..data.images.calibrations import CALIBRATION
-from ..data.video.showings import VIDEO_AXES, vary_showing
-from .other_picture import OtherPictures, films
+from ..core.variants import BLANK, OTHER
+from ..data.images.edits import CALIBRATION
+from ..data.video.frame_rules import VIDEO_AXES, vary_showing
+from .controls import OtherPictures, films
 from .place import Placement
 
 

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from ..core.errors import EnvironmentProblem
+from ..core.looks import DETAIL
 from ..core.types import Prediction, Sample, Score, TrialKey, Usage
 from ..scoring.protocols.readings import file_of
 from ..store.owner import own_name, sweep
@@ -86,6 +87,8 @@ class Record(Struct, gc=False):
     """What the model really did where a request left it open: temperature, top_p, the likelihood route."""
     fields: Mapping[str, Any] | UnsetType = UNSET
     """What a plug-in keeps with a trial (`detail["fields"]`); not written where there is nothing."""
+    look: Mapping[str, Any] | UnsetType = UNSET
+    """How a trial with tools went: end, turns, calls, looks, classes; not written where none were offered."""
 
 
 def write_records(folder: Path) -> Path:
@@ -131,6 +134,7 @@ def record(sample: Sample, prediction: Prediction, scores: Sequence[Score]) -> R
         sample.tags,
         _used(prediction.detail),
         prediction.detail.get("fields") or UNSET,
+        prediction.detail.get(DETAIL, UNSET),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..core.text import plural
-from ..data.foreign.damage_counts import damage_lines
+from ..data.foreign.damage import damage_lines
 
 
 def import_lines(about: Mapping[str, Any]) -> Iterator[str]:

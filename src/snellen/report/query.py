@@ -12,12 +12,12 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from ..core.arms import find_arms
 from ..core.text import NO_TAG
+from ..core.variants import find_arms
 from ..scoring.aggregates.arms import CLASSES, Arms
 from ..scoring.aggregates.looks import classes_in, rows_of_class
-from ..scoring.tables.packed import fewest_bytes
 from ..scoring.tables.table import Costs, Mask, Outcome, TrialColumns, code_of
+from ..scoring.tables.table_builder import fewest_bytes
 from ..store.reader import RunReader
 from .patterns import matching_texts
 

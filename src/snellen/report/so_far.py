@@ -30,6 +30,7 @@ SHARE = 0.015
 """Of the processor time of the whole process: so much may be spent on looking."""
 AT_ONCE_S = 0.005
 """Replies that arrive meanwhile wait: their latency is measured."""
+AT_END_S = 1.0
 MOST_WAITING = 256
 """A request may hold a long document: further replies are left out, and the figure says of how many it is."""
 LEAST_READ = 10
@@ -75,8 +76,16 @@ class SoFar:
 
     def look(self) -> None:
         """Read some of what waits; not at all while the share of the processor is used up."""
-        if not self._waiting or self._spent_s >= SHARE * self._total():
-            return
+        if self._waiting and self._spent_s < SHARE * self._total():
+            self._read_some()
+
+    def finish(self) -> None:
+        """Read what waits once nothing is asked any more, and no latency is measured."""
+        until = self._own() + AT_END_S
+        while self._waiting and self._own() < until:
+            self._read_some()
+
+    def _read_some(self) -> None:
         self.words, began = "", self._own()  # where a scorer fails there is no figure
         read: dict[str, _TaskSoFar] = {}
         while self._waiting and self._own() - began < AT_ONCE_S:

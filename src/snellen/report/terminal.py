@@ -8,8 +8,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from ..core.arms import ARMS
 from ..core.text import show_text
+from ..core.variants import ARMS
 from ..scoring.aggregates.headline import MACRO, SIDE_METRICS, is_side_metric
 from .written import read_share, written, written_interval, written_share
 

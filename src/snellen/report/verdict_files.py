@@ -9,10 +9,8 @@ from typing import Any
 import msgspec
 
 from ..core.types import Turn
-from ..scoring.judges.asking import case_number, judged_key
-from ..scoring.judges.judge_card import Judge
-from ..scoring.judges.stored_votes import stored_judge, trials_to_judge
-from ..scoring.judges.verdicts import parse_verdict
+from ..scoring.judges.judge_card import Judge, case_number, judged_key
+from ..scoring.judges.verdicts import parse_verdict, stored_judge, trials_to_judge
 from ..scoring.protocols.readings import judge_folders
 from ..scoring.scorers.replies import answer_text
 from ..store.reader import RunReader

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.arms import NEEDS_PICTURE
+from ..core.variants import NEEDS_PICTURE
 from ..scoring.aggregates.headline import is_no_share
 
 

@@ -12,24 +12,25 @@ import msgspec
 from ..core.registry import Registry
 from ..core.tasks import MOST_GROUPS, RunHeader, Task
 from ..core.types import Estimate
-from ..data.atlas.suites import Suite, SuiteMember
+from ..data.atlas.protocols import Suite, SuiteMember
 from ..data.catalog import Catalog
-from ..data.images.calibrations import stated_calibration
+from ..data.images.edits import stated_calibration
 from ..stats.intervals import Z95, sum_interval
 from ..store.answerers import Row, read_table
 from ..store.reader import RunReader
 from .aggregates.arms import counted_task, describe_arms
+from .aggregates.calibration import describe_sureness
 from .aggregates.counts import TaskCounts
 from .aggregates.headline import headline, right_answers
 from .aggregates.looks import describe_looks
 from .aggregates.quoted_figures import figures_left_out
 from .aggregates.robustness import DISTURBING
 from .aggregates.summary import group_estimates, summarize
-from .aggregates.sureness import describe_sureness
 from .aggregates.variance import advise, split_variance
 from .protocols.peer_scores import headline_note, stated_protocol
 from .protocols.readings import COUNTED, OWN, Reading
 from .tables.gathered import USAGE
+from .tables.look_trials import REGIONS
 from .tables.table import ScoredTask, ScoreTable
 
 Tasks = Mapping[str, Mapping[str, Any]]
@@ -307,7 +308,8 @@ def group_keys(tables: Mapping[str, ScoreTable], task: Task) -> list[str]:
     table = next(iter(tables.values()), None)
     if table is None:
         return []
-    keys = list(task.group_by) or [key for key, (_, values) in table.tags.items() if 2 <= len(values) <= MOST_GROUPS]
+    few = [key for key, (_, values) in table.tags.items() if 2 <= len(values) <= MOST_GROUPS and key not in REGIONS]
+    keys = list(task.group_by) or few
     return [*keys, *(["variant"] if table.is_varied else [])]
 
 

@@ -23,12 +23,19 @@ from .aggregates.arms import counted_tables
 from .aggregates.headline import PEER
 from .protocols.other_protocol import card_note, read_in
 from .protocols.readings import OWN, Reading, judge_folders
-from .range_work import Executor, score_elsewhere
-from .ranges import BATCH, RangeScorer, RangeSpec, ScoredRange, pack_scores, read_rows_of_scores
+from .ranges import (
+    BATCH,
+    Executor,
+    RangeScorer,
+    RangeSpec,
+    ScoredRange,
+    pack_scores,
+    read_rows_of_scores,
+    score_elsewhere,
+)
 from .results import chance_of, results_of, summarize_task
-from .tables.gathered import GatheredTask
+from .tables.gathered import GatheredTask, describe_bill, stored_prices, sum_costs, sum_extractors
 from .tables.look_trials import look_trials
-from .tables.spent import describe_bill, stored_prices, sum_costs, sum_extractors
 from .tables.table import ScoredTask, ScoreTable
 
 TOLD_FROM = 0.05
@@ -233,7 +240,7 @@ def gather(
         yield part.scores
     if not judge_folders(reader.folder):
         return
-    from .judges.stored_votes import stored_verdicts
+    from .judges.verdicts import stored_verdicts
 
     verdicts = stored_verdicts(reader, gathered.task.name)
     while batch := list(islice(verdicts, BATCH)):

@@ -73,7 +73,8 @@ def compare_with_expected(
     threshold, inner, correlation = np.unravel_index(chosen, mass.shape)
     reach = grid.x_of(places)[None, :] - grid.thresholds[threshold][:, None]
     slope, lapse = SLOPES[inner // LAPSES.size][:, None], LAPSES[inner % LAPSES.size][:, None]
-    share = np.clip(right_share(np.asarray(reach, np.float64), slope, grid.guess, lapse), 1e-6, 1 - 1e-6)
+    share = right_share(np.asarray(reach, np.float64), slope, grid.guess_at(places), lapse)
+    share = np.clip(share, 1e-6, 1 - 1e-6)
     rho = (CORRELATIONS if grid.glyphs > 1 else CORRELATIONS[:1])[correlation][:, None]
     weight = (1 - rho) / np.maximum(rho, 1e-3)
     drawn = np.where(rho > 0, draw.beta(share * weight, (1 - share) * weight), share)

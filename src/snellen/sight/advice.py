@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -11,11 +12,42 @@ from typing import Any
 from msgspec import Struct
 
 from ..core.config import convert, read_config_file
+from ..core.version import __version__
+from .drift import ALARM
+from .fixed import turn_words
 from .plate import Axis, fill
-from .procedure import CEILING, FLOOR, MEASURED, OPEN
+from .procedure import CEILING, FLOOR, MEASURED, OPEN, PRECISION
 from .recipe import Recipe, page_recipe, recipe_words
+from .recipe_round import RECIPE_TRIALS
 from .row_plates import jpeg_quality_at_least, jpeg_quality_of
-from .turns import turn_words
+
+
+@cache
+def _words() -> Mapping[str, str]:
+    return read_config_file(str(files("snellen") / "catalog/exam/method.toml"))
+
+
+def method_of(
+    mode: str, seed: int, half_width: float | None, command: str, settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what exam.json says of how it was made: version, settings, command, a paragraph, BibTeX."""
+    width = f"{half_width or PRECISION[mode]:g}"
+    text = fill(_words()["text"], {"width": width, "alarm": f"{ALARM:g}", "pages": RECIPE_TRIALS[mode]})
+    cited = fill(_words()["bibtex"], {"version": __version__, "mode": mode, "seed": seed})
+    told = {"version": __version__, "settings": dict(settings), "command": command}
+    return told | {"text": text.strip(), "bibtex": cited.strip()}
+
+
+def exam_command(model: str, mode: str, seed: int, tests: Sequence[str], more: Mapping[str, Any]) -> str:
+    """Return the command that sits this exam, however it was started."""
+    words = ["snellen", "exam", "--model", model]
+    words += [] if mode == "standard" else [f"--{mode}"]
+    words += ["--tests", ",".join(tests)] if tests else []
+    words += ["--seed", str(seed)]
+    for name, value in more.items():
+        words += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
+    return shlex.join(words)
+
 
 SETTLED = 2.5
 """A bound so many times away from its median decides nothing yet."""
@@ -188,7 +220,7 @@ def _shrinking(resolution: Mapping[str, Any] | None) -> list[Line]:
     sure = f"p {abs(none - resolution['shrinks']):.2f} from letters on {len(resolution['points'])} canvases"
     if none:
         longest = max(point[0] for point in resolution["points"])
-        return [Line("size-any", "resolution", f"Picture size: no shrinking up to {longest:,} px.", sure, 2)]
+        return [Line("size-any", "resolution", f"Picture size: no limit up to {longest:,} px.", sure, 2)]
     if resolution["shrinks"] < SHRINKS:
         return []
     if resolution["limit_px"] is None:

@@ -10,24 +10,24 @@ from typing import Any
 from ..core.config import convert, read_config_file
 from ..core.errors import UsageError, not_among
 from ..core.registry import Registry
-from . import figure_plates, mark_plates, panels, reading_plates, row_plates, scenes
+from . import choice_plates, figure_plates, reading_plates, row_plates, scenes
 from .coordinates import Locating
+from .fixed import TurnedRow
 from .plate import Card, EyeTest
 from .recipe_round import RecipePage
-from .turns import TurnedRow
 
 PLATES: dict[str, Any] = {
     "rows": row_plates.RowTest,
     "words": row_plates.WordTest,
     "page": scenes.Page,
-    "mosaics": panels.Mosaics,
-    "vernier": mark_plates.Vernier,
-    "landolt": mark_plates.Landolt,
-    "tumbling-e": mark_plates.TumblingE,
-    "junctions": panels.Junctions,
-    "discs": panels.Discs,
-    "bars": panels.Bars,
-    "grating": panels.Grating,
+    "mosaics": choice_plates.Mosaics,
+    "vernier": choice_plates.Vernier,
+    "landolt": choice_plates.Landolt,
+    "tumbling-e": choice_plates.TumblingE,
+    "junctions": choice_plates.Junctions,
+    "discs": choice_plates.Discs,
+    "bars": choice_plates.Bars,
+    "grating": choice_plates.Grating,
     "counting": scenes.Counting,
     "locating": Locating,
     "field": scenes.FieldTest,

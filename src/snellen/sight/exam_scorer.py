@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from ..core.types import Estimate, Failure, FailureKind, Prediction, Request, Sample, Score
-from ..model.served.server_errors import without_advice
+from ..model.served.replies import without_advice
 from ..scoring.scorers.replies import answer_text
 from .adaptive import AdaptiveTest
 from .cards import exam_cards, eye_test

@@ -13,7 +13,7 @@ import PIL.ImageDraw
 import PIL.ImageFilter
 from numpy.typing import NDArray
 
-from ..data.loaders.eyechart_draw import font_for
+from ..data.loaders.eyechart import font_for
 from ..stats.intervals import Floats
 from .board import encode_png, padded, row_ink
 from .plate import Bench, Stimulus, fill

@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ..data.loaders.eyechart_draw import font_for
-from ..data.loaders.eyechart_text import ALPHABETS
+from ..data.loaders.eyechart import ALPHABETS, font_for
 from ..stats.intervals import Floats, Interval, ratio_moments, share_interval, wilson
 from .board import padded
 from .exam_trials import Planned, counted

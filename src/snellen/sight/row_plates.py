@@ -16,7 +16,7 @@ import PIL.ImageFilter
 import PIL.ImageOps
 
 from ..core.config import read_config_file
-from ..data.loaders.eyechart_text import ALPHABETS, find_cjk_font, words
+from ..data.loaders.eyechart import ALPHABETS, find_cjk_font, words
 from .board import Board, Colour, Ink, encode_png, lay, padded, padded_jpeg, row_ink
 from .plate import Bench, Card, Reading, Stimulus, fill
 from .reply_reading import read_row

@@ -11,7 +11,7 @@ import numpy as np
 import PIL.Image
 import PIL.ImageDraw
 
-from ..data.loaders.eyechart_draw import font_for
+from ..data.loaders.eyechart import font_for
 from .board import Board, encode_png, lay, padded, row_ink
 from .choice_plates import ink_of
 from .plate import Bench, Card, Reading, Stimulus, credit, fill

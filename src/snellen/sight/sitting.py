@@ -22,14 +22,13 @@ from .coordinates import Locating, coordinates_result
 from .drift import judge_drift, late_count, trials_to_repeat
 from .exam_scorer import read_outcome
 from .exam_trials import BLANK, EASY, Outcome, Planned
-from .fixed import FIELD_TRIALS, FixedTest
+from .fixed import FIELD_TRIALS, TURN_TRIALS, TURNS, FixedTest, TurnedRow, turns_result
 from .plate import Bench, Card, EyeTest, Reading, Stimulus, encode_detail
 from .procedure import CEILING, FLOOR, Drawn, Rules, bound_of, rules_for
 from .recipe_round import RECIPE_TRIALS, RecipePage, RecipeTest, recipe_result
 from .result import result_of_both, threshold_result
 from .scenes import CELLS
 from .special import field_result, resolution_result
-from .turns import TURN_TRIALS, TURNS, TurnedRow, turns_result
 
 PREFIX = "exam-"
 """How the tasks of an exam are named in its run."""

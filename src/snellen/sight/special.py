@@ -13,8 +13,7 @@ from ..core.frames import read_frame
 from ..stats.curve_laws import logistic_curve
 from ..stats.intervals import Floats
 from .exam_trials import Outcome, count_glyphs
-from .field_lines import Evenness
-from .fits import TOLD_APART, fit_field, fit_hinge
+from .fits import TOLD_APART, Evenness, fit_field, fit_hinge
 from .fixed import FixedTest, fixed_head
 from .plate import Reading
 from .procedure import FLOOR, MEASURED, OPEN, UNEVEN

@@ -165,6 +165,10 @@ class ThresholdGrid:
         ends = (self.low, self.end, self.guess, self.glyphs)
         return ThresholdGrid(*ends, coarse=self.coarse, guesses=self._guesses, slopes=self.slopes, law=law)
 
+    def guess_at(self, places: Places) -> Floats:
+        """Return the chance of being right without seeing, at each place."""
+        return np.full(np.shape(places), self.guess) if self._guesses is None else self._guesses[places]
+
     def x_of(self, places: Places) -> Floats:
         """Return x of places."""
         return self.low + _in_x(places)

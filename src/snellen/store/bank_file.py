@@ -17,10 +17,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.arms import PICTURE
 from ..core.errors import EnvironmentProblem, UsageError
 from ..core.ids import content_hash
 from ..core.types import Sample
+from ..core.variants import PICTURE
 from ..data.errata import question_hash
 
 FORMAT = 1

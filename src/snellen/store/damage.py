@@ -15,9 +15,8 @@ from ..core.errors import EnvironmentProblem
 from ..core.tasks import RunHeader
 from ..core.text import plural
 from ..core.types import Failure, FailureKind, Prediction, Request, Sample, TrialKey
-from .database import Row, check_tables, connect, has_turns, insert_rows, no_run, open_for_writing, sync
-from .lock import RunLock
-from .problems import BROKEN
+from .database import BROKEN, Row, check_tables, connect, has_turns, insert_rows, no_run, open_for_writing, sync
+from .owner import RunLock
 from .reader import RunReader
 from .seal import is_intact, seal
 from .turns import is_turn, turn_of_row

@@ -27,9 +27,8 @@ from .answerers import KEY as ANSWERERS
 from .answerers import JoinedTable, read_table
 from .answerers import Row as AnswererRow
 from .damage import ORPHANED
-from .database import Row, connect, insert_rows, open_for_writing, set_journal, sync
-from .lock import RunLock
-from .owner import Owner, own_name, sweep
+from .database import BROKEN, Row, connect, insert_rows, open_for_writing, set_journal, sync, write_problem
+from .owner import Owner, RunLock, own_name, sweep
 from .part_log import (
     ATTEMPT,
     FOLDER,
@@ -46,7 +45,6 @@ from .part_log import (
     read_head,
     read_plan,
 )
-from .problems import BROKEN, write_problem
 from .seal import seal
 from .turns import JOIN_TURNS
 from .writer import PUT_ATTEMPTS, PUT_PREDICTIONS, PUT_SAMPLES, STORED
@@ -146,19 +144,19 @@ class FollowedParts:
     """A run whose parts are still asked, as readers see it: joined in a folder of the user's cache, again and again."""
 
     def __init__(self, folder: Path) -> None:
-        self._source = folder
+        self.source = folder
         self.folder = cache_folder() / "parts" / content_hash(str(folder.resolve()))
         self._sizes: list[int] = []
         self._fresh_after = 0.0
 
     def refresh(self) -> bool:
         """Join what is new, at most every few seconds; tell whether anything was."""
-        sizes = [file.path.stat().st_size for file in log_files(self._source)]
+        sizes = [file.path.stat().st_size for file in log_files(self.source)]
         now = time.monotonic()
         if sizes == self._sizes or now < self._fresh_after:
             return False
         self.folder.mkdir(parents=True, exist_ok=True)
-        merge_logs(self._source, same_model=True, into=self.folder)
+        merge_logs(self.source, same_model=True, into=self.folder)
         self._sizes, self._fresh_after = sizes, time.monotonic() + max(EVERY_S, 3 * (time.monotonic() - now))
         return True
 

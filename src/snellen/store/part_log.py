@@ -28,11 +28,9 @@ from ..core.errors import EnvironmentProblem, RunMismatch
 from ..core.homes import PARTS_FOLDER, Part
 from ..core.tasks import RunHeader
 from ..core.types import Prediction, TrialKey
-from .changed_rows import Data, describe_rows_changed
-from .database import Row, has_turns, open_for_reading, sync
-from .difference import describe_difference
+from .database import GO_ON, Row, has_turns, open_for_reading, sync
+from .difference import Data, describe_difference, describe_rows_changed
 from .picture_ledger import PictureLedger
-from .problems import GO_ON
 from .seal import is_intact, seal
 from .turns import STORED_TURN, StoredTurn, is_turn, turn_of_row
 from .writer import STORED, Entry, TrialWriter

@@ -1,13 +1,12 @@
-"""How far each part of a run is: a small file an attempt, replaced whole every few seconds by whoever works at it.
-
-Nothing is decided by them but what is said, and when a run looks complete. Hosts, process numbers and job numbers are
-told, never trusted; two machines' clocks are never compared: an age is that of the file system's own clock.
-"""
+"""Who asks which unit of a run in parts, and how far each part is: small files, made once or replaced whole."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,10 +14,85 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ..core.errors import EnvironmentProblem
 from ..core.homes import Part
-from .claims import remove_claims
 from .owner import Owner, own_name
-from .part_log import FOLDER, LOG_NAME, LogFile, log_files
+from .part_log import CLAIMS, FOLDER, LOG_NAME, LogFile, log_files, make_once
+
+NAME = re.compile(r"(\d{4,})-(\d{4,})-(\d{5,})\.(\d+)")
+UnitId = tuple[int, int]
+"""Part and number of a unit."""
+
+
+class Claim(NamedTuple):
+    """The last claim of a unit: the how many-th, and the log that its trials go to."""
+
+    unit: UnitId
+    generation: int
+    log: str
+
+    @property
+    def part(self) -> int | None:
+        """Return which part holds it; None where its maker was killed before it could say so."""
+        match = LOG_NAME.fullmatch(self.log)
+        return int(match[1]) if match else None
+
+
+def remove_claims(folder: Path) -> None:
+    """Remove all claims of a run that was merged whole."""
+    place = folder / FOLDER / CLAIMS
+    for name in _names(place):
+        (place / name).unlink(missing_ok=True)
+    if place.is_dir():
+        place.rmdir()
+
+
+def _names(place: Path) -> list[str]:
+    try:
+        return [entry.name for entry in os.scandir(place)]
+    except FileNotFoundError:
+        return []
+
+
+class Claims:
+    """The claims of one division of a run, as one attempt at a part makes and reads them."""
+
+    def __init__(self, folder: Path, part: Part, log: str) -> None:
+        self._place, self._count, self._log = folder / FOLDER / CLAIMS, part.count, log
+
+    def held(self) -> dict[UnitId, int]:
+        """Return the units that somebody claimed, each with its last generation."""
+        found: dict[UnitId, int] = {}
+        for name in _names(self._place):
+            match = NAME.fullmatch(name)
+            if match and int(match[1]) == self._count:
+                unit = int(match[2]), int(match[3])
+                found[unit] = max(int(match[4]), found.get(unit, 0))
+        return found
+
+    def take(self, unit: UnitId, generation: int = 0) -> bool:
+        """Claim a unit; False where another was first."""
+        path = self._path(unit, generation)
+        try:
+            self._place.mkdir(exist_ok=True)
+            return make_once(path, self._log.encode())
+        except OSError as error:
+            raise EnvironmentProblem(f"cannot write {path}: {error.strerror}") from None
+
+    def read(self, unit: UnitId) -> Claim:
+        """Return the last claim of a unit that is held."""
+        generation = 0
+        while self._path(unit, generation + 1).exists():
+            generation += 1
+        try:
+            log = self._path(unit, generation).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            log = ""
+        return Claim(unit, generation, log)
+
+    def _path(self, unit: UnitId, generation: int) -> Path:
+        return self._place / f"{self._count:04}-{unit[0]:04}-{unit[1]:05}.{generation}"
+
 
 EVERY_S = 10.0
 SILENT_S = 60.0
@@ -37,6 +111,10 @@ class Progress(msgspec.Struct, omit_defaults=True):
     failed: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    asked: int = 0
+    """Trials that this attempt has finished."""
+    seconds: float = 0.0
+    """How long it has asked, by its own clock."""
     why: str = ""
     figures: dict[str, tuple[str, int, float]] = {}
     """Task -> metric, replies that were read, and their mean: provisional."""
@@ -71,12 +149,15 @@ class ProgressFile:
     @contextmanager
     def kept(self, look: Callable[[], dict[str, object]], every_s: float = EVERY_S) -> Iterator[None]:
         """Write what `look` returns now and then during the block, and at its end."""
-        ended = threading.Event()
+        ended, began = threading.Event(), time.monotonic()
+
+        def write() -> None:
+            self.write(**look(), seconds=time.monotonic() - began)
 
         def go_on() -> None:
-            self.write(**look())
+            write()
             while not ended.wait(every_s):
-                self.write(**look())
+                write()
 
         thread = threading.Thread(target=go_on, name="snellen-progress", daemon=True)
         thread.start()
@@ -85,7 +166,7 @@ class ProgressFile:
         finally:
             ended.set()
             thread.join()
-            self.write(**look())
+            write()
 
 
 class Attempt(NamedTuple):
@@ -129,9 +210,9 @@ class PartState(NamedTuple):
         return self.best.progress.done if self.best and self.best.progress else 0
 
 
-def read_attempts(folder: Path) -> list[Attempt]:
-    """Return what every attempt says of itself; reads small files only."""
-    now = file_system_now(folder / FOLDER)
+def read_attempts(folder: Path, now: float | None = None) -> list[Attempt]:
+    """Return what every attempt says of itself; reads small files only. A reader that may not write tells the time."""
+    now = file_system_now(folder / FOLDER) if now is None else now
     return [_attempt(file, now) for file in log_files(folder)]
 
 

@@ -23,10 +23,9 @@ from ..core.protocols import EncodedImage, ImagePolicy
 from ..core.types import Image, ImageSent
 from ..data.images.decode import CHANGED, read_stamped
 from ..data.images.encode import encode_moving
-from .database import connect, insert_rows, is_on_network, set_journal
+from .database import BROKEN, connect, insert_rows, is_on_network, set_journal
 from .part_log import FOLDER as PARTS
 from .part_log import PICTURE, LogReading, encode_line
-from .problems import BROKEN
 
 FILE = "pictures.db"
 SMALL_BYTES = 256 * 1024

@@ -24,13 +24,11 @@ from ..core.registry import foreign_code
 from ..core.tasks import RunHeader
 from ..core.text import clean_text
 from ..core.types import Prediction, Request, Sample, TrialKey
-from .changed_rows import Data, describe_rows_changed, rows_appended
 from .damage import fail_unreadable
-from .database import Row, insert_rows, open_for_writing
-from .difference import describe_difference
-from .lock import RunLock
+from .database import BROKEN, GO_ON, Row, damaged, insert_rows, open_for_writing, write_problem
+from .difference import Data, describe_difference, describe_rows_changed, rows_appended
+from .owner import RunLock
 from .picture_ledger import PictureLedger
-from .problems import BROKEN, GO_ON, damaged, write_problem
 from .seal import is_intact, seal
 from .turns import PUT_TURNS, STORED_TURN, StoredTurn, is_turn, row_of_turn, turn_of_row
 

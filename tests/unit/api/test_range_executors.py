@@ -13,12 +13,11 @@ from fleet_doubles import NearLink
 from made_runs import make_run, make_task
 from snellen.core.builtins import default_registry
 from snellen.core.errors import EnvironmentProblem, UsageError
-from snellen.kits.scale.driver import Fleet
+from snellen.kits.scale.driver import Replicas
 from snellen.kits.scale.executor import TERMS, LeasedScoring, check_nodes_see, describe_run_here
-from snellen.kits.scale.work_model import WorkModel
+from snellen.kits.scale.host import Worker
 from snellen.report.pages.finish import finish_run
-from snellen.scoring.range_work import scoring_spec
-from snellen.scoring.ranges import RangeScorer, RangeSpec, ScoredRange
+from snellen.scoring.ranges import RangeScorer, RangeSpec, ScoredRange, scoring_spec
 from snellen.store import reader as reader_module
 from snellen.store.reader import Rows, RunReader
 
@@ -47,9 +46,9 @@ def leased(
                 left.remove(named)
                 self.cut()
 
-    def opened() -> Fleet:
+    def opened() -> Replicas:
         tell = said.append if said is not None else (lambda _: None)
-        return Fleet(WorkModel(spec), replicas, lambda n: Mortal(WorkModel(spec), n), tell=tell, **TERMS._asdict())
+        return Replicas(Worker(spec), replicas, lambda n: Mortal(Worker(spec), n), tell=tell, **TERMS._asdict())
 
     with closing(LeasedScoring(opened, REGISTRY)) as executor:
         yield executor
@@ -110,11 +109,11 @@ def test_the_first_error_of_the_plan_ends_the_scoring(folder: Path, monkeypatch:
 
 
 def test_a_fleet_stays_from_task_to_task_and_starts_with_the_first_range(folder: Path) -> None:
-    opened: list[Fleet] = []
+    opened: list[Replicas] = []
     spec = scoring_spec(folder)
 
-    def fleet() -> Fleet:
-        opened.append(Fleet(WorkModel(spec), 1, lambda n: NearLink(WorkModel(spec), n), **TERMS._asdict()))
+    def fleet() -> Replicas:
+        opened.append(Replicas(Worker(spec), 1, lambda n: NearLink(Worker(spec), n), **TERMS._asdict()))
         return opened[-1]
 
     with closing(LeasedScoring(fleet, REGISTRY)) as executor:

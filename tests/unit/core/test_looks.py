@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from snellen.core.arms import variants_beside
 from snellen.core.errors import UsageError
 from snellen.core.looks import DETAIL, ENDS, UNSCORED_ENDS, LookEnd, arm_of, end_of, in_look_arms, why_unscored
 from snellen.core.types import Prediction, TrialKey
+from snellen.core.variants import variants_beside
 
 
 def test_an_arm_is_a_variant_beside_the_one_with_true_crops() -> None:

@@ -12,17 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from snellen.core.errors import DataError, UsageError
-from snellen.kits.curate.decisions import Decision, Ledger
+from snellen.kits.curate.decisions import Decision, Ledger, Status
 from snellen.kits.curate.desk import Desk, ReviewSettings, assign
-from snellen.kits.curate.figures import (
+from snellen.kits.curate.publish import (
+    Title,
     agreement_figures,
     audit_figures,
     audit_sentence,
+    card_lines,
     ceiling_figures,
+    make_card,
     people_figures,
+    publish,
 )
-from snellen.kits.curate.outcome import Status
-from snellen.kits.curate.publish import Title, card_lines, make_card, publish
 from snellen.kits.curate.records import Gated, Question
 from snellen.stats.agreement import Agreement
 from workshop_fixtures import make_draft as make

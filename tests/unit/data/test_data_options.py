@@ -20,8 +20,8 @@ from snellen.data.reform.distractors import (
     require,
     same_answer,
 )
+from snellen.data.reform.family_count import near_integers
 from snellen.data.reform.formulate import Recipe
-from snellen.data.reform.written_numbers import near_integers
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,8 @@ from snellen.core.protocols import LoadContext
 from snellen.core.types import Prediction, Request, Sample, TrialKey
 from snellen.data.catalog import Catalog
 from snellen.data.files.matlab import read_matrices
-from snellen.data.reform.answer_kinds import answer_kind, number_words
 from snellen.data.reform.card_loader import load
-from snellen.data.reform.distractors import normalise, same_answer
+from snellen.data.reform.distractors import answer_kind, normalise, number_words, same_answer
 from snellen.data.reform.family_dialog import reply_kind
 from snellen.data.reform.family_match import MAX_SHARED_WORDS, _overlap
 from snellen.scoring.scorers.vqa import score_vqa

@@ -16,14 +16,24 @@ from snellen.core.ids import rng
 from snellen.core.types import Form, Sample
 from snellen.data.visual_tokens import count_tokens
 from snellen.kits.pages.grid_folder import locate, write_needles
-from snellen.kits.pages.haystack import BUILT_IN, chronicle, clean, parse_lengths, read_haystack, take
 from snellen.kits.pages.layout import lay_out
 from snellen.kits.pages.loader import needle_facts
-from snellen.kits.pages.needle import COLOURS, NOT_FOUND, check_kinds, kinds
+from snellen.kits.pages.needle import COLOURS, NOT_FOUND, Vocabulary, boundaries, check_kinds, kinds, squash
 from snellen.kits.pages.page_style import PageStyle
-from snellen.kits.pages.plant import Grid, depth_bin, instance_of, parse_depths, plant
+from snellen.kits.pages.plant import (
+    BUILT_IN,
+    Grid,
+    chronicle,
+    clean,
+    depth_bin,
+    instance_of,
+    parse_depths,
+    parse_lengths,
+    plant,
+    read_haystack,
+    take,
+)
 from snellen.kits.pages.render import page_font
-from snellen.kits.pages.unused_words import Vocabulary, boundaries, squash
 from snellen.prompt.document import choose_pages, skip_reason
 
 HAYSTACK = read_haystack(BUILT_IN, 6_000, 1)
@@ -223,7 +233,7 @@ def test_lengths_depths_and_kinds_are_read_or_refused() -> None:
 
 
 def _words(name: str) -> tuple[str, ...]:
-    from snellen.kits.pages.unused_words import word_lists
+    from snellen.kits.pages.needle import word_lists
 
     return word_lists()[name]
 

@@ -11,10 +11,9 @@ from snellen.core.errors import ConfigError, DataError, UsageError
 from snellen.core.ids import rng
 from snellen.kits.pages.degrade_folder import Recipe, arrange, degrade, read_recipe
 from snellen.kits.pages.loader import Limits, fit
-from snellen.kits.pages.manifest import read_manifest
 from snellen.kits.pages.page_style import PageStyle
 from snellen.kits.pages.pages import find_variants, page_name, read_pages, sniff
-from snellen.kits.pages.publish import publish
+from snellen.kits.pages.publish import publish, read_manifest
 from snellen.kits.pages.texts import Document
 
 STYLE = PageStyle(width_pt=160, height_pt=120, dpi=72, font="built-in", size_pt=10, leading_pt=12, margin_pt=6)

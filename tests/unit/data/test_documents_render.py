@@ -13,9 +13,8 @@ from snellen.core.errors import DataError, UsageError
 from snellen.data.visual_tokens import count_tokens, visual_tokens
 from snellen.kits.pages.font_files import BUILT_IN, font_file
 from snellen.kits.pages.fonts import is_complex
-from snellen.kits.pages.manifest import read_manifest
 from snellen.kits.pages.page_style import PageStyle, degrade_style, style_of
-from snellen.kits.pages.publish import page_sizes, publish, solve_size
+from snellen.kits.pages.publish import page_sizes, publish, read_manifest, solve_size
 from snellen.kits.pages.render import Accent, page_font, png_bytes, render_pages
 from snellen.kits.pages.texts import Document, plain_markdown, read_documents
 

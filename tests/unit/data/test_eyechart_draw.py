@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from snellen.core.errors import EnvironmentProblem
 from snellen.data.images.decode import encode_png
-from snellen.data.loaders.eyechart_draw import Chart, Line, draw, has_glyphs, height_ratio
+from snellen.data.loaders.eyechart import Chart, Line, draw, has_glyphs, height_ratio
 
 
 def ink_rows(chart: Chart) -> np.ndarray:

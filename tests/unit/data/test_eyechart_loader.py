@@ -15,8 +15,7 @@ from snellen.core.ids import rng
 from snellen.core.protocols import LoadContext
 from snellen.core.types import Form, Sample
 from snellen.data.catalog import Catalog
-from snellen.data.loaders.eyechart import load
-from snellen.data.loaders.eyechart_text import ALPHABETS, find_cjk_font, random_text, words, wrong_readings
+from snellen.data.loaders.eyechart import ALPHABETS, find_cjk_font, load, random_text, words, wrong_readings
 
 
 def samples(tmp_path: Path, name: str = "eyechart", seed: int = 0, **arguments: Any) -> list[Sample]:
@@ -116,7 +115,7 @@ def test_wrong_arguments_are_named(tmp_path: Path, arguments: dict[str, Any], me
 
 
 def test_without_a_font_cjk_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("snellen.data.loaders.eyechart_text.FONT_FOLDERS", ())
+    monkeypatch.setattr("snellen.data.loaders.eyechart.FONT_FOLDERS", ())
     find_cjk_font.cache_clear()
     with pytest.raises(EnvironmentProblem, match="fonts-noto-cjk"):
         find_cjk_font()

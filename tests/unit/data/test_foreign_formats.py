@@ -24,7 +24,7 @@ from foreign_files import (
 from snellen.core.builtins import default_registry
 from snellen.core.errors import DataError, MissingExtra, SnellenError, UsageError
 from snellen.core.types import Form
-from snellen.data.foreign.damage_counts import EXCEL_CELL, Damage
+from snellen.data.foreign.damage import EXCEL_CELL, Damage
 from snellen.data.foreign.foreign_rows import ForeignFile, ForeignRow
 from snellen.data.foreign.formats import formats, open_predictions
 from snellen.data.foreign.peer_cards import peer_card, peer_cards

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from foreign_files import inspect_header, inspect_sample, mcq, write_archive
 from snellen.core.errors import SnellenError
-from snellen.data.foreign.damage_counts import Damage
+from snellen.data.foreign.damage import Damage
 from snellen.data.foreign.formats import open_predictions
 from snellen.data.foreign.row_spool import spool_rows
 

@@ -9,12 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.data.reform.answer_kinds import answer_kind, answer_kinds, number_words, opposite_of
-from snellen.data.reform.distractors import ClassNegatives, normalise, same_answer
+from snellen.data.reform.distractors import (
+    ClassNegatives,
+    answer_kind,
+    answer_kinds,
+    normalise,
+    number_words,
+    opposite_of,
+    same_answer,
+)
+from snellen.data.reform.family_count import near_numbers, read_written
 from snellen.data.reform.family_dialog import reply_kind
 from snellen.data.reform.family_vqa import other_alternative
 from snellen.data.reform.formulate import plain_end
-from snellen.data.reform.written_numbers import near_numbers, read_written
 
 
 @pytest.mark.parametrize(

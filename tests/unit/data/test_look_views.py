@@ -15,7 +15,7 @@ from snellen.core.errors import DataError
 from snellen.core.looks import Look
 from snellen.core.types import Image
 from snellen.data.images.decode import open_image
-from snellen.data.look.opened import open_view
+from snellen.data.look.films import open_view
 from snellen.data.look.standins import gold_box, stand_in
 from snellen.data.look.tools import Terms, describe, run_call
 from snellen.data.look.views import CallError, View, ZoomRules, draw, first_view, grid_size, overlap, read_box, zoom

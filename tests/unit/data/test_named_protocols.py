@@ -13,7 +13,7 @@ from snellen.core.errors import ConfigError, DataError, UsageError
 from snellen.core.protocols import LoadContext
 from snellen.data.atlas import card_rows
 from snellen.data.atlas.card_sources import CardSource, choose_source
-from snellen.data.atlas.named_protocols import under_protocol
+from snellen.data.atlas.protocols import under_protocol
 from snellen.data.atlas.row_changes import RowChange, changed_rows
 from snellen.data.catalog import Catalog
 

@@ -1,4 +1,4 @@
-"""Records in whatever JSON they stand, and the paths that name a field of them: data.foreign.foreign_source."""
+"""Records in whatever JSON they stand, and the paths that name a field of them: data.foreign.formats."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ import pytest
 from foreign_files import write_json, write_lines
 from snellen.core.errors import DataError, UsageError
 from snellen.core.types import Form
-from snellen.data.files.row_paths import value_at
-from snellen.data.foreign.damage_counts import Damage
+from snellen.data.files.records import value_at
+from snellen.data.foreign.damage import Damage
 from snellen.data.foreign.foreign_rows import ForeignFile, ForeignRow
-from snellen.data.foreign.foreign_source import records_in
-from snellen.data.foreign.formats import open_predictions
+from snellen.data.foreign.formats import open_predictions, records_in
 
 CHAT = {"messages": [{"content": "?"}, {"content": "B"}], "a.b": 1, "a": {"b": 2, "c": [3, [4]]}}
 

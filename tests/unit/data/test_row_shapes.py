@@ -25,8 +25,8 @@ from snellen.api.settings import RunSettings
 from snellen.core.errors import SnellenError
 from snellen.core.message_parts import MARKER, holds_marker, without_markers, write_markers
 from snellen.core.types import Form
-from snellen.data.files.written_lists import parse_literal
-from snellen.data.loaders.own_marks import alphabets_of
+from snellen.data.files.records import parse_literal
+from snellen.data.loaders.answers import alphabets_of
 from snellen.data.loaders.row_options import options_in_text, parse_list
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), max_size=12)

@@ -15,7 +15,7 @@ from snellen.core.errors import DataError
 from snellen.core.protocols import LoadContext
 from snellen.core.tasks import Task
 from snellen.core.types import Form, Sample
-from snellen.data.loaders import row_markers
+from snellen.data.loaders import row_options
 from snellen.data.loaders.answers import look_at_options
 from snellen.data.loaders.table import load
 
@@ -41,7 +41,7 @@ ROWS = st.lists(
 
 def forget() -> None:
     """Forget what was found out about options."""
-    for looked_at in (look_at_options, row_markers._plain_options):
+    for looked_at in (look_at_options, row_options._plain_options):
         looked_at.cache_clear()  # type: ignore[attr-defined]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,9 @@ def seen(video: Video) -> list[int]:
 def test_every_frame_of_every_container_is_found_by_its_timestamp_in_any_order(
     tmp_path: Path, name: str, codec: str
 ) -> None:
+    priority = os.sched_getscheduler(0)
     path = str(write_video(tmp_path / name, 60, codec=codec))
+    assert os.sched_getscheduler(0) == priority
     reel = REELS.of_file(path, scenes=False)
     assert len(reel.pts) == 60
     assert reel.duration == pytest.approx(2.0, abs=0.04)

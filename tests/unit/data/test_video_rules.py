@@ -8,10 +8,16 @@ from hypothesis import strategies as st
 
 from snellen.core.errors import ConfigError, DataError
 from snellen.core.types import Showing
-from snellen.data.video.frame_rules import MOST_FRAMES, RULES, choose_frames, read_rule
+from snellen.data.video.frame_rules import (
+    MOST_FRAMES,
+    RULES,
+    check_showing,
+    choose_frames,
+    disturb,
+    read_rule,
+    vary_showing,
+)
 from snellen.data.video.reel import Reel, part_of
-from snellen.data.video.showings import check_showing, vary_showing
-from snellen.data.video.tempo import disturb
 from snellen.data.video.unfold import Cue, cues_at, cues_between, parse_cues, parse_json_cues, write_stamp
 
 

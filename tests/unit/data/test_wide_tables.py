@@ -9,7 +9,7 @@ import pytest
 
 from snellen.core.errors import nearest_name
 from snellen.data.loaders import row_map
-from snellen.data.loaders import unused_columns as overlooked
+from snellen.data.loaders import row_notes as overlooked
 from snellen.data.loaders.row_map import choose_map, find_places
 
 COLUMNS = tuple(f"k {number} long" for number in range(3_000))

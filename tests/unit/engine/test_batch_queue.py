@@ -15,10 +15,8 @@ from fake_clock import FakeClock
 from snellen.core.errors import EnvironmentProblem, ModelError, RunMismatch
 from snellen.core.types import FailureKind, Params, Request, TrialKey, Turn
 from snellen.engine.state import RunState
-from snellen.kits.batches.batch_ledger import BatchLedger, SentFile, open_ledger, read_ledger
-from snellen.kits.batches.batch_lines import LinesWriter, idents_of
-from snellen.kits.batches.batch_mode import ask_in_rounds, request_ident
-from snellen.kits.batches.batch_queue import TRIES, BatchAnswers, BatchQueue
+from snellen.kits.batches.batch_ledger import BatchLedger, LinesWriter, SentFile, idents_of, open_ledger, read_ledger
+from snellen.kits.batches.batch_queue import TRIES, BatchAnswers, BatchQueue, ask_in_rounds, request_ident
 from snellen.kits.batches.batch_service import BatchState
 from snellen.kits.batches.batch_services import MessageService
 from snellen.kits.batches.file_service import FileService

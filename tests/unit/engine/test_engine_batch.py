@@ -10,7 +10,7 @@ import pytest
 from line_doubles import ScriptedBatch
 from snellen.core.errors import ModelError
 from snellen.core.types import Image, Prediction, Request, TrialKey, Turn
-from snellen.engine.batch import Batcher
+from snellen.engine.call import Batcher
 
 
 def request(name: str, length: int = 1, images: int = 0) -> Request:

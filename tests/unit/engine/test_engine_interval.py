@@ -9,7 +9,7 @@ import pytest
 
 from snellen.core.jobs import Item
 from snellen.core.types import BASE_VARIANT, Failure, FailureKind, Form, Prediction, Request, Sample, Score, TrialKey
-from snellen.engine.interval import IntervalLimit
+from snellen.engine.limits import IntervalLimit
 
 
 def scorer(sample: Sample, request: Request, prediction: Prediction, options: Any) -> list[Score]:

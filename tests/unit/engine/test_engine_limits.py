@@ -15,9 +15,8 @@ from fake_clock import FakeClock
 from line_doubles import Scripted, header, jobs
 from snellen.core.errors import EnvironmentProblem, ModelError, UsageError
 from snellen.core.types import FailureKind, Prediction, Request, TrialKey, Usage
-from snellen.engine.limits import LimitReached, Limits
+from snellen.engine.limits import LimitReached, Limits, Policy
 from snellen.engine.loop import Engine
-from snellen.engine.policy import Policy
 from snellen.model.served.prices import Prices
 from snellen.store.cache import ResponseCache
 from snellen.store.reader import RunReader

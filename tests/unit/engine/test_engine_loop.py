@@ -14,9 +14,8 @@ from line_doubles import OneTrial, Scripted, ScriptedBatch, header, jobs, work
 from snellen.core.errors import ConfigError, DataError, EnvironmentProblem, ModelError, RunMismatch, StopRun
 from snellen.core.jobs import Item
 from snellen.core.types import Failure, FailureKind, Form, Image, ImageSent, Prediction, Request, Sample, TrialKey, Turn
-from snellen.engine.limits import Limits
+from snellen.engine.limits import Limits, Policy
 from snellen.engine.loop import DEAD_AFTER, Engine
-from snellen.engine.policy import Policy
 from snellen.store.cache import ResponseCache
 from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter

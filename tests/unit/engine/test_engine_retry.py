@@ -12,8 +12,8 @@ from snellen.core.errors import ModelError, StopRun
 from snellen.core.protocols import EncodedImages
 from snellen.core.types import FailureKind, Params, Prediction, Request, TrialKey, Turn
 from snellen.engine.flow import Limiter
+from snellen.engine.limits import Policy
 from snellen.engine.loop import Retrier, _limit_s
-from snellen.engine.policy import Policy
 
 REQUEST = Request(TrialKey("t", "s"), (Turn("user", "?"),))
 

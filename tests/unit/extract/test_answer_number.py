@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from snellen.extract.answer_number import LAST
-from snellen.extract.other_kinds import extract_number
+from snellen.extract.other_kinds import LAST, extract_number
 
 
 @pytest.mark.parametrize(

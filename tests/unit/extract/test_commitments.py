@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from snellen.extract.choice import extract_choice
 from snellen.extract.formula import is_quantity, leads_on_as_quantity, quantities, spoken_as_label
-from snellen.extract.own_text import key_of, own_end
+from snellen.extract.option_text import key_of, own_end
 
 AMPERES = ["1.20 A", "1.35 A", "1.50 A", "1.75 A", "1.975 A", "2.10 A", "2.25 A", "2.40 A", "1.975 mA", "3.0 A"]
 

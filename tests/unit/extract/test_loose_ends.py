@@ -7,7 +7,7 @@ import pytest
 from snellen.extract.choice import extract_choice
 from snellen.extract.formula import is_quantity
 from snellen.extract.normalise import normalise
-from snellen.extract.own_text import key_of
+from snellen.extract.option_text import key_of
 
 STYLES = ["Gothic", "Romanesque", "Byzantine", "Baroque"]
 GAS = ["Temperature", "Pressure", "Volume", "Number of moles"]

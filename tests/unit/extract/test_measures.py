@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from snellen.extract import settled_text as settle
 from snellen.extract import valued
 from snellen.extract.choice import extract_choice
-from snellen.extract.measures import find_measures, fitting_option, option_measures
+from snellen.extract.numbers import find_measures, fitting_option, option_measures
 
 FORCES = ["12.1 kN", "16.9 kN", "18.5 kN"]
 

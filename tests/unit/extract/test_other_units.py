@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from snellen.extract.choice import extract_choice
-from snellen.extract.measures import base_unit
+from snellen.extract.numbers import base_unit
 
 VOLUMES = ["0.45 L", "0.54 L", "0.63 L", "0.72 L"]
 POWERS = ["0.036 MW", "0.36 kW", "3.6 W", "36 W", "3.6 kW", "36 kW"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from snellen.extract.choice import extract_choice
-from snellen.extract.mark_patterns import term_pattern
+from snellen.extract.option_set import term_pattern
 
 KEYS = ["C major", "F major", "G major", "D major"]
 VITAMINS = ["Vitamin C", "Vitamin D", "Vitamin A", "Vitamin B12"]

@@ -23,8 +23,7 @@ from snellen.extract import whole_reply as whole
 from snellen.extract import without_cue as weak
 from snellen.extract.choice import extract_choice
 from snellen.extract.extraction import Extraction
-from snellen.extract.mark_patterns import derive_marks, mark_patterns
-from snellen.extract.option_set import Reply, option_set
+from snellen.extract.option_set import Reply, derive_marks, mark_patterns, option_set
 from snellen.extract.option_text import NONE_SAID, OptionTexts, plain
 from snellen.extract.word_lists import (
     Gated,

@@ -16,9 +16,9 @@ from snellen.core.clock import SystemClock
 from snellen.core.errors import EnvironmentProblem, FailureKind, ModelError, UsageError
 from snellen.core.tasks import RunHeader
 from snellen.core.types import Prediction, Request, TrialKey, Turn
+from snellen.engine.limits import Policy
 from snellen.engine.loop import Engine
-from snellen.engine.policy import Policy
-from snellen.kits.scale.lease_format import Hello
+from snellen.kits.scale.items import Hello
 from snellen.kits.scale.leases import GIVE_UP_AFTER
 from snellen.store.writer import RunWriter
 

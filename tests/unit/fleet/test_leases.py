@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from snellen.core.homes import home_of_request
 from snellen.core.types import Image, Request, TrialKey, Turn
+from snellen.kits.scale.items import Question
 from snellen.kits.scale.leases import ALONE_AFTER, REMEMBERED_HOMES, LeaseBook, Waiting
 
 LOOP = asyncio.new_event_loop()
@@ -17,7 +18,7 @@ LOOP = asyncio.new_event_loop()
 
 def waiting(number: int, home: int | None = None, lost: int = 0) -> Waiting:
     request = Request(TrialKey("t", str(number)), (Turn("user", "?"),))
-    return Waiting(number, request, {}, LOOP.create_future(), home, lost_by=(9,) * lost)
+    return Waiting(number, Question(request, {}), LOOP.create_future(), home, lost_by=(9,) * lost)
 
 
 def numbers(taken: list[Waiting]) -> list[int]:

@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 
 from snellen.core.errors import EnvironmentProblem, MissingExtra, UsageError
-from snellen.core.protocols import EncodedImage
-from snellen.core.types import ImageSent
+from snellen.kits.scale.items import Content
 from snellen.kits.scale.ray_cluster import RayCluster, RayNode, import_ray, one_line, reach
-from snellen.kits.scale.ray_link import describe_loss
-from snellen.kits.scale.ray_pictures import INLINE_BYTES, RayPictures
+from snellen.kits.scale.ray_link import INLINE_BYTES, RayPictures, describe_loss
 from snellen.kits.scale.ray_survey import compare_nodes, explain_failure, look_at_node
 
 
@@ -37,8 +35,8 @@ class FakeRay:
         return f"reference {len(self.stored)}"
 
 
-def picture(name: str, size: int) -> EncodedImage:
-    return EncodedImage(b"x" * size, ImageSent(name, "image/png", 1, 1, size))
+def picture(name: str, size: int) -> Content:
+    return Content(name, b"x" * size)
 
 
 def test_a_picture_is_put_once_and_the_oldest_is_let_go() -> None:

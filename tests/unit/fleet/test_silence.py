@@ -16,9 +16,9 @@ from fleet_doubles import Fleeting, NearLink
 from line_doubles import Scripted
 from snellen.core.errors import EnvironmentProblem, ModelError
 from snellen.core.types import Prediction, Request, TrialKey, Turn
-from snellen.kits.scale.driver import Fleet, SilenceWatch
+from snellen.kits.scale.driver import ENDED_AFTER, GIVEN_AFTER, Fleet, Patience, Replica, SilenceWatch
+from snellen.kits.scale.items import Question
 from snellen.kits.scale.leases import LeaseBook, Waiting
-from snellen.kits.scale.replica_state import ENDED_AFTER, GIVEN_AFTER, Patience, Replica
 
 PATIENCE = 0.04
 
@@ -229,7 +229,7 @@ def watched(served: bool) -> tuple[SilenceWatch, LeaseBook, list[Replica], Patie
 
 def put(book: LeaseBook, *numbers: int) -> None:
     for number in numbers:
-        book.put(Waiting(number, asks(number), {}, SimpleNamespace(done=lambda: False)))  # type: ignore[arg-type]
+        book.put(Waiting(number, Question(asks(number), {}), SimpleNamespace(done=lambda: False)))  # type: ignore[arg-type]
 
 
 def test_before_the_first_answer_nobody_is_ended_and_it_is_said_once() -> None:

@@ -81,6 +81,16 @@ MIXED = events(
     piece(0, json.dumps(BOX), "zoom", "a"),
     piece(1, "900, 900]}"),
 )
+OTHER = json.dumps(BOX | {"box": [500, 500, 900, 900]})
+ALL_AT_0 = events(piece(0, json.dumps(BOX), "zoom", "a"), piece(0, OTHER, "zoom", "b"))
+WITHOUT_INDEX = events(
+    *({"tool_calls": [{"function": {"name": "zoom", "arguments": told}}]} for told in (json.dumps(BOX), OTHER))
+)
+NAMED_IN_EVERY_PIECE = events(
+    piece(0, '{"pic', "zoom", "a"),
+    piece(0, 'ture": 1, "b', "zoom", "b"),
+    piece(0, 'ox": [0, 0, 500, 500]}', "zoom", "c"),
+)
 CUT = events(piece(0, '{"picture": 1, "bo', "zoom", "a"), finish=None)
 
 
@@ -315,6 +325,46 @@ CASES = (
         options={"at_limit": "stop"},
         limit="repeat",
     ),
+    Case("63 stream with every call at index 0", [ALL_AT_0, STREAM_CAT], looks=2, params=STREAM),
+    Case("64 stream without an index", [WITHOUT_INDEX, STREAM_CAT], looks=2, params=STREAM),
+    Case("65 stream with name and new id in every piece", [NAMED_IN_EVERY_PIECE, STREAM_CAT], looks=1, params=STREAM),
+    Case(
+        "66 the older function_call",
+        [chat(None, finish="function_call", function_call={"name": "zoom", "arguments": json.dumps(BOX)}), CAT],
+        looks=1,
+    ),
+    Case(
+        "67 the same turn for ever",
+        for_ever(("turn", '{"picture": 1, "degrees": 90}')),
+        "forced",
+        {"repeat": 2},
+        1,
+        options={"tools": ("turn",)},
+        limit="repeat",
+    ),
+    Case(
+        "68 the same page for ever",
+        for_ever(("page", '{"number": 1}')),
+        "forced",
+        {"repeat": 2},
+        1,
+        options={"tools": ("page",)},
+        limit="repeat",
+    ),
+    *(
+        Case(f"69 left in the text: {told[:14]}", [chat(told)], "unparsed", options={"dialect": dialect})
+        for dialect in ("native", "text")
+        for told in (
+            f"[TOOL_CALLS][{CALL}]",
+            f"<|python_tag|>{CALL}",
+            "```tool_code\nzoom(picture=1, box=[0, 0, 500, 500])\n```",
+            "[zoom(picture=1, box=[0, 0, 500, 500])]",
+            CALL,
+            f"```json\n{CALL}\n```",
+        )
+    ),
+    Case("70 an answer that only looks like a call", [chat("[click(x=3, y=4)]")]),
+    Case("71 an answer in JSON", [chat('{"name": "zoom lens", "arguments": []}')]),
 )
 
 

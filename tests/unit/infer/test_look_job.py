@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from look_doubles import ask_all, box_call, chat, look_task, sample, without_time
-from snellen.core.errors import EnvironmentProblem, SnellenError
+from look_doubles import ask_all, box_call, chat, look_task, picture, sample, without_time
+from snellen.core.errors import EnvironmentProblem, FailureKind, SnellenError
 from snellen.core.jobs import Item
 from snellen.core.looks import end_of
 from snellen.core.tasks import Prompt
 from snellen.core.types import Prediction, Request, TrialKey
-from snellen.infer.look import LOOK
+from snellen.infer.look import LOOK, with_others
 from snellen.prompt.build import Prompter
 from snellen.store.reader import RunReader
 
@@ -137,6 +138,56 @@ def stored(folder: Path) -> tuple[list[Any], list[Any]]:
     return trials, turns
 
 
+def whole_picture(body: dict[str, Any], number: int) -> Any:
+    """Look at all of the last picture, so that no place elsewhere is left, then answer."""
+    looked = any(message["role"] == "tool" for message in body["messages"])
+    pictures = sum(
+        isinstance(part, dict) and part["type"] == "image_url"
+        for message in body["messages"]
+        for part in message["content"] or ()
+    )
+    return chat("a cat") if looked else chat(None, [box_call(0, 0, 1000, 1000, picture=pictures)])
+
+
+def test_a_question_without_a_gold_region_has_no_gold_arm(tmp_path: Path) -> None:
+    task = look_task({}, ("base", "grey", "gold"))
+    known, unknown = sample(tmp_path, 0, meta={"box": [10, 10, 30, 30]}), sample(tmp_path, 1)
+    ask_all(tmp_path / "run", whole_picture, task, [known, unknown])
+    with RunReader(tmp_path / "run") as reader:
+        gold = [one.prediction for one in reader.trials("t") if one.prediction.key.variant == "look=gold"]
+    assert gold[0].text == "a cat" and gold[0].failure is None
+    assert gold[1].failure is not None and gold[1].failure.kind is FailureKind.SKIPPED
+    assert "`box`" in gold[1].failure.message
+
+
+def test_the_gold_region_is_that_of_the_first_picture_whichever_was_looked_at(tmp_path: Path) -> None:
+    first, second = picture(tmp_path, "first.png"), picture(tmp_path, "second.png", (300, 900))
+    two = replace(sample(tmp_path), images=(first, second), meta={"box": [100, 100, 140, 140]})
+    ask_all(tmp_path / "run", whole_picture, look_task({}, ("base", "gold")), [two])
+    with RunReader(tmp_path / "run") as reader:
+        (look,) = [look for turn in reader.turns(TrialKey("t", "0", "look=gold")) for look in turn.looks]
+    assert look.picture == 2 and look.image is not None
+    assert look.image.ref == first.ref and "region:80,80,160,160" in look.image.edits
+
+
+def test_where_no_place_is_free_elsewhere_is_another_picture_for_every_question(tmp_path: Path) -> None:
+    same = [sample(tmp_path, number) for number in range(2)]
+    shown = [replace(same[0], id="a"), replace(same[0], id="b"), same[1], replace(same[1], id="c")]
+    ask_all(tmp_path / "run", whole_picture, look_task({}, ("base", "elsewhere")), shown)
+    with RunReader(tmp_path / "run") as reader:
+        for one in shown:
+            (look,) = [look for turn in reader.turns(TrialKey("t", one.id, "look=elsewhere")) for look in turn.looks]
+            assert look.image is not None and look.image.ref != one.images[0].ref, one.id
+            assert "grey:mean" not in look.image.edits
+
+
+def test_questions_that_share_one_picture_or_have_none_are_asked_in_their_order(tmp_path: Path) -> None:
+    one = sample(tmp_path)
+    items = [Item(place, replace(one, id=str(place))) for place in range(200)]
+    drawn = with_others(iter(items))
+    assert [item.position for item, other in drawn] == list(range(200))
+
+
 def test_whoever_only_tries_a_job_need_not_know_of_turns(tmp_path: Path) -> None:
     """The plan tries jobs with a reply of its own to learn what they cost: no turn may be asked for ever."""
     asked: list[Request] = []
@@ -199,3 +250,7 @@ def test_presets_are_asked_and_read_in_their_own_words(tmp_path: Path, preset: s
     with RunReader(tmp_path / "run") as reader:
         (look,) = [look for turn in reader.turns(TrialKey("t", "0")) for look in turn.looks]
     assert look.problem == "" and look.region == (0, 0, 200, 150)
+    shown = asked.bodies[1]["messages"][-1]["content"]
+    words = [part.get("text", "").strip() for part in shown if part["type"] == "text"]
+    own = {"mini-o3": ["observation_1:"], "pixel-reasoner": ["Picture 2:"]}.get(preset, [])
+    assert "".join(words) == "".join(("<tool_response>", *own, "</tool_response>")), "numbers are those of its calls"

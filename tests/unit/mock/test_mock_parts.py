@@ -13,8 +13,7 @@ from PIL import Image as Pillow
 from snellen.core.errors import DataError, UsageError
 from snellen.core.ids import rng, sha256_hex
 from snellen.core.types import Form, Image, Sample
-from snellen.kits.mock.answers import AnswerBook, Entry, write_answers
-from snellen.kits.mock.ask import Ask, Body, find_mark, parse_ask
+from snellen.kits.mock.ask import AnswerBook, Ask, Body, Entry, find_mark, parse_ask, write_answers
 from snellen.kits.mock.faults import Occasion, first_striking, parse_fault
 from snellen.kits.mock.pictures import jpeg_quality, width_px
 from snellen.kits.mock.readers import View, logistic_chance, parse_reader

@@ -14,12 +14,12 @@ from snellen.core.types import Request, TrialKey, Turn
 from snellen.kits.clouds.bedrock_model import Bedrock
 from snellen.model.options import ModelOptions
 from snellen.model.served.anthropic import Anthropic
-from snellen.model.served.constraints import unwrapped
 from snellen.model.served.gemini import Gemini
 from snellen.model.served.openai import OpenAI
 from snellen.model.served.openai_responses import Responses
 from snellen.model.served.post import HttpResponse
 from snellen.model.served.served_model import ServedModel
+from snellen.model.served.server_fields import unwrapped
 
 ASKED = Request(TrialKey("t", "s"), (Turn("user", "Which?"),), marks=("A", "B"), shown=("a cat", "a dog"))
 

@@ -13,7 +13,7 @@ import pytest
 import local_videos
 from snellen.core.errors import ModelError
 from snellen.core.types import Frame, Image, Turn
-from snellen.model.local.clips import Clip, check_places, video_arguments, write_content
+from snellen.model.local.inputs import Clip, check_places, video_arguments, write_content
 from torchvision_shim import has_torchvision
 
 

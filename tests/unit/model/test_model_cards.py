@@ -14,9 +14,15 @@ from snellen.core.errors import ConfigError, DataError, UsageError
 from snellen.core.types import Failure, FailureKind, Prediction, TrialKey, Usage
 from snellen.data.catalog import Catalog
 from snellen.data.visual_tokens import visual_tokens
-from snellen.model.served.model_card import find_model_card, read_model_card, table_path
-from snellen.model.served.picture_tokens import KINDS, PictureTokens
-from snellen.model.served.price_table import provider_addresses, read_litellm_table
+from snellen.model.served.model_card import (
+    KINDS,
+    PictureTokens,
+    find_model_card,
+    provider_addresses,
+    read_litellm_table,
+    read_model_card,
+    table_path,
+)
 from snellen.model.served.prices import Bill, Prices, Tokens, money
 
 KEY = TrialKey("t", "s")

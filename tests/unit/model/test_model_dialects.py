@@ -26,8 +26,8 @@ from snellen.model.served.http_client import Body, HttpStream
 from snellen.model.served.openai import OpenAI
 from snellen.model.served.openai_responses import Responses
 from snellen.model.served.post import HttpResponse
+from snellen.model.served.replies import status_error
 from snellen.model.served.served_model import ServedModel
-from snellen.model.served.server_errors import status_error
 from snellen.scoring.tables.table import costs_of, spent_on
 
 KEY = TrialKey("t", "s")

@@ -9,7 +9,7 @@ import pytest
 from snellen.core.errors import ModelError
 from snellen.core.types import FailureKind
 from snellen.model.served.negotiation import MOST_CHANGES, Quirks, parameter_rules
-from snellen.model.served.server_errors import status_error
+from snellen.model.served.replies import status_error
 
 SEEN = [case for _, rule in parameter_rules() for case in rule.seen]
 CLOCK: Any = None

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.types import Params
-from snellen.model.local.own_sampling import OwnSampling, describe_sampling, find_own_sampling, read_own_sampling
+from snellen.model.local.checkpoint import OwnSampling, describe_sampling, find_own_sampling, read_own_sampling
 
 SAMPLING = {"do_sample": True, "temperature": 0.6, "top_p": 0.9}
 

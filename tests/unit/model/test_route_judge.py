@@ -10,8 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from snellen.model.served.candidate_scorer import TAIL, UNHEARD, Pair, compare, judge_scores, plain_rivals, tells_apart
-from snellen.model.served.logprob_calls import Continued
+from snellen.model.served.candidate_scorer import (
+    TAIL,
+    UNHEARD,
+    Continued,
+    Pair,
+    compare,
+    judge_scores,
+    plain_rivals,
+    tells_apart,
+)
 from snellen.model.served.logprob_routes import CHAT, Token, continuation_tokens
 
 WORDS = ("a", "b", "ab", "c", "d", "cd", "e", " f", "<end>", "�", "g", "\x18", TAIL)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from snellen.core.errors import ModelError
 from snellen.core.types import FailureKind
-from snellen.model.served import events
-from snellen.model.served.events import event_data, read_events
+from snellen.model.served import http_client
+from snellen.model.served.http_client import event_data, read_events
 
 STREAM = b': ping\nevent: x\ndata: {"a": 1}\r\n\r\ndata:\n\ndata:{"b": 2}\n\ndata: [DONE]\n\ndata: {"late": 3}\n\n'
 
@@ -41,7 +41,7 @@ def test_a_last_line_without_its_end_counts_if_it_is_data(rest: bytes, last: lis
 
 
 def test_an_event_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "EVENT_LIMIT", 10)
+    monkeypatch.setattr(http_client, "EVENT_LIMIT", 10)
     with pytest.raises(ModelError, match="larger than") as caught:
         read([b"data: 1\n", b"data: ", b"x" * 10])
     assert caught.value.kind is FailureKind.DECODE

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import ModelError
-from snellen.model.served.connection import parse_url, request_head
-from snellen.model.served.http1 import HEAD_LIMIT, BadResponseError, Response
+from snellen.model.served.connection import HEAD_LIMIT, BadResponseError, Response, parse_url, request_head
 
 BODY = b'data: {"a": 1}\n\ndata: [DONE]\n\n'
 

@@ -12,9 +12,7 @@ from snellen.core.types import FailureKind, Usage
 from snellen.model.served.anthropic import Anthropic
 from snellen.model.served.gemini import Gemini
 from snellen.model.served.openai import OpenAI
-from snellen.model.served.replies import Reply, check_reply, told_error
-from snellen.model.served.server_errors import error_rules, read_error, status_error
-from snellen.model.served.waits import wait_of
+from snellen.model.served.replies import Reply, check_reply, error_rules, read_error, status_error, told_error, wait_of
 
 
 class Clock:

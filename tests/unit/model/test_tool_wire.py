@@ -45,6 +45,24 @@ def gemini(body: dict[str, Any], number: int) -> Any:
     return {"candidates": [{"content": {"parts": [{"text": "hm", "thought": True}, part]}, "finishReason": "STOP"}]}
 
 
+def own_code(body: dict[str, Any], number: int) -> Any:
+    """Gemini runs code of its own before it calls, and before it answers."""
+    ran = [{"executableCode": {"language": "PYTHON", "code": "1"}}, {"codeExecutionResult": {"output": "1"}}]
+    parts = [*ran, PART if not number else {"text": "a cat"}]
+    return {"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}
+
+
+def own_search(body: dict[str, Any], number: int) -> Any:
+    told = anthropic(body, number)
+    block = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}
+    return told | {"content": [block, {"type": "web_search_tool_result", "content": []}, *told["content"]]}
+
+
+def own_interpreter(body: dict[str, Any], number: int) -> Any:
+    told = responses(body, number)
+    return told | {"output": [{"type": "code_interpreter_call", "id": "ci", "status": "completed"}, *told["output"]]}
+
+
 def sse(*events: dict[str, Any]) -> bytes:
     return "".join(f"event: {event.get('type', 'x')}\ndata: {json.dumps(event)}\n\n" for event in events).encode()
 
@@ -145,3 +163,16 @@ def test_the_last_turn_allows_no_call_in_every_api(tmp_path: Path) -> None:
         found[provider] = second.get("tool_choice") or second.get("toolConfig")
     assert found["openai-responses"] == "none" and found["anthropic"] == {"type": "none"}
     assert found["gemini"] == {"functionCallingConfig": {"mode": "NONE"}}
+
+
+@pytest.mark.parametrize(
+    ("provider", "script"), [("gemini", own_code), ("anthropic", own_search), ("openai-responses", own_interpreter)]
+)
+def test_tools_that_the_server_runs_itself_are_counted_and_are_no_looks(
+    tmp_path: Path, provider: str, script: Any
+) -> None:
+    asked(tmp_path, script, provider)
+    with RunReader(tmp_path / "run") as reader:
+        (trial,) = reader.trials("t")
+    end = end_of(trial.prediction)
+    assert end is not None and (end.foreign, end.looks, end.turns) == (2, 1, 2)

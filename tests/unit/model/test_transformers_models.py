@@ -138,7 +138,7 @@ def test_positions_in_three_dimensions(route, cuts):
     """Qwen-VL's own processor needs torchvision; its weights do not, so its inputs are made by hand."""
     import transformers
 
-    from snellen.model.local.prefix import PrefixMemory, encode_prefix
+    from snellen.model.local.candidate_scores import PrefixMemory, encode_prefix
 
     model = transformers.AutoModelForImageTextToText.from_pretrained(checkpoint("qwen2vl")).eval()
     images = transformers.Qwen2VLImageProcessorPil(patch_size=8, min_pixels=1024, max_pixels=4096)

@@ -13,7 +13,6 @@ pytest.importorskip("bs4")
 
 from snellen.core.errors import DataError
 from snellen.kits.parsing import katex, olmocr
-from snellen.kits.parsing.assignment import assign
 from snellen.kits.parsing.blocks import MOST_CHARACTERS, Kind, formula_tokens, read_gold, read_page
 from snellen.kits.parsing.omnidoc import cell_text
 from snellen.kits.parsing.omnidoc_formulas import match_formulas
@@ -22,10 +21,9 @@ from snellen.kits.parsing.omnidoc_match import Gold
 from snellen.kits.parsing.omnidoc_reading import Piece
 from snellen.kits.parsing.omnidoc_reading import read_page as read_omnidoc
 from snellen.kits.parsing.page_score import compare_tables, in_order, score_page
-from snellen.kits.parsing.pairing import pair_blocks
+from snellen.kits.parsing.pairing import assign, pair_blocks
 from snellen.kits.parsing.states import State, loop_length, state_of
-from snellen.kits.parsing.teds import TableTooLarge, teds
-from snellen.kits.parsing.tree_distance import Node, postorder, tree_distance
+from snellen.kits.parsing.teds import Node, TableTooLarge, postorder, teds, tree_distance
 
 
 @given(st.integers(1, 7), st.integers(1, 7), st.randoms(use_true_random=False))

@@ -14,8 +14,7 @@ import pytest
 from snellen.core.errors import DataError
 from snellen.core.tasks import RunHeader, Task
 from snellen.core.types import Form, Prediction, Request, Sample, Timing, TrialKey
-from snellen.perf.definitions import DIFFERENCES
-from snellen.perf.metrics import summarize
+from snellen.perf.metrics import DIFFERENCES, summarize
 from snellen.perf.profile_aisbench import summarize_aisbench
 from snellen.perf.stored import timeline_of_run
 from snellen.perf.timeline import Timeline, timeline_from_dict

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from snellen.model.served.anthropic import Anthropic
-from snellen.model.served.http1 import Response
+from snellen.model.served.connection import Response
 from snellen.model.served.openai import OpenAI
 from snellen.perf.collect import Collector, cancelled
-from snellen.perf.definitions import first_content, output_tokens
+from snellen.perf.metrics import first_content, output_tokens
 from snellen.perf.timeline import CANCELLED, RequestRecord
 
 

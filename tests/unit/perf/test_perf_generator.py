@@ -21,9 +21,17 @@ from snellen.perf.generator import Item, LoadJob, LoadResult, fill_replies
 from snellen.perf.measure import LoadPlan, Measured, choose_processes, deal, make_job, merge_results, processes_needed
 from snellen.perf.self_check import WatchReport, merge_reports, verdict
 from snellen.perf.stored import headline_of_value, to_prediction, value_for_money
-from snellen.perf.synthetic import Synthetic, make_dialogues
 from snellen.perf.timeline import CANCELLED, RequestRecord, Timeline
-from snellen.perf.workload import add_salt, capture, join_turns, prepare_items, salt_dialogues, with_replies
+from snellen.perf.workload import (
+    Synthetic,
+    add_salt,
+    capture,
+    join_turns,
+    make_dialogues,
+    prepare_items,
+    salt_dialogues,
+    with_replies,
+)
 
 ITEMS = tuple(Item(f"i{n}", (b"{}",)) for n in range(10))
 

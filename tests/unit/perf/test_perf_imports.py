@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from snellen.core.errors import DataError
+from snellen.perf.files import read_timeline
 from snellen.perf.metrics import summarize
-from snellen.perf.read import read_timeline
 
 VLLM: dict[str, Any] = {
     "duration": 3.0, "completed": 2, "request_throughput": 0.66, "max_concurrency": 2, "num_prompts": 3,

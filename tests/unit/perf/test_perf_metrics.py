@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import DataError, UsageError
-from snellen.perf import definitions
-from snellen.perf.definitions import DEFINITIONS, output_tokens, time_per_token
-from snellen.perf.metrics import describe, summarize
+from snellen.perf import metrics
+from snellen.perf.metrics import DEFINITIONS, describe, output_tokens, summarize, time_per_token
 from snellen.perf.timeline import RequestRecord, Timeline
 
 
@@ -121,7 +120,7 @@ def test_statistics_are_ordered_and_inside_the_data(values: list[float]) -> None
 
 
 def test_every_figure_has_both_words_and_a_way_to_compute_it() -> None:
-    assert [figure.name for figure in DEFINITIONS if figure.name != "ITL"] == list(definitions._VALUE)
+    assert [figure.name for figure in DEFINITIONS if figure.name != "ITL"] == list(metrics._VALUE)
     assert all(figure.unit and figure.meaning for figure in DEFINITIONS)
 
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from snellen.core.errors import UsageError
 from snellen.core.text import safe_cell
-from snellen.perf.export import export, metrics_csv, prometheus, requests_csv
-from snellen.perf.metrics import summarize
-from snellen.perf.slo import is_good, parse_objectives
+from snellen.perf.files import export, metrics_csv, prometheus, requests_csv
+from snellen.perf.metrics import is_good, parse_objectives, summarize
 from snellen.perf.timeline import RequestRecord, Timeline
 
 RECORD = RequestRecord("a", 0.0, 1.0, chunks=(0.4, 0.7, 1.0), first_content=0.4, output_tokens=3, input_tokens=8)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from snellen.core.errors import ConfigError, DataError
-from snellen.perf.read import read_timeline
+from snellen.perf.files import read_timeline
 from snellen.perf.timeline import RequestRecord, Timeline, timeline_from_dict, write_timeline
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from snellen.api.evidence import check_evidence
-from snellen.core.arms import ARMS, check_arms, find_arms, first_arm, in_arms, variants_beside
+from snellen.api.arms import check_evidence
 from snellen.core.errors import ConfigError, UsageError
 from snellen.core.message_parts import all_videos
 from snellen.core.tasks import Prompt, Task
 from snellen.core.types import Form, Image, Sample, Video
-from snellen.data.video.tempo import disturb
+from snellen.core.variants import ARMS, check_arms, find_arms, first_arm, in_arms, variants_beside
+from snellen.data.video.frame_rules import disturb
 from snellen.prompt.build import Prompter
-from snellen.prompt.other_picture import OtherPictures
+from snellen.prompt.controls import OtherPictures
 
 TASK = Task("t", {"loader": "table"})
 

@@ -11,7 +11,7 @@ from snellen.core.ids import rng
 from snellen.core.tasks import Prompt, Task
 from snellen.core.types import Form, Image, Params, Sample, Turn
 from snellen.prompt.build import Prompter
-from snellen.prompt.marks import draw_style, letter_mark, make_marks
+from snellen.prompt.place import draw_style, letter_mark, make_marks
 from snellen.prompt.template import render
 
 SAMPLE = Sample("s1", "d", Form.CHOICE, "Which {animal}?", (Image("/a.png"),), ("cat", "dog", "cow"), ("dog",))

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from snellen.core.errors import ConfigError
 from snellen.core.tasks import Prompt, Task
 from snellen.core.types import OFFERED, Form, Sample
-from snellen.data.atlas.named_protocols import protocols_of
+from snellen.data.atlas.protocols import protocols_of
 from snellen.data.catalog import Catalog
 from snellen.prompt.build import Prompter, shows_in_order
 

@@ -17,9 +17,9 @@ from snellen.core.types import Form, Image, Sample, Turn
 from snellen.prompt.build import Prompter
 from snellen.prompt.duplicate import duplicate
 from snellen.prompt.history import say_answer
-from snellen.prompt.marks import make_marks
-from snellen.prompt.pack import apply_pack, read_pack
+from snellen.prompt.place import make_marks
 from snellen.prompt.styles import Speech, load_style
+from snellen.prompt.template import apply_pack, read_pack
 
 LAYOUT = Prompt(
     template="{question} {options}",

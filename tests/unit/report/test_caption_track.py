@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.data.video.unfold import parse_cues
-from snellen.report.viewer.caption_track import caption_track, clock_stamp
+from snellen.report.viewer.video_line import caption_track, clock_stamp
 
 WORDS = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1).map(
     lambda text: " ".join(text.split())

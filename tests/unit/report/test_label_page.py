@@ -15,14 +15,13 @@ from asgi import Answer, call
 from command_line import run_command
 from judge_doubles import ask_about, judge_model
 from made_runs import make_run
-from snellen.api.drawn_replies import draw_replies, take_labels
+from snellen.api.judges import draw_replies, take_labels
 from snellen.api.view import label_address, make_viewer
 from snellen.core.errors import DataError, EnvironmentProblem, UsageError
 from snellen.core.types import TrialKey
 from snellen.report.viewer.guard import cookie_name
 from snellen.scoring.judges.judge_card import Judge, read_judge
-from snellen.scoring.judges.label_desk import DrawnTasks, add_label, asked_judges, kept_labels
-from snellen.scoring.judges.labels import labels_file
+from snellen.scoring.judges.labels import DrawnTasks, add_label, asked_judges, kept_labels, labels_file
 
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
 PROMPT = "Right: {answers}\nCase {case}.\n{fence}\n{answer}\n{fence}"

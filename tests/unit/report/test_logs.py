@@ -12,9 +12,8 @@ import snellen
 from command_line import run_command
 from made_runs import make_run
 from snellen.engine.state import RunState
-from snellen.report.logs import tracker_hub as tellers
-from snellen.report.logs.tracker import plain_settings, result_figures, wrong_answers
-from snellen.report.logs.tracker_hub import TrackerHub, check_trackers
+from snellen.report.logs import tracker as tellers
+from snellen.report.logs.tracker import TrackerHub, check_trackers, plain_settings, result_figures, wrong_answers
 
 SETTINGS = {"model": {"name": "openai/x"}, "seed": 0, "variants": ["base"]}
 
@@ -99,7 +98,7 @@ def test_a_tracker_that_fails_is_told_and_the_run_is_whole(run: Path, monkeypatc
         def begin(self, name: str, settings: object) -> None:
             raise ConnectionError("no server")
 
-    import snellen.report.logs.json_lines as module
+    import snellen.report.logs.trackers as module
 
     monkeypatch.setattr(module, "JsonLines", Broken)
     assert told(run, "jsonl").problems == {"jsonl": "ConnectionError: no server"}

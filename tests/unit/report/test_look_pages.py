@@ -17,8 +17,8 @@ pytest.importorskip("starlette", reason="the extra `view` is not installed")
 from snellen.core.looks import Look
 from snellen.core.types import Form, Image, Prediction, Request, Sample, TrialKey
 from snellen.report.viewer.guard import cookie_name
-from snellen.report.viewer.look_strip import looked_at, numbered, source_size
 from snellen.report.viewer.run_library import RunLibrary
+from snellen.report.viewer.stage import looked_at, numbered, source_size
 from snellen.store.turns import StoredTurn
 
 COOKIE = {"cookie": f"{cookie_name('key')}=key"}

@@ -7,7 +7,7 @@ import pytest
 from snellen.api.one_reply import read_reply
 from snellen.core.types import Form, Likelihood, Prediction, Request, Sample, Score, TrialKey, Turn
 from snellen.report.pages.gallery import Shown
-from snellen.report.viewer.reading_words import Explained, explain_score
+from snellen.report.viewer.rendered_reply import Explained, explain_score
 from snellen.scoring.scorers import option_choice, option_likelihood, text_match
 
 KEY = TrialKey("t", "s")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from snellen.core.vega import render_png, render_svg
-from snellen.report.pages.document_plots import cells, plots_of, severity_rows, variant_rows
+from snellen.kits.pages.questions import cells, plots_of, severity_rows, variant_rows
 from snellen.report.pages.vega import curves, heat_map, interval_bars, save_plot, to_csv
 from snellen.scoring.tables.table import ScoreTable
 from snellen.scoring.tables.table_builder import read_tables

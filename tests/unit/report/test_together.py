@@ -17,8 +17,8 @@ from snellen.store.reader import RunReader
 
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
 from snellen.api.view import make_viewer
+from snellen.report.viewer.compare_page import compared_samples
 from snellen.report.viewer.guard import cookie_name
-from snellen.report.viewer.matrix import compared_samples
 from snellen.report.viewer.run_library import RunLibrary
 
 SKILLS = {"a": 0.4, "b": 0.6, "c": 0.8, "d": 0.5, "e": 0.7, "f": 0.9}
@@ -71,7 +71,7 @@ def test_of_an_error_the_lowest_is_best_and_a_lost_reply_the_worst() -> None:
 
     import numpy as np
 
-    from snellen.report.viewer.matrix import _sign, _standings
+    from snellen.report.viewer.compare_page import _sign, _standings
 
     columns: Any = SimpleNamespace(
         metric="wer",

@@ -15,8 +15,8 @@ from asgi import call
 from made_runs import make_run, make_task
 from snellen.core.types import Form, Image, Prediction, Request, Sample, TrialKey, Turn
 from snellen.report.pages.gallery import Shown
+from snellen.report.viewer.same_sample import line_difference, reply_difference, word_difference
 from snellen.report.viewer.stage import answer_boxes, boxes_of
-from snellen.report.viewer.text_difference import line_difference, reply_difference, word_difference
 from snellen.report.viewer.trial_page import likelihood_bars, token_colours
 
 pytest.importorskip("starlette", reason="the extra `view` is not installed")

@@ -14,7 +14,7 @@ from made_runs import make_run, make_task
 
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
 from snellen.report.pages.comparison import flips
-from snellen.report.viewer.flip_cards import flip_mark, pick_trial
+from snellen.report.viewer.compare_page import flip_mark, pick_trial
 from snellen.report.viewer.guard import cookie_name
 from snellen.report.viewer.run_library import RunLibrary
 from snellen.scoring.compare.run_pairs import compare_runs

@@ -18,17 +18,24 @@ from made_trainings import make_training, step_line, training_record
 from payloads import PAYLOADS
 from snellen.api.view import make_viewer
 from snellen.core.errors import DataError
-from snellen.store.lock import RunLock
+from snellen.store.owner import RunLock
 
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
 
-from snellen.report.viewer import metric_lines
+from snellen.report.viewer import training_folder
 from snellen.report.viewer.guard import cookie_name
 from snellen.report.viewer.home import Sought, runs_page
 from snellen.report.viewer.liveness import QUIET_S
-from snellen.report.viewer.metric_lines import METRICS, MetricsFile, plain_number
 from snellen.report.viewer.run_library import RunLibrary
-from snellen.report.viewer.training_folder import RECORD, OpenTraining, RecordedTraining, read_training_record
+from snellen.report.viewer.training_folder import (
+    METRICS,
+    RECORD,
+    MetricsFile,
+    OpenTraining,
+    RecordedTraining,
+    plain_number,
+    read_training_record,
+)
 from snellen.report.viewer.training_page import CHARTS, COUNTS, SAMPLE, thinned, training_figures, training_page
 
 
@@ -254,7 +261,7 @@ def test_broken_half_and_foreign_metrics_are_one_line_each(tmp_path: Path, body:
 
 def test_metrics_too_large_or_no_file_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = make_training(tmp_path / "large")
-    monkeypatch.setattr(metric_lines, "MOST_BYTES", 100)
+    monkeypatch.setattr(training_folder, "MOST_BYTES", 100)
     assert "more than is shown here (100)" in shown(folder)
     (folder / METRICS).unlink()
     assert "No step with a loss is written yet" in shown(folder)

@@ -12,9 +12,18 @@ from snellen.core.builtins import default_registry
 from snellen.core.errors import EnvironmentProblem, UsageError
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.scoring.aggregates import caption_scores as caption_module
-from snellen.scoring.aggregates.caption_scores import caption, corpus_estimates, tokenise
-from snellen.scoring.scorers import meteor as meteor_module
-from snellen.scoring.scorers.caption_metrics import NO_COUNTS, Caption, bleu, bleu_counts, cider, rouge_l
+from snellen.scoring.aggregates import caption_scores as meteor_module
+from snellen.scoring.aggregates.caption_scores import (
+    NO_COUNTS,
+    Caption,
+    bleu,
+    bleu_counts,
+    caption,
+    cider,
+    corpus_estimates,
+    rouge_l,
+    tokenise,
+)
 
 needs_java = pytest.mark.skipif(meteor_module.missing_reason() is not None, reason="needs the extra `caption` and Java")
 KEY = TrialKey("t", "s")

@@ -25,9 +25,8 @@ from snellen.core.types import (
 )
 from snellen.report.pages.comparison import verdict
 from snellen.scoring.aggregates.means import mean
-from snellen.scoring.compare.divergence import STAGES, fingerprint
+from snellen.scoring.compare.divergence import STAGES, StageMarks, fingerprint
 from snellen.scoring.compare.paired import RunSide, compare_all, compare_pair
-from snellen.scoring.compare.stage_marks import StageMarks
 from snellen.scoring.tables.table_builder import read_tables
 from snellen.stats.intervals import mcnemar
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import DataError, UsageError
-from snellen.scoring.aggregates.chain_tables import aggregate, chains_from_table
-from snellen.scoring.aggregates.consistency import chains_from_items, consistency, steps
+from snellen.scoring.aggregates.consistency import aggregate, chains_from_items, chains_from_table, consistency, steps
 from snellen.scoring.tables.table_builder import read_tables
 
 TRUTH = [{"inference": 0, "chain": [1, 2]}, {"inference": 3, "chain": [4, 5, 0]}, {"inference": 1, "chain": [1]}]

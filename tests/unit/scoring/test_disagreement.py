@@ -24,7 +24,7 @@ from snellen.kits.bridges.disagreement import (
     Opinion,
     opinion_on,
 )
-from snellen.kits.bridges.peer_verdicts import peer_protocol
+from snellen.kits.bridges.peer_readers import peer_protocol
 from snellen.kits.bridges.second_opinions import GROUPED, OpinionTally
 from snellen.scoring.scorers.by_form import score as our_score
 

@@ -106,3 +106,90 @@ def only_kind_of(trials: list[tuple[Trial, Score]]) -> str:
 def test_every_group_says_what_it_is() -> None:
     assert Counter(kind.title for kind in KINDS.values()).most_common(1)[0][1] == 1
     assert all(kind.rule.endswith(".") for kind in KINDS.values())
+
+
+@pytest.mark.parametrize(
+    ("kind", "one"),
+    [
+        ("neighbour", trial("x", "30", given="-5", options=("100", "30", "-5"))),
+        ("neighbour", trial("x", "100", given="30", options=("100", "-5", "30"))),
+        ("neighbour", trial("x", "0", given="-5", options=("100", "-5", "0"))),
+        ("other", trial("x", "100", given="-5", options=("100", "-5", "30"))),
+        ("other", trial("x", "100", given="0", options=("100", "-5", "0", "30"))),
+        ("other", trial("x", "2", given="1", options=("1", "2"))),
+        ("other", trial("x", "2", given="1", options=("1", "2", "2"))),
+        ("other", trial("x", "2", given=None, options=("1", "2", "3"))),
+        ("other", trial("x", "2", given="1", options=("1", "2", "many"))),
+        ("format", trial("450", "45")),
+        ("format", trial("4.5e10", "45")),
+        ("other", trial("4.5e11", "45")),
+        ("other", trial("460", "45")),
+        ("format", trial("100.9", "100")),
+        ("other", trial("102.1", "100")),
+        ("off_by_one", trial("100", "101")),
+        ("other", trial("0", "0.001")),
+        ("off_by_one", trial("0", "1")),
+        ("off_by_one", trial("-1", "0")),
+        ("other", trial("6.5", "7.5")),
+        ("other", trial("5", "7")),
+        ("misread", trial("20134", "2013")),
+        ("misread", trial("Tes", "Tesc")),
+        ("other", trial("ab", "ac")),
+        ("misread", trial("abx", "aby")),
+        ("misread", trial("abcdxy", "abcdef")),
+        ("other", trial("abcxyz", "abcdef")),
+        ("other_words", trial("the naïve apples", "naive apple")),
+        ("other", trial("3", "3 4")),
+        ("refused", trial("I cannot see it", "a cat", given="cannot")),
+        ("neighbour", trial("I cannot see it", "30", given="20", options=("10", "20", "30"))),
+        ("cut_off", trial("A", "30", given="10", reason="truncated", options=("10", "20", "30"))),
+    ],
+)
+def test_the_edge_of_each_reason(kind: str, one: tuple[Trial, Score]) -> None:
+    assert only_kind(one) == kind
+
+
+def test_a_group_knows_the_places_of_its_trials() -> None:
+    chosen = trial("C", "20", given="10", number=4, options=("10", "20", "30"))
+    unlisted = trial("?", "50", given="60", number=5, options=("10", "20", "30"))
+    first, second = (one for group in group_errors([chosen, unlisted]) for one in group.trials)
+    assert (first.place, first.right, first.places, first.row) == (0, 1, 3, 4)
+    assert (second.place, second.right, second.places, second.row) == (-1, -1, 3, 5)
+    assert (first.reply, first.expected, first.given) == ("C", ("20",), "10")
+
+
+def test_of_an_error_rate_the_high_value_is_the_mistake() -> None:
+    sample, score = trial("a dog", "a horse")
+    rate = Score(score.key, "wer", 1.0, "a dog", "words")
+    assert [group.kind for group in group_errors([(sample, rate)])] == ["other"]
+    assert group_errors([(sample, Score(score.key, "wer", 0.0, "a dog", "words"))]) == []
+    assert group_errors([(sample, Score(score.key, "wer", 0.9, "a dog", "words"))]) == []
+
+
+def test_a_habit_needs_far_more_than_chance_and_spares_what_is_explained() -> None:
+    options = ("a", "b", "c", "d")
+
+    def chosen(counts: dict[str, int]) -> list[tuple[Trial, Score]]:
+        given = [name for name, count in counts.items() for _ in range(count)]
+        return [trial("x", "b", given=name, number=n, options=options) for n, name in enumerate(given)]
+
+    kinds = {group.kind: len(group.trials) for group in group_errors(chosen({"a": 40, "c": 5, "d": 5}))}
+    assert kinds == {"position": 40, "other": 10}
+    even = {group.kind: len(group.trials) for group in group_errors(chosen({"a": 24, "c": 13, "d": 13}))}
+    assert even == {"other": 50}, "24 of 50 are less than half more than a third"
+    last = {group.kind: len(group.trials) for group in group_errors(chosen({"a": 3, "d": 30}))}
+    assert last == {"position": 30, "other": 3}
+    numbers = [trial("x", "20", given="10", number=n, options=("10", "20", "30")) for n in range(30)]
+    assert {group.kind for group in group_errors(numbers)} == {"neighbour"}, "what is explained stays so"
+
+
+def test_another_pictures_answer_needs_five_answers_and_is_no_number() -> None:
+    names = ("Tesco", "Aldi", "Lidl", "Spar", "Coop")
+    rows = [trial(name, name, value=1.0, number=n, question="Which shop?") for n, name in enumerate(names)]
+    wrong = trial("Lidl", "Tesco", number=0, question="Which shop?")
+    assert only_kind_of([*rows, wrong]) == "other_picture"
+    assert only_kind_of([*rows[:4], trial("Lidl", "Tesco", number=0, question="Which shop?")]) == "other"
+    elsewhere = trial("Lidl", "Tesco", number=7, question="Which street?")
+    assert only_kind_of([*rows, elsewhere]) == "other"
+    digits = [trial(str(n * 11), str(n * 11), value=1.0, number=n, question="How many?") for n in range(1, 8)]
+    assert only_kind_of([*digits, trial("33", "77", number=7, question="How many?")]) == "other"

@@ -11,8 +11,7 @@ from snellen.core.builtins import default_registry
 from snellen.core.errors import ConfigError
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.data.catalog import Catalog
-from snellen.scoring.judges.asking import case_number, judge_key, judged_key, plan_votes
-from snellen.scoring.judges.judge_card import Judge, read_judge
+from snellen.scoring.judges.judge_card import Judge, case_number, judge_key, judged_key, plan_votes, read_judge
 from snellen.scoring.judges.verdicts import parse_verdict, rename_without_judge, score_votes, votes_on
 
 JUDGE = read_judge(Catalog().card("judges", "correctness"), "correctness")

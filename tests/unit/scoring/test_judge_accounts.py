@@ -12,7 +12,7 @@ from msgspec import structs
 from command_line import run_command
 from judge_doubles import ask_about, judge_model
 from made_runs import make_run, make_task
-from snellen.api.drawn_replies import draw_replies, take_labels
+from snellen.api.judges import draw_replies, take_labels
 from snellen.api.outputs import find_runs
 from snellen.core.builtins import default_registry
 from snellen.core.errors import DataError, RunMismatch, UsageError

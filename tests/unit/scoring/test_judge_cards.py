@@ -11,8 +11,7 @@ from judge_doubles import CASE, judged_answer
 from snellen.core.builtins import default_registry
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.data.catalog import Catalog
-from snellen.scoring.judges.asking import plan_votes
-from snellen.scoring.judges.judge_card import read_judge
+from snellen.scoring.judges.judge_card import plan_votes, read_judge
 from snellen.scoring.judges.verdicts import scores_of_trial
 
 KEY = TrialKey("t", "1")

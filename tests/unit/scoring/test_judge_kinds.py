@@ -9,8 +9,7 @@ import pytest
 
 from snellen.core.errors import ConfigError, DataError
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
-from snellen.scoring.judges.asking import case_number, plan_votes
-from snellen.scoring.judges.judge_card import Judge, judge_identity, read_judge
+from snellen.scoring.judges.judge_card import Judge, case_number, judge_identity, plan_votes, read_judge
 from snellen.scoring.judges.verdicts import extracted_answer, parse_verdict, score_votes, scores_of_trial
 
 PROMPT = "{question}\n{answers}\nCase {case}.\n{fence}\n{answer}\n{fence}"

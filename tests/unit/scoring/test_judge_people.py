@@ -14,13 +14,21 @@ from hypothesis import strategies as st
 from command_line import run_command
 from judge_doubles import ask_about, judge_model
 from made_runs import make_run
-from snellen.api.drawn_replies import draw_replies, take_labels
+from snellen.api.judges import draw_replies, take_labels
 from snellen.core.errors import DataError, UsageError
 from snellen.core.types import TrialKey
 from snellen.scoring.judges.judge_card import Judge, read_judge
-from snellen.scoring.judges.label_desk import add_label, kept_labels, people_labels
-from snellen.scoring.judges.labels import labels_file, read_labels
-from snellen.scoring.judges.people import check_person, people_account, people_notes, settle_people
+from snellen.scoring.judges.labels import (
+    add_label,
+    check_person,
+    kept_labels,
+    labels_file,
+    people_account,
+    people_labels,
+    people_notes,
+    read_labels,
+    settle_people,
+)
 
 PROMPT = "Right: {answers}\nCase {case}.\n{fence}\n{answer}\n{fence}"
 WORDS: Judge = read_judge({"choices": {"RIGHT": 1.0, "WRONG": 0.0}, "prompt": PROMPT}, "mine")

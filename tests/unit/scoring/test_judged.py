@@ -13,9 +13,8 @@ from made_runs import make_run
 from snellen.core.tasks import RunHeader, Task
 from snellen.core.types import Prediction
 from snellen.data.catalog import Catalog
-from snellen.scoring.judges.asking import case_number, plan_votes
-from snellen.scoring.judges.judge_card import read_judge
-from snellen.scoring.judges.stored_votes import stored_verdicts
+from snellen.scoring.judges.judge_card import case_number, plan_votes, read_judge
+from snellen.scoring.judges.verdicts import stored_verdicts
 from snellen.scoring.protocols.readings import judge_folder, judge_folders
 from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter

@@ -9,7 +9,7 @@ import pytest
 
 from snellen.core.tasks import Figure, Task
 from snellen.core.types import Form, Sample, Score, TrialKey
-from snellen.data.atlas.suites import Suite, SuiteMember
+from snellen.data.atlas.protocols import Suite, SuiteMember
 from snellen.report.pages.comparison import pair_sheet
 from snellen.scoring.aggregates.document_ladder import compensated
 from snellen.scoring.aggregates.instability import aggregate as instability

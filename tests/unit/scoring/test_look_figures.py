@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -13,12 +14,14 @@ from msgspec.structs import replace
 from look_agents import ask
 from look_runs import HEIGHT, WIDTH, make_look_run
 from snellen.core.looks import BASE, PLAIN, Look
+from snellen.core.tasks import Task
 from snellen.core.types import Form, Image, Sample
 from snellen.model.served.prices import Prices
 from snellen.scoring.aggregates.looks import LookArms, aim, describe_looks
+from snellen.scoring.results import group_keys
 from snellen.scoring.stored import stored_tables
 from snellen.scoring.tables.look_trials import gold_boxes, has_looks, look_trials, source_of
-from snellen.scoring.tables.table import ScoredTask
+from snellen.scoring.tables.table import ScoredTask, ScoreTable
 from snellen.store.reader import RunReader
 
 COUNT, REPEATS = 48, 2
@@ -160,3 +163,16 @@ def test_a_look_at_a_crop_is_one_at_its_source() -> None:
     second = Look(1, "zoom", picture=3, region=(1, 1, 5, 5), shown=4)
     assert source_of(second, sample, (first, second)) == 1
     assert source_of(Look(0, "zoom", picture=1, image=Image("/b.png")), sample, ()) == 1
+
+
+def test_records_say_how_each_trial_with_tools_went(run: Path) -> None:
+    rows = [json.loads(line) for line in (run / "records.jsonl").read_text().splitlines()]
+    ends = {row["variant"]: row["look"]["end"] for row in rows if "look" in row}
+    assert set(ends.values()) == {"answered"}
+    assert {row["variant"] for row in rows} - set(ends) == {"look=plain"}, "offered no tools"
+
+
+def test_regions_of_the_data_are_no_groups() -> None:
+    tags = {"box": (np.zeros(4, np.int32), ("[1, 2, 3, 4]", "[2, 3, 4, 5]")), "half": (np.zeros(4), ("left", "right"))}
+    table = SimpleNamespace(tags=tags, is_varied=False)
+    assert group_keys({"accuracy": cast(ScoreTable, table)}, Task("t", {}, Form.OPEN)) == ["half"]

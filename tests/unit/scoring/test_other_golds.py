@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from drawn_banks import make_runs
-from snellen.scoring.other_golds import regraded
+from snellen.scoring.stored import regraded
 from snellen.store.reader import RunReader
 
 

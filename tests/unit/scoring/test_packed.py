@@ -11,9 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import DataError
-from snellen.scoring.tables import packed
-from snellen.scoring.tables.packed import PackedSamples, PackedTexts, SamplePart, pack_names
-from snellen.scoring.tables.table_builder import TableBuilder, read_tables
+from snellen.scoring.tables import table_builder
+from snellen.scoring.tables.table_builder import (
+    PackedSamples,
+    PackedTexts,
+    SamplePart,
+    TableBuilder,
+    pack_names,
+    read_tables,
+)
 
 NAMES = st.lists(st.text(st.characters(codec=None), max_size=70), unique=True, min_size=1, max_size=40)
 
@@ -86,7 +92,7 @@ def test_parts_give_the_tables_of_their_rows(cuts: list[int], groups: bool, late
     verdicts: list[Any] = [(f"s{n}", "v0", 0, "judge", 1.0, None, None, None) for n in range(late)]
     whole.add_scores(verdicts)  # those of judges come by name, after all parts
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packed, "LISTED", listed)
+        patch.setattr(table_builder, "LISTED", listed)
         found = whole.tables()
     expected = read_tables([*scores, *verdicts], trials, samples)
     assert list(found) == list(expected)

@@ -8,7 +8,27 @@ from hypothesis import strategies as st
 
 from snellen.core.errors import UsageError
 from snellen.core.types import Form
-from snellen.kits.bridges.lmms_rules import (
+from snellen.kits.bridges.peer_readers import (
+    PEER_READERS,
+    PeerVerdict,
+    peer_protocol,
+    peer_reader,
+    read_answer_line,
+    read_last_answer,
+)
+from snellen.kits.bridges.text_rules import (
+    peer_anls,
+    peer_contains,
+    peer_equal,
+    peer_relaxed,
+    peer_vqa,
+    vlmevalkit_mmmu_open,
+)
+from snellen.kits.bridges.toolkit_rules import (
+    can_infer,
+    can_infer_after_answer,
+    infer_from_text,
+    infer_letter,
     lmms_yes_no,
     lmms_yes_no_of_mme,
     read_first_character,
@@ -21,22 +41,6 @@ from snellen.kits.bridges.lmms_rules import (
     read_mmmu_official,
     read_raw_letter,
     read_vstar,
-)
-from snellen.kits.bridges.peer_readers import PEER_READERS, peer_reader, read_answer_line, read_last_answer
-from snellen.kits.bridges.peer_verdicts import PeerVerdict, peer_protocol
-from snellen.kits.bridges.text_rules import (
-    peer_anls,
-    peer_contains,
-    peer_equal,
-    peer_relaxed,
-    peer_vqa,
-    vlmevalkit_mmmu_open,
-)
-from snellen.kits.bridges.vlmevalkit_rules import (
-    can_infer,
-    can_infer_after_answer,
-    infer_from_text,
-    infer_letter,
     vlmevalkit_yes_no,
 )
 from snellen.scoring.protocols.peer_scores import draw_letter

@@ -10,8 +10,7 @@ from snellen.core.errors import ConfigError, UsageError
 from snellen.core.tasks import Task
 from snellen.core.types import Failure, FailureKind, Form, Prediction, Request, Sample, TrialKey
 from snellen.kits.bridges import protocol_scorer
-from snellen.kits.bridges.arithmetic import same_value, value_of
-from snellen.kits.bridges.math_answers import stated_answer
+from snellen.kits.bridges.math_answers import same_value, stated_answer, value_of
 from snellen.kits.bridges.open_rules import OPEN_RULES, normal_form
 from snellen.kits.bridges.protocol_scorer import CHOICE_READERS, YESNO_READERS
 from snellen.kits.bridges.text_rules import peer_anls, peer_relaxed

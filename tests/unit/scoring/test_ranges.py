@@ -17,8 +17,18 @@ from snellen.core.types import Score, TrialKey
 from snellen.data.files.work import WorkSpec, do_here
 from snellen.model.served.prices import Bill, Prices
 from snellen.report.pages.finish import finish_run
-from snellen.scoring.range_work import Name, ScoringWork, pack_item, score_elsewhere, scoring_spec
-from snellen.scoring.ranges import RangeScorer, RangeSpec, ScoredRange, pack_scores, read_rows_of_scores
+from snellen.scoring.ranges import (
+    Name,
+    RangeScorer,
+    RangeSpec,
+    ScoredRange,
+    ScoringWork,
+    pack_item,
+    pack_scores,
+    read_rows_of_scores,
+    score_elsewhere,
+    scoring_spec,
+)
 from snellen.store import reader as reader_module
 from snellen.store.reader import RunReader, row_of_score, score_of_row
 

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.scoring.aggregates.repeats import aggregate, pass_all_k, pass_at_k, run_spread
-from snellen.scoring.aggregates.votes import win_chances
+from snellen.scoring.aggregates.repeats import aggregate, pass_all_k, pass_at_k, run_spread, win_chances
 from snellen.scoring.tables.table import ScoreTable
 from snellen.scoring.tables.table_builder import read_tables
 

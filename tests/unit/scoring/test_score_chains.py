@@ -19,9 +19,8 @@ from snellen.data.loaders.cure import load
 from snellen.infer.chain import CHAIN
 from snellen.prompt.build import Prompter
 from snellen.report.pages.published import comparison_rows, published_for
-from snellen.scoring.aggregates.blind_baselines import baselines
-from snellen.scoring.aggregates.blind_rules import RULES, credit
-from snellen.scoring.aggregates.chain_tables import chain_estimates
+from snellen.scoring.aggregates.blind_baselines import RULES, baselines, credit
+from snellen.scoring.aggregates.consistency import chain_estimates
 from snellen.scoring.tables.table_builder import read_tables
 
 

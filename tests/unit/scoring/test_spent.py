@@ -6,7 +6,7 @@ import pytest
 
 from snellen.core.types import Prediction, TrialKey, Usage
 from snellen.model.served.prices import Bill, Prices
-from snellen.scoring.tables.spent import describe_bill, sum_costs
+from snellen.scoring.tables.gathered import describe_bill, sum_costs
 
 PRICES = Prices(1e6, 2e6, "USD", 5e5)
 KEY = TrialKey("t", "s")

@@ -8,9 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.scoring.compare.divergence import STAGES, Fingerprint, Key
+from snellen.scoring.compare.divergence import ENDS, STAGES, Fingerprint, Key, StageMarks
 from snellen.scoring.compare.paired import RunSide, compare_pair
-from snellen.scoring.compare.stage_marks import ENDS, StageMarks
 from snellen.scoring.tables.table_builder import read_tables
 
 KEYS = st.tuples(st.sampled_from(["a", "B", "ä", "10", "9", "日"]), st.sampled_from(["base", "x=1"]), st.integers(0, 2))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from snellen.core.errors import ConfigError
-from snellen.data.atlas.suites import Suite, SuiteMember, read_suite
+from snellen.data.atlas.protocols import Suite, SuiteMember, read_suite
 from snellen.data.catalog import Catalog
 from snellen.scoring.results import suite_figure, suite_figures
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from snellen.core.types import Form, Sample
-from snellen.kits.bridges.tir_rules import judge_tir
+from snellen.kits.bridges.open_rules import judge_tir
 
 
 def judged(task: str, answer: str, reply: str) -> float | None:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.kits.bridges.protocol_scorer import CHOICE_READERS, score
-from snellen.kits.bridges.video_letters import FITTING
-from snellen.kits.bridges.video_texts import (
+from snellen.kits.bridges.video_rules import (
+    FITTING,
     fits_text,
     mmmu_after_answer,
     mra_of_first_number,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from snellen.core.errors import DataError
 from snellen.core.tasks import Task
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.scoring.aggregates.document_ladder import perturbed
@@ -46,6 +47,12 @@ def scored_by_level(right: dict[float, list[float]], options: tuple[str, ...] = 
             records.append((name, name, {"level": level}))
             samples.append(Sample(name, "t", Form.CHOICE if options else Form.OPEN, "?", options=options))
     return ScoredTask(Task("t", {}), read_tables(rows, trials, records), lambda: iter(()), lambda: iter(samples))
+
+
+@pytest.mark.parametrize("level", [0.0, -1.0, float("inf")])
+def test_a_level_that_has_no_logarithm_is_refused_by_name(level: float) -> None:
+    with pytest.raises(DataError, match=f"{level:g}"):
+        threshold_of_level(scored_by_level({level: [1.0] * 6, 2.0: [0.0] * 6}), {})
 
 
 def test_the_threshold_lies_where_half_is_told() -> None:

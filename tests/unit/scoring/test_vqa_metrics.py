@@ -10,14 +10,16 @@ from hypothesis import strategies as st
 from snellen.core.builtins import default_registry
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.scoring.scorers.vqa import (
+    CONTRACTIONS,
     anls,
     any_exact,
+    contains_word,
+    normalise_vqa,
     parse_number,
     relaxed_accuracy,
     vqa_accuracy,
     vqa_accuracy_simple,
 )
-from snellen.scoring.scorers.vqa_normalise import CONTRACTIONS, contains_word, normalise_vqa
 
 KEY = TrialKey("t", "s")
 

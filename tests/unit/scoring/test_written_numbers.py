@@ -12,10 +12,9 @@ import pytest
 
 from snellen.core.frames import FrameProblem, read_frame
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
-from snellen.extract.answer_number import LAST
 from snellen.extract.choice import extract_choice
-from snellen.extract.measures import in_unit, meanings, same_quantity
-from snellen.extract.other_kinds import extract_number
+from snellen.extract.numbers import in_unit, meanings, same_quantity
+from snellen.extract.other_kinds import LAST, extract_number
 from snellen.extract.places import read_box
 from snellen.kits.bridges.open_rules import OPEN_RULES
 from snellen.scoring.scorers.number_match import score as score_number

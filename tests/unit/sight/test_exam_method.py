@@ -12,9 +12,8 @@ import pytest
 import snellen
 from exam_observer import Observer, sit
 from snellen.cli.exam import exam as exam_command_line
-from snellen.sight.field_lines import field_groups
-from snellen.sight.fits import fit_field
-from snellen.sight.method import exam_command
+from snellen.sight.advice import exam_command
+from snellen.sight.fits import field_groups, fit_field
 
 
 class Worded(Observer):
@@ -49,8 +48,22 @@ def test_the_command_of_the_page_is_one_that_can_be_typed(sat: Any) -> None:
     assert words[:2] == ["snellen", "exam"] and "--quick" in words and "4" in words
     words = shlex.split(exam_command("a/b c", "fine", 1, ("acuity",), {"temperature": 0.5, "until": None}))
     assert words[-2:] == ["--temperature", "0.5"] and "a/b c" in words
-    known = {spelling for option in exam_command_line.params for spelling in option.opts}
-    assert all(word in known for word in words if word.startswith("--"))
+    assert all(word in known_flags() for word in words if word.startswith("--"))
+
+
+def test_every_setting_that_changes_replies_is_told(tmp_path: Path) -> None:
+    asked = {"reasoning": "high", "top_p": 0.5, "extra_body": {"presence_penalty": 0.2, "thinking": {"budget": 9}}}
+    method = sit(tmp_path / "run", Observer(random=True), mode="quick", tests=("size",), **asked).exam["method"]
+    told = {name.replace("-", "_"): value for name, value in method["settings"].items()}
+    assert {name: told[name] for name in asked} == asked
+    words = shlex.split(method["command"])
+    for flag, value in (("--reasoning", "high"), ("--top-p", "0.5"), ("--presence-penalty", "0.2")):
+        assert words[words.index(flag) + 1] == value
+    assert all(word in known_flags() for word in words if word.startswith("--"))
+
+
+def known_flags() -> set[str]:
+    return {spelling for option in exam_command_line.params for spelling in option.opts}
 
 
 def test_wordings_come_with_intervals_and_are_told_where_they_differ(sat: Any, tmp_path: Path) -> None:

@@ -69,6 +69,14 @@ def test_squares_alone_tell_a_limit_though_not_by_which_side() -> None:
     assert "not known" in line.sentence and resolution["limit_px"] == pytest.approx(1092, rel=0.1)
 
 
+@pytest.mark.parametrize("kind", [("none", 1.0), ("halving", 1.0)])
+def test_who_brings_every_picture_to_half_is_told_of_no_limit_not_that_nothing_is_shrunk(
+    kind: tuple[str, float],
+) -> None:
+    line = next(line for line in prescribe({}, sat(kind, CANVASES)[1]) if line.id.startswith("size"))
+    assert line.id == "size-any" and "shr" not in line.sentence and "3,584 px" in line.sentence
+
+
 def test_no_more_pixels_are_advised_than_are_seen() -> None:
     letters, resolution = sat(("long side", 1092.0), CANVASES)
     recipe = page_recipe(letters, resolution)

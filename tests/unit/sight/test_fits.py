@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from snellen.sight.advice import advice_rules, prescribe, words_of
+from snellen.sight.board import chroma_of, lab_to_rgb
 from snellen.sight.cards import exam_cards
-from snellen.sight.field_lines import field_groups
-from snellen.sight.fits import fit_ellipse, fit_field, fit_hinge, numerosity
-from snellen.sight.lab import chroma_of, lab_to_rgb
+from snellen.sight.fits import field_groups, fit_ellipse, fit_field, fit_hinge, numerosity
 from snellen.sight.special import coordinate_witness, resolution_result, token_witness
 
 CANVASES = {name: card.canvas for name, card in exam_cards().items() if name.startswith("resolution-")}

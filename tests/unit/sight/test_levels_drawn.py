@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from snellen.report.pages.exam_figures import verdict_words
+from snellen.report.pages.exam_page import verdict_words
 from snellen.report.pages.exam_terminal import comparison_lines
 from snellen.sight.adaptive import AdaptiveTest
 from snellen.sight.advice import beyond_easiest, evidence_of, prescribe, safe_words
@@ -153,3 +153,15 @@ def test_a_bound_against_a_value_is_a_one_sided_ratio() -> None:
         and f"at least {least:.2f} times better (B)*" in lines[3]
     )
     assert exams._row(ceiling, ceiling)["p"] is None
+
+
+def test_long_units_keep_the_columns_of_a_comparison() -> None:
+    row = {"ratio": 1.02, "ci95": (0.9, 1.17), "p": 1.0, "differs": False, "words": ""}
+    tests = {
+        "contrast": {"a": "0.0614 of full contrast", "b": "0.06 of full contrast", **row},
+        "acuity": {"a": "8 px", "b": "7 px", **row},
+    }
+    head, *lines = list(comparison_lines({"first": "a", "second": "b", "summary": "", "notes": [], "tests": tests}))[2:]
+    for line, told in zip(lines, tests.values(), strict=True):
+        assert line[: head.index(" A ") + 2].endswith(told["a"]) and line[: head.index(" B ") + 2].endswith(told["b"])
+        assert line.index("0.90 – 1.17") == head.index("95 %")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from snellen.sight import procedure
-from snellen.sight.adaptive import final_grid
-from snellen.sight.cards import exam_cards
+from snellen.sight.adaptive import AdaptiveTest, compare_with_expected, final_grid
+from snellen.sight.cards import exam_cards, eye_test
 from snellen.sight.sitting import rules_of_test
 from snellen.stats.curve_laws import FAR, logistic_curve
 from snellen.stats.threshold_grid import LATTICE, SLOPES, ThresholdGrid
@@ -106,3 +108,14 @@ def test_figures_of_single_trials_come_from_finer_slopes_than_levels_are_chosen_
     single, rows = ThresholdGrid(0.0, 3.4, 0.25), ThresholdGrid(0.0, 3.4, 0.1, 8)
     assert final_grid(single).slopes.size > single.slopes.size == SLOPES.size
     assert final_grid(rows).slopes.size == SLOPES.size and final_grid(rows).coarse == 1
+
+
+def test_what_confirming_trials_are_expected_to_do_goes_by_the_chance_of_their_level() -> None:
+    test = eye_test("images")
+    running = AdaptiveTest("images", test, 1, rules_of_test("images", test.card, "standard"), blanks=False)
+    places = np.full(40, running.grid.place_of(test.card.axis.x(32.0)))
+    belief = running.grid.start(1)
+    for x in np.linspace(-3.5, -1.0, 12):  # nobody is right from three pictures on
+        belief = running.grid.learn_at(belief, float(x), 0.0, 1, test.chance(math.exp(-x)))
+    _, expected, off = compare_with_expected(running.grid, belief, places, 40 / 32, np.random.default_rng(1))
+    assert expected < 0.1 and off > 0.05

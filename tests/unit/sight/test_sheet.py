@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from snellen.core.errors import EnvironmentProblem
-from snellen.data.loaders.eyechart_draw import has_glyphs
-from snellen.data.loaders.eyechart_text import ALPHABETS, find_cjk_font
+from snellen.data.loaders.eyechart import ALPHABETS, find_cjk_font, has_glyphs
 from snellen.sight.cards import exam_cards
 
 SCRIPT = Path(__file__).resolve().parents[3] / "benchmarks" / "exam_sheet.py"

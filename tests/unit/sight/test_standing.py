@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.sight.standing import Behind, behind, mean_points, points_read, span_of, why_left_out
+from snellen.sight.result import Behind, behind, mean_points, points_read, span_of, why_left_out
 
 AXES = ([2.0, 52.0], [80.0, 2.0])
 

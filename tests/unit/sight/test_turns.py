@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from snellen.sight.advice import prescribe
 from snellen.sight.cards import eye_test
 from snellen.sight.exam_trials import Outcome, Planned
-from snellen.sight.fixed import FixedTest
+from snellen.sight.fixed import TURNS, FixedTest, turn_words, turns_result
 from snellen.sight.plate import Bench, Reading
-from snellen.sight.turns import TURNS, turn_words, turns_result
 
 GLYPHS = 8
 

@@ -76,3 +76,64 @@ def test_the_range_is_what_trying_everything_gives() -> None:
     found = gold_range(official, official, admissible)
     assert (found.low, found.high) == pytest.approx((min(means), max(means)))
     assert (found.official, found.undecided, found.rows) == (pytest.approx(3 / 7), 4, 7)
+
+
+def test_abilities_and_rises_are_those_of_the_textbook() -> None:
+    results = drawn_bank(15, 200, 4)
+    ability = rasch_abilities(results)
+    assert (ability.mean(), ability.std()) == pytest.approx((0.0, 1.0), abs=1e-9)
+    assert (np.argsort(ability, kind="stable") == np.argsort(results.sum(axis=1), kind="stable")).mean() > 0.8
+    # Equal slopes: who has the same number right is equally able, and the place solves the share right of its logits.
+    same = results.copy()
+    same[1] = np.roll(same[0], 0)
+    twins = rasch_abilities(same)
+    assert twins[0] == pytest.approx(twins[1])
+    assert (rasch_abilities(np.ones((4, 9))) == 0.0).all(), "who cannot be told apart is average"
+
+
+def test_a_rise_is_the_correlation_among_those_who_answered() -> None:
+    chosen, gold, _ = planted(5, 18, 60)
+    chosen[np.random.default_rng(2).random(chosen.shape) < 0.2] = NOBODY
+    found = option_votes(chosen, gold, 4)
+    ability = rasch_abilities(np.where(chosen == NOBODY, np.nan, (chosen == gold).astype(float)))
+    checked = 0
+    for item in range(60):
+        answered = chosen[:, item] != NOBODY
+        takes = (chosen[answered, item] == found.rival[item]).astype(float)
+        if found.rival[item] == NOBODY or takes.std() == 0.0:
+            continue
+        rise = float(np.corrcoef(takes, ability[answered])[0, 1])
+        assert found.rise[item] == pytest.approx(rise, abs=1e-9)
+        assert found.doubt[item] == pytest.approx(found.vote[item] + 0.35 * rise, abs=1e-9)
+        checked += 1
+    assert checked > 20
+
+
+def test_a_vote_is_the_weight_of_the_rival_less_that_of_gold() -> None:
+    chosen, gold, _ = planted(6, 12, 40)
+    found = option_votes(chosen, gold, 4)
+    weight = model_weights((chosen == gold).astype(float))
+    for item in range(40):
+        tally = {option: float(weight[chosen[:, item] == option].sum()) for option in range(4)}
+        for_gold = tally.pop(int(gold[item]))
+        rival, most = max(tally.items(), key=lambda pair: pair[1])
+        assert found.vote[item] == pytest.approx((most - for_gold) / weight.sum())
+        assert found.rival[item] == (rival if most > 0.0 else NOBODY)
+
+
+def test_a_row_that_may_be_dropped_is_dropped_only_while_it_helps() -> None:
+    nan = np.nan
+    draw = np.random.default_rng(3)
+    for _ in range(30):
+        rows = int(draw.integers(1, 6))
+        admissible = []
+        for _ in range(rows):
+            values = [round(float(value), 2) for value in draw.random(int(draw.integers(1, 3)))]
+            admissible.append(np.array([*values, nan] if draw.random() < 0.5 else values))
+        means = [np.nanmean(one) for one in product(*admissible) if not np.isnan(one).all()]
+        official = np.array([of[0] for of in admissible])
+        found = gold_range(official, official, admissible)
+        assert (found.low, found.high) == pytest.approx((min(means), max(means)))
+    nothing = gold_range(np.array([nan]), np.array([nan]), [np.array([nan])])
+    assert np.isnan([nothing.official, nothing.low, nothing.high]).all()
+    assert (nothing.undecided, nothing.rows) == (0, 1)

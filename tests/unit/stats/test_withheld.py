@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from snellen.stats.withheld import discoveries, fewer_by_chance, guessed_by_chance, kept_share
+from snellen.stats.paired import discoveries, fewer_by_chance, guessed_by_chance, kept_share
 
 SHARES = (0.0, 0.25, 0.5, 0.83, 1.0)
 CHURN = 0.03

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from snellen.core.tasks import RunHeader
 from snellen.core.types import Form, Image, Sample
 from snellen.data.dataset import fingerprint_of
-from snellen.store.changed_rows import describe_rows_changed, rows_appended
+from snellen.store.difference import describe_rows_changed, rows_appended
 
 
 def make_sample(number: int, question: str = "Q?") -> Sample:

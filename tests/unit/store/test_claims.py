@@ -9,7 +9,7 @@ import pytest
 
 from snellen.core.errors import EnvironmentProblem
 from snellen.core.homes import Part
-from snellen.store.claims import Claim, Claims, remove_claims
+from snellen.store.part_progress import Claim, Claims, remove_claims
 
 
 @pytest.fixture

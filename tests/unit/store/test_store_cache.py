@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import sqlite3
 import time
@@ -28,8 +29,7 @@ from snellen.core.types import (
     Turn,
 )
 from snellen.store import cache as module
-from snellen.store.cache import ResponseCache, request_digest
-from snellen.store.cache_logs import LoggedCache
+from snellen.store.cache import LoggedCache, ResponseCache, request_digest
 
 KEY = TrialKey("t", "s")
 
@@ -237,3 +237,20 @@ def test_logs_that_nobody_writes_are_folded_and_a_damaged_line_costs_its_reply(t
         (folded,) = (tmp_path / "responses.d").iterdir()
         folded.rename(gone)
         assert cache.prune(0.0, 2e10) == 2 and not list((tmp_path / "responses.d").iterdir())
+
+
+def test_a_log_of_another_machine_is_folded_when_it_did_not_grow_for_a_day(tmp_path: Path) -> None:
+    path = tmp_path / "responses.db"
+    with closing(LoggedCache(path)) as cache:
+        cache.put("a", "who", Prediction(KEY, text="reply"))
+        cache.flush()
+    (log,) = (tmp_path / "responses.d").iterdir()
+    foreign = log.rename(log.with_name("elsewhere-1-x.log"))
+    with closing(LoggedCache(path)) as cache:
+        now = time.time()
+        for age, is_there in ((0.0, True), (86_000.0, True), (86_800.0, False)):
+            os.utime(foreign, (now - age, now - age))
+            cache.prune(1e9, now)
+            assert foreign.exists() is is_there, age
+    with closing(LoggedCache(path)) as cache:
+        assert cache.get("a", KEY) is not None, "it was folded, not lost"

@@ -14,7 +14,7 @@ import pytest
 from line_doubles import Scripted, header, jobs, work
 from snellen.core.errors import EnvironmentProblem
 from snellen.store.damage import SPARE, bounded, look_at_run, repair_run
-from snellen.store.problems import damaged, reading, write_problem
+from snellen.store.database import damaged, reading, write_problem
 from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter
 

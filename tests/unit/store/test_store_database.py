@@ -16,7 +16,7 @@ import pytest
 
 from snellen.core.errors import EnvironmentProblem
 from snellen.store import database
-from snellen.store.lock import RunLock
+from snellen.store.owner import RunLock
 
 
 def test_who_names_no_run_is_told_which_there_are(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_file_system_that_cannot_lock_is_named_and_no_dead_process(
 
 
 def test_another_process_is_refused_and_a_dead_one_holds_nothing(tmp_path: Path) -> None:
-    code = "import sys; from pathlib import Path; from snellen.store.lock import RunLock; RunLock(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
+    code = "import sys; from pathlib import Path; from snellen.store.owner import RunLock; RunLock(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
     holder = subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )

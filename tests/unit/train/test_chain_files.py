@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import DataError
-from snellen.kits.train.chain_files import read_chains
-from snellen.kits.train.chains import Chain, mark_control, message_of
+from snellen.kits.train.chains import Chain, mark_control, message_of, read_chains
 
 
 def chains_of(folder: Path, *rows: dict[str, Any]) -> list[Chain]:
@@ -104,7 +103,7 @@ def test_a_preference_keeps_its_worse_reply(tmp_path: Path) -> None:
 
 @given(st.lists(st.sampled_from(["<image>", "word ", "more "]), min_size=1, max_size=8))
 def test_every_marker_shows_one_picture_and_no_text_is_lost(pieces: list[str]) -> None:
-    from snellen.kits.train.chain_files import Finder
+    from snellen.kits.train.chains import Finder
 
     text = "".join(pieces)
     count = text.count("<image>")

@@ -127,6 +127,43 @@ def test_a_picture_that_was_changed_a_little_is_found_and_no_other(tmp_path: Pat
     assert sorted(pairs) == [(place, place) for place in range(20)]
 
 
+def paper(path: Path, kind: str, seed: int) -> PIL.Image.Image:
+    """Lines of words, full or of half a page; or a table of numbers. All of one kind have one layout."""
+    draw = np.random.default_rng(seed)
+    pixels = np.full((520, 400), 255, np.uint8)
+    for number, top in enumerate(range(40, 480 if kind != "half a page" else 260, 14)):
+        left = 40
+        if kind == "table":
+            pixels[top, 40:360] = pixels[top : top + 14, 40:361:64] = 0
+        while left < 330:
+            wide = int(draw.integers(8, 48))
+            pixels[top + 4 : top + 10, left + 3 : min(left + wide, 356)] = 60
+            left = 40 + 64 * (1 + (left - 40) // 64) if kind == "table" else left + wide + 6
+            if kind != "table" and number % 6 == 5 and left > 200:
+                break
+    picture = PIL.Image.fromarray(pixels)
+    picture.save(path)
+    return picture
+
+
+@pytest.mark.parametrize("kind", ["page", "half a page", "table"])
+def test_pages_of_one_layout_are_told_apart_and_their_copies_are_found(tmp_path: Path, kind: str) -> None:
+    originals = [tmp_path / f"o{seed}.png" for seed in range(6)]
+    copies = []
+    for seed, path in enumerate(originals):
+        picture = paper(path, kind, seed)
+        small = picture.resize((300, 390), PIL.Image.Resampling.BILINEAR)
+        inner = picture.crop((20, 26, 380, 494))
+        for change, copy in (("small", small), ("crop", inner), ("border", PIL.ImageOps.expand(picture, 20, "black"))):
+            copies.append(tmp_path / f"{change}-{seed}.jpg")
+            copy.save(copies[-1], quality=75)
+    for seed in range(100, 106):
+        paper(tmp_path / f"x{seed}.png", kind, seed)
+    others = [tmp_path / f"x{seed}.png" for seed in range(100, 106)]
+    pairs = list(near_pairs(marks(originals), marks([*copies, *others])))
+    assert sorted(pairs) == [(place // 3, place) for place in range(18)]
+
+
 def test_a_short_question_counts_together_with_its_picture(tmp_path: Path) -> None:
     seen, other = scene(tmp_path / "seen.png", 1), scene(tmp_path / "other.png", 2)
     turned = tmp_path / "turned.png"

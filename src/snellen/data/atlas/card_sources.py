@@ -10,8 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from ...core.errors import DataError, UsageError, not_among
-from .row_changes import RowChange
-from .template_rows import QuestionTemplates
+from .row_changes import QuestionTemplates, RowChange
 
 
 class CardSource(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -21,7 +21,7 @@ from ..images.decode import encode_png, open_image, read_bytes
 from ..images.frames import PictureError
 from ..loaders.authors_files import ReadFile
 from .card_sources import CardSource
-from .template_rows import templated_rows
+from .row_changes import templated_rows
 
 INK, GROUND, FRAME = "black", "white", (200, 0, 0)
 SMALLEST_PX, LARGEST_PX = 8, 100

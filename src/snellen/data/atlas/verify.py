@@ -16,8 +16,7 @@ from ...core.tasks import Task
 from ..files.rows import read_rows
 from .card_rows import FoundShape, find_shape
 from .card_sources import CardSource, read_card_sources
-from .download import check_digest
-from .fetch import read_fetched
+from .fetch import check_digest, read_fetched
 from .official_files import SideColumns, source_rows
 
 

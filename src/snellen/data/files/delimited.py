@@ -1,17 +1,44 @@
-"""CSV and TSV to rows: what has no quotes is cut at its marks, which is much faster; the rest is read by `csv`."""
+"""CSV and TSV to rows, in UTF-8 or UTF-16: what has no quotes is cut at its marks, which is faster than `csv`."""
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from ...core.errors import DataError
-from .text_files import not_utf8, text_encoding
+
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+SAVE_AS = "save it as UTF-8 (in Excel: CSV UTF-8)"
+
+
+def text_encoding(file: Path) -> str:
+    """Return the encoding a file begins with; without a mark it is UTF-8."""
+    with file.open("rb") as stream:
+        return "utf-16" if stream.read(2) in UTF_16 else "utf-8-sig"
+
+
+def not_utf8(error: UnicodeDecodeError) -> str:
+    """Say of a file what is wrong with its letters and how to mend it."""
+    return f"is not {error.encoding.upper()} (byte {error.start}): {SAVE_AS}"
+
+
+@contextmanager
+def open_lines(file: Path) -> Iterator[Iterable[bytes]]:
+    """Open a file as its lines in UTF-8; those of one in UTF-16 are written anew."""
+    if text_encoding(file) == "utf-16":
+        with file.open(encoding="utf-16", newline="\n") as texts:
+            yield (text.encode() for text in texts)
+        return
+    with file.open("rb") as lines:
+        yield lines
+
 
 CSV_FIELD_LIMIT = 64 * 2**20
 """A cell may hold a base64 image; Python's default limit of 128 kB would refuse it."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+import ast
+import re
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeGuard
 
@@ -10,6 +12,107 @@ import msgspec
 
 from ...core.errors import DataError
 from .jsonstream import iterate_records
+
+_STEP = re.compile(r"\.?([^.\[\]]+)|\[(-?\d+)\]")
+_PATH = re.compile(r"(?:[^.\[\]]+|\[-?\d+\])(?:\.[^.\[\]]+|\[-?\d+\])*")
+
+
+def value_at(record: Any, path: str) -> Any:
+    """Return what stands at `messages[-1].content` in a record; a column of that very name goes first.
+
+    Several paths, as `a,b`, are joined by `/`. Nothing there is None.
+    """
+    if isinstance(record, Mapping) and path in record:
+        return record[path]
+    if "," in path:
+        parts = [value_at(record, part.strip()) for part in path.split(",")]
+        return "/".join(map(str, parts)) if all(part is not None for part in parts) else None
+    return _follow(record, path) if _PATH.fullmatch(path) else None
+
+
+def _follow(value: Any, path: str) -> Any:
+    for name, place in _STEP.findall(path):
+        if place:
+            inside = isinstance(value, list) and -len(value) <= int(place) < len(value)
+            value = value[int(place)] if inside else None
+        else:
+            value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def root_of(path: str) -> str:
+    """Return the column that a path begins in."""
+    found = _STEP.match(path)
+    return found[1] if found and found[1] else path
+
+
+def paths_among(columns: Collection[str]) -> list[str]:
+    """Return those of the names that lead into a column instead of being one's name alone."""
+    return [name for name in columns if "," not in name and root_of(name) != name and _PATH.fullmatch(name)]
+
+
+def with_values_at(row: dict[str, Any], paths: Collection[str], named: Collection[str]) -> dict[str, Any]:
+    """Return a row with what stands at the paths as columns of these names.
+
+    A list that they lead into, and that nobody named itself, is no column then: `messages` would be a dialogue.
+    """
+    found = {path: value for path in paths if path not in row and (value := value_at(row, path)) is not None}
+    roots = {root_of(path) for path in found}
+    kept = {
+        name: value for name, value in row.items() if name not in roots or name in named or not isinstance(value, list)
+    }
+    return kept | found
+
+
+LONGEST_LITERAL = 1_000_000
+"""Characters of a list that only Python's own parser reads; a longer one is no list of options."""
+_TEXT = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
+_ARRAY = re.compile(r"(?:np\.|numpy\.)?array\((\[.*\])(?:,\s*dtype=[^)]*)?\)", re.DOTALL)
+_TOGETHER = re.compile(r"\0\s*\0")
+_TEXTS = re.compile(r"\[\s*\0(?:\s+\0)*\s*\]")
+_NUMBERS = re.compile(r"\[\s*-?\d[\d.e+-]*(?:\s+-?\d[\d.e+-]*)+\s*\]")
+
+
+def is_written_list(text: str) -> bool:
+    """Tell whether a text looks like a list that a program wrote: it begins and ends as one, and not with a word."""
+    bare = text.strip()
+    return bare.startswith(("['", '["', "array([", "np.array(["))
+
+
+def parse_literal(text: str) -> Any:
+    """Return the list or mapping a text spells as JSON, Python or NumPy would, or None; nothing is ever evaluated."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        pass
+    if '"' not in text and "\\" not in text:  # a list of pictures in base64 is too long for Python's parser
+        try:
+            return msgspec.json.decode(text.replace("'", '"'))
+        except (msgspec.DecodeError, RecursionError):
+            pass
+    return _parse_python(text) if len(text) <= LONGEST_LITERAL else None
+
+
+def _parse_python(text: str) -> Any:
+    array = _ARRAY.fullmatch(text)
+    try:
+        value = ast.literal_eval(_with_commas(array[1] if array else text))
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        return None
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=str)  # a set has another order in every process
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _with_commas(text: str) -> str:
+    """Return a list whose items have commas between them; Python would run two texts without one together."""
+    bare = _TEXT.sub("\0", text)
+    if _NUMBERS.fullmatch(bare):
+        return f"[{','.join(text.strip('[]').split())}]"
+    if not _TOGETHER.search(bare):
+        return text
+    return f"[{','.join(_TEXT.findall(text))}]" if _TEXTS.fullmatch(bare) else ""
+
 
 Source = str | Path | Iterable[Mapping[str, Any]]
 

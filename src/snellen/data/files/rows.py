@@ -13,9 +13,8 @@ from typing import Any
 import msgspec
 
 from ...core.errors import DataError, MissingExtra, UsageError, did_you_mean
-from .delimited import read_delimited
+from .delimited import SAVE_AS, open_lines, read_delimited
 from .sheets import read_sheet
-from .text_files import SAVE_AS, open_lines
 from .webdataset import read_webdataset
 
 BATCH_LIMIT = 64 * 2**20

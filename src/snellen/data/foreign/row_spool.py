@@ -12,10 +12,8 @@ import msgspec
 from ...core.errors import DataError, SnellenError, UsageError
 from ...core.text import clean_text
 from ...core.types import Form
-from .damage_counts import Damage
-from .foreign_rows import ForeignFile, ForeignRow
-from .gold import has_letters_alone
-from .malformed import each_well_formed
+from .damage import Damage, each_well_formed
+from .foreign_rows import ForeignFile, ForeignRow, has_letters_alone
 
 REFUSE, FIRST, LAST = "refuse", "first", "last"
 POLICIES = (REFUSE, FIRST, LAST)

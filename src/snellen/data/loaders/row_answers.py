@@ -10,11 +10,10 @@ import msgspec
 from ...core.errors import DataError
 from ...core.tasks import Task
 from ...core.types import Form
+from ..files.records import is_written_list, parse_literal
 from ..files.rows import Row
-from ..files.written_lists import is_written_list, parse_literal
 from .answers import WHOLE, LookedAt, answers_among, find_answer_set, find_keyed, fold, refuse_flags
-from .row_cells import Cells
-from .row_map import Places, RowMap
+from .row_map import Cells, Places, RowMap
 from .row_options import is_nothing, marked_answer
 from .row_source import TableSource
 

@@ -19,8 +19,7 @@ from ...core.message_parts import (
     write_marker,
 )
 from ...core.types import Image, Sample, Turn, Video
-from .row_pictures import Pictures
-from .row_videos import RowVideos
+from .row_media import Pictures, RowVideos
 
 DIALOGUES = ("every", "every_likelihood", "every_with_gt", "last")
 """Inferencers that ask a round with the rounds before it."""

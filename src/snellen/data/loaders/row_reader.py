@@ -17,18 +17,37 @@ from ...core.types import OFFERED, Form, Image, Sample, Turn, Video
 from ..files.rows import Row, read_rows
 from ..images.embedded import ImageStore
 from . import row_options
-from .answers import look_at_options, names_several
-from .own_marks import alphabets_of, refuse_contrary
+from .answers import alphabets_of, look_at_options, names_several, refuse_contrary
 from .row_answers import RowAnswers, yes_or_no
-from .row_cells import Cells, RowNames, fill_name, page_numbers, round_number, tag_value, token_limit
 from .row_dialogues import DIALOGUES, Doors, brings_pictures, check_question, list_rounds
-from .row_map import Places, Recognised, RowMap, choose_map, find_places, with_columns
-from .row_markers import AS_TEXTS, NO_OPTIONS, RowOptions, foreign_marker, padded, read_row_options, settle_markers
-from .row_notes import RowNotes
-from .row_pictures import Pictures, are_same, is_row_name, looks_like_pictures, picture_values, remembered
-from .row_source import TableSource
-from .row_videos import RowVideos, names_of_videos, told_of_videos
-from .unused_columns import (
+from .row_map import (
+    Cells,
+    Places,
+    Recognised,
+    RowMap,
+    RowNames,
+    choose_map,
+    fill_name,
+    find_places,
+    page_numbers,
+    round_number,
+    tag_value,
+    token_limit,
+    with_columns,
+)
+from .row_media import (
+    Pictures,
+    RowVideos,
+    are_same,
+    is_row_name,
+    looks_like_pictures,
+    names_of_videos,
+    picture_values,
+    remembered,
+    told_of_videos,
+)
+from .row_notes import (
+    RowNotes,
     is_file_name,
     names_picture,
     names_video,
@@ -38,6 +57,8 @@ from .unused_columns import (
     says_picture,
     unread_options,
 )
+from .row_options import AS_TEXTS, NO_OPTIONS, RowOptions, foreign_marker, padded, read_row_options, settle_markers
+from .row_source import TableSource
 
 
 class RowImages:

@@ -12,9 +12,9 @@ from ...core.errors import DataError, UsageError, not_among
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import Form, Sample
-from ..files.row_paths import paths_among, with_values_at
+from ..files.records import paths_among, with_values_at
+from .answers import are_letters, own_marks, without_mark
 from .authors_files import named_reader
-from .own_marks import are_letters, own_marks, without_mark
 from .row_dialogues import DIALOGUES, ROUNDS, last_rounds, with_rounds
 from .row_reader import ReadRows, RowReader
 from .row_source import TableSource, resolve

@@ -16,8 +16,13 @@ from .views import View, ZoomRules, area_of, draw, overlap
 TRIES = 200
 
 
-def stand_in(arm: str, view: View, gold: Box | None, other: Image | None, draw_by: random.Random) -> Image | None:
-    """Return the picture that an arm shows instead of a view's; None where it shows none."""
+def stand_in(
+    arm: str, view: View, gold: Box | None, other: Image | None, draw_by: random.Random, *, first: View | None = None
+) -> Image | None:
+    """Return the picture that an arm shows instead of a view's; None where it shows none.
+
+    The gold box lies on the `first` picture of the question, whichever was looked at.
+    """
     image = view.image
     if arm == NOTHING or image is None:
         return None
@@ -25,10 +30,11 @@ def stand_in(arm: str, view: View, gold: Box | None, other: Image | None, draw_b
         return replace(image, edits=(*image.edits, "grey:mean"))
     if arm == WHOLE:
         return _whole(view)
-    if arm == GOLD:
-        return _of_region(view, _doubled(gold, view.size)) if gold is not None else image
+    whole = first or view
+    if arm == GOLD and gold is not None:
+        return _of_region(whole._replace(shown=view.shown), _doubled(gold, whole.size))
     if arm == ELSEWHERE:
-        return _elsewhere(view, gold, other, draw_by)
+        return _elsewhere(view, gold if view.base == whole.base else None, other, draw_by)
     return image
 
 

@@ -124,8 +124,11 @@ def run_call(
         return Done(Look(0, name, picture=number, told=_measured(arguments, view, terms.frame)))
     zoomed = _seen(name, arguments, view, terms)
     region = zoomed.view.source(zoomed.view.region)
-    if any(is_same(look, name, number, region) for look in looks) and name == "zoom":
-        raise CallError("repeat", "this region was shown already: look at the picture that shows it, or answer")
+    same = (
+        any(is_same(look, name, number, region) for look in looks) if name == "zoom" else _is_shown(zoomed.view, views)
+    )
+    if same:
+        raise CallError("repeat", "this was shown already: look at the picture that shows it, or answer")
     shown, (width, height) = len(views) + 1, zoomed.view.shown
     where = "left {}, top {}, right {}, bottom {}".format(*zoomed.view.region)
     told = f"Picture {shown}: {where} of picture {_origin(views, number)} in pixels, shown at {width}x{height}"
@@ -138,6 +141,11 @@ def is_same(look: Look, tool: str, picture: int, region: Box) -> bool:
     """Tell whether a look showed this region of the same picture already."""
     alike = look.region is not None and (look.tool, look.picture) == (tool, picture)
     return alike and look.problem in ("", "repeat") and overlap(look.region or region, region) >= SAME
+
+
+def _is_shown(view: View, views: Sequence[View]) -> bool:
+    """Tell whether a tool has made the very same picture already."""
+    return any(one.image == view.image for one in views if not one.first)
 
 
 def _origin(views: Sequence[View], number: int) -> int:
@@ -210,6 +218,8 @@ def _page(arguments: Mapping[str, Any], views: Sequence[View]) -> Done:
         raise CallError("picture", f"there is no page {number:g}: the document has {len(pages)}")
     place, view = pages[int(number)]
     seen = draw(view, ZoomRules(enlarge=0), 0).view
+    if _is_shown(seen, views):
+        raise CallError("repeat", f"page {number:g} was shown already: look at its picture, or answer")
     told = f"Picture {len(views) + 1}: page {number:g} at {seen.shown[0]}x{seen.shown[1]}."
     look = Look(0, "page", "", place, region=seen.source(seen.region), shown=len(views) + 1, size=seen.shown)
     return Done(replace(look, image=seen.image, told=told), seen)

@@ -18,9 +18,8 @@ from ...core.ids import content_hash, derive_seed, rng, sha256_hex
 from ...core.types import Form, Image, Sample
 from ...stats.intervals import wilson
 from ..images.decode import read_bytes, read_header
-from .answer_kinds import plain_kind
-from .distractors import normalise
-from .written_numbers import read_written
+from .distractors import normalise, plain_kind
+from .family_count import read_written
 
 FOLDS = 5
 WORD_BUCKETS = 64

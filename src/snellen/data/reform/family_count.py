@@ -2,15 +2,136 @@
 
 from __future__ import annotations
 
+import random
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count as count_from
+from itertools import islice
+
+from msgspec import Struct
 
 from ...core.errors import DataError
 from ...core.types import Sample
 from .corpus import Corpus, Item, need
+from .distractors import Distractor, is_year, normalise, number_words
 from .family_ground import read_instances
 from .formulate import Recipe, choice
-from .written_numbers import near_integers
+
+_WRITTEN = re.compile(
+    r"(?P<before>[^\w\s]*)(?P<digits>\d{1,3}(?:,\d{3})+|\d{1,9})(?:\.(?P<after>\d{1,3}))?(?P<unit>.{0,16})"
+)
+_NO_UNIT = re.compile(r"[\s%°'\"]*")
+
+
+class Written(Struct, frozen=True):
+    """A number as a text has it: its value in units of the last decimal, and all that is not its digits."""
+
+    value: int
+    before: str = ""
+    unit: str = ""
+    decimals: int = 0
+    grouped: bool = False
+    in_words: bool = False
+
+    def write(self, value: int) -> str:
+        """Return another value written in the same way."""
+        if self.in_words:
+            return number_words()[value]
+        whole, part = divmod(value, 10**self.decimals)
+        digits = f"{whole:,}" if self.grouped else str(whole)
+        tail = f".{part:0{self.decimals}}" if self.decimals else ""
+        return f"{self.before}{digits}{tail}{self.unit}"
+
+    @property
+    def highest(self) -> int | None:
+        """Return the largest value that can be written so."""
+        return len(number_words()) - 1 if self.in_words else None
+
+    @property
+    def step(self) -> int:
+        """Return the coarseness: 1500 stands among hundreds and 40 among tens, or it could be told by its roundness."""
+        value = abs(self.value)
+        if value < 20 or self.in_words:
+            return 1
+        step = 1
+        while value % (step * 10) == 0:
+            step *= 10
+        return step
+
+
+def read_written(text: str, question: str = "") -> Written | None:
+    """Return a text as a number, or None. A unit in letters counts only where the question asks how much."""
+    plain = text.strip()
+    if plain.casefold() in number_words():
+        return Written(number_words().index(plain.casefold()), in_words=True)
+    match = _WRITTEN.fullmatch(plain)
+    if match is None or not (_NO_UNIT.fullmatch(match["unit"]) or question.strip().casefold().startswith("how ")):
+        return None
+    digits, decimals = match["digits"].replace(",", "") + (match["after"] or ""), len(match["after"] or "")
+    if len(digits) > 9 or any(sign.isdigit() for sign in match["unit"]):
+        return None
+    return Written(int(digits), match["before"], match["unit"], decimals, "," in match["digits"])
+
+
+def near_numbers(
+    question: str,
+    answer: str,
+    accepted: Iterable[str],
+    count: int,
+    *,
+    generator: random.Random,
+    latest: int | None = None,
+) -> list[Distractor] | None:
+    """Draw numbers near the answer and written like it, none an accepted one; None if the answer is no number.
+
+    Years stay within what could have been meant: close by, and not after `latest`, the last one of the corpus.
+    """
+    written = read_written(answer, question)
+    if written is None:
+        return None
+    forbidden = {normalise(text) for text in (answer, *accepted)}
+    year = is_year(question, answer)
+    last = max(latest or 0, written.value)
+    highest = last if year else written.highest
+
+    def fits(value: int) -> bool:
+        return (highest is None or value <= highest) and normalise(written.write(value)) not in forbidden
+
+    step, reach = (1, 5 + (last - written.value) // 8) if year else (written.step, 0)
+    values = near_values(written.value, count, generator, fits=fits, step=step, reach=reach)
+    return [Distractor(written.write(value), "near year" if year else "near integer") for value in values]
+
+
+def near_integers(answer: int, count: int, generator: random.Random) -> list[Distractor]:
+    """Draw `count` integers near `answer` so that its rank among all options is uniform where 0 allows."""
+    values = near_values(answer, count, generator, fits=lambda value: value != answer)
+    return [Distractor(str(value), "near integer") for value in values]
+
+
+def near_values(
+    answer: int, count: int, generator: random.Random, *, fits: Callable[[int], bool], step: int = 1, reach: int = 0
+) -> list[int]:
+    """Draw `count` values at multiples of `step` from `answer`, none below 0, so that its rank is uniform.
+
+    What does not fit is passed over, never left out: the next farther value takes its place.
+    """
+    reach = reach or (3 if abs(answer) < 20 * step else max(3, abs(answer) // (10 * step)))
+    under = list(islice(_fitting(answer, -step, fits), max(reach, count)))
+    over = list(islice(_fitting(answer, step, fits), max(reach, count)))
+    below = min(generator.randrange(count + 1), len(under))
+    above = min(count - below, len(over))
+    below = min(count - above, len(under))
+    return sorted(generator.sample(under, below)) + sorted(generator.sample(over, above))
+
+
+FARTHEST = 400
+"""Steps after which nothing more is looked for (words for numbers end, years end)."""
+
+
+def _fitting(answer: int, step: int, fits: Callable[[int], bool]) -> Iterator[int]:
+    values = (answer + step * place for place in islice(count_from(1), FARTHEST))
+    return (value for value in values if value >= 0 and fits(value))
 
 
 def read_countqa(corpus: Corpus) -> Iterator[Item]:

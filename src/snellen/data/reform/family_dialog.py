@@ -10,12 +10,11 @@ import msgspec
 from ...core.errors import DataError
 from ...core.types import Sample, Turn
 from ..files.jsonstream import iterate_array, read_header
-from .answer_kinds import plain_kind, word_lists
 from .corpus import Corpus, Item, Tags
-from .distractors import Distractor, same_answer
+from .distractors import Distractor, plain_kind, same_answer, word_lists
+from .family_count import near_numbers
 from .family_vqa import make_choices, read_pairs
 from .formulate import Recipe, choice, fixed
-from .written_numbers import near_numbers
 
 MIN_ROUNDS = 2
 SAYS_YES, SAYS_NO, UNSURE = "yes", "no", "unsure"

@@ -10,11 +10,10 @@ from typing import Any
 
 from ...core.errors import DataError
 from ...core.types import Sample
-from .answer_kinds import word_lists
 from .corpus import Corpus, Item, Tags
-from .distractors import Distractor
+from .distractors import Distractor, word_lists
+from .family_count import near_integers
 from .formulate import Recipe, choice, fixed, native
-from .written_numbers import near_integers
 
 VALUES = {
     "query_color": ("gray", "red", "blue", "green", "brown", "purple", "cyan", "yellow"),

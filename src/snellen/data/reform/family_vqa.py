@@ -12,11 +12,21 @@ import pybase64
 
 from ...core.errors import DataError
 from ...core.types import Sample
-from .answer_kinds import COLOUR, answer_kinds, is_year, opposite_of, word_lists
 from .corpus import Corpus, Item, Tags, need
-from .distractors import AnswerPool, Distractor, normalise, require, same_answer
+from .distractors import (
+    COLOUR,
+    AnswerPool,
+    Distractor,
+    answer_kinds,
+    is_year,
+    normalise,
+    opposite_of,
+    require,
+    same_answer,
+    word_lists,
+)
+from .family_count import near_numbers
 from .formulate import Recipe, choice, fixed, native, open_ended
-from .written_numbers import near_numbers
 
 MAX_WORDS = 4
 _OR = re.compile(r",?\s+or\s+", re.IGNORECASE)

@@ -6,7 +6,9 @@ Written `NAME[:NUMBER][,option=value]`. N is the number of frames, F the file's 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -14,7 +16,82 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.errors import ConfigError, DataError, not_among
+from ...core.types import Showing
 from .reel import Reel
+
+SEVERITIES = range(1, 6)
+KBPS = {1: 1000, 2: 500, 3: 250, 4: 125, 5: 60}
+"""What the severities of `bitrate` mean: kilobits a second, whatever the size of the picture."""
+
+
+def drop(chosen: list[int], frames: int, share: float, draw: random.Random) -> list[int]:
+    """Lose each frame with this probability; the first that is left is always there."""
+    kept = [index for index in chosen if draw.random() >= share]
+    return kept or [chosen[draw.randrange(len(chosen))]]
+
+
+def freeze(chosen: list[int], frames: int, share: float, draw: random.Random) -> list[int]:
+    """Show, with this probability, the frame before instead of a frame."""
+    seen = chosen[:1]
+    for index in chosen[1:]:
+        seen.append(seen[-1] if draw.random() < share else index)
+    return seen
+
+
+def jitter(chosen: list[int], frames: int, share: float, draw: random.Random) -> list[int]:
+    """Move each frame by up to this share of the distance to its neighbours; the order stays."""
+    reach = max(1.0, frames / len(chosen)) * share
+    return sorted(min(frames - 1, max(0, round(index + draw.uniform(-reach, reach)))) for index in chosen)
+
+
+def shuffle(chosen: list[int], frames: int, share: float, draw: random.Random) -> list[int]:
+    """Let twice this share of the frames change places; at severity 5 all of them, and never none."""
+    moving = [place for place in range(len(chosen)) if draw.random() < 2 * share]
+    mixed = [chosen[place] for place in moving]
+    draw.shuffle(mixed)
+    if mixed == [chosen[place] for place in moving]:
+        mixed = mixed[1:] + mixed[:1]
+    seen = list(chosen)
+    for place, index in zip(moving, mixed, strict=True):
+        seen[place] = index
+    return seen
+
+
+def same(chosen: list[int], frames: int, share: float, draw: random.Random) -> list[int]:
+    """Show the frames that were chosen: compression changes how they look."""
+    return chosen
+
+
+FAMILIES: dict[str, Callable[[list[int], int, float, random.Random], list[int]]] = {
+    "drop": drop,
+    "freeze": freeze,
+    "jitter": jitter,
+    "bitrate": same,
+    "shuffle": shuffle,
+}
+
+
+def disturb(tempo: str, chosen: list[int], frames: int, seed: int) -> list[int]:
+    """Return the frames that are seen under `family:severity`, a tenth to a half for severities 1 to 5."""
+    family, severity = read_tempo(tempo)
+    return FAMILIES[family](chosen, frames, severity / 10, random.Random(seed))  # noqa: S311 - reproducible, not secret
+
+
+def kbps_of(tempo: str) -> int:
+    """Return the bitrate a video is compressed to; 0 where it is not."""
+    family, severity = read_tempo(tempo) if tempo else ("", 0)
+    return KBPS[severity] if family == "bitrate" else 0
+
+
+def read_tempo(tempo: str) -> tuple[str, int]:
+    """Return the family and its severity."""
+    family, _, severity = tempo.partition(":")
+    if family not in FAMILIES:
+        raise ConfigError(f"disturbance of time {not_among(family, FAMILIES, ' is unknown')}")
+    if not severity.isdigit() or int(severity) not in SEVERITIES:
+        raise ConfigError(f"tempo={tempo} is not family:severity with a severity from 1 to 5")
+    return family, int(severity)
+
 
 MOST_FRAMES = 4096
 """A policy that shows more in one question is refused: no model takes them, and memory is finite."""
@@ -250,3 +327,55 @@ def _seconds(text: str, policy: str) -> tuple[float, ...]:
 
 def _too_many(count: int) -> str:
     return f"{count} frames in one question; the limit is {MOST_FRAMES}: set max="
+
+
+VIDEO_AXES = ("frames", "fps", "tempo", "subtitles")
+SUBTITLES = ("none", "all", "sampled", "interleaved")
+ROUTES = ("frames", "native")
+ENCODING = re.compile(r"png|jpeg:(?:100|[1-9]\d?)")
+
+
+def vary_showing(showing: Showing, axes: Mapping[str, str]) -> Showing:
+    """Return how a video is shown in a variant.
+
+    `frames=32` keeps the formula of a policy that counts frames, `fps=2` that of one with a rate; `frames` may also be
+    a whole policy (`frames=keyframes`).
+    """
+    if "frames" in axes and "fps" in axes:
+        raise ConfigError("a variant has frames= or fps=, not both")
+    if "frames" in axes:
+        value = axes["frames"]
+        showing = replace(showing, frames=_renumbered(showing.frames, value, BY_COUNT) if value.isdigit() else value)
+    if "fps" in axes:
+        showing = replace(showing, frames=_renumbered(showing.frames, axes["fps"], BY_RATE))
+    if "tempo" in axes:
+        showing = replace(showing, tempo=axes["tempo"])
+    if "subtitles" in axes:
+        showing = replace(showing, subtitles=axes["subtitles"])
+    check_showing(showing)
+    return showing
+
+
+def _renumbered(policy: str, number: str, family: tuple[str, ...]) -> str:
+    head, comma, options = policy.partition(",")
+    name = head.partition(":")[0]
+    return f"{name}:{number}{comma}{options}" if name in family else f"{family[0]}:{number}"
+
+
+def check_showing(showing: Showing) -> None:
+    """Refuse what cannot be shown, before the first request."""
+    read_rule(showing.frames)
+    if showing.tempo:
+        read_tempo(showing.tempo)
+    if showing.subtitles not in SUBTITLES:
+        raise ConfigError(f"subtitles {not_among(showing.subtitles, SUBTITLES, ' is unknown')}")
+    if showing.route not in ROUTES:
+        raise ConfigError(f"video route {not_among(showing.route, ROUTES, ' is unknown')}")
+    if showing.route == "native" and (showing.stamp or showing.subtitles == "interleaved"):
+        raise ConfigError(
+            "a video that goes out as one has no room between its frames: leave out stamp, and subtitles=all"
+        )
+    if not ENCODING.fullmatch(showing.encoding):
+        raise ConfigError(f"video encoding {showing.encoding!r} is neither png nor jpeg:QUALITY (1 to 100)")
+    if showing.side < 0:
+        raise ConfigError(f"video side {showing.side} is below 0")

@@ -19,10 +19,9 @@ from ...core.errors import DataError
 from ...core.ids import derive_seed
 from ...core.types import Frame, Image, Showing, Video
 from .decoder import decoder_of
-from .frame_rules import choose_frames, read_rule
+from .frame_rules import choose_frames, disturb, kbps_of, read_rule
 from .reel import TOLERANCE, Reel, part_of
 from .squeezed import squeeze
-from .tempo import disturb, kbps_of
 
 MOST_BYTES = 8 * 2**20
 LAST_CUE_S = 86_400.0

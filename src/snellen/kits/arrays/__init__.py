@@ -10,8 +10,8 @@ def register(registry: Registry) -> None:
     place = "snellen.kits.arrays"
     submit = "Write a Slurm array or a Kubernetes job of a run in parts, and submit it."
     merge = "Join the parts of a run (--shard) to the run that one process leaves."
-    registry.add("command", "submit", Command(f"{place}.submit_command:submit", submit, "Measure"))
+    registry.add("command", "submit", Command(f"{place}.commands:submit", submit, "Measure"))
     follow = "Measure each new checkpoint of a training once, and draw its learning curve."
-    registry.add("command", "follow", Command(f"{place}.follow_command:follow", follow, "Measure"))
-    registry.add("page", "/curves", Page(f"{place}.curve_page:curves_page", "Curves", "bar"))
-    registry.add("command", "merge", Command(f"{place}.merge_command:merge", merge, "Measure"))
+    registry.add("command", "follow", Command(f"{place}.commands:follow", follow, "Measure"))
+    registry.add("page", "/curves", Page(f"{place}.curve:curves_page", "Curves", "bar"))
+    registry.add("command", "merge", Command(f"{place}.commands:merge", merge, "Measure"))

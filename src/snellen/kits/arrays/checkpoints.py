@@ -18,6 +18,7 @@ from .curve import Curve, read_curves, step_of, write_curves
 
 WEIGHTS = ("*.safetensors", "*.bin", "*.pt", "*.gguf")
 INDEXES = "*.index.json"
+MOST_DOUBLINGS = 10
 
 
 def is_whole(folder: Path, marker: str = "") -> bool:
@@ -52,6 +53,10 @@ class Watched:
     output: Path
     marker: str = ""
     _sizes: dict[Path, dict[str, int]] = field(default_factory=dict)
+    _look: int = 0
+    _failures: dict[Path, int] = field(default_factory=dict)
+    _tried_again: dict[Path, int] = field(default_factory=dict)
+    """The look from which on a checkpoint that could not be measured is tried again."""
 
     def ready(self) -> list[Path]:
         """Return the checkpoints to measure now, the newest first: whole, the same at two looks, not measured."""
@@ -59,10 +64,20 @@ class Watched:
             raise UsageError(f"no folder {self.source}: name the one in which checkpoints appear")
         found = [path for path in self.source.iterdir() if path.is_dir() and is_whole(path, self.marker)]
         now = {path: sizes_of(path) for path in found}
-        held = [path for path in found if self._sizes.get(path) == now[path]]
-        self._sizes = now
-        left = [path for path in held if not self.is_measured(path)]
+        held = {path for path in found if self._sizes.get(path) == now[path]}
+        for path in set(found) - held:  # its files changed: what was wrong may be right
+            self._tried_again.pop(path, None)
+            self._failures.pop(path, None)
+        self._sizes, self._look = now, self._look + 1
+        left = [path for path in held if self._look >= self._tried_again.get(path, 0) and not self.is_measured(path)]
         return sorted(left, key=lambda path: step_of(path.name), reverse=True)
+
+    def wait_after_failure(self, checkpoint: Path) -> int:
+        """Let a checkpoint rest that could not be measured, longer each time; return for how many looks."""
+        failures = self._failures[checkpoint] = self._failures.get(checkpoint, 0) + 1
+        rest: int = 2 ** min(failures, MOST_DOUBLINGS)
+        self._tried_again[checkpoint] = self._look + rest
+        return rest
 
     def is_measured(self, checkpoint: Path) -> bool:
         """Tell whether a checkpoint was asked everything; a call that failed for good is told, and asked no more."""
@@ -103,8 +118,10 @@ def follow(
     for checkpoint in watched.ready():
         try:
             measure(checkpoint, watched, settings, provider)
-        except SnellenError as error:  # one that cannot be loaded says nothing of the next
-            say(f"{checkpoint.name} could not be measured: {error}")
+        except Exception as error:  # noqa: BLE001 - one that cannot be loaded, by whichever library, says nothing of the next
+            why = str(error) if isinstance(error, SnellenError) else f"{type(error).__name__}: {error}"
+            rest = watched.wait_after_failure(checkpoint)
+            say(f"{checkpoint.name} could not be measured: {why}; tried again after {rest} looks, or when it changes")
             continue
         curves = read_curves(watched.measured(), drop, gate)
         write_curves(watched.output, curves)

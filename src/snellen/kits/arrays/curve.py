@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -18,11 +18,19 @@ from ...core.errors import UsageError
 from ...core.markup import Html, tag
 from ...report.files import atomic_file
 from ...report.pages import draw
+from ...report.pages.parts import scrolled
+from ...report.viewer.shell import shell
 from ...scoring.aggregates.headline import main_metric
 from ...scoring.stored import stored_tables
 from ...scoring.tables.table import ScoreTable
 from ...stats.sup_band import fall, share_of_level, simultaneous_band
 from ...store.reader import RunReader
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from ...report.viewer.run_library import RunLibrary
+
 
 FILE = "curve.json"
 BARS = "▁▂▃▄▅▆▇█"
@@ -249,9 +257,16 @@ def curve_figure(curve: Curve) -> Html:
 
 
 def curves_below(folder: Path) -> list[tuple[Path, list[Curve]]]:
-    """Return the curves that were written in or below a folder."""
+    """Return the curves that were written in or below a folder; none of a file that cannot be read."""
     found = sorted({*folder.glob(FILE), *folder.glob(f"*/{FILE}"), *folder.glob(f"*/*/{FILE}")})
-    return [(path.parent, msgspec.json.decode(path.read_bytes(), type=list[Curve])) for path in found]
+    return [(path.parent, _read_file(path)) for path in found]
+
+
+def _read_file(path: Path) -> list[Curve]:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=list[Curve])
+    except (OSError, msgspec.DecodeError):
+        return []
 
 
 def curve_section(folder: Path, curve: Curve) -> Html:
@@ -274,7 +289,7 @@ def curve_section(folder: Path, curve: Curve) -> Html:
         words = (
             f"Drawn: estimates of all {curve.whole:,} questions by a bank, each with its interval. Differences: {words}"
         )
-    table = tag("table", tag("thead", head), tag("tbody", *rows))
+    table = scrolled(f"{curve.task} by checkpoint", tag("thead", head), tag("tbody", *rows))
     title = tag("h2", f"{curve.task} · {folder.name}")
     return tag("section", title, *alarms, curve_figure(curve), tag("p", words, class_="quiet"), table)
 
@@ -283,3 +298,17 @@ def _difference_words(curve: Curve, point: CurvePoint) -> str:
     if point is curve.points[0]:
         return f"the first{_lost(point)}"
     return f"{100 * point.difference:+.1f} [{100 * point.low:+.1f}, {100 * point.high:+.1f}]{_lost(point)}"
+
+
+ADDRESS = "/curves"
+
+
+def curves_page(library: RunLibrary, request: Request) -> Html:
+    """Return every curve that `snellen follow` has written."""
+    found = [one for root in library.roots for one in curves_below(root)]
+    none = tag("p", "No curves here yet: snellen follow CHECKPOINTS/ --tasks TASK -o DIR writes them.")
+    broken = "holds no curve that can be read: the same snellen follow writes it again with the next checkpoint"
+    parts = [curve_section(place, curve) for place, curves in found for curve in curves]
+    parts += [tag("p", f"{place / FILE} {broken}", class_="notice") for place, curves in found if not curves]
+    parts = parts or [none]
+    return shell("Curves", [tag("h1", "Learning curves"), *parts], place=ADDRESS)

@@ -19,11 +19,14 @@ import msgspec
 from ...api.parts import look_at_parts
 from ...core.errors import EXIT_AGAIN, EnvironmentProblem, UsageError
 from ...core.homes import SUBMIT_FOLDER
+from ...report.files import atomic_file
 
 MOST_PARTS = 1_000
 """Slurm's MaxArraySize is 1001 unless the site raised it."""
 MOST_RESTARTS = 20
-DNS_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?")
+DNS_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,49}[a-z0-9])?")
+"""So that `snellen-NAME-999`, the name of a pod's host, is no longer than the 63 letters that Kubernetes allows."""
+SLURM_TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +60,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
 def snellen_command() -> str:
     """Return what starts Snellen, as it was started now: batch jobs may have another PATH."""
     beside = Path(sys.executable).with_name("snellen")
-    return str(beside) if beside.exists() else f"{sys.executable} -m snellen"
+    return shlex.join([str(beside)] if beside.exists() else [sys.executable, "-m", "snellen"])
 
 
 def share_limits(arguments: Sequence[str], parts: int, parallel: int) -> list[str]:
@@ -106,9 +109,33 @@ def check(what: Submission) -> None:
             raise UsageError("--setup and --option take one line each; repeat them for more")
 
 
+def limit_s(text: str) -> int | None:
+    """Return the seconds of a time limit as Slurm writes them; None where it is none, or only Slurm knows it."""
+    match = SLURM_TIME.fullmatch(text)
+    if match is None:
+        return None
+    days, *numbers = (0 if number is None else int(number) for number in match.groups())
+    first, second, third = numbers
+    if match[1] is not None:  # days-hours, days-hours:minutes, days-hours:minutes:seconds
+        return ((24 * days + first) * 60 + second) * 60 + third
+    if match[4] is not None:
+        return (60 * first + second) * 60 + third
+    return 60 * first + second  # minutes, minutes:seconds
+
+
+def _check_slurm(what: Submission, folder: Path) -> None:
+    limit = limit_s(what.time)
+    if limit is not None and limit <= what.warn_s:
+        told = f"--warn {what.warn_s} is not less than --time {what.time} ({limit} s)"
+        raise UsageError(f"{told}: each part would be stopped as it begins; give more time, or a smaller --warn")
+    if "\\" in str(folder.absolute()) or "\n" in str(folder.absolute()):
+        raise UsageError(f"-o {folder}: Slurm writes no log to a path with a backslash or a line end; choose another")
+
+
 def slurm_scripts(what: Submission, arguments: Sequence[str], folder: Path) -> dict[str, str]:
     """Return the scripts of a Slurm array by name: `array.sh`, `merge.sh`, and `serve.sh` where a server is wanted."""
     check(what)
+    _check_slurm(what, folder)
     scripts = {"array.sh": _array(what, arguments, folder), "merge.sh": _merge(what, folder)}
     if what.serve:
         scripts["serve.sh"] = _serve(what, folder)
@@ -123,11 +150,17 @@ def _place(folder: Path) -> Path:
 def _head(what: Submission, folder: Path, name: str, lines: Sequence[str], *comments: str) -> str:
     """Return how a script begins: what the scheduler reads, what people read, where it runs and what goes before."""
     output = "%A_%a" if name == "part" else f"{name}-%j"
-    told = [f"--job-name=snellen-{name}", f"--output={_place(folder)}/logs/{output}.txt", *lines]
+    logs = str(_place(folder) / "logs").replace("%", "%%")  # a single % begins what Slurm fills in
+    told = [f"--job-name=snellen-{name}", f"--output={_as_directive(f'{logs}/{output}.txt')}", *lines]
     told += [f"--partition={what.partition}"] if what.partition else []
     told += [f"--account={what.account}"] if what.account else []
     begin = ["#!/bin/bash", *(f"#SBATCH {line}" for line in told), "", *(f"# {line}" for line in comments)]
     return "\n".join([*begin, f"cd {shlex.quote(str(Path.cwd()))} || exit 3", *what.setup])
+
+
+def _as_directive(text: str) -> str:
+    """Return a text as one word of an #SBATCH line, which Slurm reads by rules of its own."""
+    return '"' + text.replace('"', r"\"") + '"' if re.search(r"[\s\"'#]", text) else text
 
 
 def _resources(what: Submission) -> list[str]:
@@ -173,7 +206,7 @@ trap 'kill -USR1 $pid 2>/dev/null' USR1
 trap 'kill -TERM $pid 2>/dev/null' TERM
 rc=0
 for i in 1 2 3 4 5 6 7 8; do wait $pid 2>/dev/null; r=$?; [ $r = 127 ] || rc=$r; done   # a trap ends a wait
-[ $rc = {EXIT_AGAIN} ] && again
+case $rc in {EXIT_AGAIN}|138|143) again;; esac   # the others: told to end before Snellen had begun to listen
 exit $rc
 """
 
@@ -223,26 +256,26 @@ URL=$(cat "$url" 2>/dev/null)
 
 def submit_commands(folder: Path, scripts: Mapping[str, str]) -> list[str]:
     """Return what submits written scripts, line by line, for a shell."""
-    place = shlex.quote(str(folder / SUBMIT_FOLDER))
-    lines = [f"sbatch {place}/serve.sh"] if "serve.sh" in scripts else []
-    return [*lines, f"id=$(sbatch --parsable {place}/array.sh)", f"sbatch --dependency=afterany:$id {place}/merge.sh"]
+    path = {name: shlex.quote(str(folder / SUBMIT_FOLDER / name)) for name in scripts}
+    lines = [f"server=$(sbatch --parsable {path['serve.sh']})"] if "serve.sh" in scripts else []
+    array = f"id=$(sbatch --parsable {path['array.sh']})"
+    return [*lines, array, f"sbatch --dependency=afterany:$id {path['merge.sh']}"]
 
 
 def write_scripts(folder: Path, scripts: Mapping[str, str]) -> list[Path]:
-    """Write scripts below a run's folder and return their paths."""
+    """Write scripts below a run's folder, each whole or not at all, and return their paths."""
     place = folder / SUBMIT_FOLDER
     (place / "logs").mkdir(parents=True, exist_ok=True)
-    paths = []
     for name, text in scripts.items():
-        path = place / name
-        path.write_text(text, encoding="utf-8")
-        paths.append(path)
-    return paths
+        with atomic_file(place / name) as file:
+            file.write(text.encode())
+    return [place / name for name in scripts]
 
 
 def submit(commands: Sequence[str]) -> str:
-    """Run the commands that submit, in one shell; return what the scheduler said."""
-    script = "\n".join(commands) + "\necho $id"
+    """Run the commands that submit, in one shell: all of them, or none stays; return what the scheduler said."""
+    undo = "trap '[ -z \"$server$id\" ] || scancel $server $id' ERR"
+    script = "\n".join([undo, *commands, "echo $id"])
     done = subprocess.run(["bash", "-ec", script], capture_output=True, text=True, check=False)  # noqa: S603, S607
     if done.returncode:
         said = " ".join((done.stderr or done.stdout).split())
@@ -271,6 +304,8 @@ def kubernetes_manifest(what: Submission, arguments: Sequence[str], folder: Path
     """Return an indexed Job as YAML; the folder of the run lies in a volume that all pods may write."""
     check(what)
     name = re.sub(r"[^a-z0-9]+", "-", folder.name.lower()).strip("-") or "run"
+    if "\n" in str(folder):
+        raise UsageError(f"-o {folder}: a path with a line end stands in no manifest; choose another")
     if not DNS_NAME.fullmatch(name):
         raise UsageError(f"-o {folder}: its name makes no name for a Job; use letters, digits and hyphens")
     if not folder.is_relative_to(what.mount):

@@ -21,13 +21,13 @@ from ...core.errors import UsageError
 from ...core.types import Sample
 from ...data.errata import Erratum, question_hash, write_errata
 from ...report.files import write_atomically
-from ...report.runlist.brief import run_folders
+from ...report.run_briefs import run_folders
 from ...stats.gold_review import NOBODY, model_weights, option_votes, rasch_abilities, wrong_gold_ratios
 from ...stats.intervals import wilson
 from ...store.bank_file import FEWEST_MODELS, BankItem
 from ...store.reader import RunReader
+from ..curate.decisions import Status
 from ..curate.desk import ReviewSettings
-from ..curate.outcome import Status
 from ..curate.records import Draft, Finding, Gated, Question, Source
 from ..curate.workshop import Workshop
 from .build import DEPTH, Answers, read_run, read_source
@@ -268,7 +268,7 @@ def _cannot_judge(values: NDArray[np.float64], chosen: Codes) -> int:
 
 def write_audit(folder: Path, result: Audit, samples: Mapping[str, Sample]) -> None:
     """Write the list, the summary, the page, and the items of the review desk."""
-    from .audit_page import audit_page  # pictures and pages
+    from .pages import audit_page  # pictures and pages
 
     folder.mkdir(parents=True, exist_ok=True)
     lines = b"".join(msgspec.json.encode(doubt) + b"\n" for doubt in result.doubts)

@@ -11,11 +11,11 @@ import numpy as np
 
 from ...api.plan import Plan
 from ...api.settings import RunSettings
-from ...core.arms import PICTURE, variants_beside
 from ...core.errors import UsageError, not_among
 from ...core.jobs import Item
 from ...core.protocols import Scorer
-from ...engine.interval import NO_OPTIONS, PrefixLimit, Seen
+from ...core.variants import PICTURE, variants_beside
+from ...engine.limits import NO_OPTIONS, PrefixLimit, Seen
 from ...stats.bank_estimate import (
     FEWEST_ASKED,
     FEWEST_OF_A_TAG,

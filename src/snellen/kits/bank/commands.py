@@ -95,7 +95,7 @@ def build(sources: tuple[Path, ...], output: Path, as_json: bool, **how: Any) ->
 def check(file: Path, asked: int, trials: int, seed: int, as_json: bool) -> None:
     """Hold models out: width, coverage, and what a spoiled bank would do."""
     from ...store.bank_file import read_bank
-    from .check import check as check_bank
+    from .build import check as check_bank
 
     found = check_bank(read_bank(file), asked=asked, trials=trials, seed=seed)
     print_either(found, "\n".join(found.lines()), as_json)
@@ -129,7 +129,7 @@ def picture(full: Path, without: Path, output: Path | None, as_json: bool) -> No
 def card(file: Path, as_json: bool) -> None:
     """Say whose answers these are, when, by which licences, and what a bank cannot do."""
     from ...store.bank_file import read_bank
-    from .check import card_lines
+    from .build import card_lines
 
     found = read_bank(file)
     told = {"meta": found.meta, "models": found.models, "items": len(found.items)}
@@ -161,7 +161,7 @@ def gate(base: Path, candidate: Path | None, policy: Path | None, form: str, as_
     snellen gate runs/base --model openai/NAME-fp8 --base-url URL --policy gate.toml --format github
     Exit 0: same or better. 1: worse. 4: not settled within the budget.
     """
-    from .gate_words import joint_exit_code, render
+    from .gate import joint_exit_code, render
 
     if candidate is not None and flags["exam"] is not None:
         raise UsageError("--exam asks the candidate, and a stored run cannot be asked: compare two exams instead")

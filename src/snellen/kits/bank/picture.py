@@ -13,12 +13,12 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from ...core.arms import PICTURE
 from ...core.errors import UsageError
 from ...core.types import Estimate
+from ...core.variants import PICTURE
 from ...report.files import atomic_file
 from ...stats.item_bank import Array
-from ...stats.withheld import discoveries, kept_share, sign_by_chance
+from ...stats.paired import discoveries, kept_share, sign_by_chance
 from ...store.bank_file import Bank, arm_of, differs
 
 FALSE_DISCOVERY = 0.10

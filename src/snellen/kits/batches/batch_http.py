@@ -14,9 +14,8 @@ import msgspec
 from ...core.errors import ModelError
 from ...core.types import FailureKind
 from ...model.served.http_client import network_error, proxy_for
-from ...model.served.replies import decode_body, expect_object
+from ...model.served.replies import decode_body, expect_object, status_error
 from ...model.served.served_model import ServedModel
-from ...model.served.server_errors import status_error
 
 PIECE = 2**20
 ANSWER_S, TRANSFER_S = 120.0, 3600.0

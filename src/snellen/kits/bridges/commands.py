@@ -42,7 +42,7 @@ def second_opinion_command(path: Path, as_json: bool, read_as: str | None, **set
         print_json({"folder": found.folder, **found.summary})
         return
     from ...core.text import show_text
-    from .opinion_words import opinion_lines
+    from .second_opinions import opinion_lines
 
     for line in opinion_lines(found.summary):
         click.echo(show_text(line))

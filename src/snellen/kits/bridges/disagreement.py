@@ -10,7 +10,7 @@ from msgspec import Struct
 from ...core.types import Form, Prediction, Request, Sample, Score
 from ...scoring.scorers.by_form import NEEDS_OWN_SCORER
 from ...scoring.tables.table import is_unread
-from .peer_verdicts import PeerProtocol, PeerVerdict
+from .peer_readers import PeerProtocol, PeerVerdict
 
 PEER = "peer"
 MISREAD = "misread"

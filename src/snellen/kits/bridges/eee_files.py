@@ -11,12 +11,20 @@ from typing import Any
 from ...core.errors import DataError
 from ...core.types import BASE_VARIANT
 from ...data.files.jsonstream import iterate_records
-from ...data.foreign.damage_counts import Damage
-from ...data.foreign.foreign_rows import ForeignFile, ForeignRow, Tag, is_nothing, plain_id, share, token_pair
-from ...data.foreign.foreign_source import ForeignSource, Record
-from ...data.foreign.formats import PredictionFormat
-from ...data.foreign.gold import as_list, lettered, settle_gold
-from ...data.foreign.malformed import each_readable
+from ...data.foreign.damage import Damage, each_readable
+from ...data.foreign.foreign_rows import (
+    ForeignFile,
+    ForeignRow,
+    Tag,
+    as_list,
+    is_nothing,
+    lettered,
+    plain_id,
+    settle_gold,
+    share,
+    token_pair,
+)
+from ...data.foreign.formats import ForeignSource, PredictionFormat, Record
 from .chat_parts import content_of
 from .snellen_marks import own_scoring
 

@@ -11,23 +11,22 @@ from typing import Any
 import msgspec
 
 from ...data.files.jsonstream import iterate_records
-from ...data.foreign.damage_counts import Damage
-from ...data.foreign.failure_marks import stopped_by_filter
+from ...data.foreign.damage import Damage, each_readable, stopped_by_filter
 from ...data.foreign.foreign_rows import (
     ForeignFile,
     ForeignRow,
     how_it_ended,
     is_nothing,
+    lettered,
     plain_id,
+    settle_gold,
     share,
     short_tags,
+    shown_options,
     token_pair,
 )
-from ...data.foreign.foreign_source import ForeignSource, Record
-from ...data.foreign.formats import PredictionFormat
-from ...data.foreign.gold import lettered, settle_gold, shown_options
-from ...data.foreign.malformed import each_readable
-from .found_pictures import pictures_beside
+from ...data.foreign.formats import ForeignSource, PredictionFormat, Record
+from .chat_parts import pictures_beside
 
 HARNESS = "evalscope"
 LOST_CALL = "the call failed, and evalscope (--ignore-errors) wrote nothing of it"

@@ -9,13 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from ...data.files.jsonstream import iterate_records
-from ...data.foreign.damage_counts import Damage
-from ...data.foreign.failure_marks import failure_in
-from ...data.foreign.foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share, token_pair
-from ...data.foreign.foreign_source import ForeignSource, Record
-from ...data.foreign.formats import PredictionFormat
-from ...data.foreign.gold import lettered, settle_gold, shown_options
-from ...data.foreign.malformed import each_readable
+from ...data.foreign.damage import Damage, each_readable, failure_in
+from ...data.foreign.foreign_rows import (
+    ForeignFile,
+    ForeignRow,
+    is_nothing,
+    lettered,
+    plain_id,
+    settle_gold,
+    share,
+    shown_options,
+    token_pair,
+)
+from ...data.foreign.formats import ForeignSource, PredictionFormat, Record
 
 HARNESS = "flageval"
 EVALUATED = "_evaluated"

@@ -14,14 +14,10 @@ import msgspec
 from ...core.errors import DataError
 from ...core.types import BASE_VARIANT, Form
 from ...data.files.jsonstream import iterate_array, iterate_with_header
-from ...data.foreign.damage_counts import Damage
-from ...data.foreign.failure_marks import stopped_by_filter
-from ...data.foreign.foreign_rows import ForeignFile, ForeignRow, how_it_ended, plain_id, share
-from ...data.foreign.foreign_source import ForeignSource, Record
-from ...data.foreign.formats import PredictionFormat
-from ...data.foreign.gold import lettered
-from ...data.foreign.malformed import each_readable
-from .found_pictures import pictures_beside
+from ...data.foreign.damage import Damage, each_readable, stopped_by_filter
+from ...data.foreign.foreign_rows import ForeignFile, ForeignRow, how_it_ended, lettered, plain_id, share
+from ...data.foreign.formats import ForeignSource, PredictionFormat, Record
+from .chat_parts import pictures_beside
 
 HARNESS = "helm"
 STATE, STATS, SPEC = "scenario_state.json", "per_instance_stats.json", "run_spec.json"

@@ -17,22 +17,21 @@ from ...core.errors import DataError, MissingExtra, SnellenError
 from ...core.types import Form, Image
 from ...data.files.jsonstream import iterate_with_header
 from ...data.files.picture_zip import BAD_ZIP
-from ...data.foreign.damage_counts import Damage
-from ...data.foreign.failure_marks import stopped_by_filter
+from ...data.foreign.damage import MALFORMED, Damage, stopped_by_filter
 from ...data.foreign.foreign_rows import (
     ForeignFile,
     ForeignRow,
     how_it_ended,
     is_nothing,
+    lettered,
     plain_id,
+    settle_gold,
     share,
     short_tags,
+    shown_options,
     token_pair,
 )
-from ...data.foreign.foreign_source import ForeignSource
-from ...data.foreign.formats import PredictionFormat
-from ...data.foreign.gold import lettered, settle_gold, shown_options
-from ...data.foreign.malformed import MALFORMED
+from ...data.foreign.formats import ForeignSource, PredictionFormat
 from .snellen_marks import own_scoring
 
 ZSTANDARD = 93

@@ -10,12 +10,21 @@ from typing import Any
 from ...core.errors import DataError
 from ...core.types import Form
 from ...data.files.jsonstream import iterate_records
-from ...data.foreign.damage_counts import Damage
-from ...data.foreign.foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share, short_tags
-from ...data.foreign.foreign_source import ForeignSource, Record
-from ...data.foreign.formats import PredictionFormat
-from ...data.foreign.gold import Gold, as_list, lettered, settle_gold, shown_options
-from ...data.foreign.malformed import each_readable
+from ...data.foreign.damage import Damage, each_readable
+from ...data.foreign.foreign_rows import (
+    ForeignFile,
+    ForeignRow,
+    Gold,
+    as_list,
+    is_nothing,
+    lettered,
+    plain_id,
+    settle_gold,
+    share,
+    short_tags,
+    shown_options,
+)
+from ...data.foreign.formats import ForeignSource, PredictionFormat, Record
 from .lmms_files import IDS, SAMPLES, first_of, is_sample_file, results_beside
 from .option_likelihoods import likelihoods_in
 

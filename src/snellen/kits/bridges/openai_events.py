@@ -7,14 +7,18 @@ from functools import partial
 from typing import Any
 
 from ...data.files.jsonstream import iterate_records
-from ...data.foreign.damage_counts import Damage
-from ...data.foreign.foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share
-from ...data.foreign.foreign_source import ForeignSource, Record
-from ...data.foreign.formats import PredictionFormat
-from ...data.foreign.gold import settle_gold, shown_options
-from ...data.foreign.malformed import each_readable
-from .chat_parts import content_of
-from .found_pictures import pictures_beside
+from ...data.foreign.damage import Damage, each_readable
+from ...data.foreign.foreign_rows import (
+    ForeignFile,
+    ForeignRow,
+    is_nothing,
+    plain_id,
+    settle_gold,
+    share,
+    shown_options,
+)
+from ...data.foreign.formats import ForeignSource, PredictionFormat, Record
+from .chat_parts import content_of, pictures_beside
 
 HARNESS = "openai-evals"
 _SAMPLING, _MATCH, _METRICS, _ERROR = "sampling", "match", "metrics", "error"

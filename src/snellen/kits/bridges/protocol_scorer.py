@@ -18,18 +18,24 @@ from ...core.errors import ConfigError, not_among
 from ...core.types import OFFERED, Form, Prediction, Request, Sample, Score, TrialKey
 from ...extract.choice import extract_choice
 from ...extract.extraction import AMBIGUOUS, EMPTY, NOT_OFFERED, TRUNCATED, UNPARSED
-from ...scoring.judges.asking import offered_options
+from ...scoring.judges.judge_card import offered_options
 from ...scoring.protocols.peer_scores import DRAWN_FROM, OWN_READER, TOOL_COUNTS
 from ...scoring.scorers.option_choice import score as score_own_choice
 from ...scoring.scorers.option_choice import score_yesno as score_own_yesno
 from ...scoring.scorers.replies import answer_text
 from ...scoring.scorers.text_match import NO_REFERENCE
-from .lmms_rules import lmms_yes_no, lmms_yes_no_equal, lmms_yes_no_of_mme, read_mmmu, read_mmmu_official
 from .math_answers import read_boxed_choice, read_maths_choice
 from .open_rules import DRAWS, EMPTY_FITS, OPEN_RULES
 from .peer_readers import PEER_READERS, ReadLetter
-from .video_letters import FITTING
-from .vlmevalkit_rules import vlmevalkit_yes_no
+from .toolkit_rules import (
+    lmms_yes_no,
+    lmms_yes_no_equal,
+    lmms_yes_no_of_mme,
+    read_mmmu,
+    read_mmmu_official,
+    vlmevalkit_yes_no,
+)
+from .video_rules import FITTING
 
 
 def read_mmmu_pro(reply: str, options: Mapping[str, str]) -> str | None:

@@ -13,8 +13,7 @@ from typing import Final
 from rapidfuzz.distance import Levenshtein
 
 from ...scoring.scorers.vqa import RELAXED_TOLERANCE, vqa_accuracy
-from .lmms_rules import lmms_yes_no, lmms_yes_no_equal, lmms_yes_no_of_mme
-from .vlmevalkit_rules import can_infer, vlmevalkit_yes_no
+from .toolkit_rules import can_infer, lmms_yes_no, lmms_yes_no_equal, lmms_yes_no_of_mme, vlmevalkit_yes_no
 
 ANLS_KEPT = 0.5
 """The harnesses keep a similarity of exactly so much; the paper's rule does not."""

@@ -11,14 +11,21 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from ...data.foreign.damage_counts import Damage
-from ...data.foreign.foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share, short_tags
-from ...data.foreign.foreign_source import ForeignSource, Record
-from ...data.foreign.formats import PredictionFormat
-from ...data.foreign.gold import as_list, lettered, settle_gold, shown_options
-from ...data.foreign.malformed import each_readable
-from .chat_parts import content_of
-from .found_pictures import picture_beside
+from ...data.foreign.damage import Damage, each_readable
+from ...data.foreign.foreign_rows import (
+    ForeignFile,
+    ForeignRow,
+    as_list,
+    is_nothing,
+    lettered,
+    plain_id,
+    settle_gold,
+    share,
+    short_tags,
+    shown_options,
+)
+from ...data.foreign.formats import ForeignSource, PredictionFormat, Record
+from .chat_parts import content_of, picture_beside
 
 _MEDIA = re.compile(r"@@@langfuseMedia:[^@]*@@@")
 _INDEX = re.compile(r"\d+")

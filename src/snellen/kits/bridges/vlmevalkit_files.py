@@ -12,13 +12,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...core.errors import DataError
-from ...data.foreign.damage_counts import EXCEL_CELL, Damage
-from ...data.foreign.failure_marks import failure_in
-from ...data.foreign.foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, share, short_tags
-from ...data.foreign.foreign_source import ForeignSource, Record
-from ...data.foreign.formats import PredictionFormat
-from ...data.foreign.gold import as_list, lettered, settle_gold
-from ...data.foreign.malformed import each_readable
+from ...data.foreign.damage import EXCEL_CELL, Damage, each_readable, failure_in
+from ...data.foreign.foreign_rows import (
+    ForeignFile,
+    ForeignRow,
+    as_list,
+    is_nothing,
+    lettered,
+    plain_id,
+    settle_gold,
+    share,
+    short_tags,
+)
+from ...data.foreign.formats import ForeignSource, PredictionFormat, Record
 from ...data.foreign.peer_cards import peer_card, split_name
 from ...data.loaders.row_options import OPTION_MARK
 

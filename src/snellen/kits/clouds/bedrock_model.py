@@ -18,10 +18,8 @@ from ...core.secret import Secret
 from ...core.types import FailureKind, Request, Turn, Usage
 from ...model.options import ModelOptions
 from ...model.served.dialect import Picture, key_headers
-from ...model.served.events import EVENT_LIMIT
-from ...model.served.http_client import AiohttpClient, Body, HttpClient, HttpStream
+from ...model.served.http_client import EVENT_LIMIT, AiohttpClient, Body, HttpClient, HttpStream
 from ...model.served.post import HttpResponse
-from ...model.served.reasoning import merge_fields
 from ...model.served.replies import (
     Reply,
     decode_body,
@@ -32,6 +30,7 @@ from ...model.served.replies import (
     unreadable,
 )
 from ...model.served.served_model import ServedModel
+from ...model.served.server_fields import merge_fields
 
 FINISH = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length"}
 TEXT_BLOCKS = frozenset({"text", "reasoningContent", "cachePoint"})

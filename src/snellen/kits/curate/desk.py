@@ -12,8 +12,7 @@ from msgspec import Struct
 
 from ...core.errors import UsageError, did_you_mean
 from ...core.ids import derive_seed, rng
-from .decisions import MODES, UNDO, Decision, Ledger
-from .outcome import Outcome, Status, apply_edit, outcome_of, text_mark
+from .decisions import MODES, UNDO, Decision, Ledger, Outcome, Status, apply_edit, outcome_of, text_mark
 from .records import Draft, Gated
 
 

@@ -25,19 +25,16 @@ from ...data.catalog import Catalog
 from ...data.files.records import write_lines
 from ...data.files.rows import Row, read_rows
 from ...data.images.decode import read_bytes, read_header
-from ...data.loaders.cure import CureSource, PictureFinder, clamp
-from ...data.loaders.cure_file import CureBox, CureImage
-from ...scoring.judges.asking import judge_key, plan_votes
-from ...scoring.judges.judge_card import Judge, read_judge
+from ...data.loaders.cure import CureBox, CureImage, CureSource, PictureFinder, clamp
+from ...scoring.judges.judge_card import Judge, judge_key, plan_votes, read_judge
 from ...scoring.judges.verdicts import score_votes
-from ...store.lock import RunLock
+from ...store.owner import RunLock
 from ...store.reader import RunReader
 from .desk import ReviewSettings
 from .draft import TASK as DRAFT_TASK
 from .draft import Drafting, DraftPrompt, collect_drafts, plan_drafts
-from .figures import audit_sentence
 from .gates import GateReport, GateSettings, Replies, run_gates
-from .publish import Published, Title, cure_rows
+from .publish import Published, Title, audit_sentence, cure_rows
 from .publish import publish as write_published
 from .records import Draft, Finding, SetAside, Source
 from .workshop import Workshop
@@ -332,8 +329,10 @@ def review(
 
     Without `settings` those of the last review hold.
     """
-    from .serve import serve  # the web server is an extra that the other steps do without
-    from .web import Keys
+    from .web import (
+        Keys,
+        serve,  # the web server is an extra that the other steps do without
+    )
 
     workshop = Workshop(folder)
     desk = workshop.open_desk(settings)

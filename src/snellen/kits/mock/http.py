@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import cast
 
-from ...model.served.http1 import Chunked
+from ...model.served.connection import Chunked
 
 LONGEST_HEAD = 2**14
 END_OF_HEAD = b"\r\n\r\n"

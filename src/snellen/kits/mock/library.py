@@ -11,8 +11,8 @@ from typing import Any
 
 from ...api.load import load_dataset
 from ...core.errors import UsageError
-from .answers import AnswerBook, write_answers
-from .batch_book import parse_batch_script
+from .ask import AnswerBook, write_answers
+from .batches import parse_batch_script
 from .drafter import check_style
 from .faults import parse_fault
 from .readers import parse_reader

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ...core.errors import UsageError, did_you_mean
-from .answers import Entry
-from .ask import Ask, find_mark
+from .ask import Ask, Entry, find_mark
 from .pictures import jpeg_quality, width_px
 
 Options = Mapping[str, float]

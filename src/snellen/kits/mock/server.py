@@ -24,10 +24,9 @@ import msgspec
 from ...core.errors import EnvironmentProblem
 from ...core.ids import rng, sha256_hex
 from . import wire
-from .answers import AnswerBook, Entry
 from .anthropic_format import AnthropicFormat
-from .ask import Ask, BadRequestError, StreamOptions, ask_of, ignoring, parse_ask
-from .batch_book import BatchLine, BatchScript
+from .ask import AnswerBook, Ask, BadRequestError, Entry, StreamOptions, ask_of, ignoring, parse_ask
+from .batches import BatchLine, BatchScript
 from .drafter import draft_reply
 from .faults import Fault, Occasion, first_striking
 from .http import ConstantProtocol, Exchange, HttpProtocol, response_head

@@ -11,9 +11,8 @@ import msgspec
 from ...core.errors import UsageError, did_you_mean
 from .anthropic_format import AnthropicFormat
 from .ask import Ask, BadRequestError, Body
-from .batch_book import Answer, BatchBook, BatchJob, BatchLine, BatchScript
+from .batches import Answer, BatchBook, BatchJob, BatchLine, BatchScript, FileBatches
 from .bedrock_format import BedrockFormat
-from .file_batches import FileBatches
 from .http import Exchange
 from .plan import Piece, Plan, error_plan, json_plan
 from .responses_format import ResponsesFormat

@@ -14,8 +14,7 @@ from ...api.reform_items import DIALOGUE, check_task, find_card
 from ...core.config import convert, read_config_file
 from ...core.errors import UsageError, did_you_mean
 from ...data.catalog import Catalog
-from .syntax import read_assignments
-from .task_files import read_task_file, write_task_file
+from .task_files import read_assignments, read_task_file, write_task_file
 
 REFUSED = "!"
 COUNTS: Mapping[str, dict[str, Any]] = {

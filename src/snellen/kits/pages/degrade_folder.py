@@ -16,10 +16,10 @@ from ...core.config import convert, read_config_file
 from ...core.errors import ConfigError, DataError, UsageError
 from ...core.ids import rng
 from ...data.files.work import Mapper, WorkSpec, do_here
-from ...data.images.calibrations import CALIBRATION
-from .manifest import DocumentRecord, Manifest, PageRecord, document_record, page_record, read_manifest, write_manifest
+from ...data.images.edits import CALIBRATION
 from .pages import PageFile, page_name, read_pages
 from .perturb import calibration, edits_of
+from .publish import DocumentRecord, Manifest, PageRecord, document_record, page_record, read_manifest, write_manifest
 from .quality import character_error_rate
 from .render import png_bytes
 from .sheet_work import DegradedSheet, DegradeSettings, Sheet, open_sheet

@@ -20,8 +20,8 @@ from ...cli.options import (
     json_flag,
     print_either,
     repeated,
+    take_workers,
 )
-from ...cli.worker_flags import take_workers
 from ...core.config import parse_assignment
 from ...core.errors import UsageError
 from ...core.text import plural

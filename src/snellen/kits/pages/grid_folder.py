@@ -15,12 +15,11 @@ from msgspec import Struct
 from ...core.ids import rng
 from ...data.files.work import Mapper, do_here
 from .fonts import TextFont
-from .haystack import Haystack
 from .layout import lay_out
 from .needle import COLOURS, Needle, PageBox, Statement
 from .overlays import Box, Overlay, overlay_size
 from .page_style import PageStyle
-from .plant import Grid, Planted, instance_of, plant
+from .plant import Grid, Haystack, Planted, instance_of, plant
 from .publish import REFUSE, publish
 from .render import Accent, page_font, span_boxes
 from .texts import Document

@@ -12,17 +12,15 @@ import msgspec
 from ...core.config import convert
 from ...core.errors import UsageError
 from ...data.files.work import Mapper, do_here
-from ...data.images.calibrations import CALIBRATION
+from ...data.images.edits import CALIBRATION
 from ...data.visual_tokens import FAMILIES as MODEL_FAMILIES
 from .degrade_folder import PAGE_FAMILIES, Recipe, Variant, degrade, read_recipe, safe_name
 from .grid_folder import write_needles
-from .haystack import parse_lengths, read_haystack
-from .manifest import Manifest, total_tokens
 from .needle import check_kinds, kinds
 from .page_style import PageStyle, degrade_style, render_families, style_of
 from .perturb import FAMILIES
-from .plant import Grid, parse_depths
-from .publish import REFUSE, publish, publish_pdf, solve_size, source_record
+from .plant import Grid, parse_depths, parse_lengths, read_haystack
+from .publish import REFUSE, Manifest, publish, publish_pdf, solve_size, source_record, total_tokens
 from .texts import read_documents
 
 CLEAN = "clean"

@@ -16,8 +16,8 @@ from ...core.tasks import Task
 from ...core.types import Form, Image, Sample
 from ...data.loaders.row_source import resolve
 from ...data.visual_tokens import DEFAULT_TOKENIZER, context_bin, count_tokens, visual_tokens
-from .manifest import Manifest, read_manifest
 from .pages import PageFile, PageFolder, find_variants, page_size, read_pages
+from .publish import Manifest, read_manifest
 from .texts import read_records
 
 POLICIES = ("skip", "middle", "dpi", "chunk")

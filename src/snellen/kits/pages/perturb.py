@@ -19,8 +19,8 @@ from PIL import Image
 from ...core.config import convert, read_config_file
 from ...core.errors import UsageError, not_among
 from ...core.ids import derive_seed
-from ...data.images.calibrations import CALIBRATION
-from . import blurs, codecs, geometry, noise, overlaid, tones
+from ...data.images.edits import CALIBRATION
+from . import degradations
 
 SEVERITIES = (1, 2, 3, 4, 5)
 Level = int | float | tuple[int | float, ...]
@@ -35,9 +35,6 @@ class Family(Struct, frozen=True, forbid_unknown_fields=True):
     resizes: bool = False
     grain: float = 0.0
     """Standard deviation in grey levels of what a sensor adds: without it a faint page is read to its last level."""
-
-
-_MODULES = {module.__name__.rpartition(".")[2]: module for module in (blurs, codecs, geometry, noise, overlaid, tones)}
 
 
 @cache
@@ -73,9 +70,8 @@ def apply(image: Image.Image, family: str, severity: int, seed: int, calibrated:
 
 def degrade_to(image: Image.Image, family: Family, level: Level, generator: np.random.Generator) -> Image.Image:
     """Return the picture degraded to a level, with the sensor's grain over it."""
-    module, function = family.step.split(".")
-    degraded: Image.Image = getattr(_MODULES[module], function)(image, level, generator)
-    return noise.gaussian(degraded, family.grain / 255, generator) if family.grain else degraded
+    degraded: Image.Image = getattr(degradations, family.step)(image, level, generator)
+    return degradations.gaussian_noise(degraded, family.grain / 255, generator) if family.grain else degraded
 
 
 def parse_variants(spec: str) -> list[str]:

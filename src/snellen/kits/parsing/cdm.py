@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.errors import EnvironmentProblem, MissingExtra
-from .assignment import assign
+from .pairing import assign
 
 DPI = 200
 TIMEOUT_S = 60

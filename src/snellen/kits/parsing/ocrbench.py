@@ -13,8 +13,7 @@ import numpy as np
 from rapidfuzz.distance import Levenshtein
 
 from ...core.errors import EnvironmentProblem, MissingExtra
-from .teds import TableTooLarge, teds
-from .tree_distance import Node, postorder, tree_distance
+from .teds import Node, TableTooLarge, postorder, teds, tree_distance
 
 FOLDERS = ("/usr/share/wordnet", "/usr/local/share/wordnet", "/opt/homebrew/share/wordnet")
 """Where systems keep it; the variable WNSEARCHDIR, WordNet's own, comes first."""

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from rapidfuzz.distance import Levenshtein
 
-from .assignment import assign
 from .omnidoc_formulas import formula_pool, match_formulas
 from .omnidoc_match import IGNORED, Gold, Pair, by_place, edit, edits, match
 from .omnidoc_reading import FORMULA, INLINE_FORMULA, LATEX_TABLE, RESCUED, TABLE, TEXT, Piece, read_page
@@ -29,6 +28,7 @@ from .omnidoc_text import (
     parsed_html,
     without_delimiters,
 )
+from .pairing import assign
 from .teds import TableTooLarge, Teds, teds
 
 # How OmniDocBench 1.6 writes the cells of a table that no gold table asks for, before it takes them for text.

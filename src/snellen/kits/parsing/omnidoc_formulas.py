@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-from .assignment import assign
 from .omnidoc_lines import with_braced_cases
 from .omnidoc_match import Gold, Pair, as_array, edit, match, piece_norm, split_gold, split_pieces
 from .omnidoc_reading import FORMULA, INLINE_FORMULA, RESCUED, Piece
 from .omnidoc_text import without_delimiters
+from .pairing import assign
 
 _RESCUES = frozenset({"text_formula", "image_formula", "formula_rescue", "table_formula_rescue"})
 _SAME = 1e-12

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-from .assignment import assign
 from .omnidoc_lines import formula_lines
 from .omnidoc_reading import FORMULA, INLINE_FORMULA, TEXT, Piece, moved
 from .omnidoc_text import normal_formula, normal_text, without_delimiters
+from .pairing import assign
 
 IGNORED = (
     *("figure_caption", "figure_footnote", "table_caption", "table_footnote", "code_algorithm"),

@@ -18,7 +18,7 @@ from ...core.protocols import LoadContext
 from ...core.types import Prediction, Request, Sample, Score, TrialKey
 from ...data.catalog import Catalog
 from ...report.files import write_atomically
-from ...report.pages.tables import head, numbers, row, scrolled
+from ...report.pages.parts import head, numbers, row, scrolled
 from ...stats.intervals import estimate_mean
 from .blocks import read_page
 from .page_score import score_page

@@ -17,11 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-from .assignment import assign
 from .blocks import Block, Cell, Kind, PageReading
-from .pairing import LEAST, Match, pair_blocks
-from .teds import MOST_WORK, Costs, text_distances
-from .tree_distance import Node, postorder, tree_distance
+from .pairing import LEAST, Match, assign, pair_blocks
+from .teds import MOST_WORK, Costs, Node, postorder, text_distances, tree_distance
 
 ORDER_SHARE = 0.1
 INDEPENDENT = frozenset(

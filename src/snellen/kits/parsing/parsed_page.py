@@ -11,9 +11,9 @@ from typing import Any
 from ...core.markup import Child, Html, shorten, tag
 from ...core.types import BASE_VARIANT, Form, Sample, TrialKey
 from ...report.pages.gallery import Shown, read_trial
+from ...report.viewer.same_sample import word_difference
 from ...report.viewer.shell import link, shell, trial_address
 from ...report.viewer.stage import pictures_part
-from ...report.viewer.text_difference import word_difference
 from .blocks import Block, Kind, read_page
 from .page_score import PageScore, TableMatch, expanded, score_page
 from .pairing import Match

@@ -1,4 +1,4 @@
-"""A model that is many: what is asked of it goes, in leases, to replicas, and what a lost one held to the others.
+"""Questions and work to replicas, in leases; what a lost one held goes to the others.
 
 To the engine it is one model. Cache, limits, retries, budgets and the store stay with the driver, so that how many
 replicas answer, in which order, and which of them die changes no number.
@@ -10,23 +10,83 @@ import asyncio
 import itertools
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from ...core.answerer import TellsMore
 from ...core.errors import EnvironmentProblem, GroundLost, SnellenError, UsageError
-from ...core.homes import home_of_request
+from ...core.homes import Home, home_of_request
 from ...core.ids import content_hash
 from ...core.protocols import Capability, EncodedImages, Model
 from ...core.text import plural
 from ...core.types import Prediction, Request
 from ...core.version import __version__
-from .lease_format import Hello, read_outcomes, read_prediction
+from .items import FileCache, Hello, Item, Question, read_outcomes
 from .leases import GIVE_UP_AFTER, LeaseBook, LostTooOften, Waiting
 from .links import Link, ReplicaLost
-from .packing import FileCache
-from .replica_state import PATIENCE_S, Patience, Replica
+
+PATIENCE_S = 60.0
+"""No silence is shorter: a model's first answer, or a long one among short ones, may take so long."""
+GIVEN_AFTER, ENDED_AFTER = 10.0, 30.0
+"""So many times longer than any answer took: then its trials are given to others too, then it is ended."""
+LONGEST_PATIENCE = 10.0
+"""So many times the patience pass at least before a replica is ended, or a start without any answer is said."""
+
+
+@dataclass(slots=True)
+class Replica:
+    """One replica as the driver sees it."""
+
+    number: int
+    link: Link | None = None
+    """None while it starts, and once it is given up."""
+    place: str = ""
+    answered: int = 0
+    lost: int = 0
+    strikes: int = 0
+    given_up: str = ""
+    heard: float = 0.0
+    """When it answered last."""
+    silent_since: float | None = None
+    """Since when it holds what it does not answer, once that was noticed."""
+    ended: asyncio.Future[bytes] | None = None
+    """Takes why the driver ends it."""
+
+    @property
+    def can_take(self) -> bool:
+        """Tell whether it may be given trials."""
+        return self.link is not None and self.silent_since is None
+
+    def __str__(self) -> str:
+        return f"replica {self.number} {self.place}".strip()
+
+
+class Patience:
+    """What is too long: a multiple of the longest that any answer of any replica took, and never less than a minute."""
+
+    def __init__(self, least_s: float = PATIENCE_S) -> None:
+        self.least_s = least_s
+        self.longest_s: float | None = None
+
+    @property
+    def look_every_s(self) -> float:
+        """Return how often to look."""
+        return min(5.0, self.least_s / 4)
+
+    def note(self, taken_s: float) -> None:
+        """Learn from an answer, counted from its lease: also of a slow replica that was thought to hang."""
+        if self.longest_s is None or taken_s > self.longest_s:
+            self.longest_s = taken_s
+
+    def given_after(self) -> float | None:
+        """Return after how long trials are given to others too; None while no answer tells how long one takes."""
+        return None if self.longest_s is None else max(self.least_s, GIVEN_AFTER * self.longest_s)
+
+    def ended_after(self) -> float:
+        """Return after how long a silent replica is ended."""
+        return max(LONGEST_PATIENCE * self.least_s, ENDED_AFTER * (self.longest_s or 0.0))
 
 
 class Silence(NamedTuple):
@@ -127,16 +187,30 @@ REST_S, LONGEST_REST_S = 0.5, 30.0
 UNBOUNDED = 1_000_000
 
 
-class Fleet:
-    """Answers by replicas; `make_link` makes the line to the n-th of them, anew after each loss.
+class Known(Protocol):
+    """What a replica must be like: what it is called, and what its results depend on."""
 
-    A replica is given `lease` requests at once and holds `held` of them at most; one that ended `most_ends` replicas
-    fails. `tell` hears of losses and silences as they happen, in sentences that call requests by their `unit`.
+    name: str
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return what results depend on."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of everything."""
+        ...
+
+
+class Replicas:
+    """Items done by replicas; `make_link` makes the line to the n-th of them, anew after each loss.
+
+    A replica is given `lease` items at once and holds `held` of them at most; one that ended `most_ends` replicas
+    fails. `tell` hears of losses and silences as they happen, in sentences that call items by their `unit`.
     """
 
     def __init__(
         self,
-        model: Model,
+        known: Known,
         replicas: int,
         make_link: Callable[[int], Link],
         *,
@@ -146,26 +220,21 @@ class Fleet:
         tell: Callable[[str], object] = lambda _: None,
         unit: str = "trial",
         patience_s: float = PATIENCE_S,
-        ships_files: bool = False,
         let_go: Callable[[], None] | None = None,
         lost: Callable[[], Awaitable[str]] | None = None,
     ) -> None:
-        self._model = model
-        self.name, self.image_policy, self.cacheable = model.name, model.image_policy, model.cacheable
-        self.batches = Capability.BATCH in model.capabilities
-        self.capabilities = model.capabilities - {Capability.BATCH}
+        self._known = known
+        self.name = known.name
         self.replicas = [Replica(number) for number in range(1, replicas + 1)]
         self.notes: list[str] = []
         """What happened to replicas, in sentences: each loss, and what was asked again."""
         self.asked_again = 0
-        self.adjusted: dict[str, None] = {}
         self._make_link = make_link
         self._let_go, self._lost = let_go, lost
         self._lease, self._held = lease, held or 2 * lease
         self._most_ends, self._tell = most_ends, tell
         self._unit = unit
-        self._is_served = model.identity().get("base_url") is not None
-        self._files = FileCache() if ships_files and not self._is_served else None
+        self._is_served = known.identity().get("base_url") is not None
         self._book = LeaseBook()
         self._patience = Patience(patience_s)
         self._silences = SilenceWatch(self.replicas, self._book, self._patience, served=self._is_served)
@@ -177,27 +246,12 @@ class Fleet:
         self._ended: SnellenError | None = None
 
     @property
-    def said(self) -> Any:
-        """Return what the server says of the model, where there is one."""
-        return getattr(self._model, "said", None)
-
-    @property
     def holds(self) -> int | None:
         """Return how many requests the replicas hold at most together; None for clients of a server: it decides."""
         return None if self._is_served else self._held * len(self.replicas)
 
-    def identity(self) -> Mapping[str, Any]:
-        """Return the model's: how many answer changes no reply."""
-        return self._model.identity()
-
-    def surroundings(self) -> Mapping[str, Any]:
-        """Return the model's: replicas of another version are refused."""
-        return self._model.surroundings() if isinstance(self._model, TellsMore) else {"listed": dict(self.said or {})}
-
     async def check(self) -> None:
         """Start the replicas and wait until one can answer; the others join when they can."""
-        if self._is_served:
-            await self._model.check()
         if not self._keepers:
             self._keepers = [asyncio.create_task(self._keep(replica)) for replica in self.replicas]
             self._keepers += [asyncio.create_task(self._watch(self._lost))] if self._lost is not None else []
@@ -208,15 +262,14 @@ class Fleet:
             self._changed.clear()
             await self._changed.wait()
 
-    async def predict(self, request: Request, images: EncodedImages) -> Prediction:
-        """Answer one request as part of a lease; raise what the replica's model raised."""
+    async def do(self, item: Item, home: Home | None = None) -> Any:
+        """Return the result of one item, done as part of a lease; raise what the replica met."""
         if not self._keepers:
             await self.check()
         if self._ended is not None:
             raise self._ended
-        files = await self._files.files_of(images) if self._files is not None and images else None
-        answer: asyncio.Future[Prediction] = asyncio.get_running_loop().create_future()
-        self._book.put(Waiting(next(self._numbers), request, images, answer, home_of_request(request), files))
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._book.put(Waiting(next(self._numbers), item, answer, home))
         self._deal_soon()
         return await answer
 
@@ -227,7 +280,7 @@ class Fleet:
             keeper.cancel()
         await asyncio.gather(*self._keepers, return_exceptions=True)
         await asyncio.gather(*self._closing, return_exceptions=True)
-        await self._model.close()
+        await self._known.close()
         if self._let_go is not None:
             await asyncio.to_thread(self._let_go)
 
@@ -304,7 +357,7 @@ class Fleet:
         replica.place = f"{hello.host}:{hello.pid}"
         if hello.version != __version__:
             raise EnvironmentProblem(f"it has snellen {hello.version} and the driver {__version__}: install the same")
-        if hello.identity != content_hash(self._model.identity(), 32):
+        if hello.identity != content_hash(self._known.identity(), 32):
             raise EnvironmentProblem(f"its {self.name} is not the driver's: the files or their revision differ")
 
     def _settle(self, replica: Replica, data: bytes) -> None:
@@ -324,13 +377,11 @@ class Fleet:
             self._patience.note(now - since)
             if waiting.answer.done():
                 continue
-            result = read_prediction(outcome, waiting.request)
+            result = waiting.item.read(outcome)
             if isinstance(result, SnellenError):
                 waiting.answer.set_exception(result)
-                continue
-            for change in result.detail.get("adjusted", ()):
-                self.adjusted[change] = None
-            waiting.answer.set_result(result)
+            else:
+                waiting.answer.set_result(result)
         self._deal_soon()
 
     def _lose(self, replica: Replica, why: str) -> None:
@@ -339,7 +390,7 @@ class Fleet:
         held = self._book.give_back(replica.number)
         for waiting in held:
             waiting.ended += 1
-        where = f" at {held[0].request.key.sample}" if len(held) == 1 else ""
+        where = f" at {held[0].item.name}" if len(held) == 1 else ""
         self.note(
             f"{replica} lost{where}: {why}; {plural(self._ask_again(replica, held, why), self._unit)} asked again"
         )
@@ -422,6 +473,54 @@ class Fleet:
         """
         busy = self._book.held_by(replica.number) > self._lease // 2
         return self._is_served or not busy or self._book.waiting >= self._lease
+
+
+class Fleet(Replicas):
+    """A model that is many: the engine asks it, and its replicas answer."""
+
+    def __init__(
+        self,
+        model: Model,
+        replicas: int,
+        make_link: Callable[[int], Link],
+        *,
+        ships_files: bool = False,
+        **options: Any,
+    ) -> None:
+        super().__init__(model, replicas, make_link, **options)
+        self._model = model
+        self.image_policy, self.cacheable = model.image_policy, model.cacheable
+        self.batches = Capability.BATCH in model.capabilities
+        self.capabilities = model.capabilities - {Capability.BATCH}
+        self.adjusted: dict[str, None] = {}
+        self._files = FileCache() if ships_files and not self._is_served else None
+
+    @property
+    def said(self) -> Any:
+        """Return what the server says of the model, where there is one."""
+        return getattr(self._model, "said", None)
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return the model's: how many answer changes no reply."""
+        return self._model.identity()
+
+    def surroundings(self) -> Mapping[str, Any]:
+        """Return the model's: replicas of another version are refused."""
+        return self._model.surroundings() if isinstance(self._model, TellsMore) else {"listed": dict(self.said or {})}
+
+    async def check(self) -> None:
+        """Ask the server, where there is one; start the replicas."""
+        if self._is_served:
+            await self._model.check()
+        await super().check()
+
+    async def predict(self, request: Request, images: EncodedImages) -> Prediction:
+        """Answer one request as part of a lease; raise what the replica's model raised."""
+        files = await self._files.files_of(images) if self._files is not None and images else None
+        prediction: Prediction = await self.do(Question(request, images, files), home_of_request(request))
+        for change in prediction.detail.get("adjusted", ()):
+            self.adjusted[change] = None
+        return prediction
 
 
 async def _hear(link: Link, ended: asyncio.Future[bytes]) -> bytes:

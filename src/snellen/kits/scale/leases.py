@@ -1,4 +1,4 @@
-"""Who holds which request: what waits, what is leased to whom, and what comes back when a replica is lost.
+"""Who holds which item: what waits, what is leased to whom, and what comes back when a replica is lost.
 
 Nothing here waits or sends; the fleet asks and acts.
 """
@@ -9,11 +9,11 @@ import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from ...core.errors import FailureKind, ModelError
 from ...core.homes import Home
-from ...core.protocols import EncodedImages
-from ...core.types import Prediction, Request
+from .items import Item
 
 ALONE_AFTER = 2
 """Lost with its replica so often, a request is leased alone: if it is what kills, it takes nobody with it."""
@@ -34,15 +34,13 @@ class LostTooOften(ModelError):
 
 @dataclass(slots=True, eq=False)
 class Waiting:
-    """A request, its images, who waits for the answer, and what it has in common with its neighbours."""
+    """An item, who waits for its result, and what it has in common with its neighbours."""
 
     number: int
-    request: Request
-    images: EncodedImages
-    answer: asyncio.Future[Prediction]
+    item: Item
+    answer: asyncio.Future[Any]
+    """The result, of the type that the item reads."""
     home: Home | None = None
-    originals: EncodedImages | None = None
-    """The files of its images, where replicas cannot read them by name."""
     lost_by: tuple[int, ...] = ()
     """The replicas that were lost while they held it, in order."""
     ended: int = 0

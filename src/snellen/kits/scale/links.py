@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ...core.registry import resolve_target
-from .lease_format import Hello
+from .items import Hello
 from .leases import Waiting
 
 
@@ -17,7 +17,7 @@ class ReplicaLost(Exception):
 
 
 class Recipe(NamedTuple):
-    """How a replica makes its model: a function `module:attribute`, and what it is called with."""
+    """How a replica makes what it does: a function `module:attribute`, and what it is called with."""
 
     maker: str
     argument: Any
@@ -25,7 +25,7 @@ class Recipe(NamedTuple):
     """Where the driver works; a replica goes there if there is such a folder, so that relative paths mean the same."""
 
     def make(self) -> Any:
-        """Return the model, made here."""
+        """Return what it makes, made here."""
         if self.folder and os.path.isdir(self.folder):  # noqa: PTH112 - no path is kept
             os.chdir(self.folder)
         return resolve_target(self.maker)(self.argument)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...api.settings import RunSettings
+from .executor import MAKER
 from .links import Recipe
 from .ray_cluster import RayCluster
 from .ray_survey import NodeReport, survey_nodes
-from .replicas import MAKER
 
 
 def check_cluster(

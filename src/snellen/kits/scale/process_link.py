@@ -13,10 +13,9 @@ from typing import IO
 
 import msgspec
 
-from .lease_format import Hello
+from .items import Hello, pack_lease
 from .leases import Waiting
 from .links import Recipe, ReplicaLost
-from .packing import pack_lease
 from .process_main import LENGTH, Opening, read_frame
 
 ADVICE = "by hand, or the machine is out of memory: fewer --replicas, or a smaller --batch-size"
@@ -65,8 +64,8 @@ class ProcessLink:
 
     def send(self, lease: Sequence[Waiting]) -> None:
         """Write a lease to the process."""
-        packed, pictures = pack_lease(lease)
-        self._write(msgspec.msgpack.encode((msgspec.Raw(packed), [encoded.base64 for encoded in pictures])))
+        packed, contents = pack_lease((waiting.number, waiting.item) for waiting in lease)
+        self._write(msgspec.msgpack.encode((msgspec.Raw(packed), [content.data for content in contents])))
 
     async def receive(self) -> bytes:
         """Wait for the next outcomes."""

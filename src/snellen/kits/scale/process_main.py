@@ -17,7 +17,7 @@ import msgspec
 from ...core.errors import SnellenError
 from ...core.registry import foreign_code
 from .host import Host
-from .lease_format import Hello, Lease, WireError, write_wire_error
+from .items import Hello, Lease, WireError, write_wire_error
 from .links import Recipe
 
 LENGTH = struct.Struct("<Q")

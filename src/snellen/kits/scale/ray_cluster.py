@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from ...core.errors import EnvironmentProblem, MissingExtra, UsageError
 from .links import Recipe
-from .ray_link import RayLink
-from .ray_pictures import RayPictures
+from .ray_link import RayLink, RayPictures
 
 CONNECT_ERRORS = (ConnectionError, RuntimeError, ValueError, TimeoutError, OSError)
 """What Ray raises when it cannot connect, or when its version is not the cluster's."""

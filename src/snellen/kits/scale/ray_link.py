@@ -4,20 +4,68 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 import msgspec
 
-from ...core.errors import SnellenError
+from ...core.errors import EnvironmentProblem, SnellenError
 from ...core.registry import foreign_code
 from .host import Host
-from .lease_format import Hello, read_lease, write_wire_error
+from .items import Content, Hello, pack_lease, read_lease, write_wire_error
 from .leases import Waiting
 from .links import Recipe, ReplicaLost
-from .packing import pack_lease
 from .process_main import Opening
-from .ray_pictures import RayPictures
+
+KEPT_BYTES = 256 * 2**20
+INLINE_BYTES = 64 * 1024
+"""What is smaller travels with the lease: an object of its own would cost more than it spares."""
+
+
+class RayPictures:
+    """Contents to object references; what is in use stays, of the rest the oldest goes."""
+
+    def __init__(self, ray: Any, kept_bytes: int = KEPT_BYTES) -> None:
+        self._ray = ray
+        self._kept_bytes = kept_bytes
+        self._references: OrderedDict[str, tuple[Any, int]] = OrderedDict()
+        self.used_bytes = 0
+
+    def reference(self, content: Content) -> Any:
+        """Return what a lease carries for a content: its bytes where they are few, else where they lie."""
+        if len(content.data) <= INLINE_BYTES:
+            return content.data
+        name = content.sha256
+        if name not in self._references:
+            self._references[name] = (self._put(content.data), len(content.data))
+            self.used_bytes += len(content.data)
+            self._forget_oldest()
+        self._references.move_to_end(name)
+        return self._references[name][0]
+
+    def let_go(self) -> None:
+        """Hold nothing any more."""
+        self._references.clear()
+        self.used_bytes = 0
+
+    def _put(self, data: bytes) -> Any:
+        full = (self._ray.exceptions.ObjectStoreFullError, self._ray.exceptions.OutOfDiskError)
+        try:
+            return self._ray.put(data)
+        except full:
+            self.let_go()  # what is kept for later questions must not be what has no room for this one
+        try:
+            return self._ray.put(data)
+        except full as error:
+            why = str(error).strip().splitlines()[0]
+            fix = "start Ray with a larger --object-store-memory, or lower --max-workers; run it again to continue"
+            raise EnvironmentProblem(f"Ray's object store takes no more pictures: {why}; {fix}") from None
+
+    def _forget_oldest(self) -> None:
+        while self.used_bytes > self._kept_bytes and len(self._references) > 1:
+            _, (_, size) = self._references.popitem(last=False)
+            self.used_bytes -= size
 
 
 class ReplicaActor:
@@ -89,7 +137,7 @@ class RayLink:
 
     def send(self, lease: Sequence[Waiting]) -> None:
         """Hand a lease to the actor; its pictures are fetched by the node."""
-        packed, contents = pack_lease(lease)
+        packed, contents = pack_lease((waiting.number, waiting.item) for waiting in lease)
         handed = self._actor.accept.remote(packed, *[self._pictures.reference(one) for one in contents])
         task = asyncio.ensure_future(self._confirm(handed))
         self._handing.add(task)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ...api.run import run_settings
 from ...api.settings import RunSettings
 from ...core.errors import UsageError
-from ...scoring.aggregates.chain_tables import chains_from_table
+from ...scoring.aggregates.consistency import chains_from_table
 from ...scoring.aggregates.headline import main_metric, quoted_metric
 from ...scoring.compare.run_pairs import compare_runs
 from ...scoring.stored import stored_tables
@@ -246,7 +246,7 @@ def model_of(name: str) -> tuple[str, dict[str, Any]]:
 def check_leak(training: Path, settings: EvaluateSettings, say: Callable[[str], None]) -> None:
     """Refuse to measure a model on what it was trained on, unless that was allowed."""
     from .blend import PreparedChains
-    from .contamination import check_contamination
+    from .overlap import check_contamination
     from .tuning import stored_recipe
 
     asked = msgspec.structs.replace(

@@ -37,8 +37,8 @@ __all__ = ["Recipe", "check_recipe", "merge_tuned", "read_recipe"]
 
 def merge_tuned(folder: Path, output: Path, base: str | None = None) -> Path:
     """Write base and adapter as whole weights."""
-    from .adapters import merge_adapter
     from .rationale import import_trainers
+    from .tuned_weights import merge_adapter
 
     import_trainers()
     return merge_adapter(folder, output, base)

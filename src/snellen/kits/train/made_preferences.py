@@ -24,14 +24,11 @@ from ...core.text import plural
 from ...core.types import Prediction, Request, Sample, TrialKey
 from ...data.catalog import Catalog
 from ...data.files.records import write_lines
-from ...scoring.judges.asking import judge_key, plan_votes
-from ...scoring.judges.judge_card import Judge, read_judge
+from ...scoring.judges.judge_card import Judge, judge_key, plan_votes, read_judge
 from ...scoring.judges.verdicts import score_votes
 from ...store.reader import RunReader
-from .chain_cure import TASK as CURE_TASK
-from .chain_cure import find_cure_task
-from .chain_files import found_from
-from .chains import Chain
+from .chains import TASK as CURE_TASK
+from .chains import Chain, find_cure_task, found_from
 from .rationale_facts import rationale_reward
 from .recipe import CONTROL, DataSource, Recipe
 

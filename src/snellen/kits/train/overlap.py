@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from itertools import chain as joined
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import PIL.Image
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from ...core.errors import DataError
-from ...core.ids import sha256_hex
+from ...core.builtins import default_registry
+from ...core.errors import DataError, UsageError
+from ...core.ids import content_hash, sha256_hex
+from ...core.protocols import LoadContext
+from ...core.text import plural
 from ...core.types import Image, Sample
+from ...data.catalog import Catalog
 from ...data.images.decode import decode, read_bytes
+from .blend import PreparedChains
 from .chains import Chain
 from .rationale_facts import words_of
+from .recipe import Recipe
 
 MOST_BITS = 8
 MOST_LEVELS = 10.0
@@ -26,14 +33,20 @@ MOST_LEVELS = 10.0
 BLOCK = 512
 
 
+Box: TypeAlias = tuple[float, float, float, float]
 VIEW, FINE = 16, 48
 CROPS = (0.0, 0.05, 0.1)
 """Shares of each side that the views of a picture leave out: a cropped copy is like one of them."""
 COARSE, ALIKE, LOOSE = 0.85, 0.89, 0.85
 """Correlations: two views are looked at closer, are of one picture, are so if the words beside them are equal too."""
+DETAIL, HOPED, PLAIN = 0.9, 0.5, 2.0
+"""Correlation of what rows and columns do not share, in one picture; where no shift helps; levels of 256 of none.
+
+Pages of one layout, forms and tables of one template look alike and are others: their words stand elsewhere."""
 FLAT = 4.0
 """Levels of 256: what varies less has nothing to be known by."""
-BORDER_LEVELS, MOST_BORDERS = 12, 3
+BORDER_LEVELS, BORDER_SHARE, MOST_BORDERS = 12, 0.25, 3
+"""What differs from a frame by no more levels, or by no more of the largest difference, is it: JPEG blurs its rims."""
 
 
 class PictureMark(NamedTuple):
@@ -59,7 +72,7 @@ def mark_picture(name: str, image: Image) -> PictureMark:
     signs = int(np.packbits(bits).view(">u8")[0])
     inner = _without_border(picture.convert("L"))
     fine = np.asarray(inner.resize((FINE, FINE), PIL.Image.Resampling.BOX), np.uint8)
-    views = [_normed(_cropped(inner, crop, VIEW)) for crop in CROPS] if fine.std() >= FLAT else None
+    views = [_normed(_cut(inner, _box(inner.size, crop), VIEW)) for crop in CROPS] if fine.std() >= FLAT else None
     packed = None if views is None else np.stack(views).astype(np.float16)
     return PictureMark(name, sha256_hex(data), signs, small, image.ref, packed, fine)
 
@@ -69,7 +82,8 @@ def _without_border(grey: PIL.Image.Image) -> PIL.Image.Image:
     for _ in range(MOST_BORDERS):
         pixels = np.asarray(grey, np.int16)
         corners = pixels[[0, 0, -1, -1], [0, -1, 0, -1]]
-        inked = np.abs(pixels - pixels[0, 0]) > BORDER_LEVELS
+        off = np.abs(pixels - pixels[0, 0])
+        inked = off > max(BORDER_LEVELS, BORDER_SHARE * float(off.max()))
         rows, columns = np.flatnonzero(inked.any(1)), np.flatnonzero(inked.any(0))
         if np.ptp(corners) > BORDER_LEVELS or rows.size < 8 or columns.size < 8:
             return grey
@@ -80,15 +94,18 @@ def _without_border(grey: PIL.Image.Image) -> PIL.Image.Image:
     return grey
 
 
-def _cropped(grey: PIL.Image.Image, share: float, side: int, at: tuple[float, float] = (0.5, 0.5)) -> NDArray[np.uint8]:
+def _box(size: tuple[int, int], crop: float, at: tuple[float, ...] = (0.5, 0.5)) -> Box:
     """Return a picture without so much of its sides in all, `at` saying how much of that on the left and at the top."""
-    wide, tall = 2 * share * grey.width, 2 * share * grey.height
+    wide, tall = 2 * crop * size[0], 2 * crop * size[1]
     left, top = at[0] * wide, at[1] * tall
-    box = (left, top, grey.width - wide + left, grey.height - tall + top)
+    return left, top, size[0] - wide + left, size[1] - tall + top
+
+
+def _cut(grey: PIL.Image.Image, box: Box, side: int = FINE) -> NDArray[np.uint8]:
     return np.asarray(grey.resize((side, side), PIL.Image.Resampling.BOX, box=box), np.uint8)
 
 
-def _normed(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
+def _normed(pixels: NDArray[np.uint8] | NDArray[np.float32]) -> NDArray[np.float32]:
     flat = pixels.astype(np.float32).ravel()
     flat -= flat.mean()
     return flat / max(float(np.linalg.norm(flat)), 1e-6)
@@ -107,7 +124,8 @@ def near_pairs(taught: Sequence[PictureMark], tested: Sequence[PictureMark]) -> 
         near = apart <= MOST_BITS
         for row, column in np.argwhere(near | (_best_views(block, tested) >= COARSE)):
             levels = np.abs(block[row].thumbnail - thumbnails[column]).mean()
-            if (near[row, column] and levels <= MOST_LEVELS) or _one_picture(block[row], tested[column]):
+            least = -1.0 if near[row, column] and levels <= MOST_LEVELS else ALIKE
+            if _one_picture(block[row], tested[column], least):
                 yield start + int(row), int(column)
 
 
@@ -130,19 +148,59 @@ def _views_of(marks: Sequence[PictureMark]) -> NDArray[np.float32]:
 
 
 ENDS = (0.0, 0.5, 1.0)
-CLOSE_CROPS = (0.0, 0.0125, 0.025, 0.0375, 0.05, 0.075, 0.1)
+CLOSE_CROPS = (0.0125, 0.025, 0.0375, 0.05, 0.075, 0.1)
 
 
-def _one_picture(one: PictureMark, other: PictureMark) -> bool:
-    """Tell whether one of two pictures is a part of the other, mirrored or not, by a closer look."""
-    for whole, part in ((one, other), (other, one)):
-        grey = PIL.Image.fromarray(whole.fine)
-        looks = np.stack([_normed(part.fine), _normed(np.ascontiguousarray(part.fine[:, ::-1]))])
-        for crop in CLOSE_CROPS:
-            for at in itertools.product(ENDS, ENDS) if crop else ((0.5, 0.5),):
-                if float((looks @ _normed(_cropped(grey, crop, FINE, at))).max()) >= ALIKE:
-                    return True
-    return False
+def _one_picture(one: PictureMark, other: PictureMark, least: float) -> bool:
+    """Tell whether one of two pictures is a part of the other, mirrored or not, by a closer look and by its details."""
+    return _is_part(one.fine, other.fine, least) or _is_part(other.fine, one.fine, least)
+
+
+def _is_part(whole: NDArray[np.uint8], part: NDArray[np.uint8], least: float) -> bool:
+    grey, looks = PIL.Image.fromarray(whole), (part, np.ascontiguousarray(part[:, ::-1]))
+    normed = np.stack([_normed(look) for look in looks])
+    boxes = [_box(grey.size, 0.0)]
+    boxes += [_box(grey.size, *one) for one in itertools.product(CLOSE_CROPS, itertools.product(ENDS, ENDS))]
+    alike = np.stack([normed @ _normed(_cut(grey, box)) for box in boxes])
+    place, mirrored = np.unravel_index(int(alike.argmax()), alike.shape)
+    return bool(alike.max() >= least) and _same_details(grey, looks[int(mirrored)], boxes[int(place)])
+
+
+SHIFTS = (0.5, 0.25, 0.125)
+"""By so much of a pixel of the closer look an edge is moved, again and again while that helps."""
+
+
+def _same_details(grey: PIL.Image.Image, look: NDArray[np.uint8], box: Box) -> bool:
+    """Tell whether a part has the details of the look at it; its edges are found more exactly where they may be."""
+    sought, found = _details(look), _details(_cut(grey, box))
+    if max(sought.std(), found.std()) < PLAIN:
+        return True
+    wanted = _normed(sought)
+    best = float(_normed(found) @ wanted)
+    for shift in SHIFTS:
+        moved = True
+        while moved and HOPED <= best < DETAIL:
+            tries = [one for one in _moved(box, shift) if min(one[:2]) >= 0 and max(one[2:]) <= FINE]
+            alike = [float(_normed(_details(_cut(grey, one))) @ wanted) for one in tries]
+            moved = max(alike, default=-1.0) > best
+            if moved:
+                best, box = max(zip(alike, tries, strict=True))
+    return best >= DETAIL
+
+
+def _moved(box: Box, shift: float) -> Iterator[Box]:
+    """Yield a box with each of its edges moved outwards and inwards."""
+    for edge, way in itertools.product(range(4), (shift, -shift)):
+        left, top, right, bottom = (end + way * (place == edge) for place, end in enumerate(box))
+        yield left, top, right, bottom
+
+
+def _details(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Return what a picture has beyond the means of its rows and columns: lines of text and of tables are those."""
+    levels = pixels.astype(np.float32)
+    levels -= levels.mean(0)
+    levels -= levels.mean(1, keepdims=True)
+    return levels
 
 
 PASSAGE = 13
@@ -263,3 +321,75 @@ def _taught_text(chain: Chain) -> str:
 def _passages(text: str) -> set[int]:
     words = words_of(text)
     return {hash(tuple(words[at : at + PASSAGE])) for at in range(len(words) - PASSAGE + 1)}
+
+
+LISTED = 5
+FILE = "overlap.json"
+
+
+def check_contamination(recipe: Recipe, chains: PreparedChains, say: Callable[[str], None]) -> list[Overlap]:
+    """Look for the benchmarks' pictures and texts among the training data; refuse what was not allowed, by name."""
+    if not recipe.against:
+        return []
+    with closing(chains):
+        found = find_overlaps(recipe, chains, say)
+    report = {"against": list(recipe.against), "overlaps": found, "chains": len(chains), "content": content_hash(found)}
+    (recipe.folder / FILE).write_bytes(_json(report))
+    if not found:
+        say(f"nothing shared with {', '.join(recipe.against)}")
+        return found
+    message = describe_overlaps(found)
+    if not recipe.allow_overlap:
+        fix = f"take them out, or --allow-overlap trains on them and says so in the card; all in {recipe.folder / FILE}"
+        raise UsageError(f"training data and benchmark overlap: {message}; {fix}")
+    say(f"training data and benchmark overlap, as allowed: {message}")
+    return found
+
+
+def find_overlaps(recipe: Recipe, chains: PreparedChains, say: Callable[[str], None]) -> list[Overlap]:
+    """Return all that training data and the named benchmarks share."""
+    marks, unread = picture_marks((chain.id, image) for chain in _all(chains) for image in chain.pictures)
+    found: list[Overlap] = []
+    for name in recipe.against:
+        samples = benchmark_samples(name, recipe)
+        theirs, theirs_unread = picture_marks((sample.id, image) for sample in samples for image in _shown(sample))
+        if unread or theirs_unread:
+            first = [*unread, *theirs_unread][0]
+            say(f"{plural(len(unread) + len(theirs_unread), 'picture')} not compared with {name}: {first}")
+        found += shared_pictures(marks, theirs, name)
+        found += shared_texts(_all(chains), samples, name)
+        found += shared_questions(_all(chains), samples, (marks, theirs), name)
+    return found
+
+
+def benchmark_samples(name: str, recipe: Recipe) -> list[Sample]:
+    """Return the samples of a task, as it is asked."""
+    catalog = Catalog(recipe.catalogs)
+    samples: list[Sample] = []
+    for each in catalog.expand(name):
+        task = catalog.task(each, recipe.against_overrides)
+        samples += default_registry().get("loader", task.dataset["loader"])(task, LoadContext())
+    return samples
+
+
+def describe_overlaps(found: Sequence[Overlap]) -> str:
+    """Return the counts and the first items, for one line."""
+    counts = ", ".join(f"{count} {kind}" for kind, count in Counter(one.kind for one in found).items())
+    named = "; ".join(f"{one.kind}: {one.taught} = {one.tested} of {one.task}" for one in found[:LISTED])
+    return f"{counts} ({named}{'; …' if len(found) > LISTED else ''})"
+
+
+def _shown(sample: Sample) -> Iterator[Image]:
+    yield from sample.images
+    for turn in sample.turns:
+        yield from turn.images
+
+
+def _all(chains: PreparedChains) -> Iterator[Chain]:
+    return (chains[place] for place in range(len(chains)))
+
+
+def _json(value: object) -> bytes:
+    import msgspec
+
+    return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"

@@ -15,12 +15,9 @@ from ...core.errors import MissingExtra, RunMismatch, UsageError
 from ...core.text import plural
 from ...data.catalog import Catalog
 from .blend import COUNTS_FILE, BlendCounts, Blended, PreparedChains, prepare_chains
-from .chain_cure import find_cure_task, read_cure_chains, read_words
-from .chain_files import read_chains
-from .chains import Chain, mark_control
-from .contamination import check_contamination
-from .listeners import check_listeners
+from .chains import Chain, find_cure_task, mark_control, read_chains, read_cure_chains, read_words
 from .made_preferences import make_preferences
+from .overlap import check_contamination
 from .recipe import CONTROL, FEEDBACK, GRPO, DataSource, Recipe, check_recipe
 
 if TYPE_CHECKING:
@@ -82,6 +79,8 @@ def wait_for_others() -> None:
 def prepare_training(recipe: Recipe, say: Say) -> BlendCounts:
     """Read, check and count all that will be trained on, and show one sample of it; no weights are touched."""
     import_trainers()
+    from .trl_door import check_listeners
+
     check_listeners(recipe.training.report_to)
     stored = stored_training(recipe.folder)
     sources = list(recipe.data)

@@ -11,8 +11,7 @@ from typing import Any
 
 from ...core.types import Prediction, Request, Sample, Score
 from ...extract.choice import read
-from ...extract.mark_patterns import derive_marks
-from ...extract.option_set import compile_options
+from ...extract.option_set import compile_options, derive_marks
 from ...scoring.scorers.replies import answer_text
 
 METRIC = "rationale_facts"

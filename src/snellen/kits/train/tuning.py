@@ -23,15 +23,13 @@ from ...core.config import convert
 from ...core.errors import EnvironmentProblem, RunMismatch
 from ...core.ids import content_hash
 from ...core.version import __version__
-from ...model.local.adapter import BASE
 from ...model.local.batch_size import is_out_of_memory
-from ...model.local.checkpoint import Checkpoint, first_line
-from ...store.lock import RunLock
+from ...model.local.checkpoint import BASE, Checkpoint, first_line
+from ...store.owner import RunLock
 from . import tuned_weights as weights
 from .blend import BlendCounts, PreparedChains
-from .listeners import listener_errors
 from .recipe import DPO, Recipe
-from .trl_door import Parts, adapter_state, make_arguments, make_trainer, open_dataset, versions_used
+from .trl_door import Parts, adapter_state, listener_errors, make_arguments, make_trainer, open_dataset, versions_used
 
 METRICS = "metrics.jsonl"
 LOSSES = ("loss", "grad_norm")

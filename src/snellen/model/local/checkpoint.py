@@ -3,16 +3,136 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from ...core.errors import EnvironmentProblem, MissingExtra, UsageError
 from ...core.loaded_code import hash_folder
 from ...core.protocols import Capability
-from .adapter import apply_adapter, check_adapter
+from ...core.types import Params
 from .local_options import LocalOptions
+
+CONFIG = "adapter_config.json"
+BASE = "snellen_base.json"
+"""What a training of ours leaves beside its adapter: the fingerprint of the base it was trained on."""
+
+
+def check_adapter(adapter: str, base: str, files: str | None) -> None:
+    """Refuse a folder that is no adapter, and one that was trained on other weights than `base` (provider/name) holds.
+
+    `files` is the fingerprint of the base; nothing is loaded.
+    """
+    folder = Path(adapter)
+    if not (folder / CONFIG).is_file():
+        hint = f" (did you mean {folder / 'model'}?)" if (folder / "model" / CONFIG).is_file() else ""
+        raise UsageError(f"--model-arg adapter={adapter}: no {CONFIG} in it{hint}")
+    try:
+        trained_on = json.loads((folder / BASE).read_text("utf-8"))["files"] if (folder / BASE).is_file() else None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise EnvironmentProblem(f"{folder / BASE} cannot be read: {error}") from None
+    if files is not None and trained_on not in (None, files):
+        raise UsageError(f"--model-arg adapter={adapter}: trained on other weights than {base} holds")
+
+
+def apply_adapter(model: Any, adapter: str) -> Any:
+    """Return the model with the adapter merged into its weights."""
+    try:
+        import peft
+    except ImportError:
+        raise MissingExtra("train", "an adapter (--model-arg adapter=…)") from None
+    try:
+        return peft.PeftModel.from_pretrained(model, adapter).merge_and_unload()
+    except (ValueError, RuntimeError, OSError, KeyError) as error:
+        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise UsageError(f"--model-arg adapter={adapter} does not fit the model: {reason}") from None
+
+
+READS_PROMPT_BOTH_WAYS = frozenset(("paligemma",))
+"""Prefix language models: every prompt token sees every other (token type 0), the answer's see those before (1)."""
+COUNTS_FROM_ONE = frozenset(("paligemma",))
+"""The first token stands at position 1."""
+
+ANSWERS_BEFORE_THE_END = frozenset(("git",))
+"""Their tokenizer closes a text with a token of its own; an answer goes on in its place, not after it."""
+
+
+def reads_both_ways(model: Any) -> bool:
+    """Tell whether the prompt's tokens see the ones after them: no cut and no prompt log-probability is right there."""
+    return _model_type(model) in READS_PROMPT_BOTH_WAYS
+
+
+def first_position(model: Any) -> int:
+    """Return the position of a prompt's first token."""
+    return int(_model_type(model) in COUNTS_FROM_ONE)
+
+
+def drops_closing_token(model: Any) -> bool:
+    """Tell whether the token that closes a prompt has to go before the answer."""
+    return _model_type(model) in ANSWERS_BEFORE_THE_END
+
+
+def _model_type(model: Any) -> str:
+    return str(getattr(getattr(model, "config", None), "model_type", ""))
+
+
+DEFAULT_TOKENS = 512
+FILES = ("generation_config.json", "config.json")
+"""Where a checkpoint says it; older ones in their configuration."""
+
+
+class OwnSampling(NamedTuple):
+    """What a checkpoint does where a request leaves it open."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    max_tokens: int = DEFAULT_TOKENS
+    repetition_penalty: float = 1.0
+
+    def settle(self, params: Params) -> OwnSampling:
+        """Return what is really used for a request: what it says, and for the rest what the checkpoint says."""
+        return self._replace(
+            temperature=self.temperature if params.temperature is None else params.temperature,
+            top_p=self.top_p if params.top_p is None else params.top_p,
+            max_tokens=params.max_tokens or self.max_tokens,
+        )
+
+
+def read_own_sampling(table: Mapping[str, Any]) -> OwnSampling:
+    """Return the defaults that a generation_config holds."""
+    samples = bool(table.get("do_sample"))
+    return OwnSampling(
+        temperature=float(table.get("temperature") or 1.0) if samples else 0.0,
+        top_p=float(table.get("top_p") or 1.0) if samples else 1.0,
+        max_tokens=int(table.get("max_new_tokens") or DEFAULT_TOKENS),
+        repetition_penalty=float(table.get("repetition_penalty") or 1.0),
+    )
+
+
+def find_own_sampling(checkpoint: str) -> OwnSampling | None:
+    """Return the defaults of a checkpoint in a folder before it is loaded; None where that cannot be known yet."""
+    folder = Path(checkpoint).expanduser()
+    for name in FILES:
+        try:
+            return read_own_sampling(msgspec.json.decode((folder / name).read_bytes(), type=dict[str, Any]))
+        except (OSError, msgspec.DecodeError):
+            continue
+    return None
+
+
+def describe_sampling(checkpoint: str, params: Params) -> str:
+    """Say how requests with these parameters are sampled, and who said so."""
+    own = find_own_sampling(checkpoint)
+    if params.temperature is None and own is None:
+        return "temperature unset: greedy, unless the checkpoint says otherwise (each record tells)"
+    used = (own or OwnSampling()).settle(params)
+    how = "greedy" if used.temperature == 0 else f"temperature {used.temperature:g}, top_p {used.top_p:g}"
+    return how if params.temperature is not None else f"{how} (temperature unset: the checkpoint's own)"
+
 
 IMAGE_TEXT, CAUSAL, ENCODER_DECODER = "image-text", "causal", "encoder-decoder"
 

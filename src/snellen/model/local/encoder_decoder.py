@@ -7,8 +7,7 @@ from typing import Any
 
 import torch
 
-from .candidate_scores import MAX_ROWS, Candidates, TokenLogprobs, pad_right, pick_logprobs, pick_rows
-from .prefix import fork
+from .candidate_scores import MAX_ROWS, Candidates, TokenLogprobs, fork, pad_right, pick_logprobs, pick_rows
 
 
 def score_encoder_decoder(model: Any, inputs: dict[str, Any], candidates: Candidates) -> TokenLogprobs:

@@ -23,24 +23,34 @@ from ...core.types import Failure, FailureKind, Image, Params, Prediction, Reque
 from ..likelihood import ask_for_priors, byte_counts, check_choices, storable
 from ..options import ModelOptions
 from . import encoder_decoder
-from .batch_size import CPU_LIMIT, BatchSizer, free_share, is_out_of_memory, predict_alone
-from .batch_test import rows_agree
-from .candidate_scores import ROWS, SCRATCH, TREE, Candidates, TokenLogprobs, score_candidates, score_from_scratch
+from .batch_size import CPU_LIMIT, BatchSizer, free_share, is_out_of_memory, predict_alone, rows_agree
+from .candidate_scores import (
+    BY_TOKEN,
+    ROWS,
+    SCRATCH,
+    TREE,
+    Candidates,
+    PrefixMemory,
+    TokenLogprobs,
+    encode_prefix,
+    score_candidates,
+    score_from_scratch,
+)
 from .checkpoint import (
     Checkpoint,
     choose_devices,
+    describe_sampling,
+    drops_closing_token,
     first_line,
     load_processor,
     load_weights,
     read_checkpoint,
+    read_own_sampling,
+    reads_both_ways,
     weights_of,
 )
-from .clips import is_joined
-from .inputs import LocalPrompter, Prepared, grey
+from .inputs import LocalPrompter, Prepared, grey, is_joined
 from .local_options import read_options
-from .own_sampling import describe_sampling, read_own_sampling
-from .prefix import BY_TOKEN, PrefixMemory, encode_prefix
-from .quirks import drops_closing_token, reads_both_ways
 
 
 @dataclass(slots=True)

@@ -24,11 +24,18 @@ from ..likelihood import ask_for_priors, byte_counts, check_choices, storable
 from ..options import ModelOptions
 from ..plain import separator
 from ..served.logprob_routes import Token, continuation_values
-from .adapter import CONFIG, check_adapter
 from .batch_size import predict_alone
-from .checkpoint import fingerprint, first_line, weights_of
+from .checkpoint import (
+    CONFIG,
+    OwnSampling,
+    check_adapter,
+    describe_sampling,
+    fingerprint,
+    first_line,
+    read_own_sampling,
+    weights_of,
+)
 from .local_options import check_pinned
-from .own_sampling import OwnSampling, describe_sampling, read_own_sampling
 
 WEIGHTS = "adapter_model.safetensors"
 RANKS = (8, 16, 32, 64, 128, 256, 320, 512)

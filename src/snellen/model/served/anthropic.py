@@ -18,6 +18,7 @@ from .served_model import ServedModel
 DEFAULT_MAX_TOKENS = 1024
 """The provider demands a limit; this one is sent when none was given."""
 TEXT_BLOCKS = frozenset({"text", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use"})
+OWN_TOOLS = frozenset({"server_tool_use", "mcp_tool_use"})
 SERVER_RESULT = "_tool_result"
 """How the blocks of a tool that the server ran itself end: they stand beside an answer."""
 FINISH = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "refusal": "refusal"}
@@ -99,6 +100,7 @@ class Anthropic:
             part=next(filter(None, map(_odd_kind, blocks)), None),
             choices=len(blocks),
             kept=[block for block in blocks if block.get("type") in KEPT],
+            foreign=sum(block.get("type") in OWN_TOOLS for block in blocks),
         )
         for block in blocks:
             if block.get("type") == "tool_use":
@@ -145,6 +147,7 @@ def _begin_call(call: CallPiece, block: Mapping[str, Any]) -> None:
 def _begin_block(event: Mapping[str, Any], reply: Reply) -> None:
     """Begin what a stream sends in pieces: a call, or a signed thought."""
     block = event.get("content_block") or {}
+    reply.foreign += block.get("type") in OWN_TOOLS
     if block.get("type") == "tool_use":
         _begin_call(reply.call_at(event.get("index")), block)
     elif block.get("type") in KEPT:

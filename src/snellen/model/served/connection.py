@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import math
+import re
 import select
 import ssl
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from time import perf_counter
@@ -19,8 +20,251 @@ from urllib.parse import urlsplit
 
 from ...core.errors import ModelError
 from ...core.types import FailureKind
-from .duplicates import Recent
-from .http1 import BadResponseError, Response
+
+HEAD_LIMIT = 64 * 2**10
+REPLY_LIMIT = 64 * 2**20
+"""No answer is longer, also when it is unpacked: a few kilobytes of gzip could fill the memory."""
+LONGEST_LENGTH = 18
+"""Digits of a length that is meant."""
+VERSION = b"HTTP/1."
+_END_OF_HEAD = b"\r\n\r\n"
+
+
+class BadResponseError(ValueError):
+    """The bytes are no HTTP/1.1 response."""
+
+
+class TooLargeError(BadResponseError):
+    """The answer is larger than any that is meant."""
+
+    def __init__(self) -> None:
+        super().__init__(f"the answer is larger than {REPLY_LIMIT // 2**20} MB")
+
+
+class Response:
+    """Reads one response as its bytes arrive; `on_data` gets the body, decoded from its transfer encoding."""
+
+    __slots__ = ("_body", "_on_data", "_rest", "_size", "headers", "keep_alive", "status")
+
+    def __init__(self, on_data: Callable[[bytes], None]) -> None:
+        self.status = 0
+        self.headers: Mapping[str, str] = {}
+        self.keep_alive = True
+        self._on_data = on_data
+        self._rest = b""
+        self._size = 0
+        self._body: _Length | Chunked | _UntilClose | None = None
+
+    def feed(self, data: bytes) -> bool:
+        """Take bytes; return True when the response is complete."""
+        while self._body is None:
+            data = self._rest + data
+            end = data.find(_END_OF_HEAD)
+            if end < 0:
+                self._keep_head(data)
+                return False
+            self._rest = b""
+            self._read_head(data[:end])
+            data = data[end + 4 :]
+        body, complete = self._body.feed(data)
+        if body:
+            self._size += len(body)
+            if self._size > REPLY_LIMIT:
+                raise TooLargeError
+            self._on_data(body)
+        if complete and self._body.surplus:  # what comes after the end would be taken for the next answer
+            self.keep_alive = False
+        return complete
+
+    def finish(self) -> bool:
+        """The connection has ended; return True if that completes the response."""
+        return isinstance(self._body, _UntilClose)
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything of the response has come."""
+        return bool(self.status or self._rest)
+
+    def _keep_head(self, data: bytes) -> None:
+        if not data.startswith(VERSION[: len(data)]):  # what speaks another protocol may wait for us in turn
+            raise BadResponseError(f"not an HTTP/1.1 response: {data[:60]!r}")
+        if len(data) > HEAD_LIMIT:
+            raise BadResponseError("the response head does not end")
+        self._rest = data
+
+    def _read_head(self, head: bytes) -> None:
+        start, _, more = head.partition(b"\r\n")
+        version, _, rest = start.partition(b" ")
+        if not version.startswith(VERSION) or not rest[:3].isdigit():
+            raise BadResponseError(f"not an HTTP/1.1 response: {start[:60]!r}")
+        status = int(rest[:3])
+        if 100 <= status < 200:
+            return
+        headers: dict[str, str] = {}
+        for line in more.decode("latin-1").split("\r\n") if more else ():
+            name, _, value = line.partition(":")
+            headers[name.strip().lower()] = value.strip()
+        self.status, self.headers = status, headers
+        self._body = _body_of(status, headers)
+        connection = headers.get("connection", "").lower()
+        is_new = version != b"HTTP/1.0"
+        self.keep_alive = not isinstance(self._body, _UntilClose) and (
+            "close" not in connection if is_new else "keep-alive" in connection
+        )
+
+
+def _body_of(status: int, headers: Mapping[str, str]) -> _Length | Chunked | _UntilClose:
+    if status in (204, 304):
+        return _Length(0)
+    if "chunked" in headers.get("transfer-encoding", "").lower():
+        return Chunked()
+    length = headers.get("content-length")
+    if length is None:
+        return _UntilClose()
+    if not length.isdecimal() or len(length) > LONGEST_LENGTH:
+        raise BadResponseError(f"Content-Length is {length[:60]!r}")
+    if int(length) > REPLY_LIMIT:
+        raise TooLargeError
+    return _Length(int(length))
+
+
+class _Length:
+    __slots__ = ("_left", "surplus")
+
+    def __init__(self, length: int) -> None:
+        self._left = length
+        self.surplus = b""
+
+    def feed(self, data: bytes) -> tuple[bytes, bool]:
+        data, self.surplus = data[: self._left], data[self._left :]
+        self._left -= len(data)
+        return data, self._left == 0
+
+
+class _UntilClose:
+    __slots__ = ()
+    surplus = b""
+
+    def feed(self, data: bytes) -> tuple[bytes, bool]:
+        return data, False
+
+
+class Chunked:
+    """Chunked transfer encoding; trailers are skipped."""
+
+    __slots__ = ("_left", "_rest", "_trailer")
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._left = -1
+        self._trailer = False
+
+    def feed(self, data: bytes) -> tuple[bytes, bool]:
+        """Take bytes; return what they add to the body, and whether that is all of it."""
+        data = self._rest + data if self._rest else data
+        parts: list[bytes] = []
+        at = 0
+        while not self._trailer:
+            if self._left < 0:
+                end = data.find(b"\r\n", at)
+                if end < 0:
+                    break
+                self._left = _chunk_size(data[at:end])
+                at = end + 2
+                self._trailer = self._left == 0
+                continue
+            if len(data) < at + self._left + 2:
+                break
+            parts.append(data[at : at + self._left])
+            at += self._left + 2
+            self._left = -1
+        self._rest = data[at:]
+        if len(self._rest) > HEAD_LIMIT and (self._left < 0 or self._trailer):
+            raise BadResponseError("a chunk size or trailer does not end")
+        # Trailers, if any, end with an empty line: without any that is the first one.
+        return b"".join(parts), self._trailer and _END_OF_HEAD in b"\r\n" + self._rest
+
+    @property
+    def surplus(self) -> bytes:
+        """What came after the end."""
+        return (b"\r\n" + self._rest).partition(_END_OF_HEAD)[2]
+
+
+def _chunk_size(line: bytes) -> int:
+    digits = line.partition(b";")[0].strip()
+    if not digits.isalnum():  # int() would also take a sign
+        raise BadResponseError(f"not a chunk size: {line[:20]!r}")
+    try:
+        size = int(digits, 16)
+    except ValueError:
+        raise BadResponseError(f"not a chunk size: {line[:20]!r}") from None
+    if size > REPLY_LIMIT:
+        raise TooLargeError
+    return size
+
+
+REMEMBERED = 256
+NEAR_AN_END = 400
+ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,200})"')
+LAST_ID = re.compile(rb'"responseId"\s*:\s*"([^"\\]{1,200})"')
+"""What an answer calls itself: OpenAI and Anthropic at its beginning, Gemini at its end."""
+REQUEST_ID = "x-amzn-requestid"
+"""Where Bedrock says it: its answers have no name."""
+
+
+class Recent:
+    """The last few ids of answers."""
+
+    __slots__ = ("_known", "_order")
+
+    def __init__(self) -> None:
+        self._known: set[bytes] = set()
+        self._order: deque[bytes] = deque()
+
+    def __contains__(self, name: bytes) -> bool:
+        return name in self._known
+
+    def add(self, name: bytes) -> None:
+        """Remember an id; the oldest is forgotten."""
+        if name in self._known:
+            return
+        self._known.add(name)
+        self._order.append(name)
+        if len(self._order) > REMEMBERED:
+            self._known.discard(self._order.popleft())
+
+
+class Copies:
+    """What one server's ids are worth, over all connections to it."""
+
+    __slots__ = ("_recent", "_repeating")
+
+    def __init__(self) -> None:
+        self._recent = Recent()
+        self._repeating = False
+
+    def is_copy(self, body: bytes, seen: Recent, *, first: bool, called: str = "") -> bool:
+        """Tell whether an answer came before on its connection, whose ids are `seen`; then remember it.
+
+        `called` is its id where a header says it.
+        """
+        if self._repeating:
+            return False
+        name = answer_id(body) or called.encode()
+        if not name:
+            return False
+        self._repeating = first and name in self._recent
+        copy = not first and name in seen
+        seen.add(name)
+        self._recent.add(name)
+        return copy
+
+
+def answer_id(body: bytes) -> bytes | None:
+    """Return what an answer calls itself; text inside it cannot pass for that, its quotes are escaped."""
+    found = ID.search(body, 0, NEAR_AN_END) or LAST_ID.search(body, max(0, len(body) - NEAR_AN_END))
+    return found[1] if found else None
+
 
 CONNECT_TIMEOUT_S = 10.0
 NEXT_ADDRESS_S = 0.25

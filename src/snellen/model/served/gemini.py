@@ -13,15 +13,16 @@ from ...core.secret import Secret
 from ...core.types import Params, Request, Turn, Usage
 from ..options import ModelOptions
 from .dialect import NO_NAMES, Picture, key_headers
-from .reasoning import merge_fields
 from .replies import Reply, choice_zero, expect_object, refuse_error, text_in
 from .served_model import ServedModel
+from .server_fields import merge_fields
 
 FINISH = {"STOP": "stop", "MAX_TOKENS": "length"}
 TEXT_FIELDS = frozenset(
     {"text", "thought", "thoughtSignature", "executableCode", "codeExecutionResult", "partMetadata", "videoMetadata"}
 )
 """Fields of the parts of an answer, and of code that the server ran itself; any other makes a part of another kind."""
+OWN_CODE = "executableCode"
 ROLES = {"assistant": "model", "user": "user"}
 
 
@@ -165,6 +166,7 @@ def _take_parts(parts: Sequence[Mapping[str, Any]], reply: Reply) -> str | None:
     brought = None
     for part in parts:
         text = text_in(part.get("text"))
+        reply.foreign += OWN_CODE in part
         if part.get("thought"):
             reply.reasoning = (reply.reasoning or "") + text
             brought = brought or "reasoning"

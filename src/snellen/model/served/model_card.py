@@ -3,19 +3,64 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from ...core.config import convert
-from ...core.errors import ConfigError, UsageError, did_you_mean
+from ...core.errors import ConfigError, DataError, UsageError, did_you_mean
 from ...core.folders import config_folder
-from ...core.frames import read_frame
+from ...core.frames import Size, read_frame
 from ...data.catalog import Catalog
-from .picture_tokens import PictureTokens
+from ...data.visual_tokens import area_tokens, crop_tokens, patch_tokens, tile_tokens, visual_tokens
 from .prices import Prices, parse_price
+
+
+class PictureTokens(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One formula of a card (`[pictures]`): its kind, and the figures that this kind needs."""
+
+    kind: str
+    base: int = 0
+    """tiles: for the whole picture; flat: for every picture; family: what is added to each."""
+    tile: int = 0
+    multiplier: float = 1.0
+    cap: int = 1536
+    """patches: how many at most."""
+    area: float = 750.0
+    """area: pixels a token."""
+    max_side: int | None = None
+    max_pixels: int | None = None
+    family: str = ""
+    """family: one of `snellen.data.visual_tokens.FAMILIES`."""
+    mark: str = ""
+    """`seen` in a source, or `from memory`."""
+
+    def count(self, size: Size) -> int:
+        """Return the tokens of one picture of this width and height."""
+        return KINDS[self.kind](size, self)
+
+    def __post_init__(self) -> None:
+        """Refuse a kind that no formula has."""
+        if self.kind not in KINDS:
+            raise ValueError(f"kind {self.kind!r} is none of {', '.join(KINDS)}")
+
+
+KINDS: Mapping[str, Callable[[Size, PictureTokens], int]] = {
+    "flat": lambda size, card: card.base,
+    "tiles": lambda size, card: tile_tokens(size, base=card.base, tile=card.tile),
+    "patches": lambda size, card: patch_tokens(size, cap=card.cap, multiplier=card.multiplier),
+    "area": lambda size, card: area_tokens(size, area=card.area, max_side=card.max_side, max_pixels=card.max_pixels),
+    "crops": lambda size, card: crop_tokens(size, tile=card.tile),
+    "family": lambda size, card: visual_tokens([size], card.family) + card.base,
+}
+"""The formulas are those of `docs` (`snellen.data.visual_tokens`): a page costs the same in both."""
+ASSUMED = PictureTokens("area", mark="assumed")
+"""Where no card has a formula: 750 pixels a token; whoever uses it says so."""
+
 
 DATED = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8})$")
 """How providers name one day's version of a model: it has the price of the model."""
@@ -168,3 +213,111 @@ def same_place(ours: str, address: str | None) -> bool:
     """Tell whether two addresses are of one host."""
     here, there = (re.sub(r"^https?://", "", text or "").split("/")[0].lower() for text in (ours, address))
     return here == there
+
+
+OUR_NAMES = {"together_ai": "together", "fireworks_ai": "fireworks", "nvidia_nim": "nvidia"}
+"""Providers that the table knows by another name than our cards."""
+MODES = ("chat", "responses", "completion")
+ABOVE = re.compile(r"(?:input|output)_cost_per_token_above_(\d+)k_tokens")
+
+
+def provider_addresses() -> dict[str, str]:
+    """Return provider -> where it is; those without a known address are left out."""
+    from .provider_card import DIALECTS  # speaks HTTP: most who ask for a card do not
+
+    catalog = Catalog()
+    cards = {name: str(catalog.card("providers", name).get("base_url", "")) for name in catalog.names("providers")}
+    return {name: dialect.default_url for name, dialect in DIALECTS.items()} | {
+        name: address for name, address in cards.items() if address
+    }
+
+
+def read_litellm_table(file: Path, as_of: str | None = None) -> tuple[PriceTable, Counter[str]]:
+    """Return the models with both prices, and how many entries were left out for which reason.
+
+    The table has no date: that of the file is taken where none is given.
+    """
+    try:
+        entries = msgspec.json.decode(file.read_bytes())
+        dated = datetime.fromtimestamp(file.stat().st_mtime, UTC).date().isoformat()
+    except (OSError, msgspec.DecodeError) as error:
+        raise DataError(f"{file} is not a JSON table of prices: {error}") from None
+    if not isinstance(entries, dict):
+        raise DataError(f"{file} is not a table of prices: it holds no names of models")
+    day, addresses = _read_day(as_of) if as_of else dated, provider_addresses()
+    models: dict[str, ModelCard] = {}
+    left_out: Counter[str] = Counter()
+    for name, entry in entries.items():
+        card = _read_entry(name, entry, day, addresses)
+        if isinstance(card, str):
+            left_out[card] += 1
+        else:
+            models[card.model] = card
+    if not models:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.most_common())
+        raise DataError(f"{file} has no model with prices that we know ({reasons or 'it is empty'})")
+    return PriceTable(day, file.name, models), left_out
+
+
+def _read_day(text: str) -> str:
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise UsageError(f"--as-of {text!r} is not a day: write it as 2026-08-08") from None
+
+
+def _read_entry(name: str, entry: Any, day: str, addresses: Mapping[str, str]) -> ModelCard | str:
+    """Return an entry as a card, or why it is left out."""
+    if not isinstance(entry, dict) or entry.get("mode", "chat") not in MODES:
+        return "not a chat model"
+    theirs = str(entry.get("litellm_provider", ""))
+    provider = OUR_NAMES.get(theirs, theirs)
+    if provider not in addresses:
+        return "of a provider without a card"
+    prices = _read_prices(entry, day)
+    if prices is None:
+        return "without both prices"
+    bare = name.removeprefix(f"{theirs}/")
+    context, longest = (
+        value if isinstance(value := entry.get(f"max_{kind}_tokens"), int) else None for kind in ("input", "output")
+    )
+    thinks = entry.get("supports_reasoning")
+    return ModelCard(
+        f"{provider}/{bare}",
+        base_url=addresses[provider],
+        prices=prices,
+        context=context,
+        max_output=longest,
+        thinks=thinks if isinstance(thinks, bool) else None,
+        source=str(entry.get("source", "")),
+    )
+
+
+def _read_prices(entry: Mapping[str, Any], day: str) -> Prices | None:
+    tiers = entry.get("tiered_pricing")
+    first = tiers[0] if isinstance(tiers, list) and tiers and isinstance(tiers[0], dict) else None
+    flat: Mapping[str, Any] = entry if first is None else first
+    given, out, cached = (
+        _per_million(flat.get(key))
+        for key in ("input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost")
+    )
+    if given is None or out is None:
+        return None
+    written, upto = _per_million(flat.get("cache_creation_input_token_cost")), _up_to(entry, first)
+    prices = Prices(given, out, "USD", cached, upto, cache_write_per_million=written)
+    return msgspec.structs.replace(prices, as_of=day, mark="seen", source="LiteLLM's table")
+
+
+def _per_million(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        return None
+    return round(value * 1e6, 9)
+
+
+def _up_to(entry: Mapping[str, Any], tier: Mapping[str, Any] | None) -> int | None:
+    """Return up to how many input tokens a request has this price; None: whatever its length."""
+    limits = [int(found[1]) * 1000 for key in entry if (found := ABOVE.fullmatch(key))]
+    bounds = tier.get("range") if tier is not None else None
+    if isinstance(bounds, list) and len(bounds) == 2 and isinstance(bounds[1], int | float):
+        limits.append(int(bounds[1]))
+    return min(limits, default=None)

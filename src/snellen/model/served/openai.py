@@ -13,9 +13,17 @@ from ...core.secret import Secret
 from ...core.types import Params, Request, ToolCall, Turn
 from ..options import ModelOptions
 from .dialect import NO_NAMES, Picture, key_headers
-from .replies import Reply, choice_zero, expect_object, refuse_error, texts_in, unreadable
+from .replies import (
+    CallPiece,
+    Reply,
+    choice_zero,
+    expect_object,
+    read_usage,
+    refuse_error,
+    texts_in,
+    unreadable,
+)
 from .served_model import ServedModel
-from .token_counts import read_usage
 
 
 def create(name: str, options: ModelOptions) -> ServedModel:
@@ -235,15 +243,30 @@ def _take_message(message: Mapping[str, Any], reply: Reply) -> str | None:
 
 def _take_calls(message: Mapping[str, Any], reply: Reply) -> bool:
     """Gather calls, whole or in pieces, by their index; tell whether there were any."""
-    rows = message.get("tool_calls") or ()
+    legacy = message.get("function_call")
+    rows = message.get("tool_calls") or ([{"function": legacy}] if isinstance(legacy, dict) else ())
     for place, row in enumerate(rows):
-        call = reply.call_at(row.get("index", place))
         function = row.get("function") or {}
-        call.id = call.id or str(row.get("id") or "")
-        call.name += str(function.get("name") or "")
-        told = function.get("arguments")
+        ident, name, told = str(row.get("id") or ""), str(function.get("name") or ""), function.get("arguments")
+        at = row.get("index", place)
+        call = reply.call_at(at)
+        if name and _is_whole(call) and (ident != call.id if ident else told):
+            call = reply.call_after(at)
+        call.id = call.id or ident
+        call.name += name if name != call.name else ""
         call.arguments += told if isinstance(told, str) else _json(told) if told is not None else ""
     return bool(rows)
+
+
+def _is_whole(call: CallPiece) -> bool:
+    """Tell whether nothing of a call is missing: some servers stream every call at index 0, or at none."""
+    if not call.arguments:
+        return False
+    try:
+        msgspec.json.decode(call.arguments)
+    except msgspec.DecodeError:
+        return False
+    return True
 
 
 def _json(value: Any) -> str:

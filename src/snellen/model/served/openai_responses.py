@@ -11,13 +11,14 @@ from ...core.types import Request, Timing, Tool, Turn, Usage
 from ..options import ModelOptions
 from .dialect import Picture, key_headers
 from .http_client import Body
-from .reasoning import merge_fields
 from .replies import Reply, decode_body, expect_object, refuse_error, text_in, texts_in
 from .served_model import ServedModel
+from .server_fields import merge_fields
 
 FINISH = {"completed": "stop", "max_output_tokens": "length"}
 NO_TEXT = frozenset({"function_call", "custom_tool_call", "image_generation_call"})
 """Items that are no part of an answer; those of tools that the server runs itself stand beside one."""
+OWN_TOOLS = frozenset({"code_interpreter_call", "web_search_call", "file_search_call", "computer_call", "mcp_call"})
 UNFINISHED = frozenset({"queued", "in_progress"})
 POLL_S = 5.0
 ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
@@ -152,6 +153,7 @@ def _take_call(item: Mapping[str, Any], reply: Reply) -> str | None:
     """Take a whole item: the call of a function, or a sealed thought, which goes back with the next turn."""
     if item.get("type") == "reasoning" and item.get("encrypted_content"):
         reply.kept.append(dict(item))
+    reply.foreign += str(item.get("type")) in OWN_TOOLS
     if item.get("type") != "function_call":
         return None
     call = reply.call_at(len(reply.calls))

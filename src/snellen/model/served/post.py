@@ -17,9 +17,19 @@ from aiohttp.http import SERVER_SOFTWARE
 
 from ...core.errors import ModelError
 from ...core.types import FailureKind
-from .connection import Connection, Pool, Target, parse_url, request_head
-from .duplicates import REQUEST_ID, Copies
-from .http1 import REPLY_LIMIT, BadResponseError, Response, TooLargeError
+from .connection import (
+    REPLY_LIMIT,
+    REQUEST_ID,
+    BadResponseError,
+    Connection,
+    Copies,
+    Pool,
+    Response,
+    Target,
+    TooLargeError,
+    parse_url,
+    request_head,
+)
 
 KEEP_ALIVE_S = 15.0
 SENT_ALWAYS = {"Accept": "*/*", "Accept-Encoding": "gzip, deflate", "User-Agent": SERVER_SOFTWARE}

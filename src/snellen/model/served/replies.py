@@ -3,17 +3,333 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 
-from ...core.clock import SystemClock
-from ...core.errors import ModelError
+from ...core.clock import Clock, SystemClock
+from ...core.errors import ModelError, StopRun
 from ...core.secret import Secret
 from ...core.text import clean_text
 from ...core.types import FailureKind, Tool, ToolCall, Usage
-from .server_errors import MESSAGE_LIMIT, classify, describe_error, error_of, read_error
+
+
+class _Details(msgspec.Struct, frozen=True):
+    reasoning_tokens: int | None = None
+    cached_tokens: int | None = None
+    image_tokens: int | None = None
+    multimodal_tokens: dict[str, int] = {}
+
+
+class _Counts(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: _Details | None = None
+    completion_tokens_details: _Details | None = None
+    reasoning_tokens: int | None = None
+    cached_tokens: int | None = None
+    prompt_cache_hit_tokens: int | None = None
+
+
+_NONE = _Details()
+
+
+def read_usage(value: Any) -> Usage | None:
+    """Return the counts of a `usage` object; None where there is none, or none that can be read."""
+    if not isinstance(value, dict):
+        return None
+    try:
+        counts = msgspec.convert(value, _Counts, strict=False)
+    except msgspec.ValidationError:
+        return None
+    prompt, reply = counts.prompt_tokens_details or _NONE, counts.completion_tokens_details or _NONE
+    totals = counts.prompt_tokens, counts.completion_tokens
+    thought = _first(reply.reasoning_tokens, counts.reasoning_tokens)
+    cached = _first(prompt.cached_tokens, counts.cached_tokens, counts.prompt_cache_hit_tokens)
+    return Usage(*totals, thought, cached, _first(prompt.image_tokens, prompt.multimodal_tokens.get("image")))
+
+
+def _first(*counts: int | None) -> int | None:
+    """Return the first count that is told: servers put the same number in different places."""
+    for count in counts:
+        if count is not None:
+            return count
+    return None
+
+
+RESETS = (
+    *(f"x-ratelimit-reset-{what}" for what in ("requests", "tokens")),
+    *(f"anthropic-ratelimit-{what}-reset" for what in ("requests", "tokens", "input-tokens", "output-tokens")),
+)
+CROWDED = (429, 503, 529)
+UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+RETRY_DELAY = re.compile(rb'"retryDelay"\s*:\s*"(\d+(?:\.\d+)?)s"')
+WORDS = {
+    **dict.fromkeys(("ms", "msec", "msecs", "millis", "millisecond", "milliseconds"), 0.001),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1.0),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60.0),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3600.0),
+    **dict.fromkeys(("d", "day", "days"), 86400.0),
+}
+"""How people write units of time."""
+_UNIT = "|".join(sorted(WORDS, key=len, reverse=True))
+_PLAIN = r"\d+(?:\.\d+)?"
+_PART = re.compile(rf"({_PLAIN})\s*({_UNIT})(?![a-z])", re.IGNORECASE)
+_PARTS = rf"(?:{_PLAIN}\s*(?:{_UNIT})(?![a-z])[\s,]*(?:and\s+)?)+"
+IN_WORDS = re.compile(rf"(?:try again in|retry after|retry in)\s+({_PARTS}|{_PLAIN})", re.IGNORECASE)
+EPOCH_S = 1_000_000_000.0
+"""A number of seconds above this is a moment, not a wait; a thousand times as large one in milliseconds."""
+LOOKED_AT = 20_000
+"""Bytes of a body that are searched."""
+
+
+def wait_of(status: int, headers: Mapping[str, str], body: bytes, clock: Clock) -> float | None:
+    """Return the seconds a server asks to wait; None where it does not say, or says nothing sensible."""
+    waits = _waits(status, headers, body[:LOOKED_AT], clock)
+    return next((wait for wait in waits if wait is not None), None)
+
+
+def _waits(status: int, headers: Mapping[str, str], body: bytes, clock: Clock) -> Iterator[float | None]:
+    named = {name.lower(): value for name, value in headers.items()}
+    yield _scaled(named.get("retry-after-ms"), 0.001)
+    yield parse_retry_after(headers, clock)
+    if status in CROWDED:  # elsewhere these headers only tell how the limits stand
+        resets = [wait for name in RESETS if (wait := seconds_until(named.get(name), clock)) is not None]
+        yield max(resets, default=None)
+    if found := RETRY_DELAY.search(body):
+        yield float(found.group(1))
+    yield _in_words(body.decode("utf-8", "replace"))
+
+
+def _in_words(text: str) -> float | None:
+    """Return how long `try again in 1 minute and 30 seconds` is; a bare number is seconds."""
+    found = IN_WORDS.search(text)
+    if found is None:
+        return None
+    parts = _PART.findall(found.group(1))
+    return sum(float(count) * WORDS[unit.lower()] for count, unit in parts) if parts else float(found.group(1))
+
+
+def parse_retry_after(headers: Mapping[str, str], clock: Clock) -> float | None:
+    """Return the seconds to wait that `Retry-After` asks for, given as seconds or as an HTTP date."""
+    value = headers.get("Retry-After") or headers.get("retry-after")
+    if not value:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - clock.time()
+        except (ValueError, OverflowError):
+            return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None
+
+
+def _scaled(value: str | None, unit: float) -> float | None:
+    try:
+        seconds = float(value or "nan") * unit
+    except ValueError:
+        return None
+    return seconds if math.isfinite(seconds) and seconds > 0 else None
+
+
+def seconds_until(value: str | None, clock: Clock) -> float | None:
+    """Return the seconds until a limit is reset: `1.5`, `6m0s`, `500ms` or a moment; nothing for 0 and below.
+
+    A moment is written as ISO 8601, or as seconds or milliseconds since 1970.
+    """
+    if not value:
+        return None
+    seconds = _scaled(value, 1.0)
+    if seconds is not None and seconds > EPOCH_S:
+        seconds = (seconds if seconds < 1000 * EPOCH_S else seconds / 1000) - clock.time()
+        return seconds if seconds > 0 else None
+    if seconds is None and (parts := DURATION.findall(value)) and "".join(map("".join, parts)) == value.strip():
+        seconds = sum(float(count) * UNITS[unit] for count, unit in parts)
+    if seconds is None:
+        try:
+            moment = datetime.fromisoformat(value.strip().replace("Z", "+00:00"))
+        except ValueError:
+            return None
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        seconds = moment.timestamp() - clock.time()
+    return seconds if seconds > 0 else None
+
+
+MESSAGE_LIMIT = 300
+WHOLE_LIMIT = 4000
+NEGOTIABLE = (400, 404, 422)
+"""Refusals of the request itself: their whole words tell which parameter was meant."""
+TOLD = ("code", "type", "status", "message", "detail", "msg")
+TEXTS = ("message", "detail", "msg", "error", "errors", "raw", "error_description")
+NAMES = ("code", "type", "status", "__type", "error_code", "errorCode")
+DEPTH = 4
+
+
+class ServerError(NamedTuple):
+    """What a server says of its error, whatever shape it says it in."""
+
+    status: int
+    names: frozenset[str]
+    """Its codes and types, lower case."""
+    text: str
+    """Its words in one line of bounded length, for people."""
+    raw: str
+    """Everything it says."""
+    whole: str
+    """The same in lower case, to be searched."""
+    param: str | None = None
+
+
+class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One rule of catalog/servers/errors.toml."""
+
+    kind: FailureKind
+    stop: bool = False
+    again: bool = False
+    status: tuple[int, ...] = ()
+    codes: tuple[str, ...] = ()
+    says: tuple[str, ...] = ()
+    exceptions: tuple[str, ...] = msgspec.field(name="not", default=())
+    waits: bool = False
+    """Fits only where the server says how long to wait."""
+    fix: str = ""
+    seen: tuple[dict[str, Any], ...] = ()
+
+    def fits(self, error: ServerError, wait_s: float | None) -> bool:
+        """Tell whether the rule is about this error."""
+        if (self.status and error.status not in self.status) or (self.waits and wait_s is None):
+            return False
+        if not (self.codes or self.says):
+            return True
+        named = not error.names.isdisjoint(self.codes)
+        return (named or _holds(error.whole, self.says)) and not _holds(error.whole, self.exceptions)
+
+
+def _holds(text: str, parts: tuple[str, ...]) -> bool:
+    return any(part in text for part in parts)
+
+
+@cache
+def error_rules() -> tuple[Rule, ...]:
+    """Return the rules, in the order they are tried."""
+    import tomllib
+
+    table = tomllib.loads((files("snellen") / "catalog" / "servers" / "errors.toml").read_text("utf-8"))
+    return tuple(msgspec.convert(table["rules"], list[Rule]))
+
+
+def status_error(status: int, headers: Mapping[str, str], body: bytes, clock: Clock) -> ModelError:
+    """Turn an HTTP error into a typed one: which are final, which are retried, which stop the run."""
+    return classify(read_error(status, body), headers, body, clock)
+
+
+def classify(error: ServerError, headers: Mapping[str, str], body: bytes, clock: Clock) -> ModelError:
+    """Return the typed error: the first rule that fits decides, else the status."""
+    wait_s = wait_of(error.status, headers, body, clock)
+    rule = next((rule for rule in error_rules() if rule.fits(error, wait_s)), None)
+    message = f"HTTP {error.status}: {error.text}"
+    if rule is None:
+        kind = FailureKind.SERVER if error.status >= 500 else FailureKind.REQUEST
+        return _typed(ModelError, kind, message, error, retryable=error.status >= 500, wait_s=wait_s)
+    message += f" ({rule.fix})" if rule.fix else ""
+    told = headers.get("x-should-retry")
+    again = told == "true" or (rule.again and told != "false")
+    return _typed(StopRun if rule.stop else ModelError, rule.kind, message, error, retryable=again, wait_s=wait_s)
+
+
+def without_advice(message: str) -> str:
+    """Return what a server said without what the rules add to it: a command of its own kind advises otherwise."""
+    added = (f" ({rule.fix})" for rule in error_rules() if rule.fix)
+    return next((message.removesuffix(end) for end in added if message.endswith(end)), message)
+
+
+def _typed(
+    of: type[ModelError], kind: FailureKind, message: str, error: ServerError, *, retryable: bool, wait_s: float | None
+) -> ModelError:
+    detail = {"param": error.param} if error.param else {}
+    if error.status in NEGOTIABLE:
+        detail["whole"] = error.raw[:WHOLE_LIMIT]
+    return of(kind, message, status=error.status, retryable=retryable, retry_after_s=wait_s, detail=detail)
+
+
+def read_error(status: int, body: bytes) -> ServerError:
+    """Read an error body: JSON of any of the known shapes, HTML, text, or nothing."""
+    try:
+        value = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        text = _title(body.decode("utf-8", "replace"))
+        return ServerError(status, frozenset(), _one_line(text), text, text.lower())
+    return error_of(value, status)
+
+
+def error_of(value: Any, status: int) -> ServerError:
+    """Read an error that is decoded already; a numeric code inside outweighs the status it came with."""
+    inner = value.get("error", value) if isinstance(value, dict) else value
+    inner = value if isinstance(inner, str) else inner  # a text: its code stands beside it
+    if isinstance(inner, list) and inner and isinstance(inner[0], dict):
+        inner = inner[0].get("error", inner[0])
+    parts = list(_parts(value, 0))
+    names = {str(part[name]).rpartition("#")[2].lower() for part in parts for name in NAMES if _is_name(part.get(name))}
+    param = next((str(part["param"]) for part in parts if isinstance(part.get("param"), str)), None)
+    raw = clean_text(msgspec.json.encode(value).decode("utf-8", "replace"))
+    return ServerError(status, frozenset(names), describe_error(inner), raw, raw.lower(), param)
+
+
+def _parts(value: Any, depth: int) -> Iterable[dict[str, Any]]:
+    """Yield the objects of an error body that may hold its code and its words, also those packed into a text."""
+    if isinstance(value, str) and value.lstrip().startswith(("{", "[")):
+        try:
+            value = msgspec.json.decode(value)
+        except msgspec.DecodeError:
+            return
+    if isinstance(value, dict):
+        yield value
+    if depth < DEPTH:
+        for item in _inside(value):
+            yield from _parts(item, depth + 1)
+
+
+def _inside(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [value.get(name) for name in (*TEXTS, "metadata", "innererror", "details")]
+    return value if isinstance(value, list) else []
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool) and value != ""
+
+
+def describe_error(error: Any) -> str:
+    """Return what a server says of its error, in one line of bounded length."""
+    if isinstance(error, dict):
+        said = [error[name] for name in TOLD if error.get(name)]
+        said += [error["error"]] if isinstance(error.get("error"), str) else []
+        error = " ".join(part if isinstance(part, str) else _packed(part) for part in said) or str(error)
+    return _one_line(str(error))
+
+
+def _packed(part: Any) -> str:
+    return str(part) if isinstance(part, int | float) else msgspec.json.encode(part).decode()
+
+
+def _title(text: str) -> str:
+    """Return the title of an HTML page, which is all that a proxy says."""
+    found = re.search(r"<title>(.*?)</title>", text, re.IGNORECASE | re.DOTALL)
+    return found.group(1) if found else text
+
+
+def _one_line(text: str) -> str:
+    return " ".join(clean_text(text).split())[:MESSAGE_LIMIT]
+
 
 P = ParamSpec("P")
 BOM = b"\xef\xbb\xbf"
@@ -91,10 +407,22 @@ class Reply(msgspec.Struct, gc=False):
     """The tools that it calls, by their place in the reply."""
     kept: list[dict[str, Any]] = []
     """Items of the provider that it wants back with the next turn, as they came."""
+    foreign: int = 0
+    """Tools of its own that the server ran beside the answer."""
 
     def call_at(self, place: Any) -> CallPiece:
-        """Return the call at a place, made if it is new."""
-        return self.calls.setdefault(str(place), CallPiece())
+        """Return the call at a place, made if it is new; of several there the last."""
+        key = str(place)
+        while f"{key}+" in self.calls:
+            key += "+"
+        return self.calls.setdefault(key, CallPiece())
+
+    def call_after(self, place: Any) -> CallPiece:
+        """Return a new call beside those of a place."""
+        key = str(place)
+        while key in self.calls:
+            key += "+"
+        return self.calls.setdefault(key, CallPiece())
 
 
 def scrub_reply(reply: Reply, secrets: Iterable[Secret]) -> None:
@@ -261,7 +589,8 @@ def calls_of(reply: Reply) -> tuple[ToolCall, ...]:
 
 
 def _place(item: tuple[str, CallPiece]) -> tuple[int, str]:
-    return (int(item[0]) if item[0].isdigit() else 10**6, item[0])
+    number = item[0].rstrip("+")
+    return (int(number) if number.isdigit() else 10**6, item[0])
 
 
 def check_reply(reply: Reply, said: Any = None, tools: Sequence[Tool] = ()) -> None:

@@ -27,13 +27,10 @@ from ...core.types import FailureKind, ImageSent, Prediction, Request, Timing, T
 from ..options import ModelOptions, Served
 from .access_tokens import command_token
 from .candidate_scorer import CandidateScorer
-from .constraints import constraint_of, held_answer, with_marks
 from .dialect import Dialect, build_body, mark_what_is_kept, plain_body
-from .events import read_events
-from .http_client import AiohttpClient, Body, HttpClient
+from .http_client import AiohttpClient, Body, HttpClient, read_events
 from .negotiation import REFUSED_BY, Quirks
 from .post import HttpResponse
-from .reasoning import merge_fields, reasoning_fields
 from .replies import (
     BOM,
     Reply,
@@ -44,11 +41,12 @@ from .replies import (
     read_event,
     read_safely,
     scrub_reply,
+    seconds_until,
+    status_error,
     without_error,
 )
 from .reply_watch import LIMITS, ReplyWatch
-from .server_errors import status_error
-from .waits import seconds_until
+from .server_fields import constraint_of, held_answer, merge_fields, reasoning_fields, with_marks
 
 KINDS = ("requests", "tokens", "input-tokens", "output-tokens")
 NAMES = tuple(
@@ -612,6 +610,8 @@ def _to_prediction(
     )
     if not request.tools:  # calls that were not offered are no reply: `check_reply` refuses them
         return prediction
+    if reply.foreign:
+        prediction.detail["foreign"] = reply.foreign
     return msgspec.structs.replace(prediction, calls=calls_of(reply), kept=tuple(reply.kept))
 
 

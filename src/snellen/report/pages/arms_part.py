@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from ...core.arms import PICTURE, find_arms
 from ...core.markup import Child, Html, shorten, tag
 from ...core.tasks import Task
 from ...core.text import plural
 from ...core.types import TrialKey
+from ...core.variants import PICTURE, find_arms
 from ...scoring.aggregates.arms import (
     CLASSES,
     HARMED,
@@ -34,8 +34,7 @@ from ..written import written, written_interval
 from . import draw
 from .gallery import read_trial
 from .overview import TaskOverview
-from .parts import reply_text
-from .tables import DRAWN, head, numbers, row, scrolled
+from .parts import DRAWN, head, numbers, reply_text, row, scrolled
 
 FILE, SUBSET = "arms.jsonl", "needs-picture"
 LISTED = 40

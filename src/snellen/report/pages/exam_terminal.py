@@ -9,9 +9,10 @@ from typing import Any
 from ...engine.state import RunState
 from ...model.served.prices import money
 from ...sight.advice import safe_words, say, silence_words
-from .exam_figures import ease, verdict_words
+from .exam_page import ease, verdict_words
 
 BAR = 22
+HALF = "half at"
 LINES = 8
 """So many sentences of a prescription are printed; the page has all."""
 
@@ -27,9 +28,11 @@ def summary_lines(exam: Mapping[str, Any], state: RunState, seconds: float) -> I
     silence = silence_words(exam)
     if silence:
         yield f" {silence}"
-    yield f" {'test':17s} {'half at':>20s}   {'95 %':<19s} {'95 % right at':>13s}  easy {'─' * (BAR - 9)} hard"
+    wide = max((len(verdict_words(one)) for one in exam["tests"].values() if _span(one)), default=0)
+    wide = max(wide, len(HALF))
+    yield f" {'test':17s} {HALF:>{wide}s}   {'95 %':<19s} {'95 % right at':>13s}  easy {'─' * (BAR - 9)} hard"
     for name, result in exam["tests"].items():
-        yield _line(name, result)
+        yield _line(name, result, wide)
     drift = exam.get("drift")
     if drift and drift["moved"]:
         names = ", ".join(name for name, one in drift["tests"].items() if one["moved"])
@@ -45,12 +48,16 @@ def summary_lines(exam: Mapping[str, Any], state: RunState, seconds: float) -> I
         yield f" Rx and {len(exam['prescription']) - LINES} more on the page"
 
 
-def _line(name: str, result: Mapping[str, Any]) -> str:
+def _span(result: Mapping[str, Any]) -> str:
+    return " – ".join(say(end) for end in result["ci95"]) if result["ci95"] else ""
+
+
+def _line(name: str, result: Mapping[str, Any], wide: int) -> str:
     if result["value"] is None and result["verdict"] != "at ceiling":
         return f" {name:17s} {result['verdict']}: {result['reason'] or 'see the page'}"
-    span = " – ".join(say(end) for end in result["ci95"]) if result["ci95"] else ""
+    span = _span(result)
     # a bound has no interval: its words take both columns
-    said = f"{verdict_words(result):>20s}   {span:<19s}" if span else f"{verdict_words(result):<42s}"
+    said = f"{verdict_words(result):>{wide}s}   {span:<19s}" if span else f"{verdict_words(result):<{wide + 22}s}"
     return f" {name:17s} {said} {safe_words(result):>13s}  {_bar(result)}"
 
 
@@ -79,15 +86,17 @@ def comparison_lines(compared: Mapping[str, Any]) -> Iterator[str]:
     yield f" {compared['summary']}"
     for note in compared["notes"]:
         yield f" {note}"
-    yield f" {'test':17s} {'A':>14s} {'B':>14s} {'times better (B)':>18s}   95 %              p (Holm)"
+    first, second = (max([14, *(len(row[side]) for row in compared["tests"].values())]) for side in "ab")
+    yield f" {'test':17s} {'A':>{first}s} {'B':>{second}s} {'times better (B)':>18s}   95 %              p (Holm)"
     for name, row in compared["tests"].items():
+        begun = f" {name:17s} {row['a']:>{first}s} {row['b']:>{second}s}"
         if row["ratio"] is None:
             star = "*" if row["differs"] else ""
-            yield f" {name:17s} {row['a']:>14s} {row['b']:>14s} {row['words']}{star}"
+            yield f"{begun} {row['words']}{star}"
             continue
         star = "*" if row["differs"] else " "
         span = f"{row['ci95'][0]:.2f} – {row['ci95'][1]:.2f}"
-        yield f" {name:17s} {row['a']:>14s} {row['b']:>14s} {row['ratio']:>17.2f}{star}   {span:<17s} {row['p']:.3g}"
+        yield f"{begun} {row['ratio']:>17.2f}{star}   {span:<17s} {row['p']:.3g}"
 
 
 def price_lines(priced: Mapping[str, Any]) -> Iterator[str]:

@@ -8,8 +8,7 @@ from typing import Any
 
 from ...core.registry import Registry
 from ...scoring.protocols.readings import Reading, check_reading, file_of, judge_folders, own_reading
-from ...scoring.range_work import Executor
-from ...scoring.ranges import ScoredRange
+from ...scoring.ranges import Executor, ScoredRange
 from ...scoring.run import score_run
 from ...scoring.tables.gathered import GatheredTask
 from ...store.reader import RunReader

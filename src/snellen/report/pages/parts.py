@@ -2,18 +2,177 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import base64
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
-from ...core.markup import Html, join, shorten, tag
+import numpy as np
+
+from ...core.markup import Child, Html, join, shorten, tag
+from ...core.text import plural
+from ...core.types import TrialKey
+from ...model.served.prices import money
 from ...scoring.aggregates.headline import MACRO, SIDE_METRICS
-from ...scoring.tables.table import Outcome
+from ...scoring.tables.table import Mask, Outcome, TrialColumns
 from ..terminal import AT_TIMES, count_text, told_counts
 from ..written import percent_metric, rests_on, unread_of, written, written_interval, written_share
 from . import draw
 from .figures import Figure
-from .tables import DRAWN, head, numbers, row, scrolled
+from .ledger import TRIAL_KINDS, Note, key_words, notes_on
+
+COST_COLUMNS = ("cost", "cost a right answer")
+Cost = Mapping[str, Any]
+
+
+def cost_cells(cost: Cost | None) -> tuple[str, str]:
+    """Return the cost and that of a right answer; `≥` where some replies have no known price."""
+    if cost is None:
+        return "–", "–"
+    least = "≥ " if cost["unpriced"] else ""
+    share = cost["per_right_answer"]
+    return least + money(cost["value"], cost["currency"]), "–" if share is None else money(share, cost["currency"])
+
+
+def cost_lines(results: Mapping[str, Any]) -> Iterator[str]:
+    """Say what the run cost, each task where there are several, what was not paid again, and what has no price."""
+    if extractors := results.get("cost_of_extractors"):
+        least = "≥ " if extractors["unpriced"] else ""
+        value = least + money(extractors["value"], extractors["currency"])
+        yield f"cost of the extractor: {value} for {plural(extractors['replies'], 'reply')}"
+    whole = results.get("cost")
+    if whole is None:
+        return
+    parts = {name: task["cost"] for name, task in results["tasks"].items() if task.get("cost")}
+    for name, cost in (*(parts.items() if len(parts) > 1 else ()), ("all replies", whole)):
+        value, share = cost_cells(cost)
+        yield f"cost of {name}: {value}" + (f", {share} a right answer" if share != "–" else "")
+    if whole["paid"] != whole["value"]:
+        yield f"paid: {money(whole['paid'], whole['currency'])}; the other replies came from the response cache"
+    if whole["unpriced"]:
+        yield f"{plural(whole['unpriced'], 'reply')} without a known price (no token count, or too long): not in it"
+
+
+DRAWN = tag("span", "drawn", class_="hidden")
+"""The head of a column of drawings: there for who listens, not for who looks."""
+
+
+def head(*names: Child | tuple[Child, str]) -> Html:
+    """Return the head of a table; a pair is a name and the class of its column."""
+    pairs = [name if isinstance(name, tuple) else (name, None) for name in names]
+    return tag("thead", tag("tr", *(tag("th", name, scope="col", class_=kind) for name, kind in pairs)))
+
+
+def numbers(cells: Iterable[Child]) -> list[Html]:
+    """Return cells set as numbers."""
+    return [tag("td", cell, class_="n") for cell in cells]
+
+
+def row(name: Child, *cells: Child, class_: str | None = None, name_class: str | None = None) -> Html:
+    """Return a row that is named by its first cell."""
+    return tag("tr", tag("th", name, scope="row", class_=name_class), *cells, class_=class_)
+
+
+def scrolled(label: str, *table: Child, class_: str = "scroll") -> Html:
+    """Return a table in a frame that scrolls by keyboard too; `label` names it for who cannot see it."""
+    return tag("div", tag("table", *table), class_=class_, tabindex=0, role="region", aria_label=label)
+
+
+MOST_ROWS = 200
+
+
+def marks_form(action: str, back: str, key: TrialKey, notes: Sequence[Note]) -> Html:
+    """Return the form that sets the marks of one trial; it leads back to where it was shown."""
+    here = {note.kind: note for note in notes_on(notes, key)}
+    boxes = [
+        tag("label", tag("input", type="checkbox", name=kind, value="1", checked=kind in here), f" {words}")
+        for kind, words in TRIAL_KINDS.items()
+        if kind != "note"
+    ]
+    text = here["note"].text if "note" in here else ""
+    told: dict[str, str | int] = {
+        "task": key.task,
+        "sample": key.sample,
+        "variant": key.variant,
+        "repeat": key.repeat,
+        "back": back,
+    }
+    hidden = [tag("input", type="hidden", name=name, value=value) for name, value in told.items()]
+    note = tag("label", "note ", tag("textarea", text, name="note", rows=2, maxlength=4000))
+    fields = (*hidden, tag("div", *boxes, class_="marks"), note, tag("button", "Keep marks"))
+    return tag("form", *fields, method="post", action=action, class_="filters markform")
+
+
+def marks_shown(key: TrialKey, notes: Sequence[Note]) -> Html | None:
+    """Return what was said of one trial."""
+    found = notes_on(notes, key)
+    if not found:
+        return None
+    made = [tag("li", tag("b", TRIAL_KINDS[note.kind]), f": {note.text}" if note.text else "") for note in found]
+    return tag("ul", *made, class_="notice calm plain")
+
+
+def notes_table(notes: Sequence[Note], to: Callable[[Note], str] | None = None) -> Iterator[Child]:
+    """Yield the notes on the trials of a run as a table; `to` gives the address of the trial of one."""
+    said = [note for note in notes if note.sample]
+    if not said:
+        return
+    rows = []
+    for note in said[:MOST_ROWS]:
+        name: Child = tag("a", key_words(note), href=to(note)) if to else key_words(note)
+        texts = (TRIAL_KINDS.get(note.kind, note.kind), note.text, note.at[:16].replace("T", " "))
+        rows.append(row(name, *(tag("td", text, class_="text") for text in texts), name_class="mono"))
+    yield tag("h2", "Notes and marks")
+    caption = plural(len(said), "note") + (f", the first {MOST_ROWS:,} here" if len(said) > MOST_ROWS else "")
+    table = scrolled("Notes", tag("caption", caption), head("trial", "mark", "note", "when"), tag("tbody", *rows))
+    yield tag("div", table, class_="card")
+
+
+def marked_trials(columns: TrialColumns, notes: Sequence[Note], kind: str) -> Mask:
+    """Return which trials have a mark of a kind, or any."""
+    task = columns.task.name
+    found = np.zeros(len(columns), np.bool_)
+    for note in notes:
+        if note.task == task and note.sample and kind in ("any", note.kind):
+            here = columns.rows_with("sample", note.sample)
+            if note.variant:
+                here &= columns.rows_with("variant", note.variant) & (columns.repeat == note.repeat)
+            found |= here
+    return found
+
+
+def document(title: str, parts: list[Child]) -> Html:
+    """Return a page that holds its own style and forbids everything else."""
+    style = static("snellen.css")
+    digest = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        Html(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="referrer", content="no-referrer"),
+        tag("title", title),
+        Html(f"<style>{style}</style>"),
+    )
+    main = tag("main", *parts, _footer(), id="main", class_="wrap")
+    body = tag("body", tag("a", "Skip to the results", href="#main", class_="skip"), main)
+    return Html("<!doctype html>\n" + tag("html", head, body, lang="en"))
+
+
+@cache
+def static(name: str) -> str:
+    """Return one of our own style or script files."""
+    return (files("snellen.report") / "static" / name).read_text(encoding="utf-8")
+
+
+def _footer() -> Html:
+    words = "Made by Snellen, the eye chart for vision-language models."
+    return tag("footer", f"{words} This file is complete: it loads nothing and runs no script.")
+
 
 Results = Mapping[str, Any]
 MOST_GROUPS = 60

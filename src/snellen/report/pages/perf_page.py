@@ -8,13 +8,12 @@ from typing import Any
 import pybase64
 
 from ...core.markup import Child, Html, join, tag
-from ...perf.definitions import COMMON, DEFINITIONS, STEADY_RULE
+from ...perf.metrics import COMMON, DEFINITIONS, STEADY_RULE
 from ...perf.stored import headline_of_value
 from ..written import written
 from . import draw
 from .draw import Axis, Point, Series
-from .html_document import document
-from .tables import head, numbers, row, scrolled
+from .parts import document, head, numbers, row, scrolled
 
 SHOWN = ("Average", "Median", "P90", "P99", "P99.9", "N")
 PERCENTILES = {"Median": 50.0, "P90": 90.0, "P99": 99.0, "P99.9": 99.9}

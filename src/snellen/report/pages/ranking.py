@@ -11,7 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.ids import content_hash
-from ...core.tasks import RunHeader
+from ...core.looks import LOOK
+from ...core.tasks import RunHeader, Task
 from ...core.text import plural
 from ...core.types import BASE_VARIANT
 from ...scoring.aggregates.headline import headline, is_no_share
@@ -19,7 +20,7 @@ from ...scoring.tables.table import lower_is_better
 from ...stats.intervals import Z95, sum_interval
 from ..protocol_words import reading_name
 from ..written import rests_on
-from .cost_cells import COST_COLUMNS, cost_cells
+from .parts import COST_COLUMNS, cost_cells
 from .sheet import Sheet
 
 ALL = "all asked"
@@ -136,7 +137,7 @@ def kind_of_figure(entry: Entry, task: str) -> tuple[str, ...]:
     result = entry.results["tasks"][task]
     metric, _ = headline(result)
     card = next((card for card in entry.header.tasks if card.name == task), None)
-    way = "likelihood" if card is not None and "likelihood" in card.infer else "generation"
+    way = "generation" if card is None else _way(card)
     protocol = result.get("protocol", {}).get("name", "no protocol")
     asked = _asked_as(card.variants if card else ())
     return (
@@ -147,6 +148,13 @@ def kind_of_figure(entry: Entry, task: str) -> tuple[str, ...]:
         asked,
         *rows_asked(entry.header, entry.results, task),
     )
+
+
+def _way(card: Task) -> str:
+    """Name the way of asking: with tools it is another one, whether or not there are arms beside."""
+    if card.infer == LOOK:
+        return f"with {', '.join(card.infer_options.get('tools', ('zoom',)))}"
+    return "likelihood" if "likelihood" in card.infer else "generation"
 
 
 def _asked_as(variants: Sequence[str]) -> str:

@@ -27,28 +27,32 @@ from ..stored_results import Results, read_results
 from ..written import RESTS_ON, percent_metric, rests_on, written, written_interval
 from . import draw
 from .arms_part import arms_section, sureness_section
-from .cost_cells import cost_lines
 from .gallery import Budget, gallery, pick_mask, read_trial
-from .html_document import document
 from .ledger import Note, read_notes, wrong_gold
 from .look_part import looks_section
-from .mark_parts import notes_table
 from .overview import TaskOverview, overview_of
 from .parts import (
+    DRAWN,
+    cost_lines,
     data_table,
     derived_table,
+    document,
     figure_card,
     figure_parts,
     group_table,
+    head,
     metric_table,
+    notes_table,
+    numbers,
     outcome_bar,
     outcome_tag,
     reply_text,
+    row,
+    scrolled,
     tiles,
 )
 from .second_headline import second_headline
 from .sheet import sheet_table
-from .tables import DRAWN, head, numbers, row, scrolled
 
 if TYPE_CHECKING:
     from ...scoring.compare.paired import Comparison

@@ -13,8 +13,7 @@ from ...core.markup import Html, tag
 from ...core.text import NUMBER, quoted_line, safe_cell
 from ..console import WholeConsole
 from ..terminal import plain
-from .html_document import document
-from .tables import head, scrolled
+from .parts import document, head, scrolled
 
 _LATEX = (
     {

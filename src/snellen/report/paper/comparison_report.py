@@ -17,10 +17,8 @@ from ..files import write_atomically
 from ..pages import draw
 from ..pages.comparison import divergence_sheet, flips, pair_sheet
 from ..pages.gallery import Budget, Shown, read_trial, request_picture
-from ..pages.html_document import document
-from ..pages.parts import facts, reply_text
+from ..pages.parts import DRAWN, document, facts, head, numbers, reply_text, row, scrolled
 from ..pages.sheet import sheet_table
-from ..pages.tables import DRAWN, head, numbers, row, scrolled
 from ..stored_results import read_results
 from ..written import percent_metric, written, written_interval
 

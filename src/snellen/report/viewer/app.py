@@ -34,35 +34,29 @@ from ...store.reader import RunReader
 from ..exports.trial_files import csv_lines, jsonl_lines, parquet_bytes
 from ..pages import draw
 from ..pages.comparison import sheets_of
-from ..pages.cost_cells import cost_cells
 from ..pages.gallery import Shown, read_trial, thumbnail
-from ..pages.html_document import static
 from ..pages.ledger import exported_notes
+from ..pages.parts import DRAWN, cost_cells, head, numbers, scrolled, static
 from ..pages.ranking import UNRANKED, Board, Entry, Line, board_sheets, make_board, ranked_blocks
 from ..pages.sheet import Sheet, render
-from ..pages.tables import DRAWN, head, numbers, scrolled
 from ..pages.vega import to_csv
-from .again_page import again_page, known_profile
 from .browse_page import browse_page
-from .caption_track import caption_track
 from .changes import Changes
-from .compare_page import compare_page
+from .compare_page import Comparer, compare_page, matrix_page
 from .guard import Asgi, Guard
 from .home import runs_page, sought_in
 from .kit_pages import kit_routes, with_kit_places
 from .label_page import label_page
-from .matrix import Comparer, matrix_page
-from .metric_lines import METRICS
 from .raw_exchange import whole_exchange
 from .run_library import NotFound, OpenRun, RunLibrary
-from .run_page import figures_page, run_page
+from .run_page import again_page, figures_page, known_profile, run_page
 from .same_sample import sample_page
 from .shell import downloads, link, shell
 from .stage import stored_pictures
-from .training_folder import OpenTraining
+from .training_folder import METRICS, OpenTraining
 from .training_page import training_page
 from .trial_page import trial_page
-from .video_line import playable, records_of
+from .video_line import caption_track, playable, records_of
 from .walk import walk_of
 
 CAPTION = "Best first, among runs of the same questions, metric, way of asking, variants and reading. Rank 1 is best."

@@ -14,16 +14,14 @@ from ...core.markup import Child, Html, tag
 from ...scoring.aggregates.means import headline_of, split
 from ...scoring.tables.table import ScoreTable, TrialColumns
 from ..pages import draw
-from ..pages.tables import DRAWN, head, numbers, scrolled
+from ..pages.parts import DRAWN, head, numbers, scrolled
 from ..patterns import PatternProblem
 from ..query import SEARCHED, Query, Rows
 from ..written import RESTS_ON, percent_metric, rests_on, written, written_interval
-from .filters import filter_form, outcome_buttons
-from .gallery_grid import gallery_grid
 from .run_library import OpenRun
 from .shell import address, link, notes_notice, pager, progress_bar, shell
-from .trial_table import SCORE, all_columns, score_columns, trial_table
-from .walk import Walk, Walked, chosen_groups, walk_through
+from .trial_table import SCORE, all_columns, gallery_grid, score_columns, trial_table
+from .walk import Walk, Walked, chosen_groups, filter_form, outcome_buttons, walk_through
 
 MOST_GROUPS = 200
 

@@ -14,16 +14,14 @@ from starlette.responses import RedirectResponse, Response
 from ...core.errors import UsageError
 from ...core.registry import Registry
 from ...core.types import TrialKey
-from ...scoring.judges.label_desk import add_label, kept_labels
-from ...scoring.judges.labels import read_label
-from ...scoring.judges.people import check_person
+from ...scoring.judges.labels import add_label, check_person, kept_labels, read_label
 from ...scoring.protocols.readings import Reading
 from ..pages.finish import finish_run
 from ..pages.ledger import TRIAL_KINDS, Note, add_notes, notes_on, read_notes, run_note, trial_note
-from ..runlist.trash import take_back, throw_away
-from .again_page import known_profile
+from ..run_briefs import take_back, throw_away
 from .liveness import is_written_now
 from .run_library import OpenRun, RunLibrary
+from .run_page import known_profile
 
 Thing = TypeVar("Thing")
 FormFields = Mapping[str, list[str]]
@@ -118,7 +116,10 @@ class Changes:
             add_label(run.folder, drawn.judge, key, value, by)
 
     def _run(self, key: str) -> OpenRun:
-        return _known(self._library.find(key))
+        run = _known(self._library.find(key))
+        if run.parts():  # it is read from a copy of ours, which goes
+            raise UsageError(f"{run.name} is still asked in parts: `snellen merge --partial` joins them, then write")
+        return run
 
     def _keep_scores(self, folder: Path, profile: str) -> None:
         finish_run(folder, self._registry, report=False, reading=Reading(profile))

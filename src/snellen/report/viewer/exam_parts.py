@@ -14,11 +14,10 @@ from ...core.types import Sample
 from ...scoring.tables.table import TrialColumns
 from ...sight.sitting import PREFIX
 from ..exam_file import stored_exam
-from ..pages.exam_figures import curve, hinge, joined, strip
-from ..pages.exam_page import exam_notices, prescription_box, test_map, tests_table
-from .gallery_grid import gallery_grid
+from ..pages.exam_page import curve, exam_notices, hinge, joined, prescription_box, strip, test_map, tests_table
 from .run_library import OpenRun
 from .shell import link
+from .trial_table import gallery_grid
 from .walk import walk_of
 
 STIMULI = 12

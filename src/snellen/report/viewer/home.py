@@ -19,7 +19,7 @@ from ...sight.sitting import PREFIX
 from ..exam_file import stored_exam
 from ..pages import draw
 from ..pages.ledger import Note, read_notes
-from ..pages.tables import DRAWN
+from ..pages.parts import DRAWN
 from ..written import RESTS_ON, rests_on, written, written_interval
 from .run_library import OpenRun, RunLibrary
 from .shell import address, link, pager, progress_bar, shell

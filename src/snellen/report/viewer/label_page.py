@@ -7,9 +7,15 @@ from collections.abc import Iterator
 from ...core.markup import Child, Html, shorten, tag
 from ...core.types import TrialKey
 from ...scoring.judges.judge_card import WORD, Judge
-from ...scoring.judges.label_desk import DrawnTasks, asked_judges, kept_labels
-from ...scoring.judges.labels import Labels, marked_options
-from ...scoring.judges.people import LONGEST_NAME, check_person
+from ...scoring.judges.labels import (
+    LONGEST_NAME,
+    DrawnTasks,
+    Labels,
+    asked_judges,
+    check_person,
+    kept_labels,
+    marked_options,
+)
 from ...scoring.scorers.replies import answer_text
 from ...stats.prediction_powered import FEWEST_LABELS
 from ..pages.gallery import Shown, read_trial

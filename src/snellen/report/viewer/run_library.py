@@ -6,7 +6,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,19 +20,19 @@ from ...core.registry import Registry
 from ...core.tasks import RunHeader, Task
 from ...core.types import TrialKey
 from ...scoring.aggregates.error_groups import MOST_GROUPED, ErrorGroup, Mistake, read_errors
-from ...scoring.judges.label_desk import DrawnTasks, drawn_tasks
+from ...scoring.judges.labels import DrawnTasks, drawn_tasks
 from ...scoring.protocols.readings import Reading
 from ...scoring.run import score_again
 from ...scoring.stored import LIVE_SCORING, metrics_of, read_columns, read_costs
 from ...scoring.tables.table import Costs, TrialColumns
 from ...store.merge import FollowedParts
 from ...store.part_log import FOLDER, PLAN
+from ...store.part_progress import part_states, read_attempts
 from ...store.reader import RunReader
 from ..pages.ledger import Note, read_notes
 from ..pages.overview import TaskOverview, overview_of
 from ..query import LastSifted, TextSearch, group_values
-from ..runlist.brief import LOADED, TRASH, RunBrief, header_brief, named_folders, run_key, written_brief
-from ..runlist.trash import thrown_runs
+from ..run_briefs import LOADED, TRASH, RunBrief, header_brief, named_folders, run_key, thrown_runs, written_brief
 from ..stored_results import Results, read_results, written_results
 from .training_folder import OpenTraining, is_training
 
@@ -146,6 +146,13 @@ class OpenRun:
             stored = next(self.reader.rows("SELECT COUNT(*) FROM predictions"))[0]
             self._counted = (version, Progress(sum(self.header().planned.values()), stored))
         return self._counted[1]
+
+    def parts(self) -> dict[str, int]:
+        """Return in which states the parts of a run are that is still asked in parts; none of another run."""
+        if self._parts is None:
+            return {}
+        states = part_states(read_attempts(self._parts.source, time.time()))
+        return dict(Counter(one.state for one in states))
 
     def failures(self) -> int:
         """Count the stored trials that failed: that takes a pass over them, so only where it is shown."""

@@ -113,10 +113,14 @@ def progress_bar(run: OpenRun) -> Html | None:
         return None
     words = f"{progress.stored:,} of {progress.planned:,} trials stored, {run.failures():,} failed"
     bar = tag("progress", value=progress.stored, max=progress.planned, aria_label=words)
-    if is_written_now(run.folder):
+    parts = run.parts()
+    words += f"; parts: {', '.join(f'{count:,} {state}' for state, count in parts.items())}" if parts else ""
+    is_running = "running" in parts if parts else is_written_now(run.folder)
+    if is_running:
         return tag("div", tag("span", f"running: {words}", class_="live"), bar, role="status", class_="progress")
     stopped = tag("span", "■ stopped", class_="tag failed")
-    told = tag("span", f" {words}; last written {last_written(run.folder)}", class_="small")
+    when = "" if parts else f"; last written {last_written(run.folder)}"
+    told = tag("span", f" {words}{when}", class_="small")
     return tag("div", stopped, told, bar, role="status", class_="progress stopped")
 
 

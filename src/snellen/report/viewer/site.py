@@ -29,16 +29,15 @@ from ...data.images.encode import encode_moving
 from ...data.images.whole_video import is_whole_video
 from ...scoring.tables.table import Outcome, TrialColumns
 from ..pages.gallery import read_trial, thumbnail
-from ..pages.html_document import static
+from ..pages.parts import static
 from ..query import OUTCOMES, Query, Rows, select
-from .filters import outcome_buttons, why_choice
 from .run_library import OpenRun
 from .run_page import run_page
 from .shell import EXPORTED, address, link, shell
 from .stage import stored_pictures
 from .trial_page import REPLY_SHOWN, trial_page
 from .trial_table import trial_table
-from .walk import Walk, walk_of
+from .walk import Walk, outcome_buttons, walk_of, why_choice
 
 MARKER = "snellen-site.json"
 FOLDERS = ("trial", "pictures", "static")

@@ -13,12 +13,23 @@ from ...core.markup import Child, Html, shorten, tag
 from ...core.text import plural
 from ..pages.draw import Axis, Point, Series, plot
 from ..pages.figures import Figure
-from ..pages.parts import facts, figure_card
-from ..pages.tables import head, numbers, row, scrolled
+from ..pages.parts import facts, figure_card, head, numbers, row, scrolled
 from .liveness import last_written
-from .metric_lines import LOSS, STEP, Line, plain_number
 from .shell import address, link, shell
-from .training_folder import CHECKPOINTS, FILES, FINISHED, INTERRUPTED, NO_NUMBER, RUNNING, OpenTraining, TrainingLook
+from .training_folder import (
+    CHECKPOINTS,
+    FILES,
+    FINISHED,
+    INTERRUPTED,
+    LOSS,
+    NO_NUMBER,
+    RUNNING,
+    STEP,
+    Line,
+    OpenTraining,
+    TrainingLook,
+    plain_number,
+)
 
 MOST_POINTS = 400
 """Points of a curve beyond which several steps are drawn as their mean: a screen has no more."""

@@ -14,19 +14,14 @@ from ...core.types import Prediction, Score, TrialKey, Turn
 from ...scoring.aggregates.error_groups import KINDS
 from ...scoring.tables.table import TrialColumns
 from ..pages.gallery import Shown, read_trial
-from ..pages.mark_parts import marks_form, marks_shown
-from ..pages.parts import facts, outcome_tag, reply_text
-from ..pages.tables import DRAWN, head, numbers, row, scrolled
+from ..pages.parts import DRAWN, facts, head, marks_form, marks_shown, numbers, outcome_tag, reply_text, row, scrolled
 from .exam_parts import exam_curve
-from .look_strip import looks_part
 from .raw_exchange import raw_parts
-from .reading_words import explain_score
-from .rendered_reply import rendered_reply
+from .rendered_reply import explain_score, group_steps, rendered_reply
 from .run_library import OpenRun
+from .same_sample import reply_difference
 from .shell import address, link, notes_notice, pager, shell, trial_address
-from .stage import pictures_part
-from .steps import group_steps
-from .text_difference import reply_difference
+from .stage import looks_part, pictures_part
 from .video_line import videos_of
 from .walk import Walk, Walked, walk_through
 

@@ -12,10 +12,38 @@ from ...core.text import plural
 from ...data.images.whole_video import is_whole_video
 from ...data.video.av_child import VideoError, sniff
 from ..pages.gallery import Shown
-from .caption_track import subtitle_spans
 from .run_library import OpenRun
 from .shell import EXPORTED, trial_address
 from .stage import PICTURES, pictures_of
+
+SHORTEST_S = 0.001
+"""Browsers drop a cue that ends when it begins."""
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+
+
+def subtitle_spans(record: Mapping[str, Any]) -> list[tuple[float, float, str]]:
+    """Return what was stored of the subtitles of a video: start, end and text of each that was shown to the model."""
+    return [(float(start), float(end), str(text)) for start, end, text in record.get("subtitles") or []]
+
+
+def caption_track(record: Mapping[str, Any]) -> str:
+    """Return the track of a video; nothing in its texts is taken for markup, for times or for the next cue."""
+    cues = [
+        f"{clock_stamp(start)} --> {clock_stamp(max(end, start + SHORTEST_S))}\n{_words(text)}\n"
+        for start, end, text in subtitle_spans(record)
+    ]
+    return "\n".join(["WEBVTT\n", *cues])
+
+
+def clock_stamp(second: float) -> str:
+    """Return a moment as WebVTT writes it: 01:02:03.456."""
+    whole = round(max(0.0, second) * 1000)
+    return f"{whole // 3_600_000:02d}:{whole // 60_000 % 60:02d}:{whole // 1000 % 60:02d}.{whole % 1000:03d}"
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split()).translate(_ESCAPES)
+
 
 PLAYED = {"mp4": "video/mp4", "matroska": "video/webm"}
 """What browsers play; other kinds are shown as their frames alone."""

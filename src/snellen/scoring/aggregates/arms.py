@@ -12,14 +12,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.arms import NEEDS_PICTURE, PICTURE, Arm, find_arms, first_arm, variants_beside
 from ...core.tasks import Task
 from ...core.text import plural
 from ...core.types import OFFERED, Estimate, Form, Sample
+from ...core.variants import NEEDS_PICTURE, PICTURE, Arm, find_arms, first_arm, variants_beside
 from ...extract.extraction import UNSEEN
 from ...stats.intervals import Floats
-from ...stats.paired import paired_difference
-from ...stats.withheld import discoveries, fewer_by_chance, guessed_by_chance, kept_share
+from ...stats.paired import discoveries, fewer_by_chance, guessed_by_chance, kept_share, paired_difference
 from ..tables.table import ScoredTask, ScoreTable, lower_is_better
 from .headline import PEER, main_metric, quoted_metric
 from .means import mean_by_question

@@ -15,7 +15,7 @@ from ...core.builtins import INFERENCERS
 from ...core.tasks import PlannedCounts, RunHeader, Task
 from ...core.types import Estimate
 from ..tables.table import Codes, ScoreTable
-from .chain_tables import settled_chains
+from .consistency import settled_chains
 from .means import axes_of, group_codes
 from .robustness import read_level
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from rapidfuzz.distance import Levenshtein
 
-from ...core.arms import variants_beside
 from ...core.types import Prediction, Sample, Score, TrialKey
+from ...core.variants import variants_beside
 from ...extract.cue_words import REFUSAL
 from ...extract.extraction import REFUSED, TRUNCATED
 from ...extract.numbers import parse_number

@@ -20,8 +20,7 @@ from ...stats.bootstrap import ANYWHERE, bootstrap_interval
 from ...stats.intervals import Floats
 from ..tables.table import ScoredTask, ScoreTable, lower_is_better
 from .means import bounded, format_hit_rate, mean_by_question, mean_of_trials, split
-from .repeats import Cells
-from .votes import Ballots, count_ballots, disagreement, entropy
+from .repeats import Ballots, Cells, count_ballots, disagreement, entropy
 
 ROUND_AXIS = "round"
 """The axis of a variant that says in which round of a dialogue a record of another program stands."""

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ...core.errors import DataError
+from ...core.text import NO_TAG
 from ...core.types import Estimate
 from ...stats.intervals import Floats
 from ...stats.psychometric import Rows, fit_threshold
@@ -46,8 +48,22 @@ def threshold_of_level(scored: ScoredTask, options: Mapping[str, Any]) -> dict[s
 
 def _levels_of(table: ScoreTable) -> Floats:
     """Return the level of every trial; NaN where its sample has none."""
-    codes, levels = table.tags[LEVEL]
-    return np.array([float(level) for level in levels] + [math.nan])[codes[table.sample]]
+    codes, texts = table.tags[LEVEL]
+    levels = np.array([*map(_level, texts), math.nan])
+    return levels[codes[table.sample]]
+
+
+def _level(text: str) -> float:
+    """Return a level as a number; NaN of a sample without one. A threshold lies on a logarithmic axis."""
+    if text in ("", NO_TAG):
+        return math.nan
+    try:
+        level = float(text)
+    except ValueError:
+        level = math.nan
+    if not 0.0 < level < math.inf:
+        raise DataError(f"tag level {text!r}: a threshold needs levels that are numbers above 0")
+    return level
 
 
 def _rates_of(table: ScoreTable) -> Floats:

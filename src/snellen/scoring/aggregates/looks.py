@@ -33,8 +33,8 @@ from ...stats.second_look import (
     union_area,
 )
 from ..tables.look_trials import Box, Key, LookTrial, gold_boxes, size_of, source_of
-from ..tables.packed import codes_in
 from ..tables.table import ScoredTask, ScoreTable
+from ..tables.table_builder import codes_in
 from .arms import arms_table, means_of_questions, rows_in
 from .means import mean_by_question
 

@@ -15,10 +15,11 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from ...core.arms import variants_beside
 from ...core.errors import ConfigError, not_among
 from ...core.tasks import Figure, Task
+from ...core.text import NO_TAG
 from ...core.types import Estimate, ReadPart
+from ...core.variants import variants_beside
 from ...stats.bootstrap import ANYWHERE, DRAWS, Matrix, percentile_interval, ratio, resample
 from ...stats.intervals import Floats, wilson
 from ..tables.table import Codes, Mask, ScoredTask, ScoreTable
@@ -133,7 +134,9 @@ def _gold(table: ScoreTable, figure: Figure) -> Floats:
     if "gold" not in table.tags:
         return np.full(len(table), np.nan)
     codes, values = table.tags["gold"]
-    positive = np.array([float(value.strip().lower() == figure.positive) for value in values] + [np.nan])
+    said = [value.strip().lower() for value in values]
+    silent = ("", NO_TAG)  # another sample has the tag
+    positive = np.array([np.nan if one in silent else float(one == figure.positive) for one in said] + [np.nan])
     return positive[codes[table.sample]]
 
 
@@ -154,11 +157,12 @@ def _f1(totals: Matrix) -> Floats:
 def _answerable_f1(table: ScoreTable, figure: Figure, strict: bool) -> list[Sums]:
     """MMLongBench-Doc: recall over the answerable, precision over the answered, their harmonic mean.
 
-    The tag `answerable` says of a sample whether it has an answer; a reply of `Not answerable` gives none.
+    The tag `answerable` says of a sample whether it has an answer, and one without the tag has; a reply of
+    `Not answerable` gives none.
     """
     counted = np.ones(len(table), dtype=bool) if strict else table.scored
-    codes, values = table.tags.get("answerable", (np.zeros(len(table.samples), np.int32), ("yes",)))
-    has = np.array([value.lower() in ("yes", "true", "1") for value in values] + [True])[codes[table.sample]]
+    codes, values = table.tags.get("answerable", (np.zeros(len(table.samples), np.int32), (NO_TAG,)))
+    has = np.array([value.lower() in ("yes", "true", "1", NO_TAG) for value in values] + [True])[codes[table.sample]]
     none = np.array([answer.strip().rstrip(".").lower() == "not answerable" for answer in table.answers] + [False])
     values_of = (table.strict_value if strict else table.value)[counted] * has[counted]
     columns = np.column_stack([values_of, ~none[table.answer[counted]], has[counted]]).astype(np.float64)

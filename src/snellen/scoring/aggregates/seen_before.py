@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from ...core.arms import RECALL
 from ...core.tasks import Task
 from ...core.twins import AXIS as TWIN
 from ...core.types import BASE_VARIANT, Prediction, Request, Sample
-from ...prompt.recall import split_text
+from ...core.variants import RECALL
+from ...prompt.controls import split_text
 from ...stats.confidence import softmax
 from ...stats.exchange import ALPHA, FEWEST, Exchange, beside_references, exchange_test, order_test
 from ...stats.intervals import holm

@@ -9,7 +9,7 @@ import msgspec
 
 from ...core.types import Estimate
 from ..tables.table import ScoredTask, ScoreTable
-from . import chain_tables, instability, repeats, robustness, variance
+from . import consistency, instability, repeats, robustness, variance
 from .counts import TaskCounts
 from .means import groups, headline_of, macro_over_groups, mean, rates
 
@@ -27,7 +27,7 @@ def fitting_aggregates(table: ScoreTable) -> Iterator[AggregateFunction]:
     if "round" in table.tags:
         yield instability.rounds
     if {"role", "step"} <= set(table.tags):
-        yield chain_tables.chain_estimates if "steps" in table.tags else chain_tables.aggregate
+        yield consistency.chain_estimates if "steps" in table.tags else consistency.aggregate
 
 
 def summarize(
@@ -102,6 +102,6 @@ mean_of_tables = _for_all(mean)
 repeats_of_tables = _for_all(repeats.aggregate)
 instability_of_tables = _for_all(instability.aggregate)
 rounds_of_tables = _for_all(instability.rounds)
-consistency_of_tables = _for_all(chain_tables.aggregate)
+consistency_of_tables = _for_all(consistency.aggregate)
 robustness_of_tables = _for_all(robustness.aggregate)
 variance_of_tables = _for_all(variance.aggregate)

@@ -20,10 +20,10 @@ from ...store.reader import RunReader
 from ..aggregates.arms import arms_table, counted
 from ..aggregates.looks import EFFECTS, LookArms, used
 from ..stored import stored_tables
+from ..tables.gathered import stored_prices
 from ..tables.look_trials import look_trials
-from ..tables.packed import codes_in
-from ..tables.spent import stored_prices
 from ..tables.table import ScoreTable
+from ..tables.table_builder import codes_in
 from .run_pairs import run_names
 
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from ...stats.bootstrap import difference_p_value, swap_p_value
 from ...stats.intervals import Floats, cluster_totals, holm, mcnemar
 from ...stats.paired import paired_difference
-from ..tables.packed import codes_in
 from ..tables.table import Codes, ScoreTable, lower_is_better
-from .stage_marks import ENDS, StageMarks
+from ..tables.table_builder import codes_in
+from .divergence import ENDS, StageMarks
 
 TEST_DRAWS = 10_000
 

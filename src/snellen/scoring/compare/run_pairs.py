@@ -16,9 +16,8 @@ from ..aggregates.arms import counted_tables
 from ..protocols.readings import Reading, named_reading, own_reading
 from ..stored import live_tables, stored_tables
 from ..tables.table import ScoreTable
-from .divergence import Fingerprint, Key, fingerprint
+from .divergence import Fingerprint, Key, StageMarks, fingerprint
 from .paired import Comparison, RunSide, compare_all
-from .stage_marks import StageMarks
 
 
 def compare_runs(

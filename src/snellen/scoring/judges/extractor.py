@@ -24,9 +24,8 @@ from ..protocols.other_protocol import read_in
 from ..protocols.peer_scores import EXTRACTOR, ScoreTrial, reader_called
 from ..scorers.replies import answer_text
 from ..scorers.text_match import NO_REFERENCE
-from ..tables.spent import describe_bill, stored_prices
-from .asking import judge_key
-from .judge_card import TEXT, Judge, judge_identity, read_judge
+from ..tables.gathered import describe_bill, stored_prices
+from .judge_card import TEXT, Judge, judge_identity, judge_key, read_judge
 from .verdicts import extracted_answer, score_votes, votes_on
 
 FOLDER_PREFIX = "extractor-"

@@ -22,11 +22,17 @@ from ..aggregates.quoted_figures import figures as quoted_figures
 from ..protocols.readings import judge_folders
 from ..tables.table import ScoredTask, ScoreTable
 from .judge_card import PAIR, Judge
-from .label_desk import people_labels
-from .labels import check_draw, draw_order, labels_file
-from .people import LabelsByPerson, people_account, people_notes, settle_people
-from .stored_votes import stored_judge
-from .verdicts import REFERENCE
+from .labels import (
+    LabelsByPerson,
+    check_draw,
+    draw_order,
+    labels_file,
+    people_account,
+    people_labels,
+    people_notes,
+    settle_people,
+)
+from .verdicts import REFERENCE, stored_judge
 
 CALIBRATED, RELATIVE = "_calibrated", "_relative"
 """What follows a judge's metric: corrected by people's labels; the answer's grades over the reference's."""

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -14,9 +15,10 @@ from msgspec import structs
 from ...core.builtins import default_registry
 from ...core.text import json_objects
 from ...core.types import Prediction, Request, Sample, Score, TrialKey
+from ...store.reader import RunReader, Trial
+from ..protocols.readings import JUDGE_PREFIX, judge_folder, judge_folders
 from ..scorers.replies import answer_text
-from .asking import case_number, judge_key
-from .judge_card import NUMBER, PAIR, TEXT, WORD, Judge
+from .judge_card import NUMBER, PAIR, TEXT, WORD, Judge, case_number, judge_key, read_judge
 
 Verdict = str | float | tuple[float, float]
 """A word or an extracted answer, a grade, or the grades of the reference and of the answer."""
@@ -173,3 +175,39 @@ def votes_on(judge: Judge, key: TrialKey, replies: Mapping[TrialKey, str | None]
 def rename_without_judge(judge: Judge, scores: Sequence[Score]) -> Score:
     """Return the fallback scorer's first score under the name that says no judge was asked."""
     return structs.replace(scores[0], metric=judge.without_judge)
+
+
+def stored_judge(votes: RunReader) -> Judge:
+    """Return the judge whose votes a folder keeps."""
+    name = Path(votes.folder).name.removeprefix(JUDGE_PREFIX)
+    return read_judge(votes.header().config["judge"], name)
+
+
+def stored_verdicts(run: RunReader, task: str) -> Iterator[Score]:
+    """Yield the score of every judged trial of a task, for each judge that was asked about this run."""
+    for folder in judge_folders(run.folder):
+        with RunReader(folder) as votes:
+            judge = stored_judge(votes)
+            replies = vote_replies(votes, judge, task)
+            for trial in trials_to_judge(run, judge, task) if replies else ():
+                said = votes_on(judge, trial.prediction.key, replies)
+                yield from scores_of_trial(judge, trial.sample, trial.request, trial.prediction, said)
+
+
+def vote_replies(votes: RunReader, judge: Judge, task: str) -> dict[TrialKey, str | None]:
+    """Return what a judge replied about a task, by the key of the vote."""
+    return {trial.prediction.key: trial.prediction.text for trial in votes.trials(f"{task}@{judge.name}")}
+
+
+def trials_to_judge(run: RunReader, judge: Judge, task: str) -> Iterator[Trial]:
+    """Yield the answered trials of a task as the judge sees them: whole, or what the judge before it extracted."""
+    answered = (trial for trial in run.trials(task) if trial.prediction.failure is None)
+    if not judge.after:
+        yield from answered
+        return
+    with RunReader(judge_folder(Path(run.folder), judge.after)) as votes:
+        before = stored_judge(votes)
+        replies = vote_replies(votes, before, task)
+    for trial in answered:
+        found = extracted_answer(before, trial.prediction, votes_on(before, trial.prediction.key, replies))
+        yield trial._replace(prediction=structs.replace(trial.prediction, text=found or ""))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from ...core.tasks import RunHeader, Task
-from ...data.atlas.named_protocols import protocol_named
+from ...data.atlas.protocols import protocol_named
 from ...data.catalog import Catalog
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.types import Prediction, Request, Sample, Score
-from ...data.files.written_lists import parse_literal
+from ...data.files.records import parse_literal
 from ...extract.other_kinds import extract_short
 from .replies import answer_text
 from .text_match import NO_REFERENCE

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...core.types import Prediction, Request, Sample, Score
 from .replies import answer_text, text_scorer
-from .vqa_normalise import contains_word, normalise_vqa
+from .vqa import contains_word, normalise_vqa
 from .word_accuracy import contains_words, words
 
 

@@ -7,11 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.types import Prediction, Request, Sample, Score
-from ...extract.answer_number import LAST
 from ...extract.extraction import AMBIGUOUS
-from ...extract.measures import same_quantity
-from ...extract.numbers import counts_from_freezing
-from ...extract.other_kinds import NumberRead, extract_number
+from ...extract.numbers import counts_from_freezing, same_quantity
+from ...extract.other_kinds import LAST, NumberRead, extract_number
 from .replies import figure_text
 from .text_match import NO_REFERENCE
 

@@ -11,8 +11,7 @@ from msgspec import structs
 from ...core.types import Prediction, Request, Sample, Score, TrialKey
 from ...extract.choice import read
 from ...extract.extraction import AMBIGUOUS, RULE_SET, UNPARSED, Extraction
-from ...extract.mark_patterns import derive_marks
-from ...extract.option_set import compile_options
+from ...extract.option_set import compile_options, derive_marks
 from ...extract.other_kinds import extract_yesno
 from ...extract.profiles import profile_named, reform_index
 from . import option_likelihood

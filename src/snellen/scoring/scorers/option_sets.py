@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.types import Prediction, Request, Sample, Score
-from ...extract.mark_patterns import derive_marks
+from ...extract.option_set import derive_marks
 from ...extract.set_of_marks import read_mark_set
 from .text_match import NO_REFERENCE
 

@@ -8,10 +8,9 @@ from typing import Any
 
 from ...core.errors import ConfigError, not_among
 from ...core.types import OFFERED, Form, Prediction, Request, Sample, Score
-from ...extract.answer_number import LAST
 from ...extract.extraction import AMBIGUOUS
-from ...extract.measures import in_unit
-from ...extract.other_kinds import extract_number
+from ...extract.numbers import in_unit
+from ...extract.other_kinds import LAST, extract_number
 from . import by_form
 from .replies import figure_text
 from .text_match import NO_REFERENCE

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...core.types import Prediction, Request, Sample, Score
 from .replies import score_text, text_scorer
-from .vqa_normalise import contains_word
+from .vqa import contains_word
 
 _NOT_ASCII_WORD = re.compile(r"[^a-zA-Z0-9\s]")
 # Scripts written without spaces: there every character is taken as a word of its own.

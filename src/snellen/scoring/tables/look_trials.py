@@ -113,6 +113,10 @@ def size_of(sample: Sample, picture: int, fact: LookTrial) -> tuple[int, int] | 
     return fact.sizes[picture] if picture < len(fact.sizes) and not image.edits else None
 
 
+REGIONS = ("boxes", "box")
+"""Columns that name where to look: no groups, however few of them there are."""
+
+
 def gold_boxes(
     sample: Sample, picture: int, size: tuple[int, int] | None, options: Mapping[str, Any] = MappingProxyType({})
 ) -> list[Box]:
@@ -145,7 +149,7 @@ def _placed(told: Iterable[Any], size: tuple[int, int] | None, page: int) -> Ite
 def told_boxes(sample: Sample) -> list[Any]:
     """Return the regions that the data names, each four numbers or a mapping of page and box."""
     for place in (sample.meta, sample.tags):
-        for name in ("boxes", "box"):
+        for name in REGIONS:
             value = _read(place.get(name))
             if isinstance(value, list) and value:
                 return [value] if is_box(value) else value

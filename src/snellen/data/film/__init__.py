@@ -1,1 +1,0 @@
-"""Drawn films: what happens in them is known to the frame, and no model has seen them."""

@@ -1,0 +1,109 @@
+"""Controls: a question with another sample's picture, and a sample to a request for how its text goes on."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from msgspec.structs import replace
+
+from ..core.errors import ConfigError
+from ..core.ids import rng
+from ..core.message_parts import all_pictures, all_videos, without_markers
+from ..core.types import Image, Params, Request, Sample, TrialKey, Turn, Video
+from ..core.variants import RECALL as RECALL  # noqa: PLC0414 - part of what this module is
+from .place import letter_mark
+
+ASK = "This is the beginning of a question of a published test. Reply with nothing but the text that comes next."
+MOST_TOKENS = 48
+"""A reply is compared with a few words: more need not be paid for."""
+NEXT_WORDS = 8
+"""Words of a question without options that are to come next."""
+
+
+def split_text(sample: Sample) -> tuple[str, str]:
+    """Return the text that is shown and what comes next: the second option, or the second half of the question."""
+    question = without_markers(sample.question).strip()
+    if len(sample.options) > 1:
+        return f"{question}\n{letter_mark(0)}. {sample.options[0]}\n{letter_mark(1)}.", sample.options[1]
+    words = question.split()
+    half = len(words) // 2
+    return " ".join(words[:half]), " ".join(words[half : half + NEXT_WORDS])
+
+
+def recall_request(sample: Sample, key: TrialKey, params: Params) -> Request:
+    """Return the request of a trial that asks for the next words: no picture, no options to choose from."""
+    shown, _ = split_text(sample)
+    most = min(params.max_tokens or MOST_TOKENS, MOST_TOKENS)
+    return Request(key, (Turn("user", f"{ASK}\n\n{shown}"),), replace(params, max_tokens=most))
+
+
+TRIES = 64
+"""Draws before all samples are looked through: nearly always the first few fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherPictures:
+    """Draws, for a question, another sample of the same task: of other pictures, and never of the same answer.
+
+    The draw depends on the seed and the sample alone, so that all repeats, and a run that goes on, see the same one.
+    """
+
+    pool: Sequence[Sample]
+    seed: int
+
+    @classmethod
+    def of(cls, samples: Sequence[Sample], seed: int) -> OtherPictures:
+        """Keep what is needed of the samples that show something."""
+        return cls([replace(one, question="", turns=()) for one in samples if one.images or one.videos], seed)
+
+    def find(self, sample: Sample) -> Sample | None:
+        """Return the other sample, with as many pictures as this one if there is one; None if none may stand in."""
+        if not self.pool:
+            return None
+        draw = rng(self.seed, sample.id, "other picture")
+        shown = _shown(sample)
+        drawn = (self.pool[draw.randrange(len(self.pool))] for _ in range(TRIES))
+        alike = next((one for one in drawn if _alike(one, sample) and _may_stand_in(one, sample, shown)), None)
+        return alike or self._look_through(sample, shown, draw)
+
+    def _look_through(self, sample: Sample, shown: set[str], draw: random.Random) -> Sample | None:
+        fitting = [one for one in self.pool if _may_stand_in(one, sample, shown)]
+        alike = [one for one in fitting if _alike(one, sample)]
+        return draw.choice(alike or fitting) if fitting else None
+
+    def demand(self, sample: Sample) -> Sample:
+        """Return the other sample; refuse where there is none."""
+        other = self.find(sample)
+        if other is None:
+            raise ConfigError(f"control=other: no other picture of the task may stand in for that of {sample.id!r}")
+        return other
+
+
+def _shown(sample: Sample) -> set[str]:
+    return {image.sha256 or image.ref for image in all_pictures(sample)} | {one.ref for one in all_videos(sample)}
+
+
+def _alike(one: Sample, sample: Sample) -> bool:
+    return (len(one.images), len(one.videos)) == (len(sample.images), len(sample.videos))
+
+
+def _may_stand_in(one: Sample, sample: Sample, shown: set[str]) -> bool:
+    """Tell whether a sample shows something else: pictures, answer and group of its own."""
+    if one.id == sample.id or (sample.group is not None and one.group == sample.group):
+        return False
+    if bool(one.images) < bool(sample.images) or bool(one.videos) < bool(sample.videos) or _shown(one) & shown:
+        return False
+    return not {text.casefold() for text in one.answers} & {text.casefold() for text in sample.answers}
+
+
+def as_many(pictures: Sequence[Image], count: int) -> tuple[Image, ...]:
+    """Return so many of the pictures, from the first again where they are fewer: each place keeps a picture."""
+    return tuple(pictures[place % len(pictures)] for place in range(count)) if pictures else ()
+
+
+def films(other: Sample, count: int) -> tuple[Video, ...]:
+    """Return so many videos of another sample."""
+    return tuple(islice((one for _ in range(count) for one in other.videos), count))

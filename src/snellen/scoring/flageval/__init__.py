@@ -1,1 +1,0 @@
-"""FlagEvalMM's own rules: what its evaluators count as right."""
