@@ -164,6 +164,14 @@ def test_a_batch_whose_making_was_not_heard_of_is_found_again(
     assert stats(server)["batch_lines"] == ROWS - 1, "the first batch was taken up, no second one made"
 
 
+def test_a_batch_of_another_folder_is_never_taken_up(rows: Path, mock_server: Server, tmp_path: Path) -> None:
+    server = mock_server("--dialect", "openai", "--batch", "lose=2")
+    folders = [tmp_path / "one", tmp_path / "another"]
+    assert [run(rows, "openai", server, folder).state.done for folder in folders] == [ROWS, ROWS]
+    one, another = ({file.batch for file in read_ledger(folder).files} for folder in folders)
+    assert one and another and not one & another, "the same questions to the same model, and yet two batches"
+
+
 def test_a_batch_that_is_refused_as_a_whole_is_one_line(rows: Path, mock_server: Server, tmp_path: Path) -> None:
     server = mock_server("--batch", "reject=token_limit_exceeded")
     with pytest.raises(EnvironmentProblem, match=r"token_limit_exceeded.*line 1.*the same command sends it again"):
