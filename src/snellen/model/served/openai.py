@@ -13,16 +13,7 @@ from ...core.secret import Secret
 from ...core.types import Params, Request, ToolCall, Turn
 from ..options import ModelOptions
 from .dialect import NO_NAMES, Picture, key_headers
-from .replies import (
-    CallPiece,
-    Reply,
-    choice_zero,
-    expect_object,
-    read_usage,
-    refuse_error,
-    texts_in,
-    unreadable,
-)
+from .replies import CallPiece, Reply, choice_zero, expect_object, read_usage, refuse_error, texts_in, unreadable
 from .served_model import ServedModel
 
 
