@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -24,12 +24,12 @@ from ..core.variants import (
     find_arms,
     parse_variant,
 )
-from ..prompt.controls import OtherPictures
-from ..prompt.document import choose_pages, needle_pages
-from ..prompt.look_words import NATIVE, PRESETS, TEXT
 from .chosen_model import find_card
 from .model_frame import model_frame, needed_frame
 from .settings import LOOKS, RunSettings
+
+if TYPE_CHECKING:
+    from ..prompt.controls import OtherPictures
 
 NEW = (BLANK, OTHER, WITHOUT_PAGE)
 """Controls that show something in the place of what a row has."""
@@ -81,6 +81,8 @@ def _lack(sample: Sample, arm: str, variant: str, others: OtherPictures | None) 
 
 
 def _lacks_pages(sample: Sample, variant: str) -> str:
+    from ..prompt.document import choose_pages, needle_pages
+
     axes = {axis: value for axis, value in parse_variant(variant).items() if axis != "control"}
     wanted, shown = needle_pages(sample, axes.get("pages", "")), choose_pages(sample, axes)
     if not wanted:
@@ -147,6 +149,8 @@ def _refuse_alone(settings: RunSettings) -> None:
 
 def _refuse_unused(dialect: str, settings: RunSettings) -> None:
     """Refuse what the way of writing calls leaves no choice of: a preset has its own frame and limits."""
+    from ..prompt.look_words import NATIVE, PRESETS
+
     fixed = {"carry": "a place in native messages"} if dialect != NATIVE else {}
     if preset := PRESETS.get(dialect):
         own = {"max_turns": preset.max_turns, "max_looks": preset.max_looks}
@@ -170,6 +174,8 @@ def _family(model: Model) -> str:
 
 
 def _dialect(told: str, model: Model) -> str:
+    from ..prompt.look_words import NATIVE, TEXT
+
     if told == AUTO:
         return NATIVE if _family(model) in CARRIES else TEXT
     if told == NATIVE and _family(model) not in CARRIES:

@@ -24,15 +24,10 @@ from ..core.types import Form, Image, Prediction, Request, Sample, Usage
 from ..data.images.decode import Header, read_header, read_stamped
 from ..data.images.encode import open_picture, prepare, target_size, with_margin
 from ..data.images.frames import png_size
-from ..data.look.films import MOST_FRAMES, own_size
-from ..data.look.views import SHRINKING
 from ..data.video.unfold import REELS, sized
 from ..engine.request_videos import has_videos, unfold_videos_now
 from ..engine.state import RunState
 from ..infer.generate import GENERATE
-from ..infer.look import CALLS_A_TURN, Setup
-from ..infer.look import LOOK as LOOK_AGAIN
-from ..model.served.logprob_routes import LETTERS, calls_of, fitting_routes
 from ..model.served.model_card import ASSUMED, FoundCard, ModelCard, PictureTokens
 from ..model.served.prices import Prices, Tokens, money
 from ..store.reader import RunReader
@@ -71,6 +66,8 @@ async def _try_all(jobs: list[Job], forced_route: str | None) -> tuple[list[tupl
 
 def _unasked(sent: list[tuple[Sample, Request]], forced_route: str | None) -> Ask:
     """Return what notes a request and answers it as a model that is right would."""
+
+    from ..model.served.logprob_routes import LETTERS, calls_of, fitting_routes
 
     async def ask(
         item: Item,
@@ -260,6 +257,10 @@ def _turns(
     planned: PlannedTask, plan: Plan, found: FoundCard, looked_at: Sequence[tuple[Sample, Request]]
 ) -> Turns | None:
     """Return how a trial with tools grows at most; None where nothing limits a reply."""
+    from ..data.look.films import MOST_FRAMES
+    from ..infer.look import CALLS_A_TURN, Setup
+    from ..infer.look import LOOK as LOOK_AGAIN
+
     setup, limit = Setup.of(LOOK_AGAIN.read_options(planned.task)), planned.task.params.max_tokens
     if limit is None:
         return None
@@ -275,6 +276,9 @@ def _turns(
 
 def _largest_look(image: Image, plan: Plan, grid: int) -> tuple[int, int] | None:
     """Return the size of a look at all of a picture: what was shrunk to be shown is looked at in its own size."""
+    from ..data.look.films import own_size
+    from ..data.look.views import SHRINKING
+
     source = own_size(image)
     edits = tuple(edit for edit in source.edits if not edit.startswith(SHRINKING))
     size = size_as_sent(msgspec.structs.replace(source, edits=edits), plan.model.image_policy)

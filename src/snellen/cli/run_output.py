@@ -27,7 +27,6 @@ from ..api.stored_results import errors
 from ..core.errors import EXIT_AGAIN
 from ..core.text import ago, plural
 from ..report.console import WholeConsole
-from ..report.curves import plot_run
 from ..report.error_words import error_line, next_step
 from ..report.pages.notebook import headline_words
 from ..report.pages.parts import cost_lines
@@ -261,6 +260,8 @@ def _print_tables(result: RunResult, console: WholeConsole) -> None:
         if card is not None:
             console.print(comparison_table(task["metrics"], card, result.results["model"]))
         if "acuity_px" in task["metrics"]:
+            from ..report.curves import plot_run
+
             console.print(plain("\n".join(plot_run(result.folder, name))))
     for line in suite_lines(result.results):
         console.print(plain(line))

@@ -17,7 +17,6 @@ from ..core.jobs import Item
 from ..core.protocols import Scorer
 from ..core.types import Params, Prediction, Request, Sample
 from ..model.served.prices import Bill, Prices, money
-from ..stats.sequential import ConfidenceSequence
 
 NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
@@ -117,6 +116,8 @@ class IntervalLimit(PrefixLimit):
     def __init__(
         self, half_width_points: float, scorer: Scorer, trials_per_sample: int, options: Mapping[str, Any] = NO_OPTIONS
     ) -> None:
+        from ..stats.sequential import ConfidenceSequence
+
         super().__init__(scorer, trials_per_sample, options)
         self.sequence = ConfidenceSequence(half_width=half_width_points / 100)
         self._points = half_width_points
@@ -124,6 +125,8 @@ class IntervalLimit(PrefixLimit):
 
     def shuffle(self, items: list[Item], seed: int) -> list[Item]:
         """Do so, and let groups of unequal size count by their size: a confidence sequence needs them exchangeable."""
+        from ..stats.sequential import ConfidenceSequence
+
         order = super().shuffle(items, seed)
         if self._stretch > 1.0:
             self.sequence = ConfidenceSequence(half_width=self._points / 100 / self._stretch)

@@ -19,7 +19,6 @@ from ..scoring.aggregates.looks import classes_in, rows_of_class
 from ..scoring.tables.table import Costs, Mask, Outcome, TrialColumns, code_of
 from ..scoring.tables.table_builder import fewest_bytes
 from ..store.reader import RunReader
-from .patterns import matching_texts
 
 Rows = NDArray[np.int64]
 SEARCHED = 4_000
@@ -165,6 +164,8 @@ def _matches(pattern: str, blocks: Iterable[TextBlock]) -> Iterator[Mask]:
 
 
 def _tried(pattern: str, blocks: list[TextBlock]) -> Iterator[Mask]:
+    from .patterns import matching_texts
+
     texts = [piece.decode("utf-8", "surrogatepass") for block in blocks for piece in block.pieces()]
     starts = [0, *accumulate(len(text) + 1 for text in texts)][: len(texts)]
     found, first = matching_texts(pattern, "\x00".join(texts), starts), 0

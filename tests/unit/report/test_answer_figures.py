@@ -10,7 +10,7 @@ import pytest
 
 from made_runs import make_run, make_task
 from snellen.core.builtins import default_registry
-from snellen.report.pages.figures import LATENCY, answer_figures, figures_of, read_stood
+from snellen.report.pages.figures import LATENCY, answer_figures, figures_of, read_option_positions
 from snellen.report.pages.overview import overview_of
 from snellen.scoring.run import score_run
 from snellen.scoring.stored import read_columns
@@ -72,10 +72,11 @@ def test_where_options_stood_is_gathered_while_scoring_as_it_is_read_later(
     gathered = tasks["shapes"]
     with RunReader(run) as reader:
         columns = read_columns(reader, reader.header().tasks[0])
-        read = read_stood(reader, columns)
-        assert gathered.stood() == read
+        read = read_option_positions(reader, columns)
+        assert gathered.positions() == read
         assert 0 < sum(read.values()) < len(columns), "some replies failed or were not read"
         figures = [
-            list(answer_figures(reader, columns, columns.by_sample, stood)) for stood in (None, gathered.stood())
+            list(answer_figures(reader, columns, columns.by_sample, positions))
+            for positions in (None, gathered.positions())
         ]
     assert figures[0] == figures[1]

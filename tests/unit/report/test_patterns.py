@@ -95,7 +95,7 @@ def test_trials_match_by_question_id_or_reply(folder: Path, monkeypatch: pytest.
         held = wanted.search(f"{facts.id}\n{facts.question}") or wanted.search(replies[key])
         assert found[row] == (held is not None), key
     assert 0 < found.sum() < len(columns)
-    monkeypatch.setattr("snellen.report.query.matching_texts", None)
+    monkeypatch.setattr("snellen.report.patterns.matching_texts", None)
     assert (search.match(wanted.pattern) == found).all(), "each step of a walk asks again: nothing is tried twice"
 
 

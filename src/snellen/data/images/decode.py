@@ -19,7 +19,6 @@ from msgspec import Struct
 
 from ...core.errors import DataError
 from ...core.types import Image
-from ..video.squeezed import read_film_frame
 from .edits import apply_edits
 from .frames import MAX_FILE_BYTES, MAX_PIXELS, PNG_SIGNATURE, PictureError, check_pixels, read_png, read_regular
 
@@ -73,6 +72,8 @@ def read_bytes(image: Image) -> bytes:
 
 def read_stamped(image: Image) -> tuple[bytes, int]:
     """Return the file behind a reference and when it was last changed (0 for a data: URL, or a frame of a video)."""
+    from ..video.squeezed import read_film_frame
+
     if image.frame is not None and not image.frame.still:
         return read_film_frame(image.ref, image.frame), 0
     if image.ref.startswith("data:"):

@@ -18,10 +18,8 @@ from msgspec.structs import replace
 from ...core.errors import DataError
 from ...core.ids import derive_seed
 from ...core.types import Frame, Image, Showing, Video
-from .decoder import decoder_of
 from .frame_rules import choose_frames, disturb, kbps_of, read_rule
 from .reel import TOLERANCE, Reel, part_of
-from .squeezed import squeeze
 
 MOST_BYTES = 8 * 2**20
 LAST_CUE_S = 86_400.0
@@ -161,6 +159,8 @@ class Reels:
 
     def of_file(self, path: str, *, scenes: bool) -> Reel:
         """Return what is known of a video file."""
+        from .decoder import decoder_of
+
         try:
             status = os.stat(path)  # noqa: PTH116
         except (OSError, ValueError):
@@ -246,6 +246,8 @@ def _as_frames(video: Video, *, joined: bool, rough: bool) -> Unfolded:
 
 def _disturbance(video: Video, *, rough: bool) -> dict[str, Any]:
     """Return what is recorded of a disturbance: its name, and the bitrate that was reached."""
+    from .squeezed import squeeze
+
     tempo = video.showing.tempo
     if not tempo:
         return {}

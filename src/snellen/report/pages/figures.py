@@ -16,13 +16,12 @@ from ...core.markup import Html
 from ...core.types import OFFERED, Estimate, Form, Sample, Score
 from ...core.variants import format_variant, parse_variant
 from ...core.vega import quantity
-from ...scoring.aggregates.acuity import curve_of
 from ...scoring.aggregates.arms import counted
 from ...scoring.aggregates.calibration import reliability
 from ...scoring.aggregates.means import headline_of, split
 from ...scoring.aggregates.robustness import curve, ladders
 from ...scoring.stored import read_costs
-from ...scoring.tables.gathered import GatheredTask, Stood
+from ...scoring.tables.gathered import GatheredTask, OptionPositions
 from ...scoring.tables.table import Costs, Outcome, ScoreTable, TrialColumns
 from ...stats.intervals import estimate_mean
 from ...store.reader import RunReader
@@ -54,13 +53,16 @@ class Answered(NamedTuple):
 
 
 def answer_figures(
-    reader: RunReader, columns: TrialColumns, table: ScoreTable, stood: Mapping[Stood, int] | None = None
+    reader: RunReader,
+    columns: TrialColumns,
+    table: ScoreTable,
+    positions: Mapping[OptionPositions, int] | None = None,
 ) -> Iterator[Answered]:
-    """Yield what the answers of a task show, as far as it has enough of them; `stood` is read where it is not given."""
+    """Yield what the answers of a task show, as far as it has enough of them; `positions` may be given, or are read."""
     yield from _by_group(table)
     if columns.task.form in (*OFFERED, Form.YESNO, Form.AUTO):
         yield from _confusion(columns)
-        yield from _positions(read_stood(reader, columns) if stood is None else stood)
+        yield from _positions(read_option_positions(reader, columns) if positions is None else positions)
 
 
 def _by_group(table: ScoreTable) -> Iterator[Answered]:
@@ -142,12 +144,12 @@ class _Shown(msgspec.Struct):
     marks: msgspec.Raw = msgspec.Raw(b"[]")
 
 
-def _positions(stood: Mapping[Stood, int]) -> Iterator[Answered]:
+def _positions(positions: Mapping[OptionPositions, int]) -> Iterator[Answered]:
     """Yield where the chosen options stood beside where the right ones did: a habit shows as a difference."""
     chosen: Counter[int] = Counter()
     right: Counter[int] = Counter()
     marks: dict[int, Counter[str]] = defaultdict(Counter)
-    for (read, expected, marked), count in stood.items():
+    for (read, expected, marked), count in positions.items():
         chosen[read] += count
         right[expected] += count
         for number, mark in enumerate(marked):
@@ -155,9 +157,9 @@ def _positions(stood: Mapping[Stood, int]) -> Iterator[Answered]:
     yield from _position_figure(chosen, right, marks)
 
 
-def read_stood(reader: RunReader, columns: TrialColumns) -> Mapping[Stood, int]:
-    """Read from run.db what `GatheredTask.stood` has gathered while a task was scored."""
-    counts: Counter[Stood] = Counter()
+def read_option_positions(reader: RunReader, columns: TrialColumns) -> Mapping[OptionPositions, int]:
+    """Read from run.db what `GatheredTask.positions` has gathered while a task was scored."""
+    counts: Counter[OptionPositions] = Counter()
     decode = msgspec.json.Decoder(tuple[str, ...]).decode
     for (shown_as, marked_as, read, expected), count in Counter(_choices(reader, columns)).items():
         shown = decode(shown_as)
@@ -289,8 +291,8 @@ def figures_of(
         found += _robustness(table)
         found += _maps(table)
         asked = counted(columns)  # what arms answer is no confusion of the model's
-        stood = gathered.stood() if gathered and asked is columns else None
-        found += [Figure(*one) for one in answer_figures(reader, asked, table, stood)]
+        positions = gathered.positions() if gathered and asked is columns else None
+        found += [Figure(*one) for one in answer_figures(reader, asked, table, positions)]
     found += _calibration(reader, columns)
     spent = gathered.costs() if gathered else read_costs(reader, columns)
     return [*found, *_by_frames(columns, spent), *_latency(spent)]
@@ -308,6 +310,8 @@ def _acuity(reader: RunReader, columns: TrialColumns) -> Iterator[Figure]:
 
 
 def _acuity_figure(pairs: list[tuple[Sample, Score]], axis: str, title: str, name: str) -> Figure | None:
+    from ...scoring.aggregates.acuity import curve_of
+
     points, fitted = curve_of(pairs, axis)
     if not points:
         return None

@@ -16,9 +16,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from ...core.types import BASE_VARIANT, Estimate
-from ...stats.bootstrap import bootstrap_interval
 from ...stats.intervals import Floats, cluster_totals, estimate_mean
-from ...stats.logistic import fit_curve, threshold_interval
 from ..tables.table import Codes, ScoreTable, lower_is_better
 from .means import in_unit
 
@@ -86,6 +84,8 @@ def retention(ladder: Ladder, chance: float = 0.0) -> dict[float, Estimate]:
 
 
 def _retained(ladder: Ladder, column: int, chance: float) -> Estimate:
+    from ...stats.bootstrap import bootstrap_interval
+
     seen = np.isfinite(ladder.values[:, column])
     clusters = ladder.clusters[seen]
     level, count = cluster_totals(ladder.values[seen, column], clusters)
@@ -125,6 +125,8 @@ def critical_severity(ladder: Ladder, chance: float = 0.0) -> Estimate:
 
     None where the curve does not get there rising in severity, or lies beyond ten times the severities asked.
     """
+    from ...stats.logistic import fit_curve, threshold_interval
+
     base = float(ladder.values[:, 0].mean()) if ladder.values.size else 0.0
     lapse = min(0.99 - chance, max(0.0, 1.0 - base))
     if base <= chance or len(ladder.severities) < 3 or lapse < 0.0:

@@ -15,7 +15,6 @@ from ...extract.extraction import EMPTY, TRUNCATED
 from ...extract.other_kinds import extract_short
 from ...extract.thinking import answer_start
 from .replies import BOTH_WAYS, is_joined, is_met
-from .word_accuracy import characters_apart
 
 NO_REFERENCE = "no_reference"
 _SPACES = re.compile(r"\s+")
@@ -149,6 +148,8 @@ def word_error(sample: Sample, request: Request, prediction: Prediction, options
     The reference with the fewest errors counts; both texts go through `fold` unless `options["case_sensitive"]`.
     In scripts without spaces every character is a word: one wrong sign of twenty is no whole sentence.
     """
+    from .word_accuracy import characters_apart
+
     text = reply_text(prediction)
     unscored = _unscored(sample, request, prediction, text, "wer", "word_accuracy")
     if unscored or text is None:

@@ -74,7 +74,7 @@ TOKENS = ("input_tokens", "output_tokens", "reasoning_tokens")
 ROWS_AT_ONCE = 4_000
 """Rows that are coded together: what a numpy call costs is shared by many."""
 USAGE = (*TOKENS, "requests")
-Stood = tuple[int, int, tuple[str, ...]]
+OptionPositions = tuple[int, int, tuple[str, ...]]
 """The place of the option that was read, that of the right one, and the marks before all that were shown."""
 
 
@@ -87,7 +87,7 @@ class GatheredPart(NamedTuple):
     bill: Bill | None
     facts: list[SampleFacts]
     costs: list[tuple[float, int, int]]
-    stood: Counter[tuple[str, Stood]]
+    positions: Counter[tuple[str, OptionPositions]]
     confidences: set[str]
 
 
@@ -107,7 +107,7 @@ class GatheredTask:
         self._tables: dict[str, ScoreTable] = {}
         self._facts: dict[str, SampleFacts] = {}
         self._costs: list[tuple[float, int, int]] = []
-        self._stood: Counter[tuple[str, Stood]] = Counter()
+        self._positions: Counter[tuple[str, OptionPositions]] = Counter()
         """How often options stood so, by the metric that read them."""
         self.confidences: set[str] = set()
         """Which of `SOURCES` scores hold."""
@@ -129,7 +129,7 @@ class GatheredTask:
         """Return all that was gathered as a part of a task; nothing may be added any more."""
         self._encode()
         facts, packed = list(self._facts.values()), self._builder.packed()
-        beside = self._costs, self._stood, self.confidences
+        beside = self._costs, self._positions, self.confidences
         return GatheredPart(packed, self.usage, self.metrics, self.bill, facts, *beside)
 
     def absorb(self, part: GatheredPart) -> None:
@@ -143,7 +143,7 @@ class GatheredTask:
             self.bill.include(part.bill)
         self._facts |= {facts.id: facts for facts in part.facts}
         self._costs += part.costs
-        self._stood.update(part.stood)
+        self._positions.update(part.positions)
         self.confidences |= part.confidences
 
     def _keep_for_pages(self, batch: Sequence[Scored], samples: Iterable[Sample]) -> None:
@@ -151,7 +151,7 @@ class GatheredTask:
             facts = SampleFacts(sample.id, sample.question, sample.group, sample.answers, sample.tags)
             self._facts.setdefault(sample.id, facts)
         self._costs += [spent_on(trial.prediction) for trial, _ in batch]
-        self._stood.update(_stood_of(batch))
+        self._positions.update(_option_positions(batch))
 
     def _price(self, predictions: Sequence[Prediction]) -> None:
         if self.bill is not None:
@@ -199,12 +199,14 @@ class GatheredTask:
         """Return what the trials took, in the order of the columns: that of the plan, in which trials pass."""
         return costs_of(self._costs)
 
-    def stood(self) -> Mapping[Stood, int]:
+    def positions(self) -> Mapping[OptionPositions, int]:
         """Return how often options stood so, of the trials scored under the main metric."""
-        return {stood: count for (metric, stood), count in self._stood.items() if metric in self.metrics[:1]}
+        return {
+            positions: count for (metric, positions), count in self._positions.items() if metric in self.metrics[:1]
+        }
 
 
-def _stood_of(batch: Iterable[Scored]) -> Iterator[tuple[str, Stood]]:
+def _option_positions(batch: Iterable[Scored]) -> Iterator[tuple[str, OptionPositions]]:
     """Yield where the option read and the right one stood, of trials that were shown both and have one right one."""
     for (sample, request, _, _), scores in batch:
         shown, answers = request.shown, sample.answers

@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from ...core.looks import Look, LookEnd
 from ...core.types import ImageSent, Sample, Timing, Usage
-from ...data.look.standins import gold_box
 from ...model.served.prices import Prices, Tokens
 from ...store.reader import RunReader
 
@@ -125,6 +124,8 @@ def gold_boxes(
     `boxes` or `box` of its meta or tags, in pixels or as fractions, which need the picture's `size`; else an answer in
     the coordinates that the card's `options` state, as the arm `gold` takes it.
     """
+    from ...data.look.standins import gold_box
+
     if picture >= len(sample.images):
         return []
     page = sample.images[picture].page
