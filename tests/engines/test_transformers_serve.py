@@ -18,12 +18,13 @@ from engine_questions import (
     write_rows,
 )
 from engine_servers import free_port, serving, transformers_command
+from extras import needs
 from snellen.core.errors import StopRun
 from snellen.model.local.transformers import create as create_local
 from snellen.model.options import ModelOptions
 from snellen.model.served.openai import create as create_served
 
-pytest.importorskip("fastapi", reason="needs the environment of `make engines`")
+needs("fastapi")  # of the environment of `make engines`
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # the engine warns of its own libraries
 
 

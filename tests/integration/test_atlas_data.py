@@ -36,18 +36,19 @@ def parquet(rows: list[dict[str, str]]) -> bytes:
     return buffer.getvalue()
 
 
-DATASET = {
-    "README.md": b"# MMMU-Pro",
-    "standard (10 options)/test-00000-of-00001.parquet": parquet(ROWS),
-    "standard (4 options)/test-00000-of-00001.parquet": parquet(ROWS[:1]),
-    "vision/test-00000-of-00001.parquet": parquet(ROWS[:2]),
-}
+def dataset() -> dict[str, bytes]:
+    return {
+        "README.md": b"# MMMU-Pro",
+        "standard (10 options)/test-00000-of-00001.parquet": parquet(ROWS),
+        "standard (4 options)/test-00000-of-00001.parquet": parquet(ROWS[:1]),
+        "vision/test-00000-of-00001.parquet": parquet(ROWS[:2]),
+    }
 
 
 def test_a_hub_is_fetched_once_and_the_card_reads_it_offline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with hub_standin({"MMMU/MMMU_Pro": DATASET}) as hub:
+    with hub_standin({"MMMU/MMMU_Pro": dataset()}) as hub:
         monkeypatch.setenv("HF_ENDPOINT", hub.address)
         assert run_command(["data", "fetch", "mmmu-pro", "--data-root", tmp_path, "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
@@ -187,7 +188,7 @@ def test_what_fetch_brought_is_found_by_the_same_defaults(
     monkeypatch.delenv("SNELLEN_DATA", raising=False)
     with pytest.raises(DataError, match=r"no data at 'mmmu-pro' or 'data/mmmu-pro', .*; `snellen data fetch mmmu-pro`"):
         list(card_rows.load(Catalog().task("mmmu-pro"), LoadContext()))
-    with hub_standin({"MMMU/MMMU_Pro": DATASET}) as hub:
+    with hub_standin({"MMMU/MMMU_Pro": dataset()}) as hub:
         monkeypatch.setenv("HF_ENDPOINT", hub.address)
         for home in ("data", "elsewhere"):
             assert run_command(["data", "fetch", "mmmu-pro"]) == 0
@@ -224,7 +225,7 @@ RUN = ["run", "mmmu-pro", "--model", "blind/first"]
 def test_run_fetches_with_yes_and_works_without_the_hub_afterwards(
     away: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with hub_standin({"MMMU/MMMU_Pro": DATASET}) as hub:
+    with hub_standin({"MMMU/MMMU_Pro": dataset()}) as hub:
         monkeypatch.setenv("HF_ENDPOINT", hub.address)
         assert run_command(RUN) == 2
         refused = capsys.readouterr().err
@@ -243,7 +244,7 @@ def test_what_the_hubs_own_library_left_in_its_cache_is_used(
     import huggingface_hub
 
     wanted = "standard (10 options)/test-00000-of-00001.parquet"
-    with hub_standin({"MMMU/MMMU_Pro": DATASET}) as hub:
+    with hub_standin({"MMMU/MMMU_Pro": dataset()}) as hub:
         told = {"repo_type": "dataset", "cache_dir": away / "hub", "endpoint": hub.address}
         huggingface_hub.hf_hub_download("MMMU/MMMU_Pro", "README.md", **told)
         assert run_command(RUN) == 2, "a snapshot without the table is no data"

@@ -164,6 +164,17 @@ def test_a_batch_whose_making_was_not_heard_of_is_found_again(
     assert stats(server)["batch_lines"] == ROWS - 1, "the first batch was taken up, no second one made"
 
 
+def test_a_batch_of_another_folder_is_never_taken_up(rows: Path, mock_server: Server, tmp_path: Path) -> None:
+    server = mock_server("--dialect", "openai", "--batch", "seconds=0.05")
+    folders = [tmp_path / "one", tmp_path / "another"]
+    assert [run(rows, "openai", server, folder).state.done for folder in folders] == [ROWS, ROWS]
+    asked = urllib.request.Request(f"{server.base_url}/batches", headers={"Authorization": "Bearer k"})
+    with urllib.request.urlopen(asked) as response:
+        listed = json.loads(response.read())["data"]
+    names = [json.dumps(batch["metadata"], sort_keys=True) for batch in listed]
+    assert len(set(names)) == len(names) == 2, "they are found again by name, and hold the same questions"
+
+
 def test_a_batch_that_is_refused_as_a_whole_is_one_line(rows: Path, mock_server: Server, tmp_path: Path) -> None:
     server = mock_server("--batch", "reject=token_limit_exceeded")
     with pytest.raises(EnvironmentProblem, match=r"token_limit_exceeded.*line 1.*the same command sends it again"):

@@ -32,6 +32,7 @@ def fleet(nodes: Nodes, *more: str) -> list[str]:
     return ["--executor", "ray", "--ray-address", nodes.address, *more]
 
 
+@pytest.mark.nightly
 def test_killed_replicas_a_killed_node_and_a_killed_driver_change_no_number(nodes: Nodes, tmp_path: Path) -> None:
     # Noise does not compress: the picture is large enough for the object store; the cut-out differs from its file.
     PIL.Image.effect_noise((320, 240), 90).convert("RGB").save(tmp_path / "noise.jpg", quality=98)

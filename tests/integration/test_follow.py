@@ -174,6 +174,20 @@ def test_late_checkpoints_share_the_level_of_an_alarm_and_an_error_falls_by_risi
     assert _as_gain(np.array([0.2]), "cer")[0] == 0.8 and _as_gain(np.array([0.2]), "accuracy")[0] == 0.2
 
 
+def test_what_no_checkpoint_could_be_asked_with_is_refused_before_the_first_is_loaded(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add(7, 1)
+    (place / "other.jsonl").write_text('{"id": "1", "question": "a?", "options": ["a", "b"], "answer": "A"}')
+    assert run_command(["run", "other.jsonl", "--model", "blind/first", "-o", "base", "--quiet"]) == 0
+    capsys.readouterr()
+    wrong = [["--gate", "base"], ["--gate", "training"], ["--tasks", "no.jsonl"], ["--provider", "nobody"]]
+    for more in (*wrong, ["--model", "known/x"], ["--shard", "0/2"]):
+        assert run_command([*COMMAND, *more]) in (2, 3), more
+        assert len(capsys.readouterr().err.strip().splitlines()) == 1, more
+    assert not Path("curve").exists()
+
+
 def test_wrong_words_are_refused_in_one_line(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["follow", "nowhere", "--tasks", "quick.jsonl", "-o", "curve"]) == 2
     assert run_command(["follow", "training", "-o", "curve", "--once"]) == 2
@@ -183,7 +197,7 @@ def test_wrong_words_are_refused_in_one_line(place: Path, capsys: pytest.Capture
     (broken / "config.json").write_text('{"skill": 1}')
     Path("curve").mkdir()
     (Path("curve") / broken.name).write_text("in the way")
-    assert run_command([*COMMAND]) == 0
+    assert run_command([*COMMAND]) == 1
     assert f"{broken.name} could not be measured" in capsys.readouterr().out
 
 
@@ -192,7 +206,7 @@ def test_a_checkpoint_that_no_library_can_load_is_named_and_rests_longer_each_ti
 ) -> None:
     broken, good = add(8, 1), add(7, 40)
     (broken / "config.json").write_text('{"no": "skill"}')
-    assert run_command([*COMMAND]) == 0
+    assert run_command([*COMMAND]) == 1
     said = capsys.readouterr().out
     assert "checkpoint-8 could not be measured: KeyError: 'skill'" in said and "checkpoint-7" in said
     watched, looks = Watched(Path("training"), Path("curve")), list[int]()

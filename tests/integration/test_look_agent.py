@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 import snellen
+from extras import needs
 from snellen.store.reader import RunReader
 
-pytest.importorskip("rapidocr", reason="the extra `reader` is not installed")
+needs("rapidocr")
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FALSE = ("plain", "none", "grey", "elsewhere")
 

@@ -17,8 +17,7 @@ import pytest
 
 from extras import needs
 
-pytest.importorskip("fastapi", reason="needs transformers[serving]")
-needs("transformers")
+needs("transformers", "fastapi")
 
 from line_doubles import ask as ask_model
 from snellen.core.errors import StopRun

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 import snellen
+from extras import needs
 from snellen.api.load import load_run
 
-pytest.importorskip("rapidocr")
+needs("rapidocr")
 
 
 def test_the_reader_finds_every_code_that_was_shown_and_no_other(tmp_path: Path) -> None:

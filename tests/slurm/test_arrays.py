@@ -144,8 +144,8 @@ def test_an_array_with_killed_preempted_and_lost_parts_equals_one_process(slurm:
     twice = found["asked_twice"]
     note_figure(
         "slurm",
-        f"{PARTS} parts on Slurm, {killed} killed, {preempted} pre-empted, one node lost",
-        f"{lines} replies in logs, 0 lost, {twice} asked twice, figures and records equal, {since(began)}",
+        f"{PARTS} parts on Slurm, {killed} killed, {PREEMPTED} or more pre-empted, one node lost",
+        f"{preempted} pre-empted, {lines} replies in logs, 0 lost, {twice} asked twice, figures and records equal, {since(began)}",
     )
     print(f"parts {PARTS}, killed {killed}, pre-empted {preempted}, twice {twice}, lines {lines}, {since(began)}")
 

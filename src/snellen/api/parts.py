@@ -287,11 +287,18 @@ def part_of(settings: RunSettings) -> Part | None:
 def check_submitted(settings: RunSettings, parts: int) -> None:
     """Refuse what every part would refuse, before it waits in a queue: flags, tasks and data files, the provider."""
     part_of(msgspec.structs.replace(settings, shard=f"0/{parts}"))
+    check_asked(settings)
+
+
+def check_asked(settings: RunSettings) -> list[str]:
+    """Refuse tasks, data files and a provider that are not there, before anything starts; return the tasks by name."""
     check_provider(settings, registry_for(settings))
     catalog = Catalog(settings.catalogs)
-    for wanted in settings.tasks:
-        for name in catalog.expand(wanted):
-            catalog.task(name, settings.task_overrides(), settings.protocol)
+    return [
+        catalog.task(name, settings.task_overrides(), settings.protocol).name
+        for wanted in settings.tasks
+        for name in catalog.expand(wanted)
+    ]
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,14 @@ class Indices:
         return [0 for _ in candidates]
 
 
+class Unordered:
+    def raw_batch_generate(self, image, prompt):
+        return {text: "A" for text in prompt} if "dict" in prompt[0] else set(prompt)
+
+    def raw_batch_predict(self, image, prompt, candidates):
+        return [True for _ in candidates]
+
+
 class Values:
     def raw_batch_predict(self, image, prompt, candidates, likelihood_reduction="sum"):
         share = {"sum": 1, "mean": 2, "per-byte": 4}[likelihood_reduction]
@@ -238,3 +246,11 @@ def test_what_is_no_text_is_no_answer(what):
     odd_one, number = predict(create("odd", ModelOptions()), request(what, name="1"), request("number", name="2"))
     assert (odd_one.text, number.text) == (None, "3")
     assert odd_one.failure.kind is (FailureKind.SERVER if what in ("leaves", "gives up") else FailureKind.DECODE)
+
+
+@pytest.mark.parametrize(
+    "asked", [request("dict"), request("set"), request(choices=("a", "b"))], ids=["dict", "set", "bool"]
+)
+def test_answers_without_an_order_and_verdicts_for_an_index_are_no_answers(asked):
+    (answer,) = predict(create("Unordered", ModelOptions()), asked)
+    assert answer.failure is not None and (answer.text, answer.loglikelihoods) == (None, None)

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
+from extras import Late
 from snellen.scoring.aggregates.instability import aggregate, round_trend, rounds
 from snellen.scoring.tables.table_builder import read_tables
+
+stats = Late("scipy.stats")
 
 
 def test_entropy_over_all_trials_of_a_question() -> None:

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from draws import drawn, leeway
+from extras import Late
 from snellen.stats.intervals import estimate_mean, estimate_ratio, holm, mcnemar, ratio_moments, wilson
+
+stats = Late("scipy.stats")
 
 
 def test_wilson_equals_scipy() -> None:

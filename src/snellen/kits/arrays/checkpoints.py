@@ -54,7 +54,8 @@ class Watched:
     marker: str = ""
     _sizes: dict[Path, dict[str, int]] = field(default_factory=dict)
     _look: int = 0
-    _failures: dict[Path, int] = field(default_factory=dict)
+    failures: dict[Path, int] = field(default_factory=dict)
+    """How often those could not be measured that still are not."""
     _tried_again: dict[Path, int] = field(default_factory=dict)
     """The look from which on a checkpoint that could not be measured is tried again."""
 
@@ -67,14 +68,14 @@ class Watched:
         held = {path for path in found if self._sizes.get(path) == now[path]}
         for path in set(found) - held:  # its files changed: what was wrong may be right
             self._tried_again.pop(path, None)
-            self._failures.pop(path, None)
+            self.failures.pop(path, None)
         self._sizes, self._look = now, self._look + 1
         left = [path for path in held if self._look >= self._tried_again.get(path, 0) and not self.is_measured(path)]
         return sorted(left, key=lambda path: step_of(path.name), reverse=True)
 
     def wait_after_failure(self, checkpoint: Path) -> int:
         """Let a checkpoint rest that could not be measured, longer each time; return for how many looks."""
-        failures = self._failures[checkpoint] = self._failures.get(checkpoint, 0) + 1
+        failures = self.failures[checkpoint] = self.failures.get(checkpoint, 0) + 1
         rest: int = 2 ** min(failures, MOST_DOUBLINGS)
         self._tried_again[checkpoint] = self._look + rest
         return rest
@@ -123,6 +124,7 @@ def follow(
             rest = watched.wait_after_failure(checkpoint)
             say(f"{checkpoint.name} could not be measured: {why}; tried again after {rest} looks, or when it changes")
             continue
+        watched.failures.pop(checkpoint, None)
         curves = read_curves(watched.measured(), drop, gate)
         write_curves(watched.output, curves)
         if gate is not None:

@@ -74,7 +74,7 @@ def follow(
     """Measure each new checkpoint below CHECKPOINTS once, on the same questions, and draw its learning curve.
 
     The band holds all checkpoints at once. The alarm (exit 4, or --on-alarm) has a chance of 5 % to be false ever,
-    however many checkpoints come.
+    however many checkpoints come. With --once it exits 1 if a checkpoint could not be measured.
     """
     from .checkpoints import Watched
     from .checkpoints import follow as follow_now
@@ -85,6 +85,7 @@ def follow(
     given = [*tasks, "--model", f"{provider}/checkpoint", *arguments]
     with run_command.make_context("snellen run", given) as context:
         settings = make_settings("run", context.params)
+    check_followed(settings, f"{provider}/checkpoint", gate)
     watched, told = Watched(source, output, marker), set[str]()
     with heeding_schedulers():
         for _ in _looks(2 if once else None, min(every_s, 1.0) if once else every_s):
@@ -97,7 +98,21 @@ def follow(
                     subprocess.run(on_alarm, shell=True, check=False)  # noqa: S602 - the user's own command
             if told and not on_alarm:  # what waited with it was measured first
                 return EXIT_ALARM
-    return 0
+    return 1 if watched.failures else 0
+
+
+def check_followed(settings: RunSettings, model: str, gate: Path | None) -> None:
+    """Refuse what no checkpoint could be asked with, before the first is loaded."""
+    from ...api.parts import check_asked
+    from .curve import check_gate
+
+    if settings.model != model:
+        raise UsageError("--model is what follow gives each checkpoint: leave it out; --provider says how it is loaded")
+    if settings.shard is not None:
+        raise UsageError("--shard is not for follow: every checkpoint is asked whole")
+    names = check_asked(settings)
+    if gate is not None:
+        check_gate(gate, names)
 
 
 def _looks(most: int | None, every_s: float) -> Iterator[int]:

@@ -101,9 +101,13 @@ def read_curves(folders: Sequence[Path], drop: float, gate: Path | None = None) 
     runs = [read_measured(folder) for folder in sorted(folders, key=lambda folder: step_of(folder.name))]
     base = None if gate is None else read_measured(gate, str(gate))
     shared = [task for task in runs[0].tables if all(task in one.tables for one in runs)] if runs else []
-    if base is not None and shared and not set(shared) & set(base.tables):
-        raise UsageError(f"--gate {gate} has none of the tasks {', '.join(shared)}: name a run of the same questions")
     return [_curve(task, runs, drop, base) for task in shared]
+
+
+def check_gate(gate: Path, tasks: Sequence[str]) -> None:
+    """Refuse a gate that was asked none of these tasks."""
+    if not set(tasks) & set(read_measured(gate, str(gate)).tables):
+        raise UsageError(f"--gate {gate} has none of the tasks {', '.join(tasks)}: name a run of the same questions")
 
 
 def read_measured(folder: Path, name: str = "") -> Measured:

@@ -14,7 +14,7 @@ import inspect
 import math
 import shlex
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -124,6 +124,8 @@ def _call_in_groups(method: Callable[..., Any]) -> BatchCall:
             if first.choices:
                 extra["candidates"] = [list(requests[place].choices) for place in group]
             given = method([_one(images[place]) for place in group], [prompts[place] for place in group], **extra)
+            if isinstance(given, Mapping | Set):  # their members come in an order of their own
+                raise TypeError(f"a {type(given).__name__} is no list of answers, one a prompt and in their order")
             answers |= zip(group, [given] if isinstance(given, int | str) else given, strict=True)
         return [answers[place] for place in range(len(requests))]
 
@@ -442,6 +444,8 @@ def _prompt(request: Request) -> str:
 
 
 def _is_index(answer: Any) -> bool:
+    if isinstance(answer, bool):  # a verdict of its own, not the place of a candidate
+        return False
     return hasattr(answer, "__index__") or (isinstance(answer, str) and answer.strip().isdigit())
 
 
