@@ -261,7 +261,7 @@ def test_broken_half_and_foreign_metrics_are_one_line_each(tmp_path: Path, body:
 
 def test_metrics_too_large_or_no_file_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = make_training(tmp_path / "large")
-    monkeypatch.setattr(training_folder, "MOST_BYTES", 100)
+    monkeypatch.setattr(training_folder, "MOST_METRIC_BYTES", 100)
     assert "more than is shown here (100)" in shown(folder)
     (folder / METRICS).unlink()
     assert "No step with a loss is written yet" in shown(folder)
