@@ -18,7 +18,8 @@ from snellen.data.images.decode import open_image
 from snellen.data.video import squeezed
 from snellen.data.video.decoder import VideoDecoder, read_frame
 from snellen.data.video.frame_rules import KBPS, disturb, kbps_of
-from snellen.data.video.squeezed import ENCODER, make_room, read_film_frame, squeeze
+from snellen.data.video.recompress import ENCODER
+from snellen.data.video.squeezed import make_room, read_film_frame, squeeze
 from snellen.data.video.unfold import FILE, FRAMES, JOINED, REELS, unfold
 from video_files import draw_number, read_number, write_folder, write_video
 
