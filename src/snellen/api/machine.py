@@ -37,7 +37,7 @@ EXTRAS = {
     "parquet": (("pyarrow",), "Parquet and Arrow files"),
     "xlsx": (("python_calamine",), "Excel workbooks"),
     "hub": (("huggingface_hub",), "datasets from a hub"),
-    "hf": (("torch", "transformers", "accelerate"), "local checkpoints"),
+    "hf": (("torch", "transformers", "accelerate", "num2words"), "local checkpoints"),
     "train": (("torch", "transformers", "trl", "peft", "accelerate", "datasets"), "training"),
     "vllm": (("vllm",), "the offline vLLM engine"),
     "ray": (("ray",), "replicas on a cluster"),
