@@ -42,7 +42,7 @@ def test_a_damaged_run_is_one_line_then_repaired_and_continued(
     assert run_command(["doctor", folder, "--json"]) == 3
     health = json.loads(capsys.readouterr().out)
     assert {table["table"]: (table["readable"], table["unreadable"]) for table in health["tables"]} == {
-        "meta": (4, 0),
+        "meta": (5, 0),
         "samples": (6, 0),
         "predictions": (5, 1),
         "attempts": (0, 0),

@@ -7,7 +7,9 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ import pytest
 import snellen
 from snellen.api.run import RunResult
 from snellen.core.errors import RunMismatch
-from snellen.core.loaded_code import variables_of
+from snellen.core.loaded_code import Loaded, variables_of
 
 MODEL = """
 import json
@@ -240,15 +242,15 @@ def test_the_version_of_an_installed_package_is_part_of_a_plug_in(
     site = folder / "site-packages"
     monkeypatch.syspath_prepend(str(site))
 
-    def install(version: str, shift: int) -> None:
+    def install(number: str, shift: int) -> None:
         sys.modules.pop("shift_package", None)
         for old in site.glob("*.dist-info"):
             (old / "METADATA").unlink()
             old.rmdir()
-        facts = site / f"shift_package-{version}.dist-info"
+        facts = site / f"shift_package-{number}.dist-info"
         facts.mkdir(parents=True)
-        (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: shift_package\nVersion: {version}\n")
-        (site / "shift_package.py").write_text(f"SHIFT = {shift}\n# {version}\n")
+        (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: shift_package\nVersion: {number}\n")
+        (site / "shift_package.py").write_text(f"SHIFT = {shift}\n# {number}\n")
         importlib.invalidate_caches()
 
     install("1.0", 0)
@@ -259,6 +261,25 @@ def test_the_version_of_an_installed_package_is_part_of_a_plug_in(
     with pytest.raises(RunMismatch, match=r"shift_package '1.0'; now '1.10'"):
         ask_shifted("by_package", "a", num_infers=2)
     sys.modules.pop("shift_package", None)
+
+
+def test_an_engine_counts_where_a_package_needs_it_whatever_else_the_process_has_imported(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = folder / "site-packages"
+    for name, needs in (("shift_outer", ["shift_inner (>=1)"]), ("shift_inner", ["tokenizers", "torch; extra == 'x'"])):
+        facts = site / f"{name}-1.0.dist-info"
+        facts.mkdir(parents=True)
+        lines = [f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0", *(f"Requires-Dist: {one}" for one in needs)]
+        (facts / "METADATA").write_text("\n".join(lines) + "\n")
+        (site / f"{name}.py").write_text("")
+    monkeypatch.syspath_prepend(str(site))
+    for name in ("torch", "transformers", "tokenizers"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    (folder / "alone.py").write_text("")
+    (folder / "by_another.py").write_text("def answer(prompt):\n    import shift_outer\n")
+    packages = {name: Loaded(importlib.import_module(name).__name__, {}).packages for name in ("alone", "by_another")}
+    assert packages == {"alone": {}, "by_another": {"shift_outer": "1.0", "tokenizers": version("tokenizers")}}
 
 
 def test_a_file_that_is_read_while_answering_may_not_change_within_a_run(folder: Path) -> None:

@@ -12,15 +12,16 @@ import hashlib
 import importlib.util
 import inspect
 import os
+import re
 import sys
 import sysconfig
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, lru_cache, partial
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, NamedTuple
@@ -40,7 +41,7 @@ WHERE |= {"HOME", "PATH", "TMPDIR", "USER", "HF_HOME", "HF_HUB_CACHE", "TORCH_HO
 WHERE_PREFIXES = ("SLURM_", "OMP_", "SNELLEN_")
 """Environment variables that say where it is computed and stored, not what."""
 ENGINES = ("torch", "transformers", "tokenizers")
-"""Packages that compute replies though a plug-in may import them by way of others."""
+"""Packages that compute replies: they count too where a plug-in has them by way of another package."""
 MODULE_ENDINGS = (".py", ".pyc")
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".onnx", ".gguf", ".npz")
 """Files that libraries map into memory unseen: they count where a file beside them was opened."""
@@ -323,10 +324,37 @@ def _imports(file: str, package: str) -> Iterator[_Import]:
 def _versions(imported: Iterable[_Import]) -> dict[str, str]:
     """Return the version of each installed package among imports, of one that has none a hash of its file."""
     roots = {name.partition(".")[0]: origin for name, origin, is_own in imported if not is_own}
-    roots |= {name: str(getattr(sys.modules[name], "__file__", "")) for name in ENGINES if name in sys.modules}
-    known = {name: origin for name, origin in roots.items() if name not in sys.stdlib_module_names}
-    ours = __name__.partition(".")[0]
-    return {name: _version_of(name, origin) for name, origin in sorted(known.items()) if name != ours}
+    ours = {*sys.stdlib_module_names, __name__.partition(".")[0]}
+    known = {name: origin for name, origin in roots.items() if name not in ours}
+    versions = {name: _version_of(name, origin) for name, origin in known.items()}
+    return dict(sorted((_engines_behind(known) | versions).items()))
+
+
+def _engines_behind(packages: Iterable[str]) -> dict[str, str]:
+    """Return the engines that packages need, with their versions.
+
+    What else this process has imported says nothing of a plug-in.
+    """
+    waiting = list(packages)
+    known = set(waiting)
+    while waiting:
+        new = set(_needs_of(waiting.pop())) - known
+        known |= new
+        waiting += new
+    versions = {}
+    for name in known.intersection(ENGINES):
+        with suppress(PackageNotFoundError):  # needed on another machine
+            versions[name] = version(name)
+    return versions
+
+
+@cache
+def _needs_of(package: str) -> tuple[str, ...]:
+    try:
+        told = requires(package) or ()
+    except PackageNotFoundError:
+        return ()
+    return tuple(re.split(r"[^\w.-]", one, maxsplit=1)[0].lower() for one in told if "extra ==" not in one)
 
 
 def _version_of(name: str, origin: str) -> str:
