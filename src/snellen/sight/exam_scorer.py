@@ -92,7 +92,7 @@ def thresholds(table: Any, options: Mapping[str, Any]) -> Mapping[str, Estimate]
     running = AdaptiveTest(name, eye_test(name), 0, rules_for("standard", rows=card.glyphs > 1), blanks=False)
     running.outcomes = last_sitting([_outcome(sample, item) for sample, item in pairs])
     running.ready = True
-    settled = running.settle(laws=False)
+    settled = running.settle()
     if settled.known is None or settled.verdict != MEASURED:
         return {"threshold": Estimate(None, n=len(pairs))}
     level = card.axis.level
