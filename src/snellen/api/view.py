@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from ..core.builtins import default_registry
 from ..core.errors import EnvironmentProblem, MissingExtra, UsageError
 from ..core.event_loop import rare_collections
-from ..report.run_briefs import run_key
+from ..report.run_briefs import run_folders, run_key
 
 if TYPE_CHECKING:
     from ..report.viewer.site import Exported
@@ -83,8 +83,11 @@ def export_view(run: str | Path, folder: str | Path, *, plugins: Sequence[str | 
     from ..report.viewer.run_library import RunLibrary
     from ..report.viewer.site import export_site
 
-    library = RunLibrary([Path(run)], default_registry(plugins))
+    root = Path(run).resolve()
+    library = RunLibrary([root], default_registry(plugins))
     runs = library.listed()
+    if root in run_folders(root, 0):  # the votes of its judges and what an extractor said are runs in it
+        runs = [one for one in runs if one.key == run_key(root)]
     if len(runs) != 1:
         found = f"holds {len(runs)} runs" if runs else "holds no run that can be read"
         why = next(iter(library.problems.values()), "")

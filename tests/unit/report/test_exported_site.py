@@ -150,6 +150,15 @@ def test_one_run_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "site").exists()
 
 
+def test_of_a_judged_run_the_run_is_exported_and_not_its_votes(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", count=2)
+    make_run(run / "judge-correctness", count=3)
+    assert export_view(run, tmp_path / "site").of_trials == 2
+    (run / "run.db").write_bytes(b"damaged")
+    with pytest.raises(UsageError, match="no run that can be read"):
+        export_view(run, tmp_path / "other")
+
+
 def test_of_too_many_trials_those_that_are_not_right_come_first(run_folder: Path, tmp_path: Path) -> None:
     run = RunLibrary([run_folder]).runs()[0]
     wrong = int(np.count_nonzero(np.asarray(run.columns("shapes").outcome) != 0))
