@@ -28,6 +28,7 @@ from ..scoring.compare.look_pairs import ComparedLooks
 from ..scoring.compare.paired import Comparison
 from ..scoring.compare.protocol_parts import MovedParts, moved_parts
 from ..scoring.compare.run_pairs import compare_runs
+from ..scoring.judges.extractor import extractor_folders
 from ..scoring.protocols.readings import judge_folders, kept_reading, own_reading
 from ..scoring.stored import read_columns
 from ..store.reader import RunReader
@@ -176,7 +177,8 @@ def find_runs(folders: Sequence[str | Path]) -> list[Path]:
         if not folder.is_dir():
             raise UsageError(f"no folder {folder}: name a run, or the folder that holds runs, mostly `runs`")
         found.update(run_folders(folder, DEPTH))
-        found -= {votes for run in found for votes in judge_folders(run)}  # a judge's votes are no run to rank
+        # what a judge or an extractor said of a run is no run to rank
+        found -= {said for run in found for said in (*judge_folders(run), *extractor_folders(run))}
     if not found:
         raise UsageError(f"no runs in {', '.join(map(str, folders))}: a run folder holds run.db")
     return sorted(found)

@@ -232,6 +232,13 @@ def test_a_viewer_that_only_reads_changes_nothing(clicks: Clicks, tmp_path: Path
     assert clicks.post("/runs/hide", "") == 400
 
 
+def test_what_judges_and_extractors_said_of_a_run_is_no_run_to_rank(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", count=2)
+    for inside in ("judge-correctness", "extractor-letters--openai-m"):
+        make_run(run / inside, count=2)
+    assert find_runs([tmp_path]) == find_runs([run]) == [run]
+
+
 def test_the_levels_of_a_load_are_one_row_and_no_line_of_the_leaderboard(tmp_path: Path) -> None:
     for level in (1, 2, 16):
         make_run(tmp_path / "load" / f"concurrency-{level}", count=3)

@@ -70,6 +70,11 @@ def extractor_folder(run: Path, card: str, model: str) -> Path:
     return run / f"{FOLDER_PREFIX}{card}--{_UNSAFE.sub('-', model)}"
 
 
+def extractor_folders(run: Path) -> list[Path]:
+    """Return where the extractors that were asked about a run keep their replies."""
+    return sorted(run.glob(f"{FOLDER_PREFIX}*"))
+
+
 def left_by_rule(
     score: ScoreTrial, slot: Slot, trial: tuple[Sample, Request, Prediction], options: Mapping[str, Any]
 ) -> tuple[Sequence[Score], bool]:
