@@ -143,3 +143,35 @@ def test_one_test_alone_of_the_command_line_is_that_test(
         told = capsys.readouterr().err
         assert str(folder) in told and told.count("\n") == 1, told
         assert (folder / "exam.json").read_bytes() == before
+
+
+TALK = "Hmm, I would rather talk about the weather."
+
+
+def test_a_model_that_answers_nothing_is_quoted_and_not_asked_for_more(tmp_path: Path) -> None:
+    observer = Observer(always=TALK)
+    result = sit(tmp_path / "run", observer, mode="quick")
+    assert 32 <= observer.asked <= 4 * len(result.exam["tests"]) < 100
+    assert not result.exam["complete"] and TALK in result.exam["ended"]
+    assert any(TALK in line for line in summary_lines(result.exam, result.state, 1.0))
+    assert TALK in (result.folder / "prescription.html").read_text("utf-8")
+    assert result.exam["tests"]["acuity"]["verdict"] == "not settled"
+
+
+def test_one_answer_among_the_first_replies_lets_the_exam_go_on(tmp_path: Path) -> None:
+    class OnlyColours(Observer):
+        def answer(self, sample: Sample) -> str:
+            return super().answer(sample) if sample.meta["test"] == "colour" else TALK
+
+    tests = ("acuity", "resolution", "colour", "vernier", "orientation", "junction", "size")
+    result = sit(tmp_path / "run", OnlyColours(), mode="quick", tests=tests)
+    found = result.exam["tests"]
+    assert result.exam["complete"] and found["colour"]["verdict"] == "measured"
+    assert found["size"]["reason"].endswith(f"one reply is “{TALK}”")
+
+
+def test_a_few_tests_are_asked_as_ever_and_quote_a_reply(tmp_path: Path) -> None:
+    result = sit(tmp_path / "run", Observer(always=TALK), mode="quick", tests=("acuity",))
+    found = result.exam["tests"]["acuity"]
+    assert result.exam["complete"] and found["no_answer"] == found["trials"] == 8
+    assert TALK in found["reason"]

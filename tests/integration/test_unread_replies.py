@@ -13,7 +13,8 @@ from command_line import run_command
 from recount import OPTIONS, Drawn, Trial, write_run
 from snellen.api.outputs import leaderboard
 from snellen.core.tasks import Task
-from snellen.core.types import Form, Sample
+from snellen.core.types import Form, Prediction, Request, Sample, Score, TrialKey, Turn, Usage
+from snellen.report.exports.seed_files import flageval_result
 from snellen.report.stored_results import read_results
 from snellen.store.reader import RunReader
 
@@ -92,3 +93,14 @@ def test_the_export_of_several_inferences_counts_the_unread_one(tmp_path: Path) 
     (record,) = json.loads((tmp_path / "out" / "t.json").read_text())
     assert (record["num_inferences"], record["correct"]) == (5, pytest.approx(0.2))
     assert record["inference_scores"] == [1, 0, 0, 0, 0]
+    result = json.loads((tmp_path / "out" / "t_result.json").read_text())
+    assert result["accuracy"] == 20.0 and "average_tokens" not in result, "an average of several inferences is none"
+
+
+def test_the_export_of_a_run_has_the_tokens_that_its_server_counted() -> None:
+    sample = Sample("q0", "t", Form.CHOICE, "Which?", options=OPTIONS, answers=OPTIONS[:1])
+    key = TrialKey("t", "q0")
+    reply = Prediction(key, text="A", usage=Usage(30, 2))
+    trial = (sample, Request(key, (Turn("user", "Which?"),)), reply, Score(key, "accuracy", 1.0))
+    result = flageval_result([trial])
+    assert [result[f"average_{kind}tokens"] for kind in ("", "prompt_", "completion_")] == [32, 30, 2]

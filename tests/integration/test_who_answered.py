@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -172,4 +173,5 @@ def test_a_run_continued_by_another_version_says_so(task: str, monkeypatch: pyte
         monkeypatch.setattr(plan, "installed_versions", lambda: newer)
         found = run(task, url, "c1", cache=False)
         assert [one["versions"]["snellen"] for one in found.results["continued_with"]] == ["9.0"]
+        assert re.search(r"continued 20[^<]*: snellen 9\.0", Path("c1/report.html").read_text("utf-8"))
         assert run(task, url, "c1", cache=False).results["continued_with"] == found.results["continued_with"]

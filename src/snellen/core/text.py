@@ -42,6 +42,15 @@ def show_text(text: str) -> str:
     return CONTROL.sub(REPLACEMENT, clean_text(text))
 
 
+LONGEST_QUOTE = 160
+
+
+def shorten_quote(text: str) -> str:
+    """Return a reply on one line; of a long one how it begins and how it ends."""
+    said = " ".join(show_text(text).split())
+    return said if len(said) <= LONGEST_QUOTE else f"{said[: LONGEST_QUOTE // 2]} … {said[-LONGEST_QUOTE // 2 :]}"
+
+
 def ago(seconds: float) -> str:
     """Return how long ago something was, in its largest unit: `3 days ago`."""
     for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):

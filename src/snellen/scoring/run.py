@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core.registry import Registry
 from ..core.tasks import RunHeader, Task
-from ..core.text import plural, show_text
+from ..core.text import plural, shorten_quote
 from ..core.types import Sample, Score
 from ..model.served.prices import Bill, Prices
 from ..store.reader import RunReader, score_of_row, write_score_rows
@@ -41,7 +41,6 @@ from .tables.table import ScoredTask, ScoreTable
 TOLD_FROM = 0.05
 """The share of the replies from which on a number says in its next line that they were not read."""
 QUOTED = 3
-LONGEST_QUOTE = 160
 NEXT_STEPS = (
     (("trunc", "the reply was cut"), "most were cut off: raise --max-tokens and ask again"),
     (("empty", "no answer text"), "most are empty: look at the model's template, stop words and --max-tokens"),
@@ -102,7 +101,7 @@ def describe_unread(
     ]
     step = _next_step(reasons, otherwise)
     counted = "they count as not right" if table.scored[table.unread].any() else "they are outside of the figure"
-    shown = "; ".join(f"{one['sample']}: “{_shortened(one['reply'])}” ({one['reason']})" for one in quoted)
+    shown = "; ".join(f"{one['sample']}: “{shorten_quote(one['reply'])}” ({one['reason']})" for one in quoted)
     what = f"{unread:,} of {plural(replies, 'reply')} ({100 * unread / replies:.1f} %) could not be read"
     why = f"{table.metric}: {what}; {counted}.{f' For example {shown}.' if shown else ''} Next: {step}."
     return {
@@ -133,11 +132,6 @@ def _reply(reader: RunReader, row: int) -> str:
 def _next_step(reasons: Counter[str], otherwise: str) -> str:
     commonest = reasons.most_common(1)[0][0].lower()
     return next((step for beginnings, step in NEXT_STEPS if commonest.startswith(beginnings)), otherwise)
-
-
-def _shortened(text: str) -> str:
-    said = " ".join(show_text(text).split())
-    return said if len(said) <= LONGEST_QUOTE else f"{said[: LONGEST_QUOTE // 2]} … {said[-LONGEST_QUOTE // 2 :]}"
 
 
 Watch = Callable[[GatheredTask, ScoredRange], None]

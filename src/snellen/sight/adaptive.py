@@ -381,7 +381,8 @@ def easy_words(easy: Sequence[Outcome], glyphs: int) -> str:
     """Return how the easy trials went: right of what was said; the credit of chance is nobody's answer."""
     trials, said = count_trials(easy), [o.reading for o in easy if o.reading and o.reading.answer is not None]
     if not said:
-        return f"none of {trials.no_answer} trials got an answer when it is easy"
+        unread = next((f"; one reply is “{one.unread}”" for one in easy if one.unread), "")
+        return f"none of {trials.no_answer} trials got an answer when it is easy{unread}"
     told = count_glyphs(easy, glyphs) if glyphs > 1 else trials
     rows = f" in {len(said)} rows" if glyphs > 1 else ""
     unsaid = f", {trials.no_answer} trials without an answer" if trials.no_answer else ""

@@ -38,6 +38,8 @@ class Outcome(NamedTuple):
     failure: str = ""
     tokens: int | None = None
     """What the request counted for, as the server says."""
+    unread: str = ""
+    """How a reply begins that holds no answer."""
 
 
 class Counts(Struct, frozen=True):

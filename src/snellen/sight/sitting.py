@@ -14,8 +14,10 @@ import msgspec
 from ..core.errors import SnellenError
 from ..core.ids import content_hash, rng, sha256_hex
 from ..core.jobs import Ask, Item
+from ..core.text import shorten_quote
 from ..core.types import Form, Image, Params, Prediction, Request, Sample, TrialKey, Turn
 from ..engine.limits import LimitReached, Limits
+from ..scoring.scorers.replies import answer_text
 from .adaptive import AdaptiveTest, RunningTest
 from .advice import advised_recipe, bound_words, result_words, say
 from .coordinates import Locating, coordinates_result
@@ -77,6 +79,10 @@ class ExamListeners(NamedTuple):
 
 no_listeners = ExamListeners()
 CUT_SHORT = "interrupted before it was settled"
+FIRST_EACH = 4
+"""So many trials of every test are asked before the rest, which is asked once one reply of them holds an answer."""
+FIRST_LEAST = 32
+"""Fewer first trials than this end nothing: few tests are soon asked, and each says itself that it got no answer."""
 
 
 class Stored(NamedTuple):
@@ -84,6 +90,51 @@ class Stored(NamedTuple):
 
     samples: Mapping[tuple[str, str], Sample] = {}
     answered: Collection[tuple[str, str]] = frozenset()
+
+
+class FirstReplies:
+    """Holds an exam back until one reply holds an answer; where none of the first does, the rest is never asked."""
+
+    def __init__(self, tests: Sequence[str]) -> None:
+        self._open = asyncio.Event()
+        self._left = dict.fromkeys(tests, FIRST_EACH)
+        """How many first trials of each test may still leave."""
+        self._due = dict(self._left)
+        """How many of them have not come back; a test that has ended or taken a round owes none."""
+        self._silent = 0
+        self.words = ""
+        """Why the exam ends here; empty while it does not."""
+        if len(tests) * FIRST_EACH < FIRST_LEAST:
+            self._open.set()
+
+    async def admit(self, test: str) -> None:
+        """Wait until a trial may be asked, or raise that none is any more."""
+        if not self._open.is_set() and self._left.get(test, 0):
+            self._left[test] -= 1
+            return
+        await self._open.wait()
+        if self.words:
+            raise LimitReached(self.words.partition(";")[0])
+
+    def note(self, test: str, outcome: Outcome) -> None:
+        """Hear what came of a trial."""
+        if self._open.is_set():
+            return
+        if outcome.reading is not None and outcome.reading.answer is not None:
+            self._open.set()
+            return
+        self._silent += outcome.reading is not None
+        self.pass_on(test, owed=max(0, self._due.get(test, 0) - 1), unread=outcome.unread)
+
+    def pass_on(self, test: str, *, owed: int = 0, unread: str = "") -> None:
+        """Note that a test owes so many first replies; when none does, go on or end."""
+        self._due[test] = owed
+        if self._open.is_set() or any(self._due.values()):
+            return
+        if self._silent >= FIRST_LEAST:
+            told = f"; one is “{unread}”" if unread else ""
+            self.words = f"none of the first {self._silent} replies holds an answer{told}"
+        self._open.set()
 
 
 class Sitting:
@@ -114,6 +165,8 @@ class Sitting:
         """Rounds whose stored plan differs from what would be planned now; the stored one was used."""
         self._done = {name: asyncio.Event() for name in order.tests}
         self._ready = {name: asyncio.Event() for name in self._first}
+        at_once = (name for name, test in order.tests.items() if not test.card.needs)
+        self._first_replies = FirstReplies([name for name in at_once if not isinstance(order.tests[name], RecipePage)])
 
     @property
     def _first(self) -> list[str]:
@@ -179,6 +232,7 @@ class Sitting:
             self.results[name] = self._result(name)
             self._say(name, result_words(self.results[name]))
             self._done[name].set()
+            self._first_replies.pass_on(name)
             if name in self._ready:
                 self._ready[name].set()
 
@@ -188,7 +242,7 @@ class Sitting:
         try:
             yield
         except LimitReached as reached:
-            self.ended = str(reached)
+            self.ended = self._first_replies.words or str(reached)
             raise
         except SnellenError as error:
             self._problem, self.ended = self._problem or error, str(error)
@@ -246,6 +300,7 @@ class Sitting:
             if not planned:
                 return
             running.take(await self._ask_planned(running, planned, ask))
+            self._first_replies.pass_on(running.name)
             self._say(running.name, so_far(running))
 
     async def _ask_planned(self, running: RunningTest, planned: list[Planned], ask: Ask) -> list[Outcome]:
@@ -299,6 +354,7 @@ class Sitting:
         sample = self._stored.samples.get((task, ident))
         if sample is None or not _kept(sample):
             sample = await asyncio.to_thread(self._draw, running, planned, ident)
+        await self._first_replies.admit(running.name)
         if self._listeners.trial is not None:
             self._listeners.trial(sample)
         params = msgspec.structs.replace(self.order.params, max_tokens=self.order.max_tokens or test.card.max_tokens)
@@ -306,7 +362,9 @@ class Sitting:
         words = test.card.answers
         request = Request(TrialKey(task, ident), (turn,), params, marks=words, shown=words)
         prediction = await ask(Item(planned.round * 1000 + planned.index, sample), request)
-        return outcome_of(test, planned, sample, prediction)
+        outcome = outcome_of(test, planned, sample, prediction)
+        self._first_replies.note(running.name, outcome)
+        return outcome
 
     def _ident(self, running: RunningTest, planned: Planned) -> str:
         digest = content_hash([running.name, self.order.seed, msgspec.to_builtins(planned), list(running.bench)], 8)
@@ -405,7 +463,9 @@ def outcome_of(test: EyeTest, planned: Planned, sample: Sample, prediction: Pred
     if reading is not None and not all(map(math.isfinite, (reading.right, reading.guess))):
         reading, why = None, "the test read no finite number"
     tokens = prediction.usage.input_tokens if prediction.usage is not None else None
-    return Outcome(planned, level, reading, truth, detail, why, tokens)
+    silent = reading is not None and reading.answer is None
+    unread = shorten_quote(answer_text(prediction) or "") if silent else ""
+    return Outcome(planned, level, reading, truth, detail, why, tokens, unread)
 
 
 def so_far(running: RunningTest) -> str:

@@ -88,6 +88,8 @@ def test_what_is_named_as_the_wrong_parameter_is_kept() -> None:
         (429, {"x-ratelimit-reset-requests": "1700000012"}, b"", 12.0),
         (429, {"x-ratelimit-reset-requests": "1700000012500"}, b"", 12.5),
         (429, {"x-ratelimit-reset-requests": "1600000000"}, b"", None),
+        (429, {"X-RateLimit-Reset": "1700000003"}, b"", 3.0),
+        (429, {"x-ratelimit-reset": "1700000003500"}, b"", 3.5),
         (500, {"x-ratelimit-reset-tokens": "6m0s"}, b"", None),
         (429, {}, b"later", None),
     ],

@@ -65,7 +65,7 @@ def _first(*counts: int | None) -> int | None:
 
 
 RESETS = (
-    *(f"x-ratelimit-reset-{what}" for what in ("requests", "tokens")),
+    *(f"x-ratelimit-reset{what}" for what in ("", "-requests", "-tokens")),
     *(f"anthropic-ratelimit-{what}-reset" for what in ("requests", "tokens", "input-tokens", "output-tokens")),
 )
 CROWDED = (429, 503, 529)

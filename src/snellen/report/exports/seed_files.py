@@ -333,8 +333,16 @@ def _questions(trials: Iterable[StoredTrial]) -> list[_Question]:
         if name not in found:
             found[name] = _Question(sample.meta.get("question_id", name), _question(request), tags=sample.tags)
         found[name].inferences[key.repeat] = _inference(trial)
-        found[name].details.append(prediction.detail)
+        found[name].details.append(_usage_as_told(prediction) | prediction.detail)
     return list(found.values())
+
+
+def _usage_as_told(prediction: Prediction) -> dict[str, Any]:
+    """Return what a reply of a run used, in the words of a server; a file that was read has its own."""
+    if (usage := prediction.usage) is None:
+        return {}
+    counts = {"prompt_tokens": usage.input_tokens or 0, "completion_tokens": usage.output_tokens or 0}
+    return {"usage": {**counts, "total_tokens": sum(counts.values())}}
 
 
 def _scores(inferences: Iterable[Inference]) -> list[float]:
@@ -353,7 +361,8 @@ def _percent(scores: Sequence[float]) -> float | None:
 def _average_tokens(questions: Sequence[_Question]) -> dict[str, float]:
     """Return the averages over scored questions, with or without usage; none if one has several inferences."""
     scored = [question for question in questions if _scores(question.inferences.values())]
-    if not scored or any(detail.get("several") for question in questions for detail in question.details):
+    several = any(len(question.inferences) > 1 for question in questions)
+    if not scored or several or any(detail.get("several") for one in questions for detail in one.details):
         return {}
     known = [usage for question in scored for detail in question.details if (usage := detail.get("usage"))]
     sums = {name: sum(float(usage.get(field) or 0) for usage in known) for name, field in _TOKEN_FIELDS.items()}

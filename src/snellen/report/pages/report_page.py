@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -444,6 +444,19 @@ def _failures(reader: RunReader, tasks: list[TaskOverview]) -> Html:
     return join((tag("h2", "Failures"), tag("div", body, class_="card")))
 
 
+def version_lines(begun: Mapping[str, str], later: Iterable[Mapping[str, Any]]) -> str:
+    """Return with what a run began, and for each time it was continued with something else, when and what."""
+    lines = [f"{name} {version}" for name, version in begun.items()]
+    before = begun
+    for one in later:
+        now = one["versions"]
+        other = [f"{name} {version}" for name, version in now.items() if before.get(name) != version]
+        other += [f"without {name}" for name in before if name not in now]
+        lines.append(f"continued {one['at']}: {', '.join(other)}")
+        before = now
+    return "\n".join(lines)
+
+
 def _settings(header: RunHeader, results: Results) -> Html:
     usage = results.get("usage", {})
     words = {"requests": "requests stored"}
@@ -451,7 +464,7 @@ def _settings(header: RunHeader, results: Results) -> Html:
     counted = tiles((words[key], f"{usage[key]:,}") for key in words if usage.get(key))
     costs = [tag("p", line) for line in cost_lines(results)]
     config = msgspec.json.format(msgspec.json.encode(header.config), indent=2).decode()
-    versions = "\n".join(f"{name} {version}" for name, version in header.versions.items())
+    versions = version_lines(header.versions, results.get("continued_with", ()))
     folded = [
         tag("details", tag("summary", name), tag("pre", shorten(body, 40_000), class_="code", tabindex=0))
         for name, body in (("All settings that change results", config), ("Versions", versions))

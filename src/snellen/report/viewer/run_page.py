@@ -20,7 +20,7 @@ from ..pages.ledger import Note, wrong_gold
 from ..pages.look_part import looks_section
 from ..pages.overview import TaskOverview
 from ..pages.parts import derived_table, facts, figure_card, head, metric_table, notes_table, numbers, row, scrolled
-from ..pages.report_page import groups_section, hero, second_headline, spread_section
+from ..pages.report_page import groups_section, hero, second_headline, spread_section, version_lines
 from ..protocol_words import reading_name
 from ..query import LOOK_KEY, PICTURE_KEY
 from ..written import written, written_change
@@ -94,7 +94,7 @@ def asked_parts(run: OpenRun, task: str) -> Iterator[Child]:
     if first is not None:
         yield tag("details", tag("summary", "The first prompt as it was sent"), *_prompt(first[0]))
     config = msgspec.json.format(msgspec.json.encode(header.config), indent=2).decode()
-    versions = "\n".join(f"{name} {version}" for name, version in header.versions.items())
+    versions = version_lines(header.versions, run.reader.meta("continued_with") or ())
     for name, body in (("All settings that change results", config), ("Versions", versions)):
         yield tag("details", tag("summary", name), tag("pre", shorten(body, 40_000), class_="code", tabindex=0))
 
