@@ -57,6 +57,13 @@ def add_options(*options: Decorator) -> Decorator:
     return add
 
 
+def registered_names(kind: str) -> click.Choice[str]:
+    """Return the names of one kind in the registry as what an option takes, the core's own first."""
+    from ..core.builtins import default_registry
+
+    return click.Choice(tuple(default_registry().entries(kind)))
+
+
 SEED = defaulted("--seed", type=int, default=0)
 JSON = json_flag(help="Print a summary as JSON on stdout.")
 MACHINE = json_flag(help="Machine output.")

@@ -174,6 +174,7 @@ BUILTINS = {
     "inferencer": INFERENCERS,
     "scorer": SCORERS,
     "aggregate": AGGREGATES,
+    "export": {form: f"snellen.report.trial_files:write_{form}" for form in ("jsonl", "csv", "parquet")},
     "predictions": {"rows": "snellen.data.foreign.formats:ROWS_FORMAT"},
 }
 

@@ -30,6 +30,8 @@ KINDS = (
     "stop",
     "predictions",
     "edit",
+    "export",
+    "tracker",
     "check",
     "command",
     "page",

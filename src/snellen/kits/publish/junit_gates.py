@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from ...core.errors import UsageError
-from ..files import write_atomically
-from .exported_run import SCORED, Details, ExportedRun, ExportedTrial, check_details
+from ...report.exported_run import SCORED, Details, ExportedRun, ExportedTrial, check_details
+from ...report.files import write_atomically
 
 DETAILS = {
     "gate": "rules, as accuracy>=0.7 or TASK:wer<=0.2; several are parted by ;",

@@ -1,9 +1,11 @@
-"""What every tracker is told: which run, how far it is, its figures, and pictures of what it got wrong."""
+"""What every tracker is told: which run, how far it is, its figures, and pictures of what it got wrong.
+
+A tracker is registered as `tracker`: a class that is made with the run's folder when it is first told something.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import importlib
 import importlib.util
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,12 +15,13 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from ...core.errors import DataError, MissingExtra, UsageError, not_among
-from ...data.images.decode import encode_png, open_image
-from ...engine.state import RunState
-from ...scoring.stored import read_columns
-from ...store.reader import RunReader
-from ..pages.gallery import Shown, pick_rows, read_trial
+from ..core.errors import DataError, MissingExtra
+from ..core.registry import Registry
+from ..data.images.decode import encode_png, open_image
+from ..engine.state import RunState
+from ..report.pages.gallery import Shown, pick_rows, read_trial
+from ..scoring.stored import read_columns
+from ..store.reader import RunReader
 
 MOST_WRONG = 16
 """Wrong answers of a task that are sent with their pictures."""
@@ -36,7 +39,10 @@ class Wrong(NamedTuple):
 
 
 class Tracker(Protocol):
-    """One place that hears of a run. Every call may fail: whoever calls keeps the run safe from it."""
+    """One place that hears of a run. Every call may fail: whoever calls keeps the run safe from it.
+
+    A class whose packages are an extra names them as `needs`; the extra has the tracker's name.
+    """
 
     def begin(self, name: str, settings: Mapping[str, Any]) -> None:
         """Called once, before the first figure."""
@@ -106,41 +112,32 @@ def plain_settings(config: Mapping[str, Any]) -> dict[str, str]:
     return flat
 
 
-TRACKERS = {
-    "jsonl": ("trackers:JsonLines", ()),
-    "tensorboard": ("trackers:TensorBoard", ("tensorboard",)),
-    "mlflow": ("trackers:Mlflow", ("mlflow", "sqlalchemy", "alembic")),
-    "otel": ("otel_spans:OtelSpans", ()),
-    "wandb": ("trackers:Wandb", ("wandb",)),
-}
-"""Name -> (class, the packages it needs); the extra has the tracker's name."""
+MakeTracker = Callable[[Path], Tracker]
 EVERY_S = 5.0
 
 
-def check_trackers(names: Sequence[str]) -> None:
-    """Refuse trackers that are not known or whose package is missing, before anything is asked."""
+def find_trackers(names: Sequence[str], registry: Registry) -> dict[str, MakeTracker]:
+    """Return registered trackers by name; one that is not known or lacks its package is refused, before anything."""
+    found: dict[str, MakeTracker] = {}
     for name in names:
-        if name not in TRACKERS:
-            raise UsageError(f"unknown tracker {not_among(name, sorted(TRACKERS))}")
-        if any(importlib.util.find_spec(package) is None for package in TRACKERS[name][1]):
+        found[name] = registry.get("tracker", name)
+        if any(importlib.util.find_spec(package) is None for package in getattr(found[name], "needs", ())):
             raise MissingExtra(name, f"--log {name}")
+    return found
 
 
 class TrackerHub:
     """Tells all trackers of one run. What goes wrong is kept in `problems`, and that tracker hears no more."""
 
-    def __init__(self, names: Sequence[str], folder: Path, run: str, settings: Mapping[str, Any]) -> None:
-        self._folder, self._run, self._settings = folder, run, settings
-        self._trackers: dict[str, Tracker | None] = dict.fromkeys(names)
+    def __init__(self, kinds: Mapping[str, MakeTracker], folder: Path, settings: Mapping[str, Any]) -> None:
+        self._kinds, self._folder, self._settings = kinds, folder, settings
+        self._trackers: dict[str, Tracker] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="snellen-log")
         self.problems: dict[str, str] = {}
 
     @contextmanager
     def watch(self, state: RunState) -> Iterator[None]:
         """Tell how far the run is, now and then, during the block."""
-        if not self._trackers:
-            yield
-            return
         task = asyncio.get_running_loop().create_task(self._follow(state))
         try:
             yield
@@ -159,15 +156,13 @@ class TrackerHub:
 
     def end(self, results: Mapping[str, Any], state: RunState) -> None:
         """Tell the figures and what was wrong; afterwards nobody listens any more."""
-        if not self._trackers:
-            return
         figures, wrong = result_figures(results), wrong_answers(self._folder)
         step = state.done + state.resumed
         self._thread.submit(self._each, lambda tracker: tracker.end(step, figures, wrong)).result()
         self._thread.shutdown()
 
     def _each(self, say: Callable[[Tracker], None]) -> None:
-        for name in self._trackers:
+        for name in self._kinds:
             if name in self.problems:
                 continue
             with ThreadPoolExecutor(1) as apart:  # whatever a tracker raises stays in its future
@@ -176,13 +171,11 @@ class TrackerHub:
                 self.problems[name] = f"{type(error).__name__}: {error}"
 
     def _say(self, name: str, say: Callable[[Tracker], None]) -> None:
-        tracker = self._trackers[name]
-        if tracker is None:
-            module, _, kind = TRACKERS[name][0].partition(":")
-            made: Tracker = getattr(importlib.import_module(f"{__package__}.{module}"), kind)(self._folder)
-            made.begin(self._run, self._settings)
-            tracker = self._trackers[name] = made
-        say(tracker)
+        if name not in self._trackers:
+            made = self._kinds[name](self._folder)
+            made.begin(self._folder.name, self._settings)
+            self._trackers[name] = made
+        say(self._trackers[name])
 
 
 def _progress(state: RunState) -> tuple[int, dict[str, float]]:

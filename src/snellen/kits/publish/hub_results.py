@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import MissingExtra, UsageError
-from ..files import write_atomically
-from .exported_run import Details, ExportedRun, check_details
+from ...report.exported_run import Details, ExportedRun, check_details
+from ...report.files import write_atomically
 
 DETAILS = {
     "dataset": "the benchmark's id on the hub, as cais/hle (needed)",

@@ -14,8 +14,7 @@ import msgspec
 
 from ...core.tasks import Task
 from ...core.types import BASE_VARIANT, Score, Turn
-from ..files import atomic_file
-from .exported_run import (
+from ...report.exported_run import (
     ESTIMATED,
     Details,
     ExportedRun,
@@ -25,6 +24,7 @@ from .exported_run import (
     picture_hashes,
     trial_id,
 )
+from ...report.files import atomic_file
 
 STOPS = {"length": "max_tokens", "stop": "stop", "content_filter": "content_filter", "tool_calls": "tool_calls"}
 _SUMMARY_CHARACTERS = 200

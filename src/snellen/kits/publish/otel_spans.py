@@ -1,4 +1,5 @@
-"""A run as OpenTelemetry: one span a trial, an evaluation event a score, in OTLP (JSON files, or to a collector).
+"""A run as OpenTelemetry: one span a trial, an evaluation event a score, in OTLP (JSON files, or to a collector);
+written of a stored run, or sent while it goes on (`--log otel`).
 
 Ids are hashes of what they name, so that sending twice overwrites and does not double.
 """
@@ -15,10 +16,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
+from ...api.trackers import Wrong
 from ...core.errors import EnvironmentProblem, MissingExtra, UsageError
-from ...core.types import Score
-from ..files import atomic_file
-from .exported_run import (
+from ...core.types import Form, Prediction, Request, Sample, Score
+from ...report.exported_run import (
     ESTIMATED,
     FAILED,
     SCORED,
@@ -31,6 +34,8 @@ from .exported_run import (
     split_model,
     trial_id,
 )
+from ...report.files import atomic_file
+from ...store.reader import RunReader
 
 DETAILS = {
     "endpoint": "a collector, as http://127.0.0.1:4318; without one files are written",
@@ -297,3 +302,60 @@ def _with_bytes(value: Any) -> Any:
         name: base64.b64encode(bytes.fromhex(one)).decode() if name in _IDS else _with_bytes(one)
         for name, one in value.items()
     }
+
+
+HERE = "http://127.0.0.1:4318"
+CONTENTS = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+"""OpenTelemetry's own switch for prompts and replies; pictures are hashes in any case."""
+NEW = (
+    "SELECT rowid, failed, request, body FROM predictions "
+    "WHERE rowid > ? OR (failed = 0 AND rowid IN ({})) ORDER BY rowid"
+)
+
+
+class OtelSpans:
+    """Sends each trial once: as soon as it is stored, and again only where a failure became a reply."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._last = 0
+        self._failed: set[int] = set()
+        self._contents = os.environ.get(CONTENTS, "").lower() == "true"
+        found = sender_of({})
+        self._sender = found or Sender(HERE, protobuf=False, headers={})
+
+    def begin(self, name: str, settings: Mapping[str, Any]) -> None:
+        """The run's own span is sent when it has ended."""
+
+    def tell(self, step: int, figures: Mapping[str, float]) -> None:
+        """Send the trials that are new."""
+        if not (self._folder / "run.db").exists():
+            return
+        with RunReader(self._folder) as reader:
+            run = ExportedRun(reader)
+            self._sender.send("traces", batches_of(self._fresh(run)), run)
+
+    def end(self, step: int, figures: Mapping[str, float], wrong: Sequence[Wrong]) -> None:
+        """Send what is left, how every reply was judged, and the run's own span."""
+        self.tell(step, figures)
+        with RunReader(self._folder) as reader:
+            run = ExportedRun(reader)
+            last = max((trial.ended for task in run.tasks for trial in run.trials(task.name)), default=run.began)
+            self._sender.send("traces", [[root_span(run, last)]], run)
+            self._sender.send("logs", batches_of(all_events(run)), run)
+
+    def _fresh(self, run: ExportedRun) -> Iterator[Json]:
+        failed = ",".join(map(str, self._failed))
+        rows = run.reader.rows(NEW.format(failed), (self._last,))
+        for row, is_failed, request, body in rows:
+            self._last = max(self._last, row)
+            (self._failed.add if is_failed else self._failed.discard)(row)
+            yield span_of(run, _unscored(run, request, body), contents=self._contents)
+
+
+def _unscored(run: ExportedRun, request: bytes, body: bytes) -> ExportedTrial:
+    """Return a stored trial by its two records; nobody has scored it yet."""
+    asked = msgspec.json.decode(request, type=Request)
+    prediction = msgspec.json.decode(body, type=Prediction)
+    sample = Sample(prediction.key.sample, prediction.key.task, Form.OPEN, "")
+    return ExportedTrial(sample, asked, prediction, [], *run.began_of(prediction))

@@ -14,10 +14,7 @@ import msgspec
 
 from ...core.tasks import Task
 from ...core.types import Prediction
-from ...scoring.aggregates.headline import is_no_share
-from ...scoring.tables.table import lower_is_better
-from ..files import atomic_file
-from .exported_run import (
+from ...report.exported_run import (
     ESTIMATED,
     FAILED,
     Details,
@@ -28,6 +25,9 @@ from .exported_run import (
     picture_hashes,
     split_model,
 )
+from ...report.files import atomic_file
+from ...scoring.aggregates.headline import is_no_share
+from ...scoring.tables.table import lower_is_better
 
 SCHEMA = "0.3.0"
 DETAILS = {

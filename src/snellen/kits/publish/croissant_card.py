@@ -11,8 +11,8 @@ from ...core.errors import DataError
 from ...core.types import Image, Sample
 from ...data.files.croissant import CARD, ENDINGS, Field, Rows, card_bytes
 from ...data.images.decode import encode_png, open_image, read_bytes, read_header
-from ..files import atomic_file, write_atomically
-from .exported_run import Details, ExportedRun, check_details
+from ...report.exported_run import Details, ExportedRun, check_details
+from ...report.files import atomic_file, write_atomically
 
 DETAILS = {
     "name": "the dataset's name",

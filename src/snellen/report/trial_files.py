@@ -5,18 +5,20 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ...core.errors import EnvironmentProblem, MissingExtra
-from ...core.text import quoted_line, safe_cell
-from ...core.types import Usage
-from ...scoring.tables.table import lower_is_better
-from ...store.reader import RunReader
-from ..files import Record, record_lines, records, write_atomically
+from ..core.errors import EnvironmentProblem, MissingExtra
+from ..core.text import quoted_line, safe_cell
+from ..core.types import Usage
+from ..scoring.tables.table import lower_is_better
+from ..store.reader import RunReader
+from .exported_run import Details, ExportedRun, check_details
+from .files import Record, record_lines, records, write_atomically
 
 COLUMNS = (
     *("task", "sample", "variant", "repeat", "outcome", "metric", "value", "answer", "rule", "reason", "text"),
@@ -24,7 +26,6 @@ COLUMNS = (
     *("question", "expected", "group", "tags"),
 )
 REPEATED = frozenset({"task", "variant", "metric", "answer", "rule", "reason", "finish", "error_kind"})
-FORMATS = ("jsonl", "csv", "parquet")
 PART_ROWS = 20_000
 """Rows that are held as Python's values before they become columns: a million of them are two gigabytes."""
 
@@ -109,16 +110,21 @@ def _column(pyarrow: Any, values: list[Any]) -> Any:
         return pyarrow.array([None if value is None else float(value) for value in values], pyarrow.float64())
 
 
-def write_export(folder: Path, form: str, target: Path) -> Path:
-    """Write all trials of a run to a file in one of FORMATS, whole or not at all."""
-    with RunReader(folder) as reader:
-        if form == "parquet":
-            content = parquet_bytes(reader)
-            write_atomically(target, lambda file: file.write(content))
-        else:
-            lines = csv_lines(reader) if form == "csv" else jsonl_lines(reader)
-            write_atomically(target, lambda file: file.writelines(line.encode("utf-8", "replace") for line in lines))
-    return target
+def _write_table(form: str, run: ExportedRun, output: Path, details: Details) -> list[Path]:
+    """Write all trials of a run to one file, whole or not at all."""
+    check_details(details, {}, form)
+    output.mkdir(parents=True, exist_ok=True)
+    target = output / f"trials.{form}"
+    if form == "parquet":
+        content = parquet_bytes(run.reader)
+        write_atomically(target, lambda file: file.write(content))
+    else:
+        lines = csv_lines(run.reader) if form == "csv" else jsonl_lines(run.reader)
+        write_atomically(target, lambda file: file.writelines(line.encode("utf-8", "replace") for line in lines))
+    return [target]
+
+
+write_jsonl, write_csv, write_parquet = (partial(_write_table, form) for form in ("jsonl", "csv", "parquet"))
 
 
 def frame(run: str | Path) -> Any:

@@ -1,4 +1,4 @@
-"""A run as an MLflow run: parameters, metrics by step, wrong answers as artifacts (extra `mlflow`)."""
+"""Who hears of a run while it goes on: lines in its folder, TensorBoard, W&B, MLflow (an extra each)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from typing import Any
 import msgspec
 import PIL.Image
 
-from .tracker import Wrong, plain_settings
+from ...api.trackers import Wrong, plain_settings
 
 PROJECT = "snellen"
 
 
 class Wandb:
     """Tells the project of WANDB_PROJECT; WANDB_MODE=offline keeps everything in the run's folder."""
+
+    needs = ("wandb",)
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -53,6 +55,8 @@ class Wandb:
 
 class TensorBoard:
     """Writes an event file to `tensorboard` in the run's folder."""
+
+    needs = ("tensorboard",)
 
     def __init__(self, folder: Path) -> None:
         from tensorboard.summary.writer.event_file_writer import EventFileWriter
@@ -125,6 +129,8 @@ _NAME = re.compile(r"[^\w./ -]")
 
 class Mlflow:
     """Tells the server of MLFLOW_TRACKING_URI; without one, mlflow.db in the run's folder."""
+
+    needs = ("mlflow", "sqlalchemy", "alembic")
 
     def __init__(self, folder: Path) -> None:
         from mlflow.tracking import MlflowClient

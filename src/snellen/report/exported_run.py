@@ -1,26 +1,30 @@
-"""A stored run as every bridge to another tool needs it: its trials with outcome and time, its results, its facts."""
+"""A stored run as the forms of other tools need it: its trials with outcome and time, its results, its facts.
+
+A form is registered as `export`: `write(run, output, details)` writes files below `output` and returns them.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
-from ...core.errors import DataError, UsageError, not_among
-from ...core.tasks import RunHeader, Task
-from ...core.types import Image, Prediction, Request, Sample, Score, Timing
-from ...data.images.decode import encode_png, open_image, read_bytes, read_header
-from ...scoring.aggregates.headline import headline
-from ...scoring.tables.table import lower_is_better
-from ...store.reader import RunReader
-from ..stored_results import read_results
+from ..core.errors import DataError, UsageError, not_among
+from ..core.registry import Registry
+from ..core.tasks import RunHeader, Task
+from ..core.types import Image, Prediction, Request, Sample, Score, Timing
+from ..data.images.decode import encode_png, open_image, read_bytes, read_header
+from ..scoring.aggregates.headline import headline
+from ..scoring.tables.table import lower_is_better
+from ..store.reader import RunReader
+from .files import write_atomically
+from .stored_results import read_results
 
 SCORED, UNSCORED, FAILED = "scored", "unscored", "failed"
 ESTIMATED = "estimated"
@@ -88,11 +92,15 @@ class ExportedRun:
     def __init__(self, reader: RunReader) -> None:
         self.reader = reader
         self.header: RunHeader = reader.header()
-        self.results: Mapping[str, Any] = read_results(reader, self.header)
         self.pictures_missing = 0
         self._urls: dict[Any, str | None] = {}
         self.notes: list[str] = []
         """What must be said of the export."""
+
+    @cached_property
+    def results(self) -> Mapping[str, Any]:
+        """Return results.json, or the same computed now."""
+        return read_results(self.reader, self.header)
 
     @cached_property
     def began(self) -> datetime:
@@ -180,11 +188,67 @@ class ExportedRun:
         return f"data:{mime};base64,{base64.b64encode(data).decode('ascii')}"
 
 
-@contextmanager
-def open_export(folder: Path) -> Iterator[ExportedRun]:
-    """Open a run for an export."""
+Write = Callable[[ExportedRun, Path, Details], list[Path]]
+"""What is registered as `export`."""
+
+
+def write_export(
+    folder: Path, form: str, output: Path, details: Details, registry: Registry
+) -> tuple[list[Path], list[str]]:
+    """Write a run in a registered form; return the files and what must be said of them."""
+    write: Write = registry.get("export", form)
     with RunReader(folder) as reader:
-        yield ExportedRun(reader)
+        run = ExportedRun(reader)
+        files = write(run, output, details)
+        notes = [f"{run.pictures_missing} pictures are not there any more"] if run.pictures_missing else []
+        return files, [*run.notes, *notes]
+
+
+StoredTrial = tuple[Sample, Request, Prediction, Score | None]
+"""A trial as stored, with its score of the metric to export (None: failed or not scored)."""
+
+
+def first_scored(run: ExportedRun, task: Task) -> Iterator[StoredTrial]:
+    """Yield every trial of a task with its first score."""
+    for (sample, request, prediction, _), scores in run.reader.with_scores(task.name):
+        yield sample, request, prediction, scores[0] if scores else None
+
+
+def write_files(output: Path, files: Mapping[str, Any]) -> list[Path]:
+    """Write files by their names: a JSON value, what yields the records of a list, or the lines of a `.jsonl`."""
+    output.mkdir(parents=True, exist_ok=True)
+    return [_write_file(output / name, value) for name, value in files.items()]
+
+
+def _write_file(path: Path, value: Any) -> Path:
+    def write(file: BinaryIO) -> None:
+        if path.suffix == ".jsonl":
+            file.writelines(msgspec.json.encode(line) + b"\n" for line in value)
+        elif isinstance(value, Iterator):
+            file.writelines(listed(value))
+        else:
+            file.write(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
+
+    write_atomically(path, write)
+    return path
+
+
+def listed(records: Iterator[Any]) -> Iterator[bytes]:
+    """Yield the parts of a JSON list, as it would be indented whole; no more than one record is held."""
+    before = b"[\n  "
+    for record in records:
+        # a line break in a text is escaped: each one here is of the layout
+        yield before + msgspec.json.format(msgspec.json.encode(record), indent=2).replace(b"\n", b"\n  ")
+        before = b",\n  "
+    yield b"[]\n" if before.startswith(b"[") else b"\n]\n"
+
+
+def file_stem(name: str) -> str:
+    """Return a name that is safe as a file name."""
+    kept = "".join(char if char.isalnum() or char in "._-" else "_" for char in name).strip(".")
+    if not kept:
+        raise UsageError(f"{name!r} gives no file name")
+    return kept[:120]
 
 
 def _moment(text: str | None) -> datetime | None:
@@ -215,6 +279,8 @@ def picture_hashes(trial: ExportedTrial) -> list[str]:
 
 def check_details(details: Details, known: Mapping[str, str], form: str) -> None:
     """Refuse a detail that the form does not have."""
+    if details and not known:
+        raise UsageError(f"--detail says nothing of --export {form}: leave it out")
     for name in details:
         if name not in known:
             raise UsageError(f"--detail {name}=…: --export {form} has no detail {not_among(name, sorted(known))}")
