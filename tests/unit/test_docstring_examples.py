@@ -54,6 +54,8 @@ def test_the_seams_are_the_kinds_of_the_registry() -> None:
         "asking",
         "stop",
         "predictions",
+        "formulation",
+        "items",
         "edit",
         "export",
         "tracker",

@@ -65,7 +65,8 @@ class LazyGroup(click.Group):
 def _commands(wanted: str = "") -> Mapping[str, Command]:
     """Return all commands by name; installed packages are looked for only if `wanted` is not among our own."""
     ours = _registry().entries("command", of_others=False)
-    return ours if wanted in ours else _registry().entries("command")
+    found = ours if wanted in ours else _registry().entries("command")
+    return {name: command for name, command in found.items() if " " not in name}  # the others belong to a group
 
 
 @cache

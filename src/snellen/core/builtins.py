@@ -10,7 +10,6 @@ from .registry import Command, Registry, load_shipped_kits
 LOADERS = {
     "table": "snellen.data.loaders.table:load",
     "card": "snellen.data.atlas.card_rows:load",
-    "reform": "snellen.data.reform.card_loader:load",
     "eyechart": "snellen.data.loaders.eyechart:load",
     "cure": "snellen.data.loaders.cure:load",
     "film": "snellen.data.loaders.film:load",

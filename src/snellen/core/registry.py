@@ -29,6 +29,8 @@ KINDS = (
     "asking",
     "stop",
     "predictions",
+    "formulation",
+    "items",
     "edit",
     "export",
     "tracker",

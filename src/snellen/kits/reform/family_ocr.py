@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...core.errors import DataError
-from ..files.matlab import read_matrices
+from ...data.files.matlab import read_matrices
 from .corpus import Corpus, Item
 from .formulate import open_ended
 

@@ -9,9 +9,10 @@ import msgspec
 
 from ...core.errors import DataError
 from ...core.types import Sample, Turn
-from ..files.jsonstream import iterate_array, read_header
+from ...data.answer_kinds import plain_kind, word_lists
+from ...data.files.jsonstream import iterate_array, read_header
 from .corpus import Corpus, Item, Tags
-from .distractors import Distractor, plain_kind, same_answer, word_lists
+from .distractors import Distractor, same_answer
 from .family_count import near_numbers
 from .family_vqa import make_choices, read_pairs
 from .formulate import Recipe, choice, fixed

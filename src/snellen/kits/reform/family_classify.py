@@ -10,8 +10,8 @@ import pybase64
 
 from ...core.errors import DataError
 from ...core.types import Sample
-from ..files.matlab import read_matrices
-from ..images.decode import encode_png
+from ...data.files.matlab import read_matrices
+from ...data.images.decode import encode_png
 from .corpus import Corpus, Item, need
 from .distractors import ClassNegatives, Distractor
 from .formulate import Recipe, choice, fixed

@@ -74,7 +74,7 @@ def _look_up(name: str, table: str) -> Any:
     family, _, function = name.partition(".")
     if family not in FAMILIES:
         raise ConfigError(f"{name!r}: no family {not_among(family, FAMILIES)}")
-    known: dict[str, Any] = getattr(importlib.import_module(f"snellen.data.reform.family_{family}"), table)
+    known: dict[str, Any] = getattr(importlib.import_module(f"{__package__}.family_{family}"), table)
     if function not in known:
         hint = f"{did_you_mean(function, known)}; known: {', '.join(known)}"
         raise ConfigError(f"{name!r} is not among the {table.lower()} of {family}{hint}")
@@ -149,7 +149,7 @@ def _answers(item: Item) -> tuple[str, ...]:
 
 def native(items: Iterable[Item], corpus: Corpus, recipe: Recipe) -> Iterator[Sample]:
     """Keep the options the dataset brings, sentences without their full stop; fewer than two is an error."""
-    from .checks import check_options
+    from ...data.checks import check_options
 
     for item in items:
         options, answer = tuple(map(plain_end, item.options)), plain_end(item.answer)

@@ -10,8 +10,9 @@ from typing import Any
 
 from ...core.errors import DataError
 from ...core.types import Sample
+from ...data.answer_kinds import word_lists
 from .corpus import Corpus, Item, Tags
-from .distractors import Distractor, word_lists
+from .distractors import Distractor
 from .family_count import near_integers
 from .formulate import Recipe, choice, fixed, native
 

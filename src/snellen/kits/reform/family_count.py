@@ -3,75 +3,18 @@
 from __future__ import annotations
 
 import random
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count as count_from
 from itertools import islice
 
-from msgspec import Struct
-
 from ...core.errors import DataError
 from ...core.types import Sample
+from ...data.answer_kinds import is_year, normalise, read_written
 from .corpus import Corpus, Item, need
-from .distractors import Distractor, is_year, normalise, number_words
+from .distractors import Distractor
 from .family_ground import read_instances
 from .formulate import Recipe, choice
-
-_WRITTEN = re.compile(
-    r"(?P<before>[^\w\s]*)(?P<digits>\d{1,3}(?:,\d{3})+|\d{1,9})(?:\.(?P<after>\d{1,3}))?(?P<unit>.{0,16})"
-)
-_NO_UNIT = re.compile(r"[\s%°'\"]*")
-
-
-class Written(Struct, frozen=True):
-    """A number as a text has it: its value in units of the last decimal, and all that is not its digits."""
-
-    value: int
-    before: str = ""
-    unit: str = ""
-    decimals: int = 0
-    grouped: bool = False
-    in_words: bool = False
-
-    def write(self, value: int) -> str:
-        """Return another value written in the same way."""
-        if self.in_words:
-            return number_words()[value]
-        whole, part = divmod(value, 10**self.decimals)
-        digits = f"{whole:,}" if self.grouped else str(whole)
-        tail = f".{part:0{self.decimals}}" if self.decimals else ""
-        return f"{self.before}{digits}{tail}{self.unit}"
-
-    @property
-    def highest(self) -> int | None:
-        """Return the largest value that can be written so."""
-        return len(number_words()) - 1 if self.in_words else None
-
-    @property
-    def step(self) -> int:
-        """Return the coarseness: 1500 stands among hundreds and 40 among tens, or it could be told by its roundness."""
-        value = abs(self.value)
-        if value < 20 or self.in_words:
-            return 1
-        step = 1
-        while value % (step * 10) == 0:
-            step *= 10
-        return step
-
-
-def read_written(text: str, question: str = "") -> Written | None:
-    """Return a text as a number, or None. A unit in letters counts only where the question asks how much."""
-    plain = text.strip()
-    if plain.casefold() in number_words():
-        return Written(number_words().index(plain.casefold()), in_words=True)
-    match = _WRITTEN.fullmatch(plain)
-    if match is None or not (_NO_UNIT.fullmatch(match["unit"]) or question.strip().casefold().startswith("how ")):
-        return None
-    digits, decimals = match["digits"].replace(",", "") + (match["after"] or ""), len(match["after"] or "")
-    if len(digits) > 9 or any(sign.isdigit() for sign in match["unit"]):
-        return None
-    return Written(int(digits), match["before"], match["unit"], decimals, "," in match["digits"])
 
 
 def near_numbers(

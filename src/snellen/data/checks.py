@@ -13,13 +13,12 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from ...core.errors import DataError
-from ...core.ids import content_hash, derive_seed, rng, sha256_hex
-from ...core.types import Form, Image, Sample
-from ...stats.intervals import wilson
-from ..images.decode import read_bytes, read_header
-from .distractors import normalise, plain_kind
-from .family_count import read_written
+from ..core.errors import DataError
+from ..core.ids import content_hash, derive_seed, rng, sha256_hex
+from ..core.types import Form, Image, Sample
+from ..stats.intervals import wilson
+from .answer_kinds import normalise, plain_kind, read_written
+from .images.decode import read_bytes, read_header
 
 FOLDS = 5
 WORD_BUCKETS = 64

@@ -11,8 +11,9 @@ import msgspec
 
 from ...core.errors import DataError
 from ...core.types import Sample
+from ...data.answer_kinds import normalise
 from .corpus import Corpus, Item, Tags
-from .distractors import Distractor, first_unique, normalise, require
+from .distractors import Distractor, first_unique, require
 from .family_ground import read_instances
 from .formulate import Recipe, choice, fixed, native
 

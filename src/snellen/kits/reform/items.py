@@ -10,21 +10,21 @@ from typing import Any
 
 import msgspec
 
-from ..core.config import convert
-from ..core.errors import UsageError, not_among
-from ..core.folders import cache_folder
-from ..core.protocols import LoadContext
-from ..core.tasks import Prompt, Task
-from ..core.types import Form, Sample
-from ..data.catalog import Catalog
-from ..data.images.decode import open_image
-from ..data.reform.card_loader import load as load_samples
-from ..extract.choice import chosen_text
-from ..infer.dialogue import most_common
-from ..prompt.build import Prompter, Spoken
-from ..prompt.duplicate import name_variant
-from ..prompt.styles import Style, load_style
-from ..prompt.template import apply_pack, read_pack
+from ...core.config import convert
+from ...core.errors import UsageError, not_among
+from ...core.folders import cache_folder
+from ...core.protocols import LoadContext
+from ...core.tasks import Prompt, Task
+from ...core.types import Form, Sample
+from ...data.catalog import Catalog
+from ...data.images.decode import open_image
+from ...extract.choice import chosen_text
+from ...infer.dialogue import most_common
+from ...prompt.build import Prompter, Spoken
+from ...prompt.duplicate import name_variant
+from ...prompt.styles import Style, load_style
+from ...prompt.template import apply_pack, read_pack
+from .card_loader import load as load_samples
 
 FORMULATIONS = {
     "SingleChoice": (Form.CHOICE, Form.YESNO),
@@ -216,19 +216,10 @@ DIALOGUE = "reform/dialogue"
 """The prompt of the datasets that capitalise by default: dialogues."""
 
 
-def load_reform_dataset(
+def open_named(
     dataset_name: str, formulation: str, dataset_config: str | None = None, **arguments: Any
 ) -> ReformDataset:
-    """Return a dataset by ReForm-Eval's own names (`dataset_name="VQA"`, `dataset_config=".../VQA_vqa_v2_val.yaml"`).
-
-    Defaults are those of ReForm-Eval's function: in-context sample, five repeats, other wordings, shuffled options, and
-    in dialogues capitals: its other datasets do not read `capitalize`.
-
-    Example:
-        >>> dataset = snellen.load_reform_dataset("VQA", "SingleChoice", "VQA_vqa_v2_val.yaml", source="raw", limit=1)
-        >>> len(dataset), dataset[0]["question"]
-        (5, 'what color is the cat?')
-    """
+    """Return a dataset by ReForm-Eval's own names with the defaults of its function: `snellen.load_reform_dataset`."""
     defaults: dict[str, Any] = {"data_duplication": 5, "option_mark": None}
     defaults |= dict.fromkeys(("in_context_sample", "random_instruct", "shuffle_options"), True)
     card = find_card(dataset_name, dataset_config)

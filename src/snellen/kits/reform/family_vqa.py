@@ -12,19 +12,9 @@ import pybase64
 
 from ...core.errors import DataError
 from ...core.types import Sample
+from ...data.answer_kinds import COLOUR, answer_kinds, is_year, normalise, word_lists
 from .corpus import Corpus, Item, Tags, need
-from .distractors import (
-    COLOUR,
-    AnswerPool,
-    Distractor,
-    answer_kinds,
-    is_year,
-    normalise,
-    opposite_of,
-    require,
-    same_answer,
-    word_lists,
-)
+from .distractors import AnswerPool, Distractor, opposite_of, require, same_answer
 from .family_count import near_numbers
 from .formulate import Recipe, choice, fixed, native, open_ended
 

@@ -15,14 +15,14 @@ from ...core.folders import cache_folder
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import Image, Sample
-from ..files.bundle import MANIFEST, read_bundle
-from ..files.jsonstream import iterate_array, iterate_with_header, read_header
-from ..images.embedded import ImageStore
-from ..loaders.row_source import data_home
-from ..loaders.table import capitalise
+from ...data.answer_kinds import normalise, read_written
+from ...data.files.bundle import MANIFEST, read_bundle
+from ...data.files.jsonstream import iterate_array, iterate_with_header, read_header
+from ...data.images.embedded import ImageStore
+from ...data.loaders.row_source import data_home
+from ...data.loaders.table import capitalise
 from .corpus import Corpus, Item, Tags, box_edits, fill, need
-from .distractors import Distractor, first_unique, normalise, place, require
-from .family_count import read_written
+from .distractors import Distractor, first_unique, place, require
 from .family_dialog import as_question, with_history
 from .formulate import BOX_COLOURS, Recipe, build, guard, plain_end
 
@@ -371,6 +371,21 @@ def load(task: Task, context: LoadContext) -> Iterator[Sample]:
     if card.capitalise:
         samples = map(capitalise, samples)
     return samples if context.limit is None else islice(samples, context.limit)
+
+
+class Loader:
+    """The loader `reform`, as the registry has it."""
+
+    def __call__(self, task: Task, context: LoadContext) -> Iterator[Sample]:
+        """Yield the Samples of one card."""
+        return load(task, context)
+
+    def data_here(self, task: Task, root: Path | None) -> list[str]:
+        """Return which sources of a card are there."""
+        return available(read_card(task), task.name, root)
+
+
+LOADER = Loader()
 
 
 def read_card(task: Task) -> Card:

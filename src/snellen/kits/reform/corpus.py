@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from ...core.errors import DataError, did_you_mean
 from ...core.types import Image
-from ..files.jsonstream import iterate_array, iterate_members
-from ..files.rows import READERS, read_rows
-from ..images.decode import read_bytes, read_header
+from ...data.files.jsonstream import iterate_array, iterate_members
+from ...data.files.rows import READERS, read_rows
+from ...data.images.decode import read_bytes, read_header
 
 Stack = list[Any]
 _MARK = object()
