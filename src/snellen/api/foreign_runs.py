@@ -40,14 +40,13 @@ from ..data.foreign.peer_cards import peer_card
 from ..data.foreign.row_spool import FIRST, REFUSE, RowSpool, spool_rows
 from ..data.loaders.answers import fold
 from ..report.files import atomic_file
-from ..report.pages.finish import finish_run
+from ..report.pages.finish import REPORTED_TRIALS, finish_run
 from ..scoring.protocols.readings import OWN, Reading
 from ..scoring.scorers.option_choice import RIGHT
 from ..scoring.scorers.replies import PEER
 from .header import installed_versions, make_header
 from .judges import ask_extractor
 from .load import load_dataset
-from .parts import REPORTED_TRIALS
 from .session import open_store
 from .settings import RunSettings
 

@@ -14,7 +14,7 @@ from ..core.builtins import default_registry
 from ..core.errors import UsageError
 from ..core.registry import Registry
 from ..core.types import Prediction, Request, Sample, Score
-from ..report.pages.finish import finish_run
+from ..report.pages.finish import REPORTED_TRIALS, finish_run
 from ..scoring.judges.judge_card import Judge
 from ..scoring.judges.verdicts import rename_without_judge
 from ..scoring.protocols.other_protocol import read_in
@@ -23,7 +23,7 @@ from ..store.reader import RunReader
 from .chosen_model import create_model
 from .executors import Workers, range_executor
 from .judges import ask_extractor, ask_judge, asking_settings, load_judge
-from .parts import REPORTED_TRIALS, join_parts
+from .stored_results import asked_in_parts, is_unfinished
 
 NO_EXTRACTOR = "--extractor-arg says how the extracting model is asked: name it by --extractor"
 NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
@@ -65,8 +65,9 @@ def score(
         >>> snellen.score(folder, scorers=["exact"])["tasks"]["my"]["metrics"]["exact_match"]["value"]
         0.0
     """
-    join_parts(Path(folder))
     folder = Path(folder)
+    if is_unfinished(folder):
+        asked_in_parts().join_parts(folder)
     told = tuple(str(Path(plugin).resolve()) for plugin in plugins)
     more: list[str] = []
     if judge_model and not judge_name:

@@ -12,30 +12,39 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import starmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from ..core.builtins import default_registry
-from ..core.errors import ServerLost, SnellenError, UsageError
-from ..core.homes import Assignment, Home, Part, parse_part
-from ..core.jobs import Item, Job
-from ..core.registry import Registry
-from ..core.signals import heard_again
-from ..core.text import plural
-from ..data.catalog import Catalog
-from ..engine.control import forget
-from ..engine.state import RunState
-from ..report.pages.finish import finish_run
-from ..report.so_far import LEAST_READ, SoFar
-from ..stats.intervals import wilson
-from ..store.database import BROKEN
-from ..store.merge import Merged as Merged  # noqa: PLC0414 - what a merge returns
-from ..store.merge import merge_logs, merging, unmerged_bytes
-from ..store.part_log import PartWriter, read_plan
-from ..store.part_progress import (
+from ...api.chosen_model import check_provider
+from ...api.plan import Placed, Plan, jobs_of, registry_for
+from ...api.run_result import PartEnd, RunResult
+from ...api.session import Listener, Session, open_session
+from ...api.settings import RunSettings
+from ...core.builtins import default_registry
+from ...core.errors import ServerLost, SnellenError, UsageError
+from ...core.event_loop import run_to_end
+from ...core.homes import Assignment, Home, Part, parse_part
+from ...core.jobs import Item, Job
+from ...core.registry import Registry
+from ...core.signals import heard_again
+from ...core.text import plural
+from ...data.catalog import Catalog
+from ...engine.control import forget
+from ...engine.limits import Limits
+from ...engine.state import RunState
+from ...report.pages.finish import REPORTED_TRIALS, finish_run
+from ...report.so_far import LEAST_READ, SoFar
+from ...scoring.protocols.readings import Reading
+from ...stats.intervals import wilson
+from ...store.database import BROKEN
+from ...store.merge import Merged as Merged  # noqa: PLC0414 - what a merge returns
+from ...store.merge import merge_logs, merging, unmerged_bytes
+from ...store.part_log import PartWriter, read_plan
+from ...store.part_progress import (
     SILENT_S,
     Attempt,
     Claims,
@@ -47,14 +56,9 @@ from ..store.part_progress import (
     remove_parts,
     state_of,
 )
-from ..store.part_progress import PartState as PartState  # noqa: PLC0414 - how far a part is
-from ..store.sent_pictures import join_pictures
-from ..store.writer import TrialWriter
-from .chosen_model import check_provider
-from .plan import Placed, Plan, jobs_of, registry_for
-from .session import Listener, Session
-from .settings import RunSettings
-from .stored_results import is_unfinished
+from ...store.part_progress import PartState as PartState  # noqa: PLC0414 - how far a part is
+from ...store.sent_pictures import join_pictures
+from ...store.writer import TrialWriter
 
 MOST_TRIALS = 64
 """Trials of a unit that others may take: so many at most are asked twice where one is lost."""
@@ -214,8 +218,6 @@ class Stealing:
                 yield from (job for job in jobs if job.keys[0].sample in names)
 
 
-REPORTED_TRIALS = 50_000
-"""Up to so many trials report.html is written by itself; a larger run is for `snellen view` or `snellen report`."""
 MOST_JITTER_S = 30.0
 PARTS_A_SECOND = 32
 """So many parts may call on one server in a second when all start at once."""
@@ -261,12 +263,10 @@ def _slurm_part(found: Mapping[str, str]) -> Part:
     return parse_part(f"{(number - first) // step}/{count}")
 
 
-def part_of(settings: RunSettings) -> Part | None:
-    """Return the part that the settings name, or None for a whole run; what a part cannot do is refused."""
+def check_part(settings: RunSettings) -> None:
+    """Refuse what a part of a run cannot do, before anything is planned."""
     if settings.shard is None:
-        if settings.steal:
-            raise UsageError("--steal is for a part of a run: give --shard too, such as --shard 3/64")
-        return None
+        raise UsageError("--steal is for a part of a run: give --shard too, such as --shard 3/64")
     if settings.output_dir is None:
         raise UsageError("--shard needs -o: the folder that all parts share")
     if settings.until_ci is not None:
@@ -281,12 +281,12 @@ def part_of(settings: RunSettings) -> Part | None:
         raise UsageError("--extractor is not for a part of a run: `snellen score RUN --extractor` asks it of the whole")
     if settings.log:
         raise UsageError("--log is not for a part of a run: trackers would get 64 runs; leave it out")
-    return find_part(settings.shard)
+    find_part(settings.shard)
 
 
 def check_submitted(settings: RunSettings, parts: int) -> None:
     """Refuse what every part would refuse, before it waits in a queue: flags, tasks and data files, the provider."""
-    part_of(msgspec.structs.replace(settings, shard=f"0/{parts}"))
+    check_part(msgspec.structs.replace(settings, shard=f"0/{parts}"))
     check_asked(settings)
 
 
@@ -405,24 +405,6 @@ async def spread_starts(part: Part, model: Any) -> None:
         await asyncio.sleep(random.uniform(0, min(MOST_JITTER_S, part.count / PARTS_A_SECOND)))  # noqa: S311
 
 
-class PartEnd(msgspec.Struct, frozen=True):
-    """How one part ended, and what became of the run."""
-
-    part: Part
-    trials: int
-    again: bool = False
-    """It stopped before its end, and started again it goes on: exit 75."""
-    why: str = ""
-    merged: bool = False
-    """It was the last: the run is whole."""
-    note: str = ""
-    """Why the run was not merged, where it might have been."""
-    taken: int = 0
-    """Trials that it took from other parts."""
-    given: int = 0
-    """Trials of its own that other parts took."""
-
-
 @contextmanager
 def telling_end(listener: PartListener) -> Iterator[None]:
     """Write how a part ended by itself: whoever looks need not wait to call it silent."""
@@ -442,6 +424,35 @@ def telling_end(listener: PartListener) -> Iterator[None]:
 def _say(listener: PartListener, state: str, why: str = "") -> None:
     if listener.file is not None:
         listener.file.write(state=state, why=why)
+
+
+def run_part(
+    plan: Plan, settings: RunSettings, limits: Limits, *, listener: Listener, so_far: SoFar, reading: Reading
+) -> RunResult:
+    """Ask one part of a run and keep it in a log of its own; the last one joins them all.
+
+    Its limits are its share of the run's.
+    """
+    part = find_part(settings.shard or "")
+    share, hearing = share_of(plan, part), PartListener(listener, so_far)
+    told: dict[str, Any] = {"listener": hearing, "reading": reading, "data": plan.data(), "part": part}
+    stealing: Stealing | None = None
+
+    async def ask() -> RunState:
+        nonlocal stealing
+        await spread_starts(part, plan.model)
+        async with open_session(plan.folder, plan.header, plan.model, settings, limits, **told) as session:
+            hearing.begin(session.writer, share)
+            session.answer = hearing.hear
+            stealing = stealing_of(share, session) if settings.steal else None
+            jobs = share.jobs if stealing is None else partial(stealing.jobs, share.jobs)
+            return await session.ask(jobs, share.trials)
+
+    with telling_end(hearing):
+        state = run_to_end(ask())
+    end, results = end_of(share, state, hearing, stealing)
+    dimensions = {planned.task.name: planned.task.dimension for planned in plan.tasks}
+    return RunResult(plan.folder, results or {"tasks": {}}, state, state.unfinished, dimensions, part=end)
 
 
 def end_of(
@@ -497,14 +508,13 @@ def merge(
 
 def join_parts(folder: Path) -> None:
     """Bring run.db of a run whose parts are still asked up to what they hold, for whoever scores it as it is."""
-    if is_unfinished(folder):
-        with merging(folder):
-            merge_logs(folder)
+    with merging(folder):
+        merge_logs(folder)
 
 
 def refuse_unmerged(folder: Path) -> None:
     """Refuse to ask a folder whole while its parts hold replies that run.db has not: they would be asked again."""
-    if is_unfinished(folder) and unmerged_bytes(folder):
+    if unmerged_bytes(folder):
         raise UsageError(f"{folder} holds parts that are not merged: `snellen merge --partial {folder}` first")
 
 
