@@ -6,7 +6,6 @@ import io
 import json
 import os
 import sys
-from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -15,7 +14,7 @@ from click.shell_completion import CompletionItem
 
 from ..core.builtins import COMMANDS, default_registry
 from ..core.errors import EXIT_AGAIN, EnvironmentProblem, GroundLost, SnellenError, ToldToEnd, did_you_mean
-from ..core.registry import Command, Registry, resolve_target
+from ..core.registry import Registry, resolve_target
 from ..core.secret import hide_passwords
 from ..core.text import clean_text, show_text
 from ..core.version import __version__
@@ -28,17 +27,17 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of the table."""
-        return list(_commands())
+        return list(_registry().entries("command"))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import one command, or return None if there is none of that name."""
-        found = _commands(cmd_name).get(cmd_name)
+        found = _registry().find("command", cmd_name)
         command: click.Command | None = found and resolve_target(found.target)
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete a command's name from the table, without importing any."""
-        every = _commands().items()
+        every = _registry().entries("command").items()
         named = [CompletionItem(name, help=each.help) for name, each in every if name.startswith(incomplete)]
         return named or click.Command.shell_complete(self, ctx, incomplete)
 
@@ -46,26 +45,22 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Say which command was probably meant when the name is unknown."""
-        if args and not args[0].startswith("-") and args[0] not in (known := _commands(args[0])):
-            raise click.UsageError(f"no command {args[0]!r}{did_you_mean(args[0], known)}", ctx)
+        if args and not args[0].startswith("-") and _registry().find("command", args[0]) is None:
+            near = did_you_mean(args[0], _registry().entries("command"))
+            raise click.UsageError(f"no command {args[0]!r}{near}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Print the table without importing any command."""
         headings: dict[str, list[tuple[str, str]]] = {heading: [] for heading in COMMANDS}
-        for name, command in _commands().items():
+        commands = _registry().entries("command")
+        for name, command in commands.items():
             headings.setdefault(command.group, []).append((name, command.help))
-        widest = max(len(name) for name in _commands())
+        widest = max(map(len, commands))
         for heading, rows in headings.items():
             if rows:
                 with formatter.section(heading):
                     formatter.write_dl([(name.ljust(widest), text) for name, text in rows])
-
-
-def _commands(wanted: str = "") -> Mapping[str, Command]:
-    """Return all commands by name; installed packages are looked for only if `wanted` is not among our own."""
-    ours = _registry().entries("command", of_others=False)
-    return ours if wanted in ours else _registry().entries("command")
 
 
 @cache
