@@ -40,8 +40,7 @@ from ..scoring.protocols.readings import META, Reading
 from ..scoring.tables.gathered import PRICES
 from ..store.answerers import Answerers
 from ..store.cache import OtherReplies, ResponseCache
-from ..store.damage import is_half_repaired
-from ..store.database import BROKEN, connect, write_problem
+from ..store.database import BROKEN, connect, is_half_repaired, write_problem
 from ..store.difference import Data
 from ..store.owner import RunLock
 from ..store.part_log import PLAN, PartWriter
