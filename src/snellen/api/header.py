@@ -19,8 +19,7 @@ from ..core.registry import Registry
 from ..core.tasks import PlannedCounts, Prompt, ProtocolReading, RunHeader, Task
 from ..data.dataset import Survey
 from ..data.images.edits import calibrated_variant
-from ..prompt.build import Prompter
-from ..prompt.by_form import PrompterByForm
+from ..prompt.build import Prompter, PrompterByForm
 from .settings import RunSettings
 from .settings import table as settings_of
 

@@ -35,11 +35,11 @@ from ..extract.profiles import profile_named
 from ..infer.generate import GENERATE
 from ..infer.likelihood import with_likelihood_wording
 from ..infer.plugged import contain, raised
-from ..prompt.build import Prompter, forget_style_files
-from ..prompt.by_form import PrompterByForm
+from ..prompt.build import Prompter, PrompterByForm
 from ..prompt.controls import OtherPictures
 from ..prompt.duplicate import duplicate
 from ..prompt.shots import Finder, make_retriever
+from ..prompt.styles import forget_style_files
 from ..prompt.template import apply_pack, read_pack
 from ..scoring.protocols.peer_scores import check_fallback
 from .arms import check_evidence, with_tools
