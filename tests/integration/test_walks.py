@@ -151,3 +151,8 @@ def test_a_command_imports_what_it_needs(tmp_path: Path) -> None:
     found = {name: int(count) for name, count in re.findall(r"^(\S+) (\d+)$", done.stderr, re.MULTILINE)}
     assert found.keys() == MOST_IMPORTED.keys()
     assert not {name: count for name, count in found.items() if count > MOST_IMPORTED[name]}, found
+
+
+@pytest.mark.parametrize("command", ["run", "score"])
+def test_a_command_of_the_core_asks_no_kit_for_names(taken: dict[str, list[str]], command: str) -> None:
+    assert not [name for name in taken[command] if name.startswith("kits.") and name.endswith(":register")]

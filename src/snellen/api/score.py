@@ -101,9 +101,7 @@ def score(
 def scoring_registry(recipe: tuple[Sequence[str], str | None]) -> Registry:
     """Return what scores, in whatever process: plug-ins loaded, and the fallback of a judge that is not asked."""
     plugins, unasked = recipe
-    registry = default_registry()
-    for plugin in plugins:
-        registry.load_plugin(plugin)
+    registry = default_registry(plugins)
     if unasked is not None:
         _add_fallback(load_judge(unasked), registry)
     return registry

@@ -24,8 +24,7 @@ from ..data.foreign.damage import LONGEST_REASON, Damage, damage_lines, failure_
 from ..data.foreign.formats import ForeignSource, RowFields
 from ..data.foreign.peer_cards import versioned
 from ..data.loaders.row_map import FIELD
-from ..prompt.build import Prompter
-from ..prompt.by_form import PrompterByForm
+from ..prompt.build import Prompter, PrompterByForm
 from ..scoring.aggregates.headline import NO_ESTIMATE, headline
 from ..scoring.protocols.peer_scores import check_fallback, judge_needed, peer_beside
 from ..scoring.protocols.readings import Reading

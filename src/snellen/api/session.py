@@ -40,8 +40,7 @@ from ..scoring.protocols.readings import META, Reading
 from ..scoring.tables.gathered import PRICES
 from ..store.answerers import Answerers
 from ..store.cache import OtherReplies, ResponseCache
-from ..store.damage import is_half_repaired
-from ..store.database import BROKEN, connect, write_problem
+from ..store.database import BROKEN, connect, is_half_repaired, write_problem
 from ..store.difference import Data
 from ..store.owner import RunLock
 from ..store.part_log import PLAN, PartWriter
@@ -49,7 +48,7 @@ from ..store.picture_ledger import PictureLedger
 from ..store.sent_pictures import PartPictures, PictureKeeper, RunPictures
 from ..store.writer import RunWriter, TrialWriter
 from .batches import by_batches, check_batches
-from .executors import keeping_replicas, open_replicas, policy_for
+from .executors import Executor, executor_of
 from .header import installed_versions, make_header
 from .machine import open_cache
 from .run_cost import check_priced, find_prices
@@ -174,6 +173,7 @@ class Session:
     state: RunState = field(default_factory=RunState)
     """What is going on: of the pass that goes on, or of the last one."""
     keeper: PictureKeeper | None = None
+    executor: Executor | None = None
     answer: Callable[[dict[str, Any]], None] | None = None
     """Of a part: tells how things stand after a wish was heard."""
     _trust: CacheTrust | None = None
@@ -211,10 +211,11 @@ class Session:
         self.state = engine.state
         engine.state.planned = planned
         engine.state.pacing = lambda: getattr(self.model, "pacing", "")
+        executor = self.executor
         with (
             stop_on_signals(engine.stop),
             self.answerers.keeping_adjusted(),
-            keeping_replicas(model, engine.state, self.writer, self.settings.executor),
+            nullcontext() if executor is None else executor.keeping_replicas(model, engine.state, self.writer),
             self.listener.watch(engine.state),
             self._listening(engine),
         ):
@@ -272,8 +273,10 @@ async def open_session(
     run is written to a log of its own.
     """
     check_batches(folder, model, settings)
-    model = await open_replicas(model, settings)
-    policy = policy_for(model, make_policy(settings), settings)
+    policy, executor = make_policy(settings), executor_of(settings.executor)
+    if executor is not None:
+        model = await executor.open_replicas(model, settings)
+        policy = executor.policy_for(model, policy, settings)
     async with _closing_model(model, folder):
         if settings.fresh:
             set_aside(folder)
@@ -296,7 +299,7 @@ async def open_session(
             keep_prices(writer, limits.prices)
             heard = listener or NO_LISTENER
             session = Session(folder, header, model, settings, writer, cache, policy, limits, heard, answerers, resumed)
-            session.keeper = keeper
+            session.keeper, session.executor = keeper, executor
             if not resumed:
                 session._settle_answerer()
             yield session

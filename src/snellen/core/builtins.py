@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from .registry import Command, Registry, load_shipped_kits
+from .registry import Command, Registry, Target, register_shipped_kits
 
 LOADERS = {
     "table": "snellen.data.loaders.table:load",
@@ -167,7 +167,7 @@ COMMANDS = {
 under these headings or others."""
 
 
-BUILTINS = {
+BUILTINS: Mapping[str, Mapping[str, Target]] = {
     "loader": LOADERS,
     "model": MODELS,
     "inferencer": INFERENCERS,
@@ -175,19 +175,17 @@ BUILTINS = {
     "aggregate": AGGREGATES,
     "export": {form: f"snellen.report.trial_files:write_{form}" for form in ("jsonl", "csv", "parquet")},
     "predictions": {"rows": "snellen.data.foreign.formats:ROWS_FORMAT"},
+    "command": {
+        name: Command(f"snellen.cli.{target}", words, heading)
+        for heading, commands in COMMANDS.items()
+        for name, (target, words) in commands.items()
+    },
 }
 
 
 def default_registry(plugins: Iterable[str | Path] = ()) -> Registry:
-    """Return a registry that knows all built-ins, the shipped kits, and what plug-ins bring."""
-    registry = Registry()
-    for kind, names in BUILTINS.items():
-        for name, target in names.items():
-            registry.add(kind, name, target)
-    for heading, commands in COMMANDS.items():
-        for name, (target, words) in commands.items():
-            registry.add("command", name, Command(f"snellen.cli.{target}", words, heading))
-    load_shipped_kits(registry)
+    """Return a registry that knows all built-ins, what plug-ins bring, and whom else to ask: shipped kits, packages."""
+    registry = Registry(BUILTINS, [register_shipped_kits])
     for plugin in plugins:
         registry.load_plugin(plugin)
     return registry

@@ -1,13 +1,14 @@
-"""Option texts that a reply names to the one that is meant: the only one, or the one of several it settles on."""
+"""Options that a reply names to the one it means: what it only weighs, reports or goes through is left out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .cue_words import CORRECTION, GOES_THROUGH, UNDECIDED
-from .extraction import Extraction
-from .named_aside import is_aside, is_left_behind, is_operand, is_outweighed, is_passed_over, sentence_of
+from .extraction import AMBIGUOUS, Extraction
+from .mentions import label_mentions, text_mentions
+from .numbers import find_measures, fitting_option
 from .option_set import OptionSet, Reply
+from .phrases import CORRECTION, GOES_THROUGH, OR_BEFORE, UNDECIDED, WITHDRAWN
 from .polarity import Mention, agreed
 from .word_lists import END, START, LazyPattern
 
@@ -34,13 +35,10 @@ _EXTREME = LazyPattern(
     r"(?<!\w)(?:maximum|minimum|peak|most|least|best|worst|(?!(?:rest|test|west|east|latest|interest|honest|forest|request|suggest)\b)[a-z]{2,10}est)(?!\w)"
     r"[^.\n;]{0,60}\Z"
 )
-OR_BEFORE = LazyPattern(r"(?<!\w)(?:<conclusions.or>)\s(?:option |choice )?[(\[\"'*]*\Z")
 _DOING = LazyPattern(r"[a-z]{2,12}ing\s")
 _NAMES_THING = LazyPattern(r"[)\"'*_]*(?:\s?[:=]\s?[-+$€£]?\d|\swith\s\d|\s?[点點])")
 """After a capital that names a thing and no option: its figure (`A: +3`, `B with 8`), or what it is."""
 _LIKENED = LazyPattern(r"(?<!\w)(?:<conclusions.likened>)(?!\w)")
-PREFERRED = LazyPattern(rf"[)\"'*_]*,?(?:\s\w{{1,12}}){{0,8}}\s(?:<conclusions.chosen>){END}")
-"""After an option that its sentence prefers."""
 _PAIR = 2
 _IF = LazyPattern(r"(?<!\w)if (?!i (?:had|have|must))")
 _EITHER = LazyPattern(rf"{START}(?:<conclusions.either>)\s(?:an? |the |eine? )?[*_\"'(]*\Z")
@@ -199,3 +197,185 @@ def after_turn(reply: Reply, standing: list[Mention]) -> list[Mention]:
         if later:
             return later
     return standing
+
+
+_SHORT = 120
+"""So short a reply is its own point."""
+_TAIL_BYTES = 25
+"""A shorter last line without a full stop is a result, a longer one is a sentence that was cut."""
+_STOP = LazyPattern(r"[.!?;](?<![\n(]\w.)(?<!\n\d\d.)\s|\n|。")
+"""The end of a sentence; the full stop of `3.` in a list is none. Every end begins with a sign: so it is found fast."""
+_SUPPOSED = LazyPattern(
+    r"(?<!\w)(?!(?:<conclusions.subject>)(?!\w))[\w’]+"
+    r"(?:'d (?:get|have|obtain)| would (?:be|give|suggest|indicate|imply|mean|yield))(?!\w)[^;\n)]{0,40}\Z"
+)
+_REPORTED = LazyPattern(r"(?<!\w)(?:<conclusions.reports>)\s[\"'“]?(?:the |a )?\Z")
+_SUPPOSED_AFTER = LazyPattern(
+    r"[\"'”)*]*\s(?:would|could|might) (?:be|have)(?! (?:a |the )?(?:best|correct|right|most|answer|choice))(?!\w)"
+)
+_OTHER = LazyPattern(
+    r"(?<!\w)(?:the|an)\s?other(?! (?:hand|words))(?: \w{1,16}){0,2} (?:is|are|was|has|shows|reads|equals|measures)"
+    r"(?: at| about| only)? (?:an? |the )?\Z"
+)
+"""What is said of the other bar, line or animal is not said of the one that is asked for."""
+_COMPARED = LazyPattern(r"(?<!\w)(?:than|compared (?:to|with)|relative to|as opposed to)\s[^.,;:\n]{0,40}\Z")
+"""Before what something else is measured by."""
+_TRAP = LazyPattern(r"(?<!\w)(?:<conclusions.trap>)(?!\w)")
+_ITEM = LazyPattern(r"\s*(?:[-*•>|#]|\(?\w{1,2}[.):]\s)")
+_OPERATORS = frozenset("/×·^+−")
+_UNFINISHED = frozenset(",、，-–—+=×/(_")
+_OPERATOR = LazyPattern(r"\\(?:cdot|times|frac|sqrt|left|div|pm|sum|int|approx|to)\Z")
+_BRIEF = 48
+_CONCLUDED = LazyPattern(
+    r"[\s*_]*(?:so|hence|thus|therefore),?\s(?:it's |it is |it must be )?(?:an? |the )?[*_\"']*"
+    r"[a-z][\w-]*(?:\s\w+){0,2}[*_\"'.!]*"
+)
+
+
+def is_aside(low: str, mention: Mention) -> bool:
+    """Tell whether an option is named as what would be, as what somebody says, or as a mistake to make."""
+    start, end = sentence_of(low, mention)
+    if end < len(low.rstrip()) and (
+        _SUPPOSED.search(low, start, mention.start) or _SUPPOSED_AFTER.match(low, mention.end)
+    ):
+        return True
+    if _REPORTED.search(low, start, mention.start) or _OTHER.search(low, start, mention.start):
+        return True
+    if _COMPARED.search(low, start, mention.start):
+        return True
+    return _TRAP.search(low, start, min(end, mention.end + 60)) is not None
+
+
+def is_operand(low: str, mention: Mention) -> bool:
+    """Tell whether the text of an option is only a part of a term (`mg / cos θ`, `3 × 4`)."""
+    beside = (
+        low[max(0, mention.start - 2) : mention.start].rstrip()[-1:],
+        low[mention.end : mention.end + 2].lstrip()[:1],
+    )
+    return not _OPERATORS.isdisjoint(beside) or ("\\" in low and _in_fraction(low, mention))
+
+
+def _in_fraction(low: str, mention: Mention) -> bool:
+    """Whether it is the whole upper or lower part of a fraction in LaTeX (`\\frac{ML^2}{12}`)."""
+    if "}" in low[mention.start : mention.end]:
+        return False
+    before = low[max(0, mention.start - 8) : mention.start].rstrip(" $({")
+    return before.endswith(("frac", "}")) and low[mention.end : mention.end + 3].lstrip(" $)")[:1] == "}"
+
+
+def is_left_behind(reply: Reply, mention: Mention) -> bool:
+    """Tell whether a long reply ends in the midst of a sentence behind the option: what it came to is not known."""
+    end = reply.low.rstrip()
+    if len(end) < _SHORT or len(end) - mention.end < 6:
+        return False
+    if _breaks_off(end, mention):
+        return True
+    at = _tail(end)
+    tail = end[at:]
+    if end[-1:].isalpha() and tail.isalpha() and "=" in end[mention.end : at]:
+        # The working goes on behind the option and ends with a word: what it came to is not known.
+        return True
+    return end[-1:].isalnum() and len(tail.encode()) >= _TAIL_BYTES and ":" not in tail and not _ITEM.match(tail)
+
+
+def _breaks_off(end: str, mention: Mention) -> bool:
+    """Whether a text ends at a sign or an operator, or in a formula opened behind the option and not closed."""
+    if end[-1:] in _UNFINISHED:
+        return True
+    opened = end.rfind("$$") if end.count("$$") % 2 else end.rfind("\\[")
+    if opened > mention.end and "\\]" not in end[opened:]:
+        return True
+    return _OPERATOR.search(end, len(end) - 8) is not None
+
+
+def is_passed_over(low: str, mention: Mention) -> bool:
+    """Tell whether the reply ends with a short conclusion that is not the option named before (`… Hence nitrogen.`)."""
+    brief = low[-_BRIEF:]
+    # One after the other, since this is asked of most replies that name an option by its text.
+    if "so" not in brief and "hence" not in brief and "thus" not in brief and "therefore" not in brief:
+        return False
+    end = low.rstrip()
+    at = _tail(end)
+    return mention.end <= at and _CONCLUDED.fullmatch(end, at) is not None
+
+
+def is_outweighed(options: OptionSet, reply: Reply, mention: Mention) -> bool:
+    """Tell whether the last sentence states another quantity, one that is no option: then nothing was chosen."""
+    if not options.texts.measures or mention.end > _tail(reply.low.rstrip()):
+        return False
+    said = [one for one in find_measures(reply.body) if one.start >= _tail(reply.low.rstrip())]
+    return bool(said) and all(fitting_option(one, options.texts.measures) is None for one in said)
+
+
+def sentence_of(low: str, mention: Mention) -> tuple[int, int]:
+    """Return where the sentence around a mention starts and ends."""
+    stop = _STOP.search(low, mention.end)
+    return _last_stop(low, mention.start), stop.start() if stop else len(low)
+
+
+def _tail(end: str) -> int:
+    """Return where the last sentence of a text without space at its end starts."""
+    return _last_stop(end, len(end) - 1)
+
+
+def _last_stop(low: str, before: int) -> int:
+    return max((stop.end() for stop in _STOP.finditer(low, max(0, before - 400), before)), default=0)
+
+
+_LAST_STOP = LazyPattern(r"(?<!i\.e)(?<!e\.g)(?<!vs)(?<!fig)(?<!\n\w)(?<!\n\d\d)[.!?](?=[\s*_\"'])|\n|[。।]")
+_LAST_SENTENCES = 640
+"""So many characters at the end of a reply are looked through for the end of a sentence: a bound on time."""
+
+
+def closing_start(low: str) -> int:
+    """Return where the last sentence starts."""
+    text = low.rstrip(" \n.!*_\"'。।")
+    return max((stop.end() for stop in _LAST_STOP.finditer(text, max(0, len(text) - _LAST_SENTENCES))), default=0)
+
+
+_SHORTEST_TURN = 5
+"""No self-correction fits into fewer characters: `No, B`."""
+
+
+def corrected(options: OptionSet, reply: Reply, verdict: Extraction) -> Extraction:
+    """Let a self-correction after the cue overrule it."""
+    end = verdict.span[1] - reply.offset if verdict.span else len(reply.low)
+    if len(reply.low) - end <= _SHORTEST_TURN:
+        return verdict
+    turn = CORRECTION.search(reply.low, end)
+    if turn is None:
+        return _settled(options, reply, verdict, end)
+    later = _named_after(options, reply, turn.end())
+    sure = [mention for mention in later if mention.affirmed]
+    chosen = agreed(sure or later) or _last_said(options, reply, sure, turn.end())
+    if chosen is not None:
+        return options.pick(reply, chosen, "self_correction")
+    if later:
+        others = {options.marks[mention.index] for mention in sure}
+        withdrawn = len(others) > 1 and verdict.letter not in others
+    else:
+        withdrawn = WITHDRAWN.search(reply.low, turn.start()) is not None
+    return Extraction(None, "self_correction", AMBIGUOUS) if withdrawn else verdict
+
+
+def _last_said(options: OptionSet, reply: Reply, sure: list[Mention], start: int) -> Mention | None:
+    """Of several options that are affirmed after a turn, return the one of the last label (`… So it is A, not D.`)."""
+    chosen = agreed([label for label in label_mentions(options, reply, start) if label.sure]) if sure else None
+    return chosen if chosen is not None and chosen.start >= max(mention.start for mention in sure) else None
+
+
+def _named_after(options: OptionSet, reply: Reply, start: int) -> list[Mention]:
+    """Return what a self-correction may turn to: labels that stand alone, and option texts that are affirmed."""
+    labels = [mention for mention in label_mentions(options, reply, start) if mention.alone and not mention.asked]
+    texts = [mention for mention in text_mentions(options, reply, start) if mention.alone]
+    return labels + [mention for mention in texts if mention.affirmed or mention.start - start <= 6]
+
+
+def _settled(options: OptionSet, reply: Reply, verdict: Extraction, start: int) -> Extraction:
+    """After `A or D`, take a later, affirmed `so D`."""
+    if verdict.reason != AMBIGUOUS:
+        return verdict
+    later = agreed(
+        [mention for mention in label_mentions(options, reply, start) if mention.sure and mention.start > start + 8]
+    )
+    return options.pick(reply, later, "affirmed") if later else verdict

@@ -1,19 +1,23 @@
-"""A reply to the places where a mark is used as a label: articles, pronouns, names and variables are left out."""
+"""A reply to the places where it names options, by mark or by text, each judged by what is said of it.
+
+Articles, pronouns, names, variables and units are no marks: `A dog`, `I think`, `Vitamin C`, `H(s)`, `5 A`.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 
-from .formula import chained, is_quantity, leads_on_as_quantity, quantities, spoken_as_label
 from .option_set import OptionSet, Reply
-from .polarity import AFFIRMED_AFTER, AFFIRMED_BEFORE, DENIED_AFTER, Mention, ends_pair, judge, leads_pair
+from .option_text import own_end
+from .phrases import AFFIRMED_AFTER, AFFIRMED_BEFORE, DENIED_AFTER, DENIED_BEFORE, REFUTED, TENTATIVE_BEFORE
+from .polarity import Mention, ends_pair, judge, leads_pair
 from .word_lists import END, START, LazyPattern, word_set, words
 
 _MOST_MENTIONS = 80
 _FARTHEST = 8000
 """Without a cue, only so many characters at the end of a reply are weighed: a bound on time, and on patience."""
-
 # A capital is taken for a label by the words around it, never by itself: `A dog`, `I think`, `Vitamin C`, `Plan B`.
 _AFTER_ARTICLE = LazyPattern(
     r"\s+(?:<labels.after>|<labels.after_article>)(?!\w)|\s*(?:[^\w\s]|\Z|\n)|[^\x00-\x7f]|\s+[\u0370-\u0dff\u2e80-\uffff]"
@@ -326,3 +330,118 @@ def _sentence_start(low: str, start: int) -> bool:
     if gap.endswith(words("labels.abbreviation")):
         return False
     return not gap or gap[-1] in ".!?:;\n—–"
+
+
+_FARTHEST_LABELLED = 4000
+"""So many characters at the end of a reply are searched: a bound on time."""
+_MOST_LABELLED = 80
+
+
+def label_and_text_mentions(options: OptionSet, reply: Reply) -> list[Mention]:
+    """Return judged mentions of marks that stand with their own option's text (`**F. 112 hp**`)."""
+    low, start = reply.low, max(0, len(reply.low) - _FARTHEST_LABELLED)
+    found = list(labelled_mentions(options, reply, start))[-_MOST_LABELLED:]
+    listed = list_items(options, reply) if found else set()
+    for mention in found:
+        begin = max(0, mention.start - 56)
+        mention.listed = mention.start in listed
+        mention.denied = bool(
+            REFUTED.match(low, mention.end, mention.end + 80) or DENIED_BEFORE.search(low, begin, mention.start)
+        )
+        mention.tentative = TENTATIVE_BEFORE.search(low, begin, mention.start) is not None
+        mention.asked = low.startswith("?", mention.end)
+        mention.affirmed = (
+            AFFIRMED_BEFORE.search(low, begin, mention.start) is not None
+            or AFFIRMED_AFTER.match(low, mention.end, mention.end + 80) is not None
+        )
+    return found
+
+
+def labelled_mentions(options: OptionSet, reply: Reply, start: int = 0) -> Iterator[Mention]:
+    """Yield where a mark is followed by a sign and its own option's text, whole: label and text as one mention."""
+    end = 0
+    for match in options.labelled.finditer(reply.body, start):
+        index = options.by_mark[match.group(1).lower()]
+        if match.start(1) < end:
+            continue
+        end = own_text_end(options, reply, match, index)
+        if end > 0:
+            yield Mention(index, match.start(1), end)
+
+
+def own_text_end(options: OptionSet, reply: Reply, match: re.Match[str], index: int) -> int:
+    """Return where the own text of a mark ends: behind the sign that parts them, or with that sign (`A-5` for −5)."""
+    key = options.texts.key(index)
+    if not key:
+        return -1
+    figure = options.texts.figures[index]
+    tries = [own_end(reply.low, match.end(), key), own_end(reply.low, match.end(1), key)]
+    # `F. 112` for 112 hp: a unit may be left out, but `I = 1.975` states a quantity.
+    bare = figure and "=" not in match.group()
+    return max(*tries, own_end(reply.low, match.end(), figure) if bare else -1)
+
+
+_QUANTITY = LazyPattern(
+    r"(?<![A-Za-z])([A-Z])(?:[_^₀-₉⁰¹²³′]|\s?(?:[≈≠<≤≥+×·∩∪∈⊂⊆∝]|=(?!>)|/(?![A-Z](?![A-Za-z]))|\\(?:cap|cup|times|cdot|in|approx)\b)"
+    r"|\((?=[\w+-]{1,8}[),])(?=[a-z0-9ωθ+-]|[a-zA-Z_]{1,4}\)\s?[=+-])|['′]?\d)"
+    r"|(?:[=+×·∩∪∈∠√^/]|\\(?:cap|cup|angle|times|cdot)|(?<![\w.])\d+(?:\.\d+)?)\s?([A-Z])(?=\s?[=+×·∩∪/^_-]|[\d₀-₉])"
+    r"|(?<![A-Za-z])[Pp]r?\(([A-Z])(?=\s?[)|,∩∪])"
+    r"|[∠_△Δ]\s?\{?([A-Z])(?![A-Za-z])|[a-z/=]\s?\[([A-Z])\]|\[([A-Z])\](?:[₀-₉⁰¹²³_^/=]|\s?=)"
+)
+"""A capital that is a quantity where it stands: with an index, an argument or an operator at it."""
+_QUANTITY_AFTER = LazyPattern(
+    r"\s?(?:[≈≠≤≥×·∩∪∈⊂^_]|<(?!\s*/)|=(?!>)|\\(?:cap|cup|times|cdot|in\b|approx))"
+    r"|\((?=[a-z0-9_ωθ+-]{1,4}[),])|[₀-₉⁺⁻]"
+)
+_QUANTITY_BEFORE = LazyPattern(
+    r"(?:[×·∩∪∈∠△√^_]|(?<![a-z])(?:[a-z]|(?:arc)?(?:cos|sin|tan|cot|sec|csc)h?|log|ln|exp|det|var|cov|max|min)\(|[a-z\d/]\[|(?<![a-z])(?<![a-z]\s)\+|(?<![=-])=|\\(?:cap|cup|angle|times|cdot)"
+    r"|(?<![\w.)])[-−]?\d(?:[\d.,]{0,20}\d)?(?:\s?[a-zµ]\b)?|°)\s?\{?\Z"
+)
+"""What stands after and before a capital that is a quantity or a unit (`= 1.975 A`)."""
+_UNIT_BEFORE = LazyPattern(r"\d\}?\s{4,14}\Z")
+"""Before a capital in braces of its own (`10^{-19}\\ \\text{C}`, blank where LaTeX stood): it is a unit."""
+_CHAIN = LazyPattern(r"(?<![A-Za-z])(?<![Nn]ot )[A-Z](?:\s?(?:→|->)\s?[A-Z](?![A-Za-z])){1,9}(?=[\s\S]{3})")
+"""A way from point to point (`A → B → C`); at the end of a reply an arrow leads to what is chosen."""
+_PLAINLY_FOLLOWED = frozenset(("", ".", ",", ")", "*", "\n", ":"))
+"""What most labels are followed by: no pattern is tried there."""
+_SET_OFF = LazyPattern(
+    r"(?<!\w)(?:(?:<labels.called>)[:,]?\s|[a-z]\W{0,3}(?:,|or|and)\s)[\s*_(\[\"'`$\\]*\Z"
+    r"|(?:→|⇒|->|=>|:|<labels.called_glued>)[\s*_(\[\"'`$\\]*\Z|(?:\*\*|__|[(\[\"'`])\s?\Z|(?:\A|\n)[\s>#*-]*\Z"
+)
+_LEFT_ALONE = LazyPattern(
+    r"[*_)\]\"'`$\\}]*(?:\s*[.,;:!?)\n。，、]|\s*\Z|\s(?:is|or|and|because|since|fits|matches)\b|[^\x00-\x7f])"
+)
+
+
+def quantities(body: str) -> frozenset[str]:
+    """Return the capitals that a reply uses as quantities: each may stand for one also where nothing shows it."""
+    if "=" not in body and "_" not in body and "(" not in body and body.isascii():
+        return frozenset()
+    return frozenset(match.group(match.lastindex or 0) for match in _QUANTITY.finditer(body))
+
+
+def chained(body: str) -> frozenset[int]:
+    """Return where the capitals of a way from point to point stand."""
+    if "→" not in body and "->" not in body:
+        return frozenset()
+    return frozenset(at for match in _CHAIN.finditer(body) for at in range(*match.span()))
+
+
+def leads_on_as_quantity(low: str, end: int) -> bool:
+    """Whether what follows a capital makes it a quantity: an operator, an index, an argument."""
+    return low[end : end + 1] not in _PLAINLY_FOLLOWED and _QUANTITY_AFTER.match(low, end) is not None
+
+
+def is_quantity(low: str, start: int, end: int) -> bool:
+    """Whether the capital at this place is part of a formula or a unit."""
+    if (
+        _QUANTITY_AFTER.match(low, end) is not None
+        or _QUANTITY_BEFORE.search(low, max(0, start - 16), start) is not None
+    ):
+        return True
+    return low[end : end + 1] in {"}", " "} and _UNIT_BEFORE.search(low, max(0, start - 16), start) is not None
+
+
+def spoken_as_label(low: str, start: int, end: int) -> bool:
+    """Whether a capital that is a quantity elsewhere is used as a label here: called one, set off, or alone."""
+    return _SET_OFF.search(low, max(0, start - 24), start) is not None and _LEFT_ALONE.match(low, end) is not None
