@@ -21,8 +21,7 @@ _PUBLIC = {
     "api.outputs": ("compare", "frame", "leaderboard"),
     "api.run_result": ("RunResult", "load"),
     "api.run": ("run",),
-    "api.score": ("score",),
-    "api.scored_files": ("score_predictions",),
+    "api.score": ("score", "score_predictions"),
     "api.settings": ("RunSettings",),
     "core.errors": ("SnellenError",),
     "core.tasks": ("Task",),
@@ -44,7 +43,7 @@ if TYPE_CHECKING:  # the same names, for those who read types
     from .api.run_result import RunResult as RunResult
     from .api.run_result import load as load
     from .api.score import score as score
-    from .api.scored_files import score_predictions as score_predictions
+    from .api.score import score_predictions as score_predictions
     from .api.settings import RunSettings as RunSettings
     from .core.errors import SnellenError as SnellenError
     from .core.tasks import Task as Task

@@ -55,6 +55,7 @@ def test_the_seams_are_the_kinds_of_the_registry() -> None:
         "stop",
         "predictions",
         "formulation",
+        "score-file",
         "items",
         "edit",
         "export",

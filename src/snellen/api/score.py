@@ -98,6 +98,37 @@ def score(
         return finish_run(folder, registry, reading=reading, report=page, more=more, executor=ranges)
 
 
+def score_file(source: str | Path, **how: Any) -> dict[str, Any]:
+    """Make a run of predictions that were made elsewhere and return its numbers, as what is registered for that does.
+
+    By a `formulation` with its options; by the card `task` in its `protocol`; else as the file looks.
+    """
+    found: dict[str, Any] = _file_scoring().score_file(source, **how)
+    return found
+
+
+def score_predictions(
+    predictions: Any, formulation: str, *, output: str | Path | None = None, **options: Any
+) -> dict[str, Any]:
+    """Score predictions (a JSON or JSONL file, or an iterable of records) of ReForm-Eval, FlagEvalMM or CURE.
+
+    `formulation` is one of SingleChoice, Generation, OCROpenEnded, KIEOpenEnded, MultiInference, Consistency; `options`
+    are those that it takes. They become a run in `output`, which can be viewed and compared; told none,
+    nothing stays. Values are fractions. Raises DataError naming the record, or UsageError.
+
+    Example:
+        >>> record = {"sample_id": 1, "answer": 1, "answer_options": ["cat", "dog"], "prediction": "The answer is B."}
+        >>> snellen.score_predictions([record], "SingleChoice")["metrics"]["accuracy"]["value"]
+        1.0
+    """
+    found: dict[str, Any] = _file_scoring().score_records(predictions, formulation, output=output, **options)
+    return found
+
+
+def _file_scoring() -> Any:
+    return default_registry().get("score-file", "predictions")
+
+
 def scoring_registry(recipe: tuple[Sequence[str], str | None]) -> Registry:
     """Return what scores, in whatever process: plug-ins loaded, and the fallback of a judge that is not asked."""
     plugins, unasked = recipe

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
+from click.shell_completion import CompletionItem
 
 from ..api.settings import COMMON, GROUPS, OUTPUT, Setting, refusal, rows_of
 from ..core.errors import UsageError
@@ -58,11 +59,28 @@ def add_options(*options: Decorator) -> Decorator:
     return add
 
 
-def registered_names(kind: str) -> click.Choice[str]:
-    """Return the names of one kind in the registry as what an option takes, the core's own first."""
-    from ..core.builtins import default_registry
+class RegisteredNames(click.ParamType[str]):
+    """One of the names of a kind in the registry, which is asked when a name is given, or help is."""
 
-    return click.Choice(tuple(default_registry().entries(kind)))
+    def __init__(self, kind: str) -> None:
+        self.name = kind
+
+    def _names(self) -> click.Choice[str]:
+        from ..core.builtins import default_registry
+
+        return click.Choice(tuple(default_registry().entries(self.name)))
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return a name that is registered."""
+        return self._names().convert(value, param, ctx)
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        """Return all of them, as help shows them."""
+        return self._names().get_metavar(param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Return those that begin so."""
+        return self._names().shell_complete(ctx, param, incomplete)
 
 
 class OpenGroup(click.Group):

@@ -142,7 +142,6 @@ COMMANDS = {
     "Read again": {
         "score": ("score:score", "Score predictions made elsewhere, or score a run again."),
         "judge": ("label:judge", "Label a few judged replies, and correct a judge's figure by them."),
-        "import": ("import_command:import_command", "Read predictions of another harness into a run."),
         "extract": ("extract:extract", "Read one reply: the option, the rule that decided, and why."),
     },
     "Data and models": {
@@ -174,7 +173,6 @@ BUILTINS: Mapping[str, Mapping[str, Target]] = {
     "scorer": SCORERS,
     "aggregate": AGGREGATES,
     "export": {form: f"snellen.report.trial_files:write_{form}" for form in ("jsonl", "csv", "parquet")},
-    "predictions": {"rows": "snellen.data.foreign.formats:ROWS_FORMAT"},
     "command": {
         name: Command(f"snellen.cli.{target}", words, heading)
         for heading, commands in COMMANDS.items()

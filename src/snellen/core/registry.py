@@ -35,6 +35,7 @@ KINDS = (
     "stop",
     "predictions",
     "formulation",
+    "score-file",
     "items",
     "edit",
     "export",

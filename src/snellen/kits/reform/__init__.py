@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from ...core.registry import Command, Registry
 
+NEEDS = ("bridges",)
+"""The rows of predictions that were made elsewhere."""
+
 FORMULATIONS = ("SingleChoice", "Generation", "OCROpenEnded", "KIEOpenEnded", "MultiInference", "Consistency")
 """What kinds of files `snellen score FILE --formulation` reads; the last two are of FlagEvalMM and CURE."""
 

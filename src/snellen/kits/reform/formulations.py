@@ -20,8 +20,6 @@ from ...core.errors import DataError, UsageError, did_you_mean, not_among
 from ...core.tasks import Figure
 from ...core.types import BASE_VARIANT, Form
 from ...data.files.records import Record, Source, kind_of, read_records
-from ...data.foreign.damage import Damage
-from ...data.foreign.foreign_rows import ForeignFile, ForeignRow, lettered, token_pair
 from ...extract.extraction import AMBIGUOUS
 from ...extract.profiles import profile_named
 from ...prompt.place import STYLES, make_marks
@@ -31,6 +29,8 @@ from ...scoring.aggregates.instability import ROUND_AXIS
 from ...scoring.protocols.readings import OWN_PROFILE, Reading
 from ...scoring.scorers.flageval import ANNOTATION, NULL, is_rejected, judge_inference
 from ...scoring.scorers.option_choice import MARKS
+from ..bridges.damage import Damage
+from ..bridges.foreign_rows import ForeignFile, ForeignRow, lettered, token_pair
 
 AUTO = "auto"
 OPTION_MARKS = (AUTO, *STYLES)

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from ...core.types import BASE_VARIANT, Form, Image
-from ..files.records import parse_literal
-from ..loaders.answers import fold
-from ..loaders.row_options import OPTION_MARK, options_in_text
+from ...data.files.records import parse_literal
+from ...data.loaders.answers import fold
+from ...data.loaders.row_options import OPTION_MARK, options_in_text
 from .damage import Damage
 
 _WHOLE = re.compile(r"(-?\d+)\.0+")

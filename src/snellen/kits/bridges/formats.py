@@ -16,10 +16,10 @@ from ...core.builtins import default_registry
 from ...core.errors import DataError, UsageError, did_you_mean, not_among
 from ...core.registry import Registry
 from ...core.types import Form
-from ..files.jsonstream import iterate_members, iterate_records
-from ..files.records import root_of, value_at
-from ..files.rows import READERS, read_rows
-from ..loaders.answers import find_answers, fold, is_plain_number, lettered_columns
+from ...data.files.jsonstream import iterate_members, iterate_records
+from ...data.files.records import root_of, value_at
+from ...data.files.rows import READERS, read_rows
+from ...data.loaders.answers import find_answers, fold, is_plain_number, lettered_columns
 from .damage import Damage, each_readable, failure_anywhere, refuse_malformed
 from .foreign_rows import (
     ForeignFile,

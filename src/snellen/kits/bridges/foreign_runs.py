@@ -14,12 +14,17 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.builtins import default_registry
-from ..core.errors import DataError, UsageError
-from ..core.event_loop import rare_collections, run_to_end
-from ..core.tasks import RunHeader, Task
-from ..core.text import clean_text
-from ..core.types import (
+from ...api.header import installed_versions, make_header
+from ...api.judges import ask_extractor
+from ...api.load import load_dataset
+from ...api.session import open_store
+from ...api.settings import RunSettings
+from ...core.builtins import default_registry
+from ...core.errors import DataError, UsageError
+from ...core.event_loop import rare_collections, run_to_end
+from ...core.tasks import RunHeader, Task
+from ...core.text import clean_text
+from ...core.types import (
     Failure,
     FailureKind,
     Form,
@@ -32,23 +37,18 @@ from ..core.types import (
     Turn,
     Usage,
 )
-from ..data.dataset import fingerprint_of
-from ..data.foreign.damage import Damage
-from ..data.foreign.foreign_rows import ForeignFile, ForeignRow, has_letters_alone, letter_options, lettered
-from ..data.foreign.formats import OWN_ROWS, open_predictions
-from ..data.foreign.peer_cards import peer_card
-from ..data.foreign.row_spool import FIRST, REFUSE, RowSpool, spool_rows
-from ..data.loaders.answers import fold
-from ..report.files import atomic_file
-from ..report.pages.finish import REPORTED_TRIALS, finish_run
-from ..scoring.protocols.readings import OWN, Reading
-from ..scoring.scorers.option_choice import RIGHT
-from ..scoring.scorers.replies import PEER
-from .header import installed_versions, make_header
-from .judges import ask_extractor
-from .load import load_dataset
-from .session import open_store
-from .settings import RunSettings
+from ...data.atlas.peer_cards import peer_card
+from ...data.dataset import fingerprint_of
+from ...data.loaders.answers import fold
+from ...report.files import atomic_file
+from ...report.pages.finish import REPORTED_TRIALS, finish_run
+from ...scoring.protocols.readings import OWN, Reading
+from ...scoring.scorers.option_choice import RIGHT
+from ...scoring.scorers.replies import PEER
+from .damage import Damage
+from .foreign_rows import ForeignFile, ForeignRow, has_letters_alone, letter_options, lettered
+from .formats import OWN_ROWS, open_predictions
+from .row_spool import FIRST, REFUSE, RowSpool, spool_rows
 
 BY_ID, BY_ORDER = "id", "order"
 TRACES = "traces"

@@ -11,24 +11,25 @@ from typing import Any
 
 import msgspec
 
-from ..core.builtins import default_registry
-from ..core.errors import DataError, FailureKind, UsageError
-from ..core.protocols import LoadContext
-from ..core.tasks import Task
-from ..core.types import Failure, Form, Prediction, Sample
-from ..data.atlas import card_rows
-from ..data.catalog import Catalog
-from ..data.files.records import Source
-from ..data.files.rows import read_rows
-from ..data.foreign.damage import LONGEST_REASON, Damage, damage_lines, failure_in
-from ..data.foreign.formats import ForeignSource, RowFields
-from ..data.foreign.peer_cards import versioned
-from ..data.loaders.row_map import FIELD
-from ..prompt.build import Prompter, PrompterByForm
-from ..scoring.aggregates.headline import NO_ESTIMATE, headline
-from ..scoring.protocols.peer_scores import check_fallback, judge_needed, peer_beside
-from ..scoring.protocols.readings import Reading
-from ..store.reader import RunReader
+from ...api.header import installed_versions, make_header
+from ...api.judges import asking_settings, check_extractor
+from ...core.builtins import default_registry
+from ...core.errors import DataError, FailureKind, UsageError
+from ...core.protocols import LoadContext
+from ...core.tasks import Task
+from ...core.types import Failure, Form, Prediction, Sample
+from ...data.atlas import card_rows
+from ...data.atlas.peer_cards import versioned
+from ...data.catalog import Catalog
+from ...data.files.records import Source
+from ...data.files.rows import read_rows
+from ...data.loaders.row_map import FIELD
+from ...prompt.build import Prompter, PrompterByForm
+from ...scoring.aggregates.headline import NO_ESTIMATE, headline
+from ...scoring.protocols.peer_scores import check_fallback, judge_needed, peer_beside
+from ...scoring.protocols.readings import Reading
+from ...store.reader import RunReader
+from .damage import LONGEST_REASON, Damage, damage_lines, failure_in
 from .foreign_runs import (
     VERDICT,
     Answerer,
@@ -39,8 +40,7 @@ from .foreign_runs import (
     store_file,
     store_run,
 )
-from .header import installed_versions, make_header
-from .judges import asking_settings, check_extractor
+from .formats import ForeignSource, RowFields
 
 REPLY_COLUMNS = ("response", "prediction")
 NO_QUESTION = "(the question is not in the file)"
@@ -272,20 +272,10 @@ def framed(
     }
 
 
-def score_predictions(
+def score_records(
     predictions: Source, formulation: str, *, output: str | Path | None = None, **options: Any
 ) -> dict[str, Any]:
-    """Score predictions (a JSON or JSONL file, or an iterable of records) of ReForm-Eval, FlagEvalMM or CURE.
-
-    `formulation` is one of SingleChoice, Generation, OCROpenEnded, KIEOpenEnded, MultiInference, Consistency; `options`
-    are those that it takes. They become a run in `output`, which can be viewed and compared; told none,
-    nothing stays. Values are fractions. Raises DataError naming the record, or UsageError.
-
-    Example:
-        >>> record = {"sample_id": 1, "answer": 1, "answer_options": ["cat", "dog"], "prediction": "The answer is B."}
-        >>> snellen.score_predictions([record], "SingleChoice")["metrics"]["accuracy"]["value"]
-        1.0
-    """
+    """Score predictions by a formulation; told no `output`, nothing stays: `snellen.score_predictions`."""
     if output is not None:
         return score_file(predictions, formulation=formulation, output=output, **options)
     with tempfile.TemporaryDirectory() as folder:
