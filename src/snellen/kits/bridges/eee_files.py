@@ -14,19 +14,21 @@ from ...data.files.jsonstream import iterate_records
 from .chat_parts import content_of
 from .damage import Damage, each_readable
 from .foreign_rows import (
+    NO_REPLY,
     ForeignFile,
     ForeignRow,
     Tag,
     as_list,
     is_nothing,
     lettered,
+    object_in,
+    own_scoring,
     plain_id,
     settle_gold,
     share,
     token_pair,
 )
 from .formats import ForeignSource, PredictionFormat, Record
-from .snellen_marks import own_scoring
 
 HARNESS = "every-eval-ever"
 SAMPLES = "_samples.jsonl"
@@ -39,7 +41,7 @@ _CHUNK = 1 << 20
 def is_eee(source: ForeignSource) -> bool:
     """Tell samples by their fields, and an aggregate by its results beside its library."""
     if source.is_object and source.ending == ".json":
-        return {"evaluation_results", "eval_library"} <= _aggregate(source.path).keys()
+        return {"evaluation_results", "eval_library"} <= object_in(source.path).keys()
     return source.first.keys() >= _ROW_KEYS
 
 
@@ -47,10 +49,10 @@ def open_eee(source: ForeignSource, damage: Damage) -> ForeignFile:
     """Open the samples, by themselves or by their aggregate, which tells model, library, numbers and checksum."""
     path = source.path
     if source.ending == ".json":
-        aggregate, path = _aggregate(path), _samples_of(path)
+        aggregate, path = object_in(path), _samples_of(path)
     else:
         beside = path.with_name(path.name.removesuffix(SAMPLES) + ".json")
-        aggregate = _aggregate(beside) if path.name.endswith(SAMPLES) and beside.is_file() else {}
+        aggregate = object_in(beside) if path.name.endswith(SAMPLES) and beside.is_file() else {}
     records = iterate_records(path, nan=True)
     first = source.first if path == source.path else next((record for _, record in iterate_records(path, nan=True)), {})
     version = str(first.get("schema_version") or aggregate.get("schema_version") or "")
@@ -65,14 +67,6 @@ def open_eee(source: ForeignSource, damage: Damage) -> ForeignFile:
     return ForeignFile(
         HARNESS, path, rows, task, name, _reported(aggregate), _planned(aggregate), notes, own_scoring(_task(aggregate))
     )
-
-
-def _aggregate(path: Path) -> Record:
-    try:
-        value = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _samples_of(path: Path) -> Path:
@@ -209,7 +203,7 @@ class _Reader:
         texts = [said] if isinstance(said, str) else said
         if not texts:
             self._damage.add("lost", name)
-            return None, "the file holds no reply"
+            return None, NO_REPLY
         if not any(texts):
             self._damage.add("empty", name)
         return "\n".join(map(str, texts)), None

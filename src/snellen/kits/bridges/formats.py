@@ -22,6 +22,7 @@ from ...data.files.rows import READERS, read_rows
 from ...data.loaders.answers import find_answers, fold, is_plain_number, lettered_columns
 from .damage import Damage, each_readable, failure_anywhere, refuse_malformed
 from .foreign_rows import (
+    NO_REPLY,
     ForeignFile,
     ForeignRow,
     Gold,
@@ -338,7 +339,7 @@ def _reply(value: Any, error: Any, name: str, damage: Damage) -> tuple[str | Non
         return "", None
     if is_nothing(value):
         damage.add("lost", name)
-        return None, "the file holds no reply"
+        return None, NO_REPLY
     if not isinstance(value, str | list | dict):
         damage.add("typed", name)
     text = _text(value)

@@ -16,9 +16,10 @@ from .foreign_rows import (
     ForeignRow,
     Gold,
     as_list,
-    is_nothing,
     lettered,
+    likelihoods_in,
     plain_id,
+    reply_in,
     settle_gold,
     share,
     short_tags,
@@ -26,7 +27,6 @@ from .foreign_rows import (
 )
 from .formats import ForeignSource, PredictionFormat, Record
 from .lmms_files import IDS, SAMPLES, first_of, is_sample_file, results_beside
-from .option_likelihoods import likelihoods_in
 
 HARNESS = "lm-eval"
 _ARGUMENT = "gen_args_"
@@ -189,14 +189,10 @@ def _replies(record: Record) -> list[Any]:
 
 
 def _reply(value: Any, name: str, damage: Damage) -> tuple[str | None, str | None]:
-    if is_nothing(value) and value != "":
-        damage.add("lost", name)
-        return None, "the file holds no reply"
-    if not isinstance(value, str):
+    reply, lost = reply_in(value, name, damage)
+    if reply is not None and not isinstance(value, str):
         damage.add("typed", name)
-    elif not value:
-        damage.add("empty", name)
-    return str(value), None
+    return reply, lost
 
 
 def _read(record: Record, likelihoods: Sequence[Any]) -> str | None:
