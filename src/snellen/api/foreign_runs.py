@@ -38,7 +38,7 @@ from ..data.foreign.foreign_rows import ForeignFile, ForeignRow, has_letters_alo
 from ..data.foreign.formats import OWN_ROWS, open_predictions
 from ..data.foreign.peer_cards import peer_card
 from ..data.foreign.row_spool import FIRST, REFUSE, RowSpool, spool_rows
-from ..data.loaders.answers import fold
+from ..data.loaders.option_texts import fold
 from ..report.files import atomic_file
 from ..report.pages.finish import finish_run
 from ..scoring.protocols.readings import OWN, Reading

@@ -19,7 +19,7 @@ from ..core.twins import twin_of
 from ..core.types import BASE_VARIANT, OFFERED, Image, Params, Request, Sample, TrialKey, Turn
 from ..core.variants import parse_variant
 from ..data.images.edits import CALIBRATION
-from ..data.loaders.row_options import split_listed
+from ..data.loaders.option_texts import split_listed
 from ..data.video.frame_rules import VIDEO_AXES
 from . import meta
 from .controls import RECALL, OtherPictures, recall_request

@@ -19,7 +19,7 @@ from msgspec import Struct
 from ...core.errors import DataError, not_among
 from ..files.records import parse_literal
 from ..files.rows import Row
-from ..loaders.row_options import options_in_text
+from ..loaders.option_texts import options_in_text
 
 MOST_BYTES = 1_000_000
 NUMBERED = range(1, 10)

@@ -14,8 +14,7 @@ from msgspec import Struct
 
 from ...core.types import BASE_VARIANT, Form, Image
 from ..files.records import parse_literal
-from ..loaders.answers import fold
-from ..loaders.row_options import OPTION_MARK, options_in_text
+from ..loaders.option_texts import OPTION_MARK, fold, options_in_text
 from .damage import Damage
 
 _WHOLE = re.compile(r"(-?\d+)\.0+")

@@ -17,11 +17,11 @@ from ...core.errors import DataError, EnvironmentProblem, MissingExtra
 from ...core.types import Image, Video
 from ..files.picture_zip import PictureZips
 from ..files.records import parse_literal
-from ..files.rows import Row
+from ..files.rows import Row, read_rows
 from ..images.decode import encode_png
 from ..images.embedded import ImageStore, Remembered
 from ..images.frames import PictureError, check_pixels
-from .row_map import Cells, Places, fill_name, is_picture_struct
+from .row_map import Cells, Places, RowMap, fill_name, is_picture_struct
 from .row_source import TableSource
 
 VIDEO_NAME = re.compile(r"[^\n]{1,1000}\.(?:mp4|m4v|mov|mkv|webm|avi|ts|mpe?g|flv|ogv|wmv|gif)", re.IGNORECASE)
@@ -42,8 +42,6 @@ class RowVideos:
 
     def of_places(self, row: Row, places: Places, where: str) -> tuple[Video, ...]:
         """Return the videos of a row; a cell that holds none stays what it was, unless the user named its column."""
-        if not places.fields["video"] and not self._source.video:  # most tables have none
-            return ()
         cells = self._video_cells(row, places, where)
         if not cells:
             return ()
@@ -59,9 +57,9 @@ class RowVideos:
             raise DataError(f"{where}: {str(cell)[:80]!r} in a message is no video; expected a file name or a data URL")
         return Video(self._ref(cell, where))
 
-    def columns_used(self, places: Places, videos: tuple[Video, ...]) -> set[str]:
-        """Return the columns that say what is shown: no tags where there is a video."""
-        return {column for name in PLACE_COLUMNS for column in places.fields[name]} if videos else set()
+    def columns_used(self, places: Places) -> set[str]:
+        """Return the columns that say what is shown."""
+        return {column for name in PLACE_COLUMNS for column in places.fields[name]}
 
     def _video_cells(self, row: Row, places: Places, where: str) -> list[Any]:
         if self._source.video:
@@ -405,7 +403,6 @@ class Pictures:
         self._store = ImageStore(store)
         self._zips = PictureZips(archive or folder)
         self._pdf = PdfPages(store, dpi)
-        self._of_rows: dict[str, tuple[Image, ...]] = {}
         self._remembered = remembered
         self._place = 0
 
@@ -470,10 +467,66 @@ class Pictures:
         data = self._zips.read_member(name, where)
         return image if data is None else self._store.put(data)
 
-    def remember(self, row: str, images: tuple[Image, ...]) -> None:
-        """Keep the pictures of a row, for rows that name it."""
-        self._of_rows[row] = images
 
-    def of_row(self, row: str) -> tuple[Image, ...] | None:
-        """Return the pictures of a row that was read before, or None."""
-        return self._of_rows.get(row)
+class RowImages:
+    """Finds the pictures of rows of the same files."""
+
+    def __init__(
+        self, files: Sequence[Path], rows: RowMap, cells: Cells, pictures: Pictures, source: TableSource
+    ) -> None:
+        self._files = files
+        self._rows = rows
+        self._cells = cells
+        self._pictures = pictures
+        self._template = source.image
+        self._of_rows: dict[str, tuple[Image, ...]] = {}
+        """The pictures of rows that were read before, for rows that name them."""
+
+    def of_places(self, row: Row, places: Places, where: str) -> tuple[Image, ...]:
+        """Return the pictures of a row in order; where the user told their place, the one that its cells name."""
+        if self._template:
+            return self._pictures.read([fill_name(self._template, row, where)], where)
+        filled = self._picture_cells(row, places.images) if places.images else ()
+        if not filled:
+            return ()
+        same = self._rows.same_pictures and all(are_same(filled[0], cells) for cells in filled[1:])
+        if len(filled) > 1 and not same:
+            raise self._several(row, places, where)
+        values = [value for cell in filled[0] for value in picture_values(cell)]
+        if self._rows.row_images and len(values) == 1 and is_row_name(values[0]):
+            return self._of_row(str(values[0]), where)
+        return self._pictures.read_pages(values, where, self._cells.first(row, places.fields["pages"]))
+
+    def _picture_cells(self, row: Row, groups: Sequence[Sequence[str]]) -> list[list[Any]]:
+        """Return what the columns of pictures hold, by the groups that belong together; empty groups are left out."""
+        if len(groups) == len(groups[0]) == 1:  # one column, as in most files
+            cell = self._cells.first(row, groups[0])
+            return [] if cell is None else [[cell]]
+        return [cells for group in groups if (cells := self._cells.filled(row, group))]
+
+    def _several(self, row: Row, places: Places, where: str) -> DataError:
+        groups = [group for group in places.images if self._cells.filled(row, group)]
+        names, every = [group[0] for group in groups], ",".join(name for group in groups for name in group)
+        fix = f"say which with --map images={every} (all of them) or --map images={','.join(groups[0])}"
+        return DataError(f"{where} has pictures in columns {' and '.join(names)}; {fix}")
+
+    def remember(self, row: str, images: tuple[Image, ...]) -> None:
+        """Keep the pictures of a row, where rows of this format may name it."""
+        if self._rows.row_images:
+            self._of_rows[row] = images
+
+    def _of_row(self, name: str, where: str) -> tuple[Image, ...]:
+        """Return the pictures of the row that a cell names; one that comes later is looked for once."""
+        if name not in self._of_rows:
+            self._remember_all()
+        if name not in self._of_rows:
+            raise DataError(f"{where}: image {name!r} is neither a picture nor the index of a row that has one")
+        return self._of_rows[name]
+
+    def _remember_all(self) -> None:
+        for file in self._files:
+            for number, row in read_rows(file):
+                identity = str(self._cells.first(row, [column for column in self._rows.id if column in row]))
+                cells = picture_values(row.get("image"))
+                if identity not in self._of_rows and cells and not is_row_name(cells[0]):
+                    self._of_rows[identity] = self._pictures.read_pages(cells, f"{file.name} record {number}", None)

@@ -26,7 +26,7 @@ from ...data.foreign.foreign_rows import (
 )
 from ...data.foreign.formats import ForeignSource, PredictionFormat, Record
 from ...data.foreign.peer_cards import peer_card, split_name
-from ...data.loaders.row_options import OPTION_MARK
+from ...data.loaders.option_texts import OPTION_MARK
 
 HARNESS = "vlmevalkit"
 RESULTS = ("_result", "_results", "_auxmatch")
