@@ -13,11 +13,10 @@ import msgspec
 from ...core.errors import DataError, not_among
 from ...core.tasks import Task
 from ...core.types import Form
-from ..files.records import is_written_list, parse_literal
+from ..files.records import is_nothing, is_written_list, parse_literal
 from ..files.rows import Row
 from .option_texts import LookedAt, by_mark, fold, look_at_options, marked_answer
 from .row_map import Cells, Places, RowMap
-from .row_options import is_nothing
 from .row_source import TableSource
 
 ACCEPTED_FIELDS = ("answer", "text", "value")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import closing
@@ -13,13 +12,13 @@ from urllib.parse import unquote
 
 import pybase64
 
-from ...core.errors import DataError, EnvironmentProblem, MissingExtra
+from ...core.errors import DataError, MissingExtra
 from ...core.types import Image, Video
 from ..files.picture_zip import PictureZips
-from ..files.records import parse_literal
+from ..files.records import as_list
 from ..files.rows import Row, read_rows
 from ..images.decode import encode_png
-from ..images.embedded import ImageStore, Remembered
+from ..images.embedded import ImageStore, Remembered, write_picture
 from ..images.frames import PictureError, check_pixels
 from .row_map import Cells, Places, RowMap, fill_name, is_picture_struct
 from .row_source import TableSource
@@ -193,18 +192,8 @@ class PdfPages:
                 check_pixels(round(page.get_width() * scale), round(page.get_height() * scale))
             except PictureError as error:
                 raise DataError(f"{where}: page {number} {error}; lower -p dataset.pdf_dpi") from None
-            _write_whole(path, encode_png(page.render(scale=scale, rev_byteorder=True).to_pil().convert("RGB")))
+            write_picture(path, encode_png(page.render(scale=scale, rev_byteorder=True).to_pil().convert("RGB")))
         return Image(str(path), page=number)
-
-
-def _write_whole(path: Path, data: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(f".{os.getpid()}.part")
-        draft.write_bytes(data)
-        draft.replace(path)
-    except OSError as error:
-        raise EnvironmentProblem(f"cannot store a page in {path.parent}: {error.strerror}") from None
 
 
 def page_numbers(wanted: Any, count: int, where: str) -> Sequence[int]:
@@ -266,8 +255,7 @@ def picture_values(cell: Any) -> list[Any]:
 def _written_values(cell: str) -> Any:
     """Return the list that a text writes, or the names that stand in it; else the text."""
     if cell.lstrip().startswith("["):
-        parsed = parse_literal(cell.strip())
-        return parsed if isinstance(parsed, list) else cell
+        return as_list(cell)
     if len(cell) >= LONGEST_NAMES or "." not in cell[-5:]:
         return cell
     names = [name for name in BETWEEN_NAMES.split(cell.strip()) if name]
@@ -276,8 +264,10 @@ def _written_values(cell: str) -> Any:
 
 def read_picture(value: Any, root: str, where: str) -> Image:
     """Return the picture of one cell; a name is joined to `root`."""
-    if isinstance(value, dict):
-        value = _of_struct(value, where)
+    if isinstance(value, dict) and _held(value) is None:
+        need = f"an image is an object with {', '.join(map(str, value))}, and bytes, path or url is needed"
+        raise DataError(f"{where}: {need}; name a file, or several in a list")
+    value = _held(value)
     if isinstance(value, bytes):
         return Image("data:image/unknown;base64," + pybase64.b64encode(value).decode())
     if not isinstance(value, str) or not value:
@@ -289,13 +279,9 @@ def read_picture(value: Any, root: str, where: str) -> Image:
     return Image(root + value if PLAIN_PATH.fullmatch(value) else _find_file(value, root))
 
 
-def _of_struct(value: dict[str, Any], where: str) -> Any:
-    """Return what a struct holds: the form in which Parquet files of the hubs carry pictures."""
-    held = value.get("bytes") or value.get("path") or value.get("url")
-    if held is None:
-        need = f"an image is an object with {', '.join(map(str, value))}, and bytes, path or url is needed"
-        raise DataError(f"{where}: {need}; name a file, or several in a list")
-    return held
+def _held(value: Any) -> Any:
+    """Return what an object holds, the form in which Parquet files of the hubs carry pictures; any other as it is."""
+    return value.get("bytes") or value.get("path") or value.get("url") if isinstance(value, dict) else value
 
 
 def _find_file(name: str, root: str) -> str:
@@ -325,35 +311,34 @@ def are_same(cells: Iterable[Any], others: Iterable[Any]) -> bool:
 
 def _known_by(value: Any) -> str | bytes:
     """Return by what a picture is told from others: what it holds, or the name of its file without the folder."""
-    if isinstance(value, dict):
-        value = value.get("bytes") or value.get("path") or value.get("url") or ""
+    value = _held(value)
     if isinstance(value, bytes):
         return value
-    text = str(value)
+    text = "" if value is None else str(value)
     return text.encode() if is_base64(text) or text.startswith("data:") else text.replace("\\", "/").rpartition("/")[2]
 
 
 def looks_like_pictures(column: str, cell: Any, root: str) -> bool:
     """Tell whether a cell that nothing reads holds pictures: by its bytes, by a file that is there, or by its name."""
-    if isinstance(cell, str):
-        return _text_is_picture(column, cell, root)
     if isinstance(cell, list):
         return any(looks_like_pictures(column, one, root) for one in cell)
+    if holds_picture(cell):
+        return True
     if isinstance(cell, dict):
-        return is_picture_struct(cell) or any(map(_is_embedded, cell.values()))
-    return isinstance(cell, bytes) and cell.startswith(SIGNATURES)
+        return any(holds_picture(value) or is_picture_struct(value) for value in cell.values())
+    return isinstance(cell, str) and _names_pictures(column, cell, root)
 
 
-def _is_embedded(value: Any) -> bool:
-    """Tell whether a member of an object is a picture itself, and no mere name of one."""
+def holds_picture(value: Any) -> bool:
+    """Tell whether a value is a picture itself, and no mere name of one: its bytes, base64, or `{bytes, path}`."""
     if isinstance(value, str):
         return len(value) >= SHORTEST_BASE64 and (value.startswith("data:image/") or is_base64(value))
-    return is_picture_struct(value) or (isinstance(value, bytes) and value.startswith(SIGNATURES))
+    if isinstance(value, bytes):
+        return value.startswith(SIGNATURES)
+    return isinstance(value, dict) and is_picture_struct(value)
 
 
-def _text_is_picture(column: str, text: str, root: str) -> bool:
-    if len(text) >= SHORTEST_BASE64 and (text.startswith("data:image/") or is_base64(text)):
-        return True
+def _names_pictures(column: str, text: str, root: str) -> bool:
     if PICTURE_NAME.fullmatch(text):
         return bool(PICTURE_COLUMN.fullmatch(column)) or _is_file(text, root)
     values = picture_values(text) if text.startswith("[") else []
@@ -376,8 +361,7 @@ def is_row_name(value: Any) -> bool:
 
 def pdf_of(value: Any) -> str | bytes | None:
     """Return the path or the bytes of a PDF, if a cell holds one."""
-    if isinstance(value, dict):
-        value = value.get("bytes") or value.get("path") or value.get("url")
+    value = _held(value)
     if isinstance(value, bytes):
         return value if value.startswith(PDF) else None
     return _pdf_of_text(value) if isinstance(value, str) else None

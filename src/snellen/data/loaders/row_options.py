@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -14,10 +13,10 @@ from msgspec import Struct
 from ...core.errors import DataError
 from ...core.message_parts import MARKER, holds_marker, marked_pictures, number_markers, write_marker
 from ...core.types import Image
-from ..files.records import parse_literal
+from ..files.records import is_nothing, parse_literal
 from .option_texts import LookedAt, alphabets_of, fold, look_afresh, look_at_options, options_in_text, without_mark
 from .row_map import Places, is_picture_struct
-from .row_media import PICTURE_NAME, SHORTEST_BASE64, SIGNATURES, Pictures, is_base64
+from .row_media import PICTURE_NAME, SHORTEST_BASE64, Pictures, holds_picture
 
 NOT_THERE = "(not in the file)"
 AS_TEXTS = "-p dataset.not_pictures=['options'] shows them as texts"
@@ -89,23 +88,13 @@ def _may_show(values: Sequence[Any]) -> bool:
 
 def _find_pictures(values: Sequence[Any], root: str, where: str) -> Sequence[int]:
     """Return the places of the options that are pictures."""
-    sure = [place for place, value in enumerate(values) if _holds_picture(value)]
+    sure = [place for place, value in enumerate(values) if holds_picture(value)]
     if sure or not values or not all(isinstance(value, str) and _is_name(value) for value in values):
         return sure
     missing = next((value for value in values if not (Path(root) / value).is_file()), None)
     if missing is not None:
         raise DataError(f"{where}: its options look like pictures and {missing!r} is not there; {AS_TEXTS}")
     return range(len(values))
-
-
-def _holds_picture(value: Any) -> bool:
-    if isinstance(value, str):
-        return len(value) >= SHORTEST_BASE64 and (value.startswith("data:image/") or is_base64(value))
-    return is_picture_struct(value) if isinstance(value, dict) else _is_bytes(value)
-
-
-def _is_bytes(value: Any) -> bool:
-    return isinstance(value, bytes) and value.startswith(SIGNATURES)
 
 
 def _is_name(text: str) -> bool:
@@ -213,11 +202,6 @@ def _split_list(text: str, where: str, field: str) -> list[str]:
     return parts
 
 
-def is_nothing(value: Any) -> bool:
-    """Tell whether a member of a list stands for nothing."""
-    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
-
-
 def plain_options(cell: Any, where: str) -> Any:
     """Return options as a list, or as a mapping of the names they have; objects by the field that has their text."""
     if isinstance(cell, str):
@@ -261,7 +245,7 @@ def _without_gaps(cells: Sequence[Any], where: str) -> list[Any]:
     filled = list(cells)
     while filled and is_nothing(filled[-1]):
         filled.pop()
-    gap = next((place for place, value in enumerate(filled, 1) if value is None or is_nothing(value)), None)
+    gap = next((place for place, value in enumerate(filled, 1) if is_nothing(value)), None)
     if gap is not None:
         raise DataError(f"{where}: option {gap} of {len(filled)} is empty; leave it out, or write its text")
     return filled
