@@ -20,7 +20,6 @@ from ...core.tasks import Task
 from ...core.types import OFFERED, Form, Image, Sample, Turn, Video
 from ..files.rows import Row
 from ..images.embedded import ImageStore
-from . import row_options
 from .option_texts import (
     FIRST_ON_LINE,
     alphabets_of,
@@ -34,7 +33,21 @@ from .row_dialogues import DIALOGUES, Doors, brings_pictures, check_question, li
 from .row_map import Cells, Places, RowMap, find_places
 from .row_media import Pictures, RowImages, RowVideos, names_of_videos, remembered, told_of_videos
 from .row_notes import RowNotes, UnreadColumns, question_hint, refuse_list
-from .row_options import AS_TEXTS, NO_OPTIONS, RowOptions, foreign_marker, padded, read_row_options, settle_markers
+from .row_options import (
+    AS_TEXTS,
+    NO_OPTIONS,
+    RowOptions,
+    foreign_marker,
+    in_order,
+    lettered_options,
+    padded,
+    parse_list,
+    plain_options,
+    read_row_options,
+    read_texts,
+    refuse_rivals,
+    settle_markers,
+)
 from .row_source import TableSource
 
 YES_NO = frozenset({"yes", "no", "true", "false"})
@@ -114,7 +127,7 @@ class RowReader:
         if places.fields["dialogue"]:
             dialogue = self._first(row, places.fields["dialogue"])
             if isinstance(dialogue, str):
-                dialogue = row_options.parse_list(dialogue, where, "messages")
+                dialogue = parse_list(dialogue, where, "messages")
             if isinstance(dialogue, list):
                 return self._dialogue(row, places, dialogue, where)
         return self._sample(row, places, where) or ()
@@ -229,7 +242,7 @@ class RowReader:
         limit, system = (self._first(row, places.fields[field]) for field in ("max_tokens", "system"))
         told = {"max_tokens": token_limit(limit, where), "system": str(system) if system else None}
         meta = self.noted.sent({name: value for name, value in told.items() if value is not None})
-        pages = page_numbers(self._first(row, places.fields["evidence_pages"]))
+        pages = evidence_pages(self._first(row, places.fields["evidence_pages"]))
         if pages is None:
             self._note("rows whose evidence_pages are no numbers from 1: as if they named none", where)
         return meta | ({"needle_pages": pages} if pages else {})
@@ -339,20 +352,18 @@ class RowReader:
         """Return the options of a row that has so many pictures beside them."""
         columns = places.fields["options"]
         several = len(columns) > 1 and "," in self.source.columns.get("options", "")
-        value = row_options.plain_options(
-            [row[name] for name in columns] if several else self._first(row, columns), where
-        )
+        value = plain_options([row[name] for name in columns] if several else self._first(row, columns), where)
         if value is None:
-            value = row_options.lettered_options(row, places.lettered, self.cells.is_empty, where)
+            value = lettered_options(row, places.lettered, self.cells.is_empty, where)
         elif not isinstance(value, list):
-            ordered = row_options.in_order(value, where)
+            ordered = in_order(value, where)
             value = {key: text for key, text in ordered.items() if not self.cells.is_empty(text)}
-        found = row_options.read_texts(value)
+        found = read_texts(value)
         if found is None:
             as_texts = self._context.replies_only or "options" in self.source.not_pictures
             found = read_row_options(value, pictures + 1, None if as_texts else self.pictures, where)
         if places.rivals and found.texts and not several:
-            row_options.refuse_rivals(row, places, found.texts, self.cells.is_empty, where)
+            refuse_rivals(row, places, found.texts, self.cells.is_empty, where)
         if found.images:
             self._note("rows with pictures as options: shown as pictures")
         return found
@@ -420,7 +431,7 @@ class RowIds:
         return f"{made}-{self._hashed[made]}"
 
 
-def page_numbers(value: Any) -> list[int] | None:
+def evidence_pages(value: Any) -> list[int] | None:
     """Return the pages that a cell names: a number, a list of them, or either as a text (`[3, 4]`, `3;4`).
 
     None where it names something else, such as a page 0: only who leaves pages out needs to know.
