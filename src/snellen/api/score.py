@@ -17,8 +17,7 @@ from ..core.types import Prediction, Request, Sample, Score
 from ..report.pages.finish import REPORTED_TRIALS, finish_run
 from ..scoring.judges.judge_card import Judge
 from ..scoring.judges.verdicts import rename_without_judge
-from ..scoring.protocols.other_protocol import read_in
-from ..scoring.protocols.readings import Reading, check_reading, own_reading
+from ..scoring.protocols.readings import Reading, check_reading, own_reading, read_in
 from ..store.reader import RunReader
 from .chosen_model import create_model
 from .executors import Workers, range_executor
