@@ -156,6 +156,8 @@ def _why_not_right(result: RunResult) -> Iterator[str]:
     """Say why answers are not right, in a line a task, and what can be done about the largest group."""
     several = len(result.results["tasks"]) > 1
     for task, groups in errors(result.folder, quick=True).items():
+        if not groups:
+            continue
         if line := error_line(groups):
             yield f"{f'{task}: ' * several}{line} (snellen show {result.folder} --errors)"
         if step := next_step(groups):

@@ -13,6 +13,7 @@ from ...core.tasks import Task
 from ...scoring.aggregates.arms import counted
 from ...scoring.aggregates.headline import headline
 from ...scoring.aggregates.variance import advise, split_variance
+from ...scoring.stored import read_columns
 from ...scoring.tables.gathered import GatheredTask
 from ...scoring.tables.table import ScoreTable, TrialColumns, lower_is_better
 from ...store.reader import RunReader
@@ -77,10 +78,16 @@ class TaskOverview(Struct, frozen=True):
 
 
 def overview_of(
-    reader: RunReader, columns: TrialColumns, results: Results, gathered: GatheredTask | None = None
+    reader: RunReader,
+    task: Task,
+    results: Results,
+    gathered: GatheredTask | None = None,
+    *,
+    columns: TrialColumns | None = None,
 ) -> TaskOverview:
-    """Return one task with its figures; what was gathered while it was scored is not read again."""
-    task = columns.task
+    """Return one task with its figures; what was gathered while it was scored, or is given, is not read again."""
+    if columns is None:
+        columns = gathered.columns() if gathered else read_columns(reader, task)
     table = counted(columns.by_sample) if columns.metrics else None
     advice, shares = _spread(table)
     result = results["tasks"].get(task.name) or {"metrics": {}, "groups": {}}
