@@ -138,8 +138,7 @@ def assigned(text: str) -> tuple[str, str]:
 
 def _print(folder: Path, about: Mapping[str, Any], results: Mapping[str, Any]) -> None:
     from ..report.console import WholeConsole
-    from ..report.import_words import import_lines
-    from ..report.terminal import results_table
+    from ..report.terminal import import_lines, results_table
 
     for line in import_lines(about):
         click.echo(line)

@@ -21,9 +21,8 @@ from ..pages.look_part import looks_section
 from ..pages.overview import TaskOverview
 from ..pages.parts import derived_table, facts, figure_card, head, metric_table, notes_table, numbers, row, scrolled
 from ..pages.report_page import groups_section, hero, second_headline, settings_folded, spread_section
-from ..protocol_words import reading_name
 from ..query import LOOK_KEY, PICTURE_KEY
-from ..written import written, written_change
+from ..written import reading_name, written, written_change
 from .exam_parts import exam_parts
 from .kit_pages import kit_links
 from .label_page import label_links
