@@ -47,9 +47,9 @@ from ..scoring.scorers.replies import PEER
 from .header import installed_versions, make_header
 from .judges import ask_extractor
 from .load import load_dataset
-from .parts import REPORTED_TRIALS
 from .session import open_store
 from .settings import RunSettings
+from .stored_results import REPORTED_TRIALS
 
 BY_ID, BY_ORDER = "id", "order"
 TRACES = "traces"

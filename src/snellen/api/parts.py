@@ -54,7 +54,7 @@ from .chosen_model import check_provider
 from .plan import Placed, Plan, jobs_of, registry_for
 from .session import Listener, Session
 from .settings import RunSettings
-from .stored_results import is_unfinished
+from .stored_results import REPORTED_TRIALS, is_unfinished
 
 MOST_TRIALS = 64
 """Trials of a unit that others may take: so many at most are asked twice where one is lost."""
@@ -214,8 +214,6 @@ class Stealing:
                 yield from (job for job in jobs if job.keys[0].sample in names)
 
 
-REPORTED_TRIALS = 50_000
-"""Up to so many trials report.html is written by itself; a larger run is for `snellen view` or `snellen report`."""
 MOST_JITTER_S = 30.0
 PARTS_A_SECOND = 32
 """So many parts may call on one server in a second when all start at once."""

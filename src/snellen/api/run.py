@@ -25,7 +25,6 @@ from ..scoring.protocols.readings import OWN_PROFILE, Reading, check_reading
 from .batches import check_batched_plan
 from .executors import check_executor
 from .parts import (
-    REPORTED_TRIALS,
     PartListener,
     Share,
     Stealing,
@@ -42,6 +41,7 @@ from .run_cost import CostEstimate, check_limit, estimate_run
 from .run_result import RunResult as RunResult  # noqa: PLC0414 - what a run returns
 from .session import NO_LISTENER, Listener, Session, make_limits, open_session
 from .settings import RunSettings, TaskSettings, make_record, taking_tasks
+from .stored_results import REPORTED_TRIALS
 
 
 class Watcher(Listener, Protocol):

@@ -16,6 +16,9 @@ from ..store.reader import RunReader
 if TYPE_CHECKING:
     from ..scoring.aggregates.error_groups import ErrorGroup
 
+REPORTED_TRIALS = 50_000
+"""Up to so many trials report.html is written by itself; a larger run is for `snellen view` or `snellen report`."""
+
 
 def results_of(folder: str | Path, reading: str | None = None) -> dict[str, Any]:
     """Return the results of a run as they stand, those of a run that goes on included; or of a kept reading."""
