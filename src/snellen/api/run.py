@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..core.clock import SystemClock
 from ..core.counting import CONVENTIONS
@@ -17,7 +17,6 @@ from ..core.event_loop import rare_collections, run_to_end
 from ..core.variants import variants_beside
 from ..engine.limits import IntervalLimit, Limits, PrefixLimit
 from ..engine.state import RunState as RunState  # noqa: PLC0414 - part of what a run returns
-from ..report.logs.tracker import TrackerHub, check_trackers
 from ..report.pages.finish import finish_run
 from ..report.so_far import SoFar
 from ..scoring.aggregates.quoted_figures import WHOLE_ONLY
@@ -43,6 +42,9 @@ from .session import NO_LISTENER, Listener, Session, make_limits, open_session
 from .settings import RunSettings, TaskSettings, make_record, taking_tasks
 from .stored_results import REPORTED_TRIALS
 
+if TYPE_CHECKING:
+    from .trackers import TrackerHub
+
 
 class Watcher(Listener, Protocol):
     """Whom a run tells about itself, before it and while it goes on: the terminal."""
@@ -57,11 +59,11 @@ class Watcher(Listener, Protocol):
 
 
 class Watching(NamedTuple):
-    """Who hears of a run: whoever sits before it, and trackers; and who makes the figure so far for them."""
+    """Who hears of a run: whoever sits before it, and trackers if any; and who makes the figure so far for them."""
 
     watcher: Listener
-    trackers: TrackerHub
     onlooker: SoFar
+    trackers: TrackerHub | None
 
     def notify(self, line: str) -> None:
         """Tell whoever sits before it."""
@@ -71,7 +73,7 @@ class Watching(NamedTuple):
     def watch(self, state: RunState) -> Iterator[None]:
         """Show the state to both during the block."""
         state.onlooker = self.onlooker
-        with self.trackers.watch(state), self.watcher.watch(state):
+        with self.trackers.watch(state) if self.trackers else nullcontext(), self.watcher.watch(state):
             yield
 
 
@@ -103,10 +105,10 @@ def run_settings(
     `stops` makes what orders the questions and ends the run, where a caller has a rule of its own (a gate).
     """
     began = SystemClock().monotonic()
-    check_trackers(settings.log)
     check_executor(settings)
     part = part_of(settings)
     plan = _plan_with_data(settings, watcher)
+    trackers = _open_trackers(settings, plan) if settings.log else None
     reading = _planned_reading(plan, settings)
     if reading.extractor:
         _check_asking(plan, reading, settings)
@@ -124,9 +126,8 @@ def run_settings(
     question = check_limit(settings, estimate)
     if question is not None and (watcher is None or not watcher.agrees(question)):
         raise UsageError(f"{question}: --yes starts it all the same and stops at the limit; nothing was asked")
-    trackers = TrackerHub(settings.log, plan.folder, plan.folder.name, plan.header.config)
     told: dict[str, Any] = {
-        "listener": Watching(watcher or NO_LISTENER, trackers, so_far),
+        "listener": Watching(watcher or NO_LISTENER, so_far, trackers),
         "reading": reading,
         "data": plan.data(),
     }
@@ -144,10 +145,19 @@ def run_settings(
         asking = asking_settings(reading.extractor, told)
         ask_extractor(plan.folder, reading, asking, plan.registry, listener=watcher, catalogs=settings.catalogs)
     results = finish(plan.folder, plan, reading)
-    trackers.end(results, state)
+    if trackers is not None:
+        trackers.end(results, state)
     dimensions = {planned.task.name: planned.task.dimension for planned in plan.tasks}
     early = interval.summary() if interval is not None and interval.stopped else None
-    return RunResult(plan.folder, results, state, state.unfinished, dimensions, early, trackers.problems)
+    not_logged = trackers.problems if trackers else {}
+    return RunResult(plan.folder, results, state, state.unfinished, dimensions, early, not_logged)
+
+
+def _open_trackers(settings: RunSettings, plan: Plan) -> TrackerHub:
+    """Return the trackers that the settings name; what is not there is refused before anything is asked."""
+    from .trackers import TrackerHub, find_trackers  # most runs have none
+
+    return TrackerHub(find_trackers(settings.log, plan.registry), plan.folder, plan.header.config)
 
 
 def _plan_with_data(settings: RunSettings, watcher: Watcher | None) -> Plan:

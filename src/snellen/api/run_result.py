@@ -12,8 +12,8 @@ import msgspec
 from ..core.errors import UsageError
 from ..core.types import Estimate
 from ..engine.state import RunState
-from ..report.exports.trial_files import frame, plain_rows, wrong_rows
 from ..report.pages.notebook import ShownComparison, ShownErrors, ShownTrials, headline_words, results_html
+from ..report.trial_files import frame, plain_rows, wrong_rows
 from ..store.reader import RunReader
 from .parts import PartEnd
 from .stored_results import errors, results_of

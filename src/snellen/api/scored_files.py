@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from ..core.builtins import default_registry
 from ..core.errors import DataError, FailureKind, UsageError
 from ..core.protocols import LoadContext
 from ..core.tasks import Task
@@ -38,7 +39,6 @@ from .foreign_runs import (
     store_file,
     store_run,
 )
-from .formulations import open_formulation
 from .header import installed_versions, make_header
 from .judges import asking_settings, check_extractor
 
@@ -278,7 +278,7 @@ def score_predictions(
     """Score predictions (a JSON or JSONL file, or an iterable of records) of ReForm-Eval, FlagEvalMM or CURE.
 
     `formulation` is one of SingleChoice, Generation, OCROpenEnded, KIEOpenEnded, MultiInference, Consistency; `options`
-    are the fields of FormulationOptions. They become a run in `output`, which can be viewed and compared; told none,
+    are those that it takes. They become a run in `output`, which can be viewed and compared; told none,
     nothing stays. Values are fractions. Raises DataError naming the record, or UsageError.
 
     Example:
@@ -309,6 +309,7 @@ def score_file(
     """
     if formulation is not None:
         damage = Damage()
+        open_formulation = default_registry().get("formulation", formulation)
         file, reading = open_formulation(predictions, formulation, damage, options)
         done = store_file(file, damage, reading=reading, output=output, command=f"snellen score {file.path}")
         return frame(done) | {"formulation": formulation, "profile": reading.profile}

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import sys
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -14,7 +15,7 @@ from click.shell_completion import CompletionItem
 
 from ..core.builtins import COMMANDS, default_registry
 from ..core.errors import EXIT_AGAIN, EnvironmentProblem, GroundLost, SnellenError, ToldToEnd, did_you_mean
-from ..core.registry import Registry, resolve_target
+from ..core.registry import Command, Registry, resolve_target
 from ..core.secret import hide_passwords
 from ..core.text import clean_text, show_text
 from ..core.version import __version__
@@ -27,7 +28,7 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of the table."""
-        return list(_registry().entries("command"))
+        return list(_commands())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import one command, or return None if there is none of that name."""
@@ -37,7 +38,7 @@ class LazyGroup(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete a command's name from the table, without importing any."""
-        every = _registry().entries("command").items()
+        every = _commands().items()
         named = [CompletionItem(name, help=each.help) for name, each in every if name.startswith(incomplete)]
         return named or click.Command.shell_complete(self, ctx, incomplete)
 
@@ -46,14 +47,14 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Say which command was probably meant when the name is unknown."""
         if args and not args[0].startswith("-") and _registry().find("command", args[0]) is None:
-            near = did_you_mean(args[0], _registry().entries("command"))
+            near = did_you_mean(args[0], _commands())
             raise click.UsageError(f"no command {args[0]!r}{near}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Print the table without importing any command."""
         headings: dict[str, list[tuple[str, str]]] = {heading: [] for heading in COMMANDS}
-        commands = _registry().entries("command")
+        commands = _commands()
         for name, command in commands.items():
             headings.setdefault(command.group, []).append((name, command.help))
         widest = max(map(len, commands))
@@ -61,6 +62,11 @@ class LazyGroup(click.Group):
             if rows:
                 with formatter.section(heading):
                     formatter.write_dl([(name.ljust(widest), text) for name, text in rows])
+
+
+def _commands() -> Mapping[str, Command]:
+    """Return what stands at the top: a name of two words belongs to the group that is its first."""
+    return {name: command for name, command in _registry().entries("command").items() if " " not in name}
 
 
 @cache

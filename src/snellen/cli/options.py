@@ -12,6 +12,7 @@ import msgspec
 
 from ..api.settings import COMMON, GROUPS, OUTPUT, Setting, refusal, rows_of
 from ..core.errors import UsageError
+from ..core.registry import resolve_target
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -55,6 +56,31 @@ def add_options(*options: Decorator) -> Decorator:
         return function
 
     return add
+
+
+def registered_names(kind: str) -> click.Choice[str]:
+    """Return the names of one kind in the registry as what an option takes, the core's own first."""
+    from ..core.builtins import default_registry
+
+    return click.Choice(tuple(default_registry().entries(kind)))
+
+
+class OpenGroup(click.Group):
+    """A group whose commands kits may add to: what is registered as the command `GROUP NAME` is its NAME."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return its own commands and those of kits, sorted."""
+        return sorted({*super().list_commands(ctx), *self._of_kits()})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return one command, imported where a kit brings it."""
+        return super().get_command(ctx, cmd_name) or resolve_target(self._of_kits().get(cmd_name))
+
+    def _of_kits(self) -> dict[str, Any]:
+        from ..core.builtins import default_registry
+
+        names, before = default_registry().entries("command"), f"{self.name} "
+        return {name.removeprefix(before): one.target for name, one in names.items() if name.startswith(before)}
 
 
 SEED = defaulted("--seed", type=int, default=0)

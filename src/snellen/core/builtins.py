@@ -10,7 +10,6 @@ from .registry import Command, Registry, Target, register_shipped_kits
 LOADERS = {
     "table": "snellen.data.loaders.table:load",
     "card": "snellen.data.atlas.card_rows:load",
-    "reform": "snellen.data.reform.card_loader:load",
     "eyechart": "snellen.data.loaders.eyechart:load",
     "cure": "snellen.data.loaders.cure:load",
     "film": "snellen.data.loaders.film:load",
@@ -174,6 +173,7 @@ BUILTINS: Mapping[str, Mapping[str, Target]] = {
     "inferencer": INFERENCERS,
     "scorer": SCORERS,
     "aggregate": AGGREGATES,
+    "export": {form: f"snellen.report.trial_files:write_{form}" for form in ("jsonl", "csv", "parquet")},
     "predictions": {"rows": "snellen.data.foreign.formats:ROWS_FORMAT"},
     "command": {
         name: Command(f"snellen.cli.{target}", words, heading)
