@@ -18,8 +18,8 @@ from snellen.core.builtins import default_registry
 from snellen.data.catalog import Catalog
 from snellen.kits.bridges.scored_files import score_file
 from snellen.report.pages.finish import finish_run
-from snellen.report.protocol_words import protocol_lines
 from snellen.report.viewer.guard import cookie_name
+from snellen.report.written import protocol_lines
 
 JUDGED = {
     "mm-vet": "MM-Vet",

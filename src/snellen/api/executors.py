@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..core.builtins import default_registry
 from ..core.errors import UsageError
 from ..core.protocols import Model
 from ..data.files.work import Mapper, do_here
-from ..engine.limits import Policy
-from ..engine.state import RunState
 from ..scoring.ranges import Executor as ScoringExecutor
-from ..store.writer import TrialWriter
 from .settings import RunSettings
+
+if TYPE_CHECKING:  # whoever scores asks nobody
+    from ..engine.limits import Policy
+    from ..engine.state import RunState
+    from ..store.writer import TrialWriter
 
 LOCAL = "local"
 

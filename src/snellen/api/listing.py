@@ -10,7 +10,7 @@ from ..core.builtins import default_registry
 from ..core.errors import UsageError, not_among
 from ..core.tasks import Task
 from ..data.catalog import Catalog
-from ..report.pages.report_page import Published, published_for
+from ..report.terminal import Published, published_for
 
 DRAWN = ("eyechart", "film")
 """Loaders that bring their data with them."""

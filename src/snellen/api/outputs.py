@@ -30,7 +30,6 @@ from ..scoring.compare.protocol_parts import MovedParts, moved_parts
 from ..scoring.compare.run_pairs import compare_runs
 from ..scoring.judges.extractor import extractor_folders
 from ..scoring.protocols.readings import judge_folders, kept_reading, own_reading
-from ..scoring.stored import read_columns
 from ..store.reader import RunReader
 from .stored_results import results_of
 
@@ -84,7 +83,7 @@ def plots(folder: str | Path, output: str | Path) -> list[Path]:
         results = read_results(reader, reader.header())
         files: list[Path] = []
         for task in reader.header().tasks:
-            for figure in overview_of(reader, read_columns(reader, task), results).figures:
+            for figure in overview_of(reader, task, results).figures:
                 files += save_plot(figure.spec, figure.rows, Path(output) / f"{task.name}-{figure.name}")
         return files
 

@@ -349,7 +349,7 @@ def check_forms(task: Task, content: Survey, registry: Registry) -> None:
     if task.form is Form.AUTO and Capability.LIKELIHOOD in inferencer.needs:
         found = ", ".join(f"{counts.samples} {form.value}" for form, counts in content.forms.items())
         raise UsageError(f"task {task.name!r} has records of several forms ({found}): likelihood needs one; use --ids")
-    if task.infer in INFERENCERS:
+    if task.infer in INFERENCERS:  # its options may be wrong for the form that the records have
         check_candidates(task, content, inferencer.read_options(task))
     if task.dataset["loader"] == "table" and task.infer in DIALOGUES and not content.with_history:
         needs = "rows with group and round, or a list of messages in each (messages, conversations, turns)"
@@ -477,8 +477,8 @@ def _prompt_for(catalog: Catalog, task: Task, settings: RunSettings, form: Form 
         table = {**msgspec.to_builtins(prompt), **settings.prompt}
         for key, value in own:
             set_by_path(table, key, value)
-        prompt = convert(table, Prompt, f"prompt of {task.name!r}")
-    return _alone(prompt, settings)
+        prompt = _alone(convert(table, Prompt, f"prompt of {task.name!r}"), settings)
+    return prompt
 
 
 def _alone(prompt: Prompt, settings: RunSettings) -> Prompt:

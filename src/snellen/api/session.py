@@ -290,7 +290,11 @@ async def open_session(
             if part is None
             else open_part(folder, header, part, reading, data)
         )
-        with opened as writer, _opened_cache(settings) as cache, _opened_keeper(folder, settings, writer) as keeper:
+        with (
+            opened as writer,
+            closing(open_cache()) if settings.cache else nullcontext() as cache,
+            _opened_keeper(folder, settings, writer) as keeper,
+        ):
             answerers = Answerers(folder, model, writer, allowed=settings.same_model)
             answerers.check(listed=not resumed)
             resumed = resumed or (isinstance(writer, PartWriter) and writer.resumed)
@@ -320,30 +324,16 @@ async def _closing_model(model: Model, folder: Path) -> AsyncIterator[None]:
         await model.close()
 
 
-@contextmanager
-def _opened_cache(settings: RunSettings) -> Iterator[ResponseCache | None]:
-    """Open the response cache for the block, or nothing where it is switched off."""
-    if not settings.cache:
-        yield None
-        return
-    with closing(open_cache()) as cache:
-        yield cache
-
-
-@contextmanager
-def _opened_keeper(folder: Path, settings: RunSettings, writer: TrialWriter) -> Iterator[PictureKeeper | None]:
+def _opened_keeper(
+    folder: Path, settings: RunSettings, writer: TrialWriter
+) -> AbstractContextManager[PictureKeeper | None]:
     """Open where pictures are kept as they are sent; nothing where that is switched off."""
     if settings.keep_pictures == "off":
-        yield None
-        return
+        return nullcontext()
     everything = settings.keep_pictures == "all"
-    kept: PictureKeeper = (
-        PartPictures(writer.path, everything=everything, parts=writer.part.count)
-        if isinstance(writer, PartWriter)
-        else RunPictures(folder, everything=everything)
-    )
-    with closing(kept) as keeper:
-        yield keeper
+    if isinstance(writer, PartWriter):
+        return closing(PartPictures(writer.path, everything=everything, parts=writer.part.count))
+    return closing(RunPictures(folder, everything=everything))
 
 
 def set_aside(folder: Path) -> None:

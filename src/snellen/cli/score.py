@@ -260,8 +260,8 @@ def written_where(folder: Path, results: Mapping[str, Any]) -> str:
 
 def _print_tables(tasks: Mapping[str, Mapping[str, Any]]) -> None:
     from ..report.console import WholeConsole
-    from ..report.protocol_words import protocol_lines
     from ..report.terminal import arms_tables, plain, results_table, sureness_tables
+    from ..report.written import protocol_lines
 
     console = WholeConsole()
     for name, result in tasks.items():

@@ -63,8 +63,8 @@ def show(
 def _show_run(run: Path, reading: str | None, as_json: bool) -> None:
     from ..api.stored_results import is_unfinished, results_of
     from ..report.console import WholeConsole
-    from ..report.protocol_words import reading_name
     from ..report.terminal import group_tables, plain, results_table
+    from ..report.written import reading_name
 
     if reading is None and is_unfinished(run):
         _show_parts(run, as_json)
@@ -108,8 +108,7 @@ def _show_parts(run: Path, as_json: bool) -> None:
 def _show_errors(run: Path, task: str | None, as_json: bool) -> None:
     from ..api.stored_results import errors
     from ..report.console import WholeConsole
-    from ..report.error_words import error_table
-    from ..report.terminal import plain
+    from ..report.terminal import error_table, plain
 
     found = errors(run, task)
     if as_json:

@@ -22,7 +22,7 @@ from ..core.twins import twin_of
 from ..core.types import BASE_VARIANT, OFFERED, Form, Image, Params, Request, Sample, TrialKey, Turn
 from ..core.variants import parse_variant
 from ..data.images.edits import CALIBRATION
-from ..data.loaders.row_options import split_listed
+from ..data.loaders.option_texts import split_listed
 from ..data.video.frame_rules import VIDEO_AXES
 from .controls import RECALL, STANDING_IN, OtherPictures, choose_pages, recall_request, with_context
 from .history import example_turns, history_turns, shot_turns, show_options

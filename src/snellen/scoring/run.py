@@ -20,8 +20,7 @@ from ..model.served.prices import Bill, Prices
 from ..store.reader import RunReader, score_of_row, write_score_rows
 from .aggregates.arms import counted_tables
 from .aggregates.headline import PEER
-from .protocols.other_protocol import card_note, read_in
-from .protocols.readings import OWN, Reading, judge_folders
+from .protocols.readings import OWN, Reading, card_note, judge_folders, read_in
 from .ranges import (
     BATCH,
     Executor,

@@ -16,8 +16,7 @@ from msgspec import Struct
 from ...core.builtins import default_registry
 from ...core.types import BASE_VARIANT, Form, Image
 from ...data.files.records import parse_literal
-from ...data.loaders.answers import fold
-from ...data.loaders.row_options import OPTION_MARK, options_in_text
+from ...data.loaders.option_texts import OPTION_MARK, fold, options_in_text
 from .damage import Damage
 
 _WHOLE = re.compile(r"(-?\d+)\.0+")

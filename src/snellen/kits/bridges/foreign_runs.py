@@ -39,7 +39,7 @@ from ...core.types import (
 )
 from ...data.atlas.peer_cards import peer_card
 from ...data.dataset import fingerprint_of
-from ...data.loaders.answers import fold
+from ...data.loaders.option_texts import fold
 from ...report.files import atomic_file
 from ...report.pages.finish import REPORTED_TRIALS, finish_run
 from ...scoring.protocols.readings import OWN, Reading

@@ -19,7 +19,9 @@ from ...core.types import Form
 from ...data.files.jsonstream import iterate_members, iterate_records
 from ...data.files.records import root_of, value_at
 from ...data.files.rows import READERS, read_rows
-from ...data.loaders.answers import find_answers, fold, is_plain_number, lettered_columns
+from ...data.loaders.option_texts import fold
+from ...data.loaders.row_answers import find_answers, is_plain_number
+from ...data.loaders.row_map import lettered_columns
 from .damage import Damage, each_readable, failure_anywhere, refuse_malformed
 from .foreign_rows import (
     NO_REPLY,
@@ -252,7 +254,7 @@ class RowFields:
 
     def tags(self, record: Record) -> dict[str, Any]:
         """Return the columns that are no field and can be groups."""
-        return short_tags(record, self._taken | frozenset(lettered_columns(record).values()))
+        return short_tags(record, self._taken | frozenset(lettered_columns(tuple(record)).values()))
 
 
 def _row(number: int, record: Record, *, fields: RowFields, damage: Damage) -> Iterator[ForeignRow]:
@@ -306,7 +308,7 @@ def _options(value: Any, record: Record) -> dict[str, str]:
         return lettered(listed)
     if isinstance(listed, dict):
         return {str(letter): str(text) for letter, text in listed.items()}
-    columns = lettered_columns(record)
+    columns = lettered_columns(tuple(record))
     return {letter: str(record[column]) for letter, column in columns.items() if not is_nothing(record[column])}
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ...core.errors import DataError
 from ...data.atlas.peer_cards import peer_card, split_name
-from ...data.loaders.row_options import OPTION_MARK
+from ...data.loaders.option_texts import OPTION_MARK
 from .damage import EXCEL_CELL, Damage, each_readable, failure_in
 from .foreign_rows import (
     NO_REPLY,
