@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ...core.errors import DataError
+from ...core.ids import file_sha256
 from ...core.types import BASE_VARIANT
 from ...data.files.jsonstream import iterate_records
 from .chat_parts import content_of
@@ -35,7 +35,6 @@ SAMPLES = "_samples.jsonl"
 OURS = "snellen."
 _SUPPORTED = "0."
 _ROW_KEYS = {"evaluation_id", "evaluation_name", "sample_id", "evaluation"}
-_CHUNK = 1 << 20
 
 
 def is_eee(source: ForeignSource) -> bool:
@@ -82,11 +81,7 @@ def _checked(path: Path, aggregate: Mapping[str, Any]) -> list[str]:
     wanted = told.get("checksum")
     if not isinstance(wanted, str) or told.get("hash_algorithm", "sha256") != "sha256":
         return []
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while chunk := stream.read(_CHUNK):
-            digest.update(chunk)
-    same = digest.hexdigest() == wanted.removeprefix("sha256:").lower()
+    same = file_sha256(path) == wanted.removeprefix("sha256:").lower()
     return [] if same else [f"{path.name} is not the file that its aggregate was written with (checksum)"]
 
 

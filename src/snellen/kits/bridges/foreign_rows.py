@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from msgspec import Struct
 
 from ...core.builtins import default_registry
 from ...core.types import BASE_VARIANT, Form, Image
+from ...data.files.records import is_nothing as is_nothing  # noqa: PLC0414 - readers of files ask it of cells
 from ...data.files.records import parse_literal
 from ...data.loaders.option_texts import OPTION_MARK, fold, options_in_text
 from .damage import Damage
@@ -103,11 +103,6 @@ def plain_id(value: Any) -> str:
     text = str(value).strip()
     match = _WHOLE.fullmatch(text)
     return match[1] if match else text
-
-
-def is_nothing(value: Any) -> bool:
-    """Tell whether a cell holds nothing: null, NaN or the empty text."""
-    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
 
 
 def how_it_ended(reason: Any) -> str | None:

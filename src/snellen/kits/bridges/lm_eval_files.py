@@ -26,7 +26,7 @@ from .foreign_rows import (
     shown_options,
 )
 from .formats import ForeignSource, PredictionFormat, Record
-from .lmms_files import IDS, SAMPLES, first_of, is_sample_file, results_beside
+from .lmms_files import IDS, SAMPLES, doc_of, first_of, is_sample_file, results_beside
 
 HARNESS = "lm-eval"
 _ARGUMENT = "gen_args_"
@@ -95,7 +95,7 @@ def _of_filter(source: ForeignSource, filters: Sequence[Any]) -> Iterator[tuple[
 
 
 def _rows(number: int, record: Record, readings: Readings, damage: Damage) -> Iterator[ForeignRow]:
-    place, doc = record.get("doc_id"), _doc(record)
+    place, doc = record.get("doc_id"), doc_of(record)
     own = first_of(doc, IDS)
     name = plain_id(own) if own is not None else f"doc-{number - 1 if place is None else plain_id(place)}"
     likelihoods = likelihoods_in(record.get("resps"))
@@ -126,11 +126,6 @@ def _rows(number: int, record: Record, readings: Readings, damage: Damage) -> It
         else:
             reply, failure = _reply(said, name, damage)
             yield ForeignRow(name, gold.form, reply, failure, repeat, **common, **first)
-
-
-def _doc(record: Record) -> dict[str, Any]:
-    doc = record.get("doc")
-    return doc if isinstance(doc, dict) else {}
 
 
 def _arguments(record: Record) -> list[tuple[Any, Any]]:

@@ -110,7 +110,7 @@ def results_beside(samples: Path, named: re.Match[str] | None) -> dict[str, Any]
 def _rows(number: int, record: Record, damage: Damage) -> Iterator[ForeignRow]:
     place = record.get("doc_id")
     metric = read_metrics(record)
-    doc = _doc(record)
+    doc = doc_of(record)
     own = first_of(doc, IDS) or metric.name
     # A place in the data is no id: it must not be paired with another harness's number by accident.
     name = plain_id(own) if own is not None else f"doc-{number - 1 if place is None else plain_id(place)}"
@@ -142,7 +142,8 @@ def _rows(number: int, record: Record, damage: Damage) -> Iterator[ForeignRow]:
         )
 
 
-def _doc(record: Record) -> dict[str, Any]:
+def doc_of(record: Record) -> dict[str, Any]:
+    """Return the row of the benchmark that a record holds, if any."""
     doc = record.get("doc")
     return doc if isinstance(doc, dict) else {}
 
