@@ -14,7 +14,6 @@ import pybase64
 
 from ...core.errors import DataError, MissingExtra
 from ...core.types import Image, Video
-from ..files.picture_zip import PictureZips
 from ..files.records import as_list
 from ..files.rows import Row, read_rows
 from ..images.decode import encode_png
@@ -381,6 +380,8 @@ class Pictures:
     """Reads the pictures of one file's cells; embedded ones go to files, each content once, so samples stay small."""
 
     def __init__(self, root: Path, store: Path, dpi: int, remembered: Remembered) -> None:
+        from ..files.picture_zip import PictureZips
+
         archive = root if root.is_file() else None
         folder = root.parent if archive else root
         self.root = str(folder / "x")[:-1]
