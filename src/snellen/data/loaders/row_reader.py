@@ -23,13 +23,13 @@ from ..images.embedded import ImageStore
 from .option_texts import (
     FIRST_ON_LINE,
     alphabets_of,
-    look_at_options,
+    option_facts,
     options_in_text,
     refuse_other_order,
     split_listed,
 )
 from .row_answers import RowAnswers, names_several, yes_or_no
-from .row_dialogues import DIALOGUES, Doors, brings_pictures, check_question, list_rounds
+from .row_dialogues import DIALOGUES, MediaReaders, brings_pictures, check_question, list_rounds
 from .row_map import Cells, Places, RowMap, find_places
 from .row_media import Pictures, RowImages, RowVideos, names_of_videos, remembered, told_of_videos
 from .row_notes import RowNotes, UnreadColumns, question_hint, refuse_list
@@ -153,21 +153,21 @@ class RowReader:
             videos=videos,
         )
         answer = self.answers.of_places(row, places, where)
-        for round_ in list_rounds(base, messages, answer, Doors(self.pictures, self.videos), where):
+        for round_ in list_rounds(base, messages, answer, MediaReaders(self.pictures, self.videos), where):
             yield self._decided(round_.sample, self._stated(row, places), round_.answer, offered.keyed, where)
 
     def _sample(self, row: Row, places: Places, where: str) -> Sample | None:
         images, question, offered, answer, stated = self._asked(row, places, where)
         self._note_foreign(question, len(images), where)
-        seen = offered.seen
-        options, meta = seen.options, self._meta(row, places, where) if places.told else {}
+        facts = offered.facts
+        options, meta = facts.options, self._meta(row, places, where) if places.told else {}
         if self.task.form is Form.PARSE:
             meta |= {name: row[name] for name in PAGE_COLUMNS if isinstance(row.get(name), list)}
-        if seen.twice and self.source.duplicates == "drop":
+        if facts.twice and self.source.duplicates == "drop":
             self._note("rows with an option twice: left out (--duplicates drop)", where)
             return None
-        if seen.twice:
-            meta |= self._keep_twice(options, seen.twice, where)
+        if facts.twice:
+            meta |= self._keep_twice(options, facts.twice, where)
         answers, form = self._answered(row, places, offered, answer, stated=stated, where=where)
         videos = self.videos.of_places(row, places, where) if places.fields["video"] or self.source.video else ()
         name = self._ids.of_row(row, places, told_of_videos(row, videos, question, options) if videos else (), where)
@@ -179,9 +179,9 @@ class RowReader:
         sample = Sample(name, self.task.name, form, question, images, options, answers, (), group, tags, meta, videos)
         if images:
             self.images.remember(name, images)
-        plain = type(answer) is str and answer.isalpha() and seen.settled and not seen.marks  # most rows
+        plain = type(answer) is str and answer.isalpha() and facts.settled and not facts.marks  # most rows
         if options and not plain:
-            self.noted.choice(sample, seen, None if offered.keyed else answer, where)
+            self.noted.choice(sample, facts, None if offered.keyed else answer, where)
         if group is not None and "round" in tags and self.task.infer not in DIALOGUES:
             self._note("rows with group and round: each asked alone (--infer-method every asks them as dialogues)")
         if not answers or not options:
@@ -192,10 +192,10 @@ class RowReader:
         self, row: Row, places: Places, offered: RowOptions, answer: Any, *, stated: str, where: str
     ) -> tuple[tuple[str, ...], Form]:
         """Return the answers of a row as texts, and the form they make of it."""
-        answers = self.answers.texts(answer, offered.seen, offered.keyed, where, stated)
-        options = offered.seen.options
+        answers = self.answers.texts(answer, offered.facts, offered.keyed, where, stated)
+        options = offered.facts.options
         if options and len(places.fields["answer"]) > 1 and answers:
-            self.answers.refuse_other(row, places, answers, offered.seen, where)
+            self.answers.refuse_other(row, places, answers, offered.facts, where)
         form = self._form(options, answers, stated, where)
         if form is Form.YESNO and not options and answers != (worded := yes_or_no(answers)):
             self._note("rows whose answer is 1, Y or T, or 0, N or F: taken for yes, or no")
@@ -258,7 +258,7 @@ class RowReader:
                 self._note_foreign(turn.text, len(turn.images or sample.images), where)
         if isinstance(answer, str) and "</think>" in answer:
             raise DataError(f"{where}: the answer holds thinking ({answer[:30]!r}); write what follows </think> alone")
-        answers = self.answers.texts(answer, look_at_options(sample.options), keyed, where, stated)
+        answers = self.answers.texts(answer, option_facts(sample.options), keyed, where, stated)
         form = self._form(sample.options, answers, stated, where)
         sample = msgspec.structs.replace(sample, answers=answers, form=form)
         self.noted.answers(sample)
@@ -337,9 +337,9 @@ class RowReader:
         found = options_in_text(question, alphabets) if alphabets else None
         if found is None:
             return question, NO_OPTIONS
-        offered = RowOptions(look_at_options(found.options), found.keyed)
+        offered = RowOptions(option_facts(found.options), found.keyed)
         try:
-            self.answers.texts(answer, offered.seen, offered.keyed, where, stated)
+            self.answers.texts(answer, offered.facts, offered.keyed, where, stated)
         except DataError:
             if names_several(answer, found.options):
                 raise
