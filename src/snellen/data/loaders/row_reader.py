@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -55,6 +55,17 @@ YES_NO = frozenset({"yes", "no", "true", "false"})
 PAGE_COLUMNS = ("blocks", "tests")
 """Of a page that is to be turned into text: its blocks with their categories, or unit tests of the reply."""
 Tags = dict[str, str | int | float | bool | None]
+
+
+class AskedRow(NamedTuple):
+    """What a row asks, and its answer and its form as they are written."""
+
+    images: tuple[Image, ...]
+    question: str
+    offered: RowOptions
+    answer: Any
+    form: str
+    """Empty where the row states none."""
 
 
 class RowReader:
@@ -157,9 +168,11 @@ class RowReader:
             yield self._decided(round_.sample, self._stated(row, places), round_.answer, offered.keyed, where)
 
     def _sample(self, row: Row, places: Places, where: str) -> Sample | None:
-        images, question, offered, answer, stated = self._asked(row, places, where)
-        self._note_foreign(question, len(images), where)
-        facts = offered.facts
+        asked = self._asked(row, places, where)
+        images, question, facts = asked.images, asked.question, asked.offered.facts
+        odd = foreign_marker(question, len(images) or self._context.replies_only, where)
+        if odd is not None:
+            self._note_marker(odd, where)
         options, meta = facts.options, self._meta(row, places, where) if places.told else {}
         if self.task.form is Form.PARSE:
             meta |= {name: row[name] for name in PAGE_COLUMNS if isinstance(row.get(name), list)}
@@ -168,7 +181,7 @@ class RowReader:
             return None
         if facts.twice:
             meta |= self._keep_twice(options, facts.twice, where)
-        answers, form = self._answered(row, places, offered, answer, stated=stated, where=where)
+        answers, form = self._answered(row, places, asked, where)
         videos = self.videos.of_places(row, places, where) if places.fields["video"] or self.source.video else ()
         name = self._ids.of_row(row, places, told_of_videos(row, videos, question, options) if videos else (), where)
         group, tags = None, {}
@@ -179,31 +192,29 @@ class RowReader:
         sample = Sample(name, self.task.name, form, question, images, options, answers, (), group, tags, meta, videos)
         if images:
             self.images.remember(name, images)
-        plain = type(answer) is str and answer.isalpha() and facts.settled and not facts.marks  # most rows
+        plain = type(asked.answer) is str and asked.answer.isalpha() and facts.settled and not facts.marks  # most rows
         if options and not plain:
-            self.noted.choice(sample, facts, None if offered.keyed else answer, where)
+            self.noted.choice(sample, facts, None if asked.offered.keyed else asked.answer, where)
         if group is not None and "round" in tags and self.task.infer not in DIALOGUES:
             self._note("rows with group and round: each asked alone (--infer-method every asks them as dialogues)")
         if not answers or not options:
             self.noted.answers(sample, () if places.fields["answer"] else places.tags)
         return sample
 
-    def _answered(
-        self, row: Row, places: Places, offered: RowOptions, answer: Any, *, stated: str, where: str
-    ) -> tuple[tuple[str, ...], Form]:
+    def _answered(self, row: Row, places: Places, asked: AskedRow, where: str) -> tuple[tuple[str, ...], Form]:
         """Return the answers of a row as texts, and the form they make of it."""
-        answers = self.answers.texts(answer, offered.facts, offered.keyed, where, stated)
-        options = offered.facts.options
+        facts = asked.offered.facts
+        options = facts.options
+        answers = self.answers.texts(asked.answer, facts, asked.offered.keyed, where, asked.form)
         if options and len(places.fields["answer"]) > 1 and answers:
-            self.answers.refuse_other(row, places, answers, offered.facts, where)
-        form = self._form(options, answers, stated, where)
+            self.answers.refuse_other(row, places, answers, facts, where)
+        form = self._form(options, answers, asked.form, where)
         if form is Form.YESNO and not options and answers != (worded := yes_or_no(answers)):
             self._note("rows whose answer is 1, Y or T, or 0, N or F: taken for yes, or no")
             answers = worded
         return answers, form
 
-    def _asked(self, row: Row, places: Places, where: str) -> tuple[tuple[Image, ...], str, RowOptions, Any, str]:
-        """Return pictures, question and options of a row, its answer as it is written, and the form it states."""
+    def _asked(self, row: Row, places: Places, where: str) -> AskedRow:
         images = self.images.of_places(row, places, where) if places.images or self.source.image else ()
         may_offer = places.fields["options"] or places.lettered
         offered = self._options(row, places, len(images), where) if may_offer else NO_OPTIONS
@@ -221,15 +232,12 @@ class RowReader:
             # The question stays as the row has it: whether the list is shown by it or by the prompt is the prompt's.
             refuse_other_order(found, offered.texts, where)
             self._note("rows whose question lists its options as their column does: shown once")
-        if self.source.one_picture:
-            return images, question, offered, answer, stated
-        return images, *settle_markers(question, offered, len(images), where), answer, stated
+        if not self.source.one_picture:
+            question, offered = settle_markers(question, offered, len(images), where)
+        return AskedRow(images, question, offered, answer, stated)
 
-    def _note_foreign(self, question: str, pictures: int, where: str) -> None:
-        odd = foreign_marker(question, pictures or self._context.replies_only, where)
-        if odd is not None:
-            said = f"rows whose question holds another tool's marker ({odd}): it is sent as text; write <image>"
-            self._note(said, where)
+    def _note_marker(self, odd: str, where: str) -> None:
+        self._note(f"rows whose question holds another tool's marker ({odd}): it is sent as text; write <image>", where)
 
     def _refuse_unread(self, row: Row, places: Places, answer: Any, where: str) -> None:
         """Refuse a row that would be asked without options it has, or scored by some of its answers only."""
@@ -255,7 +263,9 @@ class RowReader:
             keyed = offered.keyed or keyed
         for turn in (*sample.turns, Turn("user", sample.question)):
             if turn.role == "user":
-                self._note_foreign(turn.text, len(turn.images or sample.images), where)
+                pictures = len(turn.images or sample.images) or self._context.replies_only
+                if (odd := foreign_marker(turn.text, pictures, where)) is not None:
+                    self._note_marker(odd, where)
         if isinstance(answer, str) and "</think>" in answer:
             raise DataError(f"{where}: the answer holds thinking ({answer[:30]!r}); write what follows </think> alone")
         answers = self.answers.texts(answer, option_facts(sample.options), keyed, where, stated)
