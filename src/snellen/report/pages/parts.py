@@ -304,6 +304,11 @@ def outcome_tag(outcome: int, value: float | None = None) -> Html:
     return tag("span", f"{SIGNS[kind]} {word}", class_=f"tag {kind.name.lower()}")
 
 
+def row_outcome(columns: TrialColumns, row: int) -> Html:
+    """Return the outcome of a trial by its place in the columns."""
+    return outcome_tag(int(columns.outcome[row]), float(columns.value[row]))
+
+
 def outcome_bar(counts: Mapping[int, int]) -> Html:
     """Return the shares of all outcomes as one bar with its key in words."""
     total = sum(counts.values()) or 1

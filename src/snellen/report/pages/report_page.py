@@ -48,9 +48,9 @@ from .parts import (
     notes_table,
     numbers,
     outcome_bar,
-    outcome_tag,
     reply_text,
     row,
+    row_outcome,
     scrolled,
     tiles,
 )
@@ -354,7 +354,7 @@ def _every_reply(reader: RunReader, columns: TrialColumns) -> Iterator[Child]:
             key = shown.prediction.key
             variant = "" if key.variant == "base" else f" · {key.variant}"
             name = f"{key.sample}{variant}{f' · {key.repeat + 1}' if key.repeat else ''}"
-            outcome = tag("td", outcome_tag(int(columns.outcome[place]), float(columns.value[place])))
+            outcome = tag("td", row_outcome(columns, place))
             reply = tag("td", reply_text(shown.text, shown.span, most=400), class_="text")
             rows.append(row(name, outcome, reply, name_class="mono"))
     yield tag("h2", "Every reply")

@@ -16,7 +16,7 @@ from ..pages.parts import facts, head, numbers, outcome_tag, reply_text, row
 from .compare_page import Comparer, flip_mark, pick_trial, stored_trials
 from .rendered_reply import explain_score
 from .run_library import OpenRun, run_titles
-from .shell import address, link, pager, shell, trial_address
+from .shell import address, link, pager, shell, trial_address, whole_number
 
 MOST_LINES, MOST_CHARACTERS = 400, 20_000
 LONG = 60
@@ -190,9 +190,10 @@ def _asked(request: Request) -> str:
 
 def _around(runs: Sequence[OpenRun], comparer: Comparer, key: TrialKey, at: str) -> Html | None:
     """Return the way to the samples before and after it in the matrix."""
-    if not at.isdecimal() or len(at) > 9:
+    place = whole_number(at, -1)
+    if place < 0:
         return None
-    samples, place = comparer.samples(runs, key.task), int(at)
+    samples = comparer.samples(runs, key.task)
     if place >= len(samples) or samples[place].sample != key.sample:
         return None
     keys = [run.key for run in runs]
