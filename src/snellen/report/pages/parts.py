@@ -81,6 +81,11 @@ def scrolled(label: str, *table: Child, class_: str = "scroll") -> Html:
     return tag("div", tag("table", *table), class_=class_, tabindex=0, role="region", aria_label=label)
 
 
+def captioned(caption: str, names: Html, rows: Iterable[Child], *, class_: str = "scroll") -> Html:
+    """Return a whole table in such a frame, named by the caption above it."""
+    return scrolled(caption, tag("caption", caption), names, tag("tbody", *rows), class_=class_)
+
+
 MOST_ROWS = 200
 
 
@@ -235,7 +240,7 @@ def _estimates(
         )
         for name, estimate in rows
     ]
-    return scrolled(caption, tag("caption", caption), columns, tag("tbody", *body))
+    return captioned(caption, columns, body)
 
 
 def _unit(metric: str, estimate: Mapping[str, Any]) -> str:

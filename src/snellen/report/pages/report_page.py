@@ -36,6 +36,7 @@ from .look_part import looks_section
 from .overview import TaskOverview, overview_of
 from .parts import (
     DRAWN,
+    captioned,
     cost_lines,
     data_table,
     derived_table,
@@ -252,8 +253,7 @@ def summary_table(tasks: Sequence[TaskOverview]) -> Html:
         rows.append(row(one.task.name, *cells))
     names = head("task", "metric", ("value", "n"), ("95 % interval", "n"), *((name, "n") for name in RESTS_ON), DRAWN)
     caption = f"All {len(rows)} tasks"
-    table = scrolled(caption, tag("caption", caption), names, tag("tbody", *rows))
-    return join((tag("h2", "Summary"), tag("div", table, class_="card")))
+    return join((tag("h2", "Summary"), tag("div", captioned(caption, names, rows), class_="card")))
 
 
 def hero(one: TaskOverview, links: Html | None = None) -> Html:

@@ -15,7 +15,7 @@ from ...core.types import Failure, Timing, TrialKey, Usage
 from ...scoring.aggregates.means import headline_of, split
 from ...scoring.tables.table import ScoreTable, TrialColumns
 from ..pages import draw
-from ..pages.parts import DRAWN, head, numbers, row_outcome, scrolled
+from ..pages.parts import DRAWN, captioned, head, numbers, row_outcome, scrolled
 from ..patterns import PatternProblem
 from ..query import SEARCHED, Query, Rows
 from ..written import RESTS_ON, percent_metric, rests_on, written, written_interval
@@ -287,7 +287,7 @@ def group_chart(run: OpenRun, walk: Walk) -> Iterator[Child]:
     more = f", the first {MOST_GROUPS} of {len(parts):,}" if len(parts) > MOST_GROUPS else ""
     caption = f"{columns.metric or 'trials'} by {key}, all outcomes of the trials that the other filters leave{more}"
     names = head(key, ("value", "n"), ("95 % interval", "n"), DRAWN, *((name, "n") for name in RESTS_ON))
-    yield scrolled(caption, tag("caption", caption), names, tag("tbody", *body), class_="scroll card bygroup")
+    yield captioned(caption, names, body, class_="scroll card bygroup")
 
 
 def _by_group(table: ScoreTable) -> Iterator[tuple[str, ScoreTable]]:

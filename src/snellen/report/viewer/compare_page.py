@@ -19,7 +19,7 @@ from ...scoring.tables.table import Outcome, TrialColumns, lower_is_better
 from ..pages.comparison import agreement_matrix, divergence_sheet, flips, pair_sheet
 from ..pages.gallery import Shown, read_trial
 from ..pages.look_part import compared_sheet
-from ..pages.parts import facts, head, numbers, outcome_tag, reply_text, row, scrolled
+from ..pages.parts import captioned, facts, head, numbers, outcome_tag, reply_text, row, scrolled
 from ..pages.sheet import sheet_table
 from ..written import reading_name, written_share
 from .run_library import OpenRun, run_titles
@@ -351,7 +351,7 @@ def _matrix(comparisons: Sequence[Comparison], names: Sequence[str]) -> Html:
         rows.append(row(name, *numbers("–" if share is None else written_share(share) for share in shares)))
     columns = head(tag("span", "run", class_="hidden"), *((name, "n") for name in names))
     caption = "Share of common samples on which two runs have the same value"
-    return scrolled(caption, tag("caption", caption), columns, tag("tbody", *rows))
+    return captioned(caption, columns, rows)
 
 
 def _flips(task: str, comparisons: Sequence[Comparison], runs: Mapping[str, OpenRun], page: int) -> list[Child]:
