@@ -86,9 +86,9 @@ def _show_run(run: Path, reading: str | None, as_json: bool) -> None:
 
 def _show_parts(run: Path, as_json: bool) -> None:
     """Say who works at a run in parts, who is lost and how far it is; only small files are read."""
-    from ..api.parts import summarize_parts
+    from ..api.stored_results import asked_in_parts
 
-    found = summarize_parts(run)
+    found = asked_in_parts().summarize_parts(run)
     if as_json:
         print_json(found)
         return

@@ -356,16 +356,3 @@ def example(one: Mistake) -> str:
     """Return a trial in a line: its sample, what was expected, what was said."""
     said = one.given if one.given is not None and one.given != one.reply else one.reply
     return f"{one.key.sample}: {shorten(' | '.join(one.expected), 40)!r} expected, {shorten(said, 60)!r} given"
-
-
-def import_lines(about: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what was imported of another harness, and what the file has lost."""
-    from ..data.foreign.damage import damage_lines  # few commands import
-
-    failed = f", {plural(about['failed'], 'failed call')}" if about["failed"] else ""
-    lost = about["planned"] - about["rows"]
-    missing = f", {plural(lost, 'row')} without a prediction" if lost else ""
-    rows = plural(about["rows"], "row")
-    yield f"{about['harness']}: {rows} of {about['model']} on {about['peer_task']}{failed}{missing}"
-    yield from (f"  damage, {line}" for line in damage_lines(about["damage"]))
-    yield from (f"  note: {note}" for note in about["notes"])
