@@ -271,19 +271,25 @@ def _column(side: _Side, metric: str) -> Html:
     shown = side.shown
     if shown is None:
         return tag("section", tag("h4", side.name), tag("p", "This trial is not stored.", class_="muted"))
-    score = next((score for score in shown.scores if score.metric == metric), None)
-    mark = _mean_mark(side.value, metric) if side.trials > 1 else _trial_mark(side, score, metric)
+    score = score_by(shown, metric)
+    mark = _mean_mark(side.value, metric) if side.trials > 1 else trial_mark(shown, metric)
     about = [("read as", shorten((score.answer or score.reason or "") if score else "", 120))]
     parts: list[Child] = [tag("h4", mark, " ", link(side.name, trial_address(side.run, shown.prediction.key)))]
     if side.trials > 1:  # the mark above is the mean of them all
-        parts.append(tag("p", _trial_mark(side, score, metric), " this trial", class_="small"))
+        parts.append(tag("p", trial_mark(shown, metric), " this trial", class_="small"))
     return tag("section", *parts, facts(about), reply_text(shown.text, shown.span, most=500))
 
 
-def _trial_mark(side: _Side, score: Score | None, metric: str) -> Html:
+def score_by(shown: Shown, metric: str) -> Score | None:
+    """Return the score of a trial by a metric, where it has one."""
+    return next((score for score in shown.scores if score.metric == metric), None)
+
+
+def trial_mark(shown: Shown, metric: str) -> Html:
     """Mark the reply that is shown, by its own score: in a mean a failed trial counts as 0, and is not wrong."""
-    if side.shown is not None and side.shown.prediction.failure is not None:
+    if shown.prediction.failure is not None:
         return outcome_tag(Outcome.FAILED)
+    score = score_by(shown, metric)
     return flip_mark(score.value if score is not None else None, metric)
 
 
