@@ -25,7 +25,7 @@ from ..core.twins import AXIS, twin_of
 from ..core.types import Score, TrialKey
 from ..data.files.work import Work, WorkSpec
 from ..extract.extraction import REFUSED, UNPARSED, UNSEEN
-from ..extract.said_beside import says_unseen, stated_confidence
+from ..extract.other_kinds import says_unseen, stated_confidence
 from ..model.served.prices import Bill, Prices
 from ..store.database import Row
 from ..store.reader import Rows, RunReader, Trial, row_of_score

@@ -31,7 +31,6 @@ from ...scoring.compare.look_pairs import compare_looks
 from ...scoring.compare.paired import Comparison
 from ...scoring.compare.run_pairs import compare_runs
 from ...store.reader import RunReader
-from ..exports.trial_files import csv_lines, jsonl_lines, parquet_bytes
 from ..pages import draw
 from ..pages.comparison import sheets_of
 from ..pages.gallery import Shown, read_trial, thumbnail
@@ -40,6 +39,7 @@ from ..pages.parts import DRAWN, cost_cells, head, numbers, scrolled, static
 from ..pages.ranking import UNRANKED, Board, Entry, Line, board_sheets, make_board, ranked_blocks
 from ..pages.sheet import Sheet, render
 from ..pages.vega import to_csv
+from ..trial_files import csv_lines, jsonl_lines, parquet_bytes
 from .browse_page import browse_page
 from .changes import Changes
 from .compare_page import Comparer, compare_page, matrix_page
