@@ -99,11 +99,6 @@ def mean_by_question(table: ScoreTable) -> Estimate:
     return _not_below_nothing(table, structs.replace(estimate, unit="trials"))
 
 
-def format_hit_rate(table: ScoreTable) -> Estimate:
-    """Return the share of trials whose reply had the form looked for; each counts on its own, as in ReForm-Eval."""
-    return structs.replace(estimate_mean((table.reason < 0).astype(np.float64)), unit="trials")
-
-
 def rates(table: ScoreTable) -> dict[str, Estimate]:
     """Return the shares of all planned trials that were unparsed, refused, truncated and failed.
 
