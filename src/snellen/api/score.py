@@ -20,7 +20,6 @@ from ..scoring.judges.verdicts import rename_without_judge
 from ..scoring.protocols.readings import Reading, check_reading, own_reading, read_in
 from ..store.reader import RunReader
 from .executors import Workers, range_executor
-from .judges import ask_judge, asking_settings, load_judge
 from .stored_results import asked_in_parts, is_unfinished
 
 NO_EXTRACTOR = "--extractor-arg says how the extracting model is asked: name it by --extractor"
@@ -129,6 +128,7 @@ def _file_scoring() -> Any:
 def _judged(folder: Path, plugins: Sequence[str], name: str, model: str | None, how: Mapping[str, Any]) -> list[str]:
     """Ask a judge about every reply; without a model return the name under which its fallback scores them."""
     from .chosen_model import create_model
+    from .judges import ask_judge, asking_settings, load_judge
 
     judge = load_judge(name)
     if not model:
