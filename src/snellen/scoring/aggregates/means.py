@@ -75,7 +75,7 @@ def mean(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[st
     trials a question also `<metric>_micro`, where each trial weighs the same.
     """
     estimates = headline_of(table)
-    if table.is_repeated or table.is_varied:
+    if table.asks_again:
         estimates[f"{table.metric}_micro"] = mean_of_trials(table)
     return estimates
 

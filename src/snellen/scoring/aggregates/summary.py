@@ -30,8 +30,8 @@ def _has_tags(*tags: str) -> Callable[[ScoreTable], bool]:
 FITTING: Sequence[tuple[Callable[[ScoreTable], bool], str]] = (
     (lambda table: not table.is_repeated, "means:mean"),
     (lambda table: table.is_repeated, "repeats:aggregate"),
-    (lambda table: table.is_repeated or table.is_varied, "instability:aggregate"),
-    (lambda table: table.is_repeated or table.is_varied, "variance:aggregate"),
+    (lambda table: table.asks_again, "instability:aggregate"),
+    (lambda table: table.asks_again, "variance:aggregate"),
     (lambda table: any(map(read_level, table.variants)), "robustness:aggregate"),
     (_has_tags("round"), "instability:rounds"),
     (_has_tags("role", "step", "steps"), "consistency:chain_estimates"),
