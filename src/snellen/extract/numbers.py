@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
 from .reply_text import normalise
-from .word_lists import START, LazyPattern, assemble, words
+from .word_lists import START, After, Before, LazyPattern, assemble, words
 
 _SCALE_WORDS = {
     **{"thousands": 1e3, "lakhs": 1e5, "millions": 1e6, "crores": 1e7, "billions": 1e9, "unsure": math.nan},
@@ -40,22 +40,38 @@ _NUMBER = LazyPattern(
     rf"|(?P<word>{_APART})(?!\w)|(?P<glued>{_GLUED}))|[kmb](?![\w/]))?"
     r"(?P<percent>\s?(?:%|percent|per cent))?",
     re.IGNORECASE,
+    finds="1,234.5",
+    passes="none",
 )
-_SCALED = LazyPattern(rf"\s?(?:(?:{_APART})(?!\w)|{_GLUED})")
+_SCALED = After(rf"\s?(?:(?:{_APART})(?!\w)|{_GLUED})", finds="万", passes=" m")
 _GROUPS_BY_POINT = re.compile(r"(?<![\d.])[1-9]\d{0,2}(?:(?:\.\d{3}){2,8}+(?![\d.]*\d)|(?:\.\d{3}){1,8}+,\d)")
 _TWO_WAYS = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")
 """`1.234` is a decimal to some and a thousand to others, and so is `1,234`."""
 _NEAR = 8
 _SIGN_BEFORE = "=(<>≈:,+*/×[{|"
 """After one of these a dash with a space behind it is a minus; after a word it is a dash."""
-_BELOW_ZERO = LazyPattern(r"\s?(?:°\s?[cf]?|[^\W\d_]{1,12})?(?:\s[^\W\d_]{1,12})?\s(?:<numbers.below_zero>)(?!\w)")
-_BELOW = LazyPattern(r"\s?(?:°\s?[cf]?|degrees?)?\sbelow(?=\s*(?:[.,;!)]|\Z))")
-"""`8 below`, and nothing that it would be below of."""
-_FREEZING = LazyPattern(
-    r"\s?(?:°\s?[cf]?|[^\W\d_]{1,12})?(?:\s[^\W\d_]{1,12})?\s(?:below|above|under|over) (?:freezing|the freezing)(?!\w)"
+_BELOW_ZERO = After(
+    r"\s?(?:°\s?[cf]?|[^\W\d_]{1,12})?(?:\s[^\W\d_]{1,12})?\s(?:<numbers.below_zero>)(?!\w)",
+    reach=60,
+    finds=" degrees below zero",
+    passes=" degrees",
 )
-_LESS_THAN_NOTHING = LazyPattern(
-    rf"(?:{START}(?:<numbers.less_than_nothing>)\s|(?:<numbers.less_than_nothing_glued>)\s?)\Z"
+_BELOW = After(
+    r"\s?(?:°\s?[cf]?|degrees?)?\sbelow(?=\s*(?:[.,;!)]|\Z))",
+    finds=" degrees below.",
+    passes=" are listed below the map",
+)
+"""`8 below`, and nothing that it would be below of."""
+_FREEZING = After(
+    r"\s?(?:°\s?[cf]?|[^\W\d_]{1,12})?(?:\s[^\W\d_]{1,12})?\s(?:below|above|under|over) (?:the )?freezing(?!\w)",
+    finds=" degrees below freezing",
+    passes=" degrees",
+)
+_LESS_THAN_NOTHING = Before(
+    rf"(?:{START}(?:<numbers.less_than_nothing>)\s|(?:<numbers.less_than_nothing_glued>)\s?)",
+    reach=24,
+    finds="it is minus ",
+    passes="the answer is ",
 )
 _SHORT_SCALES = {"k": 1e3, "m": 1e6, "b": 1e9, "bn": 1e9}
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺−", "0123456789-+-")
@@ -137,8 +153,8 @@ def is_below_zero(low: str, start: int, end: int) -> bool:
     """Tell whether the words around a number make it less than nothing (`minus 8`, `8 degrees below zero`, `零下8`)."""
     if low[start : start + 1] in {"-", "−"}:
         return False
-    before = _LESS_THAN_NOTHING.search(low, max(0, start - 24), start)
-    if before is not None or _BELOW_ZERO.match(low, end, end + 60):
+    before = _LESS_THAN_NOTHING.before(low, start)
+    if before is not None or _BELOW_ZERO.after(low, end):
         return True
     return _BELOW.match(low, end) is not None
 
@@ -158,7 +174,7 @@ def _with_signs(low: str, numbers: list[Number]) -> list[Number]:
         if one.start < told:
             continue
         if one.value > 0 and is_below_zero(low, one.start, one.end):
-            below = _BELOW_ZERO.match(low, one.end, one.end + 60)
+            below = _BELOW_ZERO.after(low, one.end)
             told = below.end() if below else told
             signed.append(one._replace(value=-one.value, other=one.value if _is_only_below(low, one) else None))
         else:

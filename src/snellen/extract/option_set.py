@@ -11,7 +11,7 @@ from .option_text import OptionTexts, is_primed, key_of, own_end, plain
 from .phrases import ONLY_IF, UNDECIDED
 from .polarity import Mention
 from .reply_text import counts_in_arabic
-from .word_lists import WORD_AFTER, WORD_BEFORE, LazyPattern, assemble, word_set
+from .word_lists import WORD_AFTER, WORD_BEFORE, Before, assemble, word_set
 
 _NOT_AFTER = (
     r"(?!['’][a-zA-Z])(?!-[A-Za-z0-9]|–[A-Z](?![a-z])|[♯♭])(?!\.[A-Za-z](?![A-Za-z]))(?![+#&](?!\s?[A-Z](?![A-Za-z])))"
@@ -165,15 +165,18 @@ _RIGHT_ONLY_IF = re.compile(rf"\s{ONLY_IF}")
 _HAS_CIRCLE = re.compile("[①-⑳]")
 _CALLED_BY = re.compile(r"(?<!\w)([^\W\d_]{3,20})[\s-]([a-z])(?!\w)")
 _CALLED_OPTION = re.compile(r"(?<!\w)(?:option|choice) ([a-z])(?!\w)")
-_UNFINISHED = LazyPattern(
+_UNFINISHED = Before(
     r"(?<!\w)(?:<conclusions.leads_on>"
-    r"|(?<!it )(?<!they )(?<!he )(?<!there )(?<!this )(?<!that )(?:<conclusions.leads_on_verb>))[\s*_`(\[\"']*\Z"
-    r"|(?:\A|[.!\n]\s*)(?:among|out of) (?:the|these|all)[^.\n]{0,30}, [a-z]\Z"
-    r"|(?<!\w)(?:that|which|whereas|while) (?!one)(?:the |an? )?[a-z]{2,16}\Z"
-    r"|[.:!\n]\s*the(?: (?!is |are |was |has |shows )\w{1,16}){1,3}\Z"
-    r"|(?:\A|[.!\n]\s*)(?:based on|according to|given) [^.,:!\n]{1,40}\Z"
-    r"|[=≈]\s*\Z|(?<!yes, )(?<!no, )(?<!\A)(?<=\w )there are[\s*_]*\Z"
-    r"|(?:<conclusions.goes_through>)[^.\n:]{0,60}[.:]\s+[*_(]*(?:option |choice )?[a-z]\W*\Z"
+    r"|(?<!it )(?<!they )(?<!he )(?<!there )(?<!this )(?<!that )(?:<conclusions.leads_on_verb>))[\s*_`(\[\"']*"
+    r"|(?:\A|[.!\n]\s*)(?:among|out of) (?:the|these|all)[^.\n]{0,30}, [a-z]"
+    r"|(?<!\w)(?:that|which|whereas|while) (?!one)(?:the |an? )?[a-z]{2,16}"
+    r"|[.:!\n]\s*the(?: (?!is |are |was |has |shows )\w{1,16}){1,3}"
+    r"|(?:\A|[.!\n]\s*)(?:based on|according to|given) [^.,:!\n]{1,40}"
+    r"|[=≈]\s*|(?<!yes, )(?<!no, )(?<!\A)(?<=\w )there are[\s*_]*"
+    r"|(?:<conclusions.goes_through>)[^.\n:]{0,60}[.:]\s+[*_(]*(?:option |choice )?[a-z]\W*",
+    reach=160,
+    finds="the picture shows the",
+    passes="the picture shows it",
 )
 """How a reply ends that was cut off: at a word that leads on, or at the first of the options it was to go through."""
 
@@ -198,7 +201,7 @@ class Reply:
         """Whether generation ended at the token limit, or the text ends in the midst of a sentence."""
         if self.low[-1:] in _FULL_STOPS:
             return self.finish == "length"
-        return self.finish == "length" or _UNFINISHED.search(self.low, max(0, len(self.low) - 160)) is not None
+        return self.finish == "length" or _UNFINISHED.before(self.low, len(self.low)) is not None
 
 
 def _letters_of(texts: tuple[str, ...]) -> frozenset[str]:
