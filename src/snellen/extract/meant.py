@@ -10,13 +10,16 @@ from .numbers import find_measures, fitting_option
 from .option_set import OptionSet, Reply
 from .phrases import CORRECTION, GOES_THROUGH, OR_BEFORE, UNDECIDED, WITHDRAWN
 from .polarity import Mention, agreed
-from .word_lists import END, START, After, Before, LazyPattern
+from .word_lists import END, START, After, Before, LazyPattern, one_of
 
 _TAIL = 160
 """The last sentence or two."""
 _CLAUSE_LED = Before(
-    rf"{START}(?:<conclusions.concedes>)(?![a-z])[^.;,:\n]{{0,60}}|(?:<conclusions.concedes_glued>)[^，。,.]{{0,16}}"
-    rf"|(?:\A|[.;!\n]\s?)(?:<conclusions.circumstance>){END}[^.;,\n]{{0,60}}",
+    one_of(
+        rf"{START}(?:<conclusions.concedes>)(?![a-z])[^.;,:\n]{{0,60}}",  # although it has
+        r"(?:<conclusions.concedes_glued>)[^，。,.]{0,16}",
+        rf"(?:\A|[.;!\n]\s?)(?:<conclusions.circumstance>){END}[^.;,\n]{{0,60}}",  # . When the light is
+    ),
     reach=90,
     finds="it rises, while the ",
     passes="it rises to the ",
@@ -30,8 +33,11 @@ _PREDICATE = Before(
     passes="there is a ",
 )
 _CONCLUDES = Before(
-    r"(?:(?<!\w)(?:<conclusions.concludes>)(?!\w)|[→⇒]|<conclusions.concludes_glued>)[^.\n;。；]{0,30}|[=≈][\s*$]{0,3}"
-    r"|(?<!\w)(?:<conclusions.must>)\s?(?:the |an? )?",
+    one_of(
+        r"(?:(?<!\w)(?:<conclusions.concludes>)(?!\w)|[→⇒]|<conclusions.concludes_glued>)[^.\n;。；]{0,30}",  # so it is
+        r"[=≈][\s*$]{0,3}",
+        r"(?<!\w)(?:<conclusions.must>)\s?(?:the |an? )?",  # must be the
+    ),
     reach=40,
     finds="in total, that makes ",
     passes="i see ",

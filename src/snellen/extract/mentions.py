@@ -13,7 +13,7 @@ from .option_set import OptionSet, Reply
 from .option_text import own_end
 from .phrases import AFFIRMED_AFTER, AFFIRMED_BEFORE, DENIED_AFTER, DENIED_BEFORE, REFUTED, TENTATIVE_BEFORE
 from .polarity import Mention, ends_pair, judge, leads_pair
-from .word_lists import END, START, After, Before, LazyPattern, word_set, words
+from .word_lists import END, START, After, Before, LazyPattern, one_of, word_set, words
 
 _MOST_MENTIONS = 80
 _FARTHEST = 8000
@@ -25,8 +25,14 @@ _AFTER_ARTICLE = After(
     passes=" dog is seen",
 )
 _AFTER_LABEL = After(
-    r"\s+(?:<labels.after>|<labels.after_capital>)(?!\w)|\s+[\u0370-\u0dff]|\s*(?:[^\w\s]|\Z|\n)|[\u2e80-\uffff]"
-    r"|\s+[\u2e80-\uffff]|\s+\d{1,2}[.):]|\s+[a-z]{3,14}[^s\W]s\s(?:<labels.after_verb>)(?!\w)",
+    one_of(
+        r"\s+(?:<labels.after>|<labels.after_capital>)(?!\w)",  # B is, B fits
+        r"\s+[\u0370-\u0dff]",  # a word of another script
+        r"\s*(?:[^\w\s]|\Z|\n)",
+        r"[\u2e80-\uffff]|\s+[\u2e80-\uffff]",
+        r"\s+\d{1,2}[.):]",
+        r"\s+[a-z]{3,14}[^s\W]s\s(?:<labels.after_verb>)(?!\w)",  # B reaches the
+    ),
     finds=" fits best",
     passes=" major",
 )
@@ -404,11 +410,17 @@ def own_text_end(options: OptionSet, reply: Reply, match: re.Match[str], index: 
 
 
 _QUANTITY = LazyPattern(
-    r"(?<![A-Za-z])([A-Z])(?:[_^₀-₉⁰¹²³′]|\s?(?:[≈≠<≤≥+×·∩∪∈⊂⊆∝]|=(?!>)|/(?![A-Z](?![A-Za-z]))|\\(?:cap|cup|times|cdot|in|approx)\b)"
-    r"|\((?=[\w+-]{1,8}[),])(?=[a-z0-9ωθ+-]|[a-zA-Z_]{1,4}\)\s?[=+-])|['′]?\d)"
-    r"|(?:[=+×·∩∪∈∠√^/]|\\(?:cap|cup|angle|times|cdot)|(?<![\w.])\d+(?:\.\d+)?)\s?([A-Z])(?=\s?[=+×·∩∪/^_-]|[\d₀-₉])"
-    r"|(?<![A-Za-z])[Pp]r?\(([A-Z])(?=\s?[)|,∩∪])"
-    r"|[∠_△Δ]\s?\{?([A-Z])(?![A-Za-z])|[a-z/=]\s?\[([A-Z])\]|\[([A-Z])\](?:[₀-₉⁰¹²³_^/=]|\s?=)",
+    one_of(
+        r"(?<![A-Za-z])([A-Z])(?:[_^₀-₉⁰¹²³′]"  # V_A, R²
+        r"|\s?(?:[≈≠<≤≥+×·∩∪∈⊂⊆∝]|=(?!>)|/(?![A-Z](?![A-Za-z]))|\\(?:cap|cup|times|cdot|in|approx)\b)"  # I = 2, A ∩ B
+        r"|\((?=[\w+-]{1,8}[),])(?=[a-z0-9ωθ+-]|[a-zA-Z_]{1,4}\)\s?[=+-])|['′]?\d)",  # H(s), C2
+        # = 2 M +, ∠ A =
+        r"(?:[=+×·∩∪∈∠√^/]|\\(?:cap|cup|angle|times|cdot)|(?<![\w.])\d+(?:\.\d+)?)\s?([A-Z])(?=\s?[=+×·∩∪/^_-]|[\d₀-₉])",
+        r"(?<![A-Za-z])[Pp]r?\(([A-Z])(?=\s?[)|,∩∪])",  # P(A)
+        r"[∠_△Δ]\s?\{?([A-Z])(?![A-Za-z])",  # ∠C
+        r"[a-z/=]\s?\[([A-Z])\]",  # k[A]
+        r"\[([A-Z])\](?:[₀-₉⁰¹²³_^/=]|\s?=)",  # [A]₀
+    ),
     finds="I = 4",
     passes="B is right",
 )
@@ -420,8 +432,19 @@ _QUANTITY_AFTER = After(
     passes=") is right",
 )
 _QUANTITY_BEFORE = Before(
-    r"(?:[×·∩∪∈∠△√^_]|(?<![a-z])(?:[a-z]|(?:arc)?(?:cos|sin|tan|cot|sec|csc)h?|log|ln|exp|det|var|cov|max|min)\(|[a-z\d/]\[|(?<![a-z])(?<![a-z]\s)\+|(?<![=-])=|\\(?:cap|cup|angle|times|cdot)"
-    r"|(?<![\w.)])[-−]?\d(?:[\d.,]{0,20}\d)?(?:\s?[a-zµ]\b)?|°)\s?\{?",
+    "(?:"
+    + one_of(
+        r"[×·∩∪∈∠△√^_]",
+        # sin(, P(
+        r"(?<![a-z])(?:[a-z]|(?:arc)?(?:cos|sin|tan|cot|sec|csc)h?|log|ln|exp|det|var|cov|max|min)\(",
+        r"[a-z\d/]\[",
+        r"(?<![a-z])(?<![a-z]\s)\+",
+        r"(?<![=-])=",
+        r"\\(?:cap|cup|angle|times|cdot)",
+        r"(?<![\w.)])[-−]?\d(?:[\d.,]{0,20}\d)?(?:\s?[a-zµ]\b)?",  # 1.975 A, 3 m A
+        r"°",
+    )
+    + r")\s?\{?",
     reach=16,
     finds="i = 1.975 ",
     passes="the answer is (",
@@ -438,8 +461,12 @@ _CHAIN = LazyPattern(
 _PLAINLY_FOLLOWED = frozenset(("", ".", ",", ")", "*", "\n", ":"))
 """What most labels are followed by: no pattern is tried there."""
 _SET_OFF = Before(
-    r"(?<!\w)(?:(?:<labels.called>)[:,]?\s|[a-z]\W{0,3}(?:,|or|and)\s)[\s*_(\[\"'`$\\]*"
-    r"|(?:→|⇒|->|=>|:|<labels.called_glued>)[\s*_(\[\"'`$\\]*|(?:\*\*|__|[(\[\"'`])\s?|(?:\A|\n)[\s>#*-]*",
+    one_of(
+        r"(?<!\w)(?:(?:<labels.called>)[:,]?\s|[a-z]\W{0,3}(?:,|or|and)\s)[\s*_(\[\"'`$\\]*",  # option, A or
+        r"(?:→|⇒|->|=>|:|<labels.called_glued>)[\s*_(\[\"'`$\\]*",
+        r"(?:\*\*|__|[(\[\"'`])\s?",
+        r"(?:\A|\n)[\s>#*-]*",
+    ),
     reach=24,
     finds="option ",
     passes="the point marked ",

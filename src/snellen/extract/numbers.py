@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
 from .reply_text import normalise
-from .word_lists import START, After, Before, LazyPattern, assemble, words
+from .word_lists import START, After, Before, LazyPattern, assemble, one_of, words
 
 _SCALE_WORDS = {
     **{"thousands": 1e3, "lakhs": 1e5, "millions": 1e6, "crores": 1e7, "billions": 1e9, "unsure": math.nan},
@@ -28,16 +28,33 @@ _GLUED = (
 """Words of scales by whether they are written at their number; the longer ones first."""
 _NUMBER = LazyPattern(
     r"(?<![^\W\u2e80-\ud7af])(?<!\.)(?P<sign>[-+−–]\s?)?(?P<money>[$€£¥₹₩]\s?)?(?P<sign2>[-−])?"
-    # Groups of three after points (1.234.567, 1.234,5), in pairs as in India (12,34,567), or after another sign.
-    r"(?P<digits>[1-9]\d{0,2}(?:\.\d{3}){2,8}+(?![\d]|\.\d)|[1-9]\d{0,2}(?:\.\d{3}){1,8}+(?=,(?:\d{1,2}(?!\d)|\d{4}))"
-    r"|\d{1,2}(?:,\d{2}(?=,)){1,8}+,\d{3}(?![\d,])|\d{1,3}(?:[,'_ ]\d{3})++(?!\d)"
-    r"|\d+(?:(?<=\d),(?=\d{3}(?!\d))\d{3})*|(?=\.\d))"
-    r"(?P<part>\.\d+|,\d{1,2}(?!\d)|,\d{4,})?(?P<more>(?:\.\d+)++|'\d{1,2}[\"”])?"
-    r"(?P<power>e[-+]?\d{1,3}|\s?(?:\\times|\*|x|×)\s?10\s?(?:\^|\*\*)\s?\{?[-+−]?\d{1,3}\}?|\s?[x×]\s?10[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3})?"
-    r"(?P<raised>\s?(?:\^|\*\*)\s?\{?[-+−]?\d{1,3}\}?|[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3})?"
-    r"(?:\s?/\s?(?P<below>\d+(?:\.\d+)?)(?![\d/])|\s?(?P<vulgar>[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])|\s(?P<over>\d{1,3})/(?P<under>\d{1,3})(?![\d/.]))?"
-    r"(?P<scale>\s?(?:(?:<numbers.scales>|bn)(?!\w?th)"
-    rf"|(?P<word>{_APART})(?!\w)|(?P<glued>{_GLUED}))|[kmb](?![\w/]))?"
+    + "(?P<digits>"
+    + one_of(
+        r"[1-9]\d{0,2}(?:\.\d{3}){2,8}+(?![\d]|\.\d)",  # 1.234.567
+        r"[1-9]\d{0,2}(?:\.\d{3}){1,8}+(?=,(?:\d{1,2}(?!\d)|\d{4}))",  # 1.234,5
+        r"\d{1,2}(?:,\d{2}(?=,)){1,8}+,\d{3}(?![\d,])",  # 12,34,567, as in India
+        r"\d{1,3}(?:[,'_ ]\d{3})++(?!\d)",  # 1 234 567
+        r"\d+(?:(?<=\d),(?=\d{3}(?!\d))\d{3})*",
+        r"(?=\.\d)",  # .5
+    )
+    + ")"
+    r"(?P<part>\.\d+|,\d{1,2}(?!\d)|,\d{4,})?"
+    r"(?P<more>(?:\.\d+)++|'\d{1,2}[\"”])?"  # 1.2.3 and 5'10" are no numbers
+    + "(?P<power>"
+    + one_of(
+        r"e[-+]?\d{1,3}",
+        r"\s?(?:\\times|\*|x|×)\s?10\s?(?:\^|\*\*)\s?\{?[-+−]?\d{1,3}\}?",  # × 10^{-3}
+        r"\s?[x×]\s?10[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3}",
+    )
+    + r")?(?P<raised>\s?(?:\^|\*\*)\s?\{?[-+−]?\d{1,3}\}?|[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3})?"
+    + "(?:"
+    + one_of(
+        r"\s?/\s?(?P<below>\d+(?:\.\d+)?)(?![\d/])",  # 3/4
+        r"\s?(?P<vulgar>[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])",  # 1½
+        r"\s(?P<over>\d{1,3})/(?P<under>\d{1,3})(?![\d/.])",  # 1 1/2
+    )
+    + r")?(?P<scale>\s?(?:(?:<numbers.scales>|bn)(?!\w?th)"  # 3 million
+    rf"|(?P<word>{_APART})(?!\w)|(?P<glued>{_GLUED}))|[kmb](?![\w/]))?"  # 1,5 Mio., 3万, 3k
     r"(?P<percent>\s?(?:%|percent|per cent))?",
     re.IGNORECASE,
     finds="1,234.5",

@@ -11,7 +11,7 @@ from .option_text import OptionTexts, is_primed, key_of, own_end, plain
 from .phrases import ONLY_IF, UNDECIDED
 from .polarity import Mention
 from .reply_text import counts_in_arabic
-from .word_lists import WORD_AFTER, WORD_BEFORE, Before, assemble, word_set
+from .word_lists import WORD_AFTER, WORD_BEFORE, Before, assemble, one_of, word_set
 
 _NOT_AFTER = (
     r"(?!['’][a-zA-Z])(?!-[A-Za-z0-9]|–[A-Z](?![a-z])|[♯♭])(?!\.[A-Za-z](?![A-Za-z]))(?![+#&](?!\s?[A-Z](?![A-Za-z])))"
@@ -166,14 +166,18 @@ _HAS_CIRCLE = re.compile("[①-⑳]")
 _CALLED_BY = re.compile(r"(?<!\w)([^\W\d_]{3,20})[\s-]([a-z])(?!\w)")
 _CALLED_OPTION = re.compile(r"(?<!\w)(?:option|choice) ([a-z])(?!\w)")
 _UNFINISHED = Before(
-    r"(?<!\w)(?:<conclusions.leads_on>"
-    r"|(?<!it )(?<!they )(?<!he )(?<!there )(?<!this )(?<!that )(?:<conclusions.leads_on_verb>))[\s*_`(\[\"']*"
-    r"|(?:\A|[.!\n]\s*)(?:among|out of) (?:the|these|all)[^.\n]{0,30}, [a-z]"
-    r"|(?<!\w)(?:that|which|whereas|while) (?!one)(?:the |an? )?[a-z]{2,16}"
-    r"|[.:!\n]\s*the(?: (?!is |are |was |has |shows )\w{1,16}){1,3}"
-    r"|(?:\A|[.!\n]\s*)(?:based on|according to|given) [^.,:!\n]{1,40}"
-    r"|[=≈]\s*|(?<!yes, )(?<!no, )(?<!\A)(?<=\w )there are[\s*_]*"
-    r"|(?:<conclusions.goes_through>)[^.\n:]{0,60}[.:]\s+[*_(]*(?:option |choice )?[a-z]\W*",
+    one_of(
+        r"(?<!\w)(?:<conclusions.leads_on>"  # because, has
+        r"|(?<!it )(?<!they )(?<!he )(?<!there )(?<!this )(?<!that )(?:<conclusions.leads_on_verb>))[\s*_`(\[\"']*",
+        r"(?:\A|[.!\n]\s*)(?:among|out of) (?:the|these|all)[^.\n]{0,30}, [a-z]",  # Among the options, B
+        r"(?<!\w)(?:that|which|whereas|while) (?!one)(?:the |an? )?[a-z]{2,16}",  # while the dog
+        r"[.:!\n]\s*the(?: (?!is |are |was |has |shows )\w{1,16}){1,3}",  # . The blue bus
+        r"(?:\A|[.!\n]\s*)(?:based on|according to|given) [^.,:!\n]{1,40}",  # . Based on the colour
+        r"[=≈]\s*",
+        r"(?<!yes, )(?<!no, )(?<!\A)(?<=\w )there are[\s*_]*",  # so there are, but not `Yes, there are`
+        # Let us check the options: A
+        r"(?:<conclusions.goes_through>)[^.\n:]{0,60}[.:]\s+[*_(]*(?:option |choice )?[a-z]\W*",
+    ),
     reach=160,
     finds="the picture shows the",
     passes="the picture shows it",

@@ -19,7 +19,7 @@ from .numbers import (
 from .phrases import UNDECIDABLE, cue_kinds
 from .polarity import Mention
 from .reply_text import normalise
-from .word_lists import WORD_AFTER, WORD_BEFORE, After, Gated, LazyPattern, word_set, words
+from .word_lists import WORD_AFTER, WORD_BEFORE, After, Gated, LazyPattern, one_of, word_set, words
 
 _PASSED = frozenset(" \t\n\r*_`$\\{}()[],^'\"“”·⋅~&")
 """Characters that neither make nor break a text: space, decoration, grouping."""
@@ -183,12 +183,14 @@ NONE_SAID = Gated(
 )
 _PLACE = LazyPattern(r"(?:<options.ordinal>)(?!\w)", finds="second image", passes="image")
 _ORDINAL = Gated(
-    r"(?<!\w)(?P<word><options.ordinal>|last|final(?=\s(?:option|one))|\d{1,2}(?:st|nd|rd|th))"
-    r"\s(?:answer\s)?(?:<options.ordinal_noun>)(?!\w)"
-    r"|(?<!\w)(?:<options.numbered_noun>)\s(?:no\.?\s|number\s)?#?"
-    r"(?P<number>\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten)(?![\w.]\d|\w)"
-    r"|\A\W*(?:the )?(?P<alone>first|second|third|fourth|fifth|last)\W*\Z"
-    r"|第(?P<han><options.ordinal_glued>|\d)(?:个|個|项|項|つ|番)?(?:选项|選項|选|の選択肢|个选项)?",
+    one_of(
+        r"(?<!\w)(?P<word><options.ordinal>|last|final(?=\s(?:option|one))|\d{1,2}(?:st|nd|rd|th))"  # the 2nd option
+        r"\s(?:answer\s)?(?:<options.ordinal_noun>)(?!\w)",
+        r"(?<!\w)(?:<options.numbered_noun>)\s(?:no\.?\s|number\s)?#?"  # option no. 2
+        r"(?P<number>\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten)(?![\w.]\d|\w)",
+        r"\A\W*(?:the )?(?P<alone>first|second|third|fourth|fifth|last)\W*\Z",
+        r"第(?P<han><options.ordinal_glued>|\d)(?:个|個|项|項|つ|番)?(?:选项|選項|选|の選択肢|个选项)?",
+    ),
     "options.ordinal_stems",
     finds="it is the second option",
     passes="for a second time",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from .word_lists import END, START, After, Before, Gated, LazyPattern, Stems, words
+from .word_lists import END, START, After, Before, Gated, LazyPattern, Stems, one_of, words
 
 _CLAUSE = 56
 """How far before an option what is said of it is looked for: about a clause."""
@@ -26,10 +26,17 @@ ONLY_IF = (
 # Each phrase below looks at one side of a mention, up to it or from it on: what is said of an option is judged by both
 # sides, and the nearer word wins. They are tried for every mention, so all of them are anchored at the mention.
 DENIED_BEFORE = Before(
-    rf"(?:{START}(?:<polarity.denies>)"
-    r"|(?<!\w)(?:first (?:thought|guess|read)|initially|at first|originally)(?:(?!but )[^,.;:\n]){0,30}"
-    r"|n't|≠|!=|☐|\[ \]|(?:\A|\n)[\s*>•-]*[❌✗✘]"
-    rf"|<polarity.denies_glued>)[\s*_(\[\"']*{_DETERMINERS}{_OPENING}",
+    "(?:"
+    + one_of(
+        rf"{START}(?:<polarity.denies>)",  # anything but
+        # at first I took it for
+        r"(?<!\w)(?:first (?:thought|guess|read)|initially|at first|originally)(?:(?!but )[^,.;:\n]){0,30}",
+        r"n't",
+        r"≠|!=",
+        r"☐|\[ \]|(?:\A|\n)[\s*>•-]*[❌✗✘]",  # a box that is not ticked, a line that is crossed
+        r"<polarity.denies_glued>",  # 不是
+    )
+    + rf")[\s*_(\[\"']*{_DETERMINERS}{_OPENING}",
     reach=_CLAUSE,
     finds="it can be anything but ",
     passes="it is ",
@@ -43,46 +50,76 @@ SPARED_BEFORE = Before(
 )
 """`All but B`: the denial of the others spares this one. Tried first, since `but` and `except` would deny it."""
 AFFIRMED_BEFORE = Before(
-    rf"(?:{START}(?:<polarity.affirms>)"
-    r"|=>|→|⇒|->|(?<!\b[a-z]\s)=|☑|☒|\[x\]|(?:\A|\n)[\s*>•-]*[✅✔✓]|<polarity.affirms_glued>)[,:]?\s*"
+    "(?:"
+    + one_of(
+        rf"{START}(?:<polarity.affirms>)",  # hence
+        r"=>|→|⇒|->",
+        r"(?<!\b[a-z]\s)=",  # but not in `x = `
+        r"☑|☒|\[x\]|(?:\A|\n)[\s*>•-]*[✅✔✓]",
+        r"<polarity.affirms_glued>",
+    )
+    + r")[,:]?\s*"
     rf"(?:(?:<polarity.affirms_filler>) |<polarity.affirms_filler_glued>)*+{_OPENING}",
     reach=_CLAUSE,
     finds="hence it is most likely the option ",
     passes="either ",
 )
 TENTATIVE_BEFORE = Before(
-    rf"(?:<polarity.weighs_glued>)是?{_OPENING}|(?:\A|[.;!?\n]\s?)if [^.;!?\n]{{1,48}}"
-    rf"|{START}(?:<polarity.weighs>)(?: also| well| still| equally)?"
-    rf"(?: be| it's| it is| it| were| was)?\s*{_DETERMINERS}{_OPENING}",
+    one_of(
+        rf"(?:<polarity.weighs_glued>)是?{_OPENING}",  # 可能是
+        r"(?:\A|[.;!?\n]\s?)if [^.;!?\n]{1,48}",  # if the light is on, it would be
+        rf"{START}(?:<polarity.weighs>)(?: also| well| still| equally)?"  # could also be
+        rf"(?: be| it's| it is| it| were| was)?\s*{_DETERMINERS}{_OPENING}",
+    ),
     reach=_CLAUSE,
     finds="it could be ",
     passes="it is ",
 )
 DENIED_AFTER = After(
-    rf"[)\]\"'*_`]*\s{ONLY_IF}"
-    r"|[)\]\"'*_`]*,?\s(?:but|however,?) (?:the|this) question|"
-    r"[)\]\"'*_`]*\s(?:[a-z]{4,14}\s)?(?:<polarity.supposes>)(?!\w)|\s?\((?:no|wrong|incorrect|✗|❌)[),]|"
-    rf"{_CLOSING}{_ASIDE}(?:[,:–—-]?[ \t]*{_SAYS}(?:(?:<polarity.bad>|<polarity.weak>){END}"
-    rf"|(?:<polarity.denied_verb>)n't(?! (?:<polarity.bad>){END})|can't|❌|✗|✘|×|🚫)"
-    r"|[:–—?-]\s?(?:no|nope)(?=[\s]*(?:[.,;:\n–—-]|\Z))|\?\s?也?不"
-    rf"|(?<!\.\s){_SAYS}(?:(?<=\s)(?:not(?! (?:been )?(?:<polarity.bad>){END})|<polarity.never>){END})(?<!, not)"
-    r"|(?:选项|項|项|は|が|이|가|은|는|是)?\s?(?:都|均|全|也|明显|显然|肯定)*+是?(?:<polarity.bad_glued>)|\s?(?:<polarity.bad_spaced>))",
+    one_of(
+        rf"[)\]\"'*_`]*\s{ONLY_IF}",  # can only be right if
+        r"[)\]\"'*_`]*,?\s(?:but|however,?) (?:the|this) question",
+        r"[)\]\"'*_`]*\s(?:[a-z]{4,14}\s)?(?:<polarity.supposes>)(?!\w)",  # would follow
+        r"\s?\((?:no|wrong|incorrect|✗|❌)[),]",
+        rf"{_CLOSING}{_ASIDE}(?:"
+        + one_of(
+            rf"[,:–—-]?[ \t]*{_SAYS}(?:(?:<polarity.bad>|<polarity.weak>){END}"  # is clearly ruled out; isn't
+            rf"|(?:<polarity.denied_verb>)n't(?! (?:<polarity.bad>){END})|can't|❌|✗|✘|×|🚫)",
+            r"[:–—?-]\s?(?:no|nope)(?=[\s]*(?:[.,;:\n–—-]|\Z))",
+            r"\?\s?也?不",
+            # is not, is never; but neither `is not wrong`, nor what stands after a comma
+            rf"(?<!\.\s){_SAYS}(?:(?<=\s)(?:not(?! (?:been )?(?:<polarity.bad>){END})|<polarity.never>){END})"
+            r"(?<!, not)",
+            r"(?:选项|項|项|は|が|이|가|은|는|是)?\s?(?:都|均|全|也|明显|显然|肯定)*+是?(?:<polarity.bad_glued>)",
+            r"\s?(?:<polarity.bad_spaced>)",
+        )
+        + ")",
+    ),
     reach=120,
     finds=") is clearly ruled out",
     passes=") is right",
 )
 AFFIRMED_AFTER = After(
-    rf"{_CLOSING}{_ASIDE}[,:–—-]?\s*{_SAYS}(?:(?:<polarity.good>|not (?:been )?(?:<polarity.bad>)){END}"
-    r"|✓|✔|✅|☑|(?<=[:–—-] )yes|(?<=\bit )is(?=\s*(?:[.!,;\n]|\Z))"
-    r"|(?:选项|項|项|は|が|이|가|은|는|是|를|을|才是|才)?\s?(?:的)?(?:<polarity.good_glued>))",
+    rf"{_CLOSING}{_ASIDE}[,:–—-]?\s*{_SAYS}(?:"
+    + one_of(
+        rf"(?:<polarity.good>|not (?:been )?(?:<polarity.bad>)){END}",  # fits best, is not wrong
+        r"✓|✔|✅|☑",
+        r"(?<=[:–—-] )yes",
+        r"(?<=\bit )is(?=\s*(?:[.!,;\n]|\Z))",  # B it is.
+        r"(?:选项|項|项|は|が|이|가|은|는|是|를|을|才是|才)?\s?(?:的)?(?:<polarity.good_glued>)",
+    )
+    + ")",
     reach=120,
     finds=" is not wrong",
     passes=" is wrong",
 )
 REFUTED = After(
-    rf"[)\]}}\"'”*_`$\\ ]*\s{ONLY_IF}|[)\]}}\"'*_`$\\ ]*[:,–—-]?\s?(?:(?:is|are|was|would be|can be|seems|looks)\s)?"
-    r"(?:clearly |also |therefore |thus )?"
-    rf"(?:(?:<polarity.bad>){END}|isn't|is not|are not|doesn't|does not|cannot be|can't be|❌|✗|✘|×)",
+    one_of(
+        rf"[)\]}}\"'”*_`$\\ ]*\s{ONLY_IF}",
+        r"[)\]}\"'*_`$\\ ]*[:,–—-]?\s?(?:(?:is|are|was|would be|can be|seems|looks)\s)?"
+        r"(?:clearly |also |therefore |thus )?"
+        rf"(?:(?:<polarity.bad>){END}|isn't|is not|are not|doesn't|does not|cannot be|can't be|❌|✗|✘|×)",
+    ),
     reach=80,
     finds=" – incorrect",
     passes=". It is not",
@@ -110,8 +147,14 @@ def whole_vocabulary() -> tuple[Stems]:
 
 
 LINK = After(
-    rf"(?>[\s*_`\"'(\[{{$)\]:=<>\\~|#「『【《“”（：〈—–→⇒-]++|(?:<cues.link>){END}"
-    rf"|a(?=\s(?:letra|op[cç][aã]o|alternativa|[b-z]{END}))|(?:<cues.link_glued>))*+",
+    "(?>"
+    + one_of(
+        r"[\s*_`\"'(\[{$)\]:=<>\\~|#「『【《“”（：〈—–→⇒-]++",
+        rf"(?:<cues.link>){END}",
+        rf"a(?=\s(?:letra|op[cç][aã]o|alternativa|[b-z]{END}))",  # é a letra B, but not the label A
+        r"(?:<cues.link_glued>)",
+    )
+    + ")*+",
     finds=" to this question is clearly: b",
 )
 """All that may stand between a cue and its value. Atomic: whatever is skipped stays skipped, so time is linear."""
@@ -123,11 +166,15 @@ NOT_AFTER = After(rf"(?:<cues.denies_value>){END}|<cues.denies_value_glued>", fi
 NEGATION = LazyPattern(rf"{START}(?:<cues.negation>){END}", finds="it is not red", passes="it is red")
 _PRAISE = "correct |right |best |final "
 DOUBT = Gated(
-    rf"{START}(?:(?:<doubt.wrong>)[\s的]*(?:answer |final )?"
-    rf"|(?:<doubt.condition>) (?:that )?(?:the |my |your |it |its )?(?:{_PRAISE}|real |true )*"
-    rf"|(?:don't|do not) (?:think|believe) (?:that )?(?:the |my )?(?:{_PRAISE})*"
-    rf"|(?:<doubt.denied>) (?:the |a |my |an )?(?:{_PRAISE}|real |true )*"
-    r"|(?:<doubt.earlier>) (?:answer |choice |guess |thought )?)\Z",
+    rf"{START}(?:"
+    + one_of(
+        r"(?:<doubt.wrong>)[\s的]*(?:answer |final )?",
+        rf"(?:<doubt.condition>) (?:that )?(?:the |my |your |it |its )?(?:{_PRAISE}|real |true )*",  # if the correct
+        rf"(?:don't|do not) (?:think|believe) (?:that )?(?:the |my )?(?:{_PRAISE})*",
+        rf"(?:<doubt.denied>) (?:the |a |my |an )?(?:{_PRAISE}|real |true )*",  # not the best
+        r"(?:<doubt.earlier>) (?:answer |choice |guess |thought )?",  # my first guess
+    )
+    + r")\Z",
     "doubt.stems",
     finds="i don't think the correct ",
     passes="i think the correct ",
@@ -188,11 +235,13 @@ ANNOUNCES = LazyPattern(
 )
 """Before a number or a short text that a reply answers with."""
 REFUSAL = Gated(
-    rf"{START}(?:<refusals.unable>)\s(?:\w{{1,12}}\s){{0,3}}?(?:<refusals.telling>)\w{{0,4}}"
-    rf"|{START}(?:<refusals.sorry>)"
-    rf"|{START}(?:<refusals.lack>|no) (?:\w{{1,12}} )?(?:<refusals.facts>|detail)"
-    rf"|{START}(?:<refusals.no_image>)"
-    r"|<refusals.declines>",
+    one_of(
+        rf"{START}(?:<refusals.unable>)\s(?:\w{{1,12}}\s){{0,3}}?(?:<refusals.telling>)\w{{0,4}}",  # cannot safely tell
+        rf"{START}(?:<refusals.sorry>)",
+        rf"{START}(?:<refusals.lack>|no) (?:\w{{1,12}} )?(?:<refusals.facts>|detail)",  # not enough information
+        rf"{START}(?:<refusals.no_image>)",
+        r"<refusals.declines>",
+    ),
     "refusals.stems",
     finds="i cannot determine it",
     passes="i see a dog",

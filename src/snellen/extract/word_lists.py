@@ -66,6 +66,11 @@ def assemble(template: str) -> str:
     return _INSERT.sub(lambda match: "|".join(words(match.group(1))), template)
 
 
+def one_of(*ways: str) -> str:
+    """Return the pattern of several ways to say a thing: written one a line, each can have its example beside it."""
+    return "|".join(ways)
+
+
 class LazyPattern:
     """A pattern, `<file.group>` in it standing for word lists, that is compiled at its first use.
 

@@ -7,12 +7,14 @@ from typing import NamedTuple
 
 from .phrases import CORRECTION, REFUSAL
 from .structured import answer_field
-from .word_lists import After, Before, LazyPattern, word_set
+from .word_lists import After, Before, LazyPattern, one_of, word_set
 
 _WORD = LazyPattern(
-    r"(?<![\w-])(?:(?P<yes><yes_no.yes>)|(?P<no><yes_no.no>))(?![\w'-])"
-    r"|(?P<hyes>^(?:<yes_no.yes_glued>))|(?P<hno>^(?:<yes_no.no_glued>))"
-    r"|(?<=答案[是为：:])[\s\"'“]?(?:(?P<cyes>是的?|对|有|正确)|(?P<cno>否|不是|不对|没有|错误?))(?=[\s。，,.!！*\"'”]|\Z)",
+    one_of(
+        r"(?<![\w-])(?:(?P<yes><yes_no.yes>)|(?P<no><yes_no.no>))(?![\w'-])",
+        r"(?P<hyes>^(?:<yes_no.yes_glued>))|(?P<hno>^(?:<yes_no.no_glued>))",  # 是的, at the beginning
+        r"(?<=答案[是为：:])[\s\"'“]?(?:(?P<cyes>是的?|对|有|正确)|(?P<cno>否|不是|不对|没有|错误?))(?=[\s。，,.!！*\"'”]|\Z)",
+    ),
     finds="yes, it is",
     passes="yesterday",
 )
