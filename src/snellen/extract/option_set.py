@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from .extraction import Extraction
 from .option_text import OptionTexts, is_primed, key_of, own_end, plain
@@ -43,7 +43,7 @@ class MarkPatterns:
         self.label_set = {mark.upper() for mark in marks}
         self.letters = "".join(marks).isalpha() and max(map(len, marks), default=0) == 1
         self.circled = bool(marks) and all(mark in _CIRCLES for mark in marks)
-        self.lookalikes = "".join(marks).isascii()
+        self.ascii = "".join(marks).isascii()
         upper = _alternatives(map(str.upper, marks))
         either = _alternatives([*marks, *map(str.upper, marks), *map(str.lower, marks)])
         lower = _alternatives(set(map(str.lower, marks)) - set("aioeyst") if self.letters else ())
@@ -221,36 +221,79 @@ def _words_before_letters(texts: Sequence[str], by_mark: Mapping[str, int]) -> f
 
 
 class OptionSet:
-    """What replies to one question are read with: the patterns of its marks (shared), and its own texts."""
+    """What replies to one question are read with: the patterns of its marks (shared), and its own texts.
+
+    What is known of the texts is worked out when a reply first asks for it: most replies are a mark and nothing else.
+    """
 
     def __init__(self, marks: tuple[str, ...], texts: tuple[str, ...]) -> None:
         marks = marks or derive_marks(len(texts))
         shared = mark_patterns(marks)
+        if len(shared.by_mark) != len(texts):
+            raise ValueError(f"{len(texts)} options have {len(shared.by_mark)} different marks")
         self.marks, self.by_mark, self.label_set = marks, shared.by_mark, shared.label_set
-        self.letters, self.whole = shared.letters, shared.whole
-        # Options that are such letters themselves are named by them, in whatever order.
-        self.lookalikes = shared.lookalikes and not any(map(counts_in_arabic, texts))
+        self.letters, self.circled, self.whole = shared.letters, shared.circled, shared.whole
+        self.ascii_marks = shared.ascii
         self.label, self.mention, self.wrapped, self.lower = shared.label, shared.mention, shared.wrapped, shared.lower
         self.head, self.item, self.line, self.later = shared.head, shared.item, shared.line, shared.later
         self.far, self.joined, self.labelled = shared.far, shared.joined, shared.labelled
         self.next_item = shared.next_item
-        self.nouns = word_set("cues.mark_noun")
-        self.texts = OptionTexts(texts)
-        # Marks in circles stand for nothing else, unless the texts count statements in circles.
-        self.bare_circles = shared.circled and not any(map(_HAS_CIRCLE.search, texts))
-        self.circles = self.texts.circled or shared.circled
-        self.self_named = tuple(self.texts.plain) == tuple(self.by_mark)
-        self.like_labels = any(text[:1] in self.by_mark and not text[1:2].isalnum() for text in self.texts.plain)
-        self.named_letters = frozenset() if self.self_named else _letters_of(texts)
-        # `Option C` may be the text of A: then the noun before a letter tells nothing.
-        self.crossed = any(
-            match.group(1) not in (mark, "")
+        self.written = texts
+
+    @cached_property
+    def texts(self) -> OptionTexts:
+        """The option texts, ready to be found in replies."""
+        return OptionTexts(self.written)
+
+    @cached_property
+    def lookalikes(self) -> bool:
+        """Whether letters of other scripts may stand for marks; not where options are such letters themselves."""
+        return self.ascii_marks and not any(map(counts_in_arabic, self.written))
+
+    @cached_property
+    def bare_circles(self) -> bool:
+        """Whether marks in circles stand for nothing else: no text counts statements in circles."""
+        return self.circled and not any(map(_HAS_CIRCLE.search, self.written))
+
+    @cached_property
+    def circles(self) -> bool:
+        """Whether circles mean something, so that they stay circles."""
+        return self.circled or self.texts.circled
+
+    @cached_property
+    def self_named(self) -> bool:
+        """Whether the options are called A, B, C themselves."""
+        return tuple(self.texts.plain) == tuple(self.by_mark)
+
+    @cached_property
+    def like_labels(self) -> bool:
+        """Whether a text begins as a label does (`A and C`)."""
+        return any(text[:1] in self.by_mark and not text[1:2].isalnum() for text in self.texts.plain)
+
+    @cached_property
+    def named_letters(self) -> frozenset[str]:
+        """The capitals that the texts name: in a reply they may stand for those things."""
+        return frozenset() if self.self_named else _letters_of(self.written)
+
+    @cached_property
+    def crossed(self) -> bool:
+        """Whether a text calls another mark an option (`Option C` as A): the noun before it then tells nothing."""
+        return any(
+            match.group(1) != mark and match.group(1) in self.by_mark
             for mark, text in zip(self.by_mark, self.texts.plain, strict=True)
             for match in [_CALLED_OPTION.search(text)]
-            if match and match.group(1) in self.by_mark
+            if match
         )
-        self.term_words = _words_before_letters(self.texts.plain, self.by_mark)
-        self.terms = term_pattern(self.texts.plain, self.by_mark) if self.letters and not self.self_named else None
+
+    @cached_property
+    def term_words(self) -> frozenset[str]:
+        """The words by which several texts call things with a letter (`Solution A`, `Solution B`)."""
+        return _words_before_letters(self.texts.plain, self.by_mark)
+
+    @cached_property
+    def terms(self) -> re.Pattern[str] | None:
+        """What finds marks within terms of other options' texts (`C major`)."""
+        return term_pattern(self.texts.plain, self.by_mark) if self.letters and not self.self_named else None
 
     def pick(self, reply: Reply, mention: Mention, rule: str) -> Extraction:
         """Return that `rule` chose the option of `mention`."""
@@ -281,7 +324,7 @@ class OptionSet:
     def _begins_marked(self, core: str) -> bool:
         """Whether a line (in lower case) begins with a mark, or with a noun that leads to one (`option b`)."""
         head = core.partition(" ")[0].rstrip(".):,-–—：、")
-        return head in self.by_mark or head in self.nouns or core[:1] in self.by_mark
+        return head in self.by_mark or head in word_set("cues.mark_noun") or core[:1] in self.by_mark
 
     def _marked(self, text: str) -> int | None:
         """Return the option of a line such as `**B.** a dog`: a mark alone, or a mark, a sign and its own text."""
