@@ -22,11 +22,10 @@ import msgspec
 from ..core.answerer import Answerer, whole_difference
 from ..core.clock import SystemClock
 from ..core.errors import DataError, EnvironmentProblem, ToldToEnd, UsageError
-from ..core.event_loop import run_to_end
 from ..core.homes import Part
 from ..core.jobs import Job
+from ..core.process import heard_again, run_to_end, stop_on_signals
 from ..core.protocols import ImagePolicy, Model
-from ..core.signals import heard_again, stop_on_signals
 from ..core.tasks import RunHeader, Task
 from ..core.text import ago, plural
 from ..data.images.encode import encode_moving

@@ -18,11 +18,10 @@ from ..core.answerer import Answerer, place
 from ..core.errors import EnvironmentProblem
 from ..core.ids import canonical_json, sha256_hex
 from ..core.types import Image, Prediction, Request, TrialKey, Turn
-from .database import BROKEN, Row, connect, insert_rows, is_on_network, set_journal
+from .database import BROKEN, Row, connect, insert_rows, is_intact, is_on_network, seal, set_journal
 from .owner import is_left_over, own_name
 from .part_log import REPLY, WHO, LogLine, LogReading, Place, encode_line, row_at
 from .part_progress import file_system_now
-from .seal import is_intact, seal
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS replies
