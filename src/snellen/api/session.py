@@ -38,7 +38,7 @@ from ..model.served.prices import Prices
 from ..scoring.protocols.readings import META, Reading
 from ..scoring.tables.gathered import PRICES
 from ..store.answerers import Answerers
-from ..store.cache import OtherReplies, ResponseCache
+from ..store.cache import OtherReplies, ResponseCache, open_cache
 from ..store.database import BROKEN, connect, is_half_repaired, write_problem
 from ..store.difference import Data
 from ..store.owner import RunLock
@@ -49,7 +49,6 @@ from ..store.writer import RunWriter, TrialWriter
 from .batches import by_batches, check_batches
 from .executors import Executor, executor_of
 from .header import installed_versions, make_header
-from .machine import open_cache
 from .run_cost import check_priced, find_prices
 from .settings import RunSettings
 
