@@ -113,7 +113,6 @@ AGGREGATES = {
     "threshold": "snellen.scoring.aggregates.level_threshold:threshold_of_level",
     "exam": "snellen.sight.exam_scorer:thresholds",
     "figures": "snellen.scoring.aggregates.quoted_figures:figures",
-    "reform": "snellen.scoring.aggregates.instability:reform_figures",
 }
 
 
