@@ -568,7 +568,7 @@ def says_unseen(reply: str) -> bool:
     """Tell whether a reply says that it has or sees no picture; for replies from which no answer was read.
 
     Example:
-        >>> from snellen.extract.said_beside import says_unseen
+        >>> from snellen.extract.other_kinds import says_unseen
         >>> says_unseen("I'm sorry, but no image was provided."), says_unseen("There is no dog.")
         (True, False)
     """
@@ -579,7 +579,7 @@ def stated_confidence(reply: str) -> float | None:
     """Return how sure a reply says it is, from 0 to 1, the last time it says so; None where it does not.
 
     Example:
-        >>> from snellen.extract.said_beside import stated_confidence
+        >>> from snellen.extract.other_kinds import stated_confidence
         >>> stated_confidence("Answer: B. Confidence: 85%")
         0.85
     """

@@ -20,8 +20,8 @@ from ...core.tasks import RunHeader, Task
 from ...core.types import Prediction, Request, Sample, Score, TrialKey
 from ...model.served.prices import Bill
 from ...store.reader import RunReader, Trial
-from ..protocols.other_protocol import read_in
 from ..protocols.peer_scores import EXTRACTOR, ScoreTrial, reader_called
+from ..protocols.readings import read_in
 from ..scorers.replies import NO_REFERENCE, answer_text
 from ..tables.gathered import describe_bill, stored_prices
 from .judge_card import TEXT, Judge, judge_identity, judge_key, read_judge
