@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import NamedTuple, Protocol, Self
 
 import msgspec
@@ -10,7 +12,7 @@ import msgspec
 from .errors import Parked
 from .looks import Look
 from .tasks import Prompt
-from .types import BASE_VARIANT, Prediction, Request, Sample, TrialKey
+from .types import BASE_VARIANT, Failure, FailureKind, Prediction, Request, Sample, TrialKey
 
 
 class Item(NamedTuple):
@@ -99,6 +101,14 @@ class ReadyRequests(NamedTuple):
             raise parked
 
 
+async def skip_after(ask: Ask, asked: Sequence[Prediction], waiting: Iterable[tuple[Item, TrialKey]]) -> None:
+    """Store the trials that wait for an answer among `asked` that failed as failed, unsent; a later run asks them."""
+    lost = next((prediction.key, prediction.failure) for prediction in asked if prediction.failure is not None)
+    reason = f"not asked: {lost[0].sample} before it failed ({lost[1].kind.value})"
+    for item, key in waiting:
+        await ask(item, Request(key, ()), Prediction(key, failure=Failure(FailureKind.SKIPPED, reason, attempts=0)))
+
+
 class RequestBuilder(Protocol):
     """What an inferencer builds requests with: a `snellen.prompt.build.Prompter` knows the task's prompt and seed."""
 
@@ -116,3 +126,24 @@ class RequestBuilder(Protocol):
     def with_prompt(self, prompt: Prompt) -> Self:
         """Return a builder of the same task and seed with another prompt."""
         ...
+
+
+_PAY: ContextVar[Callable[[], None] | None] = ContextVar("pay", default=None)
+"""A request that a model sends again by itself is paid for like the first: whoever asked says how."""
+
+
+@contextmanager
+def resends_paid_by(pay: Callable[[], None]) -> Iterator[None]:
+    """Let `pay` be called before each request that is sent again in this block; it may refuse by raising."""
+    before = _PAY.set(pay)
+    try:
+        yield
+    finally:
+        _PAY.reset(before)
+
+
+def pay_for_resend() -> None:
+    """Pay for one more request, if somebody counts them."""
+    pay = _PAY.get()
+    if pay is not None:
+        pay()

@@ -1,41 +1,144 @@
-"""Replies without a cue to options: refusals, affirmed or lone labels, option texts, ordinals; else a reason."""
+"""Replies without a cue to options: by labels, their texts or places; refusals and cuts; else to a reason."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
-from .closing import CLOSING_WORDS
-from .cue_words import CORRECTION, REFUSAL, UNDECIDABLE
 from .extraction import AMBIGUOUS, NOT_OFFERED, REFUSED, TRUNCATED, UNPARSED, Extraction
-from .label_mentions import label_mentions, text_mentions
-from .named_aside import is_aside, is_left_behind
+from .meant import after_turn, is_aside, is_left_behind, led_aside, only_named, picked_by_text
+from .mentions import apposed_mark, label_and_text_mentions, label_mentions, text_mentions
 from .option_set import OptionSet, Reply
 from .option_text import NONE_SAID
-from .polarity import DENIED_BEFORE, ONLY_IF, Mention, agreed, judge
-from .settled_text import OR_BEFORE, PREFERRED, after_turn, led_aside, only_named, picked_by_text
-from .word_lists import START, LazyPattern
+from .phrases import (
+    CLOSING_WORDS,
+    CORRECTION,
+    DENIED_BEFORE,
+    GOES_THROUGH,
+    ONLY_IF,
+    OR_BEFORE,
+    PREFERRED,
+    REFUSAL,
+    UNDECIDABLE,
+    UNDECIDED,
+)
+from .polarity import Mention, agreed, called_together, judge
+from .word_lists import START, After, Before, LazyPattern
 from .yes_or_no import YesOrNo, opens_with_yes_or_no, read_yes_or_no
+
+_LAST_WORD = 12
+"""What ends so near to the end of the reply is its last word."""
+_NUMBERED = Before(r"(?:\A|\n)\s?\d{1,2}[.)] \(?", reach=8, finds="so\n4. (", passes="tanto la opción ")
+"""Before answers to several questions."""
+_IN_ONE_BREATH = After(
+    r"[)\]}\"'*_`$\\\s]*+(?:,?\s?(?:and|or|as well as|und|oder|et|ou|y|o|和|或|与|と|または)|[,/&、])[\s*_`(\[\"'$\\]*+"
+    r"(?:also |option |choice )*+[*(]*\Z",
+    finds="** and **",
+    passes=". then ",
+)
+
+
+def labelled(options: OptionSet, reply: Reply) -> Extraction | None:
+    """The reply commits itself to a label with its own text: as its last word, in bold, on a line, or affirmed."""
+    found = [mention for mention in label_and_text_mentions(options, reply) if mention.stands and not mention.asked]
+    if not found:
+        return _contradicted(options, reply)
+    last = found[-1]
+    rivals = [mention for mention in found if mention.index != last.index]
+    if _leaves_open(options, reply, found, rivals):
+        return Extraction(None, "labelled", AMBIGUOUS, reply.span(last.start, last.end))
+    if last.tentative or not _committed(reply, last, rivals):
+        return None
+    return options.pick(reply, last, "labelled")
+
+
+def _contradicted(options: OptionSet, reply: Reply) -> Extraction | None:
+    """Return that two options are said at once where a text stands with the mark of another (`red (B)` as A)."""
+    for text in text_mentions(options, reply) if " (" in reply.low else ():
+        mark = apposed_mark(reply.body, text.end).lower()
+        index = options.by_mark.get(mark, text.index)
+        if index != text.index and any(label.start == text.end + 2 for label in label_mentions(options, reply)):
+            return Extraction(None, "labelled", AMBIGUOUS, reply.span(text.start, text.end + 4))
+    return None
+
+
+def _leaves_open(options: OptionSet, reply: Reply, found: list[Mention], rivals: list[Mention]) -> bool:
+    """Whether all options are said again, none of those just named is chosen, or two are endorsed in one breath."""
+    if _said_again(options, reply, found) or UNDECIDED.search(reply.low, max(0, found[-1].start - 160)):
+        return True
+    if bool(rivals) and all(_NUMBERED.before(reply.low, one.start) for one in (rivals[-1], found[-1])):
+        return True
+    return bool(rivals) and _in_one_breath(reply.low, rivals[-1], found[-1])
+
+
+def _said_again(options: OptionSet, reply: Reply, found: list[Mention]) -> bool:
+    """Whether the reply is all the options in a row, and nothing after them."""
+    if len(found) != len(options.marks) or len({mention.index for mention in found}) < len(found) or len(found) < 3:
+        return False
+    near = all(second.start - first.end <= 3 for first, second in pairwise(found))
+    return near and len(reply.low.rstrip()) - found[-1].end <= 1 and found[0].start <= 3
+
+
+def _committed(reply: Reply, last: Mention, rivals: list[Mention]) -> bool:
+    """Whether the reply stops at it, sets it off or affirms it; not where it only goes through the options."""
+    if any(_stands_out(reply, rival) for rival in rivals):
+        return False
+    if GOES_THROUGH.before(reply.low, last.start):
+        return last.affirmed
+    if last.affirmed or _stands_out(reply, last):
+        return True
+    return len(reply.low.rstrip()) - last.end <= _LAST_WORD and not reply.cut and not rivals
+
+
+def _in_one_breath(low: str, first: Mention, second: Mention) -> bool:
+    """Whether two options are endorsed in one breath: then none is chosen."""
+    if not first.end < second.start <= first.end + 32:
+        return False
+    return _IN_ONE_BREATH.match(low, first.end, second.start) is not None or called_together(low, first, second)
+
+
+def _stands_out(reply: Reply, mention: Mention) -> bool:
+    """Whether it is set in bold or has a line of its own."""
+    low, start, end = reply.low, mention.start, mention.end
+    before, after = low[max(0, start - 12) : start].rstrip(" (\\"), low[end : end + 12].lstrip(" ).\\")
+    opens = before.endswith(("**", "__", "\n", "$", "[")) or before.rstrip("-•> #*(\\[").endswith("\n") or not start
+    return opens and (after.startswith(("**", "__", "\n", "$", "]")) or not after)
+
 
 _TAIL = 160
 """The last sentence or two: what is affirmed there outweighs what was affirmed on the way."""
 _EDGE = 320
 """A long reply declines at its edges; `cannot tell` in the midst of reasoning is no refusal."""
-_MYSELF = LazyPattern(rf"{START}(?:<refusals.myself>)\s(?:\w{{1,10}}\s){{0,2}}\Z|我[^，。,.]{{0,6}}\Z")
-_RIGHT_ONLY_IF = LazyPattern(rf"[)\]\"'”*_`]*\s{ONLY_IF}")
-_IF_SO = LazyPattern(r"(?:\A|[.;!?\n]\s?)if (?!i\s)[^.;!?\n]{1,48},[^.;!?\n]{0,24}\Z")
+_MYSELF = Before(
+    rf"{START}(?:<refusals.myself>)\s(?:\w{{1,10}}\s){{0,2}}|我[^，。,.]{{0,6}}",
+    reach=24,
+    finds="so i ",
+    passes="so it ",
+)
+_RIGHT_ONLY_IF = After(rf"[)\]\"'”*_`]*\s{ONLY_IF}", finds='" can only be right if it rains', passes=" is right")
+_IF_SO = Before(
+    r"(?:\A|[.;!?\n]\s?)if (?!i\s)[^.;!?\n]{1,48},[^.;!?\n]{0,24}",
+    finds="if the light is on, ",
+    passes="if i had to choose, ",
+)
 """Before a label that is right under a condition only; `If I had to choose, B` chooses."""
 _COUNTED_THING = LazyPattern(
-    r"(?<!\w)(?:<options.ordinal>)\s(?!(?:<options.ordinal_noun>|<options.numbered_noun>)(?!\w))([a-z]{3,16})(?!\w)"
+    r"(?<!\w)(?:<options.ordinal>)\s(?!(?:<options.ordinal_noun>|<options.numbered_noun>)(?!\w))([a-z]{3,16})(?!\w)",
+    finds="the second equation is",
+    passes="the second option is",
 )
-_STILL = LazyPattern(rf"{START}(?:<refusals.still>)")
-_CALLED = LazyPattern(r"[(,→:*]\s?\**(?:option|choice)\s[(*]*\Z")
+_STILL = LazyPattern(rf"{START}(?:<refusals.still>)", finds="i cannot tell, but b", passes="i cannot tell")
 _RIVAL = LazyPattern(
     r"(?<!\w)(?:is|are|seems?|be)\s(?:also|just as|equally)\s(?:<conclusions.as_good>)(?!\w)"
-    r"|(?<!\w)(?:is (?:<conclusions.as_good>)|holds|applies|fits)\s(?:too|as well)(?!\w)"
+    r"|(?<!\w)(?:is (?:<conclusions.as_good>)|holds|applies|fits)\s(?:too|as well)(?!\w)",
+    finds="and c is just as likely",
+    passes="and c is wrong",
 )
-_LACKS = LazyPattern(
-    r"\W*there (?:(?:is|are|was|were) (?:no(?!\s(?:doubt|question|problem))|not)|isn't|aren't|wasn't)(?!\w)"
+_LACKS = After(
+    r"\W*there (?:(?:is|are|was|were) (?:no(?!\s(?:doubt|question|problem))|not)|isn't|aren't|wasn't)(?!\w)",
+    finds="there is no dog",
+    passes="there is no doubt",
 )
 
 
@@ -52,9 +155,7 @@ def refusal(options: OptionSet, reply: Reply) -> Extraction | None:
         at = turn.start()
         texts = text_mentions(options, reply, at)
         chosen = _affirmed(label_mentions(options, reply, at)) or _affirmed(texts)
-        chosen = chosen or agreed(
-            [one for one in texts if one.alone and PREFERRED.match(reply.low, one.end, one.end + 60)]
-        )
+        chosen = chosen or agreed([one for one in texts if one.alone and PREFERRED.after(reply.low, one.end)])
         if chosen is not None:
             return options.pick(reply, chosen, "affirmed")
     return Extraction(None, "refusal", REFUSED, reply.span(match.start(), match.end()))
@@ -63,7 +164,7 @@ def refusal(options: OptionSet, reply: Reply) -> Extraction | None:
 def _says_undecidable(options: OptionSet, reply: Reply) -> bool:
     """Whether the question is called undecidable; that the speaker cannot tell is a refusal, unless it names that."""
     low, index = reply.low, options.texts.undecidable
-    if any(not _MYSELF.search(low, max(0, match.start() - 24), match.start()) for match in UNDECIDABLE.finditer(low)):
+    if any(not _MYSELF.before(low, match.start()) for match in UNDECIDABLE.finditer(low)):
         return True
     return any(mention.index == index and mention.stands for mention in text_mentions(options, reply))
 
@@ -142,7 +243,11 @@ def _spoken_against(options: OptionSet, reply: Reply, chosen: Mention) -> bool:
     return any(mention.alone and mention.index != chosen.index for mention in later)
 
 
-_BOTH_LISTED = LazyPattern(r"\s*[(\[]?[a-z][)\].:]\s*(?:yes|no)\b\W{0,6}[(\[]?[a-z][)\].:]\s*(?:yes|no)\W*\Z")
+_BOTH_LISTED = After(
+    r"\s*[(\[]?[a-z][)\].:]\s*(?:yes|no)\b\W{0,6}[(\[]?[a-z][)\].:]\s*(?:yes|no)\W*\Z",
+    finds="(c) yes (d) no",
+    passes="yes and no",
+)
 """A reply that only goes on with the list of options: `(C) yes (D) no`."""
 
 
@@ -182,9 +287,9 @@ def _not_meant(low: str, match: re.Match[str]) -> bool:
     start, end = match.span()
     if _RIGHT_ONLY_IF.match(low, end):
         return True
-    if OR_BEFORE.search(low, max(0, start - 12), start):
+    if OR_BEFORE.before(low, start):
         return True
-    return low.startswith(" other", end) or DENIED_BEFORE.search(low, max(0, start - 24), start) is not None
+    return low.startswith(" other", end) or DENIED_BEFORE.before(low, start, start - 24) is not None
 
 
 def lone_label(options: OptionSet, reply: Reply) -> Extraction | None:
@@ -201,7 +306,7 @@ def _falls_short(options: OptionSet, reply: Reply, chosen: Mention) -> bool:
     """Whether a label is only named, contradicted by a text, beside the point, or left behind by a cut reply."""
     if only_named(reply.low, chosen) or _tells_otherwise(options, reply, chosen.index):
         return True
-    if _outdone_by_text(options, reply, chosen) or (chosen.tentative and _IF_SO.search(reply.low, 0, chosen.start)):
+    if _outdone_by_text(options, reply, chosen) or (chosen.tentative and _IF_SO.before(reply.low, chosen.start)):
         return True
     return is_aside(reply.low, chosen) or is_left_behind(reply, chosen)
 

@@ -8,13 +8,12 @@ from itertools import groupby, product
 
 import msgspec
 
-from ..core.jobs import Ask, Item, RequestBuilder
+from ..core.jobs import Ask, Item, RequestBuilder, skip_after
 from ..core.protocols import Capability, Inferencer
 from ..core.tasks import Task
 from ..core.types import Sample, TrialKey
 from ..data.loaders.cure import recount
 from .dialogue import read_answer
-from .skipped import skip_after
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from ..core.config import convert
 from ..core.errors import DataError, UsageError, not_among
 from ..core.frames import read_frame
 from ..core.ids import rng
-from ..core.jobs import Ask, Item, RequestBuilder, Step
+from ..core.jobs import Ask, Item, RequestBuilder, Step, skip_after
 from ..core.looks import (
     ANSWERED,
     BASE,
@@ -81,7 +81,6 @@ from ..prompt.look_words import (
     with_system,
 )
 from ..prompt.look_words import FORCED as FORCED_WORDS
-from .skipped import skip_after
 
 REPEATS = 3
 """So often the same region is asked for until an answer is demanded."""

@@ -8,9 +8,8 @@ from itertools import pairwise
 from ..core.vega import Spec, category, chart, layer, quantity, render_svg
 from .arrivals import planned_rate
 from .metrics import DEFINITIONS
-from .steady import concurrency_steps
 from .sweep import Sweep
-from .timeline import RequestRecord, Timeline
+from .timeline import RequestRecord, Timeline, concurrency_steps
 
 BINS = 60
 GANTT_ROWS = 400
@@ -28,8 +27,8 @@ _STEPS: Spec = {"type": "line", "interpolate": "step-after"}
 _SECONDS = quantity("t", title="seconds")
 
 
-def _chart(title: str, layers: list[Spec], width: int = 640, height: int = 220) -> Spec:
-    return chart(title, _CONFIG, width=width, height=height, layer=layers)
+def _chart(title: str, layers: list[Spec], height: int = 220) -> Spec:
+    return chart(title, _CONFIG, width=640, height=height, layer=layers)
 
 
 def concurrency_over_time(timeline: Timeline) -> Spec:

@@ -14,7 +14,7 @@ from snellen.core.types import Form, Sample
 from snellen.data.catalog import Catalog
 from snellen.data.dataset import Dataset, survey
 from snellen.data.files.rows import read_rows
-from snellen.data.loaders.answers import find_answers
+from snellen.data.loaders.row_answers import find_answers
 from snellen.data.loaders.table import load
 
 ROW = {"id": "q1", "image": "a.png", "question": "What?", "options": ["cat", "dog"], "answer": "B", "topic": "pets"}
@@ -35,6 +35,14 @@ def test_the_default_columns(tmp_path: Path) -> None:
     assert (sample.id, sample.dataset, sample.form, sample.answers) == ("q1", "my", Form.CHOICE, ("dog",))
     assert sample.images[0].ref == str(tmp_path / "a.png")
     assert sample.tags == {"topic": "pets"}
+
+
+def test_rows_of_texts_make_nothing_that_reads_pictures(tmp_path: Path) -> None:
+    texts = {"question": "Which?", "options": ["red", "green"], "answer": "red"}
+    for name, row, expected in (("texts", texts, False), ("pictures", ROW, True)):
+        context = LoadContext()
+        assert list(load(Catalog().task(str(jsonl(tmp_path / f"{name}.jsonl", row))), context))
+        assert bool(context.memory) is expected  # what pictures a file has is remembered there
 
 
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".json", ".parquet"])

@@ -17,15 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import snellen.extract
-from snellen.extract import cue, cue_words, label_mentions, polarity, structured
-from snellen.extract import cue as cue_value
-from snellen.extract import whole_reply as whole
-from snellen.extract import without_cue as weak
+from snellen.extract import cue, mentions, phrases, structured, whole_reply, without_cue
 from snellen.extract.choice import extract_choice
 from snellen.extract.extraction import Extraction
 from snellen.extract.option_set import Reply, derive_marks, mark_patterns, option_set
 from snellen.extract.option_text import NONE_SAID, OptionTexts, plain
 from snellen.extract.word_lists import (
+    After,
+    Before,
     Gated,
     LazyPattern,
     Stems,
@@ -91,18 +90,39 @@ def test_every_pattern_compiles() -> None:
     assert not any("<" in pattern.pattern and re.search(r"<\w+\.\w+>", pattern.pattern) for pattern in compiled)
 
 
+def found(pattern: LazyPattern | Gated, text: str) -> bool:
+    """Try a pattern as rules do: up to the end of a text, from its beginning, or anywhere in it."""
+    if isinstance(pattern, Before):
+        return pattern.before(text, len(text)) is not None
+    return (pattern.after(text, 0) if isinstance(pattern, After) else pattern.search(text)) is not None
+
+
+def test_every_pattern_finds_its_example_and_passes_over_the_other() -> None:
+    examples = {
+        name: (pattern, pattern.phrase if isinstance(pattern, Gated) else pattern) for name, pattern in patterns()
+    }
+    without = [name for name, (_, shown) in examples.items() if not shown.finds]
+    assert not without
+    missed = [name for name, (pattern, shown) in examples.items() if not found(pattern, shown.finds)]
+    taken = [
+        name for name, (pattern, shown) in examples.items() if shown.passes is not None and found(pattern, shown.passes)
+    ]
+    assert not missed
+    assert not taken
+
+
 GATED_WORDS = [
-    *[(cue_words.CORRECTION, f"the answer is a. {word} b") for word in words("corrections.turn")],
-    *[(cue_words.CORRECTION, f"a。{word}b") for word in words("corrections.turn_glued")],
-    *[(cue_words.REFUSAL, f"{word} determine") for word in words("refusals.unable")],
-    *[(cue_words.REFUSAL, f"cannot {word}") for word in words("refusals.telling")],
-    *[(cue_words.REFUSAL, word) for word in (*words("refusals.sorry"), *words("refusals.declines"))],
-    *[(cue_words.REFUSAL, f"{word} information") for word in words("refusals.lack")],
-    *[(cue_words.DOUBT_CLAUSE, word) for word in words("doubt.reported")],
+    *[(phrases.CORRECTION, f"the answer is a. {word} b") for word in words("corrections.turn")],
+    *[(phrases.CORRECTION, f"a。{word}b") for word in words("corrections.turn_glued")],
+    *[(phrases.REFUSAL, f"{word} determine") for word in words("refusals.unable")],
+    *[(phrases.REFUSAL, f"cannot {word}") for word in words("refusals.telling")],
+    *[(phrases.REFUSAL, word) for word in (*words("refusals.sorry"), *words("refusals.declines"))],
+    *[(phrases.REFUSAL, f"{word} information") for word in words("refusals.lack")],
+    *[(phrases.DOUBT_CLAUSE, word) for word in words("doubt.reported")],
     *[(NONE_SAID, word) for word in words("options.none_said")],
-    *[(cue_words.DOUBT, f"{word} ") for word in words("doubt.condition")],
-    *[(cue_words.DOUBT, f"{word} ") for word in words("doubt.wrong")],
-    *[(cue_words.DOUBT, f"{word} ") for word in (*words("doubt.denied"), *words("doubt.earlier"))],
+    *[(phrases.DOUBT, f"{word} ") for word in words("doubt.condition")],
+    *[(phrases.DOUBT, f"{word} ") for word in words("doubt.wrong")],
+    *[(phrases.DOUBT, f"{word} ") for word in (*words("doubt.denied"), *words("doubt.earlier"))],
 ]
 
 
@@ -115,18 +135,18 @@ def test_stems_cover_every_plain_word_they_gate() -> None:
 
 def test_a_gate_finds_what_its_pattern_finds() -> None:
     text = "the answer is a. wait, it is b." + " x" * 60 + " hold on: c"
-    assert [match.group() for match in cue_words.CORRECTION.matches(text)] == ["wait", "hold on"]
-    later = cue_words.CORRECTION.search(text, 30)
+    assert [match.group() for match in phrases.CORRECTION.matches(text)] == ["wait", "hold on"]
+    later = phrases.CORRECTION.search(text, 30)
     assert later is not None
     assert text[later.start() :] == "hold on: c"
-    assert cue_words.CORRECTION.search(text, 30, 60) is None
+    assert phrases.CORRECTION.search(text, 30, 60) is None
     assert places("ab ab ab", Stems(("ab", "b", "x")), 0, 8, 2) == [(3, "ab"), (4, "b"), (6, "ab"), (7, "b")]
 
 
 VOCABULARIES = [
     *(words(group) for group in ("doubt.stems", "corrections.stems", "refusals.stems", "options.none_said_stems")),
     *(ascii_words(group) for group in ("doubt.reported_stems", "refusals.stems", "conclusions.undecided_stems")),
-    tuple(cue_words.cue_kinds()),
+    tuple(phrases.cue_kinds()),
 ]
 
 
@@ -138,10 +158,10 @@ def test_gathered_stems_are_found_as_if_each_were_looked_for(data: st.DataObject
 
 
 def test_gathering_spares_most_tests_of_a_short_text_and_loses_no_stem() -> None:
-    gathered = Stems(cue_words.cue_kinds())
+    gathered = Stems(phrases.cue_kinds())
     by_part = gathered._by_part
-    assert len(by_part) * 3 < len(cue_words.cue_kinds())
-    assert sorted(stem for held in by_part.values() for stem in held) == sorted(cue_words.cue_kinds())
+    assert len(by_part) * 3 < len(phrases.cue_kinds())
+    assert sorted(stem for held in by_part.values() for stem in held) == sorted(phrases.cue_kinds())
     assert all(part in stem for part, held in by_part.items() for stem in held)
 
 
@@ -155,13 +175,13 @@ def test_words_come_in_the_order_of_the_file() -> None:
 @pytest.mark.parametrize(
     ("pattern", "text"),
     [
-        (polarity.DENIED_BEFORE, "it can be anything but "),
-        (polarity.AFFIRMED_BEFORE, "hence it is most likely the option "),
-        (polarity.TENTATIVE_BEFORE, "it could be "),
-        (polarity.SPARED_BEFORE, "all other options except "),
-        (polarity.DENIED_AFTER, ") is clearly ruled"),
-        (polarity.AFFIRMED_AFTER, " is not wrong"),
-        (cue_words.LINK, " to this question is clearly: "),
+        (phrases.DENIED_BEFORE, "it can be anything but "),
+        (phrases.AFFIRMED_BEFORE, "hence it is most likely the option "),
+        (phrases.TENTATIVE_BEFORE, "it could be "),
+        (phrases.SPARED_BEFORE, "all other options except "),
+        (phrases.DENIED_AFTER, ") is clearly ruled"),
+        (phrases.AFFIRMED_AFTER, " is not wrong"),
+        (phrases.LINK, " to this question is clearly: "),
     ],
 )
 def test_a_side_of_a_mention(pattern: LazyPattern, text: str) -> None:
@@ -172,10 +192,10 @@ def test_a_side_of_a_mention(pattern: LazyPattern, text: str) -> None:
 
 def test_importing_the_room_compiles_and_reads_no_words() -> None:
     program = (
-        "import re, sys\nimport snellen.extract.choice\nfrom snellen.extract import word_lists, polarity, cue_words\n"
+        "import re, sys\nimport snellen.extract.choice\nfrom snellen.extract import word_lists, phrases\n"
         "assert word_lists.read_lists.cache_info().currsize == 0\n"
-        "first = polarity.DENIED_AFTER.match\n"
-        "assert polarity.DENIED_AFTER.match(' is wrong') and polarity.DENIED_AFTER.match is not first\n"
+        "first = phrases.DENIED_AFTER.match\n"
+        "assert phrases.DENIED_AFTER.match(' is wrong') and phrases.DENIED_AFTER.match is not first\n"
         "assert word_lists.read_lists.cache_info().currsize == 1\n"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
@@ -187,10 +207,10 @@ def test_the_pieces_alone() -> None:
     assert (options.none, options.index_of("four")) == (2, 1)
     assert derive_marks(28)[-2:] == ("AA", "AB")
     assert mark_patterns(("A", "B")) is mark_patterns(("A", "B"))
-    assert label_mentions.speaks_of_options("let me consider")
-    assert not label_mentions.speaks_of_options("it is red")
+    assert mentions.speaks_of_options("let me consider")
+    assert not mentions.speaks_of_options("it is red")
     assert structured.answer_field('x <answer>B</answer> {"a": 1}') == (10, 11)
-    assert cue_value.Cue(0, 6, "answer", "answer").kind == "answer"
+    assert cue.Cue(0, 6, "answer", "answer").kind == "answer"
 
 
 def test_the_rules_alone() -> None:
@@ -199,6 +219,6 @@ def test_the_rules_alone() -> None:
     assert first == Extraction("A", "cue", None, (14, 15))
     verdict = cue.corrected(options, reply, options.pick_at(reply, 0, "cue", 14, 15))
     assert verdict == Extraction("C", "self_correction", None, (128, 129)), "spans count from the reply's beginning"
-    assert weak.affirmed(options, Reply("Hence B.")) == Extraction("B", "affirmed", None, (6, 7))
-    assert whole.whole(options, Reply("**B**")) == Extraction("B", "whole", None, (2, 3))
+    assert without_cue.affirmed(options, Reply("Hence B.")) == Extraction("B", "affirmed", None, (6, 7))
+    assert whole_reply.whole(options, Reply("**B**")) == Extraction("B", "whole", None, (2, 3))
     assert structured.structured(options, Reply("B")) is None

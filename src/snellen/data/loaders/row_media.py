@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import re
 from collections.abc import Iterable, Sequence
-from contextlib import closing
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pybase64
 
-from ...core.errors import DataError, EnvironmentProblem, MissingExtra
+from ...core.errors import DataError
 from ...core.types import Image, Video
-from ..files.picture_zip import PictureZips
-from ..files.records import parse_literal
-from ..files.rows import Row
-from ..images.decode import encode_png
+from ..files.records import as_list
+from ..files.rows import Row, read_rows
 from ..images.embedded import ImageStore, Remembered
-from ..images.frames import PictureError, check_pixels
-from .row_map import Cells, Places, fill_name, is_picture_struct
+from .row_map import Cells, Places, RowMap, fill_name, is_picture_struct
 from .row_source import TableSource
+
+if TYPE_CHECKING:
+    from ..images.pdf_pages import PdfPages
 
 VIDEO_NAME = re.compile(r"[^\n]{1,1000}\.(?:mp4|m4v|mov|mkv|webm|avi|ts|mpe?g|flv|ogv|wmv|gif)", re.IGNORECASE)
 DATA_URL = "data:video/"
@@ -42,8 +40,6 @@ class RowVideos:
 
     def of_places(self, row: Row, places: Places, where: str) -> tuple[Video, ...]:
         """Return the videos of a row; a cell that holds none stays what it was, unless the user named its column."""
-        if not places.fields["video"] and not self._source.video:  # most tables have none
-            return ()
         cells = self._video_cells(row, places, where)
         if not cells:
             return ()
@@ -59,9 +55,9 @@ class RowVideos:
             raise DataError(f"{where}: {str(cell)[:80]!r} in a message is no video; expected a file name or a data URL")
         return Video(self._ref(cell, where))
 
-    def columns_used(self, places: Places, videos: tuple[Video, ...]) -> set[str]:
-        """Return the columns that say what is shown: no tags where there is a video."""
-        return {column for name in PLACE_COLUMNS for column in places.fields[name]} if videos else set()
+    def columns_used(self, places: Places) -> set[str]:
+        """Return the columns that say what is shown."""
+        return {column for name in PLACE_COLUMNS for column in places.fields[name]}
 
     def _video_cells(self, row: Row, places: Places, where: str) -> list[Any]:
         if self._source.video:
@@ -144,93 +140,6 @@ def told_of_videos(row: Row, videos: Sequence[Video], question: str, options: Se
     return (*told, *((video.start, video.end) for video in videos if video.start is not None or video.end is not None))
 
 
-MOST_PAGES = 100
-"""A PDF with more pages is no picture unless somebody says which pages are meant."""
-PAGE_RANGE = re.compile(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?")
-
-
-class UnreadablePdf(DataError):
-    """A PDF that is not there or is damaged: like any such picture it costs its own rows, not the file."""
-
-
-class PdfPages:
-    """Draws pages into a folder."""
-
-    def __init__(self, folder: Path, dpi: int) -> None:
-        self._folder = folder
-        self._dpi = dpi
-        self._digests: dict[tuple[str, int, int], str] = {}
-
-    def pages_of(self, pdf: str | bytes, wanted: Any, where: str) -> tuple[Image, ...]:
-        """Return pictures of the wanted pages (all of them for None) of a file, or of a whole PDF as bytes."""
-        try:
-            import pypdfium2
-        except ImportError:
-            raise MissingExtra("pdf", f"{where}: showing the pages of a PDF") from None
-        name = pdf if isinstance(pdf, str) else "a PDF in a cell"
-        try:
-            digest = hashlib.sha256(pdf).hexdigest() if isinstance(pdf, bytes) else self._digest(pdf)
-            with closing(pypdfium2.PdfDocument(pdf)) as document:
-                numbers = page_numbers(wanted, len(document), f"{where}: {name}")
-                return tuple([self._draw(document, number, digest, f"{where}: {name}") for number in numbers])
-        except FileNotFoundError:
-            raise UnreadablePdf(f"{where}: {name!r} does not exist") from None
-        except (pypdfium2.PdfiumError, OSError, ValueError) as error:
-            raise UnreadablePdf(f"{where}: {name} is not a readable PDF: {error}") from None
-
-    def _digest(self, path: str) -> str:
-        status = Path(path).stat()
-        key = path, status.st_mtime_ns, status.st_size
-        if key not in self._digests:
-            with Path(path).open("rb") as stream:
-                self._digests[key] = hashlib.file_digest(stream, "sha256").hexdigest()
-        return self._digests[key]
-
-    def _draw(self, document: Any, number: int, digest: str, where: str) -> Image:
-        path = self._folder / f"{digest}-{number}-{self._dpi}.png"
-        if not path.exists():
-            page = document[number - 1]
-            scale = self._dpi / 72
-            try:
-                check_pixels(round(page.get_width() * scale), round(page.get_height() * scale))
-            except PictureError as error:
-                raise DataError(f"{where}: page {number} {error}; lower -p dataset.pdf_dpi") from None
-            _write_whole(path, encode_png(page.render(scale=scale, rev_byteorder=True).to_pil().convert("RGB")))
-        return Image(str(path), page=number)
-
-
-def _write_whole(path: Path, data: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(f".{os.getpid()}.part")
-        draft.write_bytes(data)
-        draft.replace(path)
-    except OSError as error:
-        raise EnvironmentProblem(f"cannot store a page in {path.parent}: {error.strerror}") from None
-
-
-def page_numbers(wanted: Any, count: int, where: str) -> Sequence[int]:
-    """Return page numbers from 1: of `3`, `"1-3,5"` or a list of these; all pages for None."""
-    if wanted is None:
-        if count > MOST_PAGES:
-            raise DataError(f"{where} has {count} pages: say which are meant in a column `pages` (1-3,5)")
-        return range(1, count + 1)
-    parts = wanted if isinstance(wanted, list) else str(wanted).strip("[]").split(",")
-    ranges = list(map(_page_range, map(str, parts)))
-    if None in ranges:
-        raise DataError(f"{where}: pages {wanted!r} are not written as 1-3,5 or as a list of numbers")
-    numbers = [page for pages in ranges for page in pages or [0]]
-    if min(numbers, default=0) < 1 or max(numbers) > count:
-        raise DataError(f"{where}: pages {wanted!r} are not among its pages 1 to {count}")
-    return numbers
-
-
-def _page_range(text: str) -> range | None:
-    """Return the pages of `3` or `1-3`, none of them for `3-1`; None for what is neither."""
-    match = PAGE_RANGE.fullmatch(text)
-    return range(int(match[1]), int(match[2] or match[1]) + 1) if match else None
-
-
 PLAIN_PATH = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)*")
 """What is joined to a folder's name as it is; any other path may be absolute, or say a step twice."""
 SHORTEST_BASE64 = 65
@@ -268,8 +177,7 @@ def picture_values(cell: Any) -> list[Any]:
 def _written_values(cell: str) -> Any:
     """Return the list that a text writes, or the names that stand in it; else the text."""
     if cell.lstrip().startswith("["):
-        parsed = parse_literal(cell.strip())
-        return parsed if isinstance(parsed, list) else cell
+        return as_list(cell)
     if len(cell) >= LONGEST_NAMES or "." not in cell[-5:]:
         return cell
     names = [name for name in BETWEEN_NAMES.split(cell.strip()) if name]
@@ -278,8 +186,10 @@ def _written_values(cell: str) -> Any:
 
 def read_picture(value: Any, root: str, where: str) -> Image:
     """Return the picture of one cell; a name is joined to `root`."""
-    if isinstance(value, dict):
-        value = _of_struct(value, where)
+    if isinstance(value, dict) and _held(value) is None:
+        need = f"an image is an object with {', '.join(map(str, value))}, and bytes, path or url is needed"
+        raise DataError(f"{where}: {need}; name a file, or several in a list")
+    value = _held(value)
     if isinstance(value, bytes):
         return Image("data:image/unknown;base64," + pybase64.b64encode(value).decode())
     if not isinstance(value, str) or not value:
@@ -291,13 +201,9 @@ def read_picture(value: Any, root: str, where: str) -> Image:
     return Image(root + value if PLAIN_PATH.fullmatch(value) else _find_file(value, root))
 
 
-def _of_struct(value: dict[str, Any], where: str) -> Any:
-    """Return what a struct holds: the form in which Parquet files of the hubs carry pictures."""
-    held = value.get("bytes") or value.get("path") or value.get("url")
-    if held is None:
-        need = f"an image is an object with {', '.join(map(str, value))}, and bytes, path or url is needed"
-        raise DataError(f"{where}: {need}; name a file, or several in a list")
-    return held
+def _held(value: Any) -> Any:
+    """Return what an object holds, the form in which Parquet files of the hubs carry pictures; any other as it is."""
+    return value.get("bytes") or value.get("path") or value.get("url") if isinstance(value, dict) else value
 
 
 def _find_file(name: str, root: str) -> str:
@@ -327,35 +233,34 @@ def are_same(cells: Iterable[Any], others: Iterable[Any]) -> bool:
 
 def _known_by(value: Any) -> str | bytes:
     """Return by what a picture is told from others: what it holds, or the name of its file without the folder."""
-    if isinstance(value, dict):
-        value = value.get("bytes") or value.get("path") or value.get("url") or ""
+    value = _held(value)
     if isinstance(value, bytes):
         return value
-    text = str(value)
+    text = "" if value is None else str(value)
     return text.encode() if is_base64(text) or text.startswith("data:") else text.replace("\\", "/").rpartition("/")[2]
 
 
 def looks_like_pictures(column: str, cell: Any, root: str) -> bool:
     """Tell whether a cell that nothing reads holds pictures: by its bytes, by a file that is there, or by its name."""
-    if isinstance(cell, str):
-        return _text_is_picture(column, cell, root)
     if isinstance(cell, list):
         return any(looks_like_pictures(column, one, root) for one in cell)
+    if holds_picture(cell):
+        return True
     if isinstance(cell, dict):
-        return is_picture_struct(cell) or any(map(_is_embedded, cell.values()))
-    return isinstance(cell, bytes) and cell.startswith(SIGNATURES)
+        return any(holds_picture(value) or is_picture_struct(value) for value in cell.values())
+    return isinstance(cell, str) and _names_pictures(column, cell, root)
 
 
-def _is_embedded(value: Any) -> bool:
-    """Tell whether a member of an object is a picture itself, and no mere name of one."""
+def holds_picture(value: Any) -> bool:
+    """Tell whether a value is a picture itself, and no mere name of one: its bytes, base64, or `{bytes, path}`."""
     if isinstance(value, str):
         return len(value) >= SHORTEST_BASE64 and (value.startswith("data:image/") or is_base64(value))
-    return is_picture_struct(value) or (isinstance(value, bytes) and value.startswith(SIGNATURES))
+    if isinstance(value, bytes):
+        return value.startswith(SIGNATURES)
+    return isinstance(value, dict) and is_picture_struct(value)
 
 
-def _text_is_picture(column: str, text: str, root: str) -> bool:
-    if len(text) >= SHORTEST_BASE64 and (text.startswith("data:image/") or is_base64(text)):
-        return True
+def _names_pictures(column: str, text: str, root: str) -> bool:
     if PICTURE_NAME.fullmatch(text):
         return bool(PICTURE_COLUMN.fullmatch(column)) or _is_file(text, root)
     values = picture_values(text) if text.startswith("[") else []
@@ -378,8 +283,7 @@ def is_row_name(value: Any) -> bool:
 
 def pdf_of(value: Any) -> str | bytes | None:
     """Return the path or the bytes of a PDF, if a cell holds one."""
-    if isinstance(value, dict):
-        value = value.get("bytes") or value.get("path") or value.get("url")
+    value = _held(value)
     if isinstance(value, bytes):
         return value if value.startswith(PDF) else None
     return _pdf_of_text(value) if isinstance(value, str) else None
@@ -399,15 +303,22 @@ class Pictures:
     """Reads the pictures of one file's cells; embedded ones go to files, each content once, so samples stay small."""
 
     def __init__(self, root: Path, store: Path, dpi: int, remembered: Remembered) -> None:
+        from ..files.picture_zip import PictureZips
+
         archive = root if root.is_file() else None
         folder = root.parent if archive else root
         self.root = str(folder / "x")[:-1]
         self._store = ImageStore(store)
         self._zips = PictureZips(archive or folder)
-        self._pdf = PdfPages(store, dpi)
-        self._of_rows: dict[str, tuple[Image, ...]] = {}
+        self._kept_in, self._dpi = store, dpi
         self._remembered = remembered
         self._place = 0
+
+    @cached_property
+    def _pdf(self) -> PdfPages:
+        from ..images.pdf_pages import PdfPages
+
+        return PdfPages(self._kept_in, self._dpi)
 
     def read(self, values: Iterable[Any], where: str) -> tuple[Image, ...]:
         """Return the pictures of cells, one each: a PDF, which is several, is refused."""
@@ -432,13 +343,8 @@ class Pictures:
         return tuple(found)
 
     def _pages(self, pdf: str | bytes, value: Any, where: str, pages: Any) -> tuple[Image, ...]:
-        try:
-            return self._pdf.pages_of(self._path(pdf) if isinstance(pdf, str) else pdf, pages, where)
-        except UnreadablePdf:
-            return (self._read(value, where),)
-
-    def _path(self, name: str) -> str:
-        return str(Path(self.root) / name)
+        found = self._pdf.pages_of(str(Path(self.root) / pdf) if isinstance(pdf, str) else pdf, pages, where)
+        return (self._read(value, where),) if found is None else found
 
     def _read(self, value: Any, where: str) -> Image:
         if isinstance(value, dict):
@@ -470,10 +376,66 @@ class Pictures:
         data = self._zips.read_member(name, where)
         return image if data is None else self._store.put(data)
 
-    def remember(self, row: str, images: tuple[Image, ...]) -> None:
-        """Keep the pictures of a row, for rows that name it."""
-        self._of_rows[row] = images
 
-    def of_row(self, row: str) -> tuple[Image, ...] | None:
-        """Return the pictures of a row that was read before, or None."""
-        return self._of_rows.get(row)
+class RowImages:
+    """Finds the pictures of rows of the same files."""
+
+    def __init__(
+        self, files: Sequence[Path], rows: RowMap, cells: Cells, pictures: Pictures, source: TableSource
+    ) -> None:
+        self._files = files
+        self._rows = rows
+        self._cells = cells
+        self._pictures = pictures
+        self._template = source.image
+        self._of_rows: dict[str, tuple[Image, ...]] = {}
+        """The pictures of rows that were read before, for rows that name them."""
+
+    def of_places(self, row: Row, places: Places, where: str) -> tuple[Image, ...]:
+        """Return the pictures of a row in order; where the user told their place, the one that its cells name."""
+        if self._template:
+            return self._pictures.read([fill_name(self._template, row, where)], where)
+        filled = self._picture_cells(row, places.images) if places.images else ()
+        if not filled:
+            return ()
+        same = self._rows.same_pictures and all(are_same(filled[0], cells) for cells in filled[1:])
+        if len(filled) > 1 and not same:
+            raise self._several(row, places, where)
+        values = [value for cell in filled[0] for value in picture_values(cell)]
+        if self._rows.row_images and len(values) == 1 and is_row_name(values[0]):
+            return self._of_row(str(values[0]), where)
+        return self._pictures.read_pages(values, where, self._cells.first(row, places.fields["pages"]))
+
+    def _picture_cells(self, row: Row, groups: Sequence[Sequence[str]]) -> list[list[Any]]:
+        """Return what the columns of pictures hold, by the groups that belong together; empty groups are left out."""
+        if len(groups) == len(groups[0]) == 1:  # one column, as in most files
+            cell = self._cells.first(row, groups[0])
+            return [] if cell is None else [[cell]]
+        return [cells for group in groups if (cells := self._cells.filled(row, group))]
+
+    def _several(self, row: Row, places: Places, where: str) -> DataError:
+        groups = [group for group in places.images if self._cells.filled(row, group)]
+        names, every = [group[0] for group in groups], ",".join(name for group in groups for name in group)
+        fix = f"say which with --map images={every} (all of them) or --map images={','.join(groups[0])}"
+        return DataError(f"{where} has pictures in columns {' and '.join(names)}; {fix}")
+
+    def remember(self, row: str, images: tuple[Image, ...]) -> None:
+        """Keep the pictures of a row, where rows of this format may name it."""
+        if self._rows.row_images:
+            self._of_rows[row] = images
+
+    def _of_row(self, name: str, where: str) -> tuple[Image, ...]:
+        """Return the pictures of the row that a cell names; one that comes later is looked for once."""
+        if name not in self._of_rows:
+            self._remember_all()
+        if name not in self._of_rows:
+            raise DataError(f"{where}: image {name!r} is neither a picture nor the index of a row that has one")
+        return self._of_rows[name]
+
+    def _remember_all(self) -> None:
+        for file in self._files:
+            for number, row in read_rows(file):
+                identity = str(self._cells.first(row, [column for column in self._rows.id if column in row]))
+                cells = picture_values(row.get("image"))
+                if identity not in self._of_rows and cells and not is_row_name(cells[0]):
+                    self._of_rows[identity] = self._pictures.read_pages(cells, f"{file.name} record {number}", None)

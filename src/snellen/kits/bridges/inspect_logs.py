@@ -17,13 +17,14 @@ from ...core.errors import DataError, MissingExtra, SnellenError
 from ...core.types import Form, Image
 from ...data.files.jsonstream import iterate_with_header
 from ...data.files.picture_zip import BAD_ZIP
-from ...data.foreign.damage import MALFORMED, Damage, stopped_by_filter
-from ...data.foreign.foreign_rows import (
+from .damage import MALFORMED, Damage, stopped_by_filter
+from .foreign_rows import (
     ForeignFile,
     ForeignRow,
     how_it_ended,
     is_nothing,
     lettered,
+    own_scoring,
     plain_id,
     settle_gold,
     share,
@@ -31,8 +32,7 @@ from ...data.foreign.foreign_rows import (
     shown_options,
     token_pair,
 )
-from ...data.foreign.formats import ForeignSource, PredictionFormat
-from .snellen_marks import own_scoring
+from .formats import ForeignSource, PredictionFormat
 
 ZSTANDARD = 93
 MEMBER_LIMIT = 256 << 20

@@ -7,8 +7,10 @@ from functools import partial
 from typing import Any
 
 from ...data.files.jsonstream import iterate_records
-from ...data.foreign.damage import Damage, each_readable
-from ...data.foreign.foreign_rows import (
+from .chat_parts import content_of, pictures_beside
+from .damage import Damage, each_readable
+from .foreign_rows import (
+    NO_REPLY,
     ForeignFile,
     ForeignRow,
     is_nothing,
@@ -17,8 +19,7 @@ from ...data.foreign.foreign_rows import (
     share,
     shown_options,
 )
-from ...data.foreign.formats import ForeignSource, PredictionFormat, Record
-from .chat_parts import content_of, pictures_beside
+from .formats import ForeignSource, PredictionFormat, Record
 
 HARNESS = "openai-evals"
 _SAMPLING, _MATCH, _METRICS, _ERROR = "sampling", "match", "metrics", "error"
@@ -112,7 +113,7 @@ class _Reader:
                 sample,
                 gold.form,
                 None if lost else str(reply),
-                self._log.errors.get(sample, "the file holds no reply") if lost else None,
+                self._log.errors.get(sample, NO_REPLY) if lost else None,
                 repeat,
                 prompt=prompt,
                 options=options,

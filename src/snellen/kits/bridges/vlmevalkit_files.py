@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...core.errors import DataError
-from ...data.foreign.damage import EXCEL_CELL, Damage, each_readable, failure_in
-from ...data.foreign.foreign_rows import (
+from ...data.atlas.peer_cards import peer_card, split_name
+from ...data.loaders.option_texts import OPTION_MARK
+from .damage import EXCEL_CELL, Damage, each_readable, failure_in
+from .foreign_rows import (
+    NO_REPLY,
     ForeignFile,
     ForeignRow,
     as_list,
@@ -24,9 +27,7 @@ from ...data.foreign.foreign_rows import (
     share,
     short_tags,
 )
-from ...data.foreign.formats import ForeignSource, PredictionFormat, Record
-from ...data.foreign.peer_cards import peer_card, split_name
-from ...data.loaders.row_options import OPTION_MARK
+from .formats import ForeignSource, PredictionFormat, Record
 
 HARNESS = "vlmevalkit"
 RESULTS = ("_result", "_results", "_auxmatch")
@@ -160,7 +161,7 @@ def read_cell(value: Any, name: str, damage: Damage, *, in_sheet: bool) -> tuple
         return "", None, "nan"
     if is_nothing(value):
         damage.add("lost", name)
-        return None, "the file holds no reply", "nan"
+        return None, NO_REPLY, "nan"
     if not isinstance(value, str):
         damage.add("typed", name)
         return str(value), None, None

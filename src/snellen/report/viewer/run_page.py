@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -13,22 +14,31 @@ from ...core.markup import Child, Html, shorten, tag
 from ...core.text import plural
 from ...core.types import BASE_VARIANT, Request, TrialKey
 from ...extract.profiles import PROFILES
-from ...scoring.aggregates.headline import headline
 from ...scoring.protocols.readings import stored_readings
 from ..pages.arms_part import arms_section, sureness_section
 from ..pages.ledger import Note, wrong_gold
 from ..pages.look_part import looks_section
 from ..pages.overview import TaskOverview
 from ..pages.parts import derived_table, facts, figure_card, head, metric_table, notes_table, numbers, row, scrolled
-from ..pages.report_page import groups_section, hero, second_headline, spread_section, version_lines
-from ..protocol_words import reading_name
+from ..pages.report_page import groups_section, hero, second_headline, settings_folded, spread_section
 from ..query import LOOK_KEY, PICTURE_KEY
-from ..written import written, written_change
+from ..written import reading_name, written, written_change
 from .exam_parts import exam_parts
-from .kit_pages import kit_links
 from .label_page import label_links
 from .run_library import OpenRun
-from .shell import EXPORTED, address, link, notes_notice, progress_bar, served, shell, trial_address
+from .shell import (
+    EXPORTED,
+    address,
+    choice,
+    kit_links,
+    link,
+    notes_notice,
+    progress_bar,
+    run_crumbs,
+    served,
+    shell,
+    trial_address,
+)
 from .walk import counted_button, walk_of, walk_through
 
 
@@ -41,10 +51,9 @@ def known_profile(name: str) -> str:
 
 def profile_choice(run: OpenRun, task: str) -> Html:
     """Return the form that reads a run's replies as another tool does."""
-    options = [tag("option", name, value=name) for name in PROFILES]
     fields = (
         tag("input", type="hidden", name="task", value=task),
-        tag("label", "read the replies as", tag("select", *options, name="profile")),
+        tag("label", "read the replies as", choice("profile", {name: name for name in PROFILES})),
         tag("button", "Score again"),
     )
     return tag("form", *fields, method="get", action=f"/run/{run.key}/again", class_="filters")
@@ -68,8 +77,7 @@ def again_page(run: OpenRun, profile: str, *, may_write: bool) -> Html:
             tag("button", f"Keep the scores of {profile} in this run"),
         )
         parts.append(tag("form", *fields, method="post", action=f"/run/{run.key}/again"))
-    crumbs = [link("Runs", "/"), link(run.name, f"/run/{run.key}"), f"as {profile}"]
-    return shell(f"{run.name} as {profile}", parts, crumbs=crumbs)
+    return shell(f"{run.name} as {profile}", parts, crumbs=run_crumbs(run, f"as {profile}"))
 
 
 def _pair(name: str, old: dict[str, float] | None, new: dict[str, float] | None) -> list[Html]:
@@ -79,7 +87,7 @@ def _pair(name: str, old: dict[str, float] | None, new: dict[str, float] | None)
 
 def asked_parts(run: OpenRun, task: str) -> Iterator[Child]:
     """Yield the protocol of a task in words, its first prompt as it was sent, and all settings, folded away."""
-    header, one = run.header(), run.task(task)
+    one = run.task(task)
     about: list[tuple[str, Any]] = [
         ("form", one.form.value),
         ("asked by", one.infer),
@@ -93,10 +101,7 @@ def asked_parts(run: OpenRun, task: str) -> Iterator[Child]:
     )
     if first is not None:
         yield tag("details", tag("summary", "The first prompt as it was sent"), *_prompt(first[0]))
-    config = msgspec.json.format(msgspec.json.encode(header.config), indent=2).decode()
-    versions = version_lines(header.versions, run.reader.meta("continued_with") or ())
-    for name, body in (("All settings that change results", config), ("Versions", versions)):
-        yield tag("details", tag("summary", name), tag("pre", shorten(body, 40_000), class_="code", tabindex=0))
+    yield from settings_folded(run.header(), run.reader.meta("continued_with") or ())
 
 
 def _prompt(body: bytes) -> Iterator[Child]:
@@ -160,8 +165,8 @@ def figures_page(run: OpenRun, task: str) -> Html:
     """Return the figures of a large run as a page of their own, which the run's page takes in when it is ready."""
     one = run.overview(run.task(task).name)
     cards = [figure_card(figure, _figure_links(run, one.task.name, figure.name)) for figure in one.figures]
-    crumbs = [link("Runs", "/"), link(run.name, f"/run/{run.key}"), "figures"]
-    return shell(f"Figures of {run.name}", [tag("div", *cards, class_="grid"), *spread_section(one)], crumbs=crumbs)
+    parts = [tag("div", *cards, class_="grid"), *spread_section(one)]
+    return shell(f"Figures of {run.name}", parts, crumbs=run_crumbs(run, "figures"))
 
 
 def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Child]:
@@ -175,7 +180,7 @@ def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Ch
         _ways_in(run, name),
         hero(one, first),
         *_errors(run, name),
-        _second_headline(run, one),
+        *_second_headline(run, one),
         *arms_section(run.reader, one, lambda kind, arm: _arm_trials(run, name, kind, arm)),
         *looks_section(one, lambda kind: _look_trials(run, name, kind)),
         *sureness_section(one),
@@ -225,13 +230,10 @@ def _errors(run: OpenRun, task: str) -> Iterator[Child]:
     yield tag("div", table, class_="card scroll")
 
 
-def _second_headline(run: OpenRun, one: TaskOverview) -> Html | None:
-    """Return the headline without the samples whose gold answer is wrong, under the metric of the first one."""
-    marked = wrong_gold(run.notes(), one.task.name)
-    if not marked:
-        return None
-    name = headline(one.result)[0] or ""
-    return second_headline(one.result, run.columns(one.task.name, name), marked)
+def _second_headline(run: OpenRun, one: TaskOverview) -> Iterator[Child]:
+    """Yield the headline without the samples whose gold answer is wrong."""
+    if marked := wrong_gold(run.notes(), one.task.name):
+        yield second_headline(one.result, marked, partial(run.columns, one.task.name))
 
 
 def _coming(run: OpenRun, one: TaskOverview) -> Html | None:
