@@ -12,7 +12,7 @@ FORMULATIONS = ("SingleChoice", "Generation", "OCROpenEnded", "KIEOpenEnded", "M
 
 
 def register(registry: Registry) -> None:
-    """Add the loader, items for programs, formulations with their scorer and figures, the form of its files, two commands."""
+    """Add the loader, items, formulations with scorer and figures, the form of files, and two commands of `data`."""
     here = "snellen.kits.reform"
     registry.add("loader", "reform", f"{here}.card_loader:LOADER")
     registry.add("items", "reform", f"{here}.items")
