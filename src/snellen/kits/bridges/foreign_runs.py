@@ -20,8 +20,8 @@ from ...api.session import open_store
 from ...api.settings import RunSettings
 from ...core.builtins import default_registry
 from ...core.errors import DataError, UsageError
-from ...core.event_loop import rare_collections, run_to_end
 from ...core.ids import file_sha256
+from ...core.process import rare_collections, run_to_end
 from ...core.tasks import RunHeader, Task
 from ...core.text import clean_text
 from ...core.types import (
