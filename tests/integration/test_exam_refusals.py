@@ -87,7 +87,7 @@ class Perfect(Observer):
         return 1.0
 
 
-@pytest.mark.parametrize("most", [3, 8, 20, 50])
+@pytest.mark.parametrize("most", [3, 8, 20, pytest.param(50, marks=pytest.mark.nightly)])
 def test_who_holds_all_pictures_apart_is_told_how_many_the_server_takes(most: int, tmp_path: Path) -> None:
     observer = Perfect(most_pictures=most, lapse=0.0)
     result = sit(tmp_path / "run", observer, mode="quick", tests=("images",), max_retries=0)
