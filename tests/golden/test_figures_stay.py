@@ -26,6 +26,7 @@ from snellen.core.builtins import default_registry
 from snellen.core.errors import SnellenError
 from snellen.core.tasks import Task
 from snellen.core.types import Form, Image, ImageSent, Prediction, Request, Sample, Score, TrialKey
+from snellen.kits.looks import second_look
 from snellen.scoring.aggregates import (
     arms,
     calibration,
@@ -58,7 +59,6 @@ from snellen.stats import (
     power,
     prediction_powered,
     psychometric,
-    second_look,
     sequential,
     sup_band,
     threshold_grid,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import SnellenError, UsageError, did_you_mean
+from ..core.registry import Part
 from ..core.types import TrialKey
 from ..report.exports.bridges import WRITERS, write_bridge
 from ..report.exports.seed_files import export_run
@@ -23,11 +24,9 @@ from ..report.paper.run_sheets import run_sheets, write_tables
 from ..report.paper.vector_figures import write_figures
 from ..report.run_briefs import LOADED, run_folders
 from ..report.stored_results import read_results
-from ..scoring.compare import look_pairs
-from ..scoring.compare.look_pairs import ComparedLooks
 from ..scoring.compare.paired import Comparison
 from ..scoring.compare.protocol_parts import MovedParts, moved_parts
-from ..scoring.compare.run_pairs import compare_runs
+from ..scoring.compare.run_pairs import compare_parts, compare_runs
 from ..scoring.judges.extractor import extractor_folders
 from ..scoring.protocols.readings import judge_folders, kept_reading, own_reading
 from ..scoring.stored import read_columns
@@ -130,9 +129,9 @@ def compare(
     return compare_runs(runs, task=task, metric=metric, scored_only=scored_only, reading=reading)
 
 
-def compare_looks(*runs: str | Path, task: str | None = None) -> dict[str, ComparedLooks]:
-    """Return what looking again was worth in runs with tools, and beside runs without; nothing where none has any."""
-    return look_pairs.compare_looks(runs, task)
+def compare_beside(*runs: str | Path, task: str | None = None) -> list[tuple[str, Part, dict[str, Any]]]:
+    """Return what kits say of runs beside each other, by task; nothing where every task was asked in a way of ours."""
+    return compare_parts(runs, task)
 
 
 def moved_by_protocol(*runs: str | Path) -> dict[str, MovedParts]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..core.builtins import INFERENCERS, default_registry
+from ..core.builtins import INFERENCERS, default_registry, is_shipped
 from ..core.config import convert, set_by_path
 from ..core.errors import DataError, UsageError, did_you_mean, not_among
 from ..core.homes import Home, home_of_sample
@@ -42,11 +42,11 @@ from ..prompt.duplicate import duplicate
 from ..prompt.shots import Finder, make_retriever
 from ..prompt.template import apply_pack, read_pack
 from ..scoring.protocols.peer_scores import check_fallback
-from .arms import check_evidence, with_tools
+from .arms import check_evidence
 from .chosen_model import create_model
 from .header import identity_of, installed_versions, make_header, prompts_of
 from .model_frame import COORDINATES, needed_frame, task_in_frame
-from .settings import RunSettings
+from .settings import RunSettings, rewrites_of
 
 OWN = "shots-file:"
 """Before the ids of examples: a row of the same id in the task is another row."""
@@ -173,14 +173,14 @@ def jobs_of(planned: PlannedTask, items: Iterable[Item], registry: Registry) -> 
     task = planned.task
     inferencer: Inferencer = registry.get("inferencer", task.infer)
     make_jobs = partial(inferencer.plan, task, items, planned.prompter)
-    if task.infer in INFERENCERS:
+    if is_shipped("inferencer", task.infer):
         return make_jobs()
     return contain(task.infer, make_jobs, partial(enumerate, planned.dataset))
 
 
 def count_announced(planned: PlannedTask, registry: Registry) -> PlannedTask:
     """Return the task with the number of trials its plug-in announces: it may ask more or fewer than one a sample."""
-    if planned.task.infer in INFERENCERS:
+    if is_shipped("inferencer", planned.task.infer):
         return planned
     items = starmap(Item, enumerate(planned.dataset))
     return planned._replace(announced=sum(len(job.keys) for job in jobs_of(planned, items, registry)))
@@ -196,7 +196,7 @@ def make_plan(settings: RunSettings) -> Plan:
     names = list(dict.fromkeys(name for found in expanded for name in found))
     if not names:
         raise UsageError("name at least one task (see `snellen tasks`) or data file")
-    tasks = [with_tools(_resolve(catalog, name, settings, model), settings, model) for name in names]
+    tasks = [_rewritten(_resolve(catalog, name, settings, model), settings, model, registry) for name in names]
     check_names(tasks, names)
     if settings.coordinates is not None and not any(COORDINATES in task.score_options for task in tasks):
         raise UsageError(f"--coordinates: {', '.join(names)} ask for no points or boxes; leave it out")
@@ -233,6 +233,16 @@ def _resolve(catalog: Catalog, name: str, settings: RunSettings, model: Model) -
     if settings.arms:
         check_arms(settings.arms)
         task = msgspec.structs.replace(task, variants=in_arms(task.variants, settings.arms))
+    return task
+
+
+def _rewritten(task: Task, settings: RunSettings, model: Model, registry: Registry) -> Task:
+    """Return the task as kits rewrite it: those that a setting switches on, and the one of its own way of asking."""
+    names = rewrites_of(settings)
+    if task.infer not in INFERENCERS and task.infer not in names and task.infer in registry.entries("rewrite"):
+        names.append(task.infer)
+    for name in names:
+        task = registry.get("rewrite", name)(task, settings, model)
     return task
 
 
@@ -350,7 +360,7 @@ def check_forms(task: Task, content: Survey, registry: Registry) -> None:
     if task.form is Form.AUTO and Capability.LIKELIHOOD in inferencer.needs:
         found = ", ".join(f"{counts.samples} {form.value}" for form, counts in content.forms.items())
         raise UsageError(f"task {task.name!r} has records of several forms ({found}): likelihood needs one; use --ids")
-    if task.infer in INFERENCERS:
+    if is_shipped("inferencer", task.infer):
         check_candidates(task, content, inferencer.read_options(task))
     if task.dataset["loader"] == "table" and task.infer in DIALOGUES and not content.with_history:
         needs = "rows with group and round, or a list of messages in each (messages, conversations, turns)"

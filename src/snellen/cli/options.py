@@ -11,7 +11,9 @@ import click
 import msgspec
 
 from ..api.settings import COMMON, GROUPS, OUTPUT, Setting, refusal, rows_of
+from ..core.builtins import parts_in
 from ..core.errors import UsageError
+from ..core.registry import resolve_target
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -207,13 +209,12 @@ VERBOSE = flag("--verbose", help="The whole plan: how rows were read, what is se
 PLAIN = flag("--plain", "as_lines", help="Progress as plain lines, for logs.")
 
 
-def look_tables(result: Mapping[str, Any]) -> Iterator[Table]:
-    """Yield what looking again was worth; nothing is imported for a task without tools."""
-    if result.get("looks"):
-        from ..report.pages.look_part import look_sheets
+def part_tables(result: Mapping[str, Any]) -> Iterator[Table]:
+    """Yield what kits say of a task; nothing is imported where they say nothing."""
+    for part, found in parts_in(result):
         from ..report.pages.sheet import sheet_grid
 
-        yield from map(sheet_grid, look_sheets(result["looks"]))
+        yield from map(sheet_grid, resolve_target(part.tables)(found))
 
 
 def print_json(value: Any) -> None:

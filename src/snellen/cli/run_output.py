@@ -42,7 +42,7 @@ from ..report.terminal import (
     results_table,
     sureness_tables,
 )
-from .options import look_tables, print_json
+from .options import part_tables, print_json
 
 MOST_NUMBERS = 3
 """Tasks whose numbers are said again under the tables."""
@@ -254,7 +254,7 @@ def _print_tables(result: RunResult, console: WholeConsole) -> None:
         console.print(results_table(name, task))
         for note in (*protocol_lines(task), *task.get("notes", ())):
             console.print(plain(note))
-        for table in (*arms_tables(task), *look_tables(task), *sureness_tables(task), *group_tables(task)):
+        for table in (*arms_tables(task), *part_tables(task), *sureness_tables(task), *group_tables(task)):
             console.print(table)
         card = published_card(name, task["metrics"])
         if card is not None:

@@ -22,7 +22,7 @@ from .options import (
     defaulted,
     flag,
     json_flag,
-    look_tables,
+    part_tables,
     print_either,
     print_json,
     repeated,
@@ -234,7 +234,7 @@ def _print_tables(tasks: Mapping[str, Mapping[str, Any]]) -> None:
 
     console = WholeConsole()
     for name, result in tasks.items():
-        beside = (*arms_tables(result), *look_tables(result), *sureness_tables(result))
+        beside = (*arms_tables(result), *part_tables(result), *sureness_tables(result))
         for table in (results_table(name, result), *beside):
             console.print(table)
         notes = result["notes"] if isinstance(result.get("notes"), list) else ()

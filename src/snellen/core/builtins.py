@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from .registry import Command, Registry, load_shipped_kits
+from .registry import Command, Part, Registry, load_shipped_kits
 
 LOADERS = {
     "table": "snellen.data.loaders.table:load",
@@ -35,7 +36,6 @@ INFERENCERS = {
     "likelihood": "snellen.infer.likelihood:LIKELIHOOD",
     "perplexity": "snellen.infer.perplexity:PERPLEXITY",
     "document": "snellen.infer.document:DOCUMENT",
-    "look": "snellen.infer.look:LOOK",
     "chain": "snellen.infer.chain:CHAIN",
     "every": "snellen.infer.dialogue:EVERY",
     "every_likelihood": "snellen.infer.dialogue:EVERY_BY_LIKELIHOOD",
@@ -191,3 +191,36 @@ def default_registry(plugins: Iterable[str | Path] = ()) -> Registry:
     for plugin in plugins:
         registry.load_plugin(plugin)
     return registry
+
+
+def is_shipped(kind: str, name: str) -> bool:
+    """Tell whether a name is the core's or a shipped kit's; what strangers bring is contained where it is called."""
+    if name in BUILTINS[kind]:
+        return True
+    return str(default_registry().entries(kind, of_others=False).get(name, "")).startswith("snellen.")
+
+
+RESULT_KEYS = frozenset(
+    {
+        *("headline", "metrics", "groups", "notes", "right_answers", "protocol", "unread", "cost", "whole"),
+        *("sureness", "arms"),
+    }
+)
+"""What a task's part of results.json may have of the core; any other key is the name of a `part`."""
+
+
+def part_of(inferencer: str, registry: Registry | None = None) -> tuple[str, Part] | None:
+    """Return what a kit says of tasks that an inferencer asked, with its name; None of the core's own."""
+    if inferencer in INFERENCERS:
+        return None
+    parts = (registry or default_registry()).entries("part").items()
+    return next(((name, part) for name, part in parts if part.inferencer == inferencer), None)
+
+
+def parts_in(result: Mapping[str, Any], registry: Registry | None = None) -> Iterator[tuple[Part, Any]]:
+    """Yield the parts that a task's result has something of, with what it has."""
+    if {*result} <= RESULT_KEYS:
+        return
+    for name, part in (registry or default_registry()).entries("part").items():
+        if result.get(name):
+            yield part, result[name]

@@ -33,6 +33,8 @@ KINDS = (
     "check",
     "command",
     "page",
+    "rewrite",
+    "part",
 )
 KITS = "snellen.kits"
 """The package whose folders are the shipped kits; none of them is named anywhere else."""
@@ -63,6 +65,37 @@ class Page(NamedTuple):
     """For `run`: `when(run)` of an open run tells whether the link is shown. None: always."""
     writes: bool = False
     """A form that is posted here; answered only where the viewer may write."""
+
+
+class Part(NamedTuple):
+    """What a kit says of the tasks that its inferencer asked, beside what is said of every task.
+
+    It is registered under its key in a task's part of results.json; a task of any other inferencer never asks for it.
+    All but the first are targets.
+    """
+
+    inferencer: str
+    describe: Target
+    """`describe(scored)` to what stands in results.json, with its `notes`; empty: nothing."""
+    tables: Target
+    """`tables(found)`: what was described, as sheets for the terminal."""
+    section: Target
+    """`section(found, to)`: the same for the page of a run. `to(kind)` is the address of trials that `trials` finds;
+    None where there is none."""
+    trials: Target
+    """`trials(reader, task)`: what trials can be filtered by beside their tags (`TrialFilter`); None: nothing."""
+    trial: Target
+    """`trial(run, shown, columns, walk)`: what the page of one trial says."""
+    regions: Target
+    """`regions(reader, shown)`: the numbered regions that are drawn on the pictures of a trial."""
+    compare: Target
+    """`compare(folders, task)`: by task, how runs compare in it; only what has something to say."""
+    compared: Target
+    """`compared(task, found)`: one of these as a sheet."""
+    way: Target
+    """`way(task)`: how it was asked, in a word or two: rankings compare only what is asked alike."""
+    turns: Target
+    """`turns(planned, plan, found, looked_at)`: how the requests of a trial grow, for the price; None: not known."""
 
 
 class Registry:

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from ..core.text import NO_TAG
 from ..core.variants import find_arms
 from ..scoring.aggregates.arms import CLASSES, Arms
-from ..scoring.aggregates.looks import classes_in, rows_of_class
 from ..scoring.tables.table import Costs, Mask, Outcome, TrialColumns, code_of
 from ..scoring.tables.table_builder import fewest_bytes
 from ..store.reader import RunReader
@@ -34,8 +33,6 @@ KEPT_ROWS = 20_000_000
 SORTS = ("plan", "value", "latency", "tokens", "sample")
 PICTURE_KEY = "picture"
 """What questions of a run with arms can be filtered by: whether they need the picture."""
-LOOK_KEY = "looks"
-"""What trials with tools can be filtered by: what became of their question, how they ended, classes of their calls."""
 OUTCOMES = ("all", "wrong", "partly", "right", "unread", "failed", "flipped", "pending", "unjudged")
 
 
@@ -271,8 +268,8 @@ def _by_group(columns: TrialColumns, key: str, value: str) -> Mask:
         return columns.rows_with("variant", value)
     if key == PICTURE_KEY and key not in columns.tags:
         return _by_picture(columns, value)
-    if key == LOOK_KEY and key not in columns.tags:
-        return rows_of_class(columns, columns.looks, value)
+    if key in columns.filters and key not in columns.tags:
+        return columns.filters[key].rows(columns, value)
     codes, texts = (columns.groups if key == "group" else columns.tags.get(key)) or (None, ())
     if codes is None:
         return np.zeros(len(columns), np.bool_)
@@ -295,8 +292,8 @@ def group_values(columns: TrialColumns) -> dict[str, list[str]]:
     choices["variant"] = set(columns.variants)
     if find_arms(columns.variants):
         choices.setdefault(PICTURE_KEY, set(CLASSES))
-    if columns.looks:
-        choices.setdefault(LOOK_KEY, classes_in(columns, columns.looks))
+    for key, known in columns.filters.items():
+        choices.setdefault(key, known.values(columns))
     return {key: sorted(values) for key, values in sorted(choices.items()) if len(values) > 1}
 
 

@@ -9,12 +9,14 @@ from typing import Any
 
 import msgspec
 
-from ..core.registry import Registry
+from ..core.builtins import part_of
+from ..core.registry import Registry, resolve_target
 from ..core.tasks import MOST_GROUPS, RunHeader, Task
 from ..core.types import Estimate
 from ..data.atlas.protocols import Suite, SuiteMember
 from ..data.catalog import Catalog
 from ..data.images.edits import stated_calibration
+from ..data.regions import REGIONS
 from ..stats.intervals import Z95, sum_interval
 from ..store.answerers import Row, read_table
 from ..store.reader import RunReader
@@ -22,7 +24,6 @@ from .aggregates.arms import counted_task, describe_arms
 from .aggregates.calibration import describe_sureness
 from .aggregates.counts import TaskCounts
 from .aggregates.headline import headline, right_answers
-from .aggregates.looks import describe_looks
 from .aggregates.quoted_figures import figures_left_out
 from .aggregates.robustness import DISTURBING
 from .aggregates.summary import group_estimates, summarize
@@ -30,7 +31,6 @@ from .aggregates.variance import advise, split_variance
 from .protocols.peer_scores import headline_note, stated_protocol
 from .protocols.readings import COUNTED, OWN, Reading
 from .tables.gathered import USAGE
-from .tables.look_trials import REGIONS
 from .tables.table import ScoredTask, ScoreTable
 
 Tasks = Mapping[str, Mapping[str, Any]]
@@ -258,10 +258,17 @@ def summarize_task(
     stated = stated_protocol(scored.task, result["metrics"])
     notes = [*counts.beside_card(), *headline_note(scored.task, stated), *figures_left_out(whole)]
     sure = describe_sureness(scored)
-    beside = arms | describe_looks(whole) | sure
-    notes += [note for name in ("arms", "looks") for note in beside.get(name, {}).get("notes", ())]
+    parts = arms | _described_part(whole, registry)
+    notes += [note for found in parts.values() for note in found.get("notes", ())]
     notes += notes_on(scored.tables)
-    return result | {"notes": notes, "right_answers": right_answers(scored, stated["headline"])} | stated | beside
+    return result | {"notes": notes, "right_answers": right_answers(scored, stated["headline"])} | stated | parts | sure
+
+
+def _described_part(scored: ScoredTask, registry: Registry) -> dict[str, Any]:
+    """Return what a kit says of a task that its inferencer asked, under the name of its part."""
+    found = part_of(scored.task.infer, registry)
+    said = resolve_target(found[1].describe)(scored) if found else None
+    return {found[0]: said} if found and said else {}
 
 
 def _by_variant(tables: Mapping[str, ScoreTable], counts: TaskCounts) -> dict[str, dict[str, Any]]:

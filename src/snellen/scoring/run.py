@@ -35,7 +35,6 @@ from .ranges import (
 )
 from .results import chance_of, results_of, summarize_task
 from .tables.gathered import GatheredTask, describe_bill, stored_prices, sum_costs, sum_extractors
-from .tables.look_trials import look_trials
 from .tables.table import ScoredTask, ScoreTable
 
 TOLD_FROM = 0.05
@@ -261,8 +260,8 @@ def _scored_task(
         lambda: _pairs(reader, task.name, scores()),
         lambda: reader.samples(task.name),
         gathered.confidences,
-        lambda: look_trials(reader, task.name, prices),
-        prices.currency if prices else "",
+        reader,
+        prices,
     )
 
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..core.builtins import default_registry
+from ..core.builtins import default_registry, part_of
 from ..core.counting import worth_of
-from ..core.registry import Registry
+from ..core.registry import Registry, resolve_target
 from ..core.tasks import Task
 from ..core.types import Prediction, Sample, Score
 from ..store.reader import RunReader, Trial
@@ -22,8 +22,7 @@ from .protocols.readings import Reading
 from .ranges import joined_scorer, score_trial, scored_trials
 from .results import chance_of
 from .tables.gathered import score_row
-from .tables.look_trials import look_trials
-from .tables.table import NOTHING_KNOWN, Costs, SampleFacts, ScoreTable, TrialColumns, costs_of, spent_on
+from .tables.table import NOTHING_KNOWN, Costs, SampleFacts, ScoreTable, TrialColumns, TrialFilter, costs_of, spent_on
 from .tables.table_builder import SampleRow, ScoreRow, read_tables
 
 Answers = tuple[str, ...] | None
@@ -117,7 +116,15 @@ def read_columns(
     facts = list(_facts(reader, task.name))
     trials = reader.rows(_TRIALS.format(", rowid"), (task.name,))
     tables = read_tables(scores, trials, _labels(facts), metrics=(chosen,))
-    return replace(TrialColumns.of(tables[chosen], task, known, facts), looks=look_trials(reader, task.name))
+    columns = TrialColumns.of(tables[chosen], task, known, facts)
+    return replace(columns, filters=_filters(reader, task, registry))
+
+
+def _filters(reader: RunReader, task: Task, registry: Registry | None) -> dict[str, TrialFilter]:
+    """Return what a kit lets trials be chosen by; nothing of a task that was asked in one of our own ways."""
+    found = part_of(task.infer, registry)
+    made = resolve_target(found[1].trials)(reader, task.name) if found else None
+    return {found[0]: made} if found and made is not None else {}
 
 
 def _live_scores(reader: RunReader, task: Task, registry: Registry) -> list[ScoreRow]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from ...core.registry import Part, resolve_target
 from ...core.text import plural
 from ...scoring.compare.paired import Comparison
 from ...scoring.tables.table import lower_is_better
@@ -16,6 +18,13 @@ PAIR_COLUMNS = (
     *("metric", "A", "B", "A %", "B %", "B − A", "95 % interval", "p", "p (Holm)"),
     *("samples", "B better", "B worse", "verdict"),
 )
+
+
+def part_sheets(beside: Sequence[tuple[str, Part, Mapping[str, Any]]]) -> list[tuple[str, Sheet]]:
+    """Return what kits say of runs beside each other, each task's as a table."""
+    return [
+        (task, resolve_target(part.compared)(task, one)) for _, part, found in beside for task, one in found.items()
+    ]
 
 
 def pair_sheet(task: str, comparisons: Sequence[Comparison]) -> Sheet:

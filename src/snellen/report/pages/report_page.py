@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -14,9 +15,11 @@ from msgspec import Struct
 from numpy.typing import NDArray
 from rich.table import Table
 
+from ...core.builtins import part_of
 from ...core.config import convert
 from ...core.errors import SnellenError
 from ...core.markup import Child, Html, join, shorten, tag
+from ...core.registry import resolve_target
 from ...core.tasks import RunHeader, Task
 from ...core.text import plural
 from ...data.catalog import Catalog
@@ -36,7 +39,6 @@ from . import draw
 from .arms_part import arms_section, sureness_section
 from .gallery import Budget, gallery, pick_mask, read_trial
 from .ledger import Note, read_notes, wrong_gold
-from .look_part import looks_section
 from .overview import TaskOverview, overview_of
 from .parts import (
     DRAWN,
@@ -261,7 +263,7 @@ def task_sections(
     yield hero(one)
     yield second_headline(one.result, _headline_columns(reader, one), wrong_gold(notes, one.task.name))
     yield from arms_section(reader, one)
-    yield from looks_section(one)
+    yield from kit_section(one)
     yield from sureness_section(one)
     if one.other_figures:
         yield tag("div", *(figure_card(figure) for figure in one.other_figures), class_="grid")
@@ -273,6 +275,14 @@ def task_sections(
     yield from notes_table([note for note in notes if note.task == one.task.name])
     yield from _every_reply(reader, one.columns)
     yield from (data_table(figure.rows, f"Data of “{figure.title}”") for figure in one.figures)
+
+
+def kit_section(one: TaskOverview, to: Callable[[str, str], str] | None = None) -> Iterator[Child]:
+    """Yield what a kit says of a task that its inferencer asked; `to` gives the address of trials of one kind."""
+    name, part = part_of(one.task.infer) or ("", None)
+    found = one.result.get(name)
+    if part is not None and found:
+        yield from resolve_target(part.section)(found, to and partial(to, name))
 
 
 def _headline_columns(reader: RunReader, one: TaskOverview) -> TrialColumns:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -17,12 +18,11 @@ from ...scoring.aggregates.headline import headline
 from ...scoring.protocols.readings import stored_readings
 from ..pages.arms_part import arms_section, sureness_section
 from ..pages.ledger import Note, wrong_gold
-from ..pages.look_part import looks_section
 from ..pages.overview import TaskOverview
 from ..pages.parts import derived_table, facts, figure_card, head, metric_table, notes_table, numbers, row, scrolled
-from ..pages.report_page import groups_section, hero, second_headline, spread_section, version_lines
+from ..pages.report_page import groups_section, hero, kit_section, second_headline, spread_section, version_lines
 from ..protocol_words import reading_name
-from ..query import LOOK_KEY, PICTURE_KEY
+from ..query import PICTURE_KEY
 from ..written import written, written_change
 from .exam_parts import exam_parts
 from .kit_pages import kit_links
@@ -177,7 +177,7 @@ def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Ch
         *_errors(run, name),
         _second_headline(run, one),
         *arms_section(run.reader, one, lambda kind, arm: _arm_trials(run, name, kind, arm)),
-        *looks_section(one, lambda kind: _look_trials(run, name, kind)),
+        *kit_section(one, partial(_kind_trials, run, name)),
         *sureness_section(one),
         _coming(run, one) if not one.figures else tag("div", *cards, class_="grid"),
     ]
@@ -261,9 +261,9 @@ def _arm_trials(run: OpenRun, task: str, kind: str, variant: str) -> str:
     return address(f"/run/{run.key}/trials", task=task, group=[f"{PICTURE_KEY}={kind}", f"variant={variant}"])
 
 
-def _look_trials(run: OpenRun, task: str, kind: str) -> str:
-    """Return the address of the trials of questions of one kind, or of trials of one class, with true crops."""
-    return address(f"/run/{run.key}/trials", task=task, group=[f"{LOOK_KEY}={kind}", f"variant={BASE_VARIANT}"])
+def _kind_trials(run: OpenRun, task: str, key: str, kind: str) -> str:
+    """Return the address of the trials that a kit's filter finds among those of no variant."""
+    return address(f"/run/{run.key}/trials", task=task, group=[f"{key}={kind}", f"variant={BASE_VARIANT}"])
 
 
 def _group_address(run: OpenRun, task: str, key: str, value: str) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from ...core.errors import UsageError, did_you_mean
+from ...core.builtins import part_of
+from ...core.errors import SnellenError, UsageError, did_you_mean
+from ...core.registry import Part, Registry, resolve_target
 from ...core.types import Score
 from ...store.reader import RunReader
 from ..aggregates.arms import counted_tables
@@ -51,6 +53,26 @@ def compare_runs(
             )
             for name in _common_tasks(readers, names, task)
         }
+
+
+def compare_parts(
+    folders: Sequence[str | Path], task: str | None = None, registry: Registry | None = None
+) -> list[tuple[str, Part, dict[str, Any]]]:
+    """Return what kits say of runs beside each other, by task: each with its name, nothing where it says nothing."""
+    found: dict[str, Part] = {}
+    for folder in folders:
+        with RunReader(folder) as reader:
+            found |= dict(filter(None, (part_of(infer, registry) for infer in _inferencers(reader))))
+    compared = [(name, part, resolve_target(part.compare)(folders, task)) for name, part in found.items()]
+    return [one for one in compared if one[2]]
+
+
+def _inferencers(reader: RunReader) -> set[str]:
+    """Return how the tasks of a run were asked; replies that were stored without a header do not say it."""
+    try:
+        return {task.infer for task in reader.header().tasks}
+    except SnellenError:
+        return set()
 
 
 def check_golds(readers: Sequence[RunReader], names: Sequence[str], task: str) -> None:

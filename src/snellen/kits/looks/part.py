@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.looks import BASE, ELSEWHERE, GOLD, GREY, LOOK_ARMS, NOTHING, PLAIN, WHOLE
 from ...core.markup import Child, tag
+from ...core.tasks import Task
 from ...model.served.prices import money
-from ...scoring.aggregates.looks import (
+from ...report.pages.sheet import Sheet, sheet_table
+from ...report.terminal import said_points, said_share
+from .figures import (
     KEPT_RIGHT,
     LOOK_KINDS,
     MISLED,
@@ -22,12 +25,9 @@ from ...scoring.aggregates.looks import (
     WORTH,
     ZOOM_EFFECT,
 )
-from ..terminal import said_points, said_share
-from .overview import TaskOverview
-from .sheet import Sheet, sheet_table
 
 if TYPE_CHECKING:
-    from ...scoring.compare.look_pairs import ComparedLooks
+    from .pairs import ComparedLooks
 
 TITLE = "What looking again was worth"
 ARM_WORDS = {
@@ -157,11 +157,8 @@ def _counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in counts.items()) or "–"
 
 
-def looks_section(one: TaskOverview, to: Address | None = None) -> Iterator[Child]:
+def looks_section(found: Mapping[str, Any], to: Address | None = None) -> Iterator[Child]:
     """Yield what looking again was worth: arms, effects, repaired and spoilt, use; with ways to the trials."""
-    found = one.result.get("looks")
-    if not found:
-        return
     yield tag("h2", TITLE)
     yield tag("p", in_words(found))
     yield from (tag("div", sheet_table(sheet), class_="card") for sheet in look_sheets(found))
@@ -216,3 +213,8 @@ def compared_sheet(task: str, looks: ComparedLooks) -> Sheet:
 def _part(part: Mapping[str, Any]) -> str:
     share = said_share(part["rate"])
     return share if part["chance"] is None else f"{share}, {part['chance'] * 100:.1f} % by chance alone"
+
+
+def way(task: Task) -> str:
+    """Return how a task was asked: with tools, whether or not there are arms beside."""
+    return f"with {', '.join(task.infer_options.get('tools', ('zoom',)))}"
