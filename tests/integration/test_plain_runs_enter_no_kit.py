@@ -24,7 +24,9 @@ def test_a_plain_run_imports_no_module_of_a_kit(tmp_path: Path) -> None:
     rows, folder = tmp_path / "my.jsonl", tmp_path / "r"
     rows.write_text("\n".join(map(json.dumps, ROWS)), "utf-8")
     told = ("run", str(rows), "--model", "blind/longest", "-o", str(folder), "--no-cache", "--json")
-    done = subprocess.run([sys.executable, "-c", CHILD, *told], capture_output=True, text=True, cwd=tmp_path, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, *told], capture_output=True, text=True, cwd=tmp_path, check=True
+    )
     assert "snellen.kits" not in done.stderr
     for task in json.loads((folder / "results.json").read_bytes())["tasks"].values():
         assert {*task} <= RESULT_KEYS

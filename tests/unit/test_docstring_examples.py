@@ -48,5 +48,17 @@ def test_the_example_of(name: str, place: None) -> None:
 def test_the_seams_are_the_kinds_of_the_registry() -> None:
     from snellen.core.registry import KINDS
 
-    ours = ("eye-test", "executor", "asking", "stop", "predictions", "edit", "check", "command", "page", "rewrite", "part")
+    ours = (
+        "eye-test",
+        "executor",
+        "asking",
+        "stop",
+        "predictions",
+        "edit",
+        "check",
+        "command",
+        "page",
+        "rewrite",
+        "part",
+    )
     assert sorted(KINDS) == sorted([*(name.lower() for name in SEAMS), *ours])
