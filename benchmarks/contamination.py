@@ -108,7 +108,7 @@ def verdicts(run: Path, *, turns: int) -> list[dict[str, Any]]:
 
     In several `turns` each order is called the published one: to who has not seen the test all of them are alike.
     """
-    from snellen.scoring.aggregates.seen_before import ALARM, order_forms
+    from snellen.kits.arms.seen_before import ALARM, order_forms
     from snellen.stats.exchange import order_test
     from snellen.store.reader import RunReader
 

@@ -14,7 +14,6 @@ LOADERS = {
     "reform": "snellen.data.reform.card_loader:load",
     "eyechart": "snellen.data.loaders.eyechart:load",
     "cure": "snellen.data.loaders.cure:load",
-    "film": "snellen.data.loaders.film:load",
 }
 
 MODELS = {
@@ -65,7 +64,6 @@ SCORERS = {
     "eyechart": "snellen.scoring.aggregates.acuity:score",
     "needle": "snellen.scoring.scorers.needle:score",
     "needle-case": "snellen.scoring.scorers.needle:score_case",
-    "needle-shown": "snellen.scoring.scorers.shown_frames:score_shown",
     "vqa": "snellen.scoring.scorers.vqa:score_vqa",
     "vqa_simple": "snellen.scoring.scorers.vqa:score_vqa_simple",
     "anls": "snellen.scoring.scorers.vqa:score_anls",
@@ -124,10 +122,6 @@ COMMANDS = {
         "run": ("run:run", "Measure a model on tasks: plan, ask, store, score, report."),
         "exam": ("exam:exam", "Examine how a model sees: thresholds, and a prescription of what to send it."),
         "perf": ("perf.command:perf", "Measure serving performance: load, objectives, timelines."),
-        "contaminated": (
-            "contaminated:contaminated",
-            "Say whether a test was seen before, and what could have been found.",
-        ),
         "plan": ("plan:plan", "Say how many questions and repeats detect a gap."),
     },
     "Look": {

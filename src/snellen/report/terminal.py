@@ -158,27 +158,6 @@ def sureness_tables(result: Mapping[str, Any]) -> Iterator[Table]:
     yield table
 
 
-def seen_table(task: str, tests: Sequence[Mapping[str, Any]]) -> Table:
-    """Return the tests of whether a task was seen before, each with what it could have found."""
-    table = Table(title=plain(f"{task}: seen before?"), title_justify="left", title_style="bold")
-    table.add_column("test")
-    for column in ("questions", "as published", "changed", "drop", "p", "detectable", "verdict"):
-        table.add_column(column, justify="right")
-    for one in tests:
-        result = one["result"]
-        cells = [_points(result[name]) for name in ("published", "changed")]
-        drop = "–" if result["drop"] is None else said_share({"value": result["drop"], "ci95": result["ci95"]})
-        p = "–" if one["p_holm"] is None else f"{one['p_holm']:.2g}"
-        table.add_row(
-            one["test"], count_text(result["questions"]), *cells, drop, p, _points(result["detectable"]), one["verdict"]
-        )
-    return table
-
-
-def _points(share: float | None) -> str:
-    return "–" if share is None else f"{share * 100:.1f}"
-
-
 def group_tables(result: Mapping[str, Any], most: int = 12) -> Iterator[Table]:
     """Yield one table for each key that has a few groups."""
     for key, groups in result.get("groups", {}).items():
