@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import SnellenError, UsageError, did_you_mean
-from ..core.registry import Part
 from ..core.types import TrialKey
 from ..report.exports.bridges import WRITERS, write_bridge
 from ..report.exports.seed_files import export_run
@@ -26,7 +25,7 @@ from ..report.run_briefs import LOADED, run_folders
 from ..report.stored_results import read_results
 from ..scoring.compare.paired import Comparison
 from ..scoring.compare.protocol_parts import MovedParts, moved_parts
-from ..scoring.compare.run_pairs import compare_parts, compare_runs
+from ..scoring.compare.run_pairs import ComparedPart, compare_parts, compare_runs
 from ..scoring.judges.extractor import extractor_folders
 from ..scoring.protocols.readings import judge_folders, kept_reading, own_reading
 from ..scoring.stored import read_columns
@@ -129,7 +128,7 @@ def compare(
     return compare_runs(runs, task=task, metric=metric, scored_only=scored_only, reading=reading)
 
 
-def compare_beside(*runs: str | Path, task: str | None = None) -> list[tuple[str, Part, dict[str, Any]]]:
+def compare_beside(*runs: str | Path, task: str | None = None) -> list[ComparedPart]:
     """Return what kits say of runs beside each other, by task; nothing where every task was asked in a way of ours."""
     return compare_parts(runs, task)
 

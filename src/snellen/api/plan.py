@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..core.builtins import INFERENCERS, default_registry, is_shipped
+from ..core.builtins import INFERENCERS, default_registry, is_shipped, parts_of
 from ..core.config import convert, set_by_path
 from ..core.errors import DataError, UsageError, did_you_mean, not_among
 from ..core.homes import Home, home_of_sample
@@ -24,7 +24,7 @@ from ..core.protocols import Capability, Inferencer, LoadContext, Model
 from ..core.registry import Registry, foreign_code
 from ..core.tasks import PlannedCounts, Prompt, ProtocolReading, RunHeader, Shots, Task
 from ..core.types import Form, Sample
-from ..core.variants import OTHER, check_arms, in_arms, parse_variant
+from ..core.variants import OTHER, parse_variant
 from ..data.catalog import DEFAULT_SCORERS, Catalog, with_defaults
 from ..data.dataset import Dataset, Survey, fingerprint_of, survey, without_places
 from ..data.errata import OFFICIAL, read_golds
@@ -42,7 +42,6 @@ from ..prompt.duplicate import duplicate
 from ..prompt.shots import Finder, make_retriever
 from ..prompt.template import apply_pack, read_pack
 from ..scoring.protocols.peer_scores import check_fallback
-from .arms import check_evidence
 from .chosen_model import create_model
 from .header import identity_of, installed_versions, make_header, prompts_of
 from .model_frame import COORDINATES, needed_frame, task_in_frame
@@ -230,9 +229,6 @@ def _resolve(catalog: Catalog, name: str, settings: RunSettings, model: Model) -
     if settings.duplication is not None or settings.random_instruct:
         prompt = _prompt_for(catalog, task, settings)
         task = duplicate(task, prompt, settings.duplication or len(prompt.instructions) or 1, settings.random_instruct)
-    if settings.arms:
-        check_arms(settings.arms)
-        task = msgspec.structs.replace(task, variants=in_arms(task.variants, settings.arms))
     return task
 
 
@@ -381,10 +377,11 @@ def _make_prompter(
     catalog: Catalog,
     settings: RunSettings,
     *,
-    inferencer: Inferencer,
+    registry: Registry,
     examples: list[Sample],
 ) -> Prompter | PrompterByForm:
     forget_style_files()
+    inferencer: Inferencer = registry.get("inferencer", task.infer)
 
     def of_form(form: Form) -> Prompter:
         prompt = _prompt_for(catalog, task, settings, form)
@@ -399,7 +396,8 @@ def _make_prompter(
 
     shown_instead = any(parse_variant(variant).get("control") == OTHER for variant in task.variants)
     others = OtherPictures.of(list(dataset), settings.seed) if shown_instead else None
-    check_evidence(task, dataset, others, told=bool(settings.arms))
+    for _, check in parts_of(task, "check", registry):
+        check(task, dataset, others, settings)
 
     if task.form is not Form.AUTO:
         return of_form(task.form)
@@ -431,7 +429,7 @@ def _plan_task(task: Task, catalog: Catalog, registry: Registry, settings: RunSe
     examples: list[Sample] = []
     if settings.shots_file is not None:
         examples = without_tested(load_examples(settings, catalog, registry, folder), dataset)
-    prompter = _make_prompter(task, dataset, content, catalog, settings, inferencer=inferencer, examples=examples)
+    prompter = _make_prompter(task, dataset, content, catalog, settings, registry=registry, examples=examples)
     if inferencer is GENERATE:
         # A prompt that cannot be built must fail here, not at the first request. Others may have axes of their own.
         for sample, variant in product(first_of_each_form(dataset, content), task.variants):

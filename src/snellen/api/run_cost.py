@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..core.builtins import is_shipped, part_of
+from ..core.builtins import is_shipped, parts_of
 from ..core.errors import DataError, SnellenError, UsageError
 from ..core.event_loop import run_to_end
 from ..core.jobs import Ask, Item, Job, Step
 from ..core.protocols import Capability, ImagePolicy, Inferencer, Model
-from ..core.registry import Registry, resolve_target
+from ..core.registry import Registry
 from ..core.text import MESSAGE_TOKENS, text_tokens
 from ..core.types import Form, Image, Prediction, Request, Sample, Usage
 from ..data.images.decode import Header, read_header, read_stamped
@@ -243,10 +243,10 @@ def _estimate_task(planned: PlannedTask, plan: Plan, settings: RunSettings, foun
     looked_at, trials = _looked_at(planned, plan, settings) if left else ([], 0)
     if not trials:
         return TaskEstimate(planned.task.name, left, None, limit)
-    part = part_of(planned.task.infer, plan.registry)
-    count = len(looked_at) if part else trials  # what goes on by turns: each trial has one request at least
+    growth = next((target for _, target in parts_of(planned.task, "turns", plan.registry)), None)
+    count = len(looked_at) if growth else trials  # what goes on by turns: each trial has one request at least
     expected = _expect(planned, plan, settings, found, looked_at=looked_at, count=count)
-    turns = resolve_target(part[1].turns)(planned, plan, found, looked_at) if part else None
+    turns = growth(planned, plan, found, looked_at) if growth else None
     return TaskEstimate(planned.task.name, left, expected, limit, turns)
 
 

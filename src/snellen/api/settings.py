@@ -280,7 +280,7 @@ class TaskSettings(AskSettings, frozen=True, kw_only=True, forbid_unknown_fields
     arms: Annotated[tuple[str, ...], Setting(ASKED,
         "Ask each question with and without its picture: picture,none,blank,other,shuffled-options; videos also "
         "one-frame,frames-shuffled,no-video; documents without-page.",
-        identity="when set", many=False, metavar="ARM,ARM…")] = ()
+        identity="when set", rewrite="arms", many=False, metavar="ARM,ARM…")] = ()
     tools: Annotated[tuple[str, ...], Setting(ASKED,
         "Offer tools by which a model looks again at its pictures: zoom,turn,enhance,measure,frame,page.",
         identity="when set", rewrite="look", many=False, metavar="TOOL,TOOL…")] = ()

@@ -12,8 +12,8 @@ import click
 from .options import BOARD_FORM, MACHINE_STDOUT, PATH, defaulted, flag, print_json
 
 if TYPE_CHECKING:
-    from ..core.registry import Part
     from ..scoring.compare.paired import Comparison, Flip
+    from ..scoring.compare.run_pairs import ComparedPart
 
 
 def moved_lines(moved: Mapping[str, Any]) -> Iterator[str]:
@@ -56,7 +56,7 @@ def compare(runs: tuple[Path, ...], *, flips: int, form: str, as_json: bool, **w
     moved = outputs.moved_by_protocol(*runs)
     parts = outputs.compare_beside(*runs, task=which["task"])
     if as_json:
-        beside = {"protocols": moved} | {name: found for name, _, found in parts}
+        beside = {"protocols": moved} | {part.name: part.found for part in parts}
         print_json({"tasks": results} | {name: found for name, found in beside.items() if found})
         return
     if form != "terminal":
@@ -73,7 +73,7 @@ def compare(runs: tuple[Path, ...], *, flips: int, form: str, as_json: bool, **w
         click.echo(line)
 
 
-def _in_form(results: Mapping[str, Sequence[Comparison]], parts: Sequence[tuple[str, Part, Any]], form: str) -> str:
+def _in_form(results: Mapping[str, Sequence[Comparison]], parts: Sequence[ComparedPart], form: str) -> str:
     from ..report.pages.comparison import part_sheets, sheets_of
     from ..report.pages.sheet import render
 

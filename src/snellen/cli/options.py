@@ -13,7 +13,6 @@ import msgspec
 from ..api.settings import COMMON, GROUPS, OUTPUT, Setting, refusal, rows_of
 from ..core.builtins import parts_in
 from ..core.errors import UsageError
-from ..core.registry import resolve_target
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -209,12 +208,10 @@ VERBOSE = flag("--verbose", help="The whole plan: how rows were read, what is se
 PLAIN = flag("--plain", "as_lines", help="Progress as plain lines, for logs.")
 
 
-def part_tables(result: Mapping[str, Any]) -> Iterator[Table]:
+def part_tables(result: Mapping[str, Any], *, of_axes: bool = True) -> Iterator[Table]:
     """Yield what kits say of a task; nothing is imported where they say nothing."""
-    for part, found in parts_in(result):
-        from ..report.pages.sheet import sheet_grid
-
-        yield from map(sheet_grid, resolve_target(part.tables)(found))
+    for tables, found in parts_in(result, "tables", of_axes=of_axes):
+        yield from tables(found)
 
 
 def print_json(value: Any) -> None:

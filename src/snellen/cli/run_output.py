@@ -35,7 +35,6 @@ from ..report.pages.report_page import comparison_table
 from ..report.progress import Progressbar
 from ..report.protocol_words import protocol_lines, suite_lines
 from ..report.terminal import (
-    arms_tables,
     dimension_table,
     group_tables,
     plain,
@@ -254,7 +253,7 @@ def _print_tables(result: RunResult, console: WholeConsole) -> None:
         console.print(results_table(name, task))
         for note in (*protocol_lines(task), *task.get("notes", ())):
             console.print(plain(note))
-        for table in (*arms_tables(task), *part_tables(task), *sureness_tables(task), *group_tables(task)):
+        for table in (*part_tables(task), *sureness_tables(task), *group_tables(task)):
             console.print(table)
         card = published_card(name, task["metrics"])
         if card is not None:

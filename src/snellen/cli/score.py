@@ -230,11 +230,11 @@ def written_where(folder: Path, results: Mapping[str, Any]) -> str:
 def _print_tables(tasks: Mapping[str, Mapping[str, Any]]) -> None:
     from ..report.console import WholeConsole
     from ..report.protocol_words import protocol_lines
-    from ..report.terminal import arms_tables, plain, results_table, sureness_tables
+    from ..report.terminal import plain, results_table, sureness_tables
 
     console = WholeConsole()
     for name, result in tasks.items():
-        beside = (*arms_tables(result), *part_tables(result), *sureness_tables(result))
+        beside = (*part_tables(result), *sureness_tables(result))
         for table in (results_table(name, result), *beside):
             console.print(table)
         notes = result["notes"] if isinstance(result.get("notes"), list) else ()

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from .registry import Command, Part, Registry, load_shipped_kits
+from .registry import Command, Registry, load_shipped_kits, resolve_target
+from .tasks import Task
+from .types import BASE_VARIANT
 
 LOADERS = {
     "table": "snellen.data.loaders.table:load",
@@ -197,24 +199,32 @@ def is_shipped(kind: str, name: str) -> bool:
 RESULT_KEYS = frozenset(
     {
         *("headline", "metrics", "groups", "notes", "right_answers", "protocol", "unread", "cost", "whole"),
-        *("sureness", "arms"),
+        "sureness",
     }
 )
 """What a task's part of results.json may have of the core; any other key is the name of a `part`."""
 
 
-def part_of(inferencer: str, registry: Registry | None = None) -> tuple[str, Part] | None:
-    """Return what a kit says of tasks that an inferencer asked, with its name; None of the core's own."""
-    if inferencer in INFERENCERS:
-        return None
-    parts = (registry or default_registry()).entries("part").items()
-    return next(((name, part) for name, part in parts if part.inferencer == inferencer), None)
+def parts_of(task: Task, use: str, registry: Registry | None = None) -> Iterator[tuple[str, Any]]:
+    """Yield what kits have for one use of a task (a field of `Part`), each with the name of its part.
+
+    A task of the core's own inferencers without variants asks for nothing.
+    """
+    if task.infer in INFERENCERS and {*task.variants} <= {BASE_VARIANT}:
+        return
+    axes = {axis.partition("=")[0] for variant in task.variants for axis in variant.split("&")}
+    for name, part in (registry or default_registry()).entries("part").items():
+        if (part.inferencer == task.infer or axes & {*part.axes}) and getattr(part, use) is not None:
+            yield name, resolve_target(getattr(part, use))
 
 
-def parts_in(result: Mapping[str, Any], registry: Registry | None = None) -> Iterator[tuple[Part, Any]]:
-    """Yield the parts that a task's result has something of, with what it has."""
+def parts_in(result: Mapping[str, Any], use: str, *, of_axes: bool = True) -> Iterator[tuple[Any, Any]]:
+    """Yield what kits have for one use of what a task's result has of their parts, and that.
+
+    Without `of_axes` only of parts of an inferencer: what compares variants is left out.
+    """
     if {*result} <= RESULT_KEYS:
         return
-    for name, part in (registry or default_registry()).entries("part").items():
-        if result.get(name):
-            yield part, result[name]
+    for name, part in default_registry().entries("part").items():
+        if result.get(name) and getattr(part, use) is not None and (of_axes or part.inferencer):
+            yield resolve_target(getattr(part, use)), result[name]

@@ -68,34 +68,41 @@ class Page(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What a kit says of the tasks that its inferencer asked, beside what is said of every task.
+    """What a kit says of some tasks, beside what is said of every task: of those that its inferencer asked, or in whose
+    variants an axis of its own stands; no other task ever asks for it.
 
-    It is registered under its key in a task's part of results.json; a task of any other inferencer never asks for it.
-    All but the first are targets.
+    It is registered under its key in a task's part of results.json. The rest are targets; None: nothing of the kind.
     """
 
-    inferencer: str
-    describe: Target
-    """`describe(scored)` to what stands in results.json, with its `notes`; empty: nothing."""
-    tables: Target
-    """`tables(found)`: what was described, as sheets for the terminal."""
-    section: Target
-    """`section(found, to)`: the same for the page of a run. `to(kind)` is the address of trials that `trials` finds;
-    None where there is none."""
-    trials: Target
-    """`trials(reader, task)`: what trials can be filtered by beside their tags (`TrialFilter`); None: nothing."""
-    trial: Target
-    """`trial(run, shown, columns, walk)`: what the page of one trial says."""
-    regions: Target
-    """`regions(reader, shown)`: the numbered regions that are drawn on the pictures of a trial."""
-    compare: Target
-    """`compare(folders, task)`: by task, how runs compare in it; only what has something to say."""
-    compared: Target
-    """`compared(task, found)`: one of these as a sheet."""
-    way: Target
-    """`way(task)`: how it was asked, in a word or two: rankings compare only what is asked alike."""
-    turns: Target
+    inferencer: str = ""
+    axes: tuple[str, ...] = ()
+    check: Target = None
+    """`check(task, samples, others, settings)` refuses what rows cannot be asked in, before the first request."""
+    turns: Target = None
     """`turns(planned, plan, found, looked_at)`: how the requests of a trial grow, for the price; None: not known."""
+    describe: Target = None
+    """`describe(scored, keys)`: what stands in results.json, with its `notes` (empty: nothing), and more metrics."""
+    files: Target = None
+    """`files(folder)` writes files beside results.json."""
+    tables: Target = None
+    """`tables(found)`: what was described, as tables of the terminal."""
+    section: Target = None
+    """`section(reader, task, found, to)`: the same for the page of a run.
+
+    `to(filter, value, variant)` is the address of trials; None where there is none.
+    """
+    filters: Target = None
+    """`filters(reader, task)`: what trials can be chosen by beside their tags, each a `TrialFilter` with its name."""
+    trial: Target = None
+    """`trial(run, shown, columns, walk)`: what the page of one trial says."""
+    regions: Target = None
+    """`regions(reader, shown)`: the numbered regions that are drawn on the pictures of a trial."""
+    compare: Target = None
+    """`compare(folders, task)`: by task, how runs compare in it; only what has something to say."""
+    compared: Target = None
+    """`compared(task, found)`: one of these as a sheet."""
+    way: Target = None
+    """`way(task)`: how it was asked, in a word or two: rankings compare only what is asked alike."""
 
 
 class Registry:

@@ -13,8 +13,6 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from ..core.text import NO_TAG
-from ..core.variants import find_arms
-from ..scoring.aggregates.arms import CLASSES, Arms
 from ..scoring.tables.table import Costs, Mask, Outcome, TrialColumns, code_of
 from ..scoring.tables.table_builder import fewest_bytes
 from ..store.reader import RunReader
@@ -31,8 +29,6 @@ TRIED_AT_ONCE = 32_000_000
 KEPT_ROWS = 20_000_000
 """Rows of the last filters that are kept together: walking from trial to trial filters nothing again."""
 SORTS = ("plan", "value", "latency", "tokens", "sample")
-PICTURE_KEY = "picture"
-"""What questions of a run with arms can be filtered by: whether they need the picture."""
 OUTCOMES = ("all", "wrong", "partly", "right", "unread", "failed", "flipped", "pending", "unjudged")
 
 
@@ -266,8 +262,6 @@ def _by_outcome(columns: TrialColumns, name: str) -> Mask:
 def _by_group(columns: TrialColumns, key: str, value: str) -> Mask:
     if key == "variant":
         return columns.rows_with("variant", value)
-    if key == PICTURE_KEY and key not in columns.tags:
-        return _by_picture(columns, value)
     if key in columns.filters and key not in columns.tags:
         return columns.filters[key].rows(columns, value)
     codes, texts = (columns.groups if key == "group" else columns.tags.get(key)) or (None, ())
@@ -276,22 +270,12 @@ def _by_group(columns: TrialColumns, key: str, value: str) -> Mask:
     return np.asarray((codes == code_of(texts, value))[columns.sample], np.bool_)
 
 
-def _by_picture(columns: TrialColumns, kind: str) -> Mask:
-    """Return the trials of questions that need the picture, keep their answer without it …; none without arms."""
-    if not find_arms(columns.variants):
-        return np.zeros(len(columns), np.bool_)
-    kinds = np.array([found == kind for found in Arms(columns, {}).kinds()], np.bool_)
-    return np.asarray(kinds[columns.sample], np.bool_)
-
-
 def group_values(columns: TrialColumns) -> dict[str, list[str]]:
     """Return the keys one can filter by (tags, group, variant) and their values, sorted; one value is no choice."""
     choices = {key: set(texts) - {NO_TAG} for key, (_, texts) in columns.tags.items()}
     if columns.groups is not None:
         choices["group"] = set(columns.groups[1])
     choices["variant"] = set(columns.variants)
-    if find_arms(columns.variants):
-        choices.setdefault(PICTURE_KEY, set(CLASSES))
     for key, known in columns.filters.items():
         choices.setdefault(key, known.values(columns))
     return {key: sorted(values) for key, values in sorted(choices.items()) if len(values) > 1}

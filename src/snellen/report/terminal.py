@@ -9,7 +9,6 @@ from rich.table import Table
 from rich.text import Text
 
 from ..core.text import show_text
-from ..core.variants import ARMS
 from ..scoring.aggregates.headline import MACRO, SIDE_METRICS, is_side_metric
 from .written import read_share, written, written_interval, written_share
 
@@ -83,30 +82,6 @@ def estimate_cells(metric: str, estimate: Mapping[str, Any], counts: Sequence[st
     return [plain(metric), written(metric, estimate), *ends, *counted]
 
 
-def arms_tables(result: Mapping[str, Any]) -> Iterator[Table]:
-    """Yield what each arm keeps of the score with the picture; nothing of a run without arms."""
-    arms = result.get("arms")
-    if not arms:
-        return
-    table = Table(title="what the picture is worth", title_justify="left", title_style="bold")
-    table.add_column("arm")
-    for column in ("score", "picture adds, points", "kept", "kept above guessing", "says it sees none", "questions"):
-        table.add_column(column, justify="right")
-    metric = arms["metric"]
-    score = arms["picture"]["score"]
-    table.add_row("picture", _with_interval(metric, score), "", "", "", count_text(arms["picture"]["unseen"]), "")
-    for name, arm in in_order(arms["arms"]):
-        shares = [said_points(arm["gain"]), *(said_share(arm[kind]) for kind in ("kept", "kept_above_chance"))]
-        counts = count_text(arm["unseen"]), count_text(arm["questions"])
-        table.add_row(name, _with_interval(metric, arm["score"]), *shares, *counts)
-    yield table
-
-
-def in_order(arms: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Return arms as people think of them: what takes most away first."""
-    return sorted(arms.items(), key=lambda pair: list(ARMS).index(pair[0]))
-
-
 def said_share(estimate: Mapping[str, Any]) -> str:
     """Return a share in per cent with its interval."""
     if estimate["value"] is None:
@@ -177,7 +152,7 @@ def _group_table(key: str, groups: Mapping[str, Mapping[str, Any]]) -> Table:
     for name in counts:  # "trials", not "n": a tag may be called so
         table.add_column("trials" if name == "n" else name.replace("_", " "), justify="right")
     for value, estimates in groups.items():
-        shown = [_with_interval(metric, estimates[metric]) for metric in metrics]
+        shown = [with_interval(metric, estimates[metric]) for metric in metrics]
         one = estimates[metrics[0]]
         told = (read_text(one) if name == "read" else count_text(one.get(name, 0)) for name in counts)
         table.add_row(plain(value), *shown, *told)
@@ -194,6 +169,7 @@ def dimension_table(means: Mapping[str, tuple[float, int]]) -> Table:
     return table
 
 
-def _with_interval(metric: str, estimate: Mapping[str, Any]) -> str:
+def with_interval(metric: str, estimate: Mapping[str, Any]) -> str:
+    """Return a value as it is written, with its interval where it has one."""
     interval = f" [{written_interval(metric, estimate)}]" if estimate.get("ci95") else ""
     return written(metric, estimate) + interval

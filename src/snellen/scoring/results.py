@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from ..core.builtins import part_of
-from ..core.registry import Registry, resolve_target
+from ..core.builtins import parts_of
+from ..core.registry import Registry
 from ..core.tasks import MOST_GROUPS, RunHeader, Task
 from ..core.types import Estimate
 from ..data.atlas.protocols import Suite, SuiteMember
@@ -20,8 +20,8 @@ from ..data.regions import REGIONS
 from ..stats.intervals import Z95, sum_interval
 from ..store.answerers import Row, read_table
 from ..store.reader import RunReader
-from .aggregates.arms import counted_task, describe_arms
 from .aggregates.calibration import describe_sureness
+from .aggregates.counted import counted_task
 from .aggregates.counts import TaskCounts
 from .aggregates.headline import headline, right_answers
 from .aggregates.quoted_figures import figures_left_out
@@ -245,10 +245,10 @@ def summarize_task(
     counts = TaskCounts(next(iter(scored.tables.values())), scored.task, header)
     whole, scored, keys = scored, counted_task(scored), group_keys(scored.tables, scored.task)
     result = summarize(scored.tables, group_by=keys, options=options, counts=counts)
-    arms, figures = describe_arms(whole, keys)
+    told_by = {name: describe(whole, keys) for name, describe in parts_of(whole.task, "describe", registry)}
     if scored is not whole:
         result["groups"]["variant"] = _by_variant(whole.tables, counts)
-    if arms:
+    for _, figures in told_by.values():
         result["metrics"] |= msgspec.to_builtins(counts.settle_all(figures))
     told = {"planned_trials": header.planned.get(scored.task.name), **options}
     for name in aggregates_of(scored.task):
@@ -258,17 +258,10 @@ def summarize_task(
     stated = stated_protocol(scored.task, result["metrics"])
     notes = [*counts.beside_card(), *headline_note(scored.task, stated), *figures_left_out(whole)]
     sure = describe_sureness(scored)
-    parts = arms | _described_part(whole, registry)
+    parts = {name: found for name, (found, _) in told_by.items() if found}
     notes += [note for found in parts.values() for note in found.get("notes", ())]
     notes += notes_on(scored.tables)
     return result | {"notes": notes, "right_answers": right_answers(scored, stated["headline"])} | stated | parts | sure
-
-
-def _described_part(scored: ScoredTask, registry: Registry) -> dict[str, Any]:
-    """Return what a kit says of a task that its inferencer asked, under the name of its part."""
-    found = part_of(scored.task.infer, registry)
-    said = resolve_target(found[1].describe)(scored) if found else None
-    return {found[0]: said} if found and said else {}
 
 
 def _by_variant(tables: Mapping[str, ScoreTable], counts: TaskCounts) -> dict[str, dict[str, Any]]:

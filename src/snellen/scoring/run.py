@@ -19,7 +19,7 @@ from ..core.text import plural, shorten_quote
 from ..core.types import Sample, Score
 from ..model.served.prices import Bill, Prices
 from ..store.reader import RunReader, score_of_row, write_score_rows
-from .aggregates.arms import counted_tables
+from .aggregates.counted import counted_tables
 from .aggregates.headline import PEER
 from .protocols.other_protocol import card_note, read_in
 from .protocols.readings import OWN, Reading, judge_folders

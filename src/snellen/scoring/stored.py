@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..core.builtins import default_registry, part_of
+from ..core.builtins import default_registry, parts_of
 from ..core.counting import worth_of
-from ..core.registry import Registry, resolve_target
+from ..core.registry import Registry
 from ..core.tasks import Task
 from ..core.types import Prediction, Sample, Score
 from ..store.reader import RunReader, Trial
@@ -117,14 +117,10 @@ def read_columns(
     trials = reader.rows(_TRIALS.format(", rowid"), (task.name,))
     tables = read_tables(scores, trials, _labels(facts), metrics=(chosen,))
     columns = TrialColumns.of(tables[chosen], task, known, facts)
-    return replace(columns, filters=_filters(reader, task, registry))
-
-
-def _filters(reader: RunReader, task: Task, registry: Registry | None) -> dict[str, TrialFilter]:
-    """Return what a kit lets trials be chosen by; nothing of a task that was asked in one of our own ways."""
-    found = part_of(task.infer, registry)
-    made = resolve_target(found[1].trials)(reader, task.name) if found else None
-    return {found[0]: made} if found and made is not None else {}
+    filters: dict[str, TrialFilter] = {}
+    for _, filters_of in parts_of(task, "filters", registry):
+        filters |= filters_of(reader, task)
+    return replace(columns, filters=filters)
 
 
 def _live_scores(reader: RunReader, task: Task, registry: Registry) -> list[ScoreRow]:

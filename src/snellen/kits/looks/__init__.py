@@ -13,9 +13,9 @@ def register(registry: Registry) -> None:
     part = Part(
         "look",
         describe=f"{here}.figures:describe",
-        tables=f"{here}.part:look_sheets",
+        tables=f"{here}.part:look_tables",
         section=f"{here}.part:looks_section",
-        trials=f"{here}.figures:look_filter",
+        filters=f"{here}.figures:look_filters",
         trial=f"{here}.trial_page:looks_part",
         regions=f"{here}.trial_page:looked_at",
         compare=f"{here}.pairs:compare_looks",

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.looks import BASE, ELSEWHERE, GOLD, GREY, LOOK_ARMS, NOTHING, PLAIN, UNSCORED_ENDS, WHOLE, Look, arm_of
+from ...core.tasks import Task
 from ...core.text import plural
 from ...core.types import Estimate, Sample
-from ...scoring.aggregates.arms import arms_table, means_of_questions, rows_in
+from ...scoring.aggregates.counted import arms_table, means_of_questions, rows_in
 from ...scoring.aggregates.means import mean_by_question
 from ...scoring.tables.table import ScoredTask, ScoreTable
 from ...scoring.tables.table_builder import codes_in
@@ -209,10 +210,10 @@ class LookFilter(NamedTuple):
         return rows_of_class(table, self.trials, value)
 
 
-def look_filter(reader: RunReader, task: str) -> LookFilter | None:
-    """Return the filter of a task; None of one that was asked without tools."""
-    trials = look_trials(reader, task)
-    return LookFilter(trials) if trials else None
+def look_filters(reader: RunReader, task: Task) -> dict[str, LookFilter]:
+    """Return the filter of a task; none of one that was asked without tools."""
+    trials = look_trials(reader, task.name)
+    return {PART: LookFilter(trials)} if trials else {}
 
 
 def rows_of_class(table: ScoreTable, trials: Mapping[Key, LookTrial], name: str) -> Masks:
@@ -360,10 +361,10 @@ def used(arms: LookArms) -> dict[str, Any]:
     }
 
 
-def describe(scored: ScoredTask) -> dict[str, Any]:
+def describe(scored: ScoredTask, _keys: Sequence[str]) -> tuple[dict[str, Any], dict[str, Estimate]]:
     """Return what results.json says of a stored task's looks; nothing of one that was asked without tools."""
     trials = look_trials(scored.reader, scored.task.name, scored.prices) if scored.reader else {}
-    return describe_looks(scored, trials)
+    return describe_looks(scored, trials), {}
 
 
 def describe_looks(scored: ScoredTask, trials: Mapping[Key, LookTrial]) -> dict[str, Any]:

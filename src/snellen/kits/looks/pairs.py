@@ -15,7 +15,7 @@ from msgspec import Struct
 from ...core.errors import SnellenError
 from ...core.looks import BASE, LOOK
 from ...core.tasks import Task
-from ...scoring.aggregates.arms import arms_table, counted
+from ...scoring.aggregates.counted import arms_table, counted
 from ...scoring.compare.run_pairs import run_names
 from ...scoring.stored import stored_tables
 from ...scoring.tables.gathered import stored_prices

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...core.looks import BASE, ELSEWHERE, GOLD, GREY, LOOK_ARMS, NOTHING, PLAIN, WHOLE
 from ...core.markup import Child, tag
 from ...core.tasks import Task
+from ...core.types import BASE_VARIANT
 from ...model.served.prices import money
-from ...report.pages.sheet import Sheet, sheet_table
+from ...report.pages.report_page import Address
+from ...report.pages.sheet import Sheet, sheet_grid, sheet_table
 from ...report.terminal import said_points, said_share
 from .figures import (
     KEPT_RIGHT,
     LOOK_KINDS,
     MISLED,
+    PART,
     PICTURE_EFFECT,
     REPAIRED,
     REPAIRED_UNCALLED,
@@ -27,6 +30,9 @@ from .figures import (
 )
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ...store.reader import RunReader
     from .pairs import ComparedLooks
 
 TITLE = "What looking again was worth"
@@ -53,8 +59,6 @@ KIND_WORDS = {
     KEPT_RIGHT: "right both ways",
     STAYED_WRONG: "wrong both ways",
 }
-Address = Callable[[str], str]
-"""The address of the trials of questions of one kind, or of trials of one class."""
 
 
 def figure(estimate: Mapping[str, Any] | None, digits: int = 2, unit: str = "") -> str:
@@ -157,13 +161,25 @@ def _counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in counts.items()) or "–"
 
 
-def looks_section(found: Mapping[str, Any], to: Address | None = None) -> Iterator[Child]:
+def look_tables(found: Mapping[str, Any]) -> Iterator[Table]:
+    """Yield the same for the terminal."""
+    return map(sheet_grid, look_sheets(found))
+
+
+def looks_section(
+    _reader: RunReader, _task: Task, found: Mapping[str, Any], address: Address | None = None
+) -> Iterator[Child]:
     """Yield what looking again was worth: arms, effects, repaired and spoilt, use; with ways to the trials."""
     yield tag("h2", TITLE)
     yield tag("p", in_words(found))
     yield from (tag("div", sheet_table(sheet), class_="card") for sheet in look_sheets(found))
-    if to is None:
+    if address is None:
         return
+
+    def to(kind: str) -> str:
+        """Return the address of the trials of questions of one kind, or of one class, with true crops."""
+        return address(PART, kind, BASE_VARIANT)
+
     ways = [(name, f" {KIND_WORDS[name]}") for name in LOOK_KINDS if found["questions"].get(name)]
     counts = [tag("li", tag("a", f"{found['questions'][name]:,}", href=to(name)), words) for name, words in ways]
     other = {**found["used"]["classes"], **found["used"]["ends"]}

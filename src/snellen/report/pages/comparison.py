@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from ...core.registry import Part, resolve_target
 from ...core.text import plural
 from ...scoring.compare.paired import Comparison
+from ...scoring.compare.run_pairs import ComparedPart
 from ...scoring.tables.table import lower_is_better
 from ...stats.distributions import normal_quantile
 from ..written import percent_metric
@@ -20,11 +19,9 @@ PAIR_COLUMNS = (
 )
 
 
-def part_sheets(beside: Sequence[tuple[str, Part, Mapping[str, Any]]]) -> list[tuple[str, Sheet]]:
+def part_sheets(beside: Sequence[ComparedPart]) -> list[tuple[str, Sheet]]:
     """Return what kits say of runs beside each other, each task's as a table."""
-    return [
-        (task, resolve_target(part.compared)(task, one)) for _, part, found in beside for task, one in found.items()
-    ]
+    return [(task, part.as_sheet(task, one)) for part in beside for task, one in part.found.items()]
 
 
 def pair_sheet(task: str, comparisons: Sequence[Comparison]) -> Sheet:

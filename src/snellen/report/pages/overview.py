@@ -10,7 +10,7 @@ from msgspec import Struct
 from rich.table import Table
 
 from ...core.tasks import Task
-from ...scoring.aggregates.arms import counted
+from ...scoring.aggregates.counted import counted
 from ...scoring.aggregates.headline import headline
 from ...scoring.aggregates.variance import advise, split_variance
 from ...scoring.tables.gathered import GatheredTask

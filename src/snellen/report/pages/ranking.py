@@ -10,9 +10,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.builtins import part_of
+from ...core.builtins import parts_of
 from ...core.ids import content_hash
-from ...core.registry import resolve_target
 from ...core.tasks import RunHeader, Task
 from ...core.text import plural
 from ...core.types import BASE_VARIANT
@@ -153,8 +152,8 @@ def kind_of_figure(entry: Entry, task: str) -> tuple[str, ...]:
 
 def _way(card: Task) -> str:
     """Name the way of asking; what a kit says of its own is another one."""
-    if found := part_of(card.infer):
-        return str(resolve_target(found[1].way)(card))
+    for _, way in parts_of(card, "way"):
+        return str(way(card))
     return "likelihood" if "likelihood" in card.infer else "generation"
 
 

@@ -12,17 +12,23 @@ from starlette.datastructures import QueryParams
 from ...core.errors import SnellenError, UsageError
 from ...core.markup import Child, Html, shorten, tag
 from ...core.text import plural
-from ...core.types import BASE_VARIANT, Request, TrialKey
+from ...core.types import Request, TrialKey
 from ...extract.profiles import PROFILES
 from ...scoring.aggregates.headline import headline
 from ...scoring.protocols.readings import stored_readings
-from ..pages.arms_part import arms_section, sureness_section
 from ..pages.ledger import Note, wrong_gold
 from ..pages.overview import TaskOverview
 from ..pages.parts import derived_table, facts, figure_card, head, metric_table, notes_table, numbers, row, scrolled
-from ..pages.report_page import groups_section, hero, kit_section, second_headline, spread_section, version_lines
+from ..pages.report_page import (
+    groups_section,
+    hero,
+    kit_sections,
+    second_headline,
+    spread_section,
+    sureness_section,
+    version_lines,
+)
 from ..protocol_words import reading_name
-from ..query import PICTURE_KEY
 from ..written import written, written_change
 from .exam_parts import exam_parts
 from .kit_pages import kit_links
@@ -176,8 +182,7 @@ def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Ch
         hero(one, first),
         *_errors(run, name),
         _second_headline(run, one),
-        *arms_section(run.reader, one, lambda kind, arm: _arm_trials(run, name, kind, arm)),
-        *kit_section(one, partial(_kind_trials, run, name)),
+        *kit_sections(run.reader, one, partial(_filtered, run, name)),
         *sureness_section(one),
         _coming(run, one) if not one.figures else tag("div", *cards, class_="grid"),
     ]
@@ -256,14 +261,9 @@ def _ways_in(run: OpenRun, task: str) -> Html:
     return tag("nav", *made, class_="bar-of-buttons", aria_label="Trials")
 
 
-def _arm_trials(run: OpenRun, task: str, kind: str, variant: str) -> str:
-    """Return the address of the trials of questions of one kind, in one variant."""
-    return address(f"/run/{run.key}/trials", task=task, group=[f"{PICTURE_KEY}={kind}", f"variant={variant}"])
-
-
-def _kind_trials(run: OpenRun, task: str, key: str, kind: str) -> str:
-    """Return the address of the trials that a kit's filter finds among those of no variant."""
-    return address(f"/run/{run.key}/trials", task=task, group=[f"{key}={kind}", f"variant={BASE_VARIANT}"])
+def _filtered(run: OpenRun, task: str, key: str, value: str, variant: str) -> str:
+    """Return the address of the trials that a kit's filter finds in one variant."""
+    return address(f"/run/{run.key}/trials", task=task, group=[f"{key}={value}", f"variant={variant}"])
 
 
 def _group_address(run: OpenRun, task: str, key: str, value: str) -> str:

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ...core.builtins import part_of
+from ...core.builtins import parts_of
 from ...core.markup import Child, Html, join, tag
-from ...core.registry import resolve_target
 from ...core.types import Image, ImageSent, TrialKey
 from ...data.images.decode import CHANGED
 from ...data.images.whole_video import is_whole_video
@@ -33,15 +32,15 @@ class Looked(msgspec.Struct, frozen=True):
 
 
 def kit_trial(run: OpenRun, shown: Shown, columns: TrialColumns, walk: Walk) -> Iterator[Child]:
-    """Yield what a kit says of a trial that its inferencer asked."""
-    if found := part_of(columns.task.infer, run.registry):
-        yield from resolve_target(found[1].trial)(run, shown, columns, walk)
+    """Yield what kits say of a trial."""
+    for _, trial in parts_of(columns.task, "trial", run.registry):
+        yield from trial(run, shown, columns, walk)
 
 
 def _looked_at(run: OpenRun, shown: Shown) -> list[Looked]:
-    """Return the regions that were looked at in a trial, as the kit whose inferencer asked it knows them."""
-    found = part_of(run.task(shown.prediction.key.task).infer, run.registry)
-    return list(resolve_target(found[1].regions)(run.reader, shown)) if found else []
+    """Return the regions that were looked at in a trial, as kits know them."""
+    named = parts_of(run.task(shown.prediction.key.task), "regions", run.registry)
+    return [one for _, regions in named for one in regions(run.reader, shown)]
 
 
 def look_layers(looked: Sequence[Looked], picture: int) -> Iterator[Html]:

@@ -1,15 +1,17 @@
-"""The arms of a task by what the data have: what cannot be asked is refused."""
+"""A task to the same in arms: every variant with and without its picture; what the data cannot be asked is refused."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ..core.errors import UsageError
-from ..core.message_parts import all_pictures, all_videos
-from ..core.tasks import Task
-from ..core.types import OFFERED, Sample
-from ..core.variants import (
+from msgspec.structs import replace
+
+from ...core.errors import UsageError
+from ...core.message_parts import all_pictures, all_videos
+from ...core.tasks import Task
+from ...core.types import OFFERED, Sample
+from ...core.variants import (
     BLANK,
     FRAMES_SHUFFLED,
     NO_VIDEO,
@@ -17,15 +19,32 @@ from ..core.variants import (
     OTHER,
     SHUFFLED_OPTIONS,
     WITHOUT_PAGE,
+    check_arms,
     find_arms,
+    in_arms,
     parse_variant,
 )
 
 if TYPE_CHECKING:
-    from ..prompt.controls import OtherPictures
+    from ...api.settings import RunSettings
+    from ...core.protocols import Model
+    from ...prompt.controls import OtherPictures
 
 NEW = (BLANK, OTHER, WITHOUT_PAGE)
 """Controls that show something in the place of what a row has."""
+
+
+def with_arms(task: Task, settings: RunSettings, _model: Model) -> Task:
+    """Return the task with every variant in every arm that was named."""
+    if not settings.arms:
+        return task
+    check_arms(settings.arms)
+    return replace(task, variants=in_arms(task.variants, settings.arms))
+
+
+def check_rows(task: Task, samples: Iterable[Sample], others: OtherPictures | None, settings: RunSettings) -> None:
+    """Refuse what rows cannot be asked in, of all arms that were named."""
+    check_evidence(task, samples, others, told=bool(settings.arms))
 
 
 def check_evidence(task: Task, samples: Iterable[Sample], others: OtherPictures | None, *, told: bool) -> None:
@@ -74,7 +93,7 @@ def _lack(sample: Sample, arm: str, variant: str, others: OtherPictures | None) 
 
 
 def _lacks_pages(sample: Sample, variant: str) -> str:
-    from ..prompt.document import choose_pages, needle_pages
+    from ...prompt.document import choose_pages, needle_pages
 
     axes = {axis: value for axis, value in parse_variant(variant).items() if axis != "control"}
     wanted, shown = needle_pages(sample, axes.get("pages", "")), choose_pages(sample, axes)
