@@ -15,7 +15,6 @@ LOADERS = {
     "card": "snellen.data.atlas.card_rows:load",
     "reform": "snellen.data.reform.card_loader:load",
     "eyechart": "snellen.data.loaders.eyechart:load",
-    "cure": "snellen.data.loaders.cure:load",
 }
 
 MODELS = {
@@ -37,7 +36,6 @@ INFERENCERS = {
     "likelihood": "snellen.infer.likelihood:LIKELIHOOD",
     "perplexity": "snellen.infer.perplexity:PERPLEXITY",
     "document": "snellen.infer.document:DOCUMENT",
-    "chain": "snellen.infer.chain:CHAIN",
     "every": "snellen.infer.dialogue:EVERY",
     "every_likelihood": "snellen.infer.dialogue:EVERY_BY_LIKELIHOOD",
     "every_with_gt": "snellen.infer.generate:GENERATE",
@@ -109,7 +107,6 @@ AGGREGATES = {
     "ladder": "snellen.scoring.aggregates.document_ladder:ladder",
     "page-cost": "snellen.scoring.aggregates.document_ladder:page_cost",
     "caption": "snellen.scoring.aggregates.caption_scores:aggregate",
-    "cure": "snellen.scoring.aggregates.blind_baselines:aggregate",
     "macro": "snellen.scoring.aggregates.macro_mean:macro",
     "detections": "snellen.scoring.aggregates.detections:average_precision",
     "threshold": "snellen.scoring.aggregates.level_threshold:threshold_of_level",

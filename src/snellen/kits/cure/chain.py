@@ -8,13 +8,13 @@ from itertools import groupby, product
 
 import msgspec
 
-from ..core.jobs import Ask, Item, RequestBuilder
-from ..core.protocols import Capability, Inferencer
-from ..core.tasks import Task
-from ..core.types import Sample, TrialKey
-from ..data.loaders.cure import recount
-from .dialogue import read_answer
-from .skipped import skip_after
+from ...core.jobs import Ask, Item, RequestBuilder
+from ...core.protocols import Capability, Inferencer
+from ...core.tasks import Task
+from ...core.types import Sample, TrialKey
+from ...infer.dialogue import read_answer
+from ...infer.skipped import skip_after
+from .loader import recount
 
 
 @dataclass(frozen=True, slots=True)
