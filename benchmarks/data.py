@@ -60,7 +60,7 @@ def write_questions(root: Path, count: int) -> None:
 def build(root: Path, limit: int) -> int:
     from snellen.core.protocols import LoadContext
     from snellen.data.catalog import Catalog
-    from snellen.data.reform.card_loader import load
+    from snellen.kits.reform.card_loader import load
 
     task = Catalog().task("reform/vqa-v2", [("dataset.source", "raw"), ("dataset.path", str(root))])
     return sum(len(sample.options) > 1 for sample in load(task, LoadContext()))
@@ -89,7 +89,7 @@ def write_prepared(path: Path, size_bytes: int) -> None:
 def stream(root: Path, limit: int) -> int:
     from snellen.core.protocols import LoadContext
     from snellen.data.catalog import Catalog
-    from snellen.data.reform.card_loader import load
+    from snellen.kits.reform.card_loader import load
 
     task = Catalog().task("reform/vqa-v2", [("dataset.source", "prepared"), ("dataset.path", str(root))])
     return sum(1 for _ in load(task, LoadContext(workdir=root / "work")))

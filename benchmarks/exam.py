@@ -26,7 +26,7 @@ from snellen.sight.recipe import page_recipe
 from snellen.sight.row_plates import STEPS
 from snellen.sight.sitting import OBLONG_NARROWER
 from snellen.sight.special import EVEN_SURE, UNEVEN_BELOW, resolution_result
-from snellen.stats.curve_laws import logistic_curve
+from snellen.stats.psychometric import logistic_curve
 from snellen.stats.threshold_grid import (
     LATTICE,
     ThresholdGrid,

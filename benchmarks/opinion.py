@@ -36,7 +36,7 @@ import re, sys, time
 started = time.monotonic()
 from pathlib import Path
 if sys.argv[1] == "import":
-    from snellen.api.foreign_runs import import_predictions
+    from snellen.kits.bridges.foreign_runs import import_predictions
     done = import_predictions(Path(sys.argv[2]), output=Path(sys.argv[3]))
     count, misread = done.about["rows"], 0
 else:

@@ -23,7 +23,7 @@ from snellen.core.protocols import ImagePolicy
 from snellen.core.types import Image
 from snellen.data.files.matlab import read_matrices
 from snellen.data.images.encode import encode_moving
-from snellen.data.reform.corpus import read_pickled
+from snellen.kits.reform.corpus import read_pickled
 from snellen.perf.files import read_timeline
 
 CPU_S = 10

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from atlas_fixtures import png
-from snellen.api.scored_files import import_by_card
 from snellen.core.builtins import default_registry
 from snellen.core.protocols import LoadContext
 from snellen.core.tasks import Task
 from snellen.core.types import Score
 from snellen.data.atlas import card_rows
 from snellen.data.catalog import Catalog
+from snellen.kits.bridges.scored_files import import_by_card
 from snellen.prompt.build import Prompter
 from snellen.scoring.aggregates.headline import PEER
 from snellen.scoring.ranges import score_trial

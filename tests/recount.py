@@ -28,8 +28,8 @@ from typing import Any
 from snellen.core.builtins import default_registry
 from snellen.core.tasks import PlannedCounts, RunHeader, Task
 from snellen.core.types import Failure, FailureKind, Form, Prediction, Request, Sample, TrialKey
-from snellen.report.exports.trial_files import csv_lines
 from snellen.report.pages.finish import finish_run
+from snellen.report.trial_files import csv_lines
 from snellen.store.reader import RunReader
 from snellen.store.writer import RunWriter
 

@@ -40,7 +40,7 @@ def describe(path: Path, folder: Path) -> Iterator[str]:
     import reform_fixtures
     from snellen.core.protocols import LoadContext
     from snellen.data.catalog import Catalog
-    from snellen.data.reform.card_loader import load
+    from snellen.kits.reform.card_loader import load
 
     card = tomllib.loads(path.read_text(encoding="utf-8"))
     root = folder / path.stem

@@ -17,13 +17,11 @@ from .core.version import __version__ as __version__
 
 _PUBLIC = {
     "api.eye_exam": ("exam",),
-    "api.load": ("load_dataset", "load_model"),
+    "api.load": ("load_dataset", "load_model", "load_reform_dataset"),
     "api.outputs": ("compare", "frame", "leaderboard"),
     "api.run_result": ("RunResult", "load"),
-    "api.reform_items": ("load_reform_dataset",),
     "api.run": ("run",),
-    "api.score": ("score",),
-    "api.scored_files": ("score_predictions",),
+    "api.score": ("score", "score_predictions"),
     "api.settings": ("RunSettings",),
     "core.errors": ("SnellenError",),
     "core.tasks": ("Task",),
@@ -37,15 +35,15 @@ if TYPE_CHECKING:  # the same names, for those who read types
     from .api.eye_exam import exam as exam
     from .api.load import load_dataset as load_dataset
     from .api.load import load_model as load_model
+    from .api.load import load_reform_dataset as load_reform_dataset
     from .api.outputs import compare as compare
     from .api.outputs import frame as frame
     from .api.outputs import leaderboard as leaderboard
-    from .api.reform_items import load_reform_dataset as load_reform_dataset
     from .api.run import run as run
     from .api.run_result import RunResult as RunResult
     from .api.run_result import load as load
     from .api.score import score as score
-    from .api.scored_files import score_predictions as score_predictions
+    from .api.score import score_predictions as score_predictions
     from .api.settings import RunSettings as RunSettings
     from .core.errors import SnellenError as SnellenError
     from .core.tasks import Task as Task

@@ -13,11 +13,12 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import reform_fixtures
 import snellen
-from snellen.api.bundles import build_bundle, check_data
+from snellen.api.bundles import check_data
 from snellen.core.protocols import LoadContext
 from snellen.core.types import Form, Sample
 from snellen.data.catalog import Catalog
-from snellen.data.reform.card_loader import load, read_card
+from snellen.kits.reform.bundles import build_bundle
+from snellen.kits.reform.card_loader import load, read_card
 
 CARDS = Path(__file__).resolve().parents[2] / "src/snellen/catalog/datasets/reform"
 SLUGS = sorted(path.stem for path in CARDS.glob("*.toml"))

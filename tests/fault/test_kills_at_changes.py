@@ -28,7 +28,7 @@ MODULES = (
     "snellen.api.machine",
     "snellen.api.score",
     "snellen.api.outputs",
-    "snellen.api.parts",
+    "snellen.kits.arrays.parts",
     "snellen.kits.arrays.commands",
 )
 

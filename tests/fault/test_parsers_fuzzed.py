@@ -28,7 +28,7 @@ from snellen.data.files.matlab import read_matrices
 from snellen.data.files.records import read_records
 from snellen.data.files.rows import read_rows
 from snellen.data.images.encode import ImageDoor
-from snellen.data.reform.corpus import read_pickled
+from snellen.kits.reform.corpus import read_pickled
 from snellen.model.served.connection import Response
 from snellen.model.served.http_client import EventLines
 from snellen.model.served.replies import decode_body

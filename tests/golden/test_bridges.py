@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from snellen.api.foreign_runs import import_predictions
 from snellen.api.outputs import export
+from snellen.kits.bridges.foreign_runs import import_predictions
 from snellen.store.reader import RunReader
 
 GOLDEN = Path(__file__).parent / "data" / "bridges"

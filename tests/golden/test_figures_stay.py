@@ -47,7 +47,6 @@ from snellen.stats import (
     bootstrap,
     confidence,
     coordinate_frames,
-    curve_laws,
     distributions,
     exchange,
     gate,
@@ -252,8 +251,8 @@ def of_curves() -> Iterator[Any]:
         yield [curve, curve.probability(0.4), curve.where(0.6), curve.where(0.01)]
         yield logistic.threshold_interval(x, each, tried, 0.6, guess=guess, lapse=lapse, draws=60)
     yield [logistic.fit_curve(x, of, trials) for of in (trials, trials * 0.0, trials / 2.0, right[::-1])]
-    for law in (curve_laws.LOGISTIC, *curve_laws.OTHER_LAWS):
-        yield [curve_laws.right_share(np.linspace(-3, 3, 7), np.array(2.0), 0.1, np.array(0.03), law), law.far]
+    for law in (psychometric.LOGISTIC, *psychometric.OTHER_LAWS):
+        yield [psychometric.right_share(np.linspace(-3, 3, 7), np.array(2.0), 0.1, np.array(0.03), law), law.far]
     for weight in (np.ones(9), np.linspace(0.2, 1.0, 9)):
         yield psychometric.fit_threshold(psychometric.Rows(x, trials, right, np.full(9, 0.1), weight))
     single = psychometric.Rows(x, np.ones(9), (right > 5).astype(float), np.full(9, 0.25), np.ones(9))
@@ -264,7 +263,7 @@ def of_curves() -> Iterator[Any]:
 def of_exams() -> Iterator[Any]:
     for low, high, guess, glyphs in ((0.0, 1.5, 0.1, 5), (0.0, 1.2, 0.25, 1)):
         grid = threshold_grid.ThresholdGrid(low, high, guess, glyphs)
-        others = [grid.under(law) for law in curve_laws.OTHER_LAWS]
+        others = [grid.under(law) for law in psychometric.OTHER_LAWS]
         beliefs = [one.start(2) for one in (grid, *others)]
         draws = draw(glyphs)
         for _ in range(8):

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from snellen import score_predictions
 from snellen.api.outputs import export
-from snellen.api.scored_files import score_predictions
 from snellen.core.errors import DataError
 from snellen.scoring.scorers.flageval import judge_blank, normalise_blank
 

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from snellen.api.reform_items import OnlineDataset, open_dataset
-from snellen.data.reform.corpus import fill
+from snellen.kits.reform.corpus import fill
+from snellen.kits.reform.items import OnlineDataset, open_dataset
 
 GOLDEN = Path(__file__).parent / "data" / "reform"
 CARDS = Path(__file__).resolve().parents[2] / "src/snellen/catalog/datasets/reform"

@@ -20,9 +20,9 @@ from snellen.api.outputs import leaderboard, moved_by_protocol
 from snellen.api.plan import make_plan
 from snellen.api.settings import RunSettings
 from snellen.core.errors import UsageError
+from snellen.data.atlas.peer_cards import versioned
 from snellen.data.atlas.protocols import protocol_texts
 from snellen.data.catalog import Catalog
-from snellen.data.foreign.peer_cards import versioned
 from snellen.scoring.compare.protocol_parts import PARTS
 
 

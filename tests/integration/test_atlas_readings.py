@@ -14,11 +14,10 @@ import pytest
 import snellen
 from atlas_fixtures import FIXTURES, figure_of_read, run_card, write_shape
 from command_line import run_command
-from snellen.api.scored_files import score_file
 from snellen.core.errors import UsageError
 from snellen.data.catalog import Catalog
-from snellen.scoring.protocols.other_protocol import read_in
-from snellen.scoring.protocols.readings import Reading
+from snellen.kits.bridges.scored_files import score_file
+from snellen.scoring.protocols.readings import Reading, read_in
 from snellen.scoring.stored import live_tables
 from snellen.store.reader import RunReader
 from snellen.store.seal import seal

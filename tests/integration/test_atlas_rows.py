@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from command_line import run_command
-from snellen.api.scored_files import score_file
+from snellen.kits.bridges.scored_files import score_file
 from snellen.scoring.protocols.peer_scores import draw_letter
 
 pytestmark = pytest.mark.usefixtures("own_folder")

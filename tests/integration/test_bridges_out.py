@@ -19,10 +19,10 @@ import pytest
 
 from command_line import json_of, run_command
 from made_runs import make_run, make_task
-from snellen.api.foreign_runs import import_predictions
 from snellen.api.outputs import export
 from snellen.core.errors import EnvironmentProblem, UsageError
 from snellen.data.files.bundle import write_bundle
+from snellen.kits.bridges.foreign_runs import import_predictions
 from snellen.store.reader import RunReader
 
 FORMS = ("eee", "inspect", "otel", "junit", "croissant")

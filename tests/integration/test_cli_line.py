@@ -262,7 +262,8 @@ def test_help_of_every_command_has_an_example(snellen: Callable[..., Any]) -> No
         assert code == 0
         assert f"snellen {name}" in out
     code, out, _ = snellen("--help")
-    assert code == 0 and all(name in out for name in default_registry().names("command"))
+    at_top = [name for name in default_registry().names("command") if " " not in name]
+    assert code == 0 and all(name in out for name in at_top)
     assert snellen("--version")[0] == 0
 
 

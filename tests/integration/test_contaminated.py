@@ -15,7 +15,7 @@ from snellen.core.errors import ConfigError, UsageError
 from snellen.core.ids import rng
 from snellen.core.twins import compute, read_rules, twin_of, with_twins
 from snellen.core.types import Form, Sample
-from snellen.kits.arms.seen_before import NEXT, ORDER, TWINS, contaminated, holds, is_sorted, recalled_words
+from snellen.kits.arms.seen_before import NEXT, ORDER, TWINS, contaminated, holds, is_sorted
 from snellen.prompt.controls import split_text
 
 COUNT = 120
@@ -167,5 +167,4 @@ def test_what_is_expected_to_stand_so_is_no_evidence() -> None:
 def test_next_words_are_those_of_the_published_text() -> None:
     sample = Sample("1", "d", Form.OPEN, "one two three four five six")
     assert split_text(sample) == ("one two three", "four five six")
-    assert recalled_words(sample, "Four, five, seven") == 2
     assert holds("B. a red fox.", "red fox") and not holds("B. a red ox", "red fox")

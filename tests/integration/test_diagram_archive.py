@@ -108,7 +108,7 @@ def _write(name: str, text: str) -> Callable[[Path], None]:
         (_write("ai2d_test_ids.csv", ""), "no list of picture ids"),
         (_write("questions/1.png.json", '{"imageName": "../1.png", "questions": {}}'), "is no name of a file"),
         (_write("questions/1.png.json", '{"imageName": "1.png", "questions": {"a": 1}}'), "questions/1.png.json: Expected"),
-        (_write("questions/1.png.json", '{"imageName": "1.png", "questions": {"a": {}, "a": {}}}'), "'a' stands in it twice"),
+        (_write("questions/1.png.json", '{"imageName": "1.png", "questions": {"a": {}, "a": {}}}'), "the key 'a' twice"),
         (_write("questions/1.png.json", "{"), "questions/1.png.json: "),
     ],
 )  # fmt: skip

@@ -13,8 +13,8 @@ import pytest
 
 from asgi import call
 from exam_observer import Observer, sit
-from snellen.report.exam_file import stored_exam
 from snellen.report.pages.exam_page import curve
+from snellen.report.stored_results import stored_exam
 
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
 from snellen.report.viewer.guard import cookie_name

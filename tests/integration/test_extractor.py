@@ -16,8 +16,8 @@ from benchmark_rows import struct
 from command_line import json_of, run_command
 from judge_doubles import ServedJudge, said, serving
 from snellen.api.judges import rest_of
-from snellen.api.scored_files import score_file
 from snellen.core.errors import EnvironmentProblem, UsageError
+from snellen.kits.bridges.scored_files import score_file
 
 REPLIES = {
     "r0": "(A)",  # by rule: right

@@ -11,7 +11,7 @@ import pytest
 import snellen
 from snellen.api.load import load_run
 from snellen.core.errors import RunMismatch
-from snellen.store.writer import growth
+from snellen.store.difference import growth
 
 
 @pytest.fixture

@@ -20,11 +20,11 @@ import pytest
 
 import snellen
 from command_line import COMMAND, json_of, run_command
-from snellen.api.parts import find_part, share_of, summarize_parts
 from snellen.api.plan import make_plan
 from snellen.api.stored_results import is_unfinished
 from snellen.core.errors import UsageError
 from snellen.core.homes import Part
+from snellen.kits.arrays.parts import find_part, share_of, summarize_parts
 from snellen.kits.drive.steering import running_parts
 from snellen.report.viewer.changes import Changes
 from snellen.report.viewer.run_library import RunLibrary

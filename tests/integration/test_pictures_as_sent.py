@@ -117,3 +117,10 @@ def test_pages_show_what_was_sent_and_never_what_the_file_became(
 def test_what_is_kept_can_be_chosen(task: str, mock_server: Callable[..., Any]) -> None:
     run(task, mock_server("--answer", "A"), keep_pictures="off")
     assert not (Path("r") / FILE).exists()
+
+
+def test_a_run_of_texts_keeps_no_pictures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("t.jsonl").write_text(json.dumps({"id": "1", "question": "Q?", "options": ["x", "y"], "answer": "A"}))
+    snellen.run("t.jsonl", "blind/first", output_dir=Path("r"), cache=False)
+    assert not (Path("r") / FILE).exists()

@@ -14,8 +14,8 @@ import pytest
 import snellen
 from command_line import run_command
 from snellen.core.errors import DataError, RunMismatch
-from snellen.core.types import Image, ImageSent
-from snellen.data.dataset import PictureFolders
+from snellen.core.types import Form, Image, ImageSent, Sample
+from snellen.data.dataset import SampleFiles
 from snellen.store.database import open_for_writing
 from snellen.store.picture_ledger import PictureLedger
 
@@ -110,10 +110,11 @@ def test_files_of_a_hubs_snapshot_are_links_and_lie_inside(tmp_path: Path) -> No
     snapshot = repository / "snapshots" / "main"
     snapshot.mkdir(parents=True)
     (snapshot / "a.png").symlink_to(os.path.relpath(blob, snapshot))
-    folders = PictureFolders([str(snapshot)])
-    assert folders.add("1", str(snapshot / "a.png"))
-    assert not folders.add("2", str(snapshot / "lost.png"))
-    assert (folders.summary().outside, folders.summary().size_bytes) == (0, blob.stat().st_size)
+    files = SampleFiles([str(snapshot)])
+    for name in ("a.png", "lost.png"):
+        files.add(Sample(name, "d", Form.OPEN, "?", (Image(str(snapshot / name)),)))
+    assert [missing.partition(":")[0] for missing in files.first_missing] == ["lost.png"]
+    assert (files.leaving().outside, files.leaving().size_bytes) == (0, blob.stat().st_size)
 
 
 def forget(run: Path, samples: tuple[str, ...]) -> None:

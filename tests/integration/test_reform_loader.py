@@ -14,9 +14,9 @@ from PIL import Image
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import reform_fixtures
 import snellen
-from snellen.api.reform_items import OnlineDataset, ReformDataset, find_card
 from snellen.core.errors import UsageError
 from snellen.data.catalog import Catalog
+from snellen.kits.reform.items import OnlineDataset, ReformDataset, find_card
 
 CARDS = Path(__file__).resolve().parents[2] / "src/snellen/catalog/datasets/reform"
 

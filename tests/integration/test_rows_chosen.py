@@ -22,8 +22,8 @@ from snellen.data.catalog import Catalog
 from snellen.data.dataset import Dataset
 from snellen.data.files.rows import read_rows
 from snellen.data.loaders.table import load
-from snellen.data.reform.corpus import Corpus
 from snellen.data.selection import choose, draw
+from snellen.kits.reform.corpus import Corpus
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ import pytest
 
 import snellen
 from command_line import COMMAND, json_of, run_command
-from snellen.api.parts import MOST_TRIALS, share_of, units_of
 from snellen.api.plan import make_plan
 from snellen.core.homes import Part
+from snellen.kits.arrays.parts import MOST_TRIALS, share_of, units_of
 from snellen.store.part_log import TRIAL, LogReading, log_files
 from waiting import CEILING_S, requests_seen, wait_until
 

@@ -14,7 +14,7 @@ from recount import OPTIONS, Drawn, Trial, write_run
 from snellen.api.outputs import leaderboard
 from snellen.core.tasks import Task
 from snellen.core.types import Form, Prediction, Request, Sample, Score, TrialKey, Turn, Usage
-from snellen.report.exports.seed_files import flageval_result
+from snellen.kits.publish.harness_files import flageval_result
 from snellen.report.stored_results import read_results
 from snellen.store.reader import RunReader
 

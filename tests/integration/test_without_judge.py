@@ -13,13 +13,13 @@ from atlas_fixtures import FIXTURES, run_card
 from command_line import run_command
 from judge_doubles import ask_about, judge_model
 from snellen.api.judges import load_judge
-from snellen.api.scored_files import score_file
 from snellen.api.view import make_viewer
 from snellen.core.builtins import default_registry
 from snellen.data.catalog import Catalog
+from snellen.kits.bridges.scored_files import score_file
 from snellen.report.pages.finish import finish_run
-from snellen.report.protocol_words import protocol_lines
 from snellen.report.viewer.guard import cookie_name
+from snellen.report.written import protocol_lines
 
 JUDGED = {
     "mm-vet": "MM-Vet",

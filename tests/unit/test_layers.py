@@ -139,15 +139,6 @@ def test_whatever_is_registered_is_there() -> None:
     assert not gone, "\n".join(gone)
 
 
-def test_whatever_a_name_of_a_tracker_or_an_export_stands_for_is_there() -> None:
-    from snellen.report.exports import bridges
-    from snellen.report.logs.tracker import TRACKERS
-
-    targets = [f"snellen.report.logs.{target}" for target, _ in TRACKERS.values()]
-    targets += [f"snellen.report.exports.{module}:write" for module in bridges.WRITERS.values()]
-    assert all(callable(resolve_target(target)) for target in targets)
-
-
 CLI_ROOMS = {"cli", "api", "core", "report"}
 """What a command may import: its one call of `api`, the records and errors of `core`, and how `report` shows a result."""
 

@@ -10,9 +10,9 @@ from ..core.errors import UsageError
 from ..core.tasks import Prompt, Task
 from ..core.types import Form
 from ..data.atlas.card_sources import CardSource, read_card_sources
+from ..data.atlas.peer_cards import versioned
 from ..data.atlas.protocols import About, about_card, protocol_texts
 from ..data.catalog import Catalog
-from ..data.foreign.peer_cards import versioned
 from ..scoring.protocols.peer_scores import FALLBACK_WORDS
 
 

@@ -37,12 +37,13 @@ def create_model(settings: RunSettings, registry: Registry) -> Model:
 def check_provider(settings: RunSettings, registry: Registry) -> None:
     """Refuse a model whose provider nobody knows."""
     provider, _, name = settings.model.partition("/")
-    known, cards = registry.names("model"), Catalog(settings.catalogs).names("providers")
-    if provider not in (*known, *cards):
-        hint = _meant(settings, provider, name, [*known, *cards])
+    cards = Catalog(settings.catalogs).names("providers")
+    if provider not in cards and registry.find("model", provider) is None:
+        known = [*registry.names("model"), *cards]
+        hint = _meant(settings, provider, name, known)
         tip = f" (did you mean {hint!r}?)" if hint else ""
         wrong = f"model {settings.model!r}: unknown provider {provider!r}{tip}"
-        raise UsageError(f"{wrong}; write provider/name, providers: {', '.join([*known, *cards])}")
+        raise UsageError(f"{wrong}; write provider/name, providers: {', '.join(known)}")
     if settings.base_url and not settings.base_url.startswith(("http://", "https://")):
         raise UsageError("--base-url begins with neither http:// nor https://: write e.g. http://localhost:8000/v1")
 

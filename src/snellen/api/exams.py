@@ -11,8 +11,8 @@ import numpy as np
 
 from ..core.errors import DataError, UsageError
 from ..model.served.prices import Bill, Prices, money, parse_price
-from ..report.exam_file import stored_exam
 from ..report.pages.exam_page import verdict_words
+from ..report.stored_results import stored_exam
 from ..sight.advice import say
 from ..sight.procedure import CEILING
 from ..sight.result import Behind, behind, mean_points, span_of, why_left_out

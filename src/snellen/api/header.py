@@ -19,8 +19,7 @@ from ..core.registry import Registry
 from ..core.tasks import PlannedCounts, Prompt, ProtocolReading, RunHeader, Task
 from ..data.dataset import Survey
 from ..data.images.edits import calibrated_variant
-from ..prompt.build import Prompter
-from ..prompt.by_form import PrompterByForm
+from ..prompt.build import Prompter, PrompterByForm
 from .settings import RunSettings
 from .settings import table as settings_of
 
@@ -128,7 +127,8 @@ def _code_of(task: Task, registry: Registry) -> dict[str, Any]:
 
 def _style_files(prompts: Sequence[Prompt]) -> dict[str, str]:
     """Return the files of dialogue styles that are no card's, with a hash each: their text is part of every prompt."""
-    paths = {Path(prompt.style.removeprefix("meta:")) for prompt in prompts}
+    styles = {prompt.style for prompt in prompts if prompt.style.startswith("meta:") or prompt.style.endswith(".toml")}
+    paths = {Path(style.removeprefix("meta:")) for style in styles}
     return {path.name: hash_file(path) for path in sorted(paths) if path.is_file()}
 
 

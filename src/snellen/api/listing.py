@@ -10,12 +10,12 @@ from ..core.builtins import default_registry
 from ..core.errors import UsageError, not_among
 from ..core.tasks import Task
 from ..data.catalog import Catalog
-from ..report.pages.report_page import Published, published_for
+from ..report.terminal import Published, published_for
 
 DRAWN = ("eyechart", "film")
 """Loaders that bring their data with them."""
 KEPT = ("card", "table")
-"""Loaders whose data has a place of its own under the data root; others are told a file."""
+"""Loaders whose data has a place of its own under the data root; another may know its own (`data_here`)."""
 
 
 def read_task(name: str, catalogs: Sequence[Path] = ()) -> Task:
@@ -73,17 +73,19 @@ def _row(task: Task, name: str, data_root: Path | None) -> dict[str, Any]:
         "title": task.title,
         "version": task.version,
         "licence": task.licence,
-        "data": _data_here(task, name, data_root),
+        "data": _data_here(task, data_root),
     }
 
 
-def _data_here(task: Task, name: str, data_root: Path | None) -> list[str]:
+def _data_here(task: Task, data_root: Path | None) -> list[str]:
     """Return where a task's data lies, or that it is drawn; nothing where somebody must bring it first."""
     from ..data.atlas.card_rows import has_card_data  # only the listing needs the machinery behind cards
-    from ..data.reform.card_loader import available, read_card
 
-    if task.dataset["loader"] == "reform":
-        return available(read_card(task), name, data_root)
-    if task.dataset["loader"] in DRAWN:
+    loader = task.dataset["loader"]
+    if loader in DRAWN:
         return ["built in"]
-    return has_card_data(task, data_root) if task.dataset["loader"] in KEPT else []
+    if loader in KEPT:
+        return has_card_data(task, data_root)
+    looked_for = getattr(default_registry().get("loader", loader), "data_here", None)
+    found: list[str] = looked_for(task, data_root) if looked_for else []
+    return found

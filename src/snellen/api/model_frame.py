@@ -11,7 +11,7 @@ from ..core.protocols import Model
 from ..core.tasks import Task
 from ..data.atlas.protocols import protocols_of, under_protocol
 from ..data.catalog import Catalog
-from ..report.exam_file import stored_exam
+from ..report.stored_results import stored_exam
 from .chosen_model import find_card
 from .settings import RunSettings
 

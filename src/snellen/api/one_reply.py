@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from ..core.errors import UsageError
-from ..extract.choice import extract_choice
-from ..extract.explain import why
+from ..extract.choice import extract_choice, why
 from ..extract.extraction import RULE_SET
 from ..extract.option_set import derive_marks
 

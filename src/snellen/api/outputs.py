@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..core.builtins import default_registry
 from ..core.errors import SnellenError, UsageError, did_you_mean
 from ..core.types import TrialKey
-from ..report.exports.bridges import WRITERS, write_bridge
-from ..report.exports.seed_files import export_run
-from ..report.exports.trial_files import frame as _frame
+from ..report.exported_run import write_export
 from ..report.pages.comparison import sheets_of
 from ..report.pages.gallery import Shown, read_trial
 from ..report.pages.ledger import exported_notes
@@ -23,12 +22,12 @@ from ..report.paper.run_sheets import run_sheets, write_tables
 from ..report.paper.vector_figures import write_figures
 from ..report.run_briefs import LOADED, run_folders
 from ..report.stored_results import read_results
+from ..report.trial_files import frame as _frame
 from ..scoring.compare.paired import Comparison
 from ..scoring.compare.protocol_parts import MovedParts, moved_parts
 from ..scoring.compare.run_pairs import ComparedPart, compare_parts, compare_runs
 from ..scoring.judges.extractor import extractor_folders
 from ..scoring.protocols.readings import judge_folders, kept_reading, own_reading
-from ..scoring.stored import read_columns
 from ..store.reader import RunReader
 from .stored_results import results_of
 
@@ -82,7 +81,7 @@ def plots(folder: str | Path, output: str | Path) -> list[Path]:
         results = read_results(reader, reader.header())
         files: list[Path] = []
         for task in reader.header().tasks:
-            for figure in overview_of(reader, read_columns(reader, task), results).figures:
+            for figure in overview_of(reader, task, results).figures:
                 files += save_plot(figure.spec, figure.rows, Path(output) / f"{task.name}-{figure.name}")
         return files
 
@@ -90,15 +89,11 @@ def plots(folder: str | Path, output: str | Path) -> list[Path]:
 def export(
     folder: str | Path, form: str, output: str | Path, details: Mapping[str, str] | None = None
 ) -> tuple[list[Path], list[str]]:
-    """Write a run in the form of another tool, or as jsonl, csv or parquet; return the files and what to say of them.
+    """Write a run in a registered form, as jsonl, csv or parquet; return the files and what to say of them.
 
     `details` is what only you know: `dataset` of a hub result, `organization` of a record, `endpoint` of a collector.
     """
-    if form in WRITERS:
-        return write_bridge(Path(folder), form, Path(output), details or {})
-    if details:
-        raise UsageError(f"--detail says nothing of --export {form}: leave it out")
-    return export_run(Path(folder), form, Path(output)), []
+    return write_export(Path(folder), form, Path(output), details or {}, default_registry())
 
 
 def frame(run: str | Path) -> Any:

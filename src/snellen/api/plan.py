@@ -35,11 +35,11 @@ from ..extract.profiles import profile_named
 from ..infer.generate import GENERATE
 from ..infer.likelihood import with_likelihood_wording
 from ..infer.plugged import contain, raised
-from ..prompt.build import Prompter, forget_style_files
-from ..prompt.by_form import PrompterByForm
+from ..prompt.build import Prompter, PrompterByForm
 from ..prompt.controls import OtherPictures
 from ..prompt.duplicate import duplicate
 from ..prompt.shots import Finder, make_retriever
+from ..prompt.styles import forget_style_files
 from ..prompt.template import apply_pack, read_pack
 from ..scoring.protocols.peer_scores import check_fallback
 from .chosen_model import create_model
@@ -235,7 +235,7 @@ def _resolve(catalog: Catalog, name: str, settings: RunSettings, model: Model) -
 def _rewritten(task: Task, settings: RunSettings, model: Model, registry: Registry) -> Task:
     """Return the task as kits rewrite it: those that a setting switches on, and the one of its own way of asking."""
     names = rewrites_of(settings)
-    if task.infer not in INFERENCERS and task.infer not in names and task.infer in registry.entries("rewrite"):
+    if task.infer not in INFERENCERS and task.infer not in names and registry.find("rewrite", task.infer):
         names.append(task.infer)
     for name in names:
         task = registry.get("rewrite", name)(task, settings, model)
@@ -273,9 +273,9 @@ def check_groups(task: Task, content: Survey) -> None:
 
 def check_capabilities(model: Model, task: Task, registry: Registry) -> None:
     """Refuse, by name, what the model cannot do."""
-    known = registry.names("inferencer")
-    if task.infer not in known:
-        raise UsageError(f"task {task.name!r}: unknown inferencer {task.infer!r}{did_you_mean(task.infer, known)}")
+    if registry.find("inferencer", task.infer) is None:
+        near = did_you_mean(task.infer, registry.names("inferencer"))
+        raise UsageError(f"task {task.name!r}: unknown inferencer {task.infer!r}{near}")
     with foreign_code(raised(task.infer)):
         inferencer: Inferencer = registry.get("inferencer", task.infer)
         inferencer.read_options(task)
@@ -315,8 +315,7 @@ def where_pictures_go(model: Model) -> str:
 
 def _scorer_versions(planned: list[PlannedTask], registry: Registry) -> dict[str, str]:
     """Return the files of a plug-in's scorers: they change how replies are read, not the replies."""
-    known = registry.names("scorer")
-    named = {scorer for entry in planned for scorer in entry.task.scorers if scorer in known}
+    named = {scorer for entry in planned for scorer in entry.task.scorers}
     return {
         f"scorer {name}: {file}": of for name in named for file, of in hashes_of(registry.get("scorer", name)).items()
     }
@@ -356,7 +355,7 @@ def check_forms(task: Task, content: Survey, registry: Registry) -> None:
     if task.form is Form.AUTO and Capability.LIKELIHOOD in inferencer.needs:
         found = ", ".join(f"{counts.samples} {form.value}" for form, counts in content.forms.items())
         raise UsageError(f"task {task.name!r} has records of several forms ({found}): likelihood needs one; use --ids")
-    if is_shipped("inferencer", task.infer):
+    if is_shipped("inferencer", task.infer):  # its options may be wrong for the form that the records have
         check_candidates(task, content, inferencer.read_options(task))
     if task.dataset["loader"] == "table" and task.infer in DIALOGUES and not content.with_history:
         needs = "rows with group and round, or a list of messages in each (messages, conversations, turns)"
@@ -486,8 +485,8 @@ def _prompt_for(catalog: Catalog, task: Task, settings: RunSettings, form: Form 
         table = {**msgspec.to_builtins(prompt), **settings.prompt}
         for key, value in own:
             set_by_path(table, key, value)
-        prompt = convert(table, Prompt, f"prompt of {task.name!r}")
-    return _alone(prompt, settings)
+        prompt = _alone(convert(table, Prompt, f"prompt of {task.name!r}"), settings)
+    return prompt
 
 
 def _alone(prompt: Prompt, settings: RunSettings) -> Prompt:

@@ -9,7 +9,7 @@ from ..core.protocols import Capability, TellsSampling
 from ..core.text import plural
 from ..data.dataset import MarkerCount
 from ..data.images.decode import short_name
-from ..prompt.by_form import PrompterByForm
+from ..prompt.build import PrompterByForm
 from .header import prompts_of
 from .plan import Plan, PlannedTask, first_of_each_form, where_pictures_go
 from .run_cost import CostEstimate, short_cost

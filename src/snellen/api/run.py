@@ -4,44 +4,33 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
-from functools import partial
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..core.clock import SystemClock
 from ..core.counting import CONVENTIONS
 from ..core.errors import MissingData, SnellenError, UsageError
 from ..core.event_loop import rare_collections, run_to_end
 from ..core.variants import variants_beside
-from ..engine.limits import IntervalLimit, Limits, PrefixLimit
+from ..engine.limits import IntervalLimit, PrefixLimit
 from ..engine.state import RunState as RunState  # noqa: PLC0414 - part of what a run returns
-from ..report.logs.tracker import TrackerHub, check_trackers
-from ..report.pages.finish import finish_run
+from ..report.pages.finish import REPORTED_TRIALS, finish_run
 from ..report.so_far import SoFar
 from ..scoring.aggregates.quoted_figures import WHOLE_ONLY
 from ..scoring.protocols.readings import OWN_PROFILE, Reading, check_reading
 from .batches import check_batched_plan
 from .executors import check_executor
-from .parts import (
-    REPORTED_TRIALS,
-    PartListener,
-    Share,
-    Stealing,
-    end_of,
-    part_of,
-    refuse_unmerged,
-    share_of,
-    spread_starts,
-    stealing_of,
-    telling_end,
-)
 from .plan import Plan, make_plan
 from .run_cost import CostEstimate, check_limit, estimate_run
 from .run_result import RunResult as RunResult  # noqa: PLC0414 - what a run returns
 from .session import NO_LISTENER, Listener, Session, make_limits, open_session
 from .settings import RunSettings, TaskSettings, make_record, taking_tasks
+from .stored_results import asked_in_parts, is_unfinished
+
+if TYPE_CHECKING:
+    from .trackers import TrackerHub
 
 
 class Watcher(Listener, Protocol):
@@ -57,11 +46,11 @@ class Watcher(Listener, Protocol):
 
 
 class Watching(NamedTuple):
-    """Who hears of a run: whoever sits before it, and trackers; and who makes the figure so far for them."""
+    """Who hears of a run: whoever sits before it, and trackers if any; and who makes the figure so far for them."""
 
     watcher: Listener
-    trackers: TrackerHub
     onlooker: SoFar
+    trackers: TrackerHub | None
 
     def notify(self, line: str) -> None:
         """Tell whoever sits before it."""
@@ -71,7 +60,7 @@ class Watching(NamedTuple):
     def watch(self, state: RunState) -> Iterator[None]:
         """Show the state to both during the block."""
         state.onlooker = self.onlooker
-        with self.trackers.watch(state), self.watcher.watch(state):
+        with self.trackers.watch(state) if self.trackers else nullcontext(), self.watcher.watch(state):
             yield
 
 
@@ -103,10 +92,11 @@ def run_settings(
     `stops` makes what orders the questions and ends the run, where a caller has a rule of its own (a gate).
     """
     began = SystemClock().monotonic()
-    check_trackers(settings.log)
     check_executor(settings)
-    part = part_of(settings)
+    if settings.shard is not None or settings.steal:
+        asked_in_parts().check_part(settings)
     plan = _plan_with_data(settings, watcher)
+    trackers = _open_trackers(settings, plan) if settings.log else None
     reading = _planned_reading(plan, settings)
     if reading.extractor:
         _check_asking(plan, reading, settings)
@@ -117,16 +107,12 @@ def run_settings(
     if watcher is not None:
         watcher.planned(plan, estimate)
     so_far = SoFar([planned.task for planned in plan.tasks], plan.registry, reading)
-    if part is not None:  # its limits are its share of the run's, the estimate is the whole run's
-        listener = PartListener(watcher or NO_LISTENER, so_far)
-        return _run_part(share_of(plan, part), settings, limits, listener, reading)
-    refuse_unmerged(plan.folder)
-    question = check_limit(settings, estimate)
-    if question is not None and (watcher is None or not watcher.agrees(question)):
-        raise UsageError(f"{question}: --yes starts it all the same and stops at the limit; nothing was asked")
-    trackers = TrackerHub(settings.log, plan.folder, plan.folder.name, plan.header.config)
+    if settings.shard is not None:
+        heard = {"listener": watcher or NO_LISTENER, "so_far": so_far, "reading": reading}
+        return asked_in_parts().run_part(plan, settings, limits, **heard)
+    _check_beginning(plan, settings, estimate, watcher)
     told: dict[str, Any] = {
-        "listener": Watching(watcher or NO_LISTENER, trackers, so_far),
+        "listener": Watching(watcher or NO_LISTENER, so_far, trackers),
         "reading": reading,
         "data": plan.data(),
     }
@@ -144,10 +130,28 @@ def run_settings(
         asking = asking_settings(reading.extractor, told)
         ask_extractor(plan.folder, reading, asking, plan.registry, listener=watcher, catalogs=settings.catalogs)
     results = finish(plan.folder, plan, reading)
-    trackers.end(results, state)
+    if trackers is not None:
+        trackers.end(results, state)
     dimensions = {planned.task.name: planned.task.dimension for planned in plan.tasks}
     early = interval.summary() if interval is not None and interval.stopped else None
-    return RunResult(plan.folder, results, state, state.unfinished, dimensions, early, trackers.problems)
+    not_logged = trackers.problems if trackers else {}
+    return RunResult(plan.folder, results, state, state.unfinished, dimensions, early, not_logged)
+
+
+def _check_beginning(plan: Plan, settings: RunSettings, estimate: CostEstimate, watcher: Watcher | None) -> None:
+    """Refuse to ask what parts hold already, and a run that is dearer than it may be where nobody agrees to it."""
+    if is_unfinished(plan.folder):
+        asked_in_parts().refuse_unmerged(plan.folder)
+    question = check_limit(settings, estimate)
+    if question is not None and (watcher is None or not watcher.agrees(question)):
+        raise UsageError(f"{question}: --yes starts it all the same and stops at the limit; nothing was asked")
+
+
+def _open_trackers(settings: RunSettings, plan: Plan) -> TrackerHub:
+    """Return the trackers that the settings name; what is not there is refused before anything is asked."""
+    from .trackers import TrackerHub, find_trackers  # most runs have none
+
+    return TrackerHub(find_trackers(settings.log, plan.registry), plan.folder, plan.header.config)
 
 
 def _plan_with_data(settings: RunSettings, watcher: Watcher | None) -> Plan:
@@ -164,32 +168,6 @@ def _plan_with_data(settings: RunSettings, watcher: Watcher | None) -> Plan:
             brought.add(lack.card)
             told = watcher or NO_LISTENER
             bring_data(lack, settings, watcher.agrees if watcher else lambda _: False, told.notify)
-
-
-def _run_part(
-    share: Share, settings: RunSettings, limits: Limits, listener: PartListener, reading: Reading
-) -> RunResult:
-    """Ask one part of a run and keep it in a log of its own; the last one joins them all."""
-    plan = share.plan
-    told: dict[str, Any] = {"listener": listener, "reading": reading, "data": plan.data(), "part": share.part}
-
-    stealing: Stealing | None = None
-
-    async def ask() -> RunState:
-        nonlocal stealing
-        await spread_starts(share.part, plan.model)
-        async with open_session(plan.folder, plan.header, plan.model, settings, limits, **told) as session:
-            listener.begin(session.writer, share)
-            session.answer = listener.hear
-            stealing = stealing_of(share, session) if settings.steal else None
-            jobs = share.jobs if stealing is None else partial(stealing.jobs, share.jobs)
-            return await session.ask(jobs, share.trials)
-
-    with telling_end(listener):
-        state = run_to_end(ask())
-    end, results = end_of(share, state, listener, stealing)
-    dimensions = {planned.task.name: planned.task.dimension for planned in plan.tasks}
-    return RunResult(plan.folder, results or {"tasks": {}}, state, state.unfinished, dimensions, part=end)
 
 
 def _check_asking(plan: Plan, reading: Reading, settings: RunSettings) -> None:

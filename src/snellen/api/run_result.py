@@ -10,13 +10,31 @@ from typing import Any
 import msgspec
 
 from ..core.errors import UsageError
+from ..core.homes import Part
 from ..core.types import Estimate
 from ..engine.state import RunState
-from ..report.exports.trial_files import frame, plain_rows, wrong_rows
 from ..report.pages.notebook import ShownComparison, ShownErrors, ShownTrials, headline_words, results_html
+from ..report.trial_files import frame, plain_rows, wrong_rows
 from ..store.reader import RunReader
-from .parts import PartEnd
 from .stored_results import errors, results_of
+
+
+class PartEnd(msgspec.Struct, frozen=True):
+    """How one part ended, and what became of the run."""
+
+    part: Part
+    trials: int
+    again: bool = False
+    """It stopped before its end, and started again it goes on: exit 75."""
+    why: str = ""
+    merged: bool = False
+    """It was the last: the run is whole."""
+    note: str = ""
+    """Why the run was not merged, where it might have been."""
+    taken: int = 0
+    """Trials that it took from other parts."""
+    given: int = 0
+    """Trials of its own that other parts took."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -40,8 +40,7 @@ from ..scoring.protocols.readings import META, Reading
 from ..scoring.tables.gathered import PRICES
 from ..store.answerers import Answerers
 from ..store.cache import OtherReplies, ResponseCache
-from ..store.damage import is_half_repaired
-from ..store.database import BROKEN, connect, write_problem
+from ..store.database import BROKEN, connect, is_half_repaired, write_problem
 from ..store.difference import Data
 from ..store.owner import RunLock
 from ..store.part_log import PLAN, PartWriter
@@ -49,7 +48,7 @@ from ..store.picture_ledger import PictureLedger
 from ..store.sent_pictures import PartPictures, PictureKeeper, RunPictures
 from ..store.writer import RunWriter, TrialWriter
 from .batches import by_batches, check_batches
-from .executors import keeping_replicas, open_replicas, policy_for
+from .executors import Executor, executor_of
 from .header import installed_versions, make_header
 from .machine import open_cache
 from .run_cost import check_priced, find_prices
@@ -174,6 +173,7 @@ class Session:
     state: RunState = field(default_factory=RunState)
     """What is going on: of the pass that goes on, or of the last one."""
     keeper: PictureKeeper | None = None
+    executor: Executor | None = None
     answer: Callable[[dict[str, Any]], None] | None = None
     """Of a part: tells how things stand after a wish was heard."""
     _trust: CacheTrust | None = None
@@ -211,10 +211,11 @@ class Session:
         self.state = engine.state
         engine.state.planned = planned
         engine.state.pacing = lambda: getattr(self.model, "pacing", "")
+        executor = self.executor
         with (
             stop_on_signals(engine.stop),
             self.answerers.keeping_adjusted(),
-            keeping_replicas(model, engine.state, self.writer, self.settings.executor),
+            nullcontext() if executor is None else executor.keeping_replicas(model, engine.state, self.writer),
             self.listener.watch(engine.state),
             self._listening(engine),
         ):
@@ -272,8 +273,10 @@ async def open_session(
     run is written to a log of its own.
     """
     check_batches(folder, model, settings)
-    model = await open_replicas(model, settings)
-    policy = policy_for(model, make_policy(settings), settings)
+    policy, executor = make_policy(settings), executor_of(settings.executor)
+    if executor is not None:
+        model = await executor.open_replicas(model, settings)
+        policy = executor.policy_for(model, policy, settings)
     async with _closing_model(model, folder):
         if settings.fresh:
             set_aside(folder)
@@ -287,7 +290,11 @@ async def open_session(
             if part is None
             else open_part(folder, header, part, reading, data)
         )
-        with opened as writer, _opened_cache(settings) as cache, _opened_keeper(folder, settings, writer) as keeper:
+        with (
+            opened as writer,
+            closing(open_cache()) if settings.cache else nullcontext() as cache,
+            _opened_keeper(folder, settings, writer) as keeper,
+        ):
             answerers = Answerers(folder, model, writer, allowed=settings.same_model)
             answerers.check(listed=not resumed)
             resumed = resumed or (isinstance(writer, PartWriter) and writer.resumed)
@@ -296,7 +303,7 @@ async def open_session(
             keep_prices(writer, limits.prices)
             heard = listener or NO_LISTENER
             session = Session(folder, header, model, settings, writer, cache, policy, limits, heard, answerers, resumed)
-            session.keeper = keeper
+            session.keeper, session.executor = keeper, executor
             if not resumed:
                 session._settle_answerer()
             yield session
@@ -317,30 +324,16 @@ async def _closing_model(model: Model, folder: Path) -> AsyncIterator[None]:
         await model.close()
 
 
-@contextmanager
-def _opened_cache(settings: RunSettings) -> Iterator[ResponseCache | None]:
-    """Open the response cache for the block, or nothing where it is switched off."""
-    if not settings.cache:
-        yield None
-        return
-    with closing(open_cache()) as cache:
-        yield cache
-
-
-@contextmanager
-def _opened_keeper(folder: Path, settings: RunSettings, writer: TrialWriter) -> Iterator[PictureKeeper | None]:
+def _opened_keeper(
+    folder: Path, settings: RunSettings, writer: TrialWriter
+) -> AbstractContextManager[PictureKeeper | None]:
     """Open where pictures are kept as they are sent; nothing where that is switched off."""
     if settings.keep_pictures == "off":
-        yield None
-        return
+        return nullcontext()
     everything = settings.keep_pictures == "all"
-    kept: PictureKeeper = (
-        PartPictures(writer.path, everything=everything, parts=writer.part.count)
-        if isinstance(writer, PartWriter)
-        else RunPictures(folder, everything=everything)
-    )
-    with closing(kept) as keeper:
-        yield keeper
+    if isinstance(writer, PartWriter):
+        return closing(PartPictures(writer.path, everything=everything, parts=writer.part.count))
+    return closing(RunPictures(folder, everything=everything))
 
 
 def set_aside(folder: Path) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from ..core.builtins import default_registry
 from ..core.errors import UsageError
 from ..core.homes import PARTS_FOLDER
 from ..report.stored_results import read_results
@@ -14,7 +15,11 @@ from ..scoring.protocols.readings import file_of, kept_reading, own_reading
 from ..store.reader import RunReader
 
 if TYPE_CHECKING:
+    from ..engine.limits import Limits
     from ..scoring.aggregates.error_groups import ErrorGroup
+    from .plan import Plan
+    from .run_result import RunResult
+    from .settings import RunSettings
 
 
 def results_of(folder: str | Path, reading: str | None = None) -> dict[str, Any]:
@@ -51,6 +56,31 @@ def errors(folder: str | Path, task: str | None = None, *, quick: bool = False) 
         chosen = [name for name in names if task in (None, name)]
         most = MOST_GROUPED if quick else math.inf
         return {name: read_errors(reader, name) for name in chosen if reader.count_trials(name) <= most}
+
+
+class InParts(Protocol):
+    """What is registered as `asking` `parts`: a run that many processes ask, each a part of it."""
+
+    def check_part(self, settings: RunSettings) -> None:
+        """Refuse what a part of a run cannot do, before anything is planned."""
+
+    def run_part(self, plan: Plan, settings: RunSettings, limits: Limits, **heard: Any) -> RunResult:
+        """Ask one part of a plan, and join them all where it was the last; return the run's result."""
+
+    def refuse_unmerged(self, folder: Path) -> None:
+        """Refuse to ask a folder whole while its parts hold replies that run.db has not."""
+
+    def join_parts(self, folder: Path) -> None:
+        """Bring run.db up to what the parts hold."""
+
+    def summarize_parts(self, folder: Path) -> Any:
+        """Return who works at a run in parts, who is lost and how far it is."""
+
+
+def asked_in_parts() -> InParts:
+    """Return who asks runs in parts, and knows how far one is."""
+    made: InParts = default_registry().get("asking", "parts")
+    return made
 
 
 def is_unfinished(folder: Path) -> bool:

@@ -1,4 +1,4 @@
-"""`snellen data`: build a dataset from its raw files, check one, export one for models outside."""
+"""`snellen data`: fetch and verify what a card needs, check and count what is in a file, compare two versions."""
 
 from __future__ import annotations
 
@@ -13,17 +13,14 @@ from ..core.markup import shorten
 from ..core.text import plural, show_text
 from .options import (
     CATALOGS,
-    COUNT,
     FOLDER,
     MACHINE,
     PATH,
-    WORKERS,
-    defaulted,
+    OpenGroup,
     flag,
     print_either,
     print_json,
     repeated,
-    take_workers,
 )
 
 FETCH_EXAMPLE = """
@@ -100,17 +97,9 @@ def _verified_lines(found: Any) -> Iterator[str]:
         yield "nothing differs from the card"
 
 
-SOURCES = click.Choice(["raw", "prepared", "hub", "bundle"])
-METHODS = click.Choice(["generation", "likelihood"])
 MOST_READ = 2_000
 """Characters of a question that a person is shown."""
 
-BUILD_EXAMPLE = """
-\b
-Examples:
-  snellen data build reform/vqa-v2 --raw ~/vqa -o bundles/vqa-v2
-  snellen data build reform/coco-itm --raw ~/coco -o bundles/itm --seed 3 --parquet
-"""
 CHECK_EXAMPLE = """
 \b
 Examples:
@@ -123,52 +112,15 @@ Examples:
   snellen data stats my.jsonl
   snellen data stats cot_consistency_eval.jsonl --json
 """
-EXPORT_EXAMPLE = """
-\b
-Examples:
-  snellen data export reform/vqa-v2 --data-root ~/data -o vqa.json --dataset-duplication 5 --random-instruct
-  snellen score vqa_predictions.json --formulation SingleChoice
-"""
 
 
-@click.group()
+@click.group(cls=OpenGroup)
 def data() -> None:
     """Fetch, verify, build, check and export datasets."""
 
 
 data.add_command(fetch)
 data.add_command(verify)
-
-
-@data.command(epilog=BUILD_EXAMPLE)
-@click.argument("name")
-@click.option("--raw", type=FOLDER, help="Folder with the dataset's own files.")
-@click.option("--source", type=SOURCES, help="Which kind of files.  [default: raw]")
-@click.option("-o", "--output", "out", required=True, type=PATH, help="Bundle folder to write.")
-@defaulted("--seed", type=int, default=0, help="Seed of all draws.")
-@click.option("--limit", type=COUNT, help="Only the first N samples.")
-@flag("--parquet", help="Items as Parquet instead of JSON Lines.")
-@repeated("-p", "overrides", metavar="KEY=VALUE", help="Override any field of the card.")
-@CATALOGS
-@flag("--no-check", help="Do not check the result.")
-@WORKERS
-@MACHINE
-def build(name: str, out: Path, overrides: tuple[str, ...], no_check: bool, as_json: bool, **flags: Any) -> int:
-    """Re-formulate a dataset into a portable bundle, and check it."""
-    from ..api.bundles import build_bundle, check_data, expected_counts
-    from ..core.config import parse_assignment
-
-    mapper = take_workers(flags)
-    manifest = build_bundle(name, out, overrides=list(map(parse_assignment, overrides)), mapper=mapper, **flags)
-    click.echo(f"{plural(manifest.samples, 'sample')} and {plural(manifest.images, 'picture')} in {out}", err=as_json)
-    whole = expected_counts(name, flags["catalogs"]).get(flags["source"] or "raw")
-    if whole not in (None, manifest.samples) and flags["limit"] is None:
-        click.echo(f"note: the whole set is known to give {whole} samples", err=True)
-    if no_check:
-        return 0
-    report = check_data(out)
-    _print(report, as_json, {"bundle": msgspec.to_builtins(manifest)})
-    return 1 if report.errors else 0
 
 
 @data.command()
@@ -197,7 +149,7 @@ def check(path: Path, no_images: bool, as_json: bool) -> int:
     from ..api.bundles import check_data
 
     report = check_data(path, images=not no_images)
-    _print(report, as_json, {})
+    print_report(report, as_json, {})
     return 1 if report.errors else 0
 
 
@@ -210,36 +162,6 @@ def stats(path: Path, as_json: bool) -> None:
 
     found = data_stats(path)
     print_either(msgspec.to_builtins(found), "\n".join(_stats_lines(found)), as_json)
-
-
-@data.command(epilog=EXPORT_EXAMPLE)
-@click.argument("name")
-@click.option("-o", "--output", "out", required=True, type=PATH, help="A .json or .jsonl file; pictures go beside it.")
-@click.option("--data-root", type=PATH, help="Folder that holds the datasets.")
-@click.option("--source", type=SOURCES)
-@click.option("--infer-method", "inference_method", default="generation", type=METHODS)
-@click.option("--dataset-duplication", "data_duplication", type=COUNT, default=1)
-@flag("--random-instruct")
-@flag("--shuffle-options")
-@flag("--in-context-sample")
-@click.option("--option-mark", type=click.Choice(["upper", "lower", "number", "random"]), default="upper")
-@flag("--capitalize")
-@click.option("--response-prefix", default="")
-@click.option("--style", "preprocessor", default="one", help="How `text` is put together.")
-@click.option("--prompt-pack", type=click.Path(exists=True, path_type=Path))
-@click.option("--seed", type=int, default=0)
-@click.option("--limit", type=COUNT)
-@MACHINE
-def export(name: str, out: Path, as_json: bool, **flags: Any) -> None:
-    """Write a dataset's prompts, options and labels for a model outside; its predictions come back through
-    `snellen score`.
-    """
-    from ..api.bundles import export_items
-    from ..api.reform_items import open_dataset
-
-    dataset = open_dataset(name, **{key: value for key, value in flags.items() if value is not None})
-    count = export_items(dataset, out)
-    print_either({"items": count, "file": out}, f"{plural(count, 'item')} in {out}", as_json)
 
 
 def _stats_lines(found: Any) -> list[str]:
@@ -273,7 +195,8 @@ def _shares(shares: dict[str, float]) -> str:
     return ", ".join(f"{word} {100 * share:.1f} %" for word, share in shares.items()) or "none of those looked for"
 
 
-def _print(report: Any, as_json: bool, more: dict[str, Any]) -> None:
+def print_report(report: Any, as_json: bool, more: dict[str, Any]) -> None:
+    """Print what a check found, for programs with what more there is to say."""
     if as_json:
         print_json({**msgspec.to_builtins(report), **more})
         return

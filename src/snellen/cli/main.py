@@ -32,7 +32,7 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import one command, or return None if there is none of that name."""
-        found = _commands(cmd_name).get(cmd_name)
+        found = _registry().find("command", cmd_name)
         command: click.Command | None = found and resolve_target(found.target)
         return command
 
@@ -46,26 +46,27 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Say which command was probably meant when the name is unknown."""
-        if args and not args[0].startswith("-") and args[0] not in (known := _commands(args[0])):
-            raise click.UsageError(f"no command {args[0]!r}{did_you_mean(args[0], known)}", ctx)
+        if args and not args[0].startswith("-") and _registry().find("command", args[0]) is None:
+            near = did_you_mean(args[0], _commands())
+            raise click.UsageError(f"no command {args[0]!r}{near}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Print the table without importing any command."""
         headings: dict[str, list[tuple[str, str]]] = {heading: [] for heading in COMMANDS}
-        for name, command in _commands().items():
+        commands = _commands()
+        for name, command in commands.items():
             headings.setdefault(command.group, []).append((name, command.help))
-        widest = max(len(name) for name in _commands())
+        widest = max(map(len, commands))
         for heading, rows in headings.items():
             if rows:
                 with formatter.section(heading):
                     formatter.write_dl([(name.ljust(widest), text) for name, text in rows])
 
 
-def _commands(wanted: str = "") -> Mapping[str, Command]:
-    """Return all commands by name; installed packages are looked for only if `wanted` is not among our own."""
-    ours = _registry().entries("command", of_others=False)
-    return ours if wanted in ours else _registry().entries("command")
+def _commands() -> Mapping[str, Command]:
+    """Return what stands at the top: a name of two words belongs to the group that is its first."""
+    return {name: command for name, command in _registry().entries("command").items() if " " not in name}
 
 
 @cache

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
+from click.shell_completion import CompletionItem
 
 from ..api.settings import COMMON, GROUPS, OUTPUT, Setting, refusal, rows_of
 from ..core.builtins import parts_in
 from ..core.errors import UsageError
+from ..core.registry import resolve_target
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -56,6 +58,48 @@ def add_options(*options: Decorator) -> Decorator:
         return function
 
     return add
+
+
+class RegisteredNames(click.ParamType[str]):
+    """One of the names of a kind in the registry, which is asked when a name is given, or help is."""
+
+    def __init__(self, kind: str) -> None:
+        self.name = kind
+
+    def _names(self) -> click.Choice[str]:
+        from ..core.builtins import default_registry
+
+        return click.Choice(tuple(default_registry().entries(self.name)))
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return a name that is registered."""
+        return self._names().convert(value, param, ctx)
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        """Return all of them, as help shows them."""
+        return self._names().get_metavar(param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Return those that begin so."""
+        return self._names().shell_complete(ctx, param, incomplete)
+
+
+class OpenGroup(click.Group):
+    """A group whose commands kits may add to: what is registered as the command `GROUP NAME` is its NAME."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return its own commands and those of kits, sorted."""
+        return sorted({*super().list_commands(ctx), *self._of_kits()})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return one command, imported where a kit brings it."""
+        return super().get_command(ctx, cmd_name) or resolve_target(self._of_kits().get(cmd_name))
+
+    def _of_kits(self) -> dict[str, Any]:
+        from ..core.builtins import default_registry
+
+        names, before = default_registry().entries("command"), f"{self.name} "
+        return {name.removeprefix(before): one.target for name, one in names.items() if name.startswith(before)}
 
 
 SEED = defaulted("--seed", type=int, default=0)

@@ -8,10 +8,9 @@ from typing import Any
 
 import click
 
-from .options import FROM_ZERO, PATH, defaulted, flag, json_flag, print_either, repeated
+from .options import FROM_ZERO, PATH, RegisteredNames, defaulted, flag, json_flag, print_either, repeated
 
-BRIDGES = ("eee", "inspect", "hub", "otel", "junit", "croissant")
-FORMS = click.Choice(["flageval", "reform", "mc", "niah", "aisbench", "jsonl", "csv", "parquet", *BRIDGES])
+FORMS = RegisteredNames("export")
 TABLES = click.Choice(["markdown", "latex", "csv"])
 DETAIL = "What only you know of an --export: dataset, task_id, scale; organization; endpoint; gate …; see the guide."
 OUTPUT = "Folder for what is written.  [default: RUN/export, RUN/plots, RUN/paper; a comparison: comparison]"

@@ -122,7 +122,7 @@ def make_settings(command: str, flags: Mapping[str, Any], **defaults: Any) -> Ru
     told = _with_project(command, told, flags)
     file = read_model_file(told.pop("config_file", None), command, told.get("catalogs", ()))
     key = read_key(*(told.pop(name, None) for name in ("api_key", "api_key_env", "api_key_file")))
-    given = _fold({**defaults, **file, **told, **({"api_key": key} if key else {})})
+    given = _fold({**defaults, **file, **told, **({"api_key": key} if key else {})}, command)
     if not given.get("model"):
         raise UsageError("name the model: --model provider/name (see `snellen models`), or `snellen init` keeps it")
     settings: dict[str, Any] = {"tasks": (), "command": command_line(sys.argv)}
@@ -153,31 +153,21 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _fold(given: dict[str, Any]) -> dict[str, Any]:
+def _fold(given: dict[str, Any], command: str) -> dict[str, Any]:
     """Put what is short for a whole setting into that setting."""
-
-    def take(name: str) -> Any:
-        return given.pop(name, None)
-
-    first, *more = (urls,) if isinstance(urls := take("base_url"), str | None) else urls
-    folded = {
-        "base_url": first,
-        "more_urls": tuple(more),
-        "cache": _wants_cache(take("no_cache"), take("use_cache"), take("cache")),
-        "limit": take("limit") or (8 if take("try_run") else None),
-        "ids": read_ids(take("ids"), take("ids_file")),
-        "variants": tuple(dict.fromkeys((*(take("variants") or ()), *perturbations(take("perturb"))))),
-        "subset": _one_subset(take("subset"), take("core_eval") and "core", take("dataset_debug") and "debug"),
-        "output_dir": _one_folder(take("output_dir"), take("run_name")),
-        "overrides": (*(["dataset.capitalise=true"] if take("capitalize") else ()), *(take("overrides") or ())),
-    }
-    if take("online_multi_round"):
-        folded["infer_method"] = "every_likelihood" if take("infer_method") == "likelihood" else "every"
-    take("eval_stability")  # instability is reported whenever there is something to see
-    return given | {name: value for name, value in folded.items() if value not in NOTHING}
+    rows, folded = rows_of(command), dict(given)
+    for setting, fold in FOLDS.items():
+        parts = (setting, *(name for name, row in rows.items() if row.to == setting and name != setting))
+        if any(name in given for name in parts):
+            value = fold(*(folded.pop(name, None) for name in parts))
+            folded |= {} if value in NOTHING else {setting: value}
+    if not isinstance(urls := folded.get("base_url"), str | None):
+        folded["base_url"], *more = urls
+        folded["more_urls"] = tuple(more)
+    return folded
 
 
-def _wants_cache(never: bool | None, always: bool | None, in_file: bool | None) -> bool:
+def _wants_cache(in_file: bool | None, never: bool | None, always: bool | None) -> bool:
     """Tell whether known replies are taken from the cache: as a flag says, else the model file, else yes."""
     if never and always:
         raise UsageError("--use-cache and --no-cache say the opposite: give one")
@@ -192,8 +182,8 @@ def _one_folder(folder: Path | None, name: str | None) -> Path | None:
     return Path("runs") / name if name else folder
 
 
-def _one_subset(*named: str | None) -> str | None:
-    chosen = list(filter(None, named))
+def _one_subset(named: str | None, core: bool | None, debug: bool | None) -> str | None:
+    chosen = [name for name in (named, "core" if core else None, "debug" if debug else None) if name]
     if len(chosen) > 1:
         raise UsageError(f"--subset {' and '.join(chosen)}: choose one")
     return chosen[0] if chosen else None
@@ -256,6 +246,19 @@ def read_pairs(flag_name: str, given: tuple[str, ...]) -> dict[str, str]:
         pairs[name.strip()] = value
     return pairs
 
+
+FOLDS: Mapping[str, Callable[..., Any]] = {
+    "cache": _wants_cache,
+    "limit": lambda limit, try_run: limit or (8 if try_run else None),
+    "ids": read_ids,
+    "variants": lambda named, spec: tuple(dict.fromkeys((*(named or ()), *perturbations(spec)))),
+    "subset": _one_subset,
+    "output_dir": _one_folder,
+    "overrides": lambda told, capitalize: (*(["dataset.capitalise=true"] if capitalize else ()), *(told or ())),
+    "infer_method": lambda method, own: ("every_likelihood" if method == "likelihood" else "every") if own else method,
+    "num_infers": lambda count, _: count,  # instability is reported whenever there is something to see
+}
+"""Setting -> its value, made of what was told of it and of each row that is short for it, in the order of the table."""
 
 READERS: Mapping[str, Callable[[Any], Any]] = {
     **dict.fromkeys(

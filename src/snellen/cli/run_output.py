@@ -27,20 +27,22 @@ from ..api.stored_results import errors
 from ..core.errors import EXIT_AGAIN
 from ..core.text import ago, plural
 from ..report.console import WholeConsole
-from ..report.error_words import error_line, next_step
 from ..report.pages.notebook import headline_words
-from ..report.pages.overview import dimension_means, summary_table
 from ..report.pages.parts import cost_lines
-from ..report.pages.report_page import comparison_table
 from ..report.progress import Progressbar
-from ..report.protocol_words import protocol_lines, suite_lines
 from ..report.terminal import (
+    comparison_table,
+    dimension_means,
     dimension_table,
+    error_line,
     group_tables,
+    next_step,
     plain,
     results_table,
+    summary_table,
     sureness_tables,
 )
+from ..report.written import protocol_lines, suite_lines
 from .options import part_tables, print_json
 
 MOST_NUMBERS = 3
@@ -155,6 +157,8 @@ def _why_not_right(result: RunResult) -> Iterator[str]:
     """Say why answers are not right, in a line a task, and what can be done about the largest group."""
     several = len(result.results["tasks"]) > 1
     for task, groups in errors(result.folder, quick=True).items():
+        if not groups:
+            continue
         if line := error_line(groups):
             yield f"{f'{task}: ' * several}{line} (snellen show {result.folder} --errors)"
         if step := next_step(groups):

@@ -12,13 +12,14 @@ from click.core import ParameterSource
 
 from ..core.config import parse_assignment
 from ..core.errors import UsageError
-from .import_command import READING
 from .options import (
     CATALOGS,
     COUNT,
     EXECUTORS,
     PATH,
     PROTOCOL,
+    RegisteredNames,
+    add_options,
     defaulted,
     flag,
     json_flag,
@@ -27,6 +28,37 @@ from .options import (
     print_json,
     repeated,
 )
+
+DATA = "The benchmark itself (a file or a task): ids, questions and pictures come from it, and lost rows are counted."
+JOIN = click.Choice(["id", "order"])
+REPEATED = click.Choice(["refuse", "first", "last"])
+MAP = "Where a field of your rows stands: response, answer, options, id, verdict …; a path as messages[-1].content."
+READING = add_options(
+    click.option(
+        "--from", "harness", type=RegisteredNames("predictions"), help="Whose files these are.  [default: as they look]"
+    ),
+    repeated("--map", "columns", metavar="FIELD=PATH", help=MAP),
+    click.option("--model", help="Call the model so.  [default: as the files say]"),
+    click.option("--data", help=DATA),
+    click.option(
+        "--join", type=JOIN, help="How rows are found in --data.  [default: id; order where files say only that]"
+    ),
+    click.option("--repeated", type=REPEATED, help="Which of two contradicting rows counts.  [default: refuse]"),
+)
+
+
+def given_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that were given: the rest have their defaults where they are used."""
+    given = {name: value for name, value in settings.items() if value not in (None, ())}
+    return given | ({"columns": dict(map(assigned, given["columns"]))} if "columns" in given else {})
+
+
+def assigned(text: str) -> tuple[str, str]:
+    """Return field and path of FIELD=PATH, both as they are written."""
+    field, equals, path = text.partition("=")
+    if not equals or not field or not path:
+        raise UsageError(f"--map {text!r} is not of the form FIELD=PATH")
+    return field.strip(), path.strip()
 
 
 def print_scored_file(result: Mapping[str, Any], as_json: bool) -> None:
@@ -172,8 +204,7 @@ def _one_source(source: Path | None, named: Path | None) -> Path:
 
 def _score_file(source: Path, options: dict[str, Any]) -> dict[str, Any]:
     """Score a file by a formulation, by a card, or as it looks; what would be ignored there is refused."""
-    from ..api.scored_files import score_file
-    from .import_command import given_settings
+    from ..api.score import score_file
 
     if options["formulation"] is not None:
         _refuse((*BY_CARD, "catalogs", "columns", *IMPORTED), f"{source} is scored by --formulation")
@@ -229,8 +260,8 @@ def written_where(folder: Path, results: Mapping[str, Any]) -> str:
 
 def _print_tables(tasks: Mapping[str, Mapping[str, Any]]) -> None:
     from ..report.console import WholeConsole
-    from ..report.protocol_words import protocol_lines
     from ..report.terminal import plain, results_table, sureness_tables
+    from ..report.written import protocol_lines
 
     console = WholeConsole()
     for name, result in tasks.items():

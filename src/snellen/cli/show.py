@@ -63,8 +63,8 @@ def show(
 def _show_run(run: Path, reading: str | None, as_json: bool) -> None:
     from ..api.stored_results import is_unfinished, results_of
     from ..report.console import WholeConsole
-    from ..report.protocol_words import reading_name
     from ..report.terminal import group_tables, plain, results_table
+    from ..report.written import reading_name
 
     if reading is None and is_unfinished(run):
         _show_parts(run, as_json)
@@ -86,9 +86,9 @@ def _show_run(run: Path, reading: str | None, as_json: bool) -> None:
 
 def _show_parts(run: Path, as_json: bool) -> None:
     """Say who works at a run in parts, who is lost and how far it is; only small files are read."""
-    from ..api.parts import summarize_parts
+    from ..api.stored_results import asked_in_parts
 
-    found = summarize_parts(run)
+    found = asked_in_parts().summarize_parts(run)
     if as_json:
         print_json(found)
         return
@@ -108,8 +108,7 @@ def _show_parts(run: Path, as_json: bool) -> None:
 def _show_errors(run: Path, task: str | None, as_json: bool) -> None:
     from ..api.stored_results import errors
     from ..report.console import WholeConsole
-    from ..report.error_words import error_table
-    from ..report.terminal import plain
+    from ..report.terminal import error_table, plain
 
     found = errors(run, task)
     if as_json:

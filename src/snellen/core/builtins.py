@@ -6,14 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from .registry import Command, Registry, load_shipped_kits, resolve_target
+from .registry import Command, Registry, Target, register_shipped_kits, resolve_target
 from .tasks import Task
 from .types import BASE_VARIANT
 
 LOADERS = {
     "table": "snellen.data.loaders.table:load",
     "card": "snellen.data.atlas.card_rows:load",
-    "reform": "snellen.data.reform.card_loader:load",
     "eyechart": "snellen.data.loaders.eyechart:load",
 }
 
@@ -103,11 +102,11 @@ AGGREGATES = {
     "acuity": "snellen.scoring.aggregates.acuity:acuity",
     "compensated": "snellen.scoring.aggregates.document_ladder:compensated",
     "variants": "snellen.scoring.aggregates.document_ladder:compare_variants",
-    "perturbed": "snellen.scoring.aggregates.document_ladder:perturbed",
+    "perturbed": "snellen.scoring.aggregates.robustness:perturbed",
     "ladder": "snellen.scoring.aggregates.document_ladder:ladder",
     "page-cost": "snellen.scoring.aggregates.document_ladder:page_cost",
     "caption": "snellen.scoring.aggregates.caption_scores:aggregate",
-    "macro": "snellen.scoring.aggregates.macro_mean:macro",
+    "macro": "snellen.scoring.aggregates.means:macro",
     "detections": "snellen.scoring.aggregates.detections:average_precision",
     "threshold": "snellen.scoring.aggregates.level_threshold:threshold_of_level",
     "exam": "snellen.sight.exam_scorer:thresholds",
@@ -136,7 +135,6 @@ COMMANDS = {
     "Read again": {
         "score": ("score:score", "Score predictions made elsewhere, or score a run again."),
         "judge": ("label:judge", "Label a few judged replies, and correct a judge's figure by them."),
-        "import": ("import_command:import_command", "Read predictions of another harness into a run."),
         "extract": ("extract:extract", "Read one reply: the option, the rule that decided, and why."),
     },
     "Data and models": {
@@ -161,26 +159,24 @@ COMMANDS = {
 under these headings or others."""
 
 
-BUILTINS = {
+BUILTINS: Mapping[str, Mapping[str, Target]] = {
     "loader": LOADERS,
     "model": MODELS,
     "inferencer": INFERENCERS,
     "scorer": SCORERS,
     "aggregate": AGGREGATES,
-    "predictions": {"rows": "snellen.data.foreign.formats:ROWS_FORMAT"},
+    "export": {form: f"snellen.report.trial_files:write_{form}" for form in ("jsonl", "csv", "parquet")},
+    "command": {
+        name: Command(f"snellen.cli.{target}", words, heading)
+        for heading, commands in COMMANDS.items()
+        for name, (target, words) in commands.items()
+    },
 }
 
 
 def default_registry(plugins: Iterable[str | Path] = ()) -> Registry:
-    """Return a registry that knows all built-ins, the shipped kits, and what plug-ins bring."""
-    registry = Registry()
-    for kind, names in BUILTINS.items():
-        for name, target in names.items():
-            registry.add(kind, name, target)
-    for heading, commands in COMMANDS.items():
-        for name, (target, words) in commands.items():
-            registry.add("command", name, Command(f"snellen.cli.{target}", words, heading))
-    load_shipped_kits(registry)
+    """Return a registry that knows all built-ins, what plug-ins bring, and whom else to ask: shipped kits, packages."""
+    registry = Registry(BUILTINS, [register_shipped_kits])
     for plugin in plugins:
         registry.load_plugin(plugin)
     return registry
@@ -190,7 +186,7 @@ def is_shipped(kind: str, name: str) -> bool:
     """Tell whether a name is the core's or a shipped kit's; what strangers bring is contained where it is called."""
     if name in BUILTINS[kind]:
         return True
-    return str(default_registry().entries(kind, of_others=False).get(name, "")).startswith("snellen.")
+    return str(default_registry().find(kind, name)).startswith("snellen.")
 
 
 RESULT_KEYS = frozenset(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol, Self
 
 import msgspec
@@ -10,7 +10,7 @@ import msgspec
 from .errors import Parked
 from .looks import Look
 from .tasks import Prompt
-from .types import BASE_VARIANT, Prediction, Request, Sample, TrialKey
+from .types import BASE_VARIANT, Failure, FailureKind, Prediction, Request, Sample, TrialKey
 
 
 class Item(NamedTuple):
@@ -97,6 +97,14 @@ class ReadyRequests(NamedTuple):
                 parked = later
         if parked is not None:
             raise parked
+
+
+async def skip_after(ask: Ask, asked: Sequence[Prediction], waiting: Iterable[tuple[Item, TrialKey]]) -> None:
+    """Store the trials that wait for an answer among `asked` that failed as failed, unsent; a later run asks them."""
+    lost = next((prediction.key, prediction.failure) for prediction in asked if prediction.failure is not None)
+    reason = f"not asked: {lost[0].sample} before it failed ({lost[1].kind.value})"
+    for item, key in waiting:
+        await ask(item, Request(key, ()), Prediction(key, failure=Failure(FailureKind.SKIPPED, reason, attempts=0)))
 
 
 class RequestBuilder(Protocol):

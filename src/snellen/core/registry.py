@@ -1,4 +1,8 @@
-"""One lazy registry: name of a loader, model, scorer, command, page … -> object; and the kits that fill it."""
+"""One lazy registry: name of a loader, model, scorer, command, page … -> object; and the kits that fill it.
+
+Names of the core are there from the start. Who else may bring some, the shipped kits and then installed packages, is
+asked where a name is not among them, and where all names of a kind are wanted.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,11 @@ import importlib.util
 import os
 import pkgutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from .errors import ConfigError, SnellenError, UsageError, not_among
@@ -29,7 +34,12 @@ KINDS = (
     "asking",
     "stop",
     "predictions",
+    "formulation",
+    "score-file",
+    "items",
     "edit",
+    "export",
+    "tracker",
     "check",
     "command",
     "page",
@@ -108,9 +118,14 @@ class Part(NamedTuple):
 class Registry:
     """Maps (kind, name) to an object. A name clash is an error; an unknown name says what is near."""
 
-    def __init__(self) -> None:
-        self._targets: dict[str, dict[str, Target]] = {kind: {} for kind in KINDS}
-        self._entry_points_loaded = False
+    def __init__(
+        self,
+        own: Mapping[str, Mapping[str, Target]] = MappingProxyType({}),
+        others: Iterable[Callable[[Registry], None]] = (),
+    ) -> None:
+        """`own` are its first names by kind, `others` add theirs when they are asked, installed packages after them."""
+        self._targets: dict[str, dict[str, Target]] = {kind: dict(own.get(kind, ())) for kind in KINDS}
+        self._unasked = [*others, register_installed]
 
     def add(self, kind: str, name: str, target: Target) -> None:
         """Register `target` (an object or `"module:attribute"`) under `name`."""
@@ -119,28 +134,28 @@ class Registry:
             raise ConfigError(f"{kind} {name!r} is registered twice: rename one of them")
         known[name] = target
 
+    def find(self, kind: str, name: str) -> Target | None:
+        """Return a registered target, not imported; None where nobody brings that name."""
+        known = self._kind(kind)
+        while name not in known and self._unasked:
+            self._unasked.pop(0)(self)
+        return known.get(name)
+
     def get(self, kind: str, name: str) -> Any:
         """Return the object, importing its module if need be."""
-        known = self._kind(kind)
-        if name not in known:
-            self._load_entry_points()
-        if name not in known:
-            raise UsageError(f"unknown {kind} {not_among(name, sorted(known))}; one of your own: --plugin FILE")
-        return resolve_target(known[name])
+        target = self.find(kind, name)
+        if target is None:
+            raise UsageError(f"unknown {kind} {not_among(name, self.names(kind))}; one of your own: --plugin FILE")
+        return resolve_target(target)
 
-    def entries(self, kind: str, *, of_others: bool = True) -> Mapping[str, Target]:
-        """Return the registered targets of one kind in the order of registration, nothing of them imported.
-
-        Without `of_others` installed packages are not looked for.
-        """
-        if of_others:
-            self._load_entry_points()
+    def entries(self, kind: str) -> Mapping[str, Target]:
+        """Return all registered targets of one kind in the order of registration, nothing of them imported."""
+        self._ask_all()
         return self._kind(kind)
 
     def names(self, kind: str) -> list[str]:
-        """Return the registered names of one kind, sorted."""
-        self._load_entry_points()
-        return sorted(self._kind(kind))
+        """Return all registered names of one kind, sorted."""
+        return sorted(self.entries(kind))
 
     def load_plugin(self, path: str | Path) -> None:
         """Run a plug-in file the user named; its `register(registry)` adds what it brings.
@@ -150,6 +165,7 @@ class Registry:
         file = Path(path)
         if not file.is_file():
             raise UsageError(f"plug-in {str(path)!r} is not a file")
+        self._ask_all()  # what takes the name of another is refused here, not where that name is needed
         spec = plugin_spec(PLUGIN_PREFIX + file.stem, file)
         if spec is None or spec.loader is None:
             raise UsageError(f"plug-in {str(path)!r} is not a Python file")
@@ -172,16 +188,9 @@ class Registry:
             raise ConfigError(f"unknown registry kind {kind!r}; known: {', '.join(KINDS)}")
         return self._targets[kind]
 
-    def _load_entry_points(self) -> None:
-        if self._entry_points_loaded:
-            return
-        self._entry_points_loaded = True
-        for kind, name, target in _installed():
-            if kind == "kit":
-                with foreign_code(f"kit {name!r} ({target}) cannot be registered, update or remove its package:"):
-                    resolve_target(target)(self)
-            else:
-                self.add(kind, name, target)
+    def _ask_all(self) -> None:
+        while self._unasked:
+            self._unasked.pop(0)(self)
 
 
 @contextmanager
@@ -195,7 +204,7 @@ def foreign_code(what: str, error_type: Callable[[str], SnellenError] = UsageErr
         raise error_type(f"{what} {type(error).__name__}: {error}") from error
 
 
-def load_shipped_kits(registry: Registry) -> None:
+def register_shipped_kits(registry: Registry) -> None:
     """Let every shipped kit register what it brings; a kit is a folder with a `register`, as a stranger's is."""
     for name in shipped_kits():
         importlib.import_module(f"{KITS}.{name}").register(registry)
@@ -206,6 +215,16 @@ def shipped_kits() -> tuple[str, ...]:
     """Return the names of the kits in this distribution."""
     package = importlib.import_module(KITS)
     return tuple(found.name for found in pkgutil.iter_modules(package.__path__) if found.ispkg)
+
+
+def register_installed(registry: Registry) -> None:
+    """Register what installed packages bring: single names, and kits."""
+    for kind, name, target in _installed():
+        if kind == "kit":
+            with foreign_code(f"kit {name!r} ({target}) cannot be registered, update or remove its package:"):
+                resolve_target(target)(registry)
+        else:
+            registry.add(kind, name, target)
 
 
 @cache

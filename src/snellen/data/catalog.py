@@ -119,7 +119,7 @@ class Catalog:
     def cards(self, kind: str, mentioning: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield all cards of one kind, or only those in which a text stands: the others are not parsed."""
         for name, place in sorted(self._find(kind).items()):
-            if mentioning.encode() in _content(place):
+            if not mentioning or mentioning.encode() in _content(place):
                 yield name, read_config_file(Path(place))
 
     def task_table(self, name: str) -> dict[str, Any]:

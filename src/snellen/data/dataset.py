@@ -7,7 +7,7 @@ import os
 import stat
 import unicodedata
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -29,6 +29,9 @@ from .errata import Golds
 from .images.decode import short_name
 
 LISTED_FOLDERS = 3
+NAMED = 5
+"""So many missing files are named."""
+IMAGE, VIDEO, SUBTITLES = "image", "video", "subtitle file"
 
 
 class Leaving(Struct, frozen=True):
@@ -42,50 +45,75 @@ class Leaving(Struct, frozen=True):
     """The folder they lie outside of."""
 
 
-class PictureFolders:
-    """Tells of each picture how large it is, and whether it really lies in one of the folders; links are followed.
+class SampleFiles:
+    """Looks at the files that samples name: which are missing, how large pictures are, what lies outside the folders.
 
-    Without folders (a loader that makes or fetches its own pictures) nothing lies outside. They are looked up when the
-    first picture comes: a loader names them when it begins.
+    Links are followed. Without folders (a loader that makes or fetches its own pictures) nothing lies outside. They are
+    looked up when the first picture comes: a loader names them when it begins.
     """
 
     def __init__(self, folders: Iterable[str]) -> None:
         self._given = folders
         self._known: dict[str, bool] = {}
         self._size_bytes = self._outside = 0
-        self._first: list[str] = []
+        self._first_outside: list[str] = []
+        self._missing: Counter[str] = Counter()
+        self.first_missing: list[str] = []
 
-    def add(self, sample: str, ref: str) -> bool:
-        """Count one picture; return whether it is there."""
+    def add(self, sample: Sample) -> int:
+        """Look at the files of one sample; return how many pictures it names."""
+        pictures = all_pictures(sample)
+        for image in pictures:
+            self._add_picture(sample.id, image.ref)
+        for video in all_videos(sample):
+            self._add_video(VIDEO, sample.id, video.ref)
+            if video.subtitles:
+                self._add_video(SUBTITLES, sample.id, video.subtitles)
+        return len(pictures)
+
+    @property
+    def missing_count(self) -> int:
+        """Return how many files are missing."""
+        return self._missing.total()
+
+    @property
+    def missing_said(self) -> str:
+        """Return what is missing, kind by kind: `2 images and 1 video`; empty where nothing is."""
+        kinds = [kind for kind in (IMAGE, VIDEO, SUBTITLES) if self._missing[kind]]
+        return " and ".join(plural(self._missing[kind], kind) for kind in kinds)
+
+    def leaving(self) -> Leaving:
+        """Return what would leave."""
+        return Leaving(self._size_bytes, self._outside, tuple(self._first_outside), next(iter(self._given), ""))
+
+    def _add_picture(self, sample: str, ref: str) -> None:
         if ref.startswith("data:"):
             self._size_bytes += (len(ref) - ref.find(",") - 1) * 3 // 4
-            return True
+            return
         size_bytes, linked = _look_at(ref)
         if size_bytes is None:
-            return False
+            self._add_missing(IMAGE, sample, ref)
+            return
         self._size_bytes += size_bytes
+        self._check_place(sample, ref, linked=linked)
+
+    def _add_video(self, kind: str, sample: str, ref: str) -> None:
+        """Look at a video, a folder of frames or a file of subtitles; what leaves of it is known when it is asked."""
+        if Path(ref).exists():
+            self._check_place(sample, ref, linked=True)
+        else:
+            self._add_missing(kind, sample, ref)
+
+    def _add_missing(self, kind: str, sample: str, ref: str) -> None:
+        self._missing[kind] += 1
+        if len(self.first_missing) < NAMED:
+            self.first_missing.append(f"{sample}: {short_name(ref)}")
+
+    def _check_place(self, sample: str, ref: str, *, linked: bool) -> None:
         if self._roots and self._lies_outside(ref, linked=linked):
             self._outside += 1
-            if len(self._first) < LISTED_FOLDERS:
-                self._first.append(f"{sample}: {short_name(ref)}")
-        return True
-
-    def add_video(self, sample: str, ref: str) -> bool:
-        """Look at a video, a folder of frames or a file of subtitles; return whether it is there.
-
-        What leaves of it is known when it is asked about, not before.
-        """
-        if not Path(ref).exists():
-            return False
-        if self._roots and self._lies_outside(ref, linked=True):
-            self._outside += 1
-            if len(self._first) < LISTED_FOLDERS:
-                self._first.append(f"{sample}: {short_name(ref)}")
-        return True
-
-    def summary(self) -> Leaving:
-        """Return what was counted."""
-        return Leaving(self._size_bytes, self._outside, tuple(self._first), next(iter(self._given), ""))
+            if len(self._first_outside) < LISTED_FOLDERS:
+                self._first_outside.append(f"{sample}: {short_name(ref)}")
 
     @cached_property
     def _roots(self) -> list[str]:
@@ -160,55 +188,6 @@ class MarkerCount(Struct):
         if len(there) < len(sample.images) and marked_pictures(texts[:1]):
             self.unnamed += len(sample.images) - len(there)
             self.unnamed_in = self.unnamed_in or sample.id
-
-
-NAMED = 5
-"""So many are named."""
-IMAGE, VIDEO, SUBTITLES = "image", "video", "subtitle file"
-
-
-class MissingFiles:
-    """Counts what is missing while samples go by."""
-
-    def __init__(self) -> None:
-        self._kinds: Counter[str] = Counter()
-        self.first: list[str] = []
-
-    def look(self, sample: Sample, folders: PictureFolders) -> int:
-        """Take in the files of one sample; return how many pictures it names."""
-        if not (sample.images or sample.videos or sample.turns):
-            return 0
-        pictures = all_pictures(sample)
-        for image in pictures:
-            if not folders.add(sample.id, image.ref):
-                self._add(IMAGE, sample, image.ref)
-        for kind, ref in _of_videos(sample):
-            if not folders.add_video(sample.id, ref):
-                self._add(kind, sample, ref)
-        return len(pictures)
-
-    @property
-    def count(self) -> int:
-        """Return how many files are missing."""
-        return self._kinds.total()
-
-    @property
-    def said(self) -> str:
-        """Return what is missing, kind by kind: `2 images and 1 video`; empty where nothing is."""
-        kinds = [kind for kind in (IMAGE, VIDEO, SUBTITLES) if self._kinds[kind]]
-        return " and ".join(plural(self._kinds[kind], kind) for kind in kinds)
-
-    def _add(self, kind: str, sample: Sample, ref: str) -> None:
-        self._kinds[kind] += 1
-        if len(self.first) < NAMED:
-            self.first.append(f"{sample.id}: {short_name(ref)}")
-
-
-def _of_videos(sample: Sample) -> Iterator[tuple[str, str]]:
-    for video in all_videos(sample):
-        yield VIDEO, video.ref
-        if video.subtitles:
-            yield SUBTITLES, video.subtitles
 
 
 MOST = 200
@@ -398,6 +377,11 @@ class GroupCounter:
         if sample.tags:
             self._count_tags(sample.tags)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Return what the samples can be grouped by."""
+        return frozenset(self._tags)
+
     def _count_tags(self, tags: Mapping[str, object]) -> None:
         for key, value in tags.items():
             counts = self._tags.setdefault(key, {})
@@ -417,24 +401,8 @@ class GroupCounter:
         return PlannedCounts(self._samples, self._alone + len(self._groups), tags)
 
 
+FINGERPRINT_DIGITS = 16
 _encode = msgspec.json.Encoder(order="deterministic").encode
-
-
-class Fingerprint:
-    """A hash over samples one after another; that of the first rows of more data is that of these rows alone."""
-
-    def __init__(self) -> None:
-        self._digest = hashlib.sha256()
-
-    def add(self, sample: Sample) -> int:
-        """Take in one sample; return a hash of it alone, for this process."""
-        content = content_bytes(sample)
-        self._digest.update(content)
-        return hash(content)
-
-    def text(self) -> str:
-        """Return the hash of what was taken in so far."""
-        return self._digest.hexdigest()[:16]
 
 
 def content_bytes(sample: Sample) -> bytes:
@@ -446,27 +414,23 @@ def content_bytes(sample: Sample) -> bytes:
 
 
 def fingerprint_of(samples: Iterable[Sample]) -> str:
-    """Return the hash of samples, as a survey of them has it."""
-    fingerprint = Fingerprint()
+    """Return the hash of samples as a survey of them has it; that of the first rows of more data is theirs alone."""
+    digest = hashlib.sha256()
     for sample in samples:
-        fingerprint.add(sample)
-    return fingerprint.text()
+        digest.update(content_bytes(sample))
+    return digest.hexdigest()[:FINGERPRINT_DIGITS]
 
 
 def survey(dataset: Dataset) -> Survey:
     """Read every sample once, in constant memory but for the ids, and refuse what cannot be measured."""
-    fingerprint, marks = Fingerprint(), array("q")
+    digest, marks = hashlib.sha256(), array("q")
     ids: set[str] = set()
     repeated: list[str] = []
-    images = characters = 0
-    missing = MissingFiles()
-    tags: set[str] = set()
-    forms: dict[Form, FormCount] = {}
-    with_history = 0
-    markers = MarkerCount()
+    images = characters = with_history = 0
+    forms: dict[Form, FormCount] = defaultdict(FormCount)
     dataset.context.notes.clear()
-    folders = PictureFolders(dataset.context.folders)
-    counter, examples = GroupCounter(dataset.task.group_by), SampleExamples()
+    files, markers, examples = SampleFiles(dataset.context.folders), MarkerCount(), SampleExamples()
+    counter = GroupCounter(dataset.task.group_by)
     for sample in dataset:
         counter.add(sample)
         examples.add(sample)
@@ -475,36 +439,34 @@ def survey(dataset: Dataset) -> Survey:
             repeated.append(sample.id)
         ids.add(name)
         check_sample(sample)
-        marks.append(fingerprint.add(sample))
+        content = content_bytes(sample)
+        digest.update(content)
+        marks.append(hash(content))  # for this process alone
         characters += len(sample.question)
-        if sample.tags:
-            tags.update(sample.tags)
         with_history += bool(sample.turns)
         markers.add(sample)
-        images += missing.look(sample, folders)
-        counts = forms.get(sample.form)
-        if counts is None:
-            counts = forms[sample.form] = FormCount()
-        counts.add(sample)
+        if sample.images or sample.videos or sample.turns:
+            images += files.add(sample)
+        forms[sample.form].add(sample)
     _check_ids(dataset.task.name, ids, repeated)
     dataset.remember(marks)
     return Survey(
-        len(ids),
-        images,
-        characters,
-        fingerprint.text(),
-        tuple(missing.first),
-        missing.count,
-        frozenset(tags),
-        forms,
-        with_history,
-        tuple(_note(text, who) for text, who in dataset.context.notes.items()),
-        sum(counts.videos for counts in forms.values()),
-        markers,
-        folders.summary(),
-        counter.counts(),
-        examples.kept(),
-        missing.said,
+        samples=len(ids),
+        images=images,
+        characters=characters,
+        fingerprint=digest.hexdigest()[:FINGERPRINT_DIGITS],
+        missing=tuple(files.first_missing),
+        missing_count=files.missing_count,
+        tags=counter.names,
+        forms=dict(forms),
+        with_history=with_history,
+        notes=tuple(_note(text, who) for text, who in dataset.context.notes.items()),
+        videos=sum(counts.videos for counts in forms.values()),
+        markers=markers,
+        leaving=files.leaving(),
+        counted=counter.counts(),
+        examples=examples.kept(),
+        missing_said=files.missing_said,
     )
 
 

@@ -1,21 +1,28 @@
-"""A model's reply to the option it chose: one ordered table of named rules, and never a guess."""
+"""A model's reply to the option it chose, and why: one ordered table of named rules, and never a guess."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from typing import Final
 
 from ..core.errors import UsageError
-from . import closing, cue, in_words, labelled, opening, structured, valued, whole_reply, without_cue
+from . import cue, edge_sentences, in_words, structured, valued, whole_reply, without_cue
 from .extraction import TRUNCATED, UNPARSED, Extraction
-from .normalise import normalise
 from .option_set import OptionSet, Reply, compile_options, option_set
-from .thinking import NEXT_QUESTION, SHORTEST_COURTEOUS, answer_start, before_next_question, without_courtesy
+from .reply_text import (
+    NEXT_QUESTION,
+    SHORTEST_COURTEOUS,
+    answer_start,
+    before_next_question,
+    normalise,
+    without_courtesy,
+)
 
 __all__ = ["RULES", "Extraction", "Rule", "chosen_text", "extract_choice", "read"]
-
 Rule = Callable[[OptionSet, Reply], Extraction | None]
-
 RULES: Final[tuple[tuple[str, Rule], ...]] = (
     # What needs no understanding comes first: it is cheap, certain, and settles half of all replies.
     ("empty", whole_reply.empty),
@@ -28,10 +35,10 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("cue", cue.cue),
     ("first_line", whole_reply.first_line),
     # A label with its own text is no stray capital: it outweighs what was only weighed, denied or declined before it.
-    ("labelled", labelled.labelled),
+    ("labelled", without_cue.labelled),
     ("other_box", structured.other_box),
     # What is stated first and then explained is no stray mention either.
-    ("opening", opening.opening),
+    ("opening", edge_sentences.opening),
     ("of_marks", in_words.of_marks),
     # Whoever answered before looping has answered.
     ("degenerate", whole_reply.degenerate),
@@ -43,7 +50,7 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("affirmed", without_cue.affirmed),
     ("none_of_above", without_cue.none_of_above),
     # What the last sentence alone names, and settles, outweighs a stray label and what was named on the way.
-    ("closing", closing.closing),
+    ("closing", edge_sentences.closing),
     ("lone_label", without_cue.lone_label),
     # A result with which the working ends outweighs the figures on the way to it.
     ("final_value", valued.final_value),
@@ -110,3 +117,40 @@ def read(options: OptionSet, response: str, finish: str | None = None) -> Extrac
         if verdict is not None:
             return verdict
     raise UsageError("the rule table must end with a rule that always decides")
+
+
+_SEVERAL: Final = {
+    "structured": ("boxed", "tag", "json"),
+    "other_box": ("boxed",),
+    "of_marks": ("in_words",),
+    "cue": ("cue", "cue_text", "self_correction", "affirmed"),
+    "first_line": ("first_line", "leading", "self_correction"),
+    "refusal": ("refusal", "undecidable", "affirmed"),
+}
+"""Rules of the table that sign with other names than their own."""
+RULE_NAMES: Final = ("thinking", *dict.fromkeys(name for rule, _ in RULES for name in _SEVERAL.get(rule, (rule,))))
+"""Every name that an Extraction may carry, in the order of the table."""
+_LONGEST = 60
+
+
+@cache
+def _sentences() -> dict[str, dict[str, str]]:
+    return tomllib.loads((files("snellen") / "catalog" / "reading" / "rules.toml").read_text("utf-8"))
+
+
+def why(found: Extraction, reply: str) -> str:
+    """Return one sentence that says why the rule of `found` decided as it did."""
+    verdict = found.reason or "picks"
+    sentences = _sentences()
+    for group in (found.rule, "reasons") if found.rule in sentences else ("profile",):
+        if verdict in sentences[group]:
+            return sentences[group][verdict].format(part=_part(found, reply), letter=found.letter)
+    return f"The rule {found.rule} read no option: {found.reason}."
+
+
+def _part(found: Extraction, reply: str) -> str:
+    """Return what decided, quoted and on one line."""
+    if found.span is None:
+        return "nothing in particular"
+    part = " ".join(reply[found.span[0] : found.span[1]].split())
+    return f"“{part if len(part) <= _LONGEST else part[: _LONGEST - 1] + '…'}”"

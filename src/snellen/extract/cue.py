@@ -6,29 +6,28 @@ import re
 
 from msgspec import Struct
 
-from .cue_words import (
+from .extraction import AMBIGUOUS, NOT_OFFERED, TRUNCATED, Extraction
+from .meant import corrected
+from .mentions import label_mentions, labelled_mentions, leads_on_as_quantity
+from .option_set import OptionSet, Reply
+from .option_text import own_end, plain
+from .phrases import (
     BINDER,
     CONTRAST,
-    CORRECTION,
+    DENIED_AFTER,
     DOUBT,
     DOUBT_CLAUSE,
     LINK,
     NEGATION,
     NOT_AFTER,
+    REFUTED,
     VERB_DENIED,
     VERB_SUBJECT,
-    WITHDRAWN,
     ascii_vocabularies,
     cue_kinds,
     whole_vocabulary,
 )
-from .extraction import AMBIGUOUS, NOT_OFFERED, TRUNCATED, Extraction
-from .formula import leads_on_as_quantity
-from .label_mentions import label_mentions, text_mentions
-from .labelled import labelled_mentions
-from .option_set import OptionSet, Reply
-from .option_text import own_end, plain
-from .polarity import DENIED_AFTER, REFUTED, Mention, agreed
+from .polarity import Mention
 from .word_lists import LazyPattern, Stems, places, word_set
 
 _ENDS = LazyPattern(r"[)\]}\"'*_`$\s]*(?:[.,;:!?)\]}\n。，、；）—–-]|\Z|\(|<cues.value_ends>)|[^\x00-\x7f]")
@@ -43,8 +42,6 @@ _OPEN_END = LazyPattern(r"[)\]\"'*_`]*,?\s(?:or|and)\W*\Z")
 _GOES_THROUGH_EACH = LazyPattern(r"(?<!\w)(?:<labels.goes_through_each>)")
 SENTENCE_END = LazyPattern(r"[.;!?\n。；！？]")
 _STRANGER = LazyPattern(r"[A-Z](?=[)\]}\"'*_`$]*\s*(?:[.,;:!?\n]|\Z))")
-
-
 _NOUN_BEFORE = LazyPattern(r"(?<!\w)([^\W\d_]{3,20})[\s-][*_(\[\"']*\Z")
 _ENDED = frozenset(("", ".", ")", ").", "**", "**.", ".**"))
 """What most announced labels are followed by, the end of the reply: nothing there can deny, join or undo one."""
@@ -325,8 +322,6 @@ _MOST_CUES = 60
 """Cues of one word that are tried, from the end: a bound on time for replies that loop."""
 _CLAUSE = 64
 """A clause is at most so long."""
-_SHORTEST_TURN = 5
-"""No self-correction fits into fewer characters: `No, B`."""
 _SHORTEST_LOOP = 8
 """`the answer` and the like; less may stand anywhere."""
 _QUESTION = LazyPattern(r"[)\]}\"'*_`\s]*\?")
@@ -512,47 +507,3 @@ def _unspoken(low: str, cue: Cue) -> bool:
     """Whether `choose` and its like have another subject than the speaker, or are denied."""
     spoken = VERB_SUBJECT.search(low, max(0, cue.start - 24), cue.start)
     return spoken is None or VERB_DENIED.search(low, max(0, cue.start - 40), cue.start) is not None
-
-
-def corrected(options: OptionSet, reply: Reply, verdict: Extraction) -> Extraction:
-    """Let a self-correction after the cue overrule it."""
-    end = verdict.span[1] - reply.offset if verdict.span else len(reply.low)
-    if len(reply.low) - end <= _SHORTEST_TURN:
-        return verdict
-    turn = CORRECTION.search(reply.low, end)
-    if turn is None:
-        return _settled(options, reply, verdict, end)
-    later = _named_after(options, reply, turn.end())
-    sure = [mention for mention in later if mention.affirmed]
-    chosen = agreed(sure or later) or _last_said(options, reply, sure, turn.end())
-    if chosen is not None:
-        return options.pick(reply, chosen, "self_correction")
-    if later:
-        others = {options.marks[mention.index] for mention in sure}
-        withdrawn = len(others) > 1 and verdict.letter not in others
-    else:
-        withdrawn = WITHDRAWN.search(reply.low, turn.start()) is not None
-    return Extraction(None, "self_correction", AMBIGUOUS) if withdrawn else verdict
-
-
-def _last_said(options: OptionSet, reply: Reply, sure: list[Mention], start: int) -> Mention | None:
-    """Of several options that are affirmed after a turn, return the one of the last label (`… So it is A, not D.`)."""
-    chosen = agreed([label for label in label_mentions(options, reply, start) if label.sure]) if sure else None
-    return chosen if chosen is not None and chosen.start >= max(mention.start for mention in sure) else None
-
-
-def _named_after(options: OptionSet, reply: Reply, start: int) -> list[Mention]:
-    """Return what a self-correction may turn to: labels that stand alone, and option texts that are affirmed."""
-    labels = [mention for mention in label_mentions(options, reply, start) if mention.alone and not mention.asked]
-    texts = [mention for mention in text_mentions(options, reply, start) if mention.alone]
-    return labels + [mention for mention in texts if mention.affirmed or mention.start - start <= 6]
-
-
-def _settled(options: OptionSet, reply: Reply, verdict: Extraction, start: int) -> Extraction:
-    """After `A or D`, take a later, affirmed `so D`."""
-    if verdict.reason != AMBIGUOUS:
-        return verdict
-    later = agreed(
-        [mention for mention in label_mentions(options, reply, start) if mention.sure and mention.start > start + 8]
-    )
-    return options.pick(reply, later, "affirmed") if later else verdict

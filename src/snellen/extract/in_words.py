@@ -7,20 +7,14 @@ from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 
 from . import cue, whole_reply, without_cue
-from .cue_words import UNDECIDED
 from .extraction import Extraction
-from .label_mentions import label_mentions, text_mentions
+from .meant import meant_text
+from .mentions import label_mentions, text_mentions
 from .option_set import OptionSet, Reply, compile_options
+from .phrases import UNDECIDED
 from .polarity import Mention, agreed, judge
-from .settled_text import meant_text
 from .word_lists import END, START, LazyPattern, word_set, words
 
-_CAPITAL = "[A-ZÀ-ÖØ-ÞĀĆČĎĐĘĚĞĪŁŃŇŌŐŘŚŞŠŢŤŮŰŹŻŽА-ЯЁ]"
-_NAME = re.compile(
-    rf"(?:{_CAPITAL}[\w'’.-]+ )(?:(?:{_CAPITAL}[\w'’.-]*|van|von|de|da|del|der|di|la|le) ){{0,3}}"
-    rf"({_CAPITAL}[\w'’-]{{2,}})"
-)
-"""A name of several words as options write it; its last word is what replies call it by."""
 _LETTER = r"(?:[^\W_]|[\u064b-\u0652\u0900-\u0963\u0970-\u0dff\u0e31-\u0e4e])"
 """A letter, or a sign for a vowel that other scripts set at one: without these their words fall into pieces."""
 _WORD = re.compile(rf"{_LETTER}+(?:[.'’]{_LETTER}+|(?<=\d),\d{{3}}(?!\d)|-(?=\d)\d+)*")
@@ -203,7 +197,6 @@ def _is_own_name(name: str) -> bool:
     return name[:1].isupper() and " " not in name and name.isalnum()
 
 
-@lru_cache(maxsize=1024)
 def _by_words(options: OptionSet, reply: Reply) -> Mention | None:
     """Return the only option whose words all stand in the last sentence, or in what that concludes with `so`."""
     start, sentence = _last_sentence(reply.low)

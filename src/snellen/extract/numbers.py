@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
-from .normalise import normalise
+from .reply_text import normalise
 from .word_lists import START, LazyPattern, assemble, words
 
 _SCALE_WORDS = {

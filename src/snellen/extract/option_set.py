@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from .cue_words import UNDECIDED
 from .extraction import Extraction
-from .normalise import counts_in_arabic
 from .option_text import OptionTexts, is_primed, key_of, own_end, plain
-from .polarity import ONLY_IF, Mention
+from .phrases import ONLY_IF, UNDECIDED
+from .polarity import Mention
+from .reply_text import counts_in_arabic
 from .word_lists import WORD_AFTER, WORD_BEFORE, LazyPattern, assemble, word_set
 
 _NOT_AFTER = (

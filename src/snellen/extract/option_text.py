@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 
-from .cue_words import UNDECIDABLE, cue_kinds
-from .normalise import normalise
 from .numbers import (
     Measure,
     counts_from_freezing,
@@ -18,7 +16,9 @@ from .numbers import (
     speaks_of_sign,
     word_values,
 )
+from .phrases import UNDECIDABLE, cue_kinds
 from .polarity import Mention
+from .reply_text import normalise
 from .word_lists import WORD_AFTER, WORD_BEFORE, Gated, LazyPattern, word_set, words
 
 _PASSED = frozenset(" \t\n\r*_`$\\{}()[],^'\"“”·⋅~&")

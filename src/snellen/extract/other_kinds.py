@@ -1,22 +1,20 @@
-"""Replies to answers that are not one option: yes or no, a number, several options, a short text."""
+"""Replies to answers that are not one option: yes or no, a number, a set, a short text; and what is said beside."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from .choice import read
-from .cue_words import ANNOUNCES, CORRECTION, NEEDS_MORE, REFUSAL
 from .extraction import AMBIGUOUS, EMPTY, REFUSED, TRUNCATED, UNPARSED, Extraction
-from .label_mentions import label_mentions, text_mentions
-from .normalise import normalise
+from .mentions import label_mentions, text_mentions
 from .numbers import Number, find_numbers, groups_by_point, regrouped, unit_after
 from .option_set import OptionSet, Reply, compile_options, option_set
-from .set_of_marks import read_mark_set
+from .phrases import ANNOUNCES, CORRECTION, NEEDS_MORE, REFUSAL
+from .reply_text import answer_start, normalise
 from .structured import answer_field
-from .thinking import answer_start
 from .word_lists import LazyPattern, read_lists
 from .yes_or_no import read_yes_or_no
 
@@ -204,8 +202,6 @@ _COPULA = LazyPattern(
     r"|the (?:text|sign|word|label) (?:is|says|reads))\s+",
     re.IGNORECASE,
 )
-
-
 LABELS = tuple("ABCDEFGH")
 """What options are called where they are not known."""
 
@@ -378,3 +374,183 @@ def extract_short(response: str) -> str:
 
 def _tidy(text: str) -> str:
     return re.sub(r"\s+", " ", text).strip(" *_`\"'{}<>$\\").rstrip(".,;:!。").strip(" *_`\"'")
+
+
+_BOXED = re.compile(r"\\boxed\s?\{((?:[^{}]|\{[^{}]*\}){1,400})\}")
+_ANSWERS_ARE = re.compile(
+    r"(?:\b(?:answers?|(?:correct|right) (?:options?|choices?|ones|statements?|letters?)|selections?)\b|答案|选项|選項)"
+    r"[\s*_\"'`]{0,4}(?:(?:is|are)\b\s?:?|[:=：]|是|为|為|应为|應為|应该是)",
+    re.IGNORECASE,
+)
+"""What announces the answers."""
+_MOST_BOXES = 26
+_RANGE = re.compile(r"(?<![^\W_])([A-Za-z])[ \t]?[-–—~][ \t]?([A-Za-z])(?![^\W_])")
+"""`A-C` may be two options or three."""
+_LONGEST_SET = 2_000
+"""Characters of a part that is looked at; a list of options is not longer."""
+_BETWEEN_MARKS = re.compile(
+    r"(?:[\s,;、，；。/&+|\"'`\[\](){}（）【】<>.:：*_$\\~-]"
+    r"|(?:and|und|et|options?|choices?|letters?|both|(?:is|are) (?:correct|right|true))(?![^\W\d_])"
+    r"|和|与|與|及|以及|选项|選項)++",
+    re.IGNORECASE,
+)
+"""What joins marks and says nothing. `or` is not among it: who says `A or C` has not decided."""
+_WORD = re.compile(r"[^\W\u2e80-\u9fff\uac00-\ud7af]+")
+"""Letters and digits; ideographs are not written apart from the marks beside them."""
+_AFTER_MARK = re.compile(r"[\s.):：,、\]}*_）-]{0,6}")
+
+
+class MarkSet(Struct, frozen=True, gc=False):
+    """The marks that were read, in the order of the options; none with a reason."""
+
+    marks: tuple[str, ...]
+    rule: str
+    reason: str | None = None
+    span: tuple[int, int] | None = None
+
+
+def read_mark_set(text: str, marks: Sequence[str], shown: Sequence[str], finish: str | None = None) -> MarkSet:
+    """Return the set of marks that a reply names. A reply that was cut is not read: its set may have been longer."""
+    start = answer_start(text)
+    if start is None or finish == "length":
+        return MarkSet((), "cut", TRUNCATED)
+    if not text[start:].strip():
+        return MarkSet((), "empty", EMPTY)
+    read = list(_sets(text, start, marks, shown))
+    if not read:
+        return MarkSet((), "none", UNPARSED)
+    found = read[0]
+    if found.rule != "whole" and any(other.marks != found.marks for other in read):
+        return MarkSet((), "several", AMBIGUOUS)
+    return found
+
+
+def _sets(text: str, start: int, marks: Sequence[str], shown: Sequence[str]) -> Iterator[MarkSet]:
+    for rule, first, last in _parts(text, start):
+        names = _only_marks(text[first:last], marks, shown)
+        if names:
+            yield MarkSet(tuple(mark for mark in marks if mark in names), rule, None, (first, last))
+
+
+def _parts(text: str, start: int) -> Iterator[tuple[str, int, int]]:
+    """Yield the parts of a reply that may be its answer: all of it, what is boxed, what is announced, its last line."""
+    end = len(text.rstrip())
+    if end - start <= _LONGEST_SET:
+        yield "whole", start, end
+    boxed = list(_BOXED.finditer(text, start))[-_MOST_BOXES:]  # each may hold one of the marks
+    yield from (("boxed", match.start(1), match.end(1)) for match in boxed)
+    cues = list(_ANSWERS_ARE.finditer(text, start))[-1:]
+    yield from (("cue", match.end(), _list_end(text, match.end())) for match in cues)
+    line = text.rfind("\n", start, end) + 1
+    if line > start and not boxed and not cues and end - line <= _LONGEST_SET:
+        yield "last_line", line, end
+
+
+def _list_end(text: str, start: int) -> int:
+    """Return where the line ends that begins here; an announced list may begin on the next one and go on to the end."""
+    newline = text.find("\n", start, start + _LONGEST_SET)
+    if newline < 0 or not text[start:newline].strip(" *_`"):
+        return min(len(text.rstrip()), start + _LONGEST_SET)
+    return newline
+
+
+def _only_marks(part: str, marks: Sequence[str], shown: Sequence[str]) -> frozenset[str]:
+    """Return the marks of a part that says nothing else; none if it does."""
+    texts = {option.casefold(): mark for mark, option in zip(marks, shown, strict=True) if option.strip()}
+    folded = {mark.casefold(): mark for mark in marks}
+    found: set[str] = set()
+    if any(abs(ord(match[1].lower()) - ord(match[2].lower())) > 1 for match in _RANGE.finditer(part)):
+        return frozenset()
+    place = _skip(_BETWEEN_MARKS, part, 0)
+    while place < len(part):
+        names, after = _marks_at(part, place, folded, texts)
+        if not names or found & names:  # a mark twice: not a list, but talk about it
+            return frozenset()
+        found |= names
+        place = _skip(_BETWEEN_MARKS, part, after)
+    return frozenset(found)
+
+
+def _marks_at(part: str, place: int, marks: dict[str, str], texts: dict[str, str]) -> tuple[set[str], int]:
+    """Return the marks named at a place, and where what names them ends: a mark with or without its text, or a text."""
+    word = _WORD.match(part, place)
+    mark = marks.get(word[0].casefold()) if word else None
+    if word and mark is not None:
+        after = _skip(_AFTER_MARK, part, word.end())
+        own = next((text for text, owner in texts.items() if owner == mark and _stands(part, after, text)), None)
+        return {mark}, after + len(own) if own else word.end()
+    own = next((text for text in sorted(texts, key=len, reverse=True) if _stands(part, place, text)), None)
+    if own is not None:
+        return {texts[own]}, place + len(own)
+    return _run_of_marks(word, marks) if word else (set(), place)
+
+
+def _run_of_marks(word: re.Match[str], marks: dict[str, str]) -> tuple[set[str], int]:
+    """Return the marks of `ACD`: capitals in order, each once; a word made of them by chance is in no order."""
+    letters = word[0]
+    names = [marks.get(letter.casefold()) for letter in letters]
+    in_order = len(letters) > 1 and letters.isupper() and list(letters) == sorted(set(letters))
+    return ({name for name in names if name} if in_order and None not in names else set()), word.end()
+
+
+def _stands(part: str, place: int, text: str) -> bool:
+    end = place + len(text)
+    bounded = end >= len(part) or not (part[end].isalnum() and text[-1:].isalnum())
+    return bool(text) and bounded and part[place:end].casefold() == text
+
+
+def _skip(pattern: re.Pattern[str], part: str, place: int) -> int:
+    match = pattern.match(part, place)
+    return match.end() if match else place
+
+
+EDGE = 600
+"""Characters at the beginning of a reply in which it says so."""
+_UNSEEN = LazyPattern(r"<unseen.says>")
+_STEMS = ("confid", "certain", "sure", "probab", "sicher", "confian", "fidu", "信", "увер", "확신", "신뢰", "把握")
+_STATED = LazyPattern(
+    r"(?:confidence|confident|certainty|certain|sure|probability|sicherheit|konfidenz|confiance|confianza|confiança|"
+    r"fiducia|置信度|信心|确信度|確信度|自信度|把握|уверенность|확신도|신뢰도)"
+    r"(?:\s(?:level|score|in (?:my|this) answer|of (?:my|this) answer|is))?[\s:：=*_\"'（(是为為は約约~≈-]{0,8}"
+    r"(?:(?P<percent>\d{1,3}(?:[.,]\d{1,2})?)\s?[%％]|(?P<ten>\d{1,2}(?:\.\d)?)\s?/\s?10(?!\d)|(?P<share>[01](?:[.,]\d{1,4})?)(?![\d%/]))"
+    r"|(?P<before>\d{1,3}(?:[.,]\d{1,2})?)\s?[%％]\s(?:confident|certain|sure|confidence|sicher)"
+)
+
+
+def says_unseen(reply: str) -> bool:
+    """Tell whether a reply says that it has or sees no picture; for replies from which no answer was read.
+
+    Example:
+        >>> from snellen.extract.other_kinds import says_unseen
+        >>> says_unseen("I'm sorry, but no image was provided."), says_unseen("There is no dog.")
+        (True, False)
+    """
+    return _UNSEEN.search(reply[:EDGE].lower().replace("’", "'")) is not None
+
+
+def stated_confidence(reply: str) -> float | None:
+    """Return how sure a reply says it is, from 0 to 1, the last time it says so; None where it does not.
+
+    Example:
+        >>> from snellen.extract.other_kinds import stated_confidence
+        >>> stated_confidence("Answer: B. Confidence: 85%")
+        0.85
+    """
+    low = reply.lower()
+    for stem in _STEMS:  # a generator costs more, and every reply comes by here
+        if stem in low:
+            break
+    else:
+        return None
+    found = None
+    for match in _STATED.finditer(low):
+        found = match
+    if found is None:
+        return None
+    told = found.groupdict()
+    percent = told["percent"] or told["before"]
+    if percent is not None:
+        value = float(percent.replace(",", ".")) / 100.0
+    else:
+        value = float(told["ten"]) / 10.0 if told["ten"] is not None else float(told["share"].replace(",", "."))
+    return value if 0.0 <= value <= 1.0 else None

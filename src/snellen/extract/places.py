@@ -10,7 +10,7 @@ import re
 from typing import NamedTuple
 
 from .extraction import TRUNCATED
-from .thinking import answer_start
+from .reply_text import answer_start
 
 NUMBER = r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
 _GAP = r"[\s,;]+"

@@ -5,64 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from .word_lists import END, START, LazyPattern
+from .phrases import AFFIRMED_AFTER, AFFIRMED_BEFORE, DENIED_AFTER, DENIED_BEFORE, SPARED_BEFORE, TENTATIVE_BEFORE
+from .word_lists import START, LazyPattern
 
-_OPENING = r"[(\[{\"'*_`「『【《“<\\$\s]*+"
-_CLOSING = r"[)\]}\"'*_`.」』】》”> \t]*+"
-_DETERMINERS = r"(?:(?:<polarity.determiner>) |<polarity.determiner_glued>)*+"
-_ASIDE = r"(?:\([^()\n]{0,60}\)[ \t]*)?"
-_SAYS = r"(?:(?:<polarity.says>)\s+)*+"
-
-ONLY_IF = (
-    r"(?:(?:would|could|can only|may only|might) (?:only )?(?:be|apply|fit|hold|work)[^.;\n]{0,24}"
-    r"|(?:(?:is|holds|applies|works) (?:correct |right |true )?)?only) if(?!\w)"
-)
-"""What is right under a condition is not said to be right."""
-
-# Each phrase below looks at one side of a mention, up to it or from it on: what is said of an option is judged by both
-# sides, and the nearer word wins. They are tried for every mention, so all of them are anchored at the mention.
-DENIED_BEFORE = LazyPattern(
-    rf"(?:{START}(?:<polarity.denies>)"
-    r"|(?<!\w)(?:first (?:thought|guess|read)|initially|at first|originally)(?:(?!but )[^,.;:\n]){0,30}"
-    r"|n't|≠|!=|☐|\[ \]|(?:\A|\n)[\s*>•-]*[❌✗✘]"
-    rf"|<polarity.denies_glued>)[\s*_(\[\"']*{_DETERMINERS}{_OPENING}\Z"
-)
-SPARED_BEFORE = LazyPattern(
-    r"(?:everything|nothing|(?:all|every|none|no)(?: of)?(?: the)?(?: other)?(?: options?| choices?| answers?| ones?)?)"
-    rf" (?:but|except|other than|besides|apart from)(?: for)?\s{_DETERMINERS}{_OPENING}\Z"
-)
-"""`All but B`: the denial of the others spares this one. Tried first, since `but` and `except` would deny it."""
-AFFIRMED_BEFORE = LazyPattern(
-    rf"(?:{START}(?:<polarity.affirms>)"
-    r"|=>|→|⇒|->|(?<!\b[a-z]\s)=|☑|☒|\[x\]|(?:\A|\n)[\s*>•-]*[✅✔✓]|<polarity.affirms_glued>)[,:]?\s*"
-    rf"(?:(?:<polarity.affirms_filler>) |<polarity.affirms_filler_glued>)*+{_OPENING}\Z"
-)
-TENTATIVE_BEFORE = LazyPattern(
-    rf"(?:<polarity.weighs_glued>)是?{_OPENING}\Z|(?:\A|[.;!?\n]\s?)if [^.;!?\n]{{1,48}}\Z"
-    rf"|{START}(?:<polarity.weighs>)(?: also| well| still| equally)?"
-    rf"(?: be| it's| it is| it| were| was)?\s*{_DETERMINERS}{_OPENING}\Z"
-)
-DENIED_AFTER = LazyPattern(
-    rf"[)\]\"'*_`]*\s{ONLY_IF}"
-    r"|[)\]\"'*_`]*,?\s(?:but|however,?) (?:the|this) question|"
-    r"[)\]\"'*_`]*\s(?:[a-z]{4,14}\s)?(?:<polarity.supposes>)(?!\w)|\s?\((?:no|wrong|incorrect|✗|❌)[),]|"
-    rf"{_CLOSING}{_ASIDE}(?:[,:–—-]?[ \t]*{_SAYS}(?:(?:<polarity.bad>|<polarity.weak>){END}"
-    rf"|(?:<polarity.denied_verb>)n't(?! (?:<polarity.bad>){END})|can't|❌|✗|✘|×|🚫)"
-    r"|[:–—?-]\s?(?:no|nope)(?=[\s]*(?:[.,;:\n–—-]|\Z))|\?\s?也?不"
-    rf"|(?<!\.\s){_SAYS}(?:(?<=\s)(?:not(?! (?:been )?(?:<polarity.bad>){END})|<polarity.never>){END})(?<!, not)"
-    r"|(?:选项|項|项|は|が|이|가|은|는|是)?\s?(?:都|均|全|也|明显|显然|肯定)*+是?(?:<polarity.bad_glued>)|\s?(?:<polarity.bad_spaced>))"
-)
-AFFIRMED_AFTER = LazyPattern(
-    rf"{_CLOSING}{_ASIDE}[,:–—-]?\s*{_SAYS}(?:(?:<polarity.good>|not (?:been )?(?:<polarity.bad>)){END}"
-    r"|✓|✔|✅|☑|(?<=[:–—-] )yes|(?<=\bit )is(?=\s*(?:[.!,;\n]|\Z))"
-    r"|(?:选项|項|项|は|が|이|가|은|는|是|를|을|才是|才)?\s?(?:的)?(?:<polarity.good_glued>))"
-)
-REFUTED = LazyPattern(
-    rf"[)\]}}\"'”*_`$\\ ]*\s{ONLY_IF}|[)\]}}\"'*_`$\\ ]*[:,–—-]?\s?(?:(?:is|are|was|would be|can be|seems|looks)\s)?"
-    r"(?:clearly |also |therefore |thus )?"
-    rf"(?:(?:<polarity.bad>){END}|isn't|is not|are not|doesn't|does not|cannot be|can't be|❌|✗|✘|×)"
-)
-"""Said after an option's text: only what judges the option, since the text itself may deny (`B. No, it is not`)."""
 _QUESTION = LazyPattern(r"[)\]}\"'*_`\s]*+\?")
 _JOIN = LazyPattern(
     r"[)\]}\"'*_`\s]*+(?:\([^()\n]{1,40}\)\s?)?(?:\.?\s*(?:,\s*)?(?:<polarity.joins>|[,/&|、+>→⇒]|->|=>))?\s*"

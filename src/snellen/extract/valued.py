@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from .closing import CLOSING_WORDS, TAKES_BACK, closing_start
-from .cue_words import CONTRAST, CORRECTION, NEGATION, UNDECIDED
 from .extraction import Extraction
-from .label_mentions import label_mentions, text_mentions
+from .meant import closing_start, picked_by_text
+from .mentions import label_mentions, text_mentions
 from .numbers import Measure, find_measures, fitting_option
 from .option_set import OptionSet, Reply
+from .phrases import CLOSING_WORDS, CONTRAST, CORRECTION, NEGATION, TAKES_BACK, UNDECIDED
 from .polarity import Mention, judge
-from .settled_text import picked_by_text
 from .word_lists import END, START, LazyPattern
 
 _END = 200

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from .cue import corrected
-from .cue_words import CORRECTION
 from .extraction import DEGENERATE, EMPTY, HARNESS_ERROR, NOT_OFFERED, TRUNCATED, Extraction
-from .label_mentions import find_labels, speaks_of_options, text_mentions
+from .meant import corrected
+from .mentions import find_labels, speaks_of_options, text_mentions
 from .option_set import OptionSet, Reply
 from .option_text import plain
+from .phrases import CORRECTION
 from .polarity import judge
 from .word_lists import END, START, LazyPattern
 

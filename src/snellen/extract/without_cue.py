@@ -1,21 +1,110 @@
-"""Replies without a cue to options: refusals, affirmed or lone labels, option texts, ordinals; else a reason."""
+"""Replies without a cue to options: by labels, their texts or places; refusals and cuts; else to a reason."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
-from .closing import CLOSING_WORDS
-from .cue_words import CORRECTION, REFUSAL, UNDECIDABLE
 from .extraction import AMBIGUOUS, NOT_OFFERED, REFUSED, TRUNCATED, UNPARSED, Extraction
-from .label_mentions import label_mentions, text_mentions
-from .named_aside import is_aside, is_left_behind
+from .meant import after_turn, is_aside, is_left_behind, led_aside, only_named, picked_by_text
+from .mentions import apposed_mark, label_and_text_mentions, label_mentions, text_mentions
 from .option_set import OptionSet, Reply
 from .option_text import NONE_SAID
-from .polarity import DENIED_BEFORE, ONLY_IF, Mention, agreed, judge
-from .settled_text import OR_BEFORE, PREFERRED, after_turn, led_aside, only_named, picked_by_text
+from .phrases import (
+    CLOSING_WORDS,
+    CORRECTION,
+    DENIED_BEFORE,
+    GOES_THROUGH,
+    ONLY_IF,
+    OR_BEFORE,
+    PREFERRED,
+    REFUSAL,
+    UNDECIDABLE,
+    UNDECIDED,
+)
+from .polarity import Mention, agreed, called_together, judge
 from .word_lists import START, LazyPattern
 from .yes_or_no import YesOrNo, opens_with_yes_or_no, read_yes_or_no
+
+_LAST_WORD = 12
+"""What ends so near to the end of the reply is its last word."""
+_NUMBERED = LazyPattern(r"(?:\A|\n)\s?\d{1,2}[.)] \(?\Z")
+"""Before answers to several questions."""
+_IN_ONE_BREATH = LazyPattern(
+    r"[)\]}\"'*_`$\\\s]*+(?:,?\s?(?:and|or|as well as|und|oder|et|ou|y|o|和|或|与|と|または)|[,/&、])[\s*_`(\[\"'$\\]*+"
+    r"(?:also |option |choice )*+[*(]*\Z"
+)
+
+
+def labelled(options: OptionSet, reply: Reply) -> Extraction | None:
+    """The reply commits itself to a label with its own text: as its last word, in bold, on a line, or affirmed."""
+    found = [mention for mention in label_and_text_mentions(options, reply) if mention.stands and not mention.asked]
+    if not found:
+        return _contradicted(options, reply)
+    last = found[-1]
+    rivals = [mention for mention in found if mention.index != last.index]
+    if _leaves_open(options, reply, found, rivals):
+        return Extraction(None, "labelled", AMBIGUOUS, reply.span(last.start, last.end))
+    if last.tentative or not _committed(reply, last, rivals):
+        return None
+    return options.pick(reply, last, "labelled")
+
+
+def _contradicted(options: OptionSet, reply: Reply) -> Extraction | None:
+    """Return that two options are said at once where a text stands with the mark of another (`red (B)` as A)."""
+    for text in text_mentions(options, reply) if " (" in reply.low else ():
+        mark = apposed_mark(reply.body, text.end).lower()
+        index = options.by_mark.get(mark, text.index)
+        if index != text.index and any(label.start == text.end + 2 for label in label_mentions(options, reply)):
+            return Extraction(None, "labelled", AMBIGUOUS, reply.span(text.start, text.end + 4))
+    return None
+
+
+def _leaves_open(options: OptionSet, reply: Reply, found: list[Mention], rivals: list[Mention]) -> bool:
+    """Whether all options are said again, none of those just named is chosen, or two are endorsed in one breath."""
+    if _said_again(options, reply, found) or UNDECIDED.search(reply.low, max(0, found[-1].start - 160)):
+        return True
+    if bool(rivals) and all(
+        _NUMBERED.search(reply.low, max(0, one.start - 8), one.start) for one in (rivals[-1], found[-1])
+    ):
+        return True
+    return bool(rivals) and _in_one_breath(reply.low, rivals[-1], found[-1])
+
+
+def _said_again(options: OptionSet, reply: Reply, found: list[Mention]) -> bool:
+    """Whether the reply is all the options in a row, and nothing after them."""
+    if len(found) != len(options.marks) or len({mention.index for mention in found}) < len(found) or len(found) < 3:
+        return False
+    near = all(second.start - first.end <= 3 for first, second in pairwise(found))
+    return near and len(reply.low.rstrip()) - found[-1].end <= 1 and found[0].start <= 3
+
+
+def _committed(reply: Reply, last: Mention, rivals: list[Mention]) -> bool:
+    """Whether the reply stops at it, sets it off or affirms it; not where it only goes through the options."""
+    if any(_stands_out(reply, rival) for rival in rivals):
+        return False
+    if GOES_THROUGH.search(reply.low, max(0, last.start - 100), last.start):
+        return last.affirmed
+    if last.affirmed or _stands_out(reply, last):
+        return True
+    return len(reply.low.rstrip()) - last.end <= _LAST_WORD and not reply.cut and not rivals
+
+
+def _in_one_breath(low: str, first: Mention, second: Mention) -> bool:
+    """Whether two options are endorsed in one breath: then none is chosen."""
+    if not first.end < second.start <= first.end + 32:
+        return False
+    return _IN_ONE_BREATH.match(low, first.end, second.start) is not None or called_together(low, first, second)
+
+
+def _stands_out(reply: Reply, mention: Mention) -> bool:
+    """Whether it is set in bold or has a line of its own."""
+    low, start, end = reply.low, mention.start, mention.end
+    before, after = low[max(0, start - 12) : start].rstrip(" (\\"), low[end : end + 12].lstrip(" ).\\")
+    opens = before.endswith(("**", "__", "\n", "$", "[")) or before.rstrip("-•> #*(\\[").endswith("\n") or not start
+    return opens and (after.startswith(("**", "__", "\n", "$", "]")) or not after)
+
 
 _TAIL = 160
 """The last sentence or two: what is affirmed there outweighs what was affirmed on the way."""
@@ -29,7 +118,6 @@ _COUNTED_THING = LazyPattern(
     r"(?<!\w)(?:<options.ordinal>)\s(?!(?:<options.ordinal_noun>|<options.numbered_noun>)(?!\w))([a-z]{3,16})(?!\w)"
 )
 _STILL = LazyPattern(rf"{START}(?:<refusals.still>)")
-_CALLED = LazyPattern(r"[(,→:*]\s?\**(?:option|choice)\s[(*]*\Z")
 _RIVAL = LazyPattern(
     r"(?<!\w)(?:is|are|seems?|be)\s(?:also|just as|equally)\s(?:<conclusions.as_good>)(?!\w)"
     r"|(?<!\w)(?:is (?:<conclusions.as_good>)|holds|applies|fits)\s(?:too|as well)(?!\w)"

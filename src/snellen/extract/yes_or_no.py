@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from .cue_words import CORRECTION, REFUSAL
+from .phrases import CORRECTION, REFUSAL
 from .structured import answer_field
 from .word_lists import LazyPattern, word_set
 

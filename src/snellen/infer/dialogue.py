@@ -11,13 +11,12 @@ from itertools import product
 from msgspec import Struct
 
 from ..core.config import convert
-from ..core.jobs import Ask, Item, RequestBuilder
+from ..core.jobs import Ask, Item, RequestBuilder, skip_after
 from ..core.protocols import Capability, Inferencer
 from ..core.tasks import Task
 from ..core.types import Prediction, Request, Sample, TrialKey
 from ..extract.choice import chosen_text
 from .likelihood import LikelihoodOptions, build_request, read_likelihood_options, without_options
-from .skipped import skip_after
 
 Build = Callable[[Sample, str, int, Sequence[str] | None], Request]
 """Sample, variant, repeat and the model's own answers so far to a Request."""

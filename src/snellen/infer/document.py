@@ -20,7 +20,7 @@ from ..core.protocols import Capability, Inferencer
 from ..core.tasks import Task
 from ..core.types import Failure, FailureKind, Prediction, Request, TrialKey
 from ..core.variants import parse_variant
-from ..prompt.document import skip_reason
+from ..prompt.controls import skip_reason
 
 DOCUMENTS_IN_FLIGHT = 8
 """How many documents with several questions are open at once: few enough that a server's cache holds them all."""

@@ -8,9 +8,8 @@ from itertools import pairwise
 from ..core.vega import Spec, category, chart, layer, quantity, render_svg
 from .arrivals import planned_rate
 from .metrics import DEFINITIONS
-from .steady import concurrency_steps
 from .sweep import Sweep
-from .timeline import RequestRecord, Timeline
+from .timeline import RequestRecord, Timeline, concurrency_steps
 
 BINS = 60
 GANTT_ROWS = 400

@@ -16,8 +16,7 @@ from msgspec import Struct
 from ..core.config import convert, read_config_file
 from ..core.errors import DataError, UsageError, did_you_mean
 from ..core.text import plural
-from .steady import Window, concurrency_steps, steady_window, whole_run
-from .timeline import CANCELLED, RequestRecord, Timeline
+from .timeline import CANCELLED, RequestRecord, Timeline, Window, concurrency_steps, steady_window, whole_run
 
 Value = float | None
 

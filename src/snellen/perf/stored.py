@@ -15,8 +15,7 @@ from ..scoring.aggregates.headline import headline
 from ..store.reader import RunReader
 from .collect import Outcome
 from .measure import Measured
-from .steady import whole_run
-from .timeline import CANCELLED, RequestRecord, Timeline
+from .timeline import CANCELLED, RequestRecord, Timeline, whole_run
 
 RIGHT, CURRENCY, COST, UNPRICED = "right answers", "currency", "cost", "replies without a known price"
 """Figures of a load that is scored; all others are headlines."""

@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from ..core.errors import UsageError
 from .metrics import DEFINITIONS, Objectives, choose_window, describe, is_good
-from .steady import Window, steady_window
-from .timeline import RequestRecord, Timeline
+from .timeline import RequestRecord, Timeline, Window, steady_window
 
 KEEPING_UP = 0.95
 """Below this ratio of finished to sent requests a queue grows, and no latency of such a run means anything for long."""

@@ -1,4 +1,7 @@
-"""Sample, variant and repeat to Request: which wording, which option order, which marks, which messages."""
+"""Sample, variant and repeat to Request: which wording, which option order, which marks, which messages.
+
+A task whose samples have several forms has a prompt, and a `Prompter`, of each (`PrompterByForm`).
+"""
 
 from __future__ import annotations
 
@@ -16,17 +19,15 @@ from ..core.message_parts import without_markers
 from ..core.tasks import Prompt, Task
 from ..core.twins import AXIS as TWIN
 from ..core.twins import twin_of
-from ..core.types import BASE_VARIANT, OFFERED, Image, Params, Request, Sample, TrialKey, Turn
+from ..core.types import BASE_VARIANT, OFFERED, Form, Image, Params, Request, Sample, TrialKey, Turn
 from ..core.variants import parse_variant
 from ..data.images.edits import CALIBRATION
-from ..data.loaders.row_options import split_listed
+from ..data.loaders.option_texts import split_listed
 from ..data.video.frame_rules import VIDEO_AXES
-from . import meta
-from .controls import RECALL, OtherPictures, recall_request
-from .document import STANDING_IN, choose_pages, with_context
+from .controls import RECALL, STANDING_IN, OtherPictures, choose_pages, recall_request, with_context
 from .history import example_turns, history_turns, shot_turns, show_options
 from .place import RANDOM, STYLE_TAG, Placement, draw_style, make_marks, number_options, place_parts
-from .styles import Speech, chat, load_style
+from .styles import Speech, chat, load_meta_template, load_style, speak_by_meta
 from .template import fields_of, fill, render
 from .videos import Projector, refuse_videos
 
@@ -44,12 +45,6 @@ class Spoken(NamedTuple):
     speech: Speech
     marks: tuple[str, ...]
     shown: tuple[str, ...]
-
-
-def forget_style_files() -> None:
-    """Let a plan read files of styles anew; within a run they stay as its plan read them."""
-    load_style.cache_clear()
-    meta.load_meta_template.cache_clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +171,7 @@ class Prompter:
         images = [image for turn in speech.history for image in turn.images]
         kind, _, file = self.prompt.style.partition(":")
         if kind == "meta":
-            text = meta.speak(meta.load_meta_template(file), speech)
+            text = speak_by_meta(load_meta_template(file), speech)
         else:
             text = load_style(self.prompt.style).speak(speech)
         if speech.placed:  # each picture has its own place, so that the style's one tag would stand for none
@@ -347,3 +342,34 @@ def params_of_trial(params: Params, sample: Sample, repeat: int) -> Params:
     if "max_tokens" in sample.meta:
         own["max_tokens"] = sample.meta["max_tokens"]
     return msgspec.structs.replace(params, **own) if own else params
+
+
+@dataclass(frozen=True, slots=True)
+class PrompterByForm:
+    """Builds with the Prompter of the sample's form; `prompt` is the one of the form named first."""
+
+    by_form: Mapping[Form, Prompter]
+
+    @property
+    def prompt(self) -> Prompt:
+        """Return the prompt of the first form."""
+        return next(iter(self.by_form.values())).prompt
+
+    @property
+    def prompts(self) -> dict[Form, Prompt]:
+        """Return the prompt of every form."""
+        return {form: prompter.prompt for form, prompter in self.by_form.items()}
+
+    def with_prompt(self, prompt: Prompt) -> PrompterByForm:
+        """Return the same with one prompt for all forms."""
+        return self.mapped(lambda _: prompt)
+
+    def mapped(self, change: Callable[[Prompt], Prompt]) -> PrompterByForm:
+        """Return the same with every form's prompt changed."""
+        return PrompterByForm({form: one.with_prompt(change(one.prompt)) for form, one in self.by_form.items()})
+
+    def build(
+        self, sample: Sample, variant: str = BASE_VARIANT, repeat: int = 0, replies: Sequence[str] | None = None
+    ) -> Request:
+        """Return the Request of one trial."""
+        return self.by_form[sample.form].build(sample, variant, repeat, replies)

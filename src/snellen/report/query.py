@@ -213,9 +213,9 @@ def sift(
         rest &= marks(query.marked)
     if query.why and errors is not None:
         rest &= errors(query.why)
-    asked = _by_outcome(columns, query.outcome)
+    asked = rows_of_outcome(columns, query.outcome)
     flipped = columns.flipped if query.flipped else np.ones(len(columns), np.bool_)
-    counts = {name: int(np.count_nonzero(rest & flipped & _by_outcome(columns, name))) for name in OUTCOMES}
+    counts = {name: int(np.count_nonzero(rest & flipped & rows_of_outcome(columns, name))) for name in OUTCOMES}
     counts["flipped"] = int(np.count_nonzero(rest & asked & columns.flipped))
     return _in_order(columns, np.flatnonzero(rest & flipped & asked), query, costs), counts
 
@@ -248,7 +248,8 @@ def _in_order(columns: TrialColumns, rows: Rows, query: Query, costs: Callable[[
     return np.asarray(rows[np.concatenate([order[~unknown], order[unknown]])], dtype=np.int64)
 
 
-def _by_outcome(columns: TrialColumns, name: str) -> Mask:
+def rows_of_outcome(columns: TrialColumns, name: str) -> Mask:
+    """Return which trials a choice of outcomes shows; what is partly right is not right."""
     if name == "flipped":
         return columns.flipped.copy()
     if name == "all":

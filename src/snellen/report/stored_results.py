@@ -1,4 +1,4 @@
-"""A run to its results: results.json where it belongs to what is stored, else the same computed now."""
+"""A run to its results: results.json where it belongs to what is stored, else computed now; and its exam.json."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from ..core.builtins import default_registry
+from ..core.errors import DataError
 from ..core.registry import Registry
 from ..core.tasks import RunHeader
 from ..core.types import Estimate
@@ -67,3 +68,17 @@ def written_results(folder: Path, header: RunHeader, stored: int) -> Results | N
     except (OSError, msgspec.DecodeError, LookupError, TypeError, AttributeError, OverflowError):
         pass  # missing, foreign or half-written: the database is the truth
     return None
+
+
+def stored_exam(folder: Path) -> dict[str, Any] | None:
+    """Return what an exam found; None where there is no exam.json (none was sat, or it is not over)."""
+    path = folder / "exam.json"
+    try:
+        content = msgspec.json.decode(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError) as error:
+        raise DataError(f"{path} is not an exam: {error}; run the same `snellen exam` again") from None
+    if not isinstance(content, dict) or not isinstance(content.get("tests"), dict):
+        raise DataError(f"{path} is not an exam: it holds no tests; run the same `snellen exam` again")
+    return content

@@ -1,16 +1,24 @@
-"""Results to the terminal: the tables with their intervals, foreign text made harmless."""
+"""Results to the terminal: tables with their intervals, mistakes and imports in lines, foreign text made harmless."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
 from rich.table import Table
 from rich.text import Text
 
-from ..core.text import show_text
-from ..scoring.aggregates.headline import MACRO, SIDE_METRICS, is_side_metric
-from .written import read_share, written, written_interval, written_share
+from ..core.counting import lower_is_better
+from ..core.markup import shorten
+from ..core.text import plural, show_text
+from ..scoring.aggregates.headline import MACRO, SIDE_METRICS, headline, is_side_metric
+from .written import RESTS_ON, percent_metric, read_share, rests_on, written, written_interval, written_share
+
+if TYPE_CHECKING:
+    from ..data.catalog import Catalog
+    from ..scoring.aggregates.error_groups import ErrorGroup, Mistake
 
 BLIND = "_blind"
 """Figures of blind rules have a table of their own."""
@@ -159,6 +167,38 @@ def _group_table(key: str, groups: Mapping[str, Mapping[str, Any]]) -> Table:
     return table
 
 
+def summary_table(results: Mapping[str, Any]) -> Table:
+    """Return one line a task: its headline with the interval, on how many trials it rests, and how many were lost."""
+    table = Table(title="all tasks", title_justify="left", title_style="bold")
+    table.add_column("task", overflow="fold")
+    table.add_column("metric", overflow="fold")
+    for name in ("value", "95 % interval", *RESTS_ON):
+        table.add_column(name, justify="right", no_wrap=True)
+    for task, result in results["tasks"].items():
+        metric, estimate = headline(result)
+        cells = (written(metric or "", estimate), written_interval(metric or "", estimate))
+        table.add_row(plain(task), plain(metric or "–"), *cells, *map(count_text, rests_on(estimate)))
+    return table
+
+
+def dimension_means(
+    tasks: Mapping[str, Mapping[str, Any]], dimensions: Mapping[str, str]
+) -> dict[str, tuple[float, int]]:
+    """Return dimension -> (mean of its tasks' headlines, number of tasks); every task weighs the same.
+
+    Tasks whose headline is better when lower (pixels, error rates) or no share (CIDEr, points) are left out: they have
+    no place in a mean.
+    """
+    values: dict[str, list[float]] = {}
+    for task, result in tasks.items():
+        name, estimate = headline(result)
+        if name is None or estimate["value"] is None or not dimensions.get(task):
+            continue
+        if percent_metric(name, {"value": estimate["value"]}) and not lower_is_better(name):
+            values.setdefault(dimensions[task], []).append(estimate["value"])
+    return {dimension: (fmean(of_tasks), len(of_tasks)) for dimension, of_tasks in values.items()}
+
+
 def dimension_table(means: Mapping[str, tuple[float, int]]) -> Table:
     """Return one row a dimension, and their mean."""
     table = Table("dimension", "tasks", "mean", title="by dimension", title_justify="left", title_style="bold")
@@ -173,3 +213,99 @@ def with_interval(metric: str, estimate: Mapping[str, Any]) -> str:
     """Return a value as it is written, with its interval where it has one."""
     interval = f" [{written_interval(metric, estimate)}]" if estimate.get("ci95") else ""
     return written(metric, estimate) + interval
+
+
+class Published(Struct, frozen=True, forbid_unknown_fields=True):
+    """A card of catalog/published: figures in per cent, for orientation; without a card, no rows."""
+
+    title: str = ""
+    metrics: tuple[str, ...] = ("Rh", "Rcot", "Ro", "Cf", "Cb")
+    rows: list[dict[str, Any]] = []
+    source: str = ""
+    convention: str = ""
+    note: str = ""
+
+
+def published_for(catalog: Catalog, task: str, metrics: Mapping[str, Any]) -> Published | None:
+    """Return the card of a task or of its family (`cure-cot` belongs to `cure`); None where there is nothing."""
+    families = sorted(catalog.names("published"), key=len, reverse=True)
+    name = next((family for family in families if task == family or task.startswith(f"{family}-")), None)
+    if name is None:
+        return Published() if any(metric.endswith(BLIND) for metric in metrics) else None
+    from ..core.config import convert  # few tasks have a card
+
+    return convert(catalog.card("published", name), Published, f"published card {name!r}")
+
+
+def comparison_rows(
+    metrics: Mapping[str, Any], card: Published, model: str
+) -> list[tuple[str, dict[str, float | None]]]:
+    """Return (name, metric -> per cent): the model first, then blind rules, then the published rows."""
+    own = {name: _per_cent(metrics.get(name)) for name in card.metrics}
+    rules: dict[str, dict[str, float | None]] = {}
+    for key in metrics:
+        if key.endswith(BLIND):
+            name, _, rule = key.removesuffix(BLIND).partition("_")
+            rules.setdefault(f"rule {rule}, blind", {})[name] = _per_cent(metrics[key])
+    published = [(f"{row['name']} (published)", {name: row.get(name) for name in card.metrics}) for row in card.rows]
+    return [(model, own), *rules.items(), *published]
+
+
+def comparison_table(metrics: Mapping[str, Any], card: Published, model: str) -> Table:
+    """Return the rows as a table, with what must be said about them below."""
+    convention = f" ({card.convention})" if card.convention else ""
+    table = Table(title=plain(f"beside it, in per cent{convention}"), title_justify="left", title_style="dim")
+    if card.rows:
+        table.caption, table.caption_justify = plain(f"{card.note} Published: {card.source}."), "left"
+    table.add_column("")
+    for name in card.metrics:
+        table.add_column(plain(name), justify="right")
+    for name, values in comparison_rows(metrics, card, model):
+        table.add_row(
+            plain(name), *("–" if (value := values.get(metric)) is None else f"{value:.1f}" for metric in card.metrics)
+        )
+    return table
+
+
+def _per_cent(estimate: Mapping[str, Any] | None) -> float | None:
+    value = estimate["value"] if estimate else None
+    return None if value is None else 100.0 * value
+
+
+NAMED = 3
+"""Groups that the line after a run names."""
+EXAMPLES = 3
+"""Trials that a group shows."""
+
+
+def error_line(groups: Sequence[ErrorGroup]) -> str:
+    """Return the largest groups in one line; nothing where every answer is right, or nothing explains them."""
+    if not any(group.kind != "other" for group in groups):
+        return ""
+    total = sum(len(group.trials) for group in groups)
+    named = [f"{group.title} {len(group.trials):,}" for group in groups[:NAMED]]
+    rest = total - sum(len(group.trials) for group in groups[:NAMED])
+    return f"{total:,} not right: {' · '.join([*named, *([f'more {rest:,}'] if rest else [])])}"
+
+
+def next_step(groups: Sequence[ErrorGroup]) -> str:
+    """Return what to do about the largest group for which something can be done, if it holds a tenth of all."""
+    return next((f"{group.title}: {group.step}" for group in groups if group.step and group.share >= 0.1), "")
+
+
+def error_table(task: str, groups: Sequence[ErrorGroup]) -> Table:
+    """Return the groups of a task with their rule, share and first examples."""
+    total = sum(len(group.trials) for group in groups)
+    table = Table(title=f"{task}: why {plural(total, 'answer')} {'is' if total == 1 else 'are'} not right")
+    for name in ("group", "trials", "share", "when a trial is in it, and examples"):
+        table.add_column(name, justify="right" if name in ("trials", "share") else "left")
+    for group in groups:
+        shown = "\n".join([group.rule, *(f"  {example(one)}" for one in group.trials[:EXAMPLES])])
+        table.add_row(group.title, f"{len(group.trials):,}", f"{group.share:.0%}", plain(shown))
+    return table
+
+
+def example(one: Mistake) -> str:
+    """Return a trial in a line: its sample, what was expected, what was said."""
+    said = one.given if one.given is not None and one.given != one.reply else one.reply
+    return f"{one.key.sample}: {shorten(' | '.join(one.expected), 40)!r} expected, {shorten(said, 60)!r} given"

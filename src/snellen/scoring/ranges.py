@@ -25,7 +25,7 @@ from ..core.twins import AXIS, twin_of
 from ..core.types import Score, TrialKey
 from ..data.files.work import Work, WorkSpec
 from ..extract.extraction import REFUSED, UNPARSED, UNSEEN
-from ..extract.said_beside import says_unseen, stated_confidence
+from ..extract.other_kinds import says_unseen, stated_confidence
 from ..model.served.prices import Bill, Prices
 from ..store.database import Row
 from ..store.reader import Rows, RunReader, Trial, row_of_score
@@ -96,31 +96,6 @@ class ScoredRange(NamedTuple):
     records: bytes
 
 
-class _Pass:
-    """Takes the scored trials of one range as they pass, each once, to all that they are for."""
-
-    def __init__(self, spec: RangeSpec) -> None:
-        self._task = spec.task.name
-        self._record: Recorder | None = resolve_target(spec.recorder) if spec.recorder else None
-        bill = Bill(spec.prices) if spec.prices else None
-        self._gathered = GatheredTask(spec.task, for_pages=spec.for_pages, bill=bill)
-        self._rows: list[Row] = []
-        self._lines: list[bytes] = []
-        self._count = 0
-
-    def take(self, scored: Sequence[Scored]) -> None:
-        """Take some trials."""
-        self._gathered.add(scored)
-        self._rows += [row_of_score(self._task, one) for _, scores in scored for one in scores]
-        if self._record is not None:
-            self._lines.append(self._record(scored))
-        self._count += len(scored)
-
-    def part(self) -> ScoredRange:
-        """Return what all of them make."""
-        return ScoredRange(self._gathered.part(), self._count, _encode_rows(self._rows), b"".join(self._lines))
-
-
 def scorer_of(registry: Registry, spec: RangeSpec) -> ScoreTrial:
     """Return the scorers of a spec as one; what an extractor replied is read once, for all ranges."""
     score = joined_scorer(registry, spec.scorers)
@@ -133,13 +108,21 @@ def scorer_of(registry: Registry, spec: RangeSpec) -> ScoreTrial:
 
 
 def score_range(reader: RunReader, score: ScoreTrial, spec: RangeSpec, rows: Rows) -> ScoredRange:
-    """Score the trials of some samples."""
-    task, passing = spec.task, _Pass(spec)
-    options = {**task.score_options, **spec.options}
-    trials = reader.trials_of(task.name, rows)
+    """Score the trials of some samples; each passes once, to all that it is for."""
+    task, options = spec.task, {**spec.task.score_options, **spec.options}
+    record: Recorder | None = resolve_target(spec.recorder) if spec.recorder else None
+    gathered = GatheredTask(task, for_pages=spec.for_pages, bill=Bill(spec.prices) if spec.prices else None)
+    stored: list[Row] = []
+    lines: list[bytes] = []
+    trials, count = reader.trials_of(task.name, rows), 0
     while batch := list(islice(trials, BATCH)):
-        passing.take([(trial, score_trial(task, score, trial, options)) for trial in batch])
-    return passing.part()
+        scored = [(trial, score_trial(task, score, trial, options)) for trial in batch]
+        gathered.add(scored)
+        stored += [row_of_score(task.name, one) for _, scores in scored for one in scores]
+        if record is not None:
+            lines.append(record(scored))
+        count += len(scored)
+    return ScoredRange(gathered.part(), count, _encode_rows(stored), b"".join(lines))
 
 
 def pack_scores(task: str, scores: Iterable[Score]) -> bytes:
@@ -203,31 +186,10 @@ def _of_another(task: Task, score: Score, shown: TrialKey) -> str:
     return f"{what} and gave {score.metric!r} to {other}: a Score has the key of the prediction it is of"
 
 
-class RangeScorer:
-    """Scores ranges of a run in this process."""
-
-    def __init__(self, registry: Registry | None = None) -> None:
-        self._registry = registry
-        self._open: tuple[RangeSpec, RunReader, ScoreTrial] | None = None
-
-    def score(self, spec: RangeSpec, rows: Rows) -> ScoredRange:
-        """Score one range; the run stays open for the next."""
-        if self._open is None or self._open[0] is not spec:
-            self.close()
-            registry = self._registry or spec.make_registry()
-            self._open = spec, RunReader(Path(spec.folder)), scorer_of(registry, spec)
-        _, reader, score = self._open
-        return score_range(reader, score, spec, rows)
-
-    def score_all(self, spec: RangeSpec, ranges: Sequence[Rows]) -> Iterator[ScoredRange]:
-        """Yield the parts of all ranges, in their order."""
-        return (self.score(spec, rows) for rows in ranges)
-
-    def close(self) -> None:
-        """Close the run."""
-        if self._open is not None:
-            self._open[1].close()
-            self._open = None
+def score_here(reader: RunReader, registry: Registry, spec: RangeSpec, ranges: Sequence[Rows]) -> Iterator[ScoredRange]:
+    """Yield the parts of all ranges, in their order, made in this process."""
+    score = scorer_of(registry, spec)
+    return (score_range(reader, score, spec, rows) for rows in ranges)
 
 
 Name = Callable[[int], str]
@@ -245,7 +207,7 @@ class Executor(Protocol):
 
 
 def score_elsewhere(executor: Executor, spec: RangeSpec, ranges: Sequence[Rows]) -> Iterator[ScoredRange]:
-    """Yield the parts of all ranges, in their order."""
+    """Yield the parts of all ranges, in their order, made by an executor."""
     folder = str(Path(spec.folder).resolve())  # a node of a cluster works elsewhere
     settings = spec._replace(registry=executor.registry, folder=folder).dumped()
     items = (rows.tobytes() for rows in ranges)
@@ -267,12 +229,14 @@ class RangeWork:
 
     def __init__(self, settings: bytes) -> None:
         self.facts: dict[str, Any] = {}
-        self._spec, self._scorer = RangeSpec.loaded(settings), RangeScorer()
+        self._spec = RangeSpec.loaded(settings)
+        self._reader = RunReader(Path(self._spec.folder))
+        self._score = scorer_of(self._spec.make_registry(), self._spec)
 
     def __call__(self, item: bytes) -> bytes:
         """Return the part, packed."""
         try:
-            return pickle.dumps(self._scorer.score(self._spec, np.frombuffer(item, np.int64)), 5)
+            return pickle.dumps(score_range(self._reader, self._score, self._spec, np.frombuffer(item, np.int64)), 5)
         except MemoryError:
             raise EnvironmentProblem("out of memory while scoring: fewer --replicas, or --executor local") from None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -30,7 +30,6 @@ from .aggregates.summary import group_estimates, summarize
 from .aggregates.variance import advise, split_variance
 from .protocols.peer_scores import headline_note, stated_protocol
 from .protocols.readings import COUNTED, OWN, Reading
-from .tables.gathered import USAGE
 from .tables.table import ScoredTask, ScoreTable
 
 Tasks = Mapping[str, Mapping[str, Any]]
@@ -119,16 +118,6 @@ def _bounds(estimate: Mapping[str, Any]) -> tuple[float, float] | None:
         return low, high
     value, stderr = estimate["value"], estimate["stderr"]
     return (value - Z95 * stderr, value + Z95 * stderr) if stderr else None
-
-
-def results_of(
-    reader: RunReader, reading: Reading, score_task: Callable[[Task], tuple[dict[str, Any], dict[str, int]]]
-) -> dict[str, Any]:
-    """Return results.json as plain data; `score_task` gives the part of a task, and its tokens."""
-    header = reader.header()
-    scored = {task.name: score_task(task) for task in header.tasks}
-    usage = {name: sum(usage[name] for _, usage in scored.values()) for name in USAGE}
-    return frame_results(reader, header, {name: result for name, (result, _) in scored.items()}, usage, reading)
 
 
 def frame_results(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -21,20 +20,19 @@ from ..model.served.prices import Bill, Prices
 from ..store.reader import RunReader, score_of_row, write_score_rows
 from .aggregates.counted import counted_tables
 from .aggregates.headline import PEER
-from .protocols.other_protocol import card_note, read_in
-from .protocols.readings import OWN, Reading, judge_folders
+from .protocols.readings import OWN, Reading, card_note, judge_folders, read_in
 from .ranges import (
     BATCH,
     Executor,
-    RangeScorer,
     RangeSpec,
     ScoredRange,
     pack_scores,
     read_rows_of_scores,
     score_elsewhere,
+    score_here,
 )
-from .results import chance_of, results_of, summarize_task
-from .tables.gathered import GatheredTask, describe_bill, stored_prices, sum_costs, sum_extractors
+from .results import chance_of, frame_results, summarize_task
+from .tables.gathered import USAGE, GatheredTask, describe_bill, stored_prices, sum_costs, sum_extractors
 from .tables.table import ScoredTask, ScoreTable
 
 TOLD_FROM = 0.05
@@ -155,11 +153,10 @@ def score_run(
     keeps what pages show if `for_pages`; a part has the records that
     `recorder` makes. `executor` scores, or this process.
     """
-    with RunReader(folder) as reader, closing(RangeScorer(registry)) as here:
+    with RunReader(folder) as reader:
         header, prices = reader.header(), stored_prices(reader)
-        bills: list[Bill] = []
 
-        def score_task(task: Task) -> tuple[dict[str, Any], dict[str, int]]:
+        def score_task(task: Task) -> tuple[GatheredTask, dict[str, Any]]:
             """Score one task, and store its scores as they come."""
             from_card, task = card_note(task, reading.protocol, header), read_in(task, reading.protocol, header)
             gathered = GatheredTask(task, for_pages=for_pages, bill=Bill(prices) if prices else None)
@@ -168,10 +165,8 @@ def score_run(
             spec = RangeSpec(
                 str(folder), task, options, scorers, prices, for_pages, recorder, extractor=reading.extractor
             )
-            left = reader.count_trials(task.name)
             ranges = reader.sample_ranges(task.name, len(task.variants) * task.repeats)
-            scored = score_elsewhere(executor, spec, ranges) if executor else here.score_all(spec, ranges)
-            parts = _counted(reader, task.name, left, scored)
+            parts = score_elsewhere(executor, spec, ranges) if executor else score_here(reader, registry, spec, ranges)
             passing = gather(reader, parts, gathered, watch)
             scores = _stored(folder, reader, task.name, passing) if keep else _kept(passing)
             pairs = _scored_task(reader, gathered, scores, prices)
@@ -181,12 +176,14 @@ def score_run(
             result = add_unread(result, task, counted_tables(gathered.tables()), reader)
             if gathered.bill is not None:
                 result["cost"] = describe_bill(gathered.bill, result["right_answers"])
-                bills.append(gathered.bill)
-            return result, gathered.usage
+            return gathered, result
 
-        results = results_of(reader, reading, score_task)
-        extractors = sum_extractors(results["tasks"])
-        costs = {"cost": sum_costs(results["tasks"], bills)}
+        scored = [score_task(task) for task in header.tasks]
+        gathered, tasks = [one for one, _ in scored], {one.task.name: result for one, result in scored}
+        usage = {name: sum(one.usage[name] for one in gathered) for name in USAGE}
+        results = frame_results(reader, header, tasks, usage, reading)
+        extractors = sum_extractors(tasks)
+        costs = {"cost": sum_costs(tasks, [one.bill for one in gathered if one.bill is not None])}
         return results | costs | ({"cost_of_extractors": extractors} if extractors else {})
 
 
@@ -225,28 +222,27 @@ def score_again(reader: RunReader, registry: Registry, *, reading: Reading = OWN
 def gather(
     reader: RunReader, parts: Iterator[ScoredRange], gathered: GatheredTask, watch: Watch | None = None
 ) -> Iterator[bytes]:
-    """Yield the packed rows of a task's scores and of its judges' verdicts; `gathered` and `watch` see them pass."""
+    """Yield the packed rows of a task's scores and of its judges' verdicts; `gathered` and `watch` see them pass.
+
+    A run of which not every trial came is refused.
+    """
+    task = gathered.task.name
+    left = reader.count_trials(task)
     for part in parts:
+        left -= part.trials
         gathered.absorb(part.gathered)
         if watch is not None:
             watch(gathered, part)
         yield part.scores
+    reader.refuse_orphans(task, left)
     if not judge_folders(reader.folder):
         return
     from .judges.verdicts import stored_verdicts
 
-    verdicts = stored_verdicts(reader, gathered.task.name)
+    verdicts = stored_verdicts(reader, task)
     while batch := list(islice(verdicts, BATCH)):
         gathered.add_scores(batch)
-        yield pack_scores(gathered.task.name, batch)
-
-
-def _counted(reader: RunReader, task: str, left: int, parts: Iterator[ScoredRange]) -> Iterator[ScoredRange]:
-    """Pass parts on, and refuse a run of which not every trial came."""
-    for part in parts:
-        left -= part.trials
-        yield part
-    reader.refuse_orphans(task, left)
+        yield pack_scores(task, batch)
 
 
 def _scored_task(

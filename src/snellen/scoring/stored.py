@@ -16,9 +16,8 @@ from ..core.registry import Registry
 from ..core.tasks import Task
 from ..core.types import Prediction, Sample, Score
 from ..store.reader import RunReader, Trial
-from .protocols.other_protocol import read_in
 from .protocols.peer_scores import ScoreTrial
-from .protocols.readings import Reading
+from .protocols.readings import Reading, read_in
 from .ranges import joined_scorer, score_trial, scored_trials
 from .results import chance_of
 from .tables.gathered import score_row

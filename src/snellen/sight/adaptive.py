@@ -7,8 +7,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ..stats.curve_laws import OTHER_LAWS, right_share
 from ..stats.intervals import Floats
+from ..stats.psychometric import OTHER_LAWS, right_share
 from ..stats.threshold_grid import (
     CORRELATIONS,
     FAR_SURE,

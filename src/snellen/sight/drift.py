@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..stats.curve_laws import right_share
 from ..stats.exchange import exchange_chance
 from ..stats.intervals import Floats
+from ..stats.psychometric import right_share
 from .adaptive import AdaptiveTest
 from .exam_trials import LATE, SEARCH, Outcome
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..stats.curve_laws import logistic_curve
 from ..stats.intervals import Floats
+from ..stats.psychometric import logistic_curve
 from ..stats.threshold_grid import cell_quantiles
 from .recipe import NONE, ONE_SIZE, RULES, loss
 

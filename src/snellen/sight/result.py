@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..stats.curve_laws import right_share
 from ..stats.intervals import Floats
+from ..stats.psychometric import right_share
 from ..stats.threshold_grid import LAPSES, SLOPES, Known, ThresholdGrid, threshold_mass
 from .adaptive import NOT_CONSISTENT, AdaptiveTest, Settled, laws_of
 from .advice import bound_words, careful

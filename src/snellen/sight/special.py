@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..core.frames import read_frame
-from ..stats.curve_laws import logistic_curve
 from ..stats.intervals import Floats
+from ..stats.psychometric import logistic_curve
 from .exam_trials import Outcome, count_glyphs
 from .fits import TOLD_APART, Evenness, fit_field, fit_hinge
 from .fixed import FixedTest, fixed_head

@@ -16,9 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .curve_laws import LOGISTIC, Law, right_share
 from .intervals import Floats
-from .psychometric import MARGIN, SLOPE_SPREAD, USUAL_SLOPE
+from .psychometric import LOGISTIC, MARGIN, SLOPE_SPREAD, USUAL_SLOPE, Law, right_share
 
 LATTICE = 0.02
 """Step of the levels in ln units: 2 %."""

@@ -15,7 +15,19 @@ from ..core.errors import EnvironmentProblem
 from ..core.tasks import RunHeader
 from ..core.text import plural
 from ..core.types import Failure, FailureKind, Prediction, Request, Sample, TrialKey
-from .database import BROKEN, Row, check_tables, connect, has_turns, insert_rows, no_run, open_for_writing, sync
+from .database import (
+    BROKEN,
+    SAVED,
+    Row,
+    check_tables,
+    connect,
+    has_turns,
+    insert_rows,
+    is_half_repaired,
+    no_run,
+    open_for_writing,
+    sync,
+)
 from .owner import RunLock
 from .reader import RunReader
 from .seal import is_intact, seal
@@ -30,8 +42,6 @@ LEAST_STEPS = 20_000_000
 MOST_STRETCHES = 20_000
 """So often a table is looked into again behind a place that cannot be read."""
 GROUP_ROWS = 64
-SAVED = "run.db.new"
-"""What a repair saved, on its way: while run.db is there it may be half."""
 SPARE = "run.db.damaged"
 ORPHANED = "NOT EXISTS (SELECT 1 FROM samples s WHERE s.task = predictions.task AND s.id = predictions.sample)"
 KEPT = ("meta", "samples", "predictions", "attempts", "turns")
@@ -285,11 +295,6 @@ def repair_run(folder: Path) -> Repaired:
     finally:
         lock.release()
     return Repaired(saved, {table.table: table.unreadable for table in health.tables if table.unreadable}, spare)
-
-
-def is_half_repaired(folder: Path) -> bool:
-    """Tell whether a repair was killed after all was saved and before it was in its place."""
-    return (folder / SAVED).exists() and not (folder / "run.db").exists()
 
 
 def _take_place(folder: Path) -> None:

@@ -77,6 +77,8 @@ MOST_CELL_BYTES = 128 * 2**20
 """No record is larger (a picture of 64 MB as base64 is 86); a larger cell is refused before memory is taken for it."""
 LOG_PAGES = 4_000
 """The log is folded into the database every 16 MB: at SQLite's 4 MB a page that grows is written twice as often."""
+SAVED = "run.db.new"
+"""What a repair saved, on its way: while run.db is there it may be half."""
 Row = tuple[Any, ...]
 NETWORK_FILE_SYSTEMS = (
     *("nfs", "cifs", "smb", "9p", "afs", "lustre", "ceph", "beegfs", "gpfs", "wekafs", "panfs", "pvfs2", "orangefs"),
@@ -113,7 +115,7 @@ def no_run(folder: Path) -> EnvironmentProblem:
     advice = f"; it holds runs: name one, such as {below}" if below else ""
     if not folder.is_dir():
         advice = did_you_mean(folder.name, [one.parent.name for one in folder.parent.glob("*/run.db")])
-    if (folder / "run.db.new").exists():
+    if is_half_repaired(folder):
         advice = f"; a repair was interrupted: `snellen repair {folder}` finishes it"
     elif (folder / PARTS_FOLDER).is_dir():
         advice = f"; its parts are not joined: `snellen merge --partial {folder}` joins what there is"
@@ -121,6 +123,11 @@ def no_run(folder: Path) -> EnvironmentProblem:
         advice = f"; submitted, and no part has begun: see the queue and {folder / SUBMIT_FOLDER / 'logs'}"
     advice = advice or "; `snellen view runs` lists runs, `snellen run` makes one"
     return EnvironmentProblem(f"no run at {folder}: run.db is missing{advice}")
+
+
+def is_half_repaired(folder: Path) -> bool:
+    """Tell whether a repair was killed after all was saved and before it was in its place."""
+    return (folder / SAVED).exists() and not (folder / "run.db").exists()
 
 
 def open_for_reading(path: Path) -> sqlite3.Connection:

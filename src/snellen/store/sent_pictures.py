@@ -44,7 +44,12 @@ class PictureKeeper(ABC):
         self._known: set[str] = set()
         self._used = 0
         self._pending: list[tuple[str, str, bytes]] = []
-        self._writing = ThreadPoolExecutor(1, "snellen-pictures")
+        self._writing: ThreadPoolExecutor | None = None
+        """Made with the first picture: a run of texts opens nothing."""
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Learn what is kept already."""
 
     @abstractmethod
     def _store(self, pending: list[tuple[str, str, bytes]]) -> None:
@@ -56,6 +61,9 @@ class PictureKeeper(ABC):
 
     def put(self, encoded: EncodedImage) -> None:
         """Keep a picture that is not here yet; costs a look where it is."""
+        if self._writing is None:
+            self._writing = ThreadPoolExecutor(1, "snellen-pictures")
+            self._begin()
         sent = encoded.sent
         if sent.sha256 in self._known or sent.size_bytes > self._most or self._used + sent.size_bytes > self._whole:
             return
@@ -63,18 +71,19 @@ class PictureKeeper(ABC):
         self._used += sent.size_bytes
         self._pending.append((sent.sha256, sent.mime, encoded.base64))
         if len(self._pending) >= GROUP:
-            self._write_pending()
+            self._write_pending(self._writing)
 
     def close(self) -> None:
         """Write what is pending."""
-        self._write_pending()
-        self._writing.shutdown()
-        self._let_go()
+        if self._writing is not None:
+            self._write_pending(self._writing)
+            self._writing.shutdown()
+            self._let_go()
 
-    def _write_pending(self) -> None:
+    def _write_pending(self, writing: ThreadPoolExecutor) -> None:
         pending, self._pending = self._pending, []
         if pending:
-            self._writing.submit(self._write, pending)
+            writing.submit(self._write, pending)
 
     def _write(self, pending: list[tuple[str, str, bytes]]) -> None:
         try:
@@ -88,9 +97,12 @@ class RunPictures(PictureKeeper):
 
     def __init__(self, folder: Path, *, everything: bool) -> None:
         super().__init__(everything=everything)
+        self._folder = folder
         self._database: sqlite3.Connection | None = None
+
+    def _begin(self) -> None:
         with suppress(EnvironmentProblem, *BROKEN):  # then no copies are kept
-            self._database = _open(folder)
+            self._database = _open(self._folder)
             rows = self._database.execute("SELECT sha256, LENGTH(body) FROM pictures").fetchall()
             self._known = {sha256 for sha256, _ in rows}
             self._used = sum(size for _, size in rows)
@@ -114,6 +126,9 @@ class PartPictures(PictureKeeper):
         super().__init__(everything=everything, parts=parts)
         self._path = log.with_suffix(OF_A_PART)
         self._file: IO[bytes] | None = None
+
+    def _begin(self) -> None:
+        """Nothing is: the log of an attempt is its own."""
 
     def _store(self, pending: list[tuple[str, str, bytes]]) -> None:
         self._file = self._file or self._path.open("xb")

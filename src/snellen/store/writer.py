@@ -8,7 +8,7 @@ import sqlite3
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -26,93 +26,14 @@ from ..core.text import clean_text
 from ..core.types import Prediction, Request, Sample, TrialKey
 from .damage import fail_unreadable
 from .database import BROKEN, GO_ON, Row, damaged, insert_rows, open_for_writing, write_problem
-from .difference import Data, describe_difference, describe_rows_changed, rows_appended
+from .difference import Data, describe_difference, describe_rows_changed, growth, rows_appended, without_code
 from .owner import RunLock
 from .picture_ledger import PictureLedger
 from .seal import is_intact, seal
 from .turns import PUT_TURNS, STORED_TURN, StoredTurn, is_turn, row_of_turn, turn_of_row
 
-GROWING = ("repeats", "variants", "data")
-
-Appended = Callable[[str], str]
-"""A task's name to what was appended to its data, in words: `8 → 10 rows`; nothing if its first rows differ."""
-
-
-def growth(stored: Mapping[str, Any], wanted: Mapping[str, Any], appended: Appended = lambda _: "") -> list[str]:
-    """Return in words what is asked beyond the stored configuration, or nothing if more than that differs.
-
-    What was asked stays valid: a trial hangs on its own sample, variant and repeat, never on how many others there are.
-    """
-    before, after = stored.get("tasks"), wanted.get("tasks")
-    if not isinstance(before, Mapping) or not isinstance(after, Mapping) or before.keys() != after.keys():
-        return []
-    limits = stored.get("limit"), wanted.get("limit")
-    without = {"tasks": None, "limit": None}  # a limit only says how many rows there are: the rows are compared
-    if {**stored, **without} != {**wanted, **without}:
-        return []
-    grown: list[str] = []
-    for name in before:
-        words = _of_task(name, before[name], after[name], appended)
-        if words is None:
-            return []
-        grown += [f"{name}: {word}" for word in words]
-    return grown or ([f"limit {limits[0]} → {limits[1]}"] if limits[0] != limits[1] else [])
-
-
-def _of_task(name: str, before: Mapping[str, Any], after: Mapping[str, Any], appended: Appended) -> list[str] | None:
-    """Return what one task asks more, nothing if it asks the same, None if it is another task."""
-    if "variants" not in after or "variants" not in before:  # predictions made elsewhere: nothing is asked
-        return None
-    rest = [{key: value for key, value in task.items() if key not in GROWING} for task in (before, after)]
-    if rest[0] != rest[1] or not _keeps_trials(before, after):
-        return None
-    trials = _more_trials(before, after)
-    if before.get("data") == after.get("data"):
-        return trials
-    rows = "" if _shows_own_rows(after) else appended(name)
-    return [rows, *trials] if rows else None
-
-
-def _keeps_trials(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Tell whether every inference and variant that was asked is still asked, and asked the same."""
-    fewer = after["repeats"] < before["repeats"] or not set(before["variants"]) <= set(after["variants"])
-    shared = bool((after.get("infer_options") or {}).get("majority"))  # then a round hangs on all others' answers
-    return not fewer and not (shared and _more_trials(before, after))
-
-
-def _more_trials(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    words = []
-    if after["repeats"] > before["repeats"]:
-        words.append(f"{before['repeats']} → {after['repeats']} inferences")
-    if len(after["variants"]) > len(before["variants"]):
-        words.append(f"{len(before['variants'])} → {len(after['variants'])} variants")
-    return words
-
-
-def _shows_own_rows(task: Mapping[str, Any]) -> bool:
-    """Tell whether examples are drawn from the rows themselves: then more rows change what was shown before."""
-    prompt = task.get("prompt")
-    prompts = [prompt, *prompt.values()] if isinstance(prompt, Mapping) else []
-    shots = [one.get("shots") for one in prompts if isinstance(one, Mapping)]
-    return any(one.get("retriever", "zero") != "zero" and not one.get("pool") for one in shots if one)
-
-
-def without_code(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a configuration without the hashes of plug-ins' files."""
-    model = {key: value for key, value in (config.get("model") or {}).items() if key not in CODE}
-    tasks = {name: {key: value for key, value in task.items() if key not in CODE} for name, task in _tasks(config)}
-    return {**config, "model": model, "tasks": tasks}
-
-
-def _tasks(config: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    tasks = config.get("tasks")
-    return list(tasks.items()) if isinstance(tasks, Mapping) else []
-
-
 CONTINUED = "continued_with"
 """With which versions a run was continued, where these are others than it began with."""
-CODE = frozenset({"code", "loaded", "file"})
-"""What stands in a configuration for the files of plug-ins."""
 GROUP_ROWS = 64
 """At most so many rows a commit: while one half of 128 workers waits for its commit, the other half is served."""
 PATIENCE_S = 0.005
@@ -333,10 +254,12 @@ class RunWriter(TrialWriter):
             self._lock = RunLock(folder)
         except OSError as error:
             raise EnvironmentProblem(f"cannot write to {folder}: {error.strerror}") from None
+        is_new = not self.path.exists()
         try:
             self._database = open_for_writing(self.path)
             self._write_header(header)
-            self.lost = fail_unreadable(self._database)
+            if not is_new:
+                self.lost = fail_unreadable(self._database)
         except (*BROKEN, SnellenError) as error:
             if hasattr(self, "_database"):
                 self._database.close()

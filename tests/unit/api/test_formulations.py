@@ -10,12 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from command_line import run_command
-from snellen import score
-from snellen.api.formulations import FORMULATIONS, OPTION_MARKS, Numbering, answer_index
+from snellen import score, score_predictions
 from snellen.api.outputs import export
-from snellen.api.scored_files import score_predictions
 from snellen.core.errors import DataError, SnellenError, UsageError
 from snellen.data.files.records import Record
+from snellen.kits.reform.formulations import FORMULATIONS, OPTION_MARKS, Numbering, answer_index
 
 OPTIONS = ["yes", "no", "maybe"]
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from snellen.api.header import VERSIONED, installed_versions, make_header
+from snellen.api.plan import make_plan
+from snellen.api.settings import RunSettings
 
 
 class Served:
@@ -38,3 +44,14 @@ def test_the_config_is_as_it_will_be_read_back() -> None:
 def test_versions_name_every_package_that_counts() -> None:
     versions = installed_versions()
     assert set(versions) == {"python", "platform", *VERSIONED} and all(versions.values())
+
+
+def test_a_file_that_is_called_like_a_style_of_the_catalog_is_no_part_of_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("rows.jsonl").write_text(json.dumps({"question": "Q?", "options": ["x", "y"], "answer": "A"}))
+    settings = RunSettings(tasks=("rows.jsonl",), model="blind/first")
+    before = make_plan(settings).header.id
+    Path("chat").write_text("notes of a talk")
+    assert make_plan(settings).header.id == before

@@ -17,7 +17,9 @@ from snellen.kits.scale.driver import Replicas
 from snellen.kits.scale.executor import TERMS, LeasedScoring, check_nodes_see, describe_run_here
 from snellen.kits.scale.host import Worker
 from snellen.report.pages.finish import finish_run
-from snellen.scoring.ranges import RangeScorer, RangeSpec, ScoredRange, scoring_spec
+from snellen.scoring import ranges as ranges_module
+from snellen.scoring.protocols.peer_scores import ScoreTrial
+from snellen.scoring.ranges import RangeSpec, ScoredRange, scoring_spec
 from snellen.store import reader as reader_module
 from snellen.store.reader import Rows, RunReader
 
@@ -95,15 +97,15 @@ def test_processes_that_die_beside_a_range_do_not_blame_it(folder: Path, monkeyp
 
 def test_the_first_error_of_the_plan_ends_the_scoring(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader_module, "RANGE_TRIALS", 12)
-    score = RangeScorer.score
+    score = ranges_module.score_range
 
-    def broken(self: RangeScorer, spec: RangeSpec, rows: Rows) -> ScoredRange:
-        part = score(self, spec, rows)
+    def broken(reader: RunReader, scorer: ScoreTrial, spec: RangeSpec, rows: Rows) -> ScoredRange:
+        part = score(reader, scorer, spec, rows)
         if rows[0] > 6:
             raise KeyError(f"row {rows[0]}")
         return part
 
-    monkeypatch.setattr(RangeScorer, "score", broken)
+    monkeypatch.setattr(ranges_module, "score_range", broken)
     with leased(folder, replicas=3) as executor, pytest.raises(UsageError, match="cannot be scored: KeyError: 'row 7'"):
         finish_run(folder, default_registry(), executor=executor)
 

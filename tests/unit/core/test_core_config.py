@@ -160,12 +160,31 @@ def test_a_strangers_kit_brings_a_command_by_one_entry_point(installed: Path) ->
     )
     install(installed, "their-kit", "[snellen.kit]\ntheirs = their_kit:register\n")
     registry = default_registry()
-    assert "theirs" not in registry.entries("command", of_others=False)
+    assert registry.find("command", "view") is not None
+    assert "their_kit" not in sys.modules
     assert registry.entries("command")["theirs"].help == "What they do."
     (installed / "their_kit.py").write_text("def register(registry):\n    raise ValueError('no')\n")
     sys.modules.pop("their_kit")
     with pytest.raises(UsageError, match=r"'theirs'.*their_kit:register"):
         default_registry().names("command")
+
+
+def test_kits_are_asked_where_the_core_has_not_the_name_or_all_names_are_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "shipped_kits", lambda: pytest.fail("kits were asked"))
+    registry = default_registry()
+    assert registry.get("scorer", "choice")
+    for ask in (lambda: registry.get("scorer", "peer"), lambda: default_registry().names("scorer")):
+        with pytest.raises(pytest.fail.Exception, match="kits were asked"):
+            ask()
+
+
+def test_a_plug_in_that_takes_the_name_of_a_kit_is_refused(tmp_path: Path) -> None:
+    plugin = tmp_path / "mine.py"
+    plugin.write_text("def register(registry):\n    registry.add('scorer', 'peer', len)\n")
+    with pytest.raises(ConfigError, match="scorer 'peer' is registered twice"):
+        default_registry([plugin])
 
 
 def test_where_no_package_names_a_group_of_ours_none_is_read(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,10 +29,7 @@ def defined_in(module: str) -> set[str]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_registered_is_there(kind: str) -> None:
-    targets = {
-        name: getattr(entry, "target", entry)
-        for name, entry in default_registry().entries(kind, of_others=False).items()
-    }
+    targets = {name: getattr(entry, "target", entry) for name, entry in default_registry().entries(kind).items()}
     named = {name: target.partition(":") for name, target in targets.items() if isinstance(target, str)}
     lost = [name for name, (module, _, attribute) in named.items() if {attribute} - defined_in(module) - {""}]
     assert not lost

@@ -13,7 +13,7 @@ from PIL import Image as Pillow
 
 from snellen.core.errors import DataError
 from snellen.core.types import Form, Image, Sample
-from snellen.data.reform.checks import check_options, check_samples
+from snellen.data.checks import check_options, check_samples
 
 WORDS = [
     f"{a}{b}" for a in ("ba", "co", "di", "fu", "ga", "he", "jo", "ka") for b in ("ron", "lta", "ske", "mer", "cki")

@@ -10,18 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.core.errors import DataError
-from snellen.data.reform.distractors import (
+from snellen.data.answer_kinds import normalise
+from snellen.kits.reform.distractors import (
     AnswerPool,
     ClassNegatives,
     Distractor,
     first_unique,
-    normalise,
     place,
     require,
     same_answer,
 )
-from snellen.data.reform.family_count import near_integers
-from snellen.data.reform.formulate import Recipe
+from snellen.kits.reform.family_count import near_integers
+from snellen.kits.reform.formulate import Recipe
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from snellen.core.errors import DataError
-from snellen.data.reform.corpus import read_pickled
+from snellen.kits.reform.corpus import read_pickled
 
 PLAIN = st.recursive(
     st.none()

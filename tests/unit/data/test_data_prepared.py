@@ -19,7 +19,7 @@ from snellen.core.protocols import LoadContext
 from snellen.core.types import Sample
 from snellen.data.catalog import Catalog
 from snellen.data.images.decode import open_image
-from snellen.data.reform.card_loader import HUB, available, load, read_card
+from snellen.kits.reform.card_loader import HUB, available, load, read_card
 
 CARDS = Path(__file__).resolve().parents[3] / "src/snellen/catalog/datasets/reform"
 

@@ -18,12 +18,13 @@ import reform_fixtures
 from snellen.core.errors import ConfigError, DataError
 from snellen.core.protocols import LoadContext
 from snellen.core.types import Prediction, Request, Sample, TrialKey
+from snellen.data.answer_kinds import answer_kind, normalise, number_words
 from snellen.data.catalog import Catalog
 from snellen.data.files.matlab import read_matrices
-from snellen.data.reform.card_loader import load
-from snellen.data.reform.distractors import answer_kind, normalise, number_words, same_answer
-from snellen.data.reform.family_dialog import reply_kind
-from snellen.data.reform.family_match import MAX_SHARED_WORDS, _overlap
+from snellen.kits.reform.card_loader import load
+from snellen.kits.reform.distractors import same_answer
+from snellen.kits.reform.family_dialog import reply_kind
+from snellen.kits.reform.family_match import MAX_SHARED_WORDS, _overlap
 from snellen.scoring.scorers.vqa import score_vqa
 
 
@@ -391,9 +392,9 @@ def test_bad_cards(raw: Any, key: str, value: Any, message: str) -> None:
 
 
 DRAW_COMPANIONS = """
-from snellen.data.reform.corpus import Item
-from snellen.data.reform.family_ground import Companions
-from snellen.data.reform.formulate import Recipe
+from snellen.kits.reform.corpus import Item
+from snellen.kits.reform.family_ground import Companions
+from snellen.kits.reform.formulate import Recipe
 names = ["cat", "dog", "cup", "bus", "car", "hat", "pen", "box"]
 items = [
     Item(str(place), data={"objects": [{"category": names[place]}, {"category": other}], "vocabulary": names})

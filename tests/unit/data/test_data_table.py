@@ -14,7 +14,7 @@ from snellen.core.types import Form, Sample
 from snellen.data.catalog import Catalog
 from snellen.data.dataset import Dataset, survey
 from snellen.data.files.rows import read_rows
-from snellen.data.loaders.answers import find_answers
+from snellen.data.loaders.row_answers import find_answers
 from snellen.data.loaders.table import load
 
 ROW = {"id": "q1", "image": "a.png", "question": "What?", "options": ["cat", "dog"], "answer": "B", "topic": "pets"}

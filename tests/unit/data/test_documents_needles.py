@@ -34,7 +34,7 @@ from snellen.kits.pages.plant import (
     take,
 )
 from snellen.kits.pages.render import page_font
-from snellen.prompt.document import choose_pages, skip_reason
+from snellen.prompt.controls import choose_pages, skip_reason
 
 HAYSTACK = read_haystack(BUILT_IN, 6_000, 1)
 STYLE = PageStyle(width_pt=420, height_pt=420, dpi=72, font="built-in", size_pt=9, leading_pt=11)

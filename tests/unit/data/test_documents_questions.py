@@ -19,7 +19,7 @@ from snellen.data.images.edits import apply_edits
 from snellen.infer.document import DOCUMENT
 from snellen.kits.pages.loader import load_choice, load_needles, pages_bin
 from snellen.prompt.build import Prompter
-from snellen.prompt.document import choose_pages, skip_reason, with_context
+from snellen.prompt.controls import choose_pages, skip_reason, with_context
 
 RECORD = {
     "_id": "doc1", "domain": "Single-Document QA", "sub_domain": "Legal", "difficulty": "medium", "length": "short",

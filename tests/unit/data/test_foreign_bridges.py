@@ -12,10 +12,10 @@ import pytest
 from foreign_files import write_json, write_lines
 from snellen.core.errors import DataError, SnellenError
 from snellen.core.types import Form
-from snellen.data.foreign.damage import Damage
-from snellen.data.foreign.foreign_rows import ForeignFile, ForeignRow
-from snellen.data.foreign.formats import open_predictions
-from snellen.data.foreign.row_spool import spool_rows
+from snellen.kits.bridges.damage import Damage
+from snellen.kits.bridges.foreign_rows import ForeignFile, ForeignRow
+from snellen.kits.bridges.formats import open_predictions
+from snellen.kits.bridges.row_spool import spool_rows
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "data" / "bridges"
 PICTURE = "data:image/png;base64,iVBORw0KGgo="
@@ -255,7 +255,7 @@ def test_a_picture_outside_the_files_own_folders_is_never_taken(tmp_path: Path) 
 
 
 def test_a_filter_that_stopped_a_reply_is_a_failure_unless_an_answer_was_read(tmp_path: Path) -> None:
-    from snellen.data.foreign.damage import stopped_by_filter
+    from snellen.kits.bridges.damage import stopped_by_filter
 
     assert stopped_by_filter("content_filter", "no") == "refused by the content filter: no"
     assert stopped_by_filter("SAFETY", "", None)

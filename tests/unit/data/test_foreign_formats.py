@@ -24,12 +24,12 @@ from foreign_files import (
 from snellen.core.builtins import default_registry
 from snellen.core.errors import DataError, MissingExtra, SnellenError, UsageError
 from snellen.core.types import Form
-from snellen.data.foreign.damage import EXCEL_CELL, Damage
-from snellen.data.foreign.foreign_rows import ForeignFile, ForeignRow
-from snellen.data.foreign.formats import formats, open_predictions
-from snellen.data.foreign.peer_cards import peer_card, peer_cards
-from snellen.data.foreign.row_spool import spool_rows
+from snellen.data.atlas.peer_cards import peer_card, peer_cards
+from snellen.kits.bridges.damage import EXCEL_CELL, Damage
+from snellen.kits.bridges.foreign_rows import ForeignFile, ForeignRow
+from snellen.kits.bridges.formats import formats, open_predictions
 from snellen.kits.bridges.peer_readers import PEER_READERS
+from snellen.kits.bridges.row_spool import spool_rows
 from snellen.kits.bridges.text_rules import TEXT_RULES, YES_NO_RULES
 
 PROMPT = "Which animal?\nA. a cat\nB. a dog\nAnswer with the option's letter from the given choices directly."

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from foreign_files import inspect_header, inspect_sample, mcq, write_archive
 from snellen.core.errors import SnellenError
-from snellen.data.foreign.damage import Damage
-from snellen.data.foreign.formats import open_predictions
-from snellen.data.foreign.row_spool import spool_rows
+from snellen.kits.bridges.damage import Damage
+from snellen.kits.bridges.formats import open_predictions
+from snellen.kits.bridges.row_spool import spool_rows
 
 PROMPT = "Which?\nA. a cat\nB. a dog\n"
 OUTPUT = {

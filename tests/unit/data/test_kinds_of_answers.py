@@ -9,19 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.data.reform.distractors import (
-    ClassNegatives,
-    answer_kind,
-    answer_kinds,
-    normalise,
-    number_words,
-    opposite_of,
-    same_answer,
-)
-from snellen.data.reform.family_count import near_numbers, read_written
-from snellen.data.reform.family_dialog import reply_kind
-from snellen.data.reform.family_vqa import other_alternative
-from snellen.data.reform.formulate import plain_end
+from snellen.data.answer_kinds import answer_kind, answer_kinds, normalise, number_words, read_written
+from snellen.kits.reform.distractors import ClassNegatives, opposite_of, same_answer
+from snellen.kits.reform.family_count import near_numbers
+from snellen.kits.reform.family_dialog import reply_kind
+from snellen.kits.reform.family_vqa import other_alternative
+from snellen.kits.reform.formulate import plain_end
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Records in whatever JSON they stand, and the paths that name a field of them: data.foreign.formats."""
+"""Records in whatever JSON they stand, and the paths that name a field of them: kits.bridges.formats."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from foreign_files import write_json, write_lines
 from snellen.core.errors import DataError, UsageError
 from snellen.core.types import Form
 from snellen.data.files.records import value_at
-from snellen.data.foreign.damage import Damage
-from snellen.data.foreign.foreign_rows import ForeignFile, ForeignRow
-from snellen.data.foreign.formats import open_predictions, records_in
+from snellen.kits.bridges.damage import Damage
+from snellen.kits.bridges.foreign_rows import ForeignFile, ForeignRow
+from snellen.kits.bridges.formats import open_predictions, records_in
 
 CHAT = {"messages": [{"content": "?"}, {"content": "B"}], "a.b": 1, "a": {"b": 2, "c": [3, [4]]}}
 
@@ -111,7 +111,7 @@ def test_letters_stand_for_options_that_the_file_does_not_show(tmp_path: Path) -
 
 
 def test_an_id_that_several_questions_share_is_no_id(tmp_path: Path) -> None:
-    from snellen.data.foreign.row_spool import spool_rows
+    from snellen.kits.bridges.row_spool import spool_rows
 
     rows = [{"question_id": 0, "question": text, "response": "Yes"} for text in ("Is it?", "Was it?")]
     path = write_lines(tmp_path / "a.jsonl", rows)

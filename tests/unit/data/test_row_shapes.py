@@ -26,8 +26,8 @@ from snellen.core.errors import SnellenError
 from snellen.core.message_parts import MARKER, holds_marker, without_markers, write_markers
 from snellen.core.types import Form
 from snellen.data.files.records import parse_literal
-from snellen.data.loaders.answers import alphabets_of
-from snellen.data.loaders.row_options import options_in_text, parse_list
+from snellen.data.loaders.option_texts import alphabets_of, options_in_text
+from snellen.data.loaders.row_options import parse_list
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), max_size=12)
 WORD = st.sampled_from([

@@ -16,7 +16,7 @@ from snellen.core.protocols import LoadContext
 from snellen.core.tasks import Task
 from snellen.core.types import Form, Sample
 from snellen.data.loaders import row_options
-from snellen.data.loaders.answers import look_at_options
+from snellen.data.loaders.option_texts import look_at_options
 from snellen.data.loaders.table import load
 
 CELLS = st.sampled_from(["1", 1, True, 1.0, "true", "cat", "Cat ", "dog", "0", 0, "<image 1>", "a.b", None])

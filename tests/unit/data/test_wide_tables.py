@@ -9,7 +9,6 @@ import pytest
 
 from snellen.core.errors import nearest_name
 from snellen.data.loaders import row_map
-from snellen.data.loaders import row_notes as overlooked
 from snellen.data.loaders.row_map import choose_map, find_places
 
 COLUMNS = tuple(f"k {number} long" for number in range(3_000))
@@ -17,14 +16,13 @@ COLUMNS = tuple(f"k {number} long" for number in range(3_000))
 
 def test_every_column_is_folded_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     folded: Counter[str] = Counter()
-    fold = overlooked.fold_column.__wrapped__
+    fold = row_map.fold_column.__wrapped__
 
     def counted(name: str) -> str:
         folded[name] += 1
         return str(fold(name))
 
-    for module in (overlooked, row_map):
-        monkeypatch.setattr(module, "fold_column", counted)
+    monkeypatch.setattr(row_map, "fold_column", counted)
     row_map._folded.cache_clear()
     rows = choose_map("", dict.fromkeys(COLUMNS, 1)).map
     places = find_places(COLUMNS, rows, offered=True)

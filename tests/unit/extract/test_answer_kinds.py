@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from snellen.extract.choice import chosen_text
-from snellen.extract.normalise import normalise
 from snellen.extract.numbers import find_numbers, parse_number
 from snellen.extract.other_kinds import extract_choices, extract_number, extract_short, extract_yesno
-from snellen.extract.thinking import answer_start
+from snellen.extract.reply_text import answer_start, normalise
 
 COLOURS = {"A": "red", "B": "blue", "C": "green", "D": "yellow"}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from snellen.extract.choice import extract_choice
-from snellen.extract.normalise import normalise
+from snellen.extract.reply_text import normalise
 
 REPLIES = Path(__file__).resolve().parents[2] / "golden" / "data" / "extraction" / "replies-5.jsonl"
 ROCKS = ["basalt", "granite", "marble", "slate"]

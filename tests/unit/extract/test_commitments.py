@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from snellen.extract.choice import extract_choice
-from snellen.extract.formula import is_quantity, leads_on_as_quantity, quantities, spoken_as_label
+from snellen.extract.mentions import is_quantity, leads_on_as_quantity, quantities, spoken_as_label
 from snellen.extract.option_text import key_of, own_end
 
 AMPERES = ["1.20 A", "1.35 A", "1.50 A", "1.75 A", "1.975 A", "2.10 A", "2.25 A", "2.40 A", "1.975 mA", "3.0 A"]
@@ -95,7 +95,7 @@ def test_a_text_is_found_where_it_stands(text: str, before: str) -> None:
     ],
 )
 def test_one_text_in_other_clothes(text: str, written: str) -> None:
-    from snellen.extract.normalise import normalise
+    from snellen.extract.reply_text import normalise
 
     assert own_end(normalise(written).lower(), 0, key_of(text)) > 0
 

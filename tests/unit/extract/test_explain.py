@@ -12,8 +12,7 @@ from snellen.api.one_reply import read_reply
 from snellen.cli.main import cli
 from snellen.core.errors import UsageError
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
-from snellen.extract.choice import extract_choice
-from snellen.extract.explain import RULE_NAMES, why
+from snellen.extract.choice import RULE_NAMES, extract_choice, why
 from snellen.extract.extraction import RULE_SET, Extraction
 from snellen.scoring.scorers.option_choice import score, score_yesno
 

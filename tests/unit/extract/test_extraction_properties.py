@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from snellen.extract.choice import RULES, extract_choice, read
 from snellen.extract.extraction import REASONS
-from snellen.extract.normalise import normalise
 from snellen.extract.option_set import Reply, option_set
 from snellen.extract.other_kinds import extract_choices, extract_number, extract_short, extract_yesno
+from snellen.extract.reply_text import normalise
 
 OPTIONS = {"A": "a cat", "B": "a dog", "C": "a rabbit", "D": "none of the above"}
 PIECES = st.sampled_from(

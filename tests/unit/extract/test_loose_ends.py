@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from snellen.extract.choice import extract_choice
-from snellen.extract.formula import is_quantity
-from snellen.extract.normalise import normalise
+from snellen.extract.mentions import is_quantity
 from snellen.extract.option_text import key_of
+from snellen.extract.reply_text import normalise
 
 STYLES = ["Gothic", "Romanesque", "Byzantine", "Baroque"]
 GAS = ["Temperature", "Pressure", "Volume", "Number of moles"]

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.extract import settled_text as settle
-from snellen.extract import valued
+from snellen.extract import meant, valued
 from snellen.extract.choice import extract_choice
 from snellen.extract.numbers import find_measures, fitting_option, option_measures
 
@@ -54,4 +53,4 @@ def test_texts_that_are_no_single_quantities_are_none() -> None:
 
 
 def test_the_rules_are_of_their_rooms() -> None:
-    assert valued.final_value and settle.meant_text
+    assert valued.final_value and meant.meant_text

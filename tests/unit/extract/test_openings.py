@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from snellen.extract.choice import extract_choice
-from snellen.extract.normalise import normalise
-from snellen.extract.thinking import without_courtesy
+from snellen.extract.reply_text import normalise, without_courtesy
 
 PLANETS = ["Mercury", "Venus", "Mars", "Jupiter"]
 HEAT = ["Conduction", "Convection", "Radiation", "Evaporation"]

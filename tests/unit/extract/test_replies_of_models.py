@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from snellen.extract import opening
+from snellen.extract import edge_sentences
 from snellen.extract.choice import extract_choice
 from snellen.extract.other_kinds import (
     extract_choices,
@@ -110,7 +110,7 @@ def test_options_in_latex_and_no_options_at_all_are_read() -> None:
     assert extract_choice("hello", ["20\\%", "x"]).letter is None
     assert extract_choice("(B) 0.21", {}).reason == "unparsed"
     assert extract_choice("so \x00", {"a": "oak", "i": "elm"}).letter is None
-    assert opening.opening.__doc__
+    assert edge_sentences.opening.__doc__
 
 
 PIECES = st.one_of(

@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.extract import cue
-from snellen.extract import cue as cue_value
-from snellen.extract import named_aside as aside
+from snellen.extract import cue, meant
 from snellen.extract.choice import extract_choice
-from snellen.extract.cue_words import DOUBT_CLAUSE
 from snellen.extract.option_text import OptionTexts, plain
+from snellen.extract.phrases import DOUBT_CLAUSE
 
 OPTIONS = {"A": "a cat", "B": "no", "C": "A and C", "D": "-5 °C"}
 SPACES = st.sampled_from(["", " ", "\n", "\n1", "\n12", "(b", "x. ", "! ", "; ", "。", "e.g. ", " if ", "i thought "])
@@ -31,21 +29,21 @@ LEADS = [
 ]
 
 
-@pytest.mark.parametrize("tail", sorted(cue_value._ENDED))
+@pytest.mark.parametrize("tail", sorted(cue._ENDED))
 @pytest.mark.parametrize("lead", LEADS)
 def test_a_label_at_the_end_is_read_as_by_all_that_may_undo_it(
     lead: str, tail: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replies = [lead.format(mark) + tail for mark in "ABCDabcd"]
     short = [extract_choice(reply, OPTIONS) for reply in replies]
-    monkeypatch.setattr(cue_value, "_ENDED", frozenset[str]())
+    monkeypatch.setattr(cue, "_ENDED", frozenset[str]())
     assert [extract_choice(reply, OPTIONS) for reply in replies] == short
 
 
 @given(st.lists(st.one_of(SPACES, st.text("ab1.!;?(\n ", max_size=6)), max_size=20).map("".join))
 def test_sentences_end_where_the_pattern_that_looks_back_first_finds_them(text: str) -> None:
     looks_back = re.compile(r"(?<![\n(]\w)(?<!\n\d\d)[.!?;]\s|\n|。")
-    assert [end.span() for end in aside._STOP.finditer(text)] == [end.span() for end in looks_back.finditer(text)]
+    assert [end.span() for end in meant._STOP.finditer(text)] == [end.span() for end in looks_back.finditer(text)]
 
 
 @given(

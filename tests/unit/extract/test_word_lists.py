@@ -17,10 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import snellen.extract
-from snellen.extract import cue, cue_words, label_mentions, polarity, structured
-from snellen.extract import cue as cue_value
-from snellen.extract import whole_reply as whole
-from snellen.extract import without_cue as weak
+from snellen.extract import cue, mentions, phrases, structured, whole_reply, without_cue
 from snellen.extract.choice import extract_choice
 from snellen.extract.extraction import Extraction
 from snellen.extract.option_set import Reply, derive_marks, mark_patterns, option_set
@@ -92,17 +89,17 @@ def test_every_pattern_compiles() -> None:
 
 
 GATED_WORDS = [
-    *[(cue_words.CORRECTION, f"the answer is a. {word} b") for word in words("corrections.turn")],
-    *[(cue_words.CORRECTION, f"a。{word}b") for word in words("corrections.turn_glued")],
-    *[(cue_words.REFUSAL, f"{word} determine") for word in words("refusals.unable")],
-    *[(cue_words.REFUSAL, f"cannot {word}") for word in words("refusals.telling")],
-    *[(cue_words.REFUSAL, word) for word in (*words("refusals.sorry"), *words("refusals.declines"))],
-    *[(cue_words.REFUSAL, f"{word} information") for word in words("refusals.lack")],
-    *[(cue_words.DOUBT_CLAUSE, word) for word in words("doubt.reported")],
+    *[(phrases.CORRECTION, f"the answer is a. {word} b") for word in words("corrections.turn")],
+    *[(phrases.CORRECTION, f"a。{word}b") for word in words("corrections.turn_glued")],
+    *[(phrases.REFUSAL, f"{word} determine") for word in words("refusals.unable")],
+    *[(phrases.REFUSAL, f"cannot {word}") for word in words("refusals.telling")],
+    *[(phrases.REFUSAL, word) for word in (*words("refusals.sorry"), *words("refusals.declines"))],
+    *[(phrases.REFUSAL, f"{word} information") for word in words("refusals.lack")],
+    *[(phrases.DOUBT_CLAUSE, word) for word in words("doubt.reported")],
     *[(NONE_SAID, word) for word in words("options.none_said")],
-    *[(cue_words.DOUBT, f"{word} ") for word in words("doubt.condition")],
-    *[(cue_words.DOUBT, f"{word} ") for word in words("doubt.wrong")],
-    *[(cue_words.DOUBT, f"{word} ") for word in (*words("doubt.denied"), *words("doubt.earlier"))],
+    *[(phrases.DOUBT, f"{word} ") for word in words("doubt.condition")],
+    *[(phrases.DOUBT, f"{word} ") for word in words("doubt.wrong")],
+    *[(phrases.DOUBT, f"{word} ") for word in (*words("doubt.denied"), *words("doubt.earlier"))],
 ]
 
 
@@ -115,18 +112,18 @@ def test_stems_cover_every_plain_word_they_gate() -> None:
 
 def test_a_gate_finds_what_its_pattern_finds() -> None:
     text = "the answer is a. wait, it is b." + " x" * 60 + " hold on: c"
-    assert [match.group() for match in cue_words.CORRECTION.matches(text)] == ["wait", "hold on"]
-    later = cue_words.CORRECTION.search(text, 30)
+    assert [match.group() for match in phrases.CORRECTION.matches(text)] == ["wait", "hold on"]
+    later = phrases.CORRECTION.search(text, 30)
     assert later is not None
     assert text[later.start() :] == "hold on: c"
-    assert cue_words.CORRECTION.search(text, 30, 60) is None
+    assert phrases.CORRECTION.search(text, 30, 60) is None
     assert places("ab ab ab", Stems(("ab", "b", "x")), 0, 8, 2) == [(3, "ab"), (4, "b"), (6, "ab"), (7, "b")]
 
 
 VOCABULARIES = [
     *(words(group) for group in ("doubt.stems", "corrections.stems", "refusals.stems", "options.none_said_stems")),
     *(ascii_words(group) for group in ("doubt.reported_stems", "refusals.stems", "conclusions.undecided_stems")),
-    tuple(cue_words.cue_kinds()),
+    tuple(phrases.cue_kinds()),
 ]
 
 
@@ -138,10 +135,10 @@ def test_gathered_stems_are_found_as_if_each_were_looked_for(data: st.DataObject
 
 
 def test_gathering_spares_most_tests_of_a_short_text_and_loses_no_stem() -> None:
-    gathered = Stems(cue_words.cue_kinds())
+    gathered = Stems(phrases.cue_kinds())
     by_part = gathered._by_part
-    assert len(by_part) * 3 < len(cue_words.cue_kinds())
-    assert sorted(stem for held in by_part.values() for stem in held) == sorted(cue_words.cue_kinds())
+    assert len(by_part) * 3 < len(phrases.cue_kinds())
+    assert sorted(stem for held in by_part.values() for stem in held) == sorted(phrases.cue_kinds())
     assert all(part in stem for part, held in by_part.items() for stem in held)
 
 
@@ -155,13 +152,13 @@ def test_words_come_in_the_order_of_the_file() -> None:
 @pytest.mark.parametrize(
     ("pattern", "text"),
     [
-        (polarity.DENIED_BEFORE, "it can be anything but "),
-        (polarity.AFFIRMED_BEFORE, "hence it is most likely the option "),
-        (polarity.TENTATIVE_BEFORE, "it could be "),
-        (polarity.SPARED_BEFORE, "all other options except "),
-        (polarity.DENIED_AFTER, ") is clearly ruled"),
-        (polarity.AFFIRMED_AFTER, " is not wrong"),
-        (cue_words.LINK, " to this question is clearly: "),
+        (phrases.DENIED_BEFORE, "it can be anything but "),
+        (phrases.AFFIRMED_BEFORE, "hence it is most likely the option "),
+        (phrases.TENTATIVE_BEFORE, "it could be "),
+        (phrases.SPARED_BEFORE, "all other options except "),
+        (phrases.DENIED_AFTER, ") is clearly ruled"),
+        (phrases.AFFIRMED_AFTER, " is not wrong"),
+        (phrases.LINK, " to this question is clearly: "),
     ],
 )
 def test_a_side_of_a_mention(pattern: LazyPattern, text: str) -> None:
@@ -172,10 +169,10 @@ def test_a_side_of_a_mention(pattern: LazyPattern, text: str) -> None:
 
 def test_importing_the_room_compiles_and_reads_no_words() -> None:
     program = (
-        "import re, sys\nimport snellen.extract.choice\nfrom snellen.extract import word_lists, polarity, cue_words\n"
+        "import re, sys\nimport snellen.extract.choice\nfrom snellen.extract import word_lists, phrases\n"
         "assert word_lists.read_lists.cache_info().currsize == 0\n"
-        "first = polarity.DENIED_AFTER.match\n"
-        "assert polarity.DENIED_AFTER.match(' is wrong') and polarity.DENIED_AFTER.match is not first\n"
+        "first = phrases.DENIED_AFTER.match\n"
+        "assert phrases.DENIED_AFTER.match(' is wrong') and phrases.DENIED_AFTER.match is not first\n"
         "assert word_lists.read_lists.cache_info().currsize == 1\n"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
@@ -187,10 +184,10 @@ def test_the_pieces_alone() -> None:
     assert (options.none, options.index_of("four")) == (2, 1)
     assert derive_marks(28)[-2:] == ("AA", "AB")
     assert mark_patterns(("A", "B")) is mark_patterns(("A", "B"))
-    assert label_mentions.speaks_of_options("let me consider")
-    assert not label_mentions.speaks_of_options("it is red")
+    assert mentions.speaks_of_options("let me consider")
+    assert not mentions.speaks_of_options("it is red")
     assert structured.answer_field('x <answer>B</answer> {"a": 1}') == (10, 11)
-    assert cue_value.Cue(0, 6, "answer", "answer").kind == "answer"
+    assert cue.Cue(0, 6, "answer", "answer").kind == "answer"
 
 
 def test_the_rules_alone() -> None:
@@ -199,6 +196,6 @@ def test_the_rules_alone() -> None:
     assert first == Extraction("A", "cue", None, (14, 15))
     verdict = cue.corrected(options, reply, options.pick_at(reply, 0, "cue", 14, 15))
     assert verdict == Extraction("C", "self_correction", None, (128, 129)), "spans count from the reply's beginning"
-    assert weak.affirmed(options, Reply("Hence B.")) == Extraction("B", "affirmed", None, (6, 7))
-    assert whole.whole(options, Reply("**B**")) == Extraction("B", "whole", None, (2, 3))
+    assert without_cue.affirmed(options, Reply("Hence B.")) == Extraction("B", "affirmed", None, (6, 7))
+    assert whole_reply.whole(options, Reply("**B**")) == Extraction("B", "whole", None, (2, 3))
     assert structured.structured(options, Reply("B")) is None

@@ -14,8 +14,8 @@ from snellen.core.tasks import Prompt, Task
 from snellen.core.types import Failure, FailureKind, Form, Image, Prediction, Sample, Timing, Usage
 from snellen.data.catalog import Catalog
 from snellen.infer.perplexity import PERPLEXITY
+from snellen.kits.publish.harness_files import perplexity_fields
 from snellen.prompt.build import Prompter
-from snellen.report.exports.seed_files import perplexity_fields
 from snellen.scoring.scorers.option_likelihood import option_values, score
 
 PROMPT = convert(Catalog().card("prompts", "choice"), Prompt, "choice")

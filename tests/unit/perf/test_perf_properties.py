@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from snellen.perf.metrics import summarize
 from snellen.perf.profile_aisbench import summarize_aisbench
-from snellen.perf.steady import concurrency_steps, steady_window, whole_run
-from snellen.perf.timeline import RequestRecord, Timeline
+from snellen.perf.timeline import RequestRecord, Timeline, concurrency_steps, steady_window, whole_run
 
 STEP = 1 / 1024  # exact in binary, so shifting the clock loses no bit
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.perf.metrics import summarize
-from snellen.perf.steady import Window, concurrency_steps, plateau, steady_window, whole_run
-from snellen.perf.timeline import RequestRecord, Timeline
+from snellen.perf.timeline import RequestRecord, Timeline, Window, concurrency_steps, plateau, steady_window, whole_run
 
 
 def closed_loop(slots: int, waves: int, service: float, pause: float, *, streamed: bool = True) -> list[RequestRecord]:

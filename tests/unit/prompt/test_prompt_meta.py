@@ -11,7 +11,7 @@ from snellen.core.errors import ConfigError
 from snellen.core.tasks import Prompt, Task
 from snellen.core.types import Form, Sample, Turn
 from snellen.prompt.build import Prompter
-from snellen.prompt.meta import Line, MetaTemplate, Role, read_meta_template, to_text
+from snellen.prompt.styles import Line, MetaTemplate, Role, read_meta_template, to_text
 
 TABLE = {
     "begin": "<s>",

@@ -57,7 +57,7 @@ def test_latency_never_stands_beside_the_headline(tmp_path: Path) -> None:
     with RunReader(tmp_path) as reader:
         columns = read_columns(reader, reader.header().tasks[0])
         assert [figure.name for figure in figures_of(reader, columns, columns.by_sample)] == [LATENCY]
-        one = overview_of(reader, columns, {"tasks": {}})
+        one = overview_of(reader, columns.task, {"tasks": {}})
     assert one.main_figure is None
     assert [figure.name for figure in one.other_figures] == [LATENCY]
 
@@ -76,7 +76,10 @@ def test_where_options_stood_is_gathered_while_scoring_as_it_is_read_later(
         assert gathered.positions() == read
         assert 0 < sum(read.values()) < len(columns), "some replies failed or were not read"
         figures = [
-            list(answer_figures(reader, columns, columns.by_sample, positions))
+            [
+                (one.title, one.caption, one.drawing, one.rows, one.series, one.spec)
+                for one in answer_figures(reader, columns, columns.by_sample, positions)
+            ]
             for positions in (None, gathered.positions())
         ]
     assert figures[0] == figures[1]

@@ -2,7 +2,8 @@
 
 from snellen import score_predictions
 from snellen.core.types import Failure, FailureKind, Form, Prediction, Request, Sample, Score, TrialKey, Turn
-from snellen.report.exports.seed_files import StoredTrial, flageval_records
+from snellen.kits.publish.harness_files import flageval_records
+from snellen.report.exported_run import StoredTrial
 
 SAMPLE = Sample(id="q1", dataset="d", form=Form.CHOICE, question="What is this?")
 

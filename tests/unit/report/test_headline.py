@@ -16,8 +16,8 @@ from snellen.api.view import make_viewer
 from snellen.core.builtins import default_registry
 from snellen.report.files import write_results
 from snellen.report.pages.finish import finish_run
-from snellen.report.pages.overview import dimension_means
 from snellen.report.pages.report_page import render_report
+from snellen.report.terminal import dimension_means
 from snellen.scoring.aggregates.headline import headline, headline_metric
 from snellen.scoring.stored import read_columns
 from snellen.store.reader import RunReader

@@ -11,9 +11,10 @@ import pytest
 import snellen
 from command_line import run_command
 from made_runs import make_run
+from snellen.api import trackers as seam
+from snellen.api.trackers import TrackerHub, find_trackers, plain_settings, result_figures, wrong_answers
+from snellen.core.builtins import default_registry
 from snellen.engine.state import RunState
-from snellen.report.logs import tracker as tellers
-from snellen.report.logs.tracker import TrackerHub, check_trackers, plain_settings, result_figures, wrong_answers
 
 SETTINGS = {"model": {"name": "openai/x"}, "seed": 0, "variants": ["base"]}
 
@@ -26,7 +27,7 @@ def run(tmp_path: Path) -> Path:
 def told(run: Path, name: str) -> TrackerHub:
     """Tell one tracker of a run as `snellen run --log` does."""
     results = msgspec.json.decode((run / "results.json").read_bytes())
-    trackers = TrackerHub((name,), run, "my run", SETTINGS)
+    trackers = TrackerHub(find_trackers((name,), default_registry()), run, SETTINGS)
     trackers.tell(RunState(planned=30, done=10, failed=1, output_tokens=50))
     trackers.end(results, RunState(planned=30, done=30))
     return trackers
@@ -98,7 +99,7 @@ def test_a_tracker_that_fails_is_told_and_the_run_is_whole(run: Path, monkeypatc
         def begin(self, name: str, settings: object) -> None:
             raise ConnectionError("no server")
 
-    import snellen.report.logs.trackers as module
+    import snellen.kits.publish.trackers as module
 
     monkeypatch.setattr(module, "JsonLines", Broken)
     assert told(run, "jsonl").problems == {"jsonl": "ConnectionError: no server"}
@@ -125,9 +126,9 @@ def test_a_run_tells_its_trackers_from_python_and_the_command_line(
 
 
 def test_a_tracker_without_its_package_is_refused_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tellers.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(seam.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(snellen.SnellenError, match=r"snellen\[mlflow\]"):
-        check_trackers(("mlflow",))
+        find_trackers(("mlflow",), default_registry())
 
 
 def test_what_trackers_are_told(run: Path) -> None:

@@ -109,8 +109,8 @@ def test_the_second_headline_counts_as_the_first_does_and_leaves_marked_samples_
     perfect = without_samples(columns, wrong)["accuracy"]
     assert perfect["value"] == 1.0
     assert perfect["n"] == 2 * (40 - len(wrong))
-    assert second_headline(results, columns, ()) is None
-    words = str(second_headline(results, columns, frozenset(wrong[:1])))
+    assert second_headline(results, (), lambda _: columns) is None
+    words = str(second_headline(results, frozenset(wrong[:1]), lambda _: columns))
     assert "Without 1 sample marked as having a wrong gold answer: accuracy" in words
 
 

@@ -19,8 +19,8 @@ from payloads import PAYLOADS
 from snellen import score_predictions
 from snellen.api import outputs as look
 from snellen.core.errors import EnvironmentProblem, UsageError
-from snellen.report.exports.seed_files import EXPORTS, _stem, export_run, listed
-from snellen.report.exports.trial_files import (
+from snellen.report.exported_run import file_stem, listed
+from snellen.report.trial_files import (
     COLUMNS,
     as_frame,
     csv_lines,
@@ -87,7 +87,7 @@ def test_parquet_is_the_same_file_however_many_rows_are_held_at_once(
     run: Path, monkeypatch: pytest.MonkeyPatch, part: int
 ) -> None:
     whole = parquet_bytes(RunReader(run))
-    monkeypatch.setattr("snellen.report.exports.trial_files.PART_ROWS", part)
+    monkeypatch.setattr("snellen.report.trial_files.PART_ROWS", part)
     assert parquet_bytes(RunReader(run)) == whole
 
 
@@ -116,9 +116,9 @@ def test_an_export_that_is_stopped_leaves_what_was_there(
         yield "half a table\n"
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"snellen.report.exports.trial_files.{form}_lines", stopped)
+    monkeypatch.setattr(f"snellen.report.trial_files.{form}_lines", stopped)
     with pytest.raises(KeyboardInterrupt):
-        export_run(run, form, tmp_path)
+        look.export(run, form, tmp_path)
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [(f"trials.{form}", "of before\n")]
 
 
@@ -127,7 +127,7 @@ def test_an_export_that_cannot_be_written_is_not_answered_with_scoring(run: Path
     with pytest.raises(
         EnvironmentProblem, match=r"cannot write .*trials\.csv: Is a directory; the run itself is safe$"
     ):
-        export_run(run, "csv", tmp_path)
+        look.export(run, "csv", tmp_path)
 
 
 def test_a_frame_without_pandas_says_what_to_install(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +141,7 @@ def test_a_frame_without_pandas_says_what_to_install(run: Path, monkeypatch: pyt
 
 
 def test_reform_file_scores_the_same_when_it_comes_back(single: Path, tmp_path: Path) -> None:
-    (file,) = export_run(single, "reform", tmp_path)
+    (file,), _ = look.export(single, "reform", tmp_path)
     assert file.name == "shapes_SingleChoice_generation_small.json"
     records = json.loads(file.read_text())
     assert len(records) == 80
@@ -156,7 +156,7 @@ def test_reform_file_scores_the_same_when_it_comes_back(single: Path, tmp_path: 
 
 
 def test_flageval_file_keeps_every_inference_at_its_index(run: Path, tmp_path: Path) -> None:
-    file, _ = export_run(run, "flageval", tmp_path)
+    (file, _), _ = look.export(run, "flageval", tmp_path)
     records = json.loads(file.read_text())
     assert len(records) == 40
     assert all(len(record["multiple_raw_answers"]) == 2 for record in records)
@@ -165,7 +165,7 @@ def test_flageval_file_keeps_every_inference_at_its_index(run: Path, tmp_path: P
 def test_aisbench_files_split_successes_from_failures(run: Path, tmp_path: Path) -> None:
     files = {
         file.name: [json.loads(line) for line in file.read_text().splitlines()]
-        for file in export_run(run, "aisbench", tmp_path)
+        for file in look.export(run, "aisbench", tmp_path)[0]
     }
     failed = [row for row in flat_records(RunReader(run)) if row["outcome"] == "failed"]
     assert len(files["shapes.jsonl"]) == 80 - len(failed)
@@ -176,21 +176,20 @@ def test_aisbench_files_split_successes_from_failures(run: Path, tmp_path: Path)
 
 @pytest.mark.parametrize("form", ["mc", "niah"])
 def test_document_forms_hold_every_trial(run: Path, tmp_path: Path, form: str) -> None:
-    files = export_run(run, form, tmp_path)
+    files, _ = look.export(run, form, tmp_path)
     told = json.loads(files[0].read_text())
     assert told
-    assert EXPORTS.keys() == {"flageval", "reform", "mc", "niah", "aisbench"}
 
 
 @pytest.mark.parametrize("name", [*PAYLOADS[::11], "../../x", "/etc/passwd", "a/b", "..\\x"])
 def test_file_names_stay_in_their_folder(name: str) -> None:
-    assert not set(_stem(name)) & set("/\\\0")
-    assert _stem(name) not in (".", "..")
+    assert not set(file_stem(name)) & set("/\\\0")
+    assert file_stem(name) not in (".", "..")
 
 
 def test_a_name_of_dots_is_refused() -> None:
     with pytest.raises(UsageError):
-        _stem("...")
+        file_stem("...")
 
 
 def test_plots_have_their_data_beside_them(tmp_path: Path) -> None:
@@ -205,7 +204,7 @@ def test_plots_have_their_data_beside_them(tmp_path: Path) -> None:
 
 def test_counts_beyond_64_bits_do_not_end_a_parquet_export() -> None:
     pyarrow = pytest.importorskip("pyarrow")
-    from snellen.report.exports.trial_files import _column
+    from snellen.report.trial_files import _column
 
     assert _column(pyarrow, [1, None, 2**63]).to_pylist() == [1.0, None, float(2**63)]
     assert _column(pyarrow, [1, None]).to_pylist() == [1, None]
@@ -218,7 +217,7 @@ def test_a_run_by_likelihood_has_its_values_in_the_files_of_aisbench(
     rows = [{"id": n, "question": "?", "options": ["a", "a longer one"], "answer": "B"} for n in range(3)]
     (tmp_path / "d.jsonl").write_text("\n".join(map(json.dumps, rows)))
     snellen.run(str(tmp_path / "d.jsonl"), "blind/longest", infer_method="likelihood", output_dir=tmp_path / "run")
-    (file,) = export_run(tmp_path / "run", "aisbench", tmp_path / "out")
+    (file,), _ = look.export(tmp_path / "run", "aisbench", tmp_path / "out")
     for record in map(json.loads, file.read_text().splitlines()):
         assert [entry["label"] for entry in record["ppl_list"]] == ["A", "B"]
         assert record["prediction"] == "B" == min(record["ppl_list"], key=lambda entry: entry["ppl"])["label"]

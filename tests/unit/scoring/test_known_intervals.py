@@ -13,7 +13,7 @@ from snellen.data.atlas.protocols import Suite, SuiteMember
 from snellen.report.pages.comparison import pair_sheet
 from snellen.scoring.aggregates.document_ladder import compensated
 from snellen.scoring.aggregates.instability import aggregate as instability
-from snellen.scoring.aggregates.macro_mean import macro
+from snellen.scoring.aggregates.means import macro
 from snellen.scoring.aggregates.quoted_figures import RULE_SUMS, figures
 from snellen.scoring.aggregates.robustness import aggregate as robustness
 from snellen.scoring.compare.paired import Comparison, RunSide, compare_pair

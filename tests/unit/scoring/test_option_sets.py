@@ -14,8 +14,8 @@ import snellen
 from snellen.api.load import load_run
 from snellen.core.errors import DataError, UsageError
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
-from snellen.data.loaders.answers import find_answer_set
-from snellen.extract.set_of_marks import read_mark_set
+from snellen.data.loaders.row_answers import find_answer_set
+from snellen.extract.other_kinds import read_mark_set
 from snellen.scoring.scorers.option_sets import score_set
 
 MARKS = ("A", "B", "C", "D", "E")

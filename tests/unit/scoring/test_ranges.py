@@ -17,9 +17,9 @@ from snellen.core.types import Score, TrialKey
 from snellen.data.files.work import WorkSpec, do_here
 from snellen.model.served.prices import Bill, Prices
 from snellen.report.pages.finish import finish_run
+from snellen.scoring import ranges as ranges_module
 from snellen.scoring.ranges import (
     Name,
-    RangeScorer,
     RangeSpec,
     ScoredRange,
     ScoringWork,
@@ -27,6 +27,7 @@ from snellen.scoring.ranges import (
     pack_scores,
     read_rows_of_scores,
     score_elsewhere,
+    score_here,
     scoring_spec,
 )
 from snellen.store import reader as reader_module
@@ -89,14 +90,14 @@ def test_a_lack_of_memory_and_a_scorers_fault_are_one_line(folder: Path, monkeyp
     def full(*_: Any) -> ScoredRange:
         raise MemoryError
 
-    monkeypatch.setattr(RangeScorer, "score", full)
+    monkeypatch.setattr(ranges_module, "score_range", full)
     with pytest.raises(EnvironmentProblem, match="out of memory while scoring: fewer --replicas"):
         finish_run(folder, default_registry(), executor=Near(folder))
 
     def breaks(*_: Any) -> ScoredRange:
         raise FileNotFoundError(2, "No such file", "words.txt")
 
-    monkeypatch.setattr(RangeScorer, "score", breaks)
+    monkeypatch.setattr(ranges_module, "score_range", breaks)
     with pytest.raises(UsageError, match=r"a range cannot be scored: FileNotFoundError: .*words\.txt"):
         finish_run(folder, default_registry(), executor=Near(folder))
 
@@ -118,8 +119,8 @@ def test_a_part_comes_back_as_it_was_made(folder: Path) -> None:
     spec = spec_of(folder)
     with RunReader(folder) as reader:
         ranges = reader.sample_ranges("shapes")
-    (found,) = score_elsewhere(Near(folder), spec, ranges)
-    here = RangeScorer(default_registry()).score(spec, ranges[0])
+        (found,) = score_elsewhere(Near(folder), spec, ranges)
+        (here,) = score_here(reader, default_registry(), spec, ranges)
     assert (found.trials, found.scores, found.records) == (160, here.scores, here.records)
     np.testing.assert_equal(found.gathered.columns, here.gathered.columns)
 

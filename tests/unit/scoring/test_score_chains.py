@@ -19,7 +19,7 @@ from snellen.kits.cure.blind_baselines import RULES, baselines, credit
 from snellen.kits.cure.chain import CHAIN
 from snellen.kits.cure.loader import load
 from snellen.prompt.build import Prompter
-from snellen.report.pages.report_page import comparison_rows, published_for
+from snellen.report.terminal import comparison_rows, published_for
 from snellen.scoring.aggregates.consistency import chain_estimates
 from snellen.scoring.tables.table_builder import read_tables
 

@@ -10,13 +10,12 @@ import pytest
 from snellen.core.tasks import Task
 from snellen.core.types import Form, Sample, Score, TrialKey
 from snellen.scoring.aggregates.document_ladder import (
-    chance_of,
     compare_variants,
     compensated,
     ladder,
-    perturbed,
     variant_differences,
 )
+from snellen.scoring.aggregates.robustness import perturbed
 from snellen.scoring.tables.table import ScoredTask
 from snellen.scoring.tables.table_builder import read_tables
 
@@ -96,10 +95,9 @@ def test_curves_correct_for_chance_and_count_unread_replies_as_wrong() -> None:
         values[f"{index:02d}", "base"] = 1.0
         values[f"{index:02d}", "perturb=blur:1"] = 1.0 if index < 10 else None
     task = scored(values)
-    found = perturbed(task, {})
+    found = perturbed(task, {"chance": 0.25})
     assert found["accuracy_blur_1"].value == 0.5
     assert found["retention_blur_1"].value == pytest.approx((0.5 - 0.25) / 0.75)
-    assert chance_of(task) == 0.25 and chance_of(scored(values, Form.OPEN)) == 0.0
     assert task.tables["accuracy"].counts == (40, 0, 0)
 
 

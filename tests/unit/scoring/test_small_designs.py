@@ -10,7 +10,7 @@ import pytest
 from snellen.core.tasks import Task
 from snellen.core.types import Form
 from snellen.data.catalog import with_defaults
-from snellen.report.pages.overview import dimension_means
+from snellen.report.terminal import dimension_means
 from snellen.report.written import percent_metric, written
 from snellen.scoring.aggregates.instability import rounds
 from snellen.scoring.aggregates.means import macro_over_groups, mean

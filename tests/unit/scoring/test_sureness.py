@@ -7,7 +7,7 @@ import pytest
 from snellen.core.tasks import Task
 from snellen.core.types import Form, Prediction, Request, Sample, Score, TrialKey
 from snellen.extract.extraction import REFUSED, UNPARSED, UNSEEN
-from snellen.extract.said_beside import says_unseen, stated_confidence
+from snellen.extract.other_kinds import says_unseen, stated_confidence
 from snellen.scoring.aggregates.calibration import by_repeats, describe_sureness
 from snellen.scoring.ranges import score_trial
 from snellen.scoring.tables.table import ScoredTask

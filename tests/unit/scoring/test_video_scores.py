@@ -8,10 +8,9 @@ from snellen.core.errors import DataError
 from snellen.core.tasks import Task
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.kits.films.shown_frames import score_shown
-from snellen.scoring.aggregates.document_ladder import perturbed
 from snellen.scoring.aggregates.level_threshold import threshold_of_level
-from snellen.scoring.aggregates.macro_mean import macro
-from snellen.scoring.aggregates.robustness import ladders
+from snellen.scoring.aggregates.means import macro
+from snellen.scoring.aggregates.robustness import ladders, perturbed
 from snellen.scoring.results import aggregates_of
 from snellen.scoring.scorers.video_scores import read_span, relative_accuracy, score_mra, score_span, span_overlap
 from snellen.scoring.tables.table import ScoredTask

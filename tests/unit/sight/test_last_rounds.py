@@ -16,7 +16,7 @@ from snellen.sight.plate import Reading
 from snellen.sight.procedure import Taken, beyond_taken, round_size, rules_for, within_taken
 from snellen.sight.row_plates import jpeg_quality_at_least, jpeg_scale_of
 from snellen.sight.sitting import rules_of_test
-from snellen.stats.curve_laws import OTHER_LAWS
+from snellen.stats.psychometric import OTHER_LAWS
 from snellen.stats.threshold_grid import Known, ThresholdGrid, across_laws
 
 ROWS, TRIALS = rules_for("standard", rows=True), rules_for("standard", rows=False)

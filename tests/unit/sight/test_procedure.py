@@ -10,7 +10,7 @@ from snellen.sight import procedure
 from snellen.sight.adaptive import AdaptiveTest, compare_with_expected, final_grid
 from snellen.sight.cards import exam_cards, eye_test
 from snellen.sight.sitting import rules_of_test
-from snellen.stats.curve_laws import FAR, logistic_curve
+from snellen.stats.psychometric import FAR, logistic_curve
 from snellen.stats.threshold_grid import LATTICE, SLOPES, ThresholdGrid
 
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from snellen.stats.curve_laws import logistic_curve
-from snellen.stats.psychometric import Rows, fit_threshold
+from snellen.stats.psychometric import Rows, fit_threshold, logistic_curve
 from snellen.stats.threshold_grid import (
     FINE_SLOPES,
     LATTICE,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from snellen.store.writer import growth
+from snellen.store.difference import growth
 
 TASK = {"repeats": 2, "variants": ["base", "a"], "data": "one", "prompt": {"shots": {"retriever": "zero"}}}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,11 +12,12 @@ import PIL.Image
 from msgspec import Struct
 from PIL import ImageDraw, ImageFont
 
-from ...core.errors import DataError, EnvironmentProblem
+from ...core.errors import DataError
 from ...core.ids import sha256_hex
 from ...core.types import Image
-from ..files.rows import NOT_JSON, Row, read_rows
+from ..files.rows import NOT_JSON, Row, read_rows, refuse_twice
 from ..images.decode import encode_png, open_image, read_bytes
+from ..images.embedded import write_picture
 from ..images.frames import PictureError
 from ..loaders.authors_files import ReadFile
 from .card_sources import CardSource
@@ -152,7 +152,9 @@ class DiagramArchive:
             key = sha256_hex(b"\0".join((self._letters.encode(), read_bytes(image), repr(places).encode())))
             target = folder / f"letters-{key[:32]}.png"
             if not target.is_file():
-                _write(target, encode_png(draw_letters(open_image(image), places, covered=self._letters == OVER)))
+                write_picture(
+                    target, encode_png(draw_letters(open_image(image), places, covered=self._letters == OVER))
+                )
         except PictureError:
             return plain  # a damaged one too
         return target
@@ -196,29 +198,12 @@ def _place(text: _Text) -> LetteredPlace:
 
 def _decode(file: Path, kind: type[_Kind]) -> _Kind:
     """Read one file of the archive; a key that stands in it twice is refused, because one of the two would be lost."""
+    where, data = f"{file.parent.name}/{file.name}", file.read_bytes()
+    refuse_twice(data, where)
     try:
-        table = json.loads(file.read_bytes(), object_pairs_hook=_unique)
-        return msgspec.convert(table, kind, strict=False)
-    except (ValueError, msgspec.ValidationError, *NOT_JSON) as error:
-        raise DataError(f"{file.parent.name}/{file.name}: {error}") from None
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    table = dict(pairs)
-    if len(table) < len(pairs):
-        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise ValueError(f"{twice!r} stands in it twice")
-    return table
-
-
-def _write(target: Path, data: bytes) -> None:
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        draft = target.with_suffix(".part")
-        draft.write_bytes(data)
-        draft.replace(target)
-    except OSError as error:
-        raise EnvironmentProblem(f"cannot store a picture in {target.parent}: {error.strerror}") from None
+        return msgspec.json.decode(data, type=kind, strict=False)
+    except (msgspec.ValidationError, *NOT_JSON) as error:
+        raise DataError(f"{where}: {error}") from None
 
 
 def named_files(sources: Mapping[str, CardSource], folder: Path) -> list[Path]:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from ...core.config import convert
 from ...core.errors import ConfigError, UsageError, did_you_mean
 from ...core.tasks import Task
-from ..foreign.peer_cards import peer_cards, versioned
+from .peer_cards import peer_cards, versioned
 
 
 class SuiteMember(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

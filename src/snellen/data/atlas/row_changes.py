@@ -17,9 +17,9 @@ from typing import Any
 from msgspec import Struct
 
 from ...core.errors import DataError, not_among
-from ..files.records import parse_literal
+from ..files.records import as_list, parse_literal
 from ..files.rows import Row
-from ..loaders.row_options import options_in_text
+from ..loaders.option_texts import options_in_text
 
 MOST_BYTES = 1_000_000
 NUMBERED = range(1, 10)
@@ -165,7 +165,7 @@ def members(value: Any, row: Row, *, key: str) -> Any:
 
 def unmarked(value: Any, row: Row) -> Any:
     """Return options without the letters before them: of a list, or of one text in which they stand marked."""
-    parsed = parse_literal(value) if isinstance(value, str) and value.lstrip().startswith("[") else value
+    parsed = as_list(value)
     if isinstance(parsed, list):
         return _without_marks(parsed)
     text = _SMALL_MARK.sub(lambda found: f"({found[1].upper()})", _CLOSE_MARK.sub("; ", str(value)))
@@ -208,7 +208,7 @@ def _whole(value: Any) -> int:
 
 def last(value: Any, row: Row) -> Any:
     """Return the last member of a list, also of one written as text; of anything else, itself."""
-    parsed = parse_literal(value) if isinstance(value, str) and value.lstrip().startswith("[") else value
+    parsed = as_list(value)
     return parsed[-1] if isinstance(parsed, list) and parsed else value
 
 

@@ -45,16 +45,12 @@ class Found(NamedTuple):
 
 def find_tables(folder: Path, config: str = "", split: str = "") -> list[Path]:
     """Return the files of one table, in order; what is ambiguous is refused by naming the choices."""
-    found = [_placed(file, folder) for file in list_tables(folder)]
-    if not found:
-        raise _without_tables(folder)
-    found = _chosen(found, "config", config, folder, "--data-config")
+    found = _chosen(_tables_at(folder), "config", config, folder, "--data-config")
     found = _chosen(found, "split", split, folder, "--split")
     if len({one.base for one in found}) > 1 or not _are_counted(found):
         names = ", ".join(sorted(str(one.file.relative_to(folder)) for one in found)[:8])
         raise UsageError(f"folder {str(folder)!r} holds several data files ({names}): name one")
-    _check_shards(found, folder)
-    return [one.file for one in sorted(found, key=lambda one: (one.number or 0, one.file.name))]
+    return _in_order(found, folder)
 
 
 def tables_by_name(path: Path, wanted: str = "", split: str = "") -> dict[str, list[Path]]:
@@ -76,18 +72,14 @@ def tables_by_name(path: Path, wanted: str = "", split: str = "") -> dict[str, l
     return {name: _whole_table(named[name], path) for name in sorted(named)}
 
 
-def _without_tables(folder: Path) -> UsageError:
-    need = f"a table with a question for each ({', '.join(READERS)})"
-    return UsageError(f"folder {str(folder)!r} holds no data file: pictures alone ask nothing, add {need}")
-
-
 def _tables_at(path: Path) -> list[Found]:
-    if path.is_dir():
-        found = [_placed(file, path) for file in list_tables(path)]
-        if not found:
-            raise _without_tables(path)
-        return found
-    return [_placed(path, path.parent.parent)]
+    if not path.is_dir():
+        return [_placed(path, path.parent.parent)]
+    found = [_placed(file, path) for file in list_tables(path)]
+    if not found:
+        need = f"a table with a question for each ({', '.join(READERS)})"
+        raise UsageError(f"folder {str(path)!r} holds no data file: pictures alone ask nothing, add {need}")
+    return found
 
 
 def _table_name(one: Found) -> str:
@@ -99,8 +91,7 @@ def _whole_table(found: list[Found], path: Path) -> list[Path]:
     if len({(one.config, one.split) for one in found}) > 1 or not _are_counted(found):
         names = ", ".join(str(one.file.relative_to(path)) for one in found[:8])
         raise UsageError(f"{str(path)!r} holds one table twice ({names}): choose a split, or take some away")
-    _check_shards(found, path)
-    return [one.file for one in sorted(found, key=lambda one: (one.number or 0, one.file.name))]
+    return _in_order(found, path)
 
 
 def list_tables(folder: Path) -> Iterator[Path]:
@@ -170,8 +161,8 @@ def _are_counted(found: list[Found]) -> bool:
     return numbers[0] in (0, 1) and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
 
 
-def _check_shards(found: list[Found], folder: Path) -> None:
-    """Refuse a table of which a shard is missing: its numbers would be those of another table."""
+def _in_order(found: list[Found], folder: Path) -> list[Path]:
+    """Return the files of a table in order; one without all its shards is refused: it would be another table."""
     counts = {one.of for one in found if one.of is not None}
     if len(counts) > 1:
         raise UsageError(
@@ -184,3 +175,4 @@ def _check_shards(found: list[Found], folder: Path) -> None:
         raise UsageError(
             f"folder {str(folder)!r}: {len(missing)} shards are missing (number {which}); fetch them again"
         )
+    return [one.file for one in sorted(found, key=lambda one: (one.number or 0, one.file.name))]

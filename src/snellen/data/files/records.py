@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -91,6 +92,19 @@ def parse_literal(text: str) -> Any:
         except (msgspec.DecodeError, RecursionError):
             pass
     return _parse_python(text) if len(text) <= LONGEST_LITERAL else None
+
+
+def as_list(value: Any) -> Any:
+    """Return the list that a text writes; any other value as it is."""
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        read = parse_literal(value.strip())
+        return read if isinstance(read, list) else value
+    return value
+
+
+def is_nothing(value: Any) -> bool:
+    """Tell whether a cell, or a member of a list, holds nothing: null, NaN or the empty text."""
+    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
 
 
 def _parse_python(text: str) -> Any:

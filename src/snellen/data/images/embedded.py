@@ -23,13 +23,23 @@ def suffix_of(data: bytes) -> str:
     return next((suffix for head, suffix in SUFFIXES if data.startswith(head)), ".img")
 
 
+def write_picture(path: Path, data: bytes) -> None:
+    """Write the file of a picture whole or not at all; its folder is made."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f"{path.name}.{os.getpid()}.part")
+        draft.write_bytes(data)
+        draft.replace(path)
+    except OSError as error:
+        raise EnvironmentProblem(f"cannot store a picture in {path.parent}: {error.strerror}") from None
+
+
 class ImageStore:
     """A folder of pictures named by their SHA-256."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._prefix = str(folder / "x")[:-1]
-        self._ready = False
 
     def put_base64(self, text: str, where: str) -> Image:
         """Store a picture given as base64 text (a `data:` URL too), wrapped in lines or not."""
@@ -48,18 +58,9 @@ class ImageStore:
     def put(self, data: bytes) -> Image:
         """Store a picture's bytes once and return the reference."""
         image = self.reference(sha256_hex(data), suffix_of(data))
-        try:
-            if not self._ready:
-                self._folder.mkdir(parents=True, exist_ok=True)
-                self._ready = True
-            # Thousands of pictures: making a Path for each costs more than looking.
-            if not os.path.exists(image.ref):  # noqa: PTH110
-                draft = f"{image.ref}.{os.getpid()}.part"
-                with open(draft, "wb") as stream:  # noqa: PTH123
-                    stream.write(data)
-                os.replace(draft, image.ref)  # noqa: PTH105
-        except OSError as error:
-            raise EnvironmentProblem(f"cannot store a picture in {self._folder}: {error.strerror}") from None
+        # Thousands of pictures: making a Path for each costs more than looking.
+        if not os.path.exists(image.ref):  # noqa: PTH110
+            write_picture(Path(image.ref), data)
         return image
 
     def reference(self, digest: str, suffix: str) -> Image:

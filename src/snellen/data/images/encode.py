@@ -11,7 +11,8 @@ import subprocess
 import sys
 from collections import OrderedDict, deque
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import PIL.Image
 import pybase64
@@ -22,10 +23,12 @@ from ...core.protocols import EncodedImage, EncodedImages, ImagePolicy
 from ...core.types import Image, ImageSent, Request
 from . import frames
 from .decode import Header, decode, read_header, read_stamped, short_name
-from .drawing import Drawing
 from .edits import apply_edits
 from .frames import PNG_SIGNATURE, Facts, PictureError, read_facts
 from .whole_video import encode_video, is_whole_video
+
+if TYPE_CHECKING:
+    from .drawing import Drawing
 
 FEW_FILES = 32
 """So many are looked at by whoever asks; for more a process is started."""
@@ -294,8 +297,17 @@ class ImageDoor:
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
         self._kept = ImageCache(kept_bytes)
         self._coming: dict[Key, asyncio.Future[EncodedImage]] = {}
-        self._examination = Examination()
-        self._drawing = Drawing()
+
+    @cached_property
+    def _examination(self) -> Examination:
+        """Return what looks at files; like what draws them, it is there from the first that needs it."""
+        return Examination()
+
+    @cached_property
+    def _drawing(self) -> Drawing:
+        from .drawing import Drawing
+
+        return Drawing()
 
     async def encode(self, image: Image, policy: ImagePolicy) -> EncodedImage:
         """Return the image as the policy wants it; raise DataError when it cannot be read."""
@@ -313,8 +325,9 @@ class ImageDoor:
 
     def close(self) -> None:
         """End the processes that look at files and draw them, if there are any; the door can be used again."""
-        self._examination.close()
-        self._drawing.close()
+        for part in ("_examination", "_drawing"):
+            if part in self.__dict__:
+                getattr(self, part).close()
 
     async def _encode_first(self, key: Key) -> EncodedImage:
         image, policy = key

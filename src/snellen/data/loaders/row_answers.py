@@ -1,20 +1,22 @@
-"""The answer of a row: the texts that its cell accepts, whether it is a letter, a number, a list or an object."""
+"""The answer of a row in any usual form (letter, number, text, list, object) to the texts that a Sample keeps."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import string
+import unicodedata
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import msgspec
 
-from ...core.errors import DataError
+from ...core.errors import DataError, not_among
 from ...core.tasks import Task
 from ...core.types import Form
-from ..files.records import is_written_list, parse_literal
+from ..files.records import is_nothing, is_written_list, parse_literal
 from ..files.rows import Row
-from .answers import WHOLE, LookedAt, answers_among, find_answer_set, find_keyed, fold, refuse_flags
+from .option_texts import LookedAt, by_mark, fold, look_at_options, marked_answer
 from .row_map import Cells, Places, RowMap
-from .row_options import is_nothing, marked_answer
 from .row_source import TableSource
 
 ACCEPTED_FIELDS = ("answer", "text", "value")
@@ -181,3 +183,190 @@ def _refuse_numbers(answer: Any, where: str) -> None:
 def yes_or_no(answers: tuple[str, ...]) -> tuple[str, ...]:
     """Return the answers of a yes/no question, those that are a number or a letter as words."""
     return tuple([SHORT_YES_NO.get(answer.casefold(), answer) for answer in answers])
+
+
+NUMBER_AT_END = re.compile(r"\d{1,3}\Z")
+PLAIN_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14}|[1-9]\d{0,2}(?:,\d{3}){1,4})(?:\.\d+)?")
+
+
+def is_plain_number(text: str) -> bool:
+    """Tell whether a text is a number and nothing else; `007` and `10:30` are written so for a reason."""
+    return text[:1] in "-0123456789" and PLAIN_NUMBER.fullmatch(text) is not None
+
+
+def find_answers(value: Any, options: tuple[str, ...], kind: str, where: str) -> tuple[str, ...]:
+    """Return the answer texts; for a choice each is one of `options`, else DataError. None gives ()."""
+    return answers_among(value, look_at_options(options), kind, where)
+
+
+def answers_among(value: Any, seen: LookedAt, kind: str, where: str) -> tuple[str, ...]:
+    """Return the same, of options that were looked at."""
+    if kind not in READINGS:
+        raise DataError(f"answer_kind {not_among(kind, READINGS, ' is unknown')}")
+    if value is None or value == "":
+        return ()
+    if isinstance(value, (list, tuple)):
+        return tuple([_find_option(answer, seen, kind, where) if seen.options else str(answer) for answer in value])
+    return (_find_option(value, seen, kind, where) if seen.options else str(value),)
+
+
+def refuse_flags(answers: Collection[Any], options: tuple[str, ...], where: str) -> None:
+    """Refuse a list of as many 0 and 1 as there are options: one flag each, or the places of two of them?"""
+    if options and len(answers) == len(options) and all(type(one) is int and one in (0, 1) for one in answers):
+        fix = "write the letters of the right ones, or -p dataset.answer_kind=index takes places from 0"
+        raise DataError(f"{where}: answer {list(answers)} can be a flag for each option, or places among them; {fix}")
+
+
+def find_keyed(answer: Any, keyed: Mapping[str, str], kind: str, where: str) -> str | None:
+    """Return the option that an answer names by the key its data gives it, or None."""
+    text = str(answer).strip()
+    if kind in ("text", WHOLE):
+        return None
+    if not text.isdecimal():
+        return keyed.get(text)
+    if kind not in ("auto", "letter"):
+        return None  # a place was told, not a name
+    if kind == "auto" and "A" in keyed and tuple(keyed) != tuple(string.ascii_uppercase[: len(keyed)]):
+        fix = "write its letter"
+        raise DataError(f"{where}: answer {text} is a place among options with a gap ({', '.join(keyed)}); {fix}")
+    numbered = {match[0]: option for key, option in keyed.items() if (match := NUMBER_AT_END.search(key))}
+    return _by_number(text, numbered, where) if len(numbered) == len(keyed) else keyed.get(text)
+
+
+def _by_number(text: str, keyed: Mapping[str, str], where: str) -> str:
+    """Return the option of a number; one that is another option's text too is refused, as is one that is no name."""
+    named = keyed.get(text)
+    said = next((option for option in keyed.values() if fold(option) == fold(text)), None)
+    if named is None and said is None:
+        fix = "is it a place from 0? -p dataset.answer_kind=index"
+        raise DataError(f"{where}: answer {text} is none of the options {', '.join(keyed)}; {fix}")
+    if named is not None and said is not None and said != named:
+        fix = "set -p dataset.answer_kind=text, or index for a place from 0"
+        raise DataError(f"{where}: answer {text} can mean option {text} or the text {text!r}; {fix}")
+    return said if named is None and said is not None else str(named)
+
+
+def find_answer_set(value: Any, options: tuple[str, ...], kind: str, where: str) -> tuple[str, ...]:
+    """Return all right options of a multiple response: a list, `A,C`, `AC`, texts joined by commas, or a single one."""
+    seen = look_at_options(options)
+    if isinstance(value, str) and value.strip():
+        value = _listed_options(value.strip(), seen, kind, where)
+    return tuple(dict.fromkeys(answers_among(value, seen, kind, where)))
+
+
+def _listed_options(text: str, seen: LookedAt, kind: str, where: str) -> Any:
+    """Return a cell as the list it writes; as it is where it names one option, or nothing that is understood."""
+    letters = _letters(text, seen.options) if kind in ("auto", "letter") else ()
+    if fold(text) in seen.folded:
+        if letters:
+            by_letters = f"{' and '.join(map(repr, letters))} by letters"
+            raise DataError(f"{where}: answer {text!r} can mean {text!r}, or {by_letters}; write it as a list")
+        return text
+    return list(letters) or [part for part in SEVERAL.split(text) if part]
+
+
+SEVERAL = re.compile(r"\s*[,;、，；|&/]\s*|\s+and\s+")
+"""What divides the right options of one cell; letters may have a space between them too."""
+
+
+def _letters(text: str, options: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the options of letters that stand together or apart, in capitals and each once (`ACD`, `A, C`)."""
+    letters = "".join(SEVERAL.sub("", text).split())
+    places = [string.ascii_uppercase.find(letter) for letter in letters]
+    named = len(letters) > 1 and letters.isalpha() and letters.isupper() and len(set(letters)) == len(letters)
+    inside = named and all(0 <= place < len(options) for place in places)
+    return tuple(options[place] for place in places) if inside else ()
+
+
+def names_several(value: Any, options: tuple[str, ...]) -> bool:
+    """Tell whether an answer is the letters of several options."""
+    return isinstance(value, str) and bool(_letters(value.strip(), options))
+
+
+def _find_option(value: Any, seen: LookedAt, kind: str, where: str) -> str:
+    text, found = _written(value, seen, kind, where), None
+    for _, read in READINGS[kind]:
+        option = read(text, seen)
+        if option is None or option == found:
+            continue
+        if found is not None:
+            raise _ambiguous(value, seen, kind, where)
+        found = option
+    if found is None:
+        several = (
+            "; several right options? question_type multiple-response, or --form multiple"
+            if _letters(text, seen.options)
+            else ""
+        )
+        raise DataError(f"{where}: answer {value!r} {_not_found(text, seen, kind)}{several}")
+    return found
+
+
+def _written(value: Any, seen: LookedAt, kind: str, where: str) -> str:
+    """Return an answer as its cell would be written; a whole float is a place, in a column that has gaps."""
+    text = str(value).strip()
+    if not isinstance(value, float) or not value.is_integer():
+        return text
+    place = str(int(value))
+    if kind != "auto" or fold(text) not in seen.folded:
+        return text if kind == "text" and fold(text) in seen.folded else place
+    if _by_index(place, seen) not in (None, _by_text(text, seen)):
+        ways = f"the text {text!r} or place {place}"
+        raise DataError(f"{where}: answer {value!r} can mean {ways}; set -p dataset.answer_kind=text|index")
+    return text
+
+
+def _not_found(text: str, seen: LookedAt, kind: str) -> str:
+    """Say that an answer names no option; where it does when read otherwise than it was told to be, say so."""
+    shown = ", ".join(map(repr, seen.options))
+    other = [name for name, read in _SINGLE if name != kind and read(text, seen) is not None]
+    if kind in ("auto", WHOLE, "text") and not other:
+        return f"is not among the options ({shown}); write the letter, the text or the place (from 0) of one"
+    fix = f"; is it the {' or the '.join(other)}? -p dataset.answer_kind={'|'.join(other)}" if other else ""
+    return f"read as {kind} is not among the options ({shown}){fix}"
+
+
+def _ambiguous(value: Any, seen: LookedAt, kind: str, where: str) -> DataError:
+    meanings = {name: read(str(value).strip(), seen) for name, read in READINGS[kind]}
+    meanings = {name: option for name, option in meanings.items() if option is not None}
+    ways = " or ".join(f"{option!r} by {name}" for name, option in meanings.items())
+    return DataError(f"{where}: answer {value!r} can mean {ways}; set -p dataset.answer_kind={'|'.join(meanings)}")
+
+
+def _by_text(text: str, seen: LookedAt) -> str | None:
+    sought = fold(text)
+    return seen.options[seen.folded.index(sought)] if sought in seen.folded else None
+
+
+def _by_letter(text: str, seen: LookedAt) -> str | None:
+    letter = (text if text.isascii() else unicodedata.normalize("NFKC", text)).strip("().").upper()
+    return _at(string.ascii_uppercase.find(letter), seen.options) if len(letter) == 1 else None
+
+
+def _by_mark(text: str, seen: LookedAt) -> str | None:
+    return by_mark(text, seen.options, seen.marks) if seen.marks else None
+
+
+def _by_index(text: str, seen: LookedAt) -> str | None:
+    return _at(int(text), seen.options) if text.isdecimal() else None
+
+
+def _by_index1(text: str, seen: LookedAt) -> str | None:
+    return _at(int(text) - 1, seen.options) if text.isdecimal() else None
+
+
+def _at(index: int, options: tuple[str, ...]) -> str | None:
+    return options[index] if 0 <= index < len(options) else None
+
+
+Reading = tuple[str, Callable[[str, LookedAt], str | None]]
+_TEXT, _LETTER, _INDEX, _MARK = ("text", _by_text), ("letter", _by_letter), ("index", _by_index), ("mark", _by_mark)
+_SINGLE: tuple[Reading, ...] = (_TEXT, _LETTER, _INDEX, ("index1", _by_index1), _MARK)
+WHOLE = "whole"
+"""The cell is one answer, also where it is a list: a box, the members of a list that all belong to the answer."""
+READINGS: dict[str, tuple[Reading, ...]] = {
+    "auto": (_TEXT, _LETTER, _INDEX, _MARK),
+    WHOLE: (_TEXT,),
+    **{reading[0]: (reading,) for reading in _SINGLE},
+}
+"""How an answer is read, by the kind that is told; `auto` reads it in four ways, which must agree."""

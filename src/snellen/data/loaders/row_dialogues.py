@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, islice, pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -33,6 +33,7 @@ PLACEHOLDER = "<image>"
 SHOWN = "\0image"
 """A part of a message that shows the row's next picture without naming it."""
 VIDEO_PLACEHOLDER = "<video>"
+Shown = TypeVar("Shown", Image, Video)
 
 
 class Round(NamedTuple):
@@ -247,10 +248,8 @@ def _with_pictures(own: tuple[Image, ...], spoken: list[Said], where: str) -> li
     _check_assistant(spoken, where)
     if not own or brought:
         return spoken
-    if not told:
-        return [spoken[0]._replace(images=own), *spoken[1:]]
-    left = iter(own)
-    return [one._replace(images=tuple(islice(left, one.placeholders))) for one in spoken]
+    parts = _dealt(own, [one.placeholders for one in spoken])
+    return [one._replace(images=images) for one, images in zip(spoken, parts, strict=True)]
 
 
 def _check_pictures(own: tuple[Image, ...], brought: tuple[Image, ...], told: int, where: str) -> None:
@@ -281,13 +280,17 @@ def _with_videos(own: tuple[Video, ...], spoken: list[Said], where: str) -> list
     if any(one.videos for one in spoken):
         raise DataError(f"{where} has videos in its messages and in a column; leave one out with --map")
     told = [len(VIDEO_MARKER.findall(one.text)) if one.role == "user" else 0 for one in spoken]
-    if not sum(told):
-        return [spoken[0]._replace(videos=own), *spoken[1:]]
-    if sum(told) != len(own):
+    if sum(told) not in (0, len(own)):
         named = f"{sum(told)} × {VIDEO_PLACEHOLDER} in its messages"
         raise DataError(f"{where}: {named} and {len(own)} videos in its columns")
+    return [one._replace(videos=videos) for one, videos in zip(spoken, _dealt(own, told), strict=True)]
+
+
+def _dealt(own: tuple[Shown, ...], told: Sequence[int]) -> list[tuple[Shown, ...]]:
+    """Return for each message what it shows of the row's own: as many as it names, or the first all of them."""
     left = iter(own)
-    return [one._replace(videos=tuple(islice(left, count))) for one, count in zip(spoken, told, strict=True)]
+    counts = told if any(told) else [len(own), *[0] * (len(told) - 1)]
+    return [tuple(islice(left, count)) for count in counts]
 
 
 def _read_message(message: Any, doors: Doors, where: str) -> Said:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import string
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
-from itertools import chain
+from itertools import chain, takewhile
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,10 +18,7 @@ from msgspec import Struct
 
 from ...core.config import convert, read_config_file
 from ...core.errors import DataError, UsageError, not_among
-from ...core.ids import content_hash
 from ..files.rows import Row
-from .answers import lettered_columns, numbered_options
-from .row_notes import fold_column, near_columns, option_family, telling_names
 
 PLAIN = "plain"
 FIELDS = (
@@ -183,19 +181,26 @@ def with_columns(rows: RowMap, columns: Mapping[str, str]) -> RowMap:
 
 def find_places(columns: tuple[str, ...], rows: RowMap, *, offered: bool) -> Places:
     """Return where the fields stand among these columns; `offered`: options may stand in `option_1`, `option_2` too."""
-    fields = {field: tuple(_present(getattr(rows, field), columns, field in FOLDED)) for field in FIELDS}
+    fields = {field: _present(getattr(rows, field), columns, field in FOLDED) for field in FIELDS}
     lettered = {} if fields["options"] else lettered_columns(columns) or numbered_options(columns if offered else ())
-    used = {*_taken(fields), *rows.heavy, *lettered.values(), *rows.inside}
-    images = _pictures_by_name(columns, rows)
-    tags = _without(columns, used)
-    unread = _without(tags, set(chain.from_iterable(fields[field] for field in TAGS_TOO)))
-    lost = tuple(column for column in tags if _goes_on(column, lettered))
-    labelled = bool(tags) or any(map(fields.get, LABELS))
-    contexts = tuple(near_columns(tags, telling_names("context")))
-    family = () if fields["options"] or lettered else option_family(tags)
-    told = any(map(fields.get, ("max_tokens", "system", "evidence_pages")))
-    rivals = () if "," in "".join(rows.options) else _rivals(fields["options"], columns)
-    return Places(fields, images, lettered, tags, unread, lost, contexts, rivals, family, told, labelled)
+    # Fields have the first of their columns for good, and all pictures; what another column holds may be a tag too.
+    taken = {names[0] for field, names in fields.items() if names and field not in TAGS_TOO}
+    taken |= {*fields["images"], *rows.heavy, *lettered.values(), *rows.inside}
+    tags = tuple([column for column in columns if column not in taken])
+    read_beside = set(chain.from_iterable(fields[field] for field in TAGS_TOO))
+    return Places(
+        fields,
+        images=tuple(filter(None, [_present((name,), columns, folded=True) for name in rows.images])),
+        lettered=lettered,
+        tags=tags,
+        unread=tuple([column for column in tags if column not in read_beside]),
+        lost=tuple([column for column in tags if _goes_on(column, lettered)]),
+        contexts=tuple(near_columns(tags, telling_names("context"))) if tags else (),
+        rivals=() if "," in "".join(rows.options) else _rivals(fields["options"], columns),
+        family=() if fields["options"] or lettered else option_family(tags),
+        told=any(map(fields.get, ("max_tokens", "system", "evidence_pages"))),
+        labelled=bool(tags) or any(map(fields.get, LABELS)),
+    )
 
 
 def _rivals(options: tuple[str, ...], columns: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
@@ -204,29 +209,14 @@ def _rivals(options: tuple[str, ...], columns: tuple[str, ...]) -> tuple[tuple[s
     return tuple(filter(None, (*((name,) for name in options[1:]), lettered)))
 
 
-def _taken(fields: Mapping[str, tuple[str, ...]]) -> set[str]:
-    """Return the columns that fields have for good: the first of each, and all pictures."""
-    first = {names[0] for field, names in fields.items() if names and field not in TAGS_TOO}
-    return first | set(fields["images"])
-
-
-def _pictures_by_name(columns: tuple[str, ...], rows: RowMap) -> tuple[tuple[str, ...], ...]:
-    """Return the columns of pictures that are there, by the name that the map has for them."""
-    return tuple(filter(None, (tuple(_present((name,), columns, folded=True)) for name in rows.images)))
-
-
 def _goes_on(column: str, lettered: Mapping[str, str]) -> bool:
     """Tell whether a column is written as those of the options are: `D` after `A` and `B`."""
     first = next(iter(lettered.values()), "")
     return bool(first) and column[:-1] == first[:-1] and column[-1:].isalpha() and column[-1:] <= "Z"
 
 
-def _without(columns: tuple[str, ...], used: Collection[str]) -> tuple[str, ...]:
-    return tuple(column for column in columns if column not in used)
-
-
-def _present(wanted: Iterable[str], columns: tuple[str, ...], folded: bool) -> Iterable[str]:
-    return dict.fromkeys(chain.from_iterable(_columns_of(name, columns, folded) for name in wanted))
+def _present(wanted: Iterable[str], columns: tuple[str, ...], folded: bool) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([column for name in wanted for column in _columns_of(name, columns, folded)]))
 
 
 def _columns_of(name: str, columns: tuple[str, ...], folded: bool) -> list[str]:
@@ -254,6 +244,74 @@ def _numbered(pattern: str, columns: tuple[str, ...]) -> list[str]:
     form = re.compile(re.escape(before) + r"(\d{1,4})" + re.escape(after))
     found = [(int(match[1]), column) for column in columns if (match := form.fullmatch(column))]
     return [column for _, column in sorted(found)]
+
+
+BETWEEN_WORDS = re.compile(r"[ -]+")
+FAMILY = re.compile(r"(.*?)[ _.:/\[-]?(\d{1,2}|[a-z])\]?", re.IGNORECASE)
+
+
+@cache
+def telling_names(kind: str) -> tuple[str, ...]:
+    """Return the names of columns that look like the given thing."""
+    return tuple(read_config_file(str(files("snellen") / "catalog/answers/columns.toml"))[kind])
+
+
+def option_family(columns: Iterable[str]) -> tuple[str, ...]:
+    """Return columns that are called as options in columns of their own would be (`opa`, `opb`), or none.
+
+    They must run from a, 0 or 1 without a gap.
+    """
+    found: dict[str, dict[int, str]] = {}
+    for column in columns:
+        match = FAMILY.fullmatch(column.strip())
+        if match and fold_column(match[1]) in telling_names("option_stems"):
+            place = int(match[2]) if match[2].isdecimal() else ord(match[2].lower()) - ord("a")
+            found.setdefault(fold_column(match[1]), {})[place] = column
+    for places in found.values():
+        if len(places) > 1 and min(places) < 2 and max(places) - min(places) == len(places) - 1:
+            return tuple(places[place] for place in sorted(places))
+    return ()
+
+
+def near_columns(columns: Iterable[str], wanted: Iterable[str]) -> list[str]:
+    """Return the columns whose names are among the wanted ones, however they are written."""
+    known = {name: place for place, name in enumerate(wanted)}
+    folded = {column: fold_column(column) for column in columns}
+    return sorted((column for column in folded if folded[column] in known), key=lambda column: known[folded[column]])
+
+
+@lru_cache(maxsize=1024)
+def fold_column(name: str) -> str:
+    """Return a column's name without what people write differently: case, space, hyphens."""
+    folded = name.strip().casefold()
+    return BETWEEN_WORDS.sub("_", folded) if " " in folded or "-" in folded else folded
+
+
+_BEFORE = r"(?:options?|choices?|opt|选项|選項|選択肢)[ _.:/\[-]?"
+LETTER_COLUMN = re.compile(rf"(?:{_BEFORE})?_?([A-Z])\]?", re.IGNORECASE)
+NUMBER_COLUMN = re.compile(rf"{_BEFORE}(\d{{1,2}})\]?", re.IGNORECASE)
+"""Also as tools flatten lists and objects: `options.A`, `choices/0`, `choices[0]`."""
+
+
+@lru_cache(maxsize=64)
+def lettered_columns(columns: tuple[str, ...]) -> Mapping[str, str]:
+    """Return letter -> column, in order, for options in columns of their own (A B C…, choice_A…); none without A and B.
+
+    A column `x` of coordinates or `E` of energies is no option: the letters must run from A without a gap.
+    """
+    matches = ((LETTER_COLUMN.fullmatch(column), column) for column in columns)
+    by_letter = dict(sorted((match[1].upper(), column) for match, column in matches if match))
+    gapless = takewhile(lambda letter: letter in by_letter, string.ascii_uppercase)
+    lettered = {letter: by_letter[letter] for letter in gapless}
+    return MappingProxyType(lettered if len(lettered) > 1 else {})
+
+
+def numbered_options(columns: Iterable[str]) -> Mapping[str, str]:
+    """Return number -> column, in order, for options in `option_1`, `option_2` …, counted from 0 or 1 without a gap."""
+    found = {int(match[1]): column for column in columns if (match := NUMBER_COLUMN.fullmatch(column))}
+    numbers = sorted(found)
+    gapless = len(numbers) > 1 and numbers[0] < 2 and numbers[-1] - numbers[0] == len(numbers) - 1
+    return {str(number): found[number] for number in numbers} if gapless else {}
 
 
 FIELD = re.compile(r"\{(\w+)(?::0(\d{1,2}))?\}")
@@ -287,90 +345,6 @@ class Cells:
             return True
         # NaN stands for an empty cell in tables that came through pandas.
         return value in self._words if isinstance(value, str) else isinstance(value, float) and math.isnan(value)
-
-
-class RowNames:
-    """Gives rows their ids: what their column says, or a hash of what they hold."""
-
-    def __init__(self, cells: Cells, note: Callable[[str, str], None], *, joined: bool) -> None:
-        self._cells, self._note = cells, note
-        self._joined = joined
-        """Whether the user named several columns that are one id together."""
-        self._hashed: Counter[str] = Counter()
-
-    def of_row(self, row: Row, places: Places, more: tuple[Any, ...], where: str) -> str:
-        """Return the id of a row."""
-        columns = places.fields["id"]
-        value = self._cells.first(row, columns)
-        if self._joined and len(columns) > 1:
-            value = "/".join(str(row[column]) for column in columns)
-        if value is None:
-            if any(str(row[column]).isspace() for column in columns):
-                raise DataError(f"{where} has an empty id")
-            return self._hash(row, places, more, where)
-        text = str(value)
-        if not text.strip():
-            raise DataError(f"{where} has an empty id")
-        return text
-
-    def _hash(self, row: Row, places: Places, more: tuple[Any, ...], where: str) -> str:
-        """Return an id by what a row holds; where that is another's too, its question by whatever name counts.
-
-        A row that is another's twin in all of this is a question of its own, as authors count theirs.
-        """
-        known = [row.get(name) for name in ("question", "image", "images", "options")]
-        other = [row[name] for group in places.images for name in group if name not in ("image", "images")]
-        parts = [*known, *([other] if other else []), *more]
-        made = content_hash(parts, 12)
-        if made in self._hashed and "question" not in row:
-            asked = [row[name] for name in (*places.fields["question"], *places.fields["options"])]
-            made = content_hash([*parts, asked], 12)
-        self._hashed[made] += 1
-        if self._hashed[made] == 1:
-            return made
-        self._note("rows without an id that ask what another row asks: each counts, whatever their answers", where)
-        return f"{made}-{self._hashed[made]}"
-
-
-def page_numbers(value: Any) -> list[int] | None:
-    """Return the pages that a cell names: a number, a list of them, or either as a text (`[3, 4]`, `3;4`).
-
-    None where it names something else, such as a page 0: only who leaves pages out needs to know.
-    """
-    if value is None:
-        return []
-    cells = value if isinstance(value, list | tuple) else re.split(r"[,;\s]+", str(value).strip().strip("[]()"))
-    try:
-        numbers = [float(cell) for cell in cells if cell != ""]
-    except (TypeError, ValueError):
-        return None
-    return sorted(map(int, set(numbers))) if all(one.is_integer() and one > 0 for one in numbers) else None
-
-
-def token_limit(value: Any, where: str) -> int | None:
-    """Return a row's own limit of tokens: a whole number above 0, also as sheets write it; None for none or 0."""
-    if value is None:
-        return None
-    try:
-        number = float(value) if not isinstance(value, bool) else math.nan
-    except (TypeError, ValueError):
-        number = math.nan
-    if not number.is_integer() or number < 0:
-        raise DataError(f"{where}: max_tokens {value!r} is not a whole number above 0")
-    return int(number) or None
-
-
-def round_number(value: Any, where: str) -> int:
-    """Return the number of a dialogue's round."""
-    try:
-        return int(value)
-    except (TypeError, ValueError):
-        raise DataError(f"{where}: round {value!r} is not a whole number") from None
-
-
-def tag_value(value: Any) -> str | int | float | bool | None:
-    """Return a cell as a tag; what is no single value, as JSON."""
-    return value if value is None or isinstance(value, (str, int, float)) else msgspec.json.encode(value).decode()
 
 
 def fill_name(template: str, row: Mapping[str, Any], where: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import closing
@@ -13,15 +12,15 @@ from urllib.parse import unquote
 
 import pybase64
 
-from ...core.errors import DataError, EnvironmentProblem, MissingExtra
+from ...core.errors import DataError, MissingExtra
 from ...core.types import Image, Video
 from ..files.picture_zip import PictureZips
-from ..files.records import parse_literal
-from ..files.rows import Row
+from ..files.records import as_list
+from ..files.rows import Row, read_rows
 from ..images.decode import encode_png
-from ..images.embedded import ImageStore, Remembered
+from ..images.embedded import ImageStore, Remembered, write_picture
 from ..images.frames import PictureError, check_pixels
-from .row_map import Cells, Places, fill_name, is_picture_struct
+from .row_map import Cells, Places, RowMap, fill_name, is_picture_struct
 from .row_source import TableSource
 
 VIDEO_NAME = re.compile(r"[^\n]{1,1000}\.(?:mp4|m4v|mov|mkv|webm|avi|ts|mpe?g|flv|ogv|wmv|gif)", re.IGNORECASE)
@@ -42,8 +41,6 @@ class RowVideos:
 
     def of_places(self, row: Row, places: Places, where: str) -> tuple[Video, ...]:
         """Return the videos of a row; a cell that holds none stays what it was, unless the user named its column."""
-        if not places.fields["video"] and not self._source.video:  # most tables have none
-            return ()
         cells = self._video_cells(row, places, where)
         if not cells:
             return ()
@@ -59,9 +56,9 @@ class RowVideos:
             raise DataError(f"{where}: {str(cell)[:80]!r} in a message is no video; expected a file name or a data URL")
         return Video(self._ref(cell, where))
 
-    def columns_used(self, places: Places, videos: tuple[Video, ...]) -> set[str]:
-        """Return the columns that say what is shown: no tags where there is a video."""
-        return {column for name in PLACE_COLUMNS for column in places.fields[name]} if videos else set()
+    def columns_used(self, places: Places) -> set[str]:
+        """Return the columns that say what is shown."""
+        return {column for name in PLACE_COLUMNS for column in places.fields[name]}
 
     def _video_cells(self, row: Row, places: Places, where: str) -> list[Any]:
         if self._source.video:
@@ -195,18 +192,8 @@ class PdfPages:
                 check_pixels(round(page.get_width() * scale), round(page.get_height() * scale))
             except PictureError as error:
                 raise DataError(f"{where}: page {number} {error}; lower -p dataset.pdf_dpi") from None
-            _write_whole(path, encode_png(page.render(scale=scale, rev_byteorder=True).to_pil().convert("RGB")))
+            write_picture(path, encode_png(page.render(scale=scale, rev_byteorder=True).to_pil().convert("RGB")))
         return Image(str(path), page=number)
-
-
-def _write_whole(path: Path, data: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(f".{os.getpid()}.part")
-        draft.write_bytes(data)
-        draft.replace(path)
-    except OSError as error:
-        raise EnvironmentProblem(f"cannot store a page in {path.parent}: {error.strerror}") from None
 
 
 def page_numbers(wanted: Any, count: int, where: str) -> Sequence[int]:
@@ -268,8 +255,7 @@ def picture_values(cell: Any) -> list[Any]:
 def _written_values(cell: str) -> Any:
     """Return the list that a text writes, or the names that stand in it; else the text."""
     if cell.lstrip().startswith("["):
-        parsed = parse_literal(cell.strip())
-        return parsed if isinstance(parsed, list) else cell
+        return as_list(cell)
     if len(cell) >= LONGEST_NAMES or "." not in cell[-5:]:
         return cell
     names = [name for name in BETWEEN_NAMES.split(cell.strip()) if name]
@@ -278,8 +264,10 @@ def _written_values(cell: str) -> Any:
 
 def read_picture(value: Any, root: str, where: str) -> Image:
     """Return the picture of one cell; a name is joined to `root`."""
-    if isinstance(value, dict):
-        value = _of_struct(value, where)
+    if isinstance(value, dict) and _held(value) is None:
+        need = f"an image is an object with {', '.join(map(str, value))}, and bytes, path or url is needed"
+        raise DataError(f"{where}: {need}; name a file, or several in a list")
+    value = _held(value)
     if isinstance(value, bytes):
         return Image("data:image/unknown;base64," + pybase64.b64encode(value).decode())
     if not isinstance(value, str) or not value:
@@ -291,13 +279,9 @@ def read_picture(value: Any, root: str, where: str) -> Image:
     return Image(root + value if PLAIN_PATH.fullmatch(value) else _find_file(value, root))
 
 
-def _of_struct(value: dict[str, Any], where: str) -> Any:
-    """Return what a struct holds: the form in which Parquet files of the hubs carry pictures."""
-    held = value.get("bytes") or value.get("path") or value.get("url")
-    if held is None:
-        need = f"an image is an object with {', '.join(map(str, value))}, and bytes, path or url is needed"
-        raise DataError(f"{where}: {need}; name a file, or several in a list")
-    return held
+def _held(value: Any) -> Any:
+    """Return what an object holds, the form in which Parquet files of the hubs carry pictures; any other as it is."""
+    return value.get("bytes") or value.get("path") or value.get("url") if isinstance(value, dict) else value
 
 
 def _find_file(name: str, root: str) -> str:
@@ -327,35 +311,34 @@ def are_same(cells: Iterable[Any], others: Iterable[Any]) -> bool:
 
 def _known_by(value: Any) -> str | bytes:
     """Return by what a picture is told from others: what it holds, or the name of its file without the folder."""
-    if isinstance(value, dict):
-        value = value.get("bytes") or value.get("path") or value.get("url") or ""
+    value = _held(value)
     if isinstance(value, bytes):
         return value
-    text = str(value)
+    text = "" if value is None else str(value)
     return text.encode() if is_base64(text) or text.startswith("data:") else text.replace("\\", "/").rpartition("/")[2]
 
 
 def looks_like_pictures(column: str, cell: Any, root: str) -> bool:
     """Tell whether a cell that nothing reads holds pictures: by its bytes, by a file that is there, or by its name."""
-    if isinstance(cell, str):
-        return _text_is_picture(column, cell, root)
     if isinstance(cell, list):
         return any(looks_like_pictures(column, one, root) for one in cell)
+    if holds_picture(cell):
+        return True
     if isinstance(cell, dict):
-        return is_picture_struct(cell) or any(map(_is_embedded, cell.values()))
-    return isinstance(cell, bytes) and cell.startswith(SIGNATURES)
+        return any(holds_picture(value) or is_picture_struct(value) for value in cell.values())
+    return isinstance(cell, str) and _names_pictures(column, cell, root)
 
 
-def _is_embedded(value: Any) -> bool:
-    """Tell whether a member of an object is a picture itself, and no mere name of one."""
+def holds_picture(value: Any) -> bool:
+    """Tell whether a value is a picture itself, and no mere name of one: its bytes, base64, or `{bytes, path}`."""
     if isinstance(value, str):
         return len(value) >= SHORTEST_BASE64 and (value.startswith("data:image/") or is_base64(value))
-    return is_picture_struct(value) or (isinstance(value, bytes) and value.startswith(SIGNATURES))
+    if isinstance(value, bytes):
+        return value.startswith(SIGNATURES)
+    return isinstance(value, dict) and is_picture_struct(value)
 
 
-def _text_is_picture(column: str, text: str, root: str) -> bool:
-    if len(text) >= SHORTEST_BASE64 and (text.startswith("data:image/") or is_base64(text)):
-        return True
+def _names_pictures(column: str, text: str, root: str) -> bool:
     if PICTURE_NAME.fullmatch(text):
         return bool(PICTURE_COLUMN.fullmatch(column)) or _is_file(text, root)
     values = picture_values(text) if text.startswith("[") else []
@@ -378,8 +361,7 @@ def is_row_name(value: Any) -> bool:
 
 def pdf_of(value: Any) -> str | bytes | None:
     """Return the path or the bytes of a PDF, if a cell holds one."""
-    if isinstance(value, dict):
-        value = value.get("bytes") or value.get("path") or value.get("url")
+    value = _held(value)
     if isinstance(value, bytes):
         return value if value.startswith(PDF) else None
     return _pdf_of_text(value) if isinstance(value, str) else None
@@ -405,7 +387,6 @@ class Pictures:
         self._store = ImageStore(store)
         self._zips = PictureZips(archive or folder)
         self._pdf = PdfPages(store, dpi)
-        self._of_rows: dict[str, tuple[Image, ...]] = {}
         self._remembered = remembered
         self._place = 0
 
@@ -470,10 +451,66 @@ class Pictures:
         data = self._zips.read_member(name, where)
         return image if data is None else self._store.put(data)
 
-    def remember(self, row: str, images: tuple[Image, ...]) -> None:
-        """Keep the pictures of a row, for rows that name it."""
-        self._of_rows[row] = images
 
-    def of_row(self, row: str) -> tuple[Image, ...] | None:
-        """Return the pictures of a row that was read before, or None."""
-        return self._of_rows.get(row)
+class RowImages:
+    """Finds the pictures of rows of the same files."""
+
+    def __init__(
+        self, files: Sequence[Path], rows: RowMap, cells: Cells, pictures: Pictures, source: TableSource
+    ) -> None:
+        self._files = files
+        self._rows = rows
+        self._cells = cells
+        self._pictures = pictures
+        self._template = source.image
+        self._of_rows: dict[str, tuple[Image, ...]] = {}
+        """The pictures of rows that were read before, for rows that name them."""
+
+    def of_places(self, row: Row, places: Places, where: str) -> tuple[Image, ...]:
+        """Return the pictures of a row in order; where the user told their place, the one that its cells name."""
+        if self._template:
+            return self._pictures.read([fill_name(self._template, row, where)], where)
+        filled = self._picture_cells(row, places.images) if places.images else ()
+        if not filled:
+            return ()
+        same = self._rows.same_pictures and all(are_same(filled[0], cells) for cells in filled[1:])
+        if len(filled) > 1 and not same:
+            raise self._several(row, places, where)
+        values = [value for cell in filled[0] for value in picture_values(cell)]
+        if self._rows.row_images and len(values) == 1 and is_row_name(values[0]):
+            return self._of_row(str(values[0]), where)
+        return self._pictures.read_pages(values, where, self._cells.first(row, places.fields["pages"]))
+
+    def _picture_cells(self, row: Row, groups: Sequence[Sequence[str]]) -> list[list[Any]]:
+        """Return what the columns of pictures hold, by the groups that belong together; empty groups are left out."""
+        if len(groups) == len(groups[0]) == 1:  # one column, as in most files
+            cell = self._cells.first(row, groups[0])
+            return [] if cell is None else [[cell]]
+        return [cells for group in groups if (cells := self._cells.filled(row, group))]
+
+    def _several(self, row: Row, places: Places, where: str) -> DataError:
+        groups = [group for group in places.images if self._cells.filled(row, group)]
+        names, every = [group[0] for group in groups], ",".join(name for group in groups for name in group)
+        fix = f"say which with --map images={every} (all of them) or --map images={','.join(groups[0])}"
+        return DataError(f"{where} has pictures in columns {' and '.join(names)}; {fix}")
+
+    def remember(self, row: str, images: tuple[Image, ...]) -> None:
+        """Keep the pictures of a row, where rows of this format may name it."""
+        if self._rows.row_images:
+            self._of_rows[row] = images
+
+    def _of_row(self, name: str, where: str) -> tuple[Image, ...]:
+        """Return the pictures of the row that a cell names; one that comes later is looked for once."""
+        if name not in self._of_rows:
+            self._remember_all()
+        if name not in self._of_rows:
+            raise DataError(f"{where}: image {name!r} is neither a picture nor the index of a row that has one")
+        return self._of_rows[name]
+
+    def _remember_all(self) -> None:
+        for file in self._files:
+            for number, row in read_rows(file):
+                identity = str(self._cells.first(row, [column for column in self._rows.id if column in row]))
+                cells = picture_values(row.get("image"))
+                if identity not in self._of_rows and cells and not is_row_name(cells[0]):
+                    self._of_rows[identity] = self._pictures.read_pages(cells, f"{file.name} record {number}", None)

@@ -1,27 +1,135 @@
-"""What the plan says of a file's rows: what is not asked, what stays unscored, and how answers are taken."""
+"""What is to be said of rows: what is noted and counted, and columns that nothing reads though they seem to matter."""
 
 from __future__ import annotations
 
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from functools import cache, lru_cache
-from importlib.resources import files
 from typing import Any
 
-from ...core.config import read_config_file
 from ...core.errors import DataError, did_you_mean
 from ...core.types import Form, Sample
 from ...extract.other_kinds import extract_number, extract_yesno
 from ..files.records import parse_literal
-from .answers import NAN, LookedAt, is_plain_number
+from ..files.rows import Row
+from .option_texts import NAN, LookedAt, refuse_contrary
+from .row_answers import is_plain_number
+from .row_map import Cells, Places, fold_column, near_columns, telling_names
+from .row_media import looks_like_pictures
+from .row_source import TableSource
+
+UNANSWERED = "rows without an answer: asked, and unscored"
+UNREAD = {
+    Form.YESNO: "rows whose answer is neither yes nor no: asked, and unscored",
+    Form.NUMBER: "rows whose answer is not one number: asked, and unscored",
+}
+PLAIN_YES_NO = frozenset(("yes", "no", "Yes", "No", "True", "False"))
+NOTHING = frozenset(("nan", "n/a", "na", "#n/a", "null", "-", "?", "tbd"))
+"""What tools and people write where they have no answer."""
+JOINTS = ("<AND>", "<OR>")
+"""What MM-Vet writes between texts that are all needed, or of which one is enough."""
+
+
+class RowNotes:
+    """Counts what is to be said of rows."""
+
+    def __init__(self, notes: MutableMapping[str, Counter[str]], source: TableSource, form: Form) -> None:
+        self._notes = notes
+        self._marks_count = not (source.strip_marks or source.keep_marks)
+        self._may_be_places = source.answer_kind == "auto"
+        self._is_forced = form is not Form.AUTO
+
+    def add(self, text: str, who: str = "") -> None:
+        """Count one more row of which a sentence is true."""
+        self._notes.setdefault(text, Counter())[who] += 1
+
+    def sent(self, told: dict[str, Any]) -> dict[str, Any]:
+        """Say what a row itself says of how it is asked, and return it."""
+        for name in told:
+            said = "system prompt" if name == "system" else name
+            self.add(f"rows with a {said} of their own: it is sent instead of the run's")
+        return told
+
+    def answers(self, sample: Sample, columns: Iterable[str] = ()) -> None:
+        """Say that a row has no answer (which of `columns` may be one?), or how one without options is compared."""
+        if not sample.answers:
+            near = near_columns(columns, telling_names("answer"))
+            self.add(f"{UNANSWERED}; is it {near[0]!r}? --map answer={near[0]}" if near else UNANSWERED, sample.id)
+        elif not sample.options:
+            self._compared(sample)
+
+    def _compared(self, sample: Sample) -> None:
+        """Say how the answers of a row without options are compared, where that may not be what is meant."""
+        if sample.form is Form.OPEN and not self._is_forced:
+            said = _compared(sample.answers)
+        else:
+            said = UNREAD[sample.form] if sample.form in UNREAD and not _is_readable(sample) else ""
+        if said:
+            self.add(said, sample.id)
+
+    def choice(self, sample: Sample, seen: LookedAt, answer: Any, where: str) -> None:
+        """Say what is odd about a choice; refuse options whose own letters contradict the prompt's.
+
+        `answer` is as the row has it; None where its options have names of their own.
+        """
+        if self._marks_count:
+            refuse_contrary(seen.marks, where)
+            if seen.marks and seen.marks[0] == "A":
+                own = "rows whose options begin with letters of their own"
+                self.add(f"{own} (-p dataset.strip_marks=true takes them off)")
+            if NAN in seen.folded:
+                self.add("rows with an option 'nan': it is offered; leave the cell empty where there is none")
+        if len(sample.answers) > 1 and sample.form is Form.CHOICE:
+            self.add(
+                "rows with several right options: any one of them counts (--form multiple asks for all)", sample.id
+            )
+        if self._may_be_places and _is_place(answer, sample):
+            said = "rows with a number as answer: the place of an option, from 0"
+            self.add(f"{said} (-p dataset.answer_kind=index1 counts from 1)")
+
+
+def _is_place(answer: Any, sample: Sample) -> bool:
+    """Tell whether an answer was taken for a place counted from 0: it is a number and no option's text."""
+    if isinstance(answer, list):
+        answer = answer[0] if len(answer) else None
+    whole = isinstance(answer, float) and answer.is_integer()
+    number = whole or type(answer) is int or (isinstance(answer, str) and answer.isdecimal())
+    place = int(answer) if number and sample.answers and str(answer) not in sample.answers else -1
+    return 0 <= place < len(sample.options) and sample.options[place] in sample.answers
+
+
+def _compared(answers: tuple[str, ...]) -> str:
+    """Return what is to be said of answers that are matched as exact text, or nothing."""
+    first = answers[0]
+    if len(first) == 1 and first.isalpha():
+        return "rows with a letter as answer and no options found: matched as exact text"
+    if first.casefold() in NOTHING:
+        return f"rows whose answer is {first!r}: compared as a text; leave the cell empty where there is none"
+    if any(joint in first for joint in JOINTS):
+        return "rows whose answer joins texts by <AND> or <OR>: right where the reply holds all of them, or one"
+    if "|" in first or (first[:1] == "[" and first[-1:] == "]"):
+        return "rows whose answer may hold several (|): compared as one text; write a list of all that are right"
+    return ""
+
+
+def _is_readable(sample: Sample) -> bool:
+    """Tell whether a scorer can read the answer of a question for yes or no, or for a number."""
+    if sample.form is Form.YESNO:
+        return any(answer in PLAIN_YES_NO or extract_yesno(answer).letter for answer in sample.answers)
+    return any(is_plain_number(answer) or _is_one_number(answer) for answer in sample.answers)
+
+
+def _is_one_number(text: str) -> bool:
+    read = extract_number(text)
+    return read.value is not None and read.rule != "last"
+
 
 _WRONG = r"(?:incorrect|wrong|false)[ _-]?(?:answers?|options?)|distractors?"
 _OPTIONS = rf"(?:options?|choices?|candidates?|alternatives?|endings|{_WRONG}|选项|選項|選択肢)"
 OPTION_COLUMN = re.compile(rf"(?:.*[ _-])?{_OPTIONS}(?:[ _-]?list)?", re.IGNORECASE)
 BETWEEN = re.compile(r"[|;\n]")
-BETWEEN_WORDS = re.compile(r"[ -]+")
 _PICTURE = r"(?:image|img|picture|photo|pic)s?"
 PICTURE_NAME_COLUMN = re.compile(
     rf"{_PICTURE}[ _-]?(?:id|ids|name|names|file|filename|file_name|idx|index|key|src)", re.IGNORECASE
@@ -30,40 +138,71 @@ PICTURE_LINK_COLUMN = re.compile(rf"(?:.*[ _-])?{_PICTURE}(?:[ _-]?(?:url|uri|li
 ADDRESSES = ("http://", "https://")
 PICTURE_FILE = re.compile(r"\S{1,1000}\.(?:png|jpe?g|gif|webp|bmp|tiff?|pdf|svg|avif|heic|jp2)", re.IGNORECASE)
 VIDEO_FILE = re.compile(r"\S{1,1000}\.(?:mp4|webm|mkv|mov|avi|m4v)", re.IGNORECASE)
-FAMILY = re.compile(r"(.*?)[ _.:/\[-]?(\d{1,2}|[a-z])\]?", re.IGNORECASE)
 
 
-@cache
-def telling_names(kind: str) -> tuple[str, ...]:
-    """Return the names of columns that look like the given thing."""
-    return tuple(read_config_file(str(files("snellen") / "catalog/answers/columns.toml"))[kind])
+class UnreadColumns:
+    """Looks at the columns that nothing reads: what seems to belong to the question is refused, the rest is noted."""
+
+    def __init__(self, source: TableSource, cells: Cells, root: str, notes: RowNotes) -> None:
+        self._not_options, self._not_pictures = source.not_options, source.not_pictures
+        self._cells = cells
+        self._root = root
+        self._notes = notes
+
+    def note(self, row: Row, places: Places) -> None:
+        """Say which columns go on with the letters of options after a gap, and which texts before it are not asked."""
+        for column in places.lost:
+            if not self._cells.is_empty(row[column]):
+                self._notes.add(f"rows with a column {column!r} that is no option: the letters before it have a gap")
+        for column in places.contexts:
+            if not self._cells.is_empty(row[column]) and row[column] != []:
+                text = isinstance(row[column], str)
+                fix = f"--map hint={column} puts it first" if text else "a list `messages` can hold it"
+                self._notes.add(f"rows with a column {column!r} that is not asked ({fix})")
+
+    def refuse_options(self, row: Row, places: Places, answer: Any, where: str) -> None:
+        """Refuse a row without options that has some in columns of one family, or in one that is called so."""
+        columns = [column for column in places.unread if column not in self._not_options]
+        family = [column for column in places.family if column in columns and not self._cells.is_empty(row[column])]
+        if len(family) > 1:
+            use = f"--map options={','.join(family)} offers them, -p dataset.not_options={family} keeps tags"
+            raise DataError(f"{where}: columns {' and '.join(map(repr, family[:2]))} look like options; {use}")
+        if column := _unread_options(columns, row, answer):
+            use = f"--map options={column} offers them, -p dataset.not_options=[{column!r}] keeps a tag"
+            raise DataError(f"{where}: column {column!r} looks like options and is not used; {use}")
+
+    def refuse_pictures(self, row: Row, columns: Iterable[str], places: Places, pictured: bool, where: str) -> None:
+        """Refuse a column that holds pictures, or that names one or speaks of one in a row that shows none."""
+        columns = [column for column in columns if row[column] and column not in self._not_pictures]
+        for column in columns:
+            if not pictured:
+                self._refuse_said(column, row[column], where)
+            alike = looks_like_pictures(column, row[column], self._root)
+            if alike or (not pictured and _names_picture(column, row[column])):
+                fix = self._how_to_show(row, column, columns, places)
+                use = f"{fix} shows them, -p dataset.not_pictures=[{column!r}] keeps a tag"
+                raise DataError(f"{where}: column {column!r} looks like pictures and is not used; {use}")
+
+    def _refuse_said(self, column: str, cell: Any, where: str) -> None:
+        """Refuse a cell that says that the row is about a picture, or that names a video, in a row that shows none."""
+        keep = f"-p dataset.not_pictures=[{column!r}] asks without"
+        if _says_picture(column, cell):
+            fix = f"-p 'dataset.image=FOLDER/{{COLUMN}}.jpg' says where they lie, {keep}"
+            raise DataError(f"{where}: column {column!r} says {cell!r} and the row shows no picture; {fix}")
+        if isinstance(cell, str) and "." in cell[-5:] and VIDEO_FILE.fullmatch(cell):
+            raise DataError(
+                f"{where}: column {column!r} names a video and is not used; --map video={column} shows it, {keep}"
+            )
+
+    def _how_to_show(self, row: Row, column: str, columns: Sequence[str], places: Places) -> str:
+        if not _is_file_name(row[column]):
+            return f"-p 'dataset.image=FOLDER/{{{column}}}.jpg'"
+        shown = [name for group in places.images for name in group if not self._cells.is_empty(row[name])]
+        alike = [name for name in columns if looks_like_pictures(name, row[name], self._root)]
+        return f"--map images={','.join([*shown, *(alike or [column])])}"
 
 
-def option_family(columns: Iterable[str]) -> tuple[str, ...]:
-    """Return columns that are called as options in columns of their own would be (`opa`, `opb`), or none.
-
-    They must run from a, 0 or 1 without a gap.
-    """
-    found: dict[str, dict[int, str]] = {}
-    for column in columns:
-        match = FAMILY.fullmatch(column.strip())
-        if match and fold_column(match[1]) in telling_names("option_stems"):
-            place = int(match[2]) if match[2].isdecimal() else ord(match[2].lower()) - ord("a")
-            found.setdefault(fold_column(match[1]), {})[place] = column
-    for places in found.values():
-        if len(places) > 1 and min(places) < 2 and max(places) - min(places) == len(places) - 1:
-            return tuple(places[place] for place in sorted(places))
-    return ()
-
-
-def refuse_family(family: Sequence[str], where: str) -> None:
-    """Refuse a row with something in several columns of one family: they look like options, and nothing reads them."""
-    if len(family) > 1:
-        use = f"--map options={','.join(family)} offers them, -p dataset.not_options={family} keeps tags"
-        raise DataError(f"{where}: columns {' and '.join(map(repr, family[:2]))} look like options; {use}")
-
-
-def unread_options(columns: Iterable[str], row: Mapping[str, Any], answer: Any) -> str | None:
+def _unread_options(columns: Iterable[str], row: Mapping[str, Any], answer: Any) -> str | None:
     """Return a column that nothing reads and that holds options: it is called so, or the answer is a letter of it."""
     place = _place_of_letter(answer)
     for column in columns:
@@ -91,12 +230,12 @@ def _count(column: str, cell: Any) -> int:
     return len(cell) if isinstance(cell, list) and all(isinstance(one, str) for one in cell) else 0
 
 
-def names_picture(column: str, cell: Any) -> bool:
+def _names_picture(column: str, cell: Any) -> bool:
     """Tell whether a cell of a row without pictures names one, by its column or by its ending; it may be elsewhere."""
     if isinstance(cell, dict):
-        return any(names_picture(str(key), value) for key, value in cell.items() if isinstance(value, str))
+        return any(_names_picture(str(key), value) for key, value in cell.items() if isinstance(value, str))
     if isinstance(cell, list):
-        return any(names_picture(column, one) for one in cell if isinstance(one, dict))
+        return any(_names_picture(column, one) for one in cell if isinstance(one, dict))
     if type(cell) in (str, int) and _is_named(column, PICTURE_NAME_COLUMN):
         return True
     if not isinstance(cell, str):
@@ -105,7 +244,7 @@ def names_picture(column: str, cell: Any) -> bool:
     return linked or ("." in cell[-5:] and PICTURE_FILE.fullmatch(cell) is not None)
 
 
-def says_picture(column: str, cell: Any) -> bool:
+def _says_picture(column: str, cell: Any) -> bool:
     """Tell whether a cell says that the row is about a picture: `data_type` is `image`."""
     return isinstance(cell, str) and fold_column(column) in telling_names("kind") and cell.casefold() in _pictures()
 
@@ -115,23 +254,16 @@ def _pictures() -> frozenset[str]:
     return frozenset(telling_names("picture"))
 
 
-def names_video(cell: Any) -> bool:
-    """Tell whether a cell names the file of a video."""
-    return isinstance(cell, str) and "." in cell[-5:] and VIDEO_FILE.fullmatch(cell) is not None
-
-
-def is_file_name(cell: Any) -> bool:
+def _is_file_name(cell: Any) -> bool:
     """Tell whether a cell holds more than a number or a bare name: what a column of pictures may hold as it is."""
     if not isinstance(cell, str):
         return not isinstance(cell, int)
     return "." in cell[-5:] or len(cell) > 64 or cell.startswith(ADDRESSES)
 
 
-def near_columns(columns: Iterable[str], wanted: Iterable[str]) -> list[str]:
-    """Return the columns whose names are among the wanted ones, however they are written."""
-    known = {name: place for place, name in enumerate(wanted)}
-    folded = {column: fold_column(column) for column in columns}
-    return sorted((column for column in folded if folded[column] in known), key=lambda column: known[folded[column]])
+@lru_cache(maxsize=1024)
+def _is_named(column: str, pattern: re.Pattern[str]) -> bool:
+    return pattern.fullmatch(column.strip()) is not None
 
 
 def question_hint(row: Mapping[str, Any]) -> str:
@@ -164,123 +296,3 @@ def refuse_list(question: str, where: str) -> None:
     if isinstance(parsed, list) and any(isinstance(one, str | dict) for one in parsed):
         fix = "give each a row (group and round make them a dialogue), or write them as `messages`"
         raise DataError(f"{where}: the question is a list of {len(parsed)}; {fix}")
-
-
-@lru_cache(maxsize=1024)
-def fold_column(name: str) -> str:
-    """Return a column's name without what people write differently: case, space, hyphens."""
-    folded = name.strip().casefold()
-    return BETWEEN_WORDS.sub("_", folded) if " " in folded or "-" in folded else folded
-
-
-@lru_cache(maxsize=1024)
-def _is_named(column: str, pattern: re.Pattern[str]) -> bool:
-    return pattern.fullmatch(column.strip()) is not None
-
-
-UNANSWERED = "rows without an answer: asked, and unscored"
-UNREAD = {
-    Form.YESNO: "rows whose answer is neither yes nor no: asked, and unscored",
-    Form.NUMBER: "rows whose answer is not one number: asked, and unscored",
-}
-PLAIN_YES_NO = frozenset(("yes", "no", "Yes", "No", "True", "False"))
-NOTHING = frozenset(("nan", "n/a", "na", "#n/a", "null", "-", "?", "tbd"))
-"""What tools and people write where they have no answer."""
-JOINTS = ("<AND>", "<OR>")
-"""What MM-Vet writes between texts that are all needed, or of which one is enough."""
-
-
-class RowNotes:
-    """Counts what is to be said of rows."""
-
-    def __init__(self, notes: MutableMapping[str, Counter[str]], is_empty: Callable[[Any], bool]) -> None:
-        self._notes = notes
-        self._is_empty = is_empty
-
-    def add(self, text: str, who: str = "") -> None:
-        """Count one more row of which a sentence is true."""
-        self._notes.setdefault(text, Counter())[who] += 1
-
-    def unanswered(self, who: str, columns: Iterable[str]) -> None:
-        """Say that a row has no answer, and which of these columns may be one."""
-        near = near_columns(columns, telling_names("answer"))
-        self.add(f"{UNANSWERED}; is it {near[0]!r}? --map answer={near[0]}" if near else UNANSWERED, who)
-
-    def sent(self, told: dict[str, Any]) -> dict[str, Any]:
-        """Say what a row itself says of how it is asked, and return it."""
-        for name in told:
-            said = "system prompt" if name == "system" else name
-            self.add(f"rows with a {said} of their own: it is sent instead of the run's")
-        return told
-
-    def contexts(self, row: dict[str, Any], columns: Iterable[str]) -> None:
-        """Say which texts before the question are not asked."""
-        for column in columns:
-            if not self._is_empty(row[column]) and row[column] != []:
-                text = isinstance(row[column], str)
-                fix = f"--map hint={column} puts it first" if text else "a list `messages` can hold it"
-                self.add(f"rows with a column {column!r} that is not asked ({fix})")
-
-    def lost(self, row: dict[str, Any], columns: Iterable[str]) -> None:
-        """Say which columns go on with the letters of options after a gap."""
-        for column in columns:
-            if not self._is_empty(row[column]):
-                self.add(f"rows with a column {column!r} that is no option: the letters before it have a gap")
-
-    def texts(self, sample: Sample, *, forced: bool) -> None:
-        """Say how the answers of a row without options are compared, where that may not be what is meant."""
-        if sample.form is Form.OPEN and not forced:
-            said = _compared(sample.answers)
-        else:
-            said = UNREAD[sample.form] if sample.form in UNREAD and not _is_readable(sample) else ""
-        if said:
-            self.add(said, sample.id)
-
-    def options(self, seen: LookedAt) -> None:
-        """Say that options begin with letters of their own, or that one looks like an empty cell."""
-        if seen.marks and seen.marks[0] == "A":
-            own = "rows whose options begin with letters of their own"
-            self.add(f"{own} (-p dataset.strip_marks=true takes them off)")
-        if NAN in seen.folded:
-            self.add("rows with an option 'nan': it is offered; leave the cell empty where there is none")
-
-    def several(self, who: str) -> None:
-        """Say that more than one option counts."""
-        self.add("rows with several right options: any one of them counts (--form multiple asks for all)", who)
-
-    def place(self, answer: Any, sample: Sample) -> None:
-        """Say that an answer was taken for a place counted from 0, where it is a number and no option's text."""
-        if isinstance(answer, list):
-            answer = answer[0] if len(answer) else None
-        whole = isinstance(answer, float) and answer.is_integer()
-        number = whole or type(answer) is int or (isinstance(answer, str) and answer.isdecimal())
-        place = int(answer) if number and sample.answers and str(answer) not in sample.answers else -1
-        if 0 <= place < len(sample.options) and sample.options[place] in sample.answers:
-            said = "rows with a number as answer: the place of an option, from 0"
-            self.add(f"{said} (-p dataset.answer_kind=index1 counts from 1)")
-
-
-def _compared(answers: tuple[str, ...]) -> str:
-    """Return what is to be said of answers that are matched as exact text, or nothing."""
-    first = answers[0]
-    if len(first) == 1 and first.isalpha():
-        return "rows with a letter as answer and no options found: matched as exact text"
-    if first.casefold() in NOTHING:
-        return f"rows whose answer is {first!r}: compared as a text; leave the cell empty where there is none"
-    if any(joint in first for joint in JOINTS):
-        return "rows whose answer joins texts by <AND> or <OR>: right where the reply holds all of them, or one"
-    if "|" in first or (first[:1] == "[" and first[-1:] == "]"):
-        return "rows whose answer may hold several (|): compared as one text; write a list of all that are right"
-    return ""
-
-
-def _is_readable(sample: Sample) -> bool:
-    """Tell whether a scorer can read the answer of a question for yes or no, or for a number."""
-    if sample.form is Form.YESNO:
-        return any(answer in PLAIN_YES_NO or extract_yesno(answer).letter for answer in sample.answers)
-    return any(is_plain_number(answer) or _is_one_number(answer) for answer in sample.answers)
-
-
-def _is_one_number(text: str) -> bool:
-    read = extract_number(text)
-    return read.value is not None and read.rule != "last"

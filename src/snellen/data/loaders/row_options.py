@@ -1,25 +1,22 @@
-"""Options and lists out of cells: a list, a mapping, a list written as text, or options inside the question's text."""
+"""The options of a row out of its cells: a list, a mapping, columns of their own, a list written as text, pictures."""
 
 from __future__ import annotations
 
-import math
 import re
-import string
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, lru_cache
-from itertools import chain
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
 
 from ...core.errors import DataError
 from ...core.message_parts import MARKER, holds_marker, marked_pictures, number_markers, write_marker
 from ...core.types import Image
-from ..files.records import parse_literal
-from .answers import LookedAt, alphabets_of, fold, look_afresh, look_at_options, without_mark
+from ..files.records import is_nothing, parse_literal
+from .option_texts import LookedAt, alphabets_of, fold, look_afresh, look_at_options, options_in_text, without_mark
 from .row_map import Places, is_picture_struct
-from .row_media import PICTURE_NAME, SHORTEST_BASE64, SIGNATURES, Pictures, is_base64
+from .row_media import PICTURE_NAME, SHORTEST_BASE64, Pictures, holds_picture
 
 NOT_THERE = "(not in the file)"
 AS_TEXTS = "-p dataset.not_pictures=['options'] shows them as texts"
@@ -42,6 +39,15 @@ NO_OPTIONS = RowOptions(look_at_options(()))
 ONLY_TEXTS = frozenset({str})
 
 
+def read_texts(cells: dict[Any, Any] | list[Any]) -> RowOptions | None:
+    """Return the options of nearly every row of nearly every table: texts that can be no pictures; None for others."""
+    values = list(cells.values()) if isinstance(cells, dict) else cells
+    plain = _plain_options(tuple(values)) if ONLY_TEXTS.issuperset(map(type, values)) else None
+    if plain is None or not isinstance(cells, dict):
+        return plain
+    return RowOptions(plain.seen, dict(zip(map(str, cells), values, strict=True)))
+
+
 def read_row_options(
     cells: dict[Any, Any] | list[Any], first: int, pictures: Pictures | None, where: str
 ) -> RowOptions:
@@ -50,9 +56,6 @@ def read_row_options(
     Bytes and base64 are pictures; names of files only where all options are. Without `pictures` all are texts.
     """
     keys, values = (list(map(str, cells)), list(cells.values())) if isinstance(cells, dict) else ((), cells)
-    plain = _plain_options(tuple(values)) if ONLY_TEXTS.issuperset(map(type, values)) else None
-    if plain is not None:  # nearly every row of nearly every table
-        return RowOptions(plain.seen, dict(zip(keys, values, strict=False))) if keys else plain
     found = _find_pictures(values, pictures.root, where) if pictures is not None else ()
     if not found or pictures is None:
         texts = tuple(map(str, values))
@@ -85,23 +88,13 @@ def _may_show(values: Sequence[Any]) -> bool:
 
 def _find_pictures(values: Sequence[Any], root: str, where: str) -> Sequence[int]:
     """Return the places of the options that are pictures."""
-    sure = [place for place, value in enumerate(values) if _holds_picture(value)]
+    sure = [place for place, value in enumerate(values) if holds_picture(value)]
     if sure or not values or not all(isinstance(value, str) and _is_name(value) for value in values):
         return sure
     missing = next((value for value in values if not (Path(root) / value).is_file()), None)
     if missing is not None:
         raise DataError(f"{where}: its options look like pictures and {missing!r} is not there; {AS_TEXTS}")
     return range(len(values))
-
-
-def _holds_picture(value: Any) -> bool:
-    if isinstance(value, str):
-        return len(value) >= SHORTEST_BASE64 and (value.startswith("data:image/") or is_base64(value))
-    return is_picture_struct(value) if isinstance(value, dict) else _is_bytes(value)
-
-
-def _is_bytes(value: Any) -> bool:
-    return isinstance(value, bytes) and value.startswith(SIGNATURES)
 
 
 def _is_name(text: str) -> bool:
@@ -181,22 +174,6 @@ NAME_FIELDS = ("label", "key", "letter", "id", "index", "mark")
 """Where options that are objects have their text, and the name an answer calls them by."""
 
 
-class Found(NamedTuple):
-    """What was read out of a question's text."""
-
-    question: str
-    """The text without the options."""
-    options: tuple[str, ...]
-    pattern: str
-    """How the first two were marked: `(A) (B)`."""
-    keyed: Mapping[str, str] = {}
-    """The options by their marks, where these are no Latin letters."""
-
-
-OPTION_MARK = re.compile(r"\s*\(?([A-Ja-j])(?:[.:)]|\)\.?)\s+")
-"""The letter that an option begins with: `A. `, `(b) `."""
-
-
 def parse_list(text: str, where: str, field: str = "options") -> Any:
     """Return the list or mapping that a text writes, as JSON or as Python would (never run); `a|b` and `a;b` are lists.
 
@@ -223,11 +200,6 @@ def _split_list(text: str, where: str, field: str) -> list[str]:
         fix = 'a choice needs two: write a|b|c, or a list ["a", "b", "c"]'
         raise DataError(f"{where}: {field} is one text without | or ; between its parts: {text.strip()[:60]!r}; {fix}")
     return parts
-
-
-def is_nothing(value: Any) -> bool:
-    """Tell whether a member of a list stands for nothing."""
-    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
 
 
 def plain_options(cell: Any, where: str) -> Any:
@@ -273,7 +245,7 @@ def _without_gaps(cells: Sequence[Any], where: str) -> list[Any]:
     filled = list(cells)
     while filled and is_nothing(filled[-1]):
         filled.pop()
-    gap = next((place for place, value in enumerate(filled, 1) if value is None or is_nothing(value)), None)
+    gap = next((place for place, value in enumerate(filled, 1) if is_nothing(value)), None)
     if gap is not None:
         raise DataError(f"{where}: option {gap} of {len(filled)} is empty; leave it out, or write its text")
     return filled
@@ -343,127 +315,3 @@ def refuse_rivals(
         if texts and [fold(without_mark(str(text))) for text in texts] != wanted:
             fix = f"--map options={first} or --map options={','.join(columns)} says which are meant"
             raise DataError(f"{where}: columns {first!r} and {columns[0]!r} offer different options; {fix}")
-
-
-def repeated(options: tuple[str, ...]) -> tuple[int, int] | None:
-    """Return the places of two options that are the same but for case and space, or None."""
-    return look_at_options(options).twice
-
-
-_LINE = r"(?m)^[ \t]*(?:[-*•][ \t]+)?\**{0}\**[ \t]*"
-_INLINE = r"(?:(?<=[\s:：?？])|^)\**{0}\**[ \t]*"
-_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
-_WIDE = {ord("Ａ") + place: letter for place, letter in enumerate(string.ascii_uppercase)}
-"""Full-width letters, as letters."""
-_MARKS = {
-    "(A) (B)": (r"\(({letter})\)", "({first})"),
-    "[A] [B]": (r"\[({letter})\]", "[{first}]"),
-    "A. B.": (r"({letter})[.．]", "{first}.", "{first}．"),
-    "A) B)": (r"({letter})[)）]", "{first})", "{first}）"),
-    "A: B:": (r"({letter})[:：]", "{first}:", "{first}："),
-    "A、B、": (r"({letter})、", "{first}、"),
-    "A - B -": (r"({letter})[ \t]+[-–—](?=\s)", "{first} -", "{first} –", "{first} —"),
-}
-"""How options are marked, and what the first mark looks like: a text without it need not be searched."""
-_AS_IN_CODE = ("A: B:", "A - B -")
-"""What lines of code have after small letters that mark nothing."""
-_RING, _RINGED = "①②", (r"({letter})", "{first}")
-_BARE, _BEFORE_SPACE = "A B", (r"({letter})(?=[ \t　])", "{first}")
-"""A ring needs nothing after it; letters of other scripts a space, on lines of their own."""
-
-
-class Marking(NamedTuple):
-    """A way to mark options in one alphabet."""
-
-    name: str
-    openings: tuple[str, ...]
-    pattern: re.Pattern[str]
-    alphabet: str
-
-
-@cache
-def markings(alphabet: str) -> tuple[Marking, ...]:
-    """Return the ways to mark options in one alphabet: on lines of their own first, then in one line."""
-    if alphabet[0] in "①Ⓐ":
-        places = ((f"{_RING} on lines", _LINE), (_RING, r"{0}[ \t]*"))
-        return tuple(_marking(name, place, _RINGED, alphabet) for name, place in places)
-    bare = () if alphabet.isascii() else (_marking(f"{_BARE} on lines", _LINE, _BEFORE_SPACE, alphabet),)
-    ways = {name: mark for name, mark in _MARKS.items() if not (alphabet.islower() and name in _AS_IN_CODE)}
-    lines = (_marking(f"{name} on lines", _LINE, mark, alphabet) for name, mark in ways.items())
-    return (*lines, *(_marking(name, _INLINE, mark, alphabet) for name, mark in ways.items()), *bare)
-
-
-def _marking(name: str, place: str, mark: Sequence[str], alphabet: str) -> Marking:
-    pattern, *openings = mark
-    called = name if name.startswith(_RING) else name.translate({ord("A"): alphabet[0], ord("B"): alphabet[1]})
-    first = tuple(opening.format(first=alphabet[0]) for opening in openings)
-    return Marking(called, first, re.compile(place.format(pattern.format(letter=f"[{alphabet}]"))), alphabet)
-
-
-def options_in_text(text: str, alphabets: Sequence[str] = (string.ascii_uppercase,)) -> Found | None:
-    """Return the options that stand marked A, B, C … without a gap in a question's text, or None.
-
-    They may be marked in other alphabets too, where these are given.
-    """
-    text = _BREAK.sub("\n", text) if "<" in text else text
-    searched = text if text.isascii() else text.translate(_WIDE)
-    for marking in chain.from_iterable(map(markings, alphabets)):
-        if not any(opening in searched for opening in marking.openings):
-            continue
-        marks = _last_run(list(marking.pattern.finditer(searched)), marking.alphabet)
-        if len(marks) < 2:
-            continue
-        ends = _option_ends(text, marks, on_lines=marking.name.endswith("lines"))
-        texts = tuple(text[mark.end() : end].strip().rstrip(";,") for mark, end in zip(marks, ends, strict=True))
-        # On lines of their own they are options even if one stands there twice: such a row is refused or kept by name.
-        if all(texts) and (marking.name.endswith("lines") or repeated(texts) is None):
-            question = "\n".join(filter(None, (text[: marks[0].start()].rstrip(), text[ends[-1] :].strip())))
-            keyed = {} if marking.alphabet.isascii() else dict(zip(marking.alphabet, texts, strict=False))
-            return Found(question, texts, marking.name, keyed)
-    return None
-
-
-FIRST_ON_LINE = re.compile(r"\n\W{0,4}[AaＡ]\W")
-"""The mark of a first option on a line of its own."""
-
-
-def split_listed(question: str, options: tuple[str, ...]) -> Found | None:
-    """Return a question without the list of its own options, and that list as it stands there; None without one."""
-    if "(A)" not in question and not ("\n" in question and FIRST_ON_LINE.search(question)):
-        return None
-    found = options_in_text(question, alphabets_of(""))
-    if found is None or sorted(map(fold, found.options)) != sorted(map(fold, options)):
-        return None
-    return found
-
-
-def refuse_other_order(found: Found, options: tuple[str, ...], where: str) -> None:
-    """Refuse a question that lists the options of its row in another order: their letters would contradict."""
-    if list(map(fold, found.options)) != list(map(fold, options)):
-        fix = "take them out of one of both"
-        raise DataError(f"{where}: the question lists the options in another order than their column; {fix}")
-
-
-def _option_ends(text: str, marks: list[re.Match[str]], *, on_lines: bool) -> list[int]:
-    """Return where each marked option ends: at the next mark, the last one with its line or with the text."""
-    # What follows the line of the last option is the question's again.
-    newline = text.find("\n", marks[-1].end()) if on_lines else -1
-    return [*(mark.start() for mark in marks[1:]), newline if newline >= 0 else len(text)]
-
-
-def _last_run(marks: list[re.Match[str]], alphabet: str) -> list[re.Match[str]]:
-    """Return the last run of marks that goes A, B, C … to the last mark of all, or nothing."""
-    starts = [place for place, mark in enumerate(marks) if mark[1] == alphabet[0]]
-    if not starts:
-        return []
-    run = marks[starts[-1] :]
-    letters = "".join(mark[1] for mark in run)
-    return run if alphabet.startswith(letters) else []
-
-
-def marked_answer(answer: str, options: tuple[str, ...]) -> str | None:
-    """Return the option that an answer with its letter (`C. a cow`) names by its text, if that is its letter."""
-    match = OPTION_MARK.match(answer) if answer not in options else None
-    text = answer[match.end() :].strip() if match else ""
-    own = match is not None and text in options and options.index(text) == ord(match[1].upper()) - ord("A")
-    return text if own else None

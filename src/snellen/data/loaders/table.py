@@ -1,24 +1,30 @@
-"""Own data without code: a JSON, JSONL, CSV, TSV or Parquet file to Samples; `row_reader` reads its rows."""
+"""Own data without code: the rows of JSON, JSONL, CSV, TSV or Parquet files to Samples; `row_reader` reads each."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
 
 import msgspec
 
 from ...core.config import convert
-from ...core.errors import DataError, UsageError, not_among
+from ...core.errors import DataError, UsageError, did_you_mean, not_among
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import Form, Sample
 from ..files.records import paths_among, with_values_at
-from .answers import are_letters, own_marks, without_mark
-from .authors_files import named_reader
+from ..files.rows import Row, read_rows
+from .authors_files import ReadFile, named_reader
+from .option_texts import are_letters, own_marks, without_mark
 from .row_dialogues import DIALOGUES, ROUNDS, last_rounds, with_rounds
-from .row_reader import ReadRows, RowReader
+from .row_map import RowMap, choose_map, with_columns
+from .row_reader import RowReader
 from .row_source import TableSource, resolve
 
+SEARCHED_ROWS = 1_000
+"""A column named by the user must be in one of so many first rows."""
 DUPLICATES = ("error", "keep", "drop")
 BAD_ROWS = ("refuse", "leave")
 
@@ -49,13 +55,13 @@ def _rooted(source: TableSource, name: str, table: Path, context: LoadContext) -
 
 
 def load_rows(
-    task: Task, source: TableSource, files: list[Path], context: LoadContext, read: ReadRows | None = None
+    task: Task, source: TableSource, files: list[Path], context: LoadContext, read: ReadFile | None = None
 ) -> Iterator[Sample]:
     """Yield the samples of files whose rows `read` reads, or else the reader that the source names."""
     _check(source)
-    read = following_paths(read or named_reader(source.reader, f"task {task.name!r}"), source)
-    reader = RowReader(task, source, files, context, read)
-    samples = reader.samples()
+    read = read or (named_reader(source.reader, f"task {task.name!r}") if source.reader else read_rows)
+    read = _following_paths(read, source) if source.columns else read
+    samples = _samples(task, source, files, context, read)
     if task.infer in DIALOGUES:
         samples = map(_refuse_sets, samples)
         samples = with_rounds(samples, needs_answers=task.infer not in ("every", "every_likelihood"))
@@ -66,7 +72,55 @@ def load_rows(
     return map(capitalise, samples) if source.capitalise else samples
 
 
-def following_paths(read: ReadRows, source: TableSource) -> ReadRows:
+def _samples(
+    task: Task, source: TableSource, files: list[Path], context: LoadContext, read: ReadFile
+) -> Iterator[Sample]:
+    """Yield what every row holds; the first row says what all of them mean."""
+    reader: RowReader | None = None
+    leaves = source.bad_rows != "refuse" or context.refused is not None
+    for file in files:
+        rows = read(file, source.sheet)
+        if reader is None:
+            head = list(islice(rows, SEARCHED_ROWS if source.columns else 1))
+            row_map = _recognised(task, source, files[0].name, [row for _, row in head], context)
+            reader = RowReader(task, source, row_map, files, context)
+            rows = chain(head, rows)
+        for number, row in rows:
+            where = f"{file.name} record {number}"
+            found = reader.read_or_leave(row, where) if leaves else reader.read(row, where)
+            if isinstance(found, Sample):
+                yield found
+            else:
+                yield from found
+
+
+def _recognised(task: Task, source: TableSource, file: str, head: list[Row], context: LoadContext) -> RowMap:
+    """Return the row map of a file that begins with these rows, the user's own columns first."""
+    found = choose_map(source.preset, head[0] if head else {})
+    if found.reason and task.dataset.get("loader") != "card":  # a card chose the map, not whoever asks
+        context.notes.setdefault(f"read as {found.name} because {found.reason}", Counter())[""] += 1
+    if not source.columns:
+        return found.map
+    rows = with_columns(found.map, source.columns)
+    inside = [row[name] for row in head for name in rows.inside if isinstance(row.get(name), dict)]
+    if head:
+        _check_columns(source, file, list(dict.fromkeys(chain.from_iterable([*head, *inside]))))
+    return rows
+
+
+def _check_columns(source: TableSource, file: str, known: list[str]) -> None:
+    """Refuse a column named by the user that no row of the head has."""
+    for field, column in source.columns.items():
+        parts = [column] if column in known else column.split(",")
+        for part in map(str.strip, parts):
+            if part not in known:
+                where, has = f"{file} has no column {part!r}", f"it has: {', '.join(known)}"
+                raise DataError(
+                    f"{where}{did_you_mean(part, known)} for {field}; {has}; --map {field}=COLUMN names one"
+                )
+
+
+def _following_paths(read: ReadFile, source: TableSource) -> ReadFile:
     """Return a reader whose rows have what the user's paths (`--map answer=messages[-1].content`) lead to."""
     named = source.columns.values()
     paths = paths_among(named)

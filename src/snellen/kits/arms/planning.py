@@ -93,7 +93,7 @@ def _lack(sample: Sample, arm: str, variant: str, others: OtherPictures | None) 
 
 
 def _lacks_pages(sample: Sample, variant: str) -> str:
-    from ...prompt.document import choose_pages, needle_pages
+    from ...prompt.controls import choose_pages, needle_pages
 
     axes = {axis: value for axis, value in parse_variant(variant).items() if axis != "control"}
     wanted, shown = needle_pages(sample, axes.get("pages", "")), choose_pages(sample, axes)

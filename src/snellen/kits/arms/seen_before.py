@@ -23,7 +23,6 @@ from ...core.tasks import Task
 from ...core.twins import AXIS as TWIN
 from ...core.types import BASE_VARIANT, Prediction, Request, Sample
 from ...core.variants import RECALL
-from ...prompt.controls import split_text
 from ...scoring.aggregates.headline import main_metric, quoted_metric
 from ...scoring.aggregates.means import axes_of
 from ...stats.confidence import softmax
@@ -74,16 +73,11 @@ Forms = Mapping[str, Mapping[str, Form]]
 """Sample -> variant -> form."""
 
 
-def seen_tests(
-    reader: RunReader, task: Task, references: Sequence[RunReader] = (), *, only: Mapping[str, str] | None = None
-) -> list[SeenTest]:
-    """Return the tests that a task's variants allow, p-values adjusted for their number (Holm).
-
-    `only`: of samples whose tags have these values.
-    """
-    found = _plain_tests(reader, task, only or {})
+def seen_tests(reader: RunReader, task: Task, references: Sequence[RunReader] = ()) -> list[SeenTest]:
+    """Return the tests that a task's variants allow, p-values adjusted for their number (Holm)."""
+    found = _plain_tests(reader, task)
     adjusted = holm([one.result.p if one.result.questions >= FEWEST else None for one in found])
-    beside = [{one.test: one for one in _plain_tests(other, task, only or {})} for other in references]
+    beside = [{one.test: one for one in _plain_tests(other, task)} for other in references]
     return [
         _beside(_judged(one, p), [tests[one.test] for tests in beside if one.test in tests])
         for one, p in zip(found, adjusted, strict=True)
@@ -108,27 +102,27 @@ def _beside(one: SeenTest, references: Sequence[SeenTest]) -> SeenTest:
     return SeenTest(one.test, result, one.left_out, p, ABOVE if p <= ALARM else NO_DROP, drops)
 
 
-def _plain_tests(reader: RunReader, task: Task, only: Mapping[str, str]) -> list[SeenTest]:
+def _plain_tests(reader: RunReader, task: Task) -> list[SeenTest]:
     axes = {variant: axes_of(variant) for variant in task.variants}
     orders = [variant for variant, own in axes.items() if set(own) == {"order"}]
     twins = [variant for variant, own in axes.items() if set(own) == {TWIN}]
     recall = [variant for variant, own in axes.items() if own == {"control": RECALL}]
     tests: list[SeenTest] = []
     if BASE_VARIANT in axes and (orders or twins):
-        forms, sorted_options = _forms(reader, task, {BASE_VARIANT, *orders, *twins}, only)
+        forms, sorted_options = _forms(reader, task, {BASE_VARIANT, *orders, *twins})
         tests += [_order(forms, orders, sorted_options)] if orders else []
         tests += [_twins(forms, twins, task)] if twins else []
-    return [*tests, *([_recalled(reader, task, recall[0], only)] if recall else [])]
+    return [*tests, *([_recalled(reader, task, recall[0])] if recall else [])]
 
 
-def _forms(reader: RunReader, task: Task, variants: set[str], only: Mapping[str, str]) -> tuple[Forms, set[str]]:
+def _forms(reader: RunReader, task: Task, variants: set[str]) -> tuple[Forms, set[str]]:
     """Return every question's forms, repeats averaged, and the questions whose options stand sorted."""
     values = _stored_values(reader, task)
     found: dict[str, dict[str, list[Form]]] = defaultdict(lambda: defaultdict(list))
     in_order: set[str] = set()
     for trial in reader.trials(task.name):
         key = trial.prediction.key
-        if key.variant not in variants or trial.prediction.failure is not None or not _is_of(trial.sample, only):
+        if key.variant not in variants or trial.prediction.failure is not None:
             continue
         value = _chance_of_right(trial.sample, trial.request, trial.prediction)
         value = values.get((key.sample, key.variant, key.repeat)) if value is None else value
@@ -141,10 +135,6 @@ def _forms(reader: RunReader, task: Task, variants: set[str], only: Mapping[str,
         for sample, forms in found.items()
     }
     return means, in_order
-
-
-def _is_of(sample: Sample, only: Mapping[str, str]) -> bool:
-    return all(str(sample.tags.get(tag)) == value for tag, value in only.items())
 
 
 def _stored_values(reader: RunReader, task: Task) -> dict[tuple[str, str, int], float]:
@@ -180,16 +170,6 @@ def is_sorted(options: Sequence[str]) -> bool:
     return len(options) > 2 and (keys == sorted(keys) or keys == sorted(keys, reverse=True))
 
 
-def order_forms(reader: RunReader, task: Task, only: Mapping[str, str]) -> tuple[Any, Any]:
-    """Return what each question earned in its published order (first column) and in drawn ones, and where the right
-    answer stood; `only` samples whose tags have these values, and none whose options stand sorted.
-    """
-    orders = [variant for variant in task.variants if set(axes_of(variant)) == {"order"}]
-    forms, in_order = _forms(reader, task, {BASE_VARIANT, *orders}, only)
-    usable = [sample for sample, own in forms.items() if BASE_VARIANT in own and sample not in in_order]
-    return _matrix(forms, usable, [BASE_VARIANT, *orders])
-
-
 def _order(forms: Forms, variants: Sequence[str], in_order: set[str]) -> SeenTest:
     usable = [sample for sample, own in forms.items() if BASE_VARIANT in own and sample not in in_order]
     values, places = _matrix(forms, usable, [BASE_VARIANT, *variants])
@@ -211,12 +191,12 @@ def _matrix(forms: Forms, samples: Sequence[str], variants: Sequence[str]) -> tu
     return values, np.array([[one.place for one in row] for row in rows], np.int64).reshape(shape)
 
 
-def _recalled(reader: RunReader, task: Task, variant: str, only: Mapping[str, str]) -> SeenTest:
+def _recalled(reader: RunReader, task: Task, variant: str) -> SeenTest:
     """Compare how often the reply is the option that was published next with how often it is each of the others."""
     rows: list[list[float]] = []
     left_out: dict[str, int] = defaultdict(int)
     for trial in reader.trials(task.name):
-        if trial.prediction.key.variant != variant or trial.prediction.text is None or not _is_of(trial.sample, only):
+        if trial.prediction.key.variant != variant or trial.prediction.text is None:
             continue
         options = trial.sample.options
         if len(options) < 3 or is_sorted(options):
@@ -233,16 +213,6 @@ def holds(reply: str, text: str) -> bool:
     said, wanted = _words(reply), _words(text)
     size = len(wanted)
     return bool(wanted) and any(said[at : at + size] == wanted for at in range(len(said) - size + 1))
-
-
-def recalled_words(sample: Sample, reply: str) -> int:
-    """Return how many of the next words of a question without options a reply gives, from the first on."""
-    count = 0
-    for said, wanted in zip(_words(reply), _words(split_text(sample)[1]), strict=False):
-        if said != wanted:
-            break
-        count += 1
-    return count
 
 
 def _words(text: str) -> list[str]:

@@ -6,8 +6,9 @@ from ...core.registry import Command, Page, Registry
 
 
 def register(registry: Registry) -> None:
-    """Add the commands `submit`, `merge` and `follow`."""
+    """Add asking in parts, the commands `submit`, `merge` and `follow`, and the page of curves."""
     place = "snellen.kits.arrays"
+    registry.add("asking", "parts", f"{place}.parts")
     submit = "Write a Slurm array or a Kubernetes job of a run in parts, and submit it."
     merge = "Join the parts of a run (--shard) to the run that one process leaves."
     registry.add("command", "submit", Command(f"{place}.commands:submit", submit, "Measure"))

@@ -35,8 +35,8 @@ from ...core.signals import heeding_schedulers
 from ...core.text import plural
 
 if TYPE_CHECKING:
-    from ...api.parts import Merged, PartState
     from ...api.settings import RunSettings
+    from .parts import Merged, PartState
 
 
 EXIT_ALARM = 4
@@ -103,8 +103,8 @@ def follow(
 
 def check_followed(settings: RunSettings, model: str, gate: Path | None) -> None:
     """Refuse what no checkpoint could be asked with, before the first is loaded."""
-    from ...api.parts import check_asked
     from .curve import check_gate
+    from .parts import check_asked
 
     if settings.model != model:
         raise UsageError("--model is what follow gives each checkpoint: leave it out; --provider says how it is loaded")
@@ -142,9 +142,9 @@ def merge(run: Path, *, partial: bool, tidy: bool, same_model: bool, plugins: tu
     It may be repeated at any time, also while parts still run: what is new is added. Exit 1, and nothing is written,
     if trials are missing and --partial was not said.
     """
-    from ...api.parts import look_at_parts
-    from ...api.parts import merge as merge_parts
     from ...core.builtins import default_registry
+    from .parts import look_at_parts
+    from .parts import merge as merge_parts
 
     found, results = merge_parts(
         run, partial=partial, tidy=tidy, same_model=same_model, registry=default_registry(plugins)
@@ -219,7 +219,7 @@ def slurm(*, again: bool, go: bool, arguments: tuple[str, ...], parts: int | Non
 
     What it does not know is an argument of `snellen run`, and checked as such.
     """
-    from ...api.parts import check_submitted
+    from .parts import check_submitted
     from .scripts import Submission, slurm_scripts, submit_commands, unfinished_parts, write_scripts
     from .scripts import submit as submit_now
 
@@ -252,13 +252,13 @@ def slurm(*, again: bool, go: bool, arguments: tuple[str, ...], parts: int | Non
 @ARGUMENTS
 def k8s(*, go: bool, arguments: tuple[str, ...], parts: int | None, serve: str | None, **how: Any) -> None:
     """Print the manifest of an indexed Job; --go applies it."""
-    from ...api.parts import part_of
+    from .parts import check_part
     from .scripts import Submission, apply_manifest, kubernetes_manifest
 
     if serve is not None:
         raise UsageError("--serve is for slurm: in Kubernetes give the server a Service, and --base-url its address")
     settings, folder = checked_settings(arguments)
-    part_of(replace(settings, shard=f"0/{_known(parts)}"))  # data and plug-ins are where the pods are
+    check_part(replace(settings, shard=f"0/{_known(parts)}"))  # data and plug-ins are where the pods are
     for task in settings.tasks:
         if Path(task).exists() and not Path(task).is_absolute():
             told = f"{task} is a path from this folder, and pods begin in another"

@@ -16,10 +16,10 @@ from typing import Any
 
 import msgspec
 
-from ...api.parts import look_at_parts
 from ...core.errors import EXIT_AGAIN, EnvironmentProblem, UsageError
 from ...core.homes import SUBMIT_FOLDER
 from ...report.files import atomic_file
+from .parts import look_at_parts
 
 MOST_PARTS = 1_000
 """Slurm's MaxArraySize is 1001 unless the site raised it."""

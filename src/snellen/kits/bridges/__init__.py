@@ -1,4 +1,4 @@
-"""Files of other harnesses, read; their number beside ours: every reply where the two part, and in whose favour."""
+"""Predictions made elsewhere, read into runs and scored; their number beside ours: every reply where the two part."""
 
 from __future__ import annotations
 
@@ -19,15 +19,19 @@ FORMATS = {
     "vlmevalkit": "vlmevalkit_files:FORMAT",
     "flageval": "flageval_results:FORMAT",
     "traces": "trace_exports:FORMAT",
+    "rows": "formats:ROWS_FORMAT",
 }
 """Harness -> its format, the most particular first."""
 
 
 def register(registry: Registry) -> None:
-    """Add the formats of other harnesses' files, the scorer that reads as they do, and the command `second-opinion`."""
+    """Add formats of predictions, what scores them, the scorer of other harnesses, `import` and `second-opinion`."""
     here = "snellen.kits.bridges"
     for harness, target in FORMATS.items():
         registry.add("predictions", harness, f"{here}.{target}")
+    registry.add("score-file", "predictions", f"{here}.scored_files")
     registry.add("scorer", "peer", f"{here}.protocol_scorer:score")
+    words = "Read predictions of another harness into a run."
+    registry.add("command", "import", Command(f"{here}.commands:import_command", words, "Read again"))
     words = "Read another harness's predictions again: its number, ours, and where they differ."
     registry.add("command", "second-opinion", Command(f"{here}.commands:second_opinion_command", words, "Read again"))

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ...core.types import Image
-from ...data.foreign.damage import Damage
+from .damage import Damage
 
 HELD = ("data:image/", "https://")
 FOLDERS_ABOVE = 4

@@ -11,8 +11,9 @@ from typing import Any
 from ...core.errors import DataError
 from ...core.types import BASE_VARIANT
 from ...data.files.jsonstream import iterate_records
-from ...data.foreign.damage import Damage, each_readable
-from ...data.foreign.foreign_rows import (
+from .chat_parts import content_of
+from .damage import Damage, each_readable
+from .foreign_rows import (
     ForeignFile,
     ForeignRow,
     Tag,
@@ -24,8 +25,7 @@ from ...data.foreign.foreign_rows import (
     share,
     token_pair,
 )
-from ...data.foreign.formats import ForeignSource, PredictionFormat, Record
-from .chat_parts import content_of
+from .formats import ForeignSource, PredictionFormat, Record
 from .snellen_marks import own_scoring
 
 HARNESS = "every-eval-ever"

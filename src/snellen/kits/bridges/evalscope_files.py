@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 
 from ...data.files.jsonstream import iterate_records
-from ...data.foreign.damage import Damage, each_readable, stopped_by_filter
-from ...data.foreign.foreign_rows import (
+from .chat_parts import pictures_beside
+from .damage import Damage, each_readable, stopped_by_filter
+from .foreign_rows import (
     ForeignFile,
     ForeignRow,
     how_it_ended,
@@ -25,8 +26,7 @@ from ...data.foreign.foreign_rows import (
     shown_options,
     token_pair,
 )
-from ...data.foreign.formats import ForeignSource, PredictionFormat, Record
-from .chat_parts import pictures_beside
+from .formats import ForeignSource, PredictionFormat, Record
 
 HARNESS = "evalscope"
 LOST_CALL = "the call failed, and evalscope (--ignore-errors) wrote nothing of it"

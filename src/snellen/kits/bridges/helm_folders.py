@@ -14,10 +14,10 @@ import msgspec
 from ...core.errors import DataError
 from ...core.types import BASE_VARIANT, Form
 from ...data.files.jsonstream import iterate_array, iterate_with_header
-from ...data.foreign.damage import Damage, each_readable, stopped_by_filter
-from ...data.foreign.foreign_rows import ForeignFile, ForeignRow, how_it_ended, lettered, plain_id, share
-from ...data.foreign.formats import ForeignSource, PredictionFormat, Record
 from .chat_parts import pictures_beside
+from .damage import Damage, each_readable, stopped_by_filter
+from .foreign_rows import ForeignFile, ForeignRow, how_it_ended, lettered, plain_id, share
+from .formats import ForeignSource, PredictionFormat, Record
 
 HARNESS = "helm"
 STATE, STATS, SPEC = "scenario_state.json", "per_instance_stats.json", "run_spec.json"

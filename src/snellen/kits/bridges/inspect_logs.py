@@ -17,8 +17,8 @@ from ...core.errors import DataError, MissingExtra, SnellenError
 from ...core.types import Form, Image
 from ...data.files.jsonstream import iterate_with_header
 from ...data.files.picture_zip import BAD_ZIP
-from ...data.foreign.damage import MALFORMED, Damage, stopped_by_filter
-from ...data.foreign.foreign_rows import (
+from .damage import MALFORMED, Damage, stopped_by_filter
+from .foreign_rows import (
     ForeignFile,
     ForeignRow,
     how_it_ended,
@@ -31,7 +31,7 @@ from ...data.foreign.foreign_rows import (
     shown_options,
     token_pair,
 )
-from ...data.foreign.formats import ForeignSource, PredictionFormat
+from .formats import ForeignSource, PredictionFormat
 from .snellen_marks import own_scoring
 
 ZSTANDARD = 93

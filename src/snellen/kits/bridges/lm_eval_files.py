@@ -10,8 +10,8 @@ from typing import Any
 from ...core.errors import DataError
 from ...core.types import Form
 from ...data.files.jsonstream import iterate_records
-from ...data.foreign.damage import Damage, each_readable
-from ...data.foreign.foreign_rows import (
+from .damage import Damage, each_readable
+from .foreign_rows import (
     ForeignFile,
     ForeignRow,
     Gold,
@@ -24,7 +24,7 @@ from ...data.foreign.foreign_rows import (
     short_tags,
     shown_options,
 )
-from ...data.foreign.formats import ForeignSource, PredictionFormat, Record
+from .formats import ForeignSource, PredictionFormat, Record
 from .lmms_files import IDS, SAMPLES, first_of, is_sample_file, results_beside
 from .option_likelihoods import likelihoods_in
 

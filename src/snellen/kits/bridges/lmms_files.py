@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...data.files.jsonstream import iterate_with_header
-from ...data.foreign.damage import Damage, each_readable, failure_in
-from ...data.foreign.foreign_rows import (
+from .damage import Damage, each_readable, failure_in
+from .foreign_rows import (
     ForeignFile,
     ForeignRow,
     as_list,
@@ -23,7 +23,7 @@ from ...data.foreign.foreign_rows import (
     shown_options,
     token_pair,
 )
-from ...data.foreign.formats import ForeignSource, PredictionFormat, Record
+from .formats import ForeignSource, PredictionFormat, Record
 from .option_likelihoods import likelihoods_in
 
 HARNESS = "lmms-eval"

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...data.foreign.damage import Damage, each_readable
-from ...data.foreign.foreign_rows import (
+from .damage import Damage, each_readable
+from .foreign_rows import (
     ForeignFile,
     ForeignRow,
     as_list,
@@ -21,7 +21,7 @@ from ...data.foreign.foreign_rows import (
     short_tags,
     shown_options,
 )
-from ...data.foreign.formats import ForeignSource, PredictionFormat, Record
+from .formats import ForeignSource, PredictionFormat, Record
 
 HARNESS = "nemo-evaluator"
 FAILED = "solve_failed"

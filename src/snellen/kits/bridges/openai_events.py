@@ -7,8 +7,9 @@ from functools import partial
 from typing import Any
 
 from ...data.files.jsonstream import iterate_records
-from ...data.foreign.damage import Damage, each_readable
-from ...data.foreign.foreign_rows import (
+from .chat_parts import content_of, pictures_beside
+from .damage import Damage, each_readable
+from .foreign_rows import (
     ForeignFile,
     ForeignRow,
     is_nothing,
@@ -17,8 +18,7 @@ from ...data.foreign.foreign_rows import (
     share,
     shown_options,
 )
-from ...data.foreign.formats import ForeignSource, PredictionFormat, Record
-from .chat_parts import content_of, pictures_beside
+from .formats import ForeignSource, PredictionFormat, Record
 
 HARNESS = "openai-evals"
 _SAMPLING, _MATCH, _METRICS, _ERROR = "sampling", "match", "metrics", "error"

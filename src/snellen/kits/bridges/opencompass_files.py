@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ...data.files.jsonstream import iterate_members, iterate_records
-from ...data.foreign.damage import Damage, each_readable
-from ...data.foreign.foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, settle_gold, shown_options
-from ...data.foreign.formats import ForeignSource, PredictionFormat, Record
+from .damage import Damage, each_readable
+from .foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, settle_gold, shown_options
+from .formats import ForeignSource, PredictionFormat, Record
 
 OPENCOMPASS, AISBENCH = "opencompass", "aisbench"
 FAILED = "_failed.jsonl"

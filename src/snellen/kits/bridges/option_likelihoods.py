@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...data.foreign.foreign_rows import is_nothing
+from .foreign_rows import is_nothing
 
 _TRUTHS = (True, False, "True", "False")
 _PAIR = 2

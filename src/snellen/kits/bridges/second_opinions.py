@@ -12,7 +12,6 @@ import numpy as np
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from ...api.foreign_runs import IMPORTED, import_predictions
 from ...core.builtins import default_registry
 from ...core.errors import UsageError
 from ...core.event_loop import rare_collections
@@ -20,8 +19,7 @@ from ...core.markup import Child, Html, shorten, tag
 from ...core.tasks import Task
 from ...core.text import plural
 from ...core.types import Estimate
-from ...data.foreign.damage import damage_lines
-from ...data.foreign.peer_cards import PeerCard, PeerRules, peer_card
+from ...data.atlas.peer_cards import PeerCard, PeerRules, peer_card
 from ...report.files import atomic_file, write_atomically
 from ...report.pages import draw
 from ...report.pages.parts import document, facts, head, numbers, reply_text, row, scrolled
@@ -31,6 +29,7 @@ from ...scoring.aggregates.headline import headline
 from ...scoring.ranges import scored_trials
 from ...stats.intervals import estimate_mean
 from ...store.reader import RunReader
+from .damage import damage_lines
 from .disagreement import (
     AGAINST,
     DRAWN,
@@ -48,6 +47,7 @@ from .disagreement import (
     Opinion,
     opinion_on,
 )
+from .foreign_runs import IMPORTED, import_predictions
 from .peer_readers import PeerProtocol, peer_protocol, peer_reader
 
 HOW = {

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from ...data.foreign.damage import Damage, each_readable
-from ...data.foreign.foreign_rows import (
+from .chat_parts import content_of, picture_beside
+from .damage import Damage, each_readable
+from .foreign_rows import (
     ForeignFile,
     ForeignRow,
     as_list,
@@ -24,8 +25,7 @@ from ...data.foreign.foreign_rows import (
     short_tags,
     shown_options,
 )
-from ...data.foreign.formats import ForeignSource, PredictionFormat, Record
-from .chat_parts import content_of, picture_beside
+from .formats import ForeignSource, PredictionFormat, Record
 
 _MEDIA = re.compile(r"@@@langfuseMedia:[^@]*@@@")
 _INDEX = re.compile(r"\d+")

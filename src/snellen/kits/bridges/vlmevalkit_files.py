@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...core.errors import DataError
-from ...data.foreign.damage import EXCEL_CELL, Damage, each_readable, failure_in
-from ...data.foreign.foreign_rows import (
+from ...data.atlas.peer_cards import peer_card, split_name
+from ...data.loaders.option_texts import OPTION_MARK
+from .damage import EXCEL_CELL, Damage, each_readable, failure_in
+from .foreign_rows import (
     ForeignFile,
     ForeignRow,
     as_list,
@@ -24,9 +26,7 @@ from ...data.foreign.foreign_rows import (
     share,
     short_tags,
 )
-from ...data.foreign.formats import ForeignSource, PredictionFormat, Record
-from ...data.foreign.peer_cards import peer_card, split_name
-from ...data.loaders.row_options import OPTION_MARK
+from .formats import ForeignSource, PredictionFormat, Record
 
 HARNESS = "vlmevalkit"
 RESULTS = ("_result", "_results", "_auxmatch")

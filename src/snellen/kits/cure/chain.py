@@ -8,12 +8,11 @@ from itertools import groupby, product
 
 import msgspec
 
-from ...core.jobs import Ask, Item, RequestBuilder
+from ...core.jobs import Ask, Item, RequestBuilder, skip_after
 from ...core.protocols import Capability, Inferencer
 from ...core.tasks import Task
 from ...core.types import Sample, TrialKey
 from ...infer.dialogue import read_answer
-from ...infer.skipped import skip_after
 from .loader import recount
 
 

@@ -30,8 +30,8 @@ from ...api.stored_results import results_of
 from ...core.config import read_config_file
 from ...core.errors import ConfigError, EnvironmentProblem, SnellenError, UsageError, not_among
 from ...core.text import clean_text
-from ...report.exports.exported_run import FAILED as TRIAL_FAILED
-from ...report.exports.exported_run import SCORED, UNSCORED, ExportedRun, ExportedTrial
+from ...report.exported_run import FAILED as TRIAL_FAILED
+from ...report.exported_run import SCORED, UNSCORED, ExportedRun, ExportedTrial
 from ...store.difference import describe_difference
 from ...store.reader import RunReader
 from .ledger import CANCELLED, DONE, FAILED, INTERRUPTED, QUEUED, RUNNING, STOPPED, Job, Ledger, new_id

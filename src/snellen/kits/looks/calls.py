@@ -9,7 +9,7 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from ...core.types import ToolCall
-from ...extract.thinking import answer_start
+from ...extract.reply_text import answer_start
 
 MOST_BYTES = 65_536
 """No arguments are longer; what is, is no call."""

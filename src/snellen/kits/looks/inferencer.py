@@ -23,7 +23,7 @@ from ...core.config import convert
 from ...core.errors import DataError, UsageError, not_among
 from ...core.frames import read_frame
 from ...core.ids import rng
-from ...core.jobs import Ask, Item, RequestBuilder, Step
+from ...core.jobs import Ask, Item, RequestBuilder, Step, skip_after
 from ...core.looks import (
     ANSWERED,
     BASE,
@@ -61,7 +61,6 @@ from ...core.types import (
     Video,
 )
 from ...data.video.unfold import Film, open_film
-from ...infer.skipped import skip_after
 from ...prompt.tool_results import Result, native_results
 from .calls import holds_markup, read_arguments, read_text_calls
 from .films import check_time, open_view, other_moment, shown_frames

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ...core.registry import Command, Registry
 
+NEEDS = ("reform",)
+
 
 def register(registry: Registry) -> None:
     """Add `reform-eval`, `flagevalmm`, `aisbench` and `migrate`."""

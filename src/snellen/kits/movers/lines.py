@@ -10,10 +10,10 @@ from typing import Any, NoReturn
 
 from msgspec import Struct
 
-from ...api.reform_items import DIALOGUE, check_task, find_card
 from ...core.config import convert, read_config_file
 from ...core.errors import UsageError, did_you_mean
 from ...data.catalog import Catalog
+from ..reform.items import DIALOGUE, check_task, find_card
 from .task_files import read_assignments, read_task_file, write_task_file
 
 REFUSED = "!"

@@ -12,8 +12,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from ...api.reform_items import find_card_of_config
 from ...core.errors import DataError, UsageError
+from ..reform.items import find_card_of_config
 
 UNKNOWN = object()
 """A value that only running the file would give."""

@@ -6,11 +6,13 @@ from ...core.registry import Command, Registry
 
 
 def register(registry: Registry) -> None:
-    """Add the loaders of documents, the degradations, a look at fonts, and the commands `docs`, `mc` and `niah`."""
+    """Add loaders of documents, degradations, exports, a look at fonts, and the commands `docs`, `mc` and `niah`."""
     here = "snellen.kits.pages"
     registry.add("loader", "longbench-v2", f"{here}.loader:load_choice")
     registry.add("loader", "niah", f"{here}.loader:load_needles")
     registry.add("edit", "perturb", f"{here}.perturb")
+    registry.add("export", "mc", f"{here}.script_files:write_choices")
+    registry.add("export", "niah", f"{here}.script_files:write_needles")
     registry.add("check", "fonts", f"{here}.font_check:look_at_fonts")
     words = "Render texts as pages, degrade pages, plant needles."
     registry.add("command", "docs", Command(f"{here}.docs_command:docs", words, "Workshop"))

@@ -20,7 +20,6 @@ from ...core.protocols import Model
 from ...core.types import Estimate, Image, Request, TrialKey, Turn
 from ...core.vega import Spec
 from ...data.images.encode import ImageDoor
-from ...report.exports.seed_files import choice_file, needle_file, read_asked
 from ...report.files import write_atomically
 from ...report.pages.vega import curves, heat_map, interval_bars, save_plot
 from ...scoring.aggregates.document_ladder import variant_differences
@@ -31,6 +30,7 @@ from ...scoring.tables.table import ScoreTable
 from ...stats.intervals import estimate_mean
 from ...store.reader import RunReader
 from .pages import find_variants, read_pages
+from .script_files import choice_file, needle_file, read_asked
 from .texts import read_records
 
 MAIN = "accuracy"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 
-from ...extract.cue_words import REFUSAL
-from ...extract.thinking import answer_start
+from ...extract.phrases import REFUSAL
+from ...extract.reply_text import answer_start
 
 LONGEST_REFUSAL = 400
 LONGEST_PERIOD = 300

@@ -1,10 +1,11 @@
-"""A stored task to its figures: each a drawing for the page, a Vega-Lite specification, and its rows as data."""
+"""A stored task to its figures: each a drawing for the page, its rows as data, and the way to a Vega-Lite file."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,11 +16,11 @@ from numpy.typing import NDArray
 from ...core.markup import Html
 from ...core.types import OFFERED, Estimate, Form, Sample, Score
 from ...core.variants import format_variant, parse_variant
-from ...core.vega import quantity
+from ...core.vega import Spec
 from ...scoring.aggregates.calibration import reliability
 from ...scoring.aggregates.counted import counted
 from ...scoring.aggregates.means import headline_of, split
-from ...scoring.aggregates.robustness import curve, ladders
+from ...scoring.aggregates.robustness import Ladder, curve, ladders
 from ...scoring.stored import read_costs
 from ...scoring.tables.gathered import GatheredTask, OptionPositions
 from ...scoring.tables.table import Costs, Outcome, ScoreTable, TrialColumns
@@ -40,16 +41,51 @@ LOST = {
 }
 
 
-class Answered(NamedTuple):
-    """One figure before it gets its specification: rows are all that is drawn."""
+Rows = list[dict[str, Any]]
+LATENCY = "latency"
+"""The figure that never stands first: it says nothing of how good a model is."""
+GRIDS = (("length", "depth"), ("pages", "depth"), ("column", "row"))
+"""Pairs of tags that make a map."""
+
+
+class Figure(Struct, frozen=True):
+    """One figure. `rows` are all that is drawn, so that anyone can draw it again."""
 
     name: str
     title: str
     caption: str
     drawing: Html
-    spec: dict[str, Any]
-    rows: list[dict[str, Any]]
+    rows: Rows
+    make_spec: Callable[[], Spec] = dict
     series: tuple[str, ...] = ()
+
+    @property
+    def spec(self) -> Spec:
+        """Return it as a Vega-Lite specification, made when somebody asks for one: pages show the drawing."""
+        return self.make_spec()
+
+
+def figures_of(
+    reader: RunReader, columns: TrialColumns, table: ScoreTable | None, gathered: GatheredTask | None = None
+) -> list[Figure]:
+    """Return every figure the task has data for, the most telling first; what was `gathered` is not read again."""
+    found: list[Figure] = []
+    if "axis" in columns.tags:
+        found += _acuity(reader, columns)
+    if "exam" in columns.task.scorers:
+        found += _examined(reader, columns)
+    if table is not None:
+        found += _robustness(table.metric, ladders(table))
+        found += [_map(table, *pair) for pair in GRIDS if all(name in table.tags for name in pair)]
+        if len(columns) >= FEWEST:
+            asked = counted(columns)  # what arms answer is no confusion of the model's
+            positions = gathered.positions() if gathered and asked is columns else None
+            found += answer_figures(reader, asked, table, positions)
+    found += _calibration(reader, columns)
+    spent = gathered.costs() if gathered else read_costs(reader, columns)
+    if len(columns.variants) > 1:
+        found += _by_frames(columns, spent)
+    return [*found, *_latency(spent)]
 
 
 def answer_figures(
@@ -57,7 +93,7 @@ def answer_figures(
     columns: TrialColumns,
     table: ScoreTable,
     positions: Mapping[OptionPositions, int] | None = None,
-) -> Iterator[Answered]:
+) -> Iterator[Figure]:
     """Yield what the answers of a task show, as far as it has enough of them; `positions` may be given, or are read."""
     yield from _by_group(table)
     if columns.task.form in (*OFFERED, Form.YESNO, Form.AUTO):
@@ -65,7 +101,7 @@ def answer_figures(
         yield from _positions(read_option_positions(reader, columns) if positions is None else positions)
 
 
-def _by_group(table: ScoreTable) -> Iterator[Answered]:
+def _by_group(table: ScoreTable) -> Iterator[Figure]:
     """Yield the tag whose groups differ most, each group with its interval."""
     found = [one for one in (_spread_of(table, key) for key in table.tags) if one is not None]
     if not found:
@@ -76,12 +112,7 @@ def _by_group(table: ScoreTable) -> Iterator[Answered]:
     drawn = [(row["group"], row["value"], row["low"], row["high"], row["n"]) for row in rows]
     drawing = interval_rows(drawn, label=title)
     caption = f"Dots are means of the trials that count, lines their 95 % intervals.{more}"
-    y = {"field": "group", "type": "nominal", "title": key}
-    layers = [
-        {"mark": "rule", "encoding": {"x": quantity("low", title=table.metric), "x2": {"field": "high"}, "y": y}},
-        {"mark": "point", "encoding": {"x": quantity("value", title=table.metric), "y": y}},
-    ]
-    yield Answered("by-group", title, caption, drawing, {"data": {"values": rows}, "layer": layers}, rows)
+    yield Figure("by-group", title, caption, drawing, rows, lambda: vega.group_points(rows, table.metric, key))
 
 
 def _spread_of(table: ScoreTable, key: str) -> tuple[float, str, list[dict[str, Any]]] | None:
@@ -104,7 +135,7 @@ def _group_row(value: str, part: ScoreTable) -> dict[str, Any]:
     return {"group": value, "value": estimate.value, "low": low, "high": high, "n": estimate.n}
 
 
-def _confusion(columns: TrialColumns) -> Iterator[Answered]:
+def _confusion(columns: TrialColumns) -> Iterator[Figure]:
     """Yield which answer was read for which, where there are few enough to be told apart."""
     expected = [sample.answers[0] if len(sample.answers) == 1 else "" for sample in columns.facts]
     names = sorted(set(expected))
@@ -125,16 +156,13 @@ def _read_for(columns: TrialColumns, expected: Sequence[str]) -> Counter[tuple[s
     return counts
 
 
-def _confusion_figure(counts: Counter[tuple[str, str]], names: Sequence[str], reads: Sequence[str]) -> Answered:
+def _confusion_figure(counts: Counter[tuple[str, str]], names: Sequence[str], reads: Sequence[str]) -> Figure:
     totals = {name: sum(counts[name, read] for read in reads) or 1 for name in names}
     cells = [(read, name, counts[name, read], counts[name, read] / totals[name]) for name in names for read in reads]
     drawing = confusion_grid(cells, label="Confusion: expected by row, read by column")
     rows = [{"expected": name, "read": read, "trials": count, "share": share} for read, name, count, share in cells]
-    axes = {name: {"field": name, "type": "nominal"} for name in ("read", "expected")}
-    encoding = {"x": axes["read"], "y": axes["expected"], "color": quantity("share")}
-    spec = {"data": {"values": rows}, "mark": "rect", "encoding": encoding}
     caption = "A row is what was expected, a column what was read; shares are of the row, all trials included."
-    return Answered("confusion", "What is taken for what", caption, drawing, spec, rows)
+    return Figure("confusion", "What is taken for what", caption, drawing, rows, lambda: vega.confusion(rows))
 
 
 class _Shown(msgspec.Struct):
@@ -144,7 +172,7 @@ class _Shown(msgspec.Struct):
     marks: msgspec.Raw = msgspec.Raw(b"[]")
 
 
-def _positions(positions: Mapping[OptionPositions, int]) -> Iterator[Answered]:
+def _positions(positions: Mapping[OptionPositions, int]) -> Iterator[Figure]:
     """Yield where the chosen options stood beside where the right ones did: a habit shows as a difference."""
     chosen: Counter[int] = Counter()
     right: Counter[int] = Counter()
@@ -181,9 +209,7 @@ def _choices(reader: RunReader, columns: TrialColumns) -> Iterator[tuple[bytes, 
             yield bytes(request.shown), bytes(request.marks), columns.answers[read[row]], answers[0]
 
 
-def _position_figure(
-    chosen: Counter[int], right: Counter[int], marks: Mapping[int, Counter[str]]
-) -> Iterator[Answered]:
+def _position_figure(chosen: Counter[int], right: Counter[int], marks: Mapping[int, Counter[str]]) -> Iterator[Figure]:
     total, count = sum(chosen.values()), max((*chosen, *right), default=-1) + 1
     if total < FEWEST or not 2 <= count <= MOST_POSITIONS:
         return
@@ -198,11 +224,11 @@ def _position_figure(
     ]
     widest = max(pairs, key=lambda pair: abs(pair[2] - pair[1]))
     words = f"{widest[0]} is chosen in {widest[2]:.0%} of {total:,} readable replies and right in {widest[1]:.0%}"
-    x = {"field": "position", "type": "nominal"}
-    encoding = {"x": x, "xOffset": {"field": "series"}, "y": quantity("share"), "color": {"field": "series"}}
-    spec = {"data": {"values": rows}, "mark": "bar", "encoding": encoding}
-    caption = f"A position chosen much more often than it is right is a habit. {words}."
-    yield Answered("positions", "Does it favour a position?", caption, drawing, spec, rows, series)
+    caption, title = (
+        f"A position chosen much more often than it is right is a habit. {words}.",
+        "Does it favour a position?",
+    )
+    yield Figure("positions", title, caption, drawing, rows, lambda: vega.bars_of_series(rows, "position"), series)
 
 
 def _position_name(number: int, marks: Counter[str] | None) -> str:
@@ -263,44 +289,7 @@ def curve_rows(points: list[FramePoint], x: str) -> Iterator[dict[str, float | s
             yield {"series": point.series, "x": place, "value": point.estimate.value, "low": low, "high": high}
 
 
-Rows = list[dict[str, Any]]
-LATENCY = "latency"
-"""The figure that never stands first: it says nothing of how good a model is."""
-GRIDS = (("length", "depth"), ("pages", "depth"), ("column", "row"))
-"""Pairs of tags that make a map."""
-
-
-class Figure(Struct, frozen=True):
-    """One figure. `rows` are all that is drawn, so that anyone can draw it again."""
-
-    name: str
-    title: str
-    caption: str
-    drawing: Html
-    spec: dict[str, Any]
-    rows: Rows
-    series: tuple[str, ...] = ()
-
-
-def figures_of(
-    reader: RunReader, columns: TrialColumns, table: ScoreTable | None, gathered: GatheredTask | None = None
-) -> list[Figure]:
-    """Return every figure the task has data for, the most telling first; what was `gathered` is not read again."""
-    found = [*_acuity(reader, columns), *_examined(reader, columns)]
-    if table is not None:
-        found += _robustness(table)
-        found += _maps(table)
-        asked = counted(columns)  # what arms answer is no confusion of the model's
-        positions = gathered.positions() if gathered and asked is columns else None
-        found += [Figure(*one) for one in answer_figures(reader, asked, table, positions)]
-    found += _calibration(reader, columns)
-    spent = gathered.costs() if gathered else read_costs(reader, columns)
-    return [*found, *_by_frames(columns, spent), *_latency(spent)]
-
-
 def _acuity(reader: RunReader, columns: TrialColumns) -> Iterator[Figure]:
-    if "axis" not in columns.tags:
-        return
     samples = {sample.id: sample for sample in reader.samples(columns.task.name)}
     scores = reader.scores(columns.task.name)
     pairs = [(samples[score.key.sample], score) for score in scores if score.key.sample in samples]
@@ -324,15 +313,14 @@ def _acuity_figure(pairs: list[tuple[Sample, Score]], axis: str, title: str, nam
     drawing = plot([series], *axes, label=f"{title} {words}", mark=half)
     drawn = (("measured", points), ("fit", line))
     rows: Rows = [{"series": series, "x": x, "value": y} for series, pairs in drawn for x, y in pairs]
-    spec = vega.curves(_unbounded(rows), "x", title=title, labels={"x": name, "value": "read"}, log_x=True)
+    labels = {"x": name, "value": "read"}
     caption = f"Share of glyphs read; dots are measured, the line is a fitted logistic. {words}"
-    return Figure(f"acuity-{axis}", title, caption, drawing, spec, rows)
+    spec = partial(vega.curves, _unbounded(rows), "x", title=title, labels=labels, log_x=True)
+    return Figure(f"acuity-{axis}", title, caption, drawing, rows, spec)
 
 
 def _examined(reader: RunReader, columns: TrialColumns) -> Iterator[Figure]:
     """Yield the trials of an eye exam by level; the curve with its band is in prescription.html."""
-    if "exam" not in columns.task.scorers:
-        return
     samples = {sample.id: sample for sample in reader.samples(columns.task.name)}
     rows = [
         (float(str(samples[score.key.sample].tags["level"])), score.detail["right"], score.detail["glyphs"])
@@ -346,9 +334,10 @@ def _examined(reader: RunReader, columns: TrialColumns) -> Iterator[Figure]:
     axes = Axis(name, points[0][0], points[-1][0], log=True), Axis("right", 0, 1, percent=True)
     drawing = plot([Series("right", [Point(level, share) for level, share, _ in points])], *axes, label=title)
     drawn: Rows = [{"series": "measured", "x": level, "value": share} for level, share, _ in points]
-    spec = vega.curves(_unbounded(drawn), "x", title=title, labels={"x": name, "value": "right"}, log_x=True)
+    labels = {"x": name, "value": "right"}
+    spec = partial(vega.curves, _unbounded(drawn), "x", title=title, labels=labels, log_x=True)
     caption = "Share right at the levels the exam chose, chance included; the fitted curve is in prescription.html."
-    yield Figure("exam-curve", title, caption, drawing, spec, drawn)
+    yield Figure("exam-curve", title, caption, drawing, drawn, spec)
 
 
 def _logistic(fitted: tuple[float, float], low: float, high: float) -> list[tuple[float, float]]:
@@ -361,10 +350,10 @@ def _unbounded(rows: Rows) -> Rows:
     return [row | {"low": None, "high": None} for row in rows]
 
 
-def _robustness(table: ScoreTable) -> Iterator[Figure]:
+def _robustness(metric: str, found: Iterable[Ladder]) -> Iterator[Figure]:
     series: list[Series] = []
     rows: Rows = []
-    for ladder in ladders(table):
+    for ladder in found:
         points = []
         for severity, estimate in curve(ladder).items():
             if estimate.value is not None:
@@ -374,12 +363,12 @@ def _robustness(table: ScoreTable) -> Iterator[Figure]:
         series.append(Series(ladder.family, points))
     if rows:
         top = max(row["severity"] for row in rows)
-        axes = Axis("severity", 0, top), Axis(table.metric, 0, 1, percent=True)
-        drawing = plot(series, *axes, label=f"{table.metric} by severity of each degradation")
-        spec = vega.curves(rows, "severity", title="Robustness", labels={"value": table.metric})
+        axes = Axis("severity", 0, top), Axis(metric, 0, 1, percent=True)
+        drawing = plot(series, *axes, label=f"{metric} by severity of each degradation")
+        spec = partial(vega.curves, rows, "severity", title="Robustness", labels={"value": metric})
         caption = "Severity 0 is the untouched picture; bands are 95 % intervals."
         names = tuple(one.name for one in series)
-        yield Figure("robustness", "What degradation does", caption, drawing, spec, rows, names)
+        yield Figure("robustness", "What degradation does", caption, drawing, rows, spec, names)
 
 
 def _by_frames(columns: TrialColumns, costs: Costs) -> Iterator[Figure]:
@@ -399,9 +388,10 @@ def _by_frames(columns: TrialColumns, costs: Costs) -> Iterator[Figure]:
             low, high = min(row["x"] for row in rows), max(row["x"] for row in rows)
             title = f"{columns.metric} against {label}"
             axes = Axis(label, low, high, log=True), Axis(columns.metric, 0, 1, percent=True)
-            spec = vega.curves(rows, "x", title=title, labels={"x": label, "value": columns.metric}, log_x=True)
+            labels = {"x": label, "value": columns.metric}
+            spec = partial(vega.curves, rows, "x", title=title, labels=labels, log_x=True)
             caption = "One point a variant; the band is the 95 % interval."
-            yield Figure(f"{axis}-{x}", title, caption, plot(series, *axes, label=title), spec, rows, names)
+            yield Figure(f"{axis}-{x}", title, caption, plot(series, *axes, label=title), rows, spec, names)
 
 
 def _calibration(reader: RunReader, columns: TrialColumns) -> Iterator[Figure]:
@@ -416,10 +406,11 @@ def _calibration(reader: RunReader, columns: TrialColumns) -> Iterator[Figure]:
     label = f"Reliability: {columns.metric} against confidence, {len(right):,} trials"
     axes = Axis("confidence", 0, 1, percent=True), Axis(columns.metric, 0, 1, percent=True)
     drawing = plot(series, *axes, label=label)
-    spec = vega.curves(_unbounded(rows), "confidence", title="Reliability", labels={"value": columns.metric})
+    labels = {"value": columns.metric}
+    spec = partial(vega.curves, _unbounded(rows), "confidence", title="Reliability", labels=labels)
     caption = "Points below the diagonal: surer than right. Points above: less sure than it could be."
     names = tuple(one.name for one in series)
-    yield Figure("calibration", "Does it know when it is right?", caption, drawing, spec, rows, names)
+    yield Figure("calibration", "Does it know when it is right?", caption, drawing, rows, spec, names)
 
 
 _CONFIDENCES = (
@@ -436,21 +427,18 @@ def _confidences(reader: RunReader, columns: TrialColumns) -> tuple[list[float],
     return [pair[0] for pair in known], [pair[1] for pair in known]
 
 
-def _maps(table: ScoreTable) -> Iterator[Figure]:
-    for across, down in GRIDS:
-        if across not in table.tags or down not in table.tags:
-            continue
-        cells = []
-        for x, part in split(table, across):
-            for y, cell in split(part, down):
-                scored = cell.value[cell.scored]
-                cells.append((x, y, float(scored.mean()) if scored.size else None, len(cell)))
-        cells.sort(key=lambda cell: (_as_number(cell[0]), _as_number(cell[1])))
-        rows: Rows = [{across: x, down: y, "value": value, "n": n} for x, y, value, n in cells]
-        title = f"{table.metric} by {across} and {down}"
-        drawing = heat(cells, x_name=across, y_name=down, label=title)
-        caption, spec = "Each cell: mean of its scored trials, and how many.", vega.heat_map(rows, across, down)
-        yield Figure(f"map-{across}-{down}", title, caption, drawing, spec, rows)
+def _map(table: ScoreTable, across: str, down: str) -> Figure:
+    cells = []
+    for x, part in split(table, across):
+        for y, cell in split(part, down):
+            scored = cell.value[cell.scored]
+            cells.append((x, y, float(scored.mean()) if scored.size else None, len(cell)))
+    cells.sort(key=lambda cell: (_as_number(cell[0]), _as_number(cell[1])))
+    rows: Rows = [{across: x, down: y, "value": value, "n": n} for x, y, value, n in cells]
+    title = f"{table.metric} by {across} and {down}"
+    drawing = heat(cells, x_name=across, y_name=down, label=title)
+    caption = "Each cell: mean of its scored trials, and how many."
+    return Figure(f"map-{across}-{down}", title, caption, drawing, rows, lambda: vega.heat_map(rows, across, down))
 
 
 def _as_number(value: str) -> tuple[float, str]:
@@ -480,7 +468,5 @@ def _latency(costs: Costs) -> Iterator[Figure]:
     rows: Rows = [{"from_s": low, "to_s": high, "trials": count} for low, high, count in triples]
     median, tail = quantile(known, 0.5), quantile(known, 0.95)
     words = f"Median {median:.3g} s, 95th percentile {tail:.3g} s over {known.size:,} replies that were not cached."
-    encoding = {"x": quantity("from_s", title="seconds"), "x2": {"field": "to_s"}, "y": quantity("trials")}
-    spec = {"data": {"values": rows}, "mark": "bar", "encoding": encoding}
     drawing = bars(triples, Axis("seconds", 0.0, top), label=f"Histogram of latency. {words}")
-    yield Figure(LATENCY, "How long a reply takes", words, drawing, spec, rows)
+    yield Figure(LATENCY, "How long a reply takes", words, drawing, rows, lambda: vega.seconds(rows))

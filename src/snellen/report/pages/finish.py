@@ -20,6 +20,10 @@ RECORDER = f"{recorded_batch.__module__}:{recorded_batch.__qualname__}"
 """Makes the lines of records.jsonl, wherever trials are scored."""
 
 
+REPORTED_TRIALS = 50_000
+"""Up to so many trials report.html is written by itself; a larger run is for `snellen view` or `snellen report`."""
+
+
 def finish_run(
     folder: Path,
     registry: Registry,

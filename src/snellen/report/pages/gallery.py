@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,7 +16,7 @@ from ...core.markup import Html, shorten, tag
 from ...core.protocols import ImagePolicy
 from ...core.types import Image, Prediction, Request, Sample, Score, TrialKey, Turn
 from ...data.images.decode import open_image
-from ...scoring.tables.table import Mask, TrialColumns, lower_is_better
+from ...scoring.tables.table import TrialColumns, lower_is_better
 from ...store.reader import RunReader
 from ...store.sent_pictures import SeenPictures
 from ..query import Query, select
@@ -87,13 +87,18 @@ def read_trial(reader: RunReader, key: TrialKey) -> Shown | None:
         return None
     kinds = (Sample, Request, Prediction)
     sample, request, prediction = (msgspec.json.decode(body, type=kind) for body, kind in zip(row, kinds, strict=True))
-    return Shown(sample, request, prediction, list(_scores(reader, key)), as_seen(reader, request, prediction))
+    scores = [
+        Score(key, metric, value, answer, rule, reason, msgspec.json.decode(detail) if detail else {})
+        for metric, value, answer, rule, reason, detail in reader.rows(_SCORES, msgspec.structs.astuple(key))
+    ]
+    seen = as_seen(reader, request, prediction) if prediction.images else request
+    return Shown(sample, request, prediction, scores, seen)
 
 
 def as_seen(reader: RunReader, request: Request, prediction: Prediction) -> Request:
     """Return a request whose pictures are what was sent: files that changed since are told, never shown."""
     count = sum(len(turn.images) for turn in request.messages)
-    if not count or len(prediction.images) != count:  # nobody noted what was sent: 0.1, an import, a failure
+    if len(prediction.images) != count:  # nobody noted all that was sent
         return request
     sent, pictures = iter(prediction.images), seen_pictures(reader)
     turns = []
@@ -114,11 +119,6 @@ def image_policy(reader: RunReader) -> ImagePolicy:
     return msgspec.convert(stored, ImagePolicy) if stored else ImagePolicy()
 
 
-def _scores(reader: RunReader, key: TrialKey) -> Iterator[Score]:
-    for metric, value, answer, rule, reason, detail in reader.rows(_SCORES, msgspec.structs.astuple(key)):
-        yield Score(key, metric, value, answer, rule, reason, msgspec.json.decode(detail) if detail else {})
-
-
 def thumbnail(image: Image, side_px: int = THUMBNAIL_PX) -> bytes:
     """Return a small WebP of a picture, decoded by our own door. Raises DataError where it cannot be had."""
     picture = open_image(image, side_px)
@@ -135,23 +135,14 @@ def pick_rows(columns: TrialColumns, most: int = CARDS, outcome: str = "wrong") 
     return [int(row) for row in rows[np.sort(first)][:most]]
 
 
-def pick_mask(columns: TrialColumns, outcome: str) -> Mask:
-    """Return which trials have an outcome, as `select` counts it."""
-    found = np.zeros(len(columns), np.bool_)
-    found[select(columns, Query(outcome=outcome))] = True
-    return found
-
-
-def gallery(
-    reader: RunReader, columns: TrialColumns, budget: Budget, most: int = CARDS, *, outcome: str = "wrong"
-) -> Html | None:
-    """Return the worst trials of a task as cards; None when there is none of that outcome."""
+def gallery(reader: RunReader, columns: TrialColumns, budget: Budget, *, outcome: str = "wrong") -> Html:
+    """Return the worst trials of an outcome as cards."""
     cards = []
-    for row in pick_rows(columns, most, outcome):
+    for row in pick_rows(columns, outcome=outcome):
         shown = read_trial(reader, columns.key(row))
         if shown is not None:
             cards.append(card(shown, int(columns.outcome[row]), float(columns.value[row]), budget))
-    return tag("div", *cards, class_="gallery") if cards else None
+    return tag("div", *cards, class_="gallery")
 
 
 def card(shown: Shown, outcome: int, value: float, budget: Budget) -> Html:

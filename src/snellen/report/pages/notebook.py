@@ -12,7 +12,7 @@ from ...core.text import plural
 from ...scoring.aggregates.error_groups import ErrorGroup
 from ...scoring.aggregates.headline import headline
 from ...scoring.tables.table import Outcome, grade, is_unread
-from ..error_words import EXAMPLES, example
+from ..terminal import EXAMPLES, example
 from ..written import written, written_interval
 from .gallery import Budget, Shown, card
 from .parts import metric_table

@@ -2,56 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from statistics import fmean
 from typing import Any
 
 from msgspec import Struct
-from rich.table import Table
 
 from ...core.tasks import Task
 from ...scoring.aggregates.counted import counted
-from ...scoring.aggregates.headline import headline
 from ...scoring.aggregates.variance import advise, split_variance
+from ...scoring.stored import read_columns
 from ...scoring.tables.gathered import GatheredTask
-from ...scoring.tables.table import ScoreTable, TrialColumns, lower_is_better
+from ...scoring.tables.table import ScoreTable, TrialColumns
 from ...store.reader import RunReader
 from ..stored_results import Results
-from ..terminal import count_text, plain
-from ..written import RESTS_ON, percent_metric, rests_on, written, written_interval
 from .figures import LATENCY, Figure, figures_of
-
-
-def summary_table(results: Mapping[str, Any]) -> Table:
-    """Return one line a task: its headline with the interval, on how many trials it rests, and how many were lost."""
-    table = Table(title="all tasks", title_justify="left", title_style="bold")
-    table.add_column("task", overflow="fold")
-    table.add_column("metric", overflow="fold")
-    for name in ("value", "95 % interval", *RESTS_ON):
-        table.add_column(name, justify="right", no_wrap=True)
-    for task, result in results["tasks"].items():
-        metric, estimate = headline(result)
-        cells = (written(metric or "", estimate), written_interval(metric or "", estimate))
-        table.add_row(plain(task), plain(metric or "–"), *cells, *map(count_text, rests_on(estimate)))
-    return table
-
-
-def dimension_means(
-    tasks: Mapping[str, Mapping[str, Any]], dimensions: Mapping[str, str]
-) -> dict[str, tuple[float, int]]:
-    """Return dimension -> (mean of its tasks' headlines, number of tasks); every task weighs the same.
-
-    Tasks whose headline is better when lower (pixels, error rates) or no share (CIDEr, points) are left out: they have
-    no place in a mean.
-    """
-    values: dict[str, list[float]] = {}
-    for task, result in tasks.items():
-        name, estimate = headline(result)
-        if name is None or estimate["value"] is None or not dimensions.get(task):
-            continue
-        if percent_metric(name, {"value": estimate["value"]}) and not lower_is_better(name):
-            values.setdefault(dimensions[task], []).append(estimate["value"])
-    return {dimension: (fmean(of_tasks), len(of_tasks)) for dimension, of_tasks in values.items()}
 
 
 class TaskOverview(Struct, frozen=True):
@@ -77,10 +40,16 @@ class TaskOverview(Struct, frozen=True):
 
 
 def overview_of(
-    reader: RunReader, columns: TrialColumns, results: Results, gathered: GatheredTask | None = None
+    reader: RunReader,
+    task: Task,
+    results: Results,
+    gathered: GatheredTask | None = None,
+    *,
+    columns: TrialColumns | None = None,
 ) -> TaskOverview:
-    """Return one task with its figures; what was gathered while it was scored is not read again."""
-    task = columns.task
+    """Return one task with its figures; what was gathered while it was scored, or is given, is not read again."""
+    if columns is None:
+        columns = gathered.columns() if gathered else read_columns(reader, task)
     table = counted(columns.by_sample) if columns.metrics else None
     advice, shares = _spread(table)
     result = results["tasks"].get(task.name) or {"metrics": {}, "groups": {}}

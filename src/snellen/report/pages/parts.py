@@ -158,7 +158,9 @@ def document(title: str, parts: list[Child]) -> Html:
         tag("title", title),
         Html(f"<style>{style}</style>"),
     )
-    main = tag("main", *parts, _footer(), id="main", class_="wrap")
+    made = "Made by Snellen, the eye chart for vision-language models."
+    footer = tag("footer", f"{made} This file is complete: it loads nothing and runs no script.")
+    main = tag("main", *parts, footer, id="main", class_="wrap")
     body = tag("body", tag("a", "Skip to the results", href="#main", class_="skip"), main)
     return Html("<!doctype html>\n" + tag("html", head, body, lang="en"))
 
@@ -167,11 +169,6 @@ def document(title: str, parts: list[Child]) -> Html:
 def static(name: str) -> str:
     """Return one of our own style or script files."""
     return (files("snellen.report") / "static" / name).read_text(encoding="utf-8")
-
-
-def _footer() -> Html:
-    words = "Made by Snellen, the eye chart for vision-language models."
-    return tag("footer", f"{words} This file is complete: it loads nothing and runs no script.")
 
 
 Results = Mapping[str, Any]

@@ -18,8 +18,7 @@ from ...core.types import BASE_VARIANT
 from ...scoring.aggregates.headline import headline, is_no_share
 from ...scoring.tables.table import lower_is_better
 from ...stats.intervals import Z95, sum_interval
-from ..protocol_words import reading_name
-from ..written import rests_on
+from ..written import reading_name, rests_on
 from .parts import COST_COLUMNS, cost_cells
 from .sheet import Sheet
 

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
-from rich.table import Table
 
 from ...core.builtins import parts_of
-from ...core.config import convert
 from ...core.errors import SnellenError
 from ...core.markup import Child, Html, join, shorten, tag
-from ...core.tasks import RunHeader, Task
+from ...core.tasks import RunHeader
 from ...core.text import plural
-from ...data.catalog import Catalog
 from ...scoring.aggregates.counted import counted
 from ...scoring.aggregates.headline import headline
 from ...scoring.aggregates.summary import summarize
@@ -29,12 +26,12 @@ from ...scoring.tables.gathered import GatheredTask
 from ...scoring.tables.table import Outcome, TrialColumns
 from ...store.reader import RunReader
 from ..files import write_atomically
-from ..protocol_words import protocol_lines, reading_name
+from ..query import rows_of_outcome
 from ..stored_results import Results, read_results
-from ..terminal import SURENESS, plain, sureness_cells
-from ..written import RESTS_ON, percent_metric, rests_on, written, written_interval
+from ..terminal import SURENESS, sureness_cells
+from ..written import RESTS_ON, percent_metric, protocol_lines, reading_name, rests_on, written, written_interval
 from . import draw
-from .gallery import Budget, gallery, pick_mask, read_trial
+from .gallery import Budget, gallery, read_trial
 from .ledger import Note, read_notes, wrong_gold
 from .overview import TaskOverview, overview_of
 from .parts import (
@@ -71,8 +68,14 @@ def without_samples(columns: TrialColumns, left_out: Collection[str]) -> dict[st
     return metrics
 
 
-def second_headline(result: Mapping[str, Any], columns: TrialColumns, left_out: Collection[str]) -> Html | None:
-    """Return the headline without the marked samples, in words beside the first; None where none is marked."""
+def second_headline(
+    result: Mapping[str, Any], left_out: Collection[str], columns_by: Callable[[str], TrialColumns]
+) -> Html | None:
+    """Return the headline without the marked samples, in words beside the first; None where none is marked.
+
+    `columns_by` returns the trials of the task by a metric: that of the headline need not be its first.
+    """
+    columns = columns_by(headline(result)[0] or "")
     marked = [name for name in columns.samples if name in left_out]
     if not marked:
         return None
@@ -85,64 +88,6 @@ def second_headline(result: Mapping[str, Any], columns: TrialColumns, left_out: 
     interval = f" [{written_interval(name, again)}]" if again.get("ci95") else ""
     with_them = f" (with them {written(name, first)}, n {first['n']:,})"
     return tag("p", tag("b", words), f"{interval}, n {again['n']:,}{with_them}", class_="notice calm second")
-
-
-BLIND_SUFFIX = "_blind"
-
-
-class Published(Struct, frozen=True, forbid_unknown_fields=True):
-    """A card of catalog/published: figures in per cent, for orientation; without a card, no rows."""
-
-    title: str = ""
-    metrics: tuple[str, ...] = ("Rh", "Rcot", "Ro", "Cf", "Cb")
-    rows: list[dict[str, Any]] = []
-    source: str = ""
-    convention: str = ""
-    note: str = ""
-
-
-def published_for(catalog: Catalog, task: str, metrics: Mapping[str, Any]) -> Published | None:
-    """Return the card of a task or of its family (`cure-cot` belongs to `cure`); None where there is nothing."""
-    families = sorted(catalog.names("published"), key=len, reverse=True)
-    name = next((family for family in families if task == family or task.startswith(f"{family}-")), None)
-    if name is None:
-        return Published() if any(metric.endswith(BLIND_SUFFIX) for metric in metrics) else None
-    return convert(catalog.card("published", name), Published, f"published card {name!r}")
-
-
-def comparison_rows(
-    metrics: Mapping[str, Any], card: Published, model: str
-) -> list[tuple[str, dict[str, float | None]]]:
-    """Return (name, metric -> per cent): the model first, then blind rules, then the published rows."""
-    own = {name: _per_cent(metrics.get(name)) for name in card.metrics}
-    rules: dict[str, dict[str, float | None]] = {}
-    for key in metrics:
-        if key.endswith(BLIND_SUFFIX):
-            name, _, rule = key.removesuffix(BLIND_SUFFIX).partition("_")
-            rules.setdefault(f"rule {rule}, blind", {})[name] = _per_cent(metrics[key])
-    published = [(f"{row['name']} (published)", {name: row.get(name) for name in card.metrics}) for row in card.rows]
-    return [(model, own), *rules.items(), *published]
-
-
-def comparison_table(metrics: Mapping[str, Any], card: Published, model: str) -> Table:
-    """Return the rows as a table, with what must be said about them below."""
-    convention = f" ({card.convention})" if card.convention else ""
-    table = Table(title=plain(f"beside it, in per cent{convention}"), title_justify="left", title_style="dim")
-    if card.rows:
-        table.caption, table.caption_justify = plain(f"{card.note} Published: {card.source}."), "left"
-    table.add_column("")
-    for name in card.metrics:
-        table.add_column(plain(name), justify="right")
-    for name, values in comparison_rows(metrics, card, model):
-        table.add_row(
-            plain(name), *("–" if (value := values.get(metric)) is None else f"{value:.1f}" for metric in card.metrics)
-        )
-    return table
-
-
-def _per_cent(estimate: Mapping[str, Any] | None) -> float | None:
-    value = estimate["value"] if estimate else None
-    return None if value is None else 100.0 * value
 
 
 PICTURE_BYTES = 2_000_000
@@ -184,12 +129,13 @@ def render_report(
         header = reader.header()
         results = results or read_results(reader, header)
         budget = Budget(picture_bytes)
-        tasks = [_overview(reader, task, results, gathered.get(task.name)) for task in header.tasks]
+        tasks = [overview_of(reader, task, results, gathered.get(task.name)) for task in header.tasks]
         parts: list[Child] = [_masthead(header, results), *_warnings(results)]
         notes, problem = _notes(folder)
         parts += [problem]
         parts += [summary_table(tasks)] if len(tasks) > 1 else []
-        parts += _baseline(compared or {})
+        if compared:
+            parts += _baseline(compared)
         for one in tasks:
             parts += task_sections(reader, one, budget, alone=len(tasks) == 1, notes=notes)
         parts += [_failures(reader, tasks), _settings(header, results), _reproduce(header, folder)]
@@ -198,8 +144,6 @@ def render_report(
 
 def _baseline(compared: Mapping[str, Sequence[Comparison]]) -> Iterator[Child]:
     """Yield the tests against a baseline; A is the baseline, B this run."""
-    if not compared:
-        return
     from .comparison import pair_sheet  # most reports stand alone
 
     yield tag("h2", "Beside the baseline")
@@ -213,10 +157,6 @@ def _notes(folder: Path) -> tuple[list[Note], Html | None]:
         return read_notes(folder), None
     except SnellenError as error:
         return [], tag("p", f"Notes and marks are left out: {error}", class_="notice")
-
-
-def _overview(reader: RunReader, task: Task, results: Results, gathered: GatheredTask | None) -> TaskOverview:
-    return overview_of(reader, gathered.columns() if gathered else read_columns(reader, task), results, gathered)
 
 
 def _masthead(header: RunHeader, results: Results) -> Html:
@@ -258,7 +198,8 @@ def task_sections(
     metrics, title = one.result["metrics"], one.task.title or one.task.name
     yield tag("h2", "Result" if alone else title)
     yield hero(one)
-    yield second_headline(one.result, _headline_columns(reader, one), wrong_gold(notes, one.task.name))
+    if notes and (marked := wrong_gold(notes, one.task.name)):
+        yield second_headline(one.result, marked, partial(_columns_by, reader, one))
     yield from kit_sections(reader, one)
     yield from sureness_section(one)
     if one.other_figures:
@@ -268,7 +209,8 @@ def task_sections(
     yield from groups_section(one)
     yield from spread_section(one)
     yield from cards_section(reader, one.columns, budget)
-    yield from notes_table([note for note in notes if note.task == one.task.name])
+    if notes:
+        yield from notes_table([note for note in notes if note.task == one.task.name])
     yield from _every_reply(reader, one.columns)
     yield from (data_table(figure.rows, f"Data of “{figure.title}”") for figure in one.figures)
 
@@ -284,10 +226,9 @@ def kit_sections(reader: RunReader, one: TaskOverview, to: Address | None = None
             yield from section(reader, one.task, found, to)
 
 
-def _headline_columns(reader: RunReader, one: TaskOverview) -> TrialColumns:
-    name = headline(one.result)[0]
-    other = name is not None and name != one.columns.metric and name in one.columns.metrics
-    return read_columns(reader, one.task, name) if other else one.columns
+def _columns_by(reader: RunReader, one: TaskOverview, metric: str) -> TrialColumns:
+    other = metric != one.columns.metric and metric in one.columns.metrics
+    return read_columns(reader, one.task, metric) if other else one.columns
 
 
 def cards_section(reader: RunReader, columns: TrialColumns, budget: Budget) -> Iterator[Child]:
@@ -301,12 +242,10 @@ def cards_section(reader: RunReader, columns: TrialColumns, budget: Budget) -> I
         ("unread", "What could not be read", "Replies from which no answer could be read; they count as not right."),
     )
     for outcome, title, words in kinds:
-        shown = gallery(reader, columns, budget, outcome=outcome)
-        if shown is not None:
-            count = int(np.count_nonzero(pick_mask(columns, outcome)))
+        if count := int(np.count_nonzero(rows_of_outcome(columns, outcome))):
             yield tag("h2", title)
             yield tag("p", f"{words} {plural(count, 'trial')} in all.", class_="muted")
-            yield shown
+            yield gallery(reader, columns, budget, outcome=outcome)
 
 
 def summary_table(tasks: Sequence[TaskOverview]) -> Html:
@@ -497,13 +436,16 @@ def _settings(header: RunHeader, results: Results) -> Html:
     words |= {f"{kind}_tokens": f"{kind} tokens" for kind in ("input", "output", "reasoning")}
     counted = tiles((words[key], f"{usage[key]:,}") for key in words if usage.get(key))
     costs = [tag("p", line) for line in cost_lines(results)]
-    config = msgspec.json.format(msgspec.json.encode(header.config), indent=2).decode()
-    versions = version_lines(header.versions, results.get("continued_with", ()))
-    folded = [
-        tag("details", tag("summary", name), tag("pre", shorten(body, 40_000), class_="code", tabindex=0))
-        for name, body in (("All settings that change results", config), ("Versions", versions))
-    ]
+    folded = settings_folded(header, results.get("continued_with", ()))
     return join((tag("h2", "Settings and versions"), counted, *costs, *folded))
+
+
+def settings_folded(header: RunHeader, later: Iterable[Mapping[str, Any]]) -> Iterator[Html]:
+    """Yield all settings of a run and the versions it was asked with, folded away; `later` is how it was continued."""
+    config = msgspec.json.format(msgspec.json.encode(header.config), indent=2).decode()
+    told = {"All settings that change results": config, "Versions": version_lines(header.versions, later)}
+    for name, body in told.items():
+        yield tag("details", tag("summary", name), tag("pre", shorten(body, 40_000), class_="code", tabindex=0))
 
 
 def _reproduce(header: RunHeader, folder: Path) -> Html:

@@ -99,6 +99,34 @@ def interval_bars(rows: Sequence[Row], column: str, *, title: str = "", axis_tit
     return chart(title, _CONFIG, data={"values": list(rows)}, encoding={"y": y}, layer=layers, **size)
 
 
+def group_points(rows: Sequence[Row], metric: str, key: str) -> Spec:
+    """Return one dot a `group` with its interval as a rule."""
+    y = category("group", title=key)
+    layers = [
+        {"mark": "rule", "encoding": {"x": quantity("low", title=metric), "x2": {"field": "high"}, "y": y}},
+        {"mark": "point", "encoding": {"x": quantity("value", title=metric), "y": y}},
+    ]
+    return {"data": {"values": rows}, "layer": layers}
+
+
+def confusion(rows: Sequence[Row]) -> Spec:
+    """Return a square for each answer that was expected and read, coloured by its share of those expected."""
+    encoding = {"x": category("read"), "y": category("expected"), "color": quantity("share")}
+    return {"data": {"values": rows}, "mark": "rect", "encoding": encoding}
+
+
+def bars_of_series(rows: Sequence[Row], x: str) -> Spec:
+    """Return the `share` of each series side by side over a category."""
+    encoding = {"x": category(x), "xOffset": {"field": "series"}, "y": quantity("share"), "color": {"field": "series"}}
+    return {"data": {"values": rows}, "mark": "bar", "encoding": encoding}
+
+
+def seconds(rows: Sequence[Row]) -> Spec:
+    """Return a histogram of trials by seconds."""
+    encoding = {"x": quantity("from_s", title="seconds"), "x2": {"field": "to_s"}, "y": quantity("trials")}
+    return {"data": {"values": rows}, "mark": "bar", "encoding": encoding}
+
+
 def to_csv(rows: Sequence[Row]) -> str:
     """Write the rows behind a plot as CSV, columns in the order they first appear; formulas are defused."""
     columns = list(dict.fromkeys(key for row in rows for key in row))

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 from ...core.markup import Html
-from ...scoring.stored import read_columns
 from ...store.reader import RunReader
 from ..pages.overview import overview_of
 from ..pages.vega import to_csv
@@ -41,7 +40,7 @@ def write_figures(folder: Path, output: Path) -> list[Path]:
         header = reader.header()
         results = read_results(reader, header)
         for task in header.tasks:
-            for figure in overview_of(reader, read_columns(reader, task), results).figures:
+            for figure in overview_of(reader, task, results).figures:
                 stem = _NAME.sub("-", f"{task.name}-{figure.name}").strip(".")
                 bodies = {".svg": standalone_svg(figure.drawing), ".csv": to_csv(figure.rows)}
                 for ending, body in bodies.items():

@@ -30,7 +30,6 @@ from ...data.images.decode import encode_png, open_image
 from ...scoring.compare.paired import Comparison
 from ...scoring.compare.run_pairs import compare_parts, compare_runs
 from ...store.reader import RunReader
-from ..exports.trial_files import csv_lines, jsonl_lines, parquet_bytes
 from ..pages import draw
 from ..pages.comparison import part_sheets, sheets_of
 from ..pages.gallery import Shown, read_trial, thumbnail
@@ -39,6 +38,7 @@ from ..pages.parts import DRAWN, cost_cells, head, numbers, scrolled, static
 from ..pages.ranking import UNRANKED, Board, Entry, Line, board_sheets, make_board, ranked_blocks
 from ..pages.sheet import Sheet, render
 from ..pages.vega import to_csv
+from ..trial_files import csv_lines, jsonl_lines, parquet_bytes
 from .browse_page import browse_page
 from .changes import Changes
 from .compare_page import Comparer, compare_page, matrix_page

@@ -19,8 +19,7 @@ from ..pages.comparison import agreement_matrix, divergence_sheet, flips, pair_s
 from ..pages.gallery import Shown, read_trial
 from ..pages.parts import facts, head, numbers, outcome_tag, reply_text, row, scrolled
 from ..pages.sheet import Sheet, sheet_table
-from ..protocol_words import reading_name
-from ..written import written_share
+from ..written import reading_name, written_share
 from .run_library import OpenRun, run_titles
 from .shell import address, downloads, link, pager, shell, trial_address
 

@@ -13,8 +13,8 @@ from ...core.markup import Child, Html, tag
 from ...core.types import Sample
 from ...scoring.tables.table import TrialColumns
 from ...sight.sitting import PREFIX
-from ..exam_file import stored_exam
 from ..pages.exam_page import curve, exam_notices, hinge, joined, prescription_box, strip, test_map, tests_table
+from ..stored_results import stored_exam
 from .run_library import OpenRun
 from .shell import link
 from .trial_table import gallery_grid

@@ -16,10 +16,10 @@ from ...core.markup import Child, Html, tag
 from ...core.text import plural
 from ...scoring.aggregates.headline import headline
 from ...sight.sitting import PREFIX
-from ..exam_file import stored_exam
 from ..pages import draw
 from ..pages.ledger import Note, read_notes
 from ..pages.parts import DRAWN
+from ..stored_results import stored_exam
 from ..written import RESTS_ON, rests_on, written, written_interval
 from .run_library import OpenRun, RunLibrary
 from .shell import address, link, pager, progress_bar, shell

@@ -26,8 +26,7 @@ from markdown_it.tree import SyntaxTreeNode
 from ...core.markup import Child, Html, join, shorten, tag
 from ...core.text import plural
 from ...core.types import Score, TrialKey
-from ...extract.choice import extract_choice
-from ...extract.explain import RULE_NAMES, why
+from ...extract.choice import RULE_NAMES, extract_choice, why
 from ...extract.extraction import RULE_SET, Extraction
 from ...extract.option_set import derive_marks
 from ...scoring.tables.table import SampleFacts, TrialColumns, code_of, lower_is_better

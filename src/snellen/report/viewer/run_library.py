@@ -287,7 +287,8 @@ class OpenRun:
     def overview(self, task: str) -> TaskOverview:
         """Return a task with its figures."""
         overview: TaskOverview = self._keep(
-            ("overview", task), lambda: overview_of(self.reader, self.columns(task), self.results())
+            ("overview", task),
+            lambda: overview_of(self.reader, self.task(task), self.results(), columns=self.columns(task)),
         )
         return overview
 

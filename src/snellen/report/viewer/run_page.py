@@ -14,7 +14,6 @@ from ...core.markup import Child, Html, shorten, tag
 from ...core.text import plural
 from ...core.types import Request, TrialKey
 from ...extract.profiles import PROFILES
-from ...scoring.aggregates.headline import headline
 from ...scoring.protocols.readings import stored_readings
 from ..pages.ledger import Note, wrong_gold
 from ..pages.overview import TaskOverview
@@ -24,12 +23,11 @@ from ..pages.report_page import (
     hero,
     kit_sections,
     second_headline,
+    settings_folded,
     spread_section,
     sureness_section,
-    version_lines,
 )
-from ..protocol_words import reading_name
-from ..written import written, written_change
+from ..written import reading_name, written, written_change
 from .exam_parts import exam_parts
 from .kit_pages import kit_links
 from .label_page import label_links
@@ -85,7 +83,7 @@ def _pair(name: str, old: dict[str, float] | None, new: dict[str, float] | None)
 
 def asked_parts(run: OpenRun, task: str) -> Iterator[Child]:
     """Yield the protocol of a task in words, its first prompt as it was sent, and all settings, folded away."""
-    header, one = run.header(), run.task(task)
+    one = run.task(task)
     about: list[tuple[str, Any]] = [
         ("form", one.form.value),
         ("asked by", one.infer),
@@ -99,10 +97,7 @@ def asked_parts(run: OpenRun, task: str) -> Iterator[Child]:
     )
     if first is not None:
         yield tag("details", tag("summary", "The first prompt as it was sent"), *_prompt(first[0]))
-    config = msgspec.json.format(msgspec.json.encode(header.config), indent=2).decode()
-    versions = version_lines(header.versions, run.reader.meta("continued_with") or ())
-    for name, body in (("All settings that change results", config), ("Versions", versions)):
-        yield tag("details", tag("summary", name), tag("pre", shorten(body, 40_000), class_="code", tabindex=0))
+    yield from settings_folded(run.header(), run.reader.meta("continued_with") or ())
 
 
 def _prompt(body: bytes) -> Iterator[Child]:
@@ -181,7 +176,7 @@ def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Ch
         _ways_in(run, name),
         hero(one, first),
         *_errors(run, name),
-        _second_headline(run, one),
+        *_second_headline(run, one),
         *kit_sections(run.reader, one, partial(_filtered, run, name)),
         *sureness_section(one),
         _coming(run, one) if not one.figures else tag("div", *cards, class_="grid"),
@@ -230,13 +225,10 @@ def _errors(run: OpenRun, task: str) -> Iterator[Child]:
     yield tag("div", table, class_="card scroll")
 
 
-def _second_headline(run: OpenRun, one: TaskOverview) -> Html | None:
-    """Return the headline without the samples whose gold answer is wrong, under the metric of the first one."""
-    marked = wrong_gold(run.notes(), one.task.name)
-    if not marked:
-        return None
-    name = headline(one.result)[0] or ""
-    return second_headline(one.result, run.columns(one.task.name, name), marked)
+def _second_headline(run: OpenRun, one: TaskOverview) -> Iterator[Child]:
+    """Yield the headline without the samples whose gold answer is wrong."""
+    if marked := wrong_gold(run.notes(), one.task.name):
+        yield second_headline(one.result, marked, partial(run.columns, one.task.name))
 
 
 def _coming(run: OpenRun, one: TaskOverview) -> Html | None:

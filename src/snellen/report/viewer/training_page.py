@@ -86,7 +86,7 @@ def _figure(chart: Charted, lines: Sequence[Line]) -> Figure | None:
     caption = _caption(whole, max(of for _, of in drawn.values()))
     drawing = _drawing(chart, {name: curve for name, (curve, _) in drawn.items()}, caption)
     rows = [{"step": step, "series": name, "value": value} for name, curve in whole.items() for step, value in curve]
-    return Figure(chart.name, chart.title, caption, drawing, {}, rows, tuple(whole))
+    return Figure(chart.name, chart.title, caption, drawing, rows, series=tuple(whole))
 
 
 def _drawing(chart: Charted, curves: dict[str, Curve], caption: str) -> Html:

@@ -1,4 +1,4 @@
-"""A scored task into what long-document reports add: compensated score, variants in pairs, robustness by severity."""
+"""A scored task into what long-document reports add: compensated score, variants in pairs, what pages save."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from ...core.types import Estimate, Form
+from ...core.types import Estimate
 from ...stats.bootstrap import difference_interval, swap_p_value
 from ...stats.intervals import cluster_totals, estimate_mean, estimate_ratio, holm
 from ..tables.table import ScoredTask, ScoreTable
 from .means import in_unit
-from .robustness import aggregate as robustness_of_table
 
-MAIN = "accuracy"
 _NOTHING_READ = 0.25
 
 
@@ -39,7 +37,7 @@ def compensated(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Est
 
     A reply without a readable letter earns the chance of its own question, a failed one nothing: all are in `n`.
     """
-    table = main_table(scored)
+    table = scored.main
     if table is None:
         return {}
     chance = {sample.id: 1.0 / len(sample.options) for sample, _ in scored.scores() if sample.options}
@@ -55,7 +53,7 @@ def compensated(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Est
 
 def compare_variants(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate]:
     """Return every pairwise difference as an estimate `difference:SECOND-FIRST`; none for a single variant."""
-    table = main_table(scored)
+    table = scored.main
     if table is None or len(table.variants) < 2:
         return {}
     found = variant_differences(table)
@@ -93,27 +91,6 @@ def page_cost(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estim
             visual.setdefault(family, []).append(float(cost))
     pairs = {f"compression:{family}": (np.array(text[family]), np.array(visual[family])) for family in text}
     return {name: estimate_ratio(*pair, bounded=False, n=len(pair[0])) for name, pair in pairs.items()}
-
-
-def perturbed(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate]:
-    """Return curves, retention above chance, worst case, flips, critical severities; no answer is wrong."""
-    table = main_table(scored)
-    if table is None:
-        return {}
-    return robustness_of_table(table, {"chance": chance_of(scored), **options})
-
-
-def main_table(scored: ScoredTask) -> ScoreTable | None:
-    """Return the table of accuracy, or of the first metric."""
-    return scored.tables[MAIN] if MAIN in scored.tables else next(iter(scored.tables.values()), None)
-
-
-def chance_of(scored: ScoredTask) -> float:
-    """Return what guessing earns: one in the number of options, 0 for open questions."""
-    if scored.task.form is not Form.CHOICE:
-        return 0.0
-    first = next(scored.scores(), None)
-    return 1.0 / len(first[0].options) if first is not None and first[0].options else 0.0
 
 
 def variant_differences(table: ScoreTable) -> list[VariantDifference]:

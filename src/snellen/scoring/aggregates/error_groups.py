@@ -13,9 +13,9 @@ from rapidfuzz.distance import Levenshtein
 
 from ...core.types import Prediction, Sample, Score, TrialKey
 from ...core.variants import variants_beside
-from ...extract.cue_words import REFUSAL
 from ...extract.extraction import REFUSED, TRUNCATED
 from ...extract.numbers import parse_number
+from ...extract.phrases import REFUSAL
 from ...stats.distributions import binomial_cdf
 from ...store.reader import RunReader, Trial
 from ..scorers.text_match import fold, place_of, reply_text

@@ -17,7 +17,6 @@ from ...core.types import Estimate
 from ...stats.intervals import Floats
 from ...stats.psychometric import Rows, fit_threshold
 from ..tables.table import ScoredTask, ScoreTable
-from .document_ladder import main_table
 from .means import axes_of, in_unit
 
 LEVEL = "level"
@@ -30,7 +29,7 @@ def threshold_of_level(scored: ScoredTask, options: Mapping[str, Any]) -> dict[s
     Variants `fps=1`, `fps=4` also give `threshold_fps`, over all levels. Without two levels or rates, or where the
     threshold is not clearly among those tested, the value is None.
     """
-    table = main_table(scored)
+    table = scored.main
     if table is None or LEVEL not in table.tags:
         return {}
     chance = {sample.id: 1 / len(sample.options) if sample.options else 0.0 for sample in scored.samples()}

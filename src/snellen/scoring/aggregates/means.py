@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...core.errors import UsageError, did_you_mean
 from ...core.types import BASE_VARIANT, Estimate, ReadPart
 from ...stats.intervals import Floats, estimate_mean, macro_moments, mean_interval, share_interval
-from ..tables.table import Codes, ScoreTable, lower_is_better
+from ..tables.table import Codes, ScoredTask, ScoreTable, lower_is_better
 
 REFUSED = ("refus",)
 TRUNCATED = ("trunc",)
@@ -221,3 +221,23 @@ def macro_estimate(table: ScoreTable, parts: Sequence[tuple[Floats, Codes]]) -> 
     bounded = all(bool(np.all((values >= 0.0) & (values <= 1.0))) for values, _ in parts)
     interval = share_interval(moments) if bounded else mean_interval(moments)
     return Estimate(moments.value, moments.stderr, interval, scored, unscored, failed, unit="trials")
+
+
+def macro(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate]:
+    """Return `macro`: every group of the first `group_by` counts the same, however many trials it has.
+
+    The groups are fixed; None where a group has no trial that counts.
+    """
+    table = scored.main
+    key = next(iter(scored.task.group_by), None)
+    if table is None or key is None or key not in table.tags:
+        return {}
+    codes, _ = table.tags[key]
+    of_trial = codes[table.sample]
+
+    def of(table: ScoreTable) -> Estimate:
+        groups = [table.scored & (of_trial == code) for code in np.unique(of_trial)]
+        known = groups if all(rows.any() for rows in groups) else []
+        return macro_estimate(table, [(table.value[rows], table.cluster[rows]) for rows in known])
+
+    return {"macro": bounded(table, of)}

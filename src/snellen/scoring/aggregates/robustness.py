@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ...core.types import BASE_VARIANT, Estimate
 from ...stats.intervals import Floats, cluster_totals, estimate_mean
-from ..tables.table import Codes, ScoreTable, lower_is_better
+from ..tables.table import Codes, ScoredTask, ScoreTable, lower_is_better
 from .means import in_unit
 
 Matrix = NDArray[np.float64]
@@ -171,6 +171,11 @@ def aggregate(table: ScoreTable, options: Mapping[str, Any] | None = None) -> di
         pairs |= in_unit(f"pairs of {name}", {f"{kind}_{name}": value for kind, value in flips(good).items()})
         estimates[f"critical_severity_{name}"] = critical_severity(good, chance)
     return in_unit("questions", estimates) | pairs
+
+
+def perturbed(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate]:
+    """Return the robustness of a task's accuracy, or of its first metric; options as `aggregate` has them."""
+    return {} if scored.main is None else aggregate(scored.main, options)
 
 
 def as_worth(table: ScoreTable) -> ScoreTable:

@@ -17,12 +17,11 @@ from ...core.builtins import default_registry
 from ...core.errors import SnellenError
 from ...core.registry import Registry
 from ...core.tasks import RunHeader, Task
-from ...core.types import Score
 from ...store.reader import RunReader, Trial
 from ..aggregates.headline import PEER, headline
-from ..ranges import score_trial
+from ..ranges import joined_scorer, score_trial
 from ..results import summarize_task
-from ..tables.gathered import GatheredTask, Scored
+from ..tables.gathered import GatheredTask
 from ..tables.table import ScoredTask
 
 PARTS = ("prompt", "reader", "fallback", "aggregate")
@@ -94,15 +93,10 @@ def _samples(reader: RunReader, task: str) -> set[str]:
 
 def printed_value(reader: RunReader, task: Task, samples: set[str], registry: Registry) -> float | None:
     """Return what a protocol's own tool would print of these samples of a run: unread and failed as it counts them."""
-    functions = [registry.get("scorer", name) for name in task.scorers]
-
-    def score(*trial: object) -> list[Score]:
-        return [one for function in functions for one in function(*trial)]
-
-    gathered, trials = GatheredTask(task), _trials(reader, task.name, samples)
+    score, gathered = joined_scorer(registry, task.scorers), GatheredTask(task)
+    trials = _trials(reader, task.name, samples)
     while batch := list(islice(trials, BATCH)):
-        scored: list[Scored] = [(trial, score_trial(task, score, trial, task.score_options)) for trial in batch]
-        gathered.add(scored)
+        gathered.add([(trial, score_trial(task, score, trial, task.score_options)) for trial in batch])
     table = ScoredTask(task, gathered.tables(), lambda: iter(()))
     result = summarize_task(table, registry, dict(task.score_options), RunHeader("", {}, {}, ""))
     ending = PEER if task.fallback else "_strict"

@@ -20,8 +20,8 @@ from ...core.tasks import RunHeader, Task
 from ...core.types import Prediction, Request, Sample, Score, TrialKey
 from ...model.served.prices import Bill
 from ...store.reader import RunReader, Trial
-from ..protocols.other_protocol import read_in
 from ..protocols.peer_scores import EXTRACTOR, ScoreTrial, reader_called
+from ..protocols.readings import read_in
 from ..scorers.replies import answer_text
 from ..scorers.text_match import NO_REFERENCE
 from ..tables.gathered import describe_bill, stored_prices

@@ -15,7 +15,7 @@ from ...core.errors import UsageError, not_among
 from ...core.ids import rng
 from ...core.tasks import Task
 from ...core.types import BASE_VARIANT, Prediction, Request, Sample, Score
-from ...data.foreign.peer_cards import versioned
+from ...data.atlas.peer_cards import versioned
 from ..aggregates.headline import PEER, headline_metric
 from ..scorers.text_match import NO_REFERENCE
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.types import Prediction, Request, Sample, Score
-from ...extract.cue_words import ANNOUNCES, CORRECTION, NEGATION, REFUSAL
 from ...extract.extraction import AMBIGUOUS, REFUSED, TRUNCATED, UNPARSED
 from ...extract.numbers import parse_number
 from ...extract.other_kinds import extract_yesno
+from ...extract.phrases import ANNOUNCES, CORRECTION, NEGATION, REFUSAL
 from ...extract.structured import answer_field
 from . import number_match
 from .replies import is_joined

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.types import Prediction, Request, Sample, Score
 from ...extract.option_set import derive_marks
-from ...extract.set_of_marks import read_mark_set
+from ...extract.other_kinds import read_mark_set
 from .text_match import NO_REFERENCE
 
 METRIC, PARTIAL = "accuracy", "jaccard"

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.types import Prediction, Request, Sample, Score
 from ...extract.extraction import EMPTY, TRUNCATED
-from ...extract.thinking import answer_start
+from ...extract.reply_text import answer_start
 
 # Answers made of several texts, as MM-Vet writes them: `a <AND> b` is met by both, `a <OR> b` by either.
 

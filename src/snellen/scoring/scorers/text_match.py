@@ -10,10 +10,10 @@ from typing import Any
 from rapidfuzz.distance import Levenshtein
 
 from ...core.types import Prediction, Request, Sample, Score
-from ...extract.cue_words import CORRECTION
 from ...extract.extraction import EMPTY, TRUNCATED
 from ...extract.other_kinds import extract_short
-from ...extract.thinking import answer_start
+from ...extract.phrases import CORRECTION
+from ...extract.reply_text import answer_start
 from .replies import BOTH_WAYS, is_joined, is_met
 
 NO_REFERENCE = "no_reference"

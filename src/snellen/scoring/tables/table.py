@@ -203,6 +203,11 @@ class ScoredTask:
     prices: Prices | None = None
     """What its tokens cost, where that is known."""
 
+    @property
+    def main(self) -> ScoreTable | None:
+        """Return the table of accuracy, or of the first metric."""
+        return self.tables.get("accuracy", next(iter(self.tables.values()), None))
+
 
 class SampleFacts(Struct, frozen=True):
     """The part of a sample that tables show; the rest is skipped, not decoded."""

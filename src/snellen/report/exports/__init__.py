@@ -1,1 +1,0 @@
-"""Stored runs to files other programs read."""
