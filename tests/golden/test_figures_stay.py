@@ -26,9 +26,9 @@ from snellen.core.builtins import default_registry
 from snellen.core.errors import SnellenError
 from snellen.core.tasks import Task
 from snellen.core.types import Form, Image, ImageSent, Prediction, Request, Sample, Score, TrialKey
+from snellen.kits.arms import figures as arms
 from snellen.kits.looks import second_look
 from snellen.scoring.aggregates import (
-    arms,
     calibration,
     consistency,
     error_groups,

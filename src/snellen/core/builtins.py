@@ -61,8 +61,6 @@ SCORERS = {
     "contains": "snellen.scoring.scorers.text_match:contains",
     "wer": "snellen.scoring.scorers.text_match:word_error",
     "eyechart": "snellen.scoring.aggregates.acuity:score",
-    "needle": "snellen.scoring.scorers.needle:score",
-    "needle-case": "snellen.scoring.scorers.needle:score_case",
     "vqa": "snellen.scoring.scorers.vqa:score_vqa",
     "vqa_simple": "snellen.scoring.scorers.vqa:score_vqa_simple",
     "anls": "snellen.scoring.scorers.vqa:score_anls",

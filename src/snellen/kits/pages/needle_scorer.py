@@ -13,7 +13,7 @@ from rapidfuzz.distance import Levenshtein
 
 from ...core.types import Prediction, Request, Sample, Score
 from ...extract.extraction import EMPTY, TRUNCATED
-from .text_match import NO_REFERENCE
+from ...scoring.scorers.text_match import NO_REFERENCE
 
 METRIC = "accuracy"
 """Word-boundary containment: the headline. For several answers all must be there. Other rungs are in the detail."""
