@@ -14,9 +14,8 @@ import numpy as np
 from snellen.core.types import Form, Sample, to_json
 from snellen.scoring.aggregates.summary import summarize
 from snellen.scoring.stored import stored_tables
-from snellen.store.database import open_for_writing
+from snellen.store.database import open_for_writing, seal
 from snellen.store.reader import RunReader, write_score_rows
-from snellen.store.seal import seal
 
 TRIALS, REPEATS, MOST_SECONDS, MOST_BYTES = 1_000_000, 5, 20.0, 1_000_000_000
 

@@ -18,9 +18,9 @@ import msgspec
 from snellen.api.plan import make_plan
 from snellen.api.settings import RunSettings
 from snellen.core.types import Prediction, TrialKey
+from snellen.store.database import seal
 from snellen.store.part_log import FORMAT, HEADER, META, PLAN, SAMPLE, TRIAL, encode_line
 from snellen.store.part_progress import Owner, Progress
-from snellen.store.seal import seal
 
 COMMAND = [sys.executable, "-c", "from snellen.cli.main import main; main()"]
 SHOW_S, MERGE_S, MERGE_MB = 2.0, 180.0, 500.0

@@ -29,7 +29,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 from view import Client, bar  # noqa: E402
 
 from made_runs import COLOURS, make_header, make_task  # noqa: E402
-from snellen.core.event_loop import rare_collections  # noqa: E402
+from snellen.core.process import rare_collections  # noqa: E402
 from snellen.core.types import Failure, FailureKind, Form, Prediction, Request, Sample, Timing, TrialKey, Usage  # noqa: E402
 from snellen.report.viewer.run_library import MOST_TRIALS  # noqa: E402
 from snellen.store.writer import RunWriter  # noqa: E402

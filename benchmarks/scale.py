@@ -24,9 +24,9 @@ import PIL.Image
 
 from snellen import __version__
 from snellen.core.clock import SystemClock
-from snellen.core.event_loop import rare_collections
 from snellen.core.ids import content_hash
 from snellen.core.jobs import Item, Job
+from snellen.core.process import rare_collections
 from snellen.core.protocols import Capability, EncodedImages, ImagePolicy
 from snellen.core.tasks import Prompt, RunHeader, Task
 from snellen.core.types import Form, Image, Prediction, Request, Sample, TrialKey

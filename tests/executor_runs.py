@@ -103,7 +103,7 @@ def descendants(parent: int, name: str) -> list[int]:
     return found
 
 
-def kill_replica(driver: int, name: str = "snellen.kits.scale.process_main") -> int:
+def kill_replica(driver: int, name: str = "snellen.kits.scale.processes") -> int:
     """Kill one replica of a driver as soon as it has one; return its process."""
     wait_until(lambda: descendants(driver, name), "a replica lives")
     victim = descendants(driver, name)[0]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 import pytest
@@ -17,7 +18,7 @@ from hostile_run import make_hostile_run
 from judge_doubles import ask_about, judge_model
 from made_runs import POLITE_PLUGIN, make_run, make_task
 from made_trainings import make_training, step_line
-from payloads import PAYLOADS
+from payloads import CALLS, PAYLOADS, SHAPES
 from snellen.scoring.judges.judge_card import read_judge
 from viewer_pages import CHROMIUM, ServedViewer, axe_script, keep_screenshot, serious_faults, watched_page
 from waiting import CEILING_S
@@ -621,6 +622,17 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def _one_of_each_shape(paths: list[str]) -> list[str]:
+    """Return a trial's page for each shape that a payload has, and a sample's page for every fifth; what they call takes turns."""
+    chosen: dict[tuple[str, int], str] = {}
+    for path in paths:
+        call, shape = divmod(PAYLOADS.index(parse_qs(urlsplit(path).query)["sample"][0]), len(SHAPES))
+        page = urlsplit(path).path
+        if call == shape % len(CALLS) and (page != "/sample" or shape % 5 == 0):
+            chosen.setdefault((page, shape), path)
+    return list(chosen.values())
+
+
 def test_120_payloads_in_every_field_fire_nothing(browser: Any, hostile: Path) -> None:
     from snellen.report.pages.report_page import write_report
 
@@ -656,8 +668,8 @@ def test_120_payloads_in_every_field_fire_nothing(browser: Any, hostile: Path) -
             assert page.goto(viewer.base + path).status == 200, path
             page.mouse.move(300, 300)
             trials += [_path(link) for link in page.locator("tbody th a.mono").all()]
-        chosen = list(dict.fromkeys(trials))[:: 4 if len(trials) > 240 else 2]
-        assert len(chosen) >= 60
+        chosen = _one_of_each_shape(trials)
+        assert len(chosen) >= len(SHAPES), "every shape of a payload has a page of its own"
         assert any(path.startswith("/sample?") for path in chosen), "also one sample across runs"
         for path in chosen:
             assert page.goto(viewer.base + path).status == 200

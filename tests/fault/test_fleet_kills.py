@@ -22,7 +22,7 @@ from ray_nodes import Nodes, ray_nodes
 from waiting import wait_until
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
-TRIALS, REPLICAS = 400, "snellen.kits.scale.process_main"
+TRIALS, REPLICAS = 400, "snellen.kits.scale.processes"
 MANY_BY_RAY = max(1, MANY // 4)
 
 

@@ -27,13 +27,14 @@ from snellen.core.errors import SnellenError
 from snellen.core.tasks import Task
 from snellen.core.types import Form, Image, ImageSent, Prediction, Request, Sample, Score, TrialKey
 from snellen.kits.arms import figures as arms
+from snellen.kits.arrays import sup_band
 from snellen.kits.looks import second_look
+from snellen.kits.reform import figures as reform_figures
 from snellen.scoring.aggregates import (
     calibration,
     consistency,
     error_groups,
     instability,
-    means,
     robustness,
     summary,
     variance,
@@ -59,7 +60,6 @@ from snellen.stats import (
     prediction_powered,
     psychometric,
     sequential,
-    sup_band,
     threshold_grid,
 )
 from snellen.store.reader import RunReader
@@ -427,7 +427,11 @@ def of_summaries() -> Iterator[Any]:
             yield [robustness.curve(ladder), robustness.retention(ladder, 0.25), robustness.flips(ladder)]
             yield [robustness.worst_case(ladder), robustness.worst_case(ladder, errors=True)]
             yield robustness.critical_severity(ladder, 0.25)
-        yield [instability.answer_entropy(table), instability.variant_range(table), means.format_hit_rate(table)]
+        yield [
+            instability.answer_entropy(table),
+            instability.variant_range(table),
+            reform_figures.format_hit_rate(table),
+        ]
         if "chains" in shape:
             yield [consistency.aggregate(table, {"convention": of}) for of in ("conditional", "over-n")]
             yield consistency.settled_chains(table)

@@ -8,7 +8,7 @@ import pytest
 from snellen import score_predictions
 from snellen.api.outputs import export
 from snellen.core.errors import DataError
-from snellen.scoring.scorers.flageval import judge_blank, normalise_blank
+from snellen.kits.reform.flageval_rules import judge_blank, normalise_blank
 
 GOLDEN = Path(__file__).parent / "data" / "flageval"
 

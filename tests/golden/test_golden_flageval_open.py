@@ -6,8 +6,8 @@ from typing import Any
 
 from snellen.core.tasks import Prompt, Task
 from snellen.core.types import Form, Sample
+from snellen.kits.reform.flageval_rules import extract_numbers, extract_open
 from snellen.prompt.build import Prompter
-from snellen.scoring.scorers.flageval import extract_numbers, extract_open
 from snellen.scoring.scorers.mmmu_open import judge_open, parse_open
 
 GOLDEN = Path(__file__).parent / "data" / "flageval"

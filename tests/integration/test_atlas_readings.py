@@ -19,8 +19,8 @@ from snellen.data.catalog import Catalog
 from snellen.kits.bridges.scored_files import score_file
 from snellen.scoring.protocols.readings import Reading, read_in
 from snellen.scoring.stored import live_tables
+from snellen.store.database import seal
 from snellen.store.reader import RunReader
-from snellen.store.seal import seal
 
 TABLES = sorted(card for card, fixture in FIXTURES.items() if "tsv" in fixture.shapes and card != "mmmu")
 """Cards with a TSV; of MMMU's a row is left out, so that replies would not stand beside their rows."""

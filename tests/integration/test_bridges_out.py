@@ -424,8 +424,8 @@ def test_predictions_of_another_harness_are_written_out_again(tmp_path: Path) ->
 
 
 def test_a_file_may_name_the_scorers_of_shipped_kits_as_those_of_the_core() -> None:
-    from snellen.kits.bridges.snellen_marks import own_scoring
+    from snellen.kits.bridges.foreign_rows import own_scoring
 
-    for scorers in (("choice",), ("needle-shown",), ("parse",)):
+    for scorers in (("choice",), ("needle-shown",), ("needle",)):
         assert own_scoring({"scorers": scorers}) == {"scorers": scorers}
     assert own_scoring({"scorers": ("choice", "theirs")}) == {} == own_scoring({"scorers": ("peer",)})

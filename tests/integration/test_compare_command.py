@@ -24,9 +24,8 @@ from snellen.core.types import (
     Turn,
     to_json,
 )
-from snellen.store.database import open_for_writing
+from snellen.store.database import open_for_writing, seal
 from snellen.store.reader import RunReader
-from snellen.store.seal import seal
 from stored_scores import write_scores
 
 

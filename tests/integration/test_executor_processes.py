@@ -23,7 +23,7 @@ from executor_runs import (
 )
 from waiting import stored_trials, wait_until
 
-REPLICAS = "snellen.kits.scale.process_main"
+REPLICAS = "snellen.kits.scale.processes"
 
 
 @pytest.fixture(scope="module")

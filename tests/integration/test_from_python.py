@@ -10,7 +10,7 @@ import pytest
 
 import snellen
 from snellen.api.load import load_run
-from snellen.core.event_loop import run_to_end
+from snellen.core.process import run_to_end
 from snellen.core.text import plural
 
 

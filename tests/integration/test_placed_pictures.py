@@ -22,8 +22,7 @@ from snellen.data.dataset import MarkerCount
 from snellen.data.loaders.row_options import read_row_options
 from snellen.kits.mock.ask import write_answers
 from snellen.report.viewer.guard import cookie_name
-from snellen.store.database import open_for_writing
-from snellen.store.seal import seal
+from snellen.store.database import open_for_writing, seal
 
 BASE_RUNS = json.loads((Path(__file__).parents[1] / "golden" / "data" / "run_0_2_pictures.json").read_text())
 """Two runs as version 0.2.0 stored them, table by table, `@FOLDER@` where their files lay and without their seals."""

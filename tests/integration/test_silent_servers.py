@@ -15,9 +15,8 @@ from emulator import emulator
 from snellen.core.types import Prediction
 from snellen.kits.mock.ask import IGNORED
 from snellen.kits.mock.commands import IGNORED as COMMAND_KNOWS
-from snellen.kits.mock.faults import parse_fault
+from snellen.kits.mock.faults import ProviderCase, parse_fault, provider_cases
 from snellen.kits.mock.server import MockOptions
-from snellen.model.served.provider_cases import ProviderCase, provider_cases
 from snellen.store.reader import RunReader
 
 ROWS = 4

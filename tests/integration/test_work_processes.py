@@ -16,7 +16,7 @@ from snellen.core.errors import UsageError
 from snellen.data.files.work import WorkSpec
 
 TWO = ["--executor", "processes", "--replicas", "2"]
-PROCESS = "snellen.kits.scale.process_main"
+PROCESS = "snellen.kits.scale.processes"
 
 
 def contents(folder: Path) -> dict[str, str]:

@@ -11,8 +11,8 @@ import msgspec
 
 from ..core.clock import SystemClock
 from ..core.errors import RunMismatch, SnellenError, UsageError, not_among
-from ..core.event_loop import run_to_end
 from ..core.ids import content_hash
+from ..core.process import run_to_end
 from ..core.protocols import Capability, Model
 from ..core.registry import Registry
 from ..core.tasks import RunHeader, Task

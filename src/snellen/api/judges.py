@@ -14,8 +14,8 @@ import msgspec
 
 from ..core.builtins import default_registry
 from ..core.errors import EnvironmentProblem, RunMismatch, UsageError
-from ..core.event_loop import run_to_end
 from ..core.jobs import Item, ReadyRequests
+from ..core.process import run_to_end
 from ..core.protocols import Model
 from ..core.registry import Registry
 from ..core.tasks import RunHeader, Task

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 from ..core.builtins import default_registry
 from ..core.folders import cache_folder
 from ..core.version import __version__
-from ..store.cache import LoggedCache, ResponseCache
+from ..store.cache import open_cache
 from ..store.damage import Health, Repaired
 from ..store.damage import look_at_run as look_at_store
 from ..store.damage import repair_run as repair_store
-from ..store.database import NETWORK_FILE_SYSTEMS, file_system_of, is_on_network
+from ..store.database import NETWORK_FILE_SYSTEMS, file_system_of
 
 
 def look_at_run(folder: str | Path) -> Health:
@@ -107,12 +107,6 @@ def _look_by_kits() -> Iterator[Finding]:
 def _look_at_keys() -> list[Finding]:
     known = {name: bool(os.environ.get(name)) for name in KEYS}
     return [Finding(name, is_set, "is set" if is_set else "is not set") for name, is_set in known.items()]
-
-
-def open_cache() -> ResponseCache:
-    """Return the response cache that all runs share; where locks may not be kept, as logs of one writer each."""
-    path = cache_folder() / "responses.db"
-    return LoggedCache(path) if is_on_network(path) else ResponseCache(path)
 
 
 def cache_info() -> dict[str, Any]:

@@ -18,8 +18,7 @@ from ..report.pages.ranking import Board, Entry, make_board
 from ..report.pages.report_page import PICTURE_BYTES, write_report
 from ..report.pages.vega import save_plot
 from ..report.paper.comparison_report import write_comparison
-from ..report.paper.run_sheets import run_sheets, write_tables
-from ..report.paper.vector_figures import write_figures
+from ..report.paper.run_files import run_sheets, write_figures, write_tables
 from ..report.run_briefs import LOADED, run_folders
 from ..report.stored_results import read_results
 from ..report.trial_files import frame as _frame

@@ -16,8 +16,8 @@ import msgspec
 
 from ..core.builtins import default_registry
 from ..core.errors import SnellenError, UsageError
-from ..core.event_loop import run_to_end
 from ..core.ids import content_hash
+from ..core.process import run_to_end
 from ..core.protocols import Model, StreamingModel
 from ..core.types import Prediction, Request
 from ..model.served.prices import Bill, Prices

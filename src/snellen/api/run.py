@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from ..core.clock import SystemClock
 from ..core.counting import CONVENTIONS
 from ..core.errors import MissingData, SnellenError, UsageError
-from ..core.event_loop import rare_collections, run_to_end
+from ..core.process import rare_collections, run_to_end
 from ..core.variants import variants_beside
 from ..engine.limits import IntervalLimit, PrefixLimit
 from ..engine.state import RunState as RunState  # noqa: PLC0414 - part of what a run returns

@@ -14,8 +14,8 @@ import msgspec
 
 from ..core.builtins import is_shipped, parts_of
 from ..core.errors import DataError, SnellenError, UsageError
-from ..core.event_loop import run_to_end
 from ..core.jobs import Ask, Item, Job, Step
+from ..core.process import run_to_end
 from ..core.protocols import Capability, ImagePolicy, Inferencer, Model
 from ..core.registry import Registry
 from ..core.text import MESSAGE_TOKENS, text_tokens

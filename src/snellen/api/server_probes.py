@@ -14,8 +14,8 @@ import pybase64
 from msgspec.structs import replace
 
 from ..core.errors import EnvironmentProblem, ModelError, SnellenError, UsageError
-from ..core.event_loop import run_to_end
 from ..core.ids import rng
+from ..core.process import run_to_end
 from ..core.protocols import Capability
 from ..core.secret import Secret
 from ..core.text import plural

@@ -22,11 +22,10 @@ import msgspec
 from ..core.answerer import Answerer, whole_difference
 from ..core.clock import SystemClock
 from ..core.errors import DataError, EnvironmentProblem, ToldToEnd, UsageError
-from ..core.event_loop import run_to_end
 from ..core.homes import Part
 from ..core.jobs import Job
+from ..core.process import heard_again, run_to_end, stop_on_signals
 from ..core.protocols import ImagePolicy, Model
-from ..core.signals import heard_again, stop_on_signals
 from ..core.tasks import RunHeader, Task
 from ..core.text import ago, plural
 from ..data.images.encode import encode_moving
@@ -39,7 +38,7 @@ from ..model.served.prices import Prices
 from ..scoring.protocols.readings import META, Reading
 from ..scoring.tables.gathered import PRICES
 from ..store.answerers import Answerers
-from ..store.cache import OtherReplies, ResponseCache
+from ..store.cache import OtherReplies, ResponseCache, open_cache
 from ..store.database import BROKEN, connect, is_half_repaired, write_problem
 from ..store.difference import Data
 from ..store.owner import RunLock
@@ -50,7 +49,6 @@ from ..store.writer import RunWriter, TrialWriter
 from .batches import by_batches, check_batches
 from .executors import Executor, executor_of
 from .header import installed_versions, make_header
-from .machine import open_cache
 from .run_cost import check_priced, find_prices
 from .settings import RunSettings
 

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from ..core.builtins import default_registry
 from ..core.errors import EnvironmentProblem, MissingExtra, UsageError
-from ..core.event_loop import rare_collections
+from ..core.process import rare_collections
 from ..report.run_briefs import run_folders, run_key
 
 if TYPE_CHECKING:

@@ -90,7 +90,7 @@ def run(quiet: bool, as_json: bool, as_lines: bool, verbose: bool, show_prompts:
     The same command again continues where it stopped, and costs nothing when it is complete.
     """
     from ..api.run import run_settings
-    from ..core.signals import heeding_schedulers
+    from ..core.process import heeding_schedulers
     from .run_output import TerminalWatcher, print_part, print_result
 
     settings = make_settings("run", flags)

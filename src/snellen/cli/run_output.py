@@ -270,6 +270,6 @@ def _print_tables(result: RunResult, console: WholeConsole) -> None:
         console.print(plain(line))
     if len(result.results["tasks"]) > 1:
         console.print(summary_table(result.results))
-    means = dimension_means(result.results["tasks"], result.dimensions)
-    if len(means) > 1:
-        console.print(dimension_table(means))
+        means = dimension_means(result.results["tasks"], result.dimensions)
+        if len(means) > 1:
+            console.print(dimension_table(means))

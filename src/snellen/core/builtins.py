@@ -47,7 +47,6 @@ SCORERS = {
     "likelihood": "snellen.scoring.scorers.option_likelihood:score",
     "choice": "snellen.scoring.scorers.option_choice:score",
     "option_index": "snellen.scoring.scorers.option_choice:score_place",
-    "annotated": "snellen.scoring.scorers.flageval:score",
     "chain_label": "snellen.scoring.aggregates.consistency:score_label",
     "file_verdict": "snellen.scoring.scorers.replies:score_verdict",
     "multiple": "snellen.scoring.scorers.option_sets:score_set",
@@ -109,7 +108,6 @@ AGGREGATES = {
     "threshold": "snellen.scoring.aggregates.level_threshold:threshold_of_level",
     "exam": "snellen.sight.exam_scorer:thresholds",
     "figures": "snellen.scoring.aggregates.quoted_figures:figures",
-    "reform": "snellen.scoring.aggregates.instability:reform_figures",
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -24,6 +25,12 @@ def content_hash(value: Any, length: int = 16) -> str:
 def sha256_hex(data: bytes) -> str:
     """Return the SHA-256 of `data` in hex."""
     return hashlib.sha256(data).hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file's content in hex."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def derive_seed(*parts: str | int | float) -> int:

@@ -15,7 +15,6 @@ from ..core.config import convert, read_config_file, set_by_path
 from ..core.errors import ConfigError, UsageError, did_you_mean
 from ..core.tasks import Prompt, ProtocolReading, Task
 from ..core.types import Form
-from .atlas.card_sources import tell_sources
 from .atlas.protocols import Suite, protocols_of, read_suite, under_protocol
 from .files.folder_tables import TASK_FILE, find_tables, folder_task_name, list_tables, task_folders
 from .files.rows import READERS, read_rows, unknown_ending
@@ -67,6 +66,8 @@ class Catalog:
             set_by_path(table, key, value)
         dataset = table.get("dataset")
         if isinstance(dataset, dict) and dataset.get("loader") == "card":
+            from .atlas.card_sources import tell_sources
+
             tell_sources(dataset, overrides)
         if isinstance(dataset, dict) and dataset.get("loader") == "table":
             place = str(dataset.get("path") or "")

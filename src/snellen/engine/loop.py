@@ -16,11 +16,10 @@ import msgspec
 from ..core.answerer import answerer_of
 from ..core.clock import Clock
 from ..core.errors import DataError, EnvironmentProblem, ModelError, Parked, ServerLost, SnellenError, StopRun
-from ..core.event_loop import collect_after_faults
 from ..core.ids import rng
-from ..core.jobs import Item, Job, Step
+from ..core.jobs import Item, Job, Step, resends_paid_by
+from ..core.process import collect_after_faults
 from ..core.protocols import BatchModel, Capability, EncodedImage, EncodedImages, ImagePolicy, Model
-from ..core.resends import resends_paid_by
 from ..core.text import clean_text
 from ..core.types import FailureKind, Image, ImageSent, Prediction, Request, TrialKey
 from ..data.images.encode import ImageDoor, images_of

@@ -28,21 +28,35 @@ from .phrases import (
     whole_vocabulary,
 )
 from .polarity import Mention
-from .word_lists import LazyPattern, Stems, places, word_set
+from .word_lists import After, Before, LazyPattern, Stems, places, word_set
 
-_ENDS = LazyPattern(r"[)\]}\"'*_`$\s]*(?:[.,;:!?)\]}\n。，、；）—–-]|\Z|\(|<cues.value_ends>)|[^\x00-\x7f]")
-_VERB_AFTER = LazyPattern(r"[)\]}\"'*_`]*\s(?:<cues.label_verb>)(?!\w)")
-_TEXT_JOIN = LazyPattern(r"\s?(?:,\s?)?(?:<cues.text_join>)\s?")
-_DENIES = LazyPattern(r"(?<!\w)(?:going to|not|cannot|never|neither|nor|no)(?!\w)|n't")
+_ENDS = After(
+    r"[)\]}\"'*_`$\s]*(?:[.,;:!?)\]}\n。，、；）—–-]|\Z|\(|<cues.value_ends>)|[^\x00-\x7f]",
+    finds="**. the fur is short",
+    passes=" has four legs",
+)
+_VERB_AFTER = After(r"[)\]}\"'*_`]*\s(?:<cues.label_verb>)(?!\w)", finds=" would fit", passes=" and c")
+_TEXT_JOIN = After(r"\s?(?:,\s?)?(?:<cues.text_join>)\s?", finds=" or blue", passes=" is right")
+_DENIES = LazyPattern(
+    r"(?<!\w)(?:going to|not|cannot|never|neither|nor|no)(?!\w)|n't", finds="it cannot be", passes="it is"
+)
 # Of a language whose links are not listed: a few words, then one letter.
-_FEW_WORDS = LazyPattern(r"[^\W\d_]{0,4}(?:\s[^\W\d_]{1,14}){0,3}?[:\s]\s?[(\[\"'*]{0,3}(?=[a-z](?![^\W_]))")
-_LATIN_WORD = LazyPattern(r"[)\]\"'*_`]*(?:\s+[a-z\u00c0-\u024f]{2,20}){2}")
-_SIGNS = LazyPattern(r"[\s*_`)\]}\"'$\\]*[.):\-–—=、：,]?[\s*_`(\[{\"'$\\:-]*")
-_OPEN_END = LazyPattern(r"[)\]\"'*_`]*,?\s(?:or|and)\W*\Z")
-_GOES_THROUGH_EACH = LazyPattern(r"(?<!\w)(?:<labels.goes_through_each>)")
-SENTENCE_END = LazyPattern(r"[.;!?\n。；！？]")
-_STRANGER = LazyPattern(r"[A-Z](?=[)\]}\"'*_`$]*\s*(?:[.,;:!?\n]|\Z))")
-_NOUN_BEFORE = LazyPattern(r"(?<!\w)([^\W\d_]{3,20})[\s-][*_(\[\"']*\Z")
+_FEW_WORDS = After(
+    r"[^\W\d_]{0,4}(?:\s[^\W\d_]{1,14}){0,3}?[:\s]\s?[(\[\"'*]{0,3}(?=[a-z](?![^\W_]))",
+    finds=" lautet daher b",
+    passes=" is clear from the picture",
+)
+_LATIN_WORD = After(r"[)\]\"'*_`]*(?:\s+[a-z\u00c0-\u024f]{2,20}){2}", finds=" scheidet aus", passes=".")
+_SIGNS = After(r"[\s*_`)\]}\"'$\\]*[.):\-–—=、：,]?[\s*_`(\[{\"'$\\:-]*", finds=". $12$")
+_OPEN_END = After(r"[)\]\"'*_`]*,?\s(?:or|and)\W*\Z", finds=" or ", passes=" or b")
+_GOES_THROUGH_EACH = LazyPattern(
+    r"(?<!\w)(?:<labels.goes_through_each>)", finds="let us consider each option", passes="the options are clear"
+)
+SENTENCE_END = LazyPattern(r"[.;!?\n。；！？]", finds="it is red. so", passes="it is red, so")
+_STRANGER = After(r"[A-Z](?=[)\]}\"'*_`$]*\s*(?:[.,;:!?\n]|\Z))", finds="F.", passes="D-day")
+_NOUN_BEFORE = Before(
+    r"(?<!\w)([^\W\d_]{3,20})[\s-][*_(\[\"']*", reach=24, finds="the answer is statement ", passes="the answer is: "
+)
 _ENDED = frozenset(("", ".", ")", ").", "**", "**.", ".**"))
 """What most announced labels are followed by, the end of the reply: nothing there can deny, join or undo one."""
 _TIES = frozenset(":=是为為")
@@ -98,7 +112,7 @@ def _thing_value(options: OptionSet, reply: Reply, slot: Slot) -> Extraction | N
     if not options.term_words or slot.label is None:
         return None
     low, at = reply.low, slot.label.start(1)
-    noun = _NOUN_BEFORE.search(low, max(0, at - 24), at)
+    noun = _NOUN_BEFORE.before(low, at)
     if noun is None or noun.group(1) not in options.term_words:
         return None
     text = options.texts.at(low, noun.start(1))
@@ -224,7 +238,7 @@ def _label_value(options: OptionSet, reply: Reply, label: re.Match[str], bound: 
     if not _fits(options, reply, label, bound) or leads_on_as_quantity(low, end):
         return None
     own = _own_end(options, low, index, end)
-    if REFUTED.match(low, own, own + 80) if own > 0 else DENIED_AFTER.match(low, end, end + 120):
+    if REFUTED.after(low, own) if own > 0 else DENIED_AFTER.after(low, end):
         return None
     end = max(end, own)
     if _heads_list(options, reply, label):
@@ -287,7 +301,7 @@ def _coordinated(options: OptionSet, reply: Reply, index: int, end: int) -> bool
 
 def _text_value(options: OptionSet, reply: Reply, text: Mention) -> Extraction | None:
     low = reply.low
-    if DENIED_AFTER.match(low, text.end, text.end + 120):
+    if DENIED_AFTER.after(low, text.end):
         return None
     join = _TEXT_JOIN.match(low, text.end)
     other = options.texts.at(low, join.end()) if join else None
@@ -324,13 +338,18 @@ _CLAUSE = 64
 """A clause is at most so long."""
 _SHORTEST_LOOP = 8
 """`the answer` and the like; less may stand anywhere."""
-_QUESTION = LazyPattern(r"[)\]}\"'*_`\s]*\?")
+_QUESTION = After(r"[)\]}\"'*_`\s]*\?", finds=")? no", passes=". why")
 _CONDITION = LazyPattern(
     r"(?<!\w)if [^.;\n]{1,60}(?:,| then)[^.;\n]{0,24}?(?:\bis|\bbe|'s|choose|option|:)\s"
-    r"(?:option )?[(*]{0,3}([a-z])(?!\w)"
+    r"(?:option )?[(*]{0,3}([a-z])(?!\w)",
+    finds="if h = 2 m, it's d",
+    passes="if in doubt, look again",
 )
-_OPENING = LazyPattern(
-    r"(?:\A|[.!\n]\s?)\**(?:(?:therefore|so|thus|hence),? )?(?:the |my )?(?:correct |final |best )?\Z"
+_OPENING = Before(
+    r"(?:\A|[.!\n]\s?)\**(?:(?:therefore|so|thus|hence),? )?(?:the |my )?(?:correct |final |best )?",
+    reach=28,
+    finds="it is red. therefore, the correct ",
+    passes="many would say the ",
 )
 """The cue opens its sentence: nothing before it can take its force."""
 
@@ -475,7 +494,7 @@ def _doubted(low: str, cue: Cue) -> bool:
     start = cue.start
     if low.startswith(" would have been", cue.end):
         return True
-    if cue.kind == "answer" and _OPENING.search(low, max(0, start - 28), start):
+    if cue.kind == "answer" and _OPENING.before(low, start):
         return False
     if _denied_before(low, cue):
         return True
@@ -505,5 +524,5 @@ def _clause_start(low: str, end: int) -> int:
 
 def _unspoken(low: str, cue: Cue) -> bool:
     """Whether `choose` and its like have another subject than the speaker, or are denied."""
-    spoken = VERB_SUBJECT.search(low, max(0, cue.start - 24), cue.start)
-    return spoken is None or VERB_DENIED.search(low, max(0, cue.start - 40), cue.start) is not None
+    spoken = VERB_SUBJECT.before(low, cue.start)
+    return spoken is None or VERB_DENIED.before(low, cue.start) is not None

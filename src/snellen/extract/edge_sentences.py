@@ -11,21 +11,30 @@ from .mentions import label_mentions, text_mentions
 from .option_set import OptionSet, Reply
 from .phrases import CLOSING_WORDS, CORRECTION, NEGATION, PREFERRED, TAKES_BACK, UNDECIDED
 from .polarity import Mention, agreed, called_together
-from .word_lists import END, START, LazyPattern
+from .word_lists import END, START, After, Before, LazyPattern
 
 _SHORTEST_FIRST, _SHORTEST_REPLY = 3, 60
 """A shorter first sentence is none; a shorter reply is its own point and has no conclusion."""
 _LONGEST = 320
 """A longer first or last sentence says too much."""
-_SENTENCE = LazyPattern(r"(?<!\w\.\w)[.!](?=\s)|\n|[。।]")
-_NOT_YET = LazyPattern(rf"{START}(?:<conclusions.not_yet>){END}|\?")
+_SENTENCE = LazyPattern(r"(?<!\w\.\w)[.!](?=\s)|\n|[。।]", finds="box b fits. box a does not", passes="3.5 m")
+_NOT_YET = LazyPattern(
+    rf"{START}(?:<conclusions.not_yet>){END}|\?", finds="let me look at the picture", passes="the picture shows a dog"
+)
 """In a first sentence that plans, asks or supposes: it states nothing yet."""
-_STATES = LazyPattern(
+_STATES = Before(
     rf"{START}(?:<conclusions.states>)(?: \w{{2,14}}(?:ing|ed|ly|wn|en))?(?: (?:<conclusions.states_at>))?"
-    r"(?: an?| the| its| their)?\s[*_\"'(]*\Z"
+    r"(?: an?| the| its| their)?\s[*_\"'(]*",
+    reach=60,
+    finds="the arrow is moving to the ",
+    passes="based on the images, the ",
 )
 """Before an option of which the sentence says that something is it."""
-_EXPLAINS = LazyPattern(rf"[\s*_]*(?:<conclusions.explains>){END}")
+_EXPLAINS = After(
+    rf"[\s*_]*(?:<conclusions.explains>){END}",
+    finds=" this is because it barks",
+    passes=" on the third of may it rained",
+)
 """How the sentence after a stated answer begins."""
 
 
@@ -75,7 +84,7 @@ def _is_stated(low: str, first: Mention, stop: int, after: int) -> bool:
         return False
     if first.start <= _SHORTEST_FIRST and not low[first.end : stop].strip("*_\"' "):
         return True
-    stated = _STATES.search(low, max(0, first.start - 60), first.start) or PREFERRED.match(low, first.end, stop)
+    stated = _STATES.before(low, first.start) or PREFERRED.match(low, first.end, stop)
     return stated is not None or _EXPLAINS.match(low, after) is not None
 
 

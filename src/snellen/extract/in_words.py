@@ -13,13 +13,13 @@ from .mentions import label_mentions, text_mentions
 from .option_set import OptionSet, Reply, compile_options
 from .phrases import UNDECIDED
 from .polarity import Mention, agreed, judge
-from .word_lists import END, START, LazyPattern, word_set, words
+from .word_lists import END, START, After, LazyPattern, word_set, words
 
 _LETTER = r"(?:[^\W_]|[\u064b-\u0652\u0900-\u0963\u0970-\u0dff\u0e31-\u0e4e])"
 """A letter, or a sign for a vowel that other scripts set at one: without these their words fall into pieces."""
 _WORD = re.compile(rf"{_LETTER}+(?:[.'’]{_LETTER}+|(?<=\d),\d{{3}}(?!\d)|-(?=\d)\d+)*")
 _STOP = re.compile(r"[.!?](?=\s)|\n|[。।]")
-_TURNS = LazyPattern(rf"{START}(?:<options.takes_back>){END}|n't|\?")
+_TURNS = LazyPattern(rf"{START}(?:<options.takes_back>){END}|n't|\?", finds="it would rise", passes="it rises")
 _ENDING = re.compile(
     r"(?<=[^\W\d_]{3})(?:i[sz]ations?|[ai]tions?|at(?:e|es|ed|ing)|ings?|is[mt]s?|istic|etic|esis|asm|astic"
     r"|i?ness|an(?:ts?|cy)|en(?:ts?|cy)|ic|ia|ie[sd]|e[sd]?|s|(?<=[^aeiou])y"
@@ -38,7 +38,9 @@ _ALIKE = (
 )
 _CONCLUSION = LazyPattern(
     rf"{START}(?:<conclusions.closes>|<conclusions.concludes>|explained by|described by|described as){END}"
-    rf"|\A[\s*_]*(?:this|it)\s(?:is|must be|was){END}"
+    rf"|\A[\s*_]*(?:this|it)\s(?:is|must be|was){END}",
+    finds="therefore the price rises",
+    passes="the price was high",
 )
 _THAN = re.compile(r"(?:(?<=er)(?<!rather)(?<!other) than| than| compared (?:to|with)) [^.,;:]{1,60}")
 """With what something is compared (`larger than the object`): no part of what is said."""
@@ -47,7 +49,11 @@ _MARK_ALONE = re.compile(
     r"(?<=[a-z] )[\"'*(]{0,3}[A-Z](?![\w'])|[A-Z](?=[)\"'*]{0,3} (?:is|appears|seems|looks|has|and)\b)"
 )
 _SO = re.compile(r",\s(?:so|hence|therefore|thus)\s")
-_REASON_FIRST = LazyPattern(rf"\A[\s*_]*(?:<conclusions.reason_first>){END}.{{3,240}},\s(?=\D)")
+_REASON_FIRST = After(
+    rf"\A[\s*_]*(?:<conclusions.reason_first>){END}.{{3,240}},\s(?=\D)",
+    finds=" since the temperature is constant, the volume falls",
+    passes=" the volume falls",
+)
 """A sentence that tells its reason first: what it says stands after the comma."""
 _ALGEBRA = re.compile(r"[a-z)]\s?[-+*/^\\√·×⊕]|[-+*/^\\√·×⊕]\s?[a-z(]")
 _SPELT = re.compile(r"[^\W\d_]{3}")

@@ -10,38 +10,66 @@ from .numbers import find_measures, fitting_option
 from .option_set import OptionSet, Reply
 from .phrases import CORRECTION, GOES_THROUGH, OR_BEFORE, UNDECIDED, WITHDRAWN
 from .polarity import Mention, agreed
-from .word_lists import END, START, LazyPattern
+from .word_lists import END, START, After, Before, LazyPattern, one_of
 
 _TAIL = 160
 """The last sentence or two."""
-_CLAUSE_LED = LazyPattern(
-    rf"{START}(?:<conclusions.concedes>)(?![a-z])[^.;,:\n]{{0,60}}\Z|(?:<conclusions.concedes_glued>)[^，。,.]{{0,16}}\Z"
-    rf"|(?:\A|[.;!\n]\s?)(?:<conclusions.circumstance>){END}[^.;,\n]{{0,60}}\Z"
+_CLAUSE_LED = Before(
+    one_of(
+        rf"{START}(?:<conclusions.concedes>)(?![a-z])[^.;,:\n]{{0,60}}",  # although it has
+        r"(?:<conclusions.concedes_glued>)[^，。,.]{0,16}",
+        rf"(?:\A|[.;!\n]\s?)(?:<conclusions.circumstance>){END}[^.;,\n]{{0,60}}",  # . When the light is
+    ),
+    reach=90,
+    finds="it rises, while the ",
+    passes="it rises to the ",
 )
 """Before an option that stands in a clause beside the point: what is conceded, compared, or the circumstance."""
-_PREDICATE = LazyPattern(
+_PREDICATE = Before(
     r"(?<!\w)(?<!there )(?:is|are|was|were|be)(?: \w{2,12}ly)?(?: \w{2,12}(?:ed|wn|en))?"
-    r"(?: (?:as|by|in|to|an example of|typical (?:of|for)))?(?: an?| the)?\s[*_\"']*\Z"
+    r"(?: (?:as|by|in|to|an example of|typical (?:of|for)))?(?: an?| the)?\s[*_\"']*",
+    reach=48,
+    finds="this is recorded as a ",
+    passes="there is a ",
 )
-_CONCLUDES = LazyPattern(
-    r"(?:(?<!\w)(?:<conclusions.concludes>)(?!\w)|[→⇒]|<conclusions.concludes_glued>)[^.\n;。；]{0,30}\Z|[=≈][\s*$]{0,3}\Z"
-    r"|(?<!\w)(?:<conclusions.must>)\s?(?:the |an? )?\Z"
+_CONCLUDES = Before(
+    one_of(
+        r"(?:(?<!\w)(?:<conclusions.concludes>)(?!\w)|[→⇒]|<conclusions.concludes_glued>)[^.\n;。；]{0,30}",  # so it is
+        r"[=≈][\s*$]{0,3}",
+        r"(?<!\w)(?:<conclusions.must>)\s?(?:the |an? )?",  # must be the
+    ),
+    reach=40,
+    finds="in total, that makes ",
+    passes="i see ",
 )
-SUPERLATIVE = LazyPattern(
+SUPERLATIVE = After(
     r"[)\]\"'*_`]*\s(?:is|was|has|had|shows|showed|reaches|yields|gives|must be)\s(?:clearly |by far )?the\s"
-    r"(?:most|least|only|best|odd one|exception|\w{2,12}est)(?!\w)"
+    r"(?:most|least|only|best|odd one|exception|\w{2,12}est)(?!\w)",
+    finds=" has the highest bar",
+    passes=" has a high bar",
 )
-_EXTREME = LazyPattern(
+_EXTREME = Before(
     r"(?<!\w)(?:maximum|minimum|peak|most|least|best|worst|(?!(?:rest|test|west|east|latest|interest|honest|forest|request|suggest)\b)[a-z]{2,10}est)(?!\w)"
-    r"[^.\n;]{0,60}\Z"
+    r"[^.\n;]{0,60}",
+    finds="the best quarter was ",
+    passes="the rest was ",
 )
-_DOING = LazyPattern(r"[a-z]{2,12}ing\s")
-_NAMES_THING = LazyPattern(r"[)\"'*_]*(?:\s?[:=]\s?[-+$€£]?\d|\swith\s\d|\s?[点點])")
+_DOING = After(r"[a-z]{2,12}ing\s", finds="reading a book", passes="red")
+_NAMES_THING = After(
+    r"[)\"'*_]*(?:\s?[:=]\s?[-+$€£]?\d|\swith\s\d|\s?[点點])", finds=": +3", passes=" captures the idea"
+)
 """After a capital that names a thing and no option: its figure (`A: +3`, `B with 8`), or what it is."""
-_LIKENED = LazyPattern(r"(?<!\w)(?:<conclusions.likened>)(?!\w)")
+_LIKENED = LazyPattern(
+    r"(?<!\w)(?:<conclusions.likened>)(?!\w)", finds="a dog, similar to a cat", passes="a dog and a cat"
+)
 _PAIR = 2
-_IF = LazyPattern(r"(?<!\w)if (?!i (?:had|have|must))")
-_EITHER = LazyPattern(rf"{START}(?:<conclusions.either>)\s(?:an? |the |eine? )?[*_\"'(]*\Z")
+_IF = LazyPattern(r"(?<!\w)if (?!i (?:had|have|must))", finds="red if it is wet", passes="if i had to choose")
+_EITHER = Before(
+    rf"{START}(?:<conclusions.either>)\s(?:an? |the |eine? )?[*_\"'(]*",
+    reach=32,
+    finds="it could be either a ",
+    passes="i think both ",
+)
 
 
 def picked_by_text(options: OptionSet, reply: Reply, mentions: list[Mention], rule: str) -> Extraction | None:
@@ -63,7 +91,7 @@ def _ends_open(low: str, last: Sequence[Mention]) -> bool:
     """Whether the last two options named are those between which it is left (`It could be either red or blue`)."""
     if not last or not last[-1].joined or not last[0].joined or last[0].index == last[-1].index:
         return False
-    return _EITHER.search(low, max(0, last[0].start - 32), last[0].start) is not None
+    return _EITHER.before(low, last[0].start) is not None
 
 
 def _hangs_on(low: str, last: Sequence[Mention]) -> bool:
@@ -105,7 +133,7 @@ def _to_the_point(low: str, pool: list[Mention]) -> list[Mention]:
 
 def led_aside(low: str, mention: Mention) -> bool:
     """Whether an option stands in a clause that concedes, compares or tells a circumstance."""
-    return _CLAUSE_LED.search(low, max(0, mention.start - 90), mention.start) is not None
+    return _CLAUSE_LED.before(low, mention.start) is not None
 
 
 def _in_brackets(low: str, mention: Mention, last: bool) -> bool:
@@ -134,7 +162,7 @@ def _together(label: Mention) -> bool:
 def _concluded(low: str, pool: list[Mention]) -> Mention | None:
     """Return the last mention that is a conclusion (`so four`, `= 4`)."""
     sound = [mention for mention in pool if mention.plain]
-    return next((m for m in reversed(sound) if _CONCLUDES.search(low, max(0, m.start - 40), m.start)), None)
+    return next((m for m in reversed(sound) if _CONCLUDES.before(low, m.start)), None)
 
 
 def _contrasted(low: str, pool: list[Mention]) -> Mention | None:
@@ -158,14 +186,14 @@ def _stated_last(low: str, pool: list[Mention]) -> Mention | None:
 
 def _is_extreme(low: str, only: Mention, begin: int) -> bool:
     """Whether its sentence calls it the largest, the least or the like."""
-    return SUPERLATIVE.match(low, only.end) is not None or _EXTREME.search(low, begin, only.start) is not None
+    return SUPERLATIVE.match(low, only.end) is not None or _EXTREME.before(low, only.start, begin) is not None
 
 
 def _predicated(low: str, pool: list[Mention]) -> Mention | None:
     """Return the only option of which it is said that something is it (`is recorded as a liability`)."""
     if any(low.startswith((" if ", " when "), mention.end) for mention in pool):
         return None
-    chosen = agreed([m for m in pool if m.plain and _PREDICATE.search(low, max(0, m.start - 48), m.start)])
+    chosen = agreed([m for m in pool if m.plain and _PREDICATE.before(low, m.start)])
     # What is defined between two other options is gone through, not chosen.
     return chosen if chosen is not None and chosen.index in (pool[0].index, pool[-1].index) else None
 
@@ -181,11 +209,9 @@ def only_named(low: str, chosen: Mention) -> bool:
     """
     if low.endswith("and ", 0, chosen.start) and _DOING.match(low, chosen.start, chosen.end):
         return False
-    if OR_BEFORE.search(low, max(0, chosen.start - 12), chosen.start) or low.startswith(
-        "either ", max(0, chosen.start - 7)
-    ):
+    if OR_BEFORE.before(low, chosen.start) or low.startswith("either ", max(0, chosen.start - 7)):
         return True
-    return len(low) - chosen.end > 8 and GOES_THROUGH.search(low, max(0, chosen.start - 100), chosen.start) is not None
+    return len(low) - chosen.end > 8 and GOES_THROUGH.before(low, chosen.start) is not None
 
 
 def after_turn(reply: Reply, standing: list[Mention]) -> list[Mention]:
@@ -203,32 +229,50 @@ _SHORT = 120
 """So short a reply is its own point."""
 _TAIL_BYTES = 25
 """A shorter last line without a full stop is a result, a longer one is a sentence that was cut."""
-_STOP = LazyPattern(r"[.!?;](?<![\n(]\w.)(?<!\n\d\d.)\s|\n|。")
+_STOP = LazyPattern(r"[.!?;](?<![\n(]\w.)(?<!\n\d\d.)\s|\n|。", finds="it is red. it", passes="(a. red")
 """The end of a sentence; the full stop of `3.` in a list is none. Every end begins with a sign: so it is found fast."""
-_SUPPOSED = LazyPattern(
+_SUPPOSED = Before(
     r"(?<!\w)(?!(?:<conclusions.subject>)(?!\w))[\w’]+"
-    r"(?:'d (?:get|have|obtain)| would (?:be|give|suggest|indicate|imply|mean|yield))(?!\w)[^;\n)]{0,40}\Z"
+    r"(?:'d (?:get|have|obtain)| would (?:be|give|suggest|indicate|imply|mean|yield))(?!\w)[^;\n)]{0,40}",
+    finds="stripes would be ",
+    passes="i would be ",
 )
-_REPORTED = LazyPattern(r"(?<!\w)(?:<conclusions.reports>)\s[\"'“]?(?:the |a )?\Z")
-_SUPPOSED_AFTER = LazyPattern(
-    r"[\"'”)*]*\s(?:would|could|might) (?:be|have)(?! (?:a |the )?(?:best|correct|right|most|answer|choice))(?!\w)"
+_REPORTED = Before(
+    r"(?<!\w)(?:<conclusions.reports>)\s[\"'“]?(?:the |a )?",
+    finds="the third says that the ",
+    passes="the third is the ",
 )
-_OTHER = LazyPattern(
+_SUPPOSED_AFTER = After(
+    r"[\"'”)*]*\s(?:would|could|might) (?:be|have)(?! (?:a |the )?(?:best|correct|right|most|answer|choice))(?!\w)",
+    finds='" would be too large',
+    passes=" would be the best",
+)
+_OTHER = Before(
     r"(?<!\w)(?:the|an)\s?other(?! (?:hand|words))(?: \w{1,16}){0,2} (?:is|are|was|has|shows|reads|equals|measures)"
-    r"(?: at| about| only)? (?:an? |the )?\Z"
+    r"(?: at| about| only)? (?:an? |the )?",
+    finds="the other bar is ",
+    passes="on the other hand it is ",
 )
 """What is said of the other bar, line or animal is not said of the one that is asked for."""
-_COMPARED = LazyPattern(r"(?<!\w)(?:than|compared (?:to|with)|relative to|as opposed to)\s[^.,;:\n]{0,40}\Z")
+_COMPARED = Before(
+    r"(?<!\w)(?:than|compared (?:to|with)|relative to|as opposed to)\s[^.,;:\n]{0,40}",
+    finds="it is larger than ",
+    passes="it is larger: ",
+)
 """Before what something else is measured by."""
-_TRAP = LazyPattern(r"(?<!\w)(?:<conclusions.trap>)(?!\w)")
-_ITEM = LazyPattern(r"\s*(?:[-*•>|#]|\(?\w{1,2}[.):]\s)")
+_TRAP = LazyPattern(r"(?<!\w)(?:<conclusions.trap>)(?!\w)", finds="a common mistake is 4", passes="the sum is 4")
+_ITEM = After(r"\s*(?:[-*•>|#]|\(?\w{1,2}[.):]\s)", finds="- red", passes="red")
 _OPERATORS = frozenset("/×·^+−")
 _UNFINISHED = frozenset(",、，-–—+=×/(_")
-_OPERATOR = LazyPattern(r"\\(?:cdot|times|frac|sqrt|left|div|pm|sum|int|approx|to)\Z")
+_OPERATOR = Before(
+    r"\\(?:cdot|times|frac|sqrt|left|div|pm|sum|int|approx|to)", reach=8, finds="f = m \\cdot", passes="f = m"
+)
 _BRIEF = 48
 _CONCLUDED = LazyPattern(
     r"[\s*_]*(?:so|hence|thus|therefore),?\s(?:it's |it is |it must be )?(?:an? |the )?[*_\"']*"
-    r"[a-z][\w-]*(?:\s\w+){0,2}[*_\"'.!]*"
+    r"[a-z][\w-]*(?:\s\w+){0,2}[*_\"'.!]*",
+    finds="hence nitrogen.",
+    passes="wait, no: no",
 )
 
 
@@ -236,12 +280,12 @@ def is_aside(low: str, mention: Mention) -> bool:
     """Tell whether an option is named as what would be, as what somebody says, or as a mistake to make."""
     start, end = sentence_of(low, mention)
     if end < len(low.rstrip()) and (
-        _SUPPOSED.search(low, start, mention.start) or _SUPPOSED_AFTER.match(low, mention.end)
+        _SUPPOSED.before(low, mention.start, start) or _SUPPOSED_AFTER.match(low, mention.end)
     ):
         return True
-    if _REPORTED.search(low, start, mention.start) or _OTHER.search(low, start, mention.start):
+    if _REPORTED.before(low, mention.start, start) or _OTHER.before(low, mention.start, start):
         return True
-    if _COMPARED.search(low, start, mention.start):
+    if _COMPARED.before(low, mention.start, start):
         return True
     return _TRAP.search(low, start, min(end, mention.end + 60)) is not None
 
@@ -285,7 +329,7 @@ def _breaks_off(end: str, mention: Mention) -> bool:
     opened = end.rfind("$$") if end.count("$$") % 2 else end.rfind("\\[")
     if opened > mention.end and "\\]" not in end[opened:]:
         return True
-    return _OPERATOR.search(end, len(end) - 8) is not None
+    return _OPERATOR.before(end, len(end)) is not None
 
 
 def is_passed_over(low: str, mention: Mention) -> bool:
@@ -322,7 +366,11 @@ def _last_stop(low: str, before: int) -> int:
     return max((stop.end() for stop in _STOP.finditer(low, max(0, before - 400), before)), default=0)
 
 
-_LAST_STOP = LazyPattern(r"(?<!i\.e)(?<!e\.g)(?<!vs)(?<!fig)(?<!\n\w)(?<!\n\d\d)[.!?](?=[\s*_\"'])|\n|[。।]")
+_LAST_STOP = LazyPattern(
+    r"(?<!i\.e)(?<!e\.g)(?<!vs)(?<!fig)(?<!\n\w)(?<!\n\d\d)[.!?](?=[\s*_\"'])|\n|[。।]",
+    finds="it is red. it",
+    passes="e.g. red",
+)
 _LAST_SENTENCES = 640
 """So many characters at the end of a reply are looked through for the end of a sentence: a bound on time."""
 

@@ -13,51 +13,84 @@ from .option_set import OptionSet, Reply
 from .option_text import own_end
 from .phrases import AFFIRMED_AFTER, AFFIRMED_BEFORE, DENIED_AFTER, DENIED_BEFORE, REFUTED, TENTATIVE_BEFORE
 from .polarity import Mention, ends_pair, judge, leads_pair
-from .word_lists import END, START, LazyPattern, word_set, words
+from .word_lists import END, START, After, Before, LazyPattern, one_of, word_set, words
 
 _MOST_MENTIONS = 80
 _FARTHEST = 8000
 """Without a cue, only so many characters at the end of a reply are weighed: a bound on time, and on patience."""
 # A capital is taken for a label by the words around it, never by itself: `A dog`, `I think`, `Vitamin C`, `Plan B`.
-_AFTER_ARTICLE = LazyPattern(
-    r"\s+(?:<labels.after>|<labels.after_article>)(?!\w)|\s*(?:[^\w\s]|\Z|\n)|[^\x00-\x7f]|\s+[\u0370-\u0dff\u2e80-\uffff]"
+_AFTER_ARTICLE = After(
+    r"\s+(?:<labels.after>|<labels.after_article>)(?!\w)|\s*(?:[^\w\s]|\Z|\n)|[^\x00-\x7f]|\s+[\u0370-\u0dff\u2e80-\uffff]",
+    finds=" is right",
+    passes=" dog is seen",
 )
-_AFTER_LABEL = LazyPattern(
-    r"\s+(?:<labels.after>|<labels.after_capital>)(?!\w)|\s+[\u0370-\u0dff]|\s*(?:[^\w\s]|\Z|\n)|[\u2e80-\uffff]"
-    r"|\s+[\u2e80-\uffff]|\s+\d{1,2}[.):]|\s+[a-z]{3,14}[^s\W]s\s(?:<labels.after_verb>)(?!\w)"
+_AFTER_LABEL = After(
+    one_of(
+        r"\s+(?:<labels.after>|<labels.after_capital>)(?!\w)",  # B is, B fits
+        r"\s+[\u0370-\u0dff]",  # a word of another script
+        r"\s*(?:[^\w\s]|\Z|\n)",
+        r"[\u2e80-\uffff]|\s+[\u2e80-\uffff]",
+        r"\s+\d{1,2}[.):]",
+        r"\s+[a-z]{3,14}[^s\W]s\s(?:<labels.after_verb>)(?!\w)",  # B reaches the
+    ),
+    finds=" fits best",
+    passes=" major",
 )
-_AFTER_PRONOUN = LazyPattern(
-    r"\s+(?:is|because|since|seems|fits|matches|remains)(?!\w)|\s*(?:[^\w\s]|\Z|\n)|[^\x00-\x7f]"
+_AFTER_PRONOUN = After(
+    r"\s+(?:is|because|since|seems|fits|matches|remains)(?!\w)|\s*(?:[^\w\s]|\Z|\n)|[^\x00-\x7f]",
+    finds=" is right",
+    passes=" cannot say",
 )
 _AFTER_BY_MARK = {"A": _AFTER_ARTICLE, "I": _AFTER_PRONOUN}
-_WORD_BEFORE = LazyPattern(r"([a-z\u00c0-\u024f\u0400-\u052f']+)\.?\s+[(\[\"'*_`]*\Z")
+_WORD_BEFORE = Before(
+    r"([a-z\u00c0-\u024f\u0400-\u052f']+)\.?\s+[(\[\"'*_`]*", reach=24, finds="the point ", passes="based on it, "
+)
 _NOUNS = ("option", "choice")
-_INITIAL = LazyPattern(r"(?<![A-Za-z])[A-Z]\.\s?\Z")
+_INITIAL = Before(r"(?<![A-Za-z])[A-Z]\.\s?", reach=3, finds="J. ", passes="It's ")
 _OPENS = frozenset("\"'*_`“「【《")
 _CLOSES = frozenset("\"'*_`”」】》.:)")
-_EXAMINED = LazyPattern(
+_EXAMINED = Before(
     r"(?<!\w)(?:<labels.examined>"
     r"|(?:<labels.others>)\s(?:\w{1,9}\s){0,2}(?:<labels.others_choose>)(?: it's| it is| that)?)"
-    r"\s(?:the )?(?:option |choice |answer )?[(\[\"'*]*\Z"
+    r"\s(?:the )?(?:option |choice |answer )?[(\[\"'*]*",
+    reach=56,
+    finds="many students pick ",
+    passes="i pick ",
 )
-_APPOSED = LazyPattern(r"(?<!\w)(\w{4,})[\"'*_]*\s\((?:option |choice )?\Z")
+_APPOSED = Before(
+    r"(?<!\w)(\w{4,})[\"'*_]*\s\((?:option |choice )?", reach=48, finds="not accurate (option ", passes="not "
+)
 _DASHES = frozenset("-–—~～")
-_RANGE_ON = LazyPattern(
+_RANGE_ON = After(
     r"[)\]\"'*_`]*(?P<sign>[-–—~～]|\s(?:[-–—]|<labels.range>)\s|<labels.range>)[(\[\"'*_`]*([a-z])"
-    rf"{END}"
+    rf"{END}",
+    reach=20,
+    finds=" – d are wrong",
+    passes=") is right",
 )
-_RANGE_BACK = LazyPattern(
+_RANGE_BACK = Before(
     rf"{START}([a-z])"
-    r"[)\]\"'*_`]*(?P<sign>[-–—~～]|\s(?:[-–—]|<labels.range>)\s|<labels.range>)[(\[\"'*_`]*\Z"
+    r"[)\]\"'*_`]*(?P<sign>[-–—~～]|\s(?:[-–—]|<labels.range>)\s|<labels.range>)[(\[\"'*_`]*",
+    reach=20,
+    finds="options a to ",
+    passes="options ",
 )
 """The other end of a range of labels, after one of them and before it."""
 _LETTERED = ("letter ", "label ", 'letter "', "letter '", "letter **", "letter (")
-_POINTS = LazyPattern(r"[)\"'*_]*\s(?:in (?:the|this) |on (?:the|this) )?(?:<labels.figure>)(?!\w)")
-_CALLED = LazyPattern(r"(?<!\w)(?:option|choice) [*_(\"']*\Z")
-_APPOSED_MARK = LazyPattern(r"[*_\"']{0,3} \(([A-Z])\)")
-_STRANGE_MARK = LazyPattern(r"(?:\A|\s)\(([A-Z])\)\s\Z")
+_POINTS = After(
+    r"[)\"'*_]*\s(?:in (?:the|this) |on (?:the|this) )?(?:<labels.figure>)(?!\w)",
+    finds=" in the diagram",
+    passes=" is right",
+)
+_CALLED = Before(r"(?<!\w)(?:option|choice) [*_(\"']*", reach=12, finds="it is option (", passes="it is ")
+_APPOSED_MARK = LazyPattern(r"[*_\"']{0,3} \(([A-Z])\)", finds=" (C) is", passes=". The")
+_STRANGE_MARK = Before(r"(?:\A|\s)\(([A-Z])\)\s", reach=6, finds="so (H) ", passes="so H ")
 """The mark of an option that was not offered, before its text."""
-_TICK = LazyPattern(r"[✓✔✅☑]|[(\[:|→–—-]\s?(?:correct|right|yes|true)(?:\s(?:answer|option|choice))?[)\].!|*_\s]*\Z")
+_TICK = LazyPattern(
+    r"[✓✔✅☑]|[(\[:|→–—-]\s?(?:correct|right|yes|true)(?:\s(?:answer|option|choice))?[)\].!|*_\s]*\Z",
+    finds=": correct.",
+    passes=": it barks",
+)
 
 
 def label_mentions(options: OptionSet, reply: Reply, start: int = 0) -> list[Mention]:
@@ -67,15 +100,13 @@ def label_mentions(options: OptionSet, reply: Reply, start: int = 0) -> list[Men
     mentions = find_labels(options, reply, max(start, len(reply.low) - _FARTHEST))[-_MOST_MENTIONS:]
     judge(reply.low, mentions)
     if options.crossed:
-        mentions = [
-            mention for mention in mentions if not _CALLED.search(reply.low, max(0, mention.start - 12), mention.start)
-        ]
+        mentions = [mention for mention in mentions if not _CALLED.before(reply.low, mention.start)]
     if _count_others(options, reply, mentions):
         mentions = [mention for mention in mentions if reply.low[mention.start - 1 : mention.start] != "("]
     lettered = "letter" in reply.low or "label" in reply.low
     for mention in mentions:
         mention.denied &= not _ends_own_text(options, reply.low, mention)
-        mention.listed |= _EXAMINED.search(reply.low, max(0, mention.start - 56), mention.start) is not None
+        mention.listed |= _EXAMINED.before(reply.low, mention.start) is not None
         mention.listed |= _in_range(options, reply.low, mention) or (lettered and _in_figure(reply.low, mention))
     _ticked(reply.low, [mention for mention in mentions if mention.listed])
     if start == 0:
@@ -105,13 +136,13 @@ def _in_range(options: OptionSet, low: str, mention: Mention) -> bool:
 
     With a space or a word between them both must be the ends of the options: `from A to C` may be a change of mind.
     """
-    on = _RANGE_ON.match(low, mention.end, mention.end + 20)
+    on = _RANGE_ON.after(low, mention.end)
     if on:
         return _is_range(options, low, mention.start, on.group(2), on.group("sign"))
     # The pattern is dear where a label ends a sentence: it is tried only after what may end a range.
     if not low[max(0, mention.start - 14) : mention.start].rstrip(" ([\"'*_`").endswith(_range_signs()):
         return False
-    back = _RANGE_BACK.search(low, max(0, mention.start - 20), mention.start)
+    back = _RANGE_BACK.before(low, mention.start)
     return back is not None and _is_range(options, low, back.start(1), low[mention.start], back.group("sign"))
 
 
@@ -138,9 +169,9 @@ def _is_range(options: OptionSet, low: str, start: int, last: str, sign: str) ->
 
 def _ends_own_text(options: OptionSet, low: str, mention: Mention) -> bool:
     """Whether the word before `(option A)` ends that option's own text: there the text denies, not the speaker."""
-    if not mention.denied or DENIED_AFTER.match(low, mention.end, mention.end + 120):
+    if not mention.denied or DENIED_AFTER.after(low, mention.end):
         return False
-    before, own = _APPOSED.search(low, max(0, mention.start - 48), mention.start), options.texts.plain[mention.index]
+    before, own = _APPOSED.before(low, mention.start), options.texts.plain[mention.index]
     return before is not None and len(own) > len(before[1]) and own.endswith(" " + before[1])
 
 
@@ -156,7 +187,7 @@ def text_mentions(options: OptionSet, reply: Reply, start: int = 0) -> list[Ment
             mention.listed = any(at in items for at in range(mention.start - 7, mention.start))
             mention.listed |= bool(items) and not mention.affirmed and _in_own_item(options, reply.low, items, mention)
     for mention in mentions:
-        strange = _STRANGE_MARK.search(reply.body, max(0, mention.start - 6), mention.start)
+        strange = _STRANGE_MARK.before(reply.body, mention.start)
         mention.listed |= strange is not None and options.letters and strange.group(1).lower() not in options.by_mark
     if start == 0:
         reply.texts = mentions
@@ -296,7 +327,7 @@ def _plausible(reply: Reply, start: int, end: int) -> bool:
     body, low = reply.body, reply.low
     if body[start - 1 : start] in _OPENS and body[end : end + 1] in _CLOSES:
         return True
-    if body[end : end + 1] == "." and _INITIAL.search(body, max(0, start - 3), start):
+    if body[end : end + 1] == "." and _INITIAL.before(body, start):
         return False
     word = _word_before(low, start)
     after = _AFTER_BY_MARK.get(body[start:end], _AFTER_LABEL)
@@ -313,7 +344,7 @@ def _names_itself(options: OptionSet, low: str, match: re.Match[str]) -> bool:
 
 
 def _word_before(low: str, start: int) -> str:
-    before = _WORD_BEFORE.search(low, max(0, start - 24), start)
+    before = _WORD_BEFORE.before(low, start)
     return before.group(1) if before else ""
 
 
@@ -343,15 +374,12 @@ def label_and_text_mentions(options: OptionSet, reply: Reply) -> list[Mention]:
     found = list(labelled_mentions(options, reply, start))[-_MOST_LABELLED:]
     listed = list_items(options, reply) if found else set()
     for mention in found:
-        begin = max(0, mention.start - 56)
         mention.listed = mention.start in listed
-        mention.denied = bool(
-            REFUTED.match(low, mention.end, mention.end + 80) or DENIED_BEFORE.search(low, begin, mention.start)
-        )
-        mention.tentative = TENTATIVE_BEFORE.search(low, begin, mention.start) is not None
+        mention.denied = bool(REFUTED.after(low, mention.end) or DENIED_BEFORE.before(low, mention.start))
+        mention.tentative = TENTATIVE_BEFORE.before(low, mention.start) is not None
         mention.asked = low.startswith("?", mention.end)
         mention.affirmed = (
-            AFFIRMED_BEFORE.search(low, begin, mention.start) is not None
+            AFFIRMED_BEFORE.before(low, mention.start) is not None
             or AFFIRMED_AFTER.match(low, mention.end, mention.end + 80) is not None
         )
     return found
@@ -382,34 +410,71 @@ def own_text_end(options: OptionSet, reply: Reply, match: re.Match[str], index: 
 
 
 _QUANTITY = LazyPattern(
-    r"(?<![A-Za-z])([A-Z])(?:[_^₀-₉⁰¹²³′]|\s?(?:[≈≠<≤≥+×·∩∪∈⊂⊆∝]|=(?!>)|/(?![A-Z](?![A-Za-z]))|\\(?:cap|cup|times|cdot|in|approx)\b)"
-    r"|\((?=[\w+-]{1,8}[),])(?=[a-z0-9ωθ+-]|[a-zA-Z_]{1,4}\)\s?[=+-])|['′]?\d)"
-    r"|(?:[=+×·∩∪∈∠√^/]|\\(?:cap|cup|angle|times|cdot)|(?<![\w.])\d+(?:\.\d+)?)\s?([A-Z])(?=\s?[=+×·∩∪/^_-]|[\d₀-₉])"
-    r"|(?<![A-Za-z])[Pp]r?\(([A-Z])(?=\s?[)|,∩∪])"
-    r"|[∠_△Δ]\s?\{?([A-Z])(?![A-Za-z])|[a-z/=]\s?\[([A-Z])\]|\[([A-Z])\](?:[₀-₉⁰¹²³_^/=]|\s?=)"
+    one_of(
+        r"(?<![A-Za-z])([A-Z])(?:[_^₀-₉⁰¹²³′]"  # V_A, R²
+        r"|\s?(?:[≈≠<≤≥+×·∩∪∈⊂⊆∝]|=(?!>)|/(?![A-Z](?![A-Za-z]))|\\(?:cap|cup|times|cdot|in|approx)\b)"  # I = 2, A ∩ B
+        r"|\((?=[\w+-]{1,8}[),])(?=[a-z0-9ωθ+-]|[a-zA-Z_]{1,4}\)\s?[=+-])|['′]?\d)",  # H(s), C2
+        # = 2 M +, ∠ A =
+        r"(?:[=+×·∩∪∈∠√^/]|\\(?:cap|cup|angle|times|cdot)|(?<![\w.])\d+(?:\.\d+)?)\s?([A-Z])(?=\s?[=+×·∩∪/^_-]|[\d₀-₉])",
+        r"(?<![A-Za-z])[Pp]r?\(([A-Z])(?=\s?[)|,∩∪])",  # P(A)
+        r"[∠_△Δ]\s?\{?([A-Z])(?![A-Za-z])",  # ∠C
+        r"[a-z/=]\s?\[([A-Z])\]",  # k[A]
+        r"\[([A-Z])\](?:[₀-₉⁰¹²³_^/=]|\s?=)",  # [A]₀
+    ),
+    finds="I = 4",
+    passes="B is right",
 )
 """A capital that is a quantity where it stands: with an index, an argument or an operator at it."""
-_QUANTITY_AFTER = LazyPattern(
+_QUANTITY_AFTER = After(
     r"\s?(?:[≈≠≤≥×·∩∪∈⊂^_]|<(?!\s*/)|=(?!>)|\\(?:cap|cup|times|cdot|in\b|approx))"
-    r"|\((?=[a-z0-9_ωθ+-]{1,4}[),])|[₀-₉⁺⁻]"
+    r"|\((?=[a-z0-9_ωθ+-]{1,4}[),])|[₀-₉⁺⁻]",
+    finds=" ∩ b",
+    passes=") is right",
 )
-_QUANTITY_BEFORE = LazyPattern(
-    r"(?:[×·∩∪∈∠△√^_]|(?<![a-z])(?:[a-z]|(?:arc)?(?:cos|sin|tan|cot|sec|csc)h?|log|ln|exp|det|var|cov|max|min)\(|[a-z\d/]\[|(?<![a-z])(?<![a-z]\s)\+|(?<![=-])=|\\(?:cap|cup|angle|times|cdot)"
-    r"|(?<![\w.)])[-−]?\d(?:[\d.,]{0,20}\d)?(?:\s?[a-zµ]\b)?|°)\s?\{?\Z"
+_QUANTITY_BEFORE = Before(
+    "(?:"
+    + one_of(
+        r"[×·∩∪∈∠△√^_]",
+        # sin(, P(
+        r"(?<![a-z])(?:[a-z]|(?:arc)?(?:cos|sin|tan|cot|sec|csc)h?|log|ln|exp|det|var|cov|max|min)\(",
+        r"[a-z\d/]\[",
+        r"(?<![a-z])(?<![a-z]\s)\+",
+        r"(?<![=-])=",
+        r"\\(?:cap|cup|angle|times|cdot)",
+        r"(?<![\w.)])[-−]?\d(?:[\d.,]{0,20}\d)?(?:\s?[a-zµ]\b)?",  # 1.975 A, 3 m A
+        r"°",
+    )
+    + r")\s?\{?",
+    reach=16,
+    finds="i = 1.975 ",
+    passes="the answer is (",
 )
 """What stands after and before a capital that is a quantity or a unit (`= 1.975 A`)."""
-_UNIT_BEFORE = LazyPattern(r"\d\}?\s{4,14}\Z")
+_UNIT_BEFORE = Before(r"\d\}?\s{4,14}", reach=16, finds="10^{-19}        ", passes="option ")
 """Before a capital in braces of its own (`10^{-19}\\ \\text{C}`, blank where LaTeX stood): it is a unit."""
-_CHAIN = LazyPattern(r"(?<![A-Za-z])(?<![Nn]ot )[A-Z](?:\s?(?:→|->)\s?[A-Z](?![A-Za-z])){1,9}(?=[\s\S]{3})")
+_CHAIN = LazyPattern(
+    r"(?<![A-Za-z])(?<![Nn]ot )[A-Z](?:\s?(?:→|->)\s?[A-Z](?![A-Za-z])){1,9}(?=[\s\S]{3})",
+    finds="A → B → C, then",
+    passes="so → B",
+)
 """A way from point to point (`A → B → C`); at the end of a reply an arrow leads to what is chosen."""
 _PLAINLY_FOLLOWED = frozenset(("", ".", ",", ")", "*", "\n", ":"))
 """What most labels are followed by: no pattern is tried there."""
-_SET_OFF = LazyPattern(
-    r"(?<!\w)(?:(?:<labels.called>)[:,]?\s|[a-z]\W{0,3}(?:,|or|and)\s)[\s*_(\[\"'`$\\]*\Z"
-    r"|(?:→|⇒|->|=>|:|<labels.called_glued>)[\s*_(\[\"'`$\\]*\Z|(?:\*\*|__|[(\[\"'`])\s?\Z|(?:\A|\n)[\s>#*-]*\Z"
+_SET_OFF = Before(
+    one_of(
+        r"(?<!\w)(?:(?:<labels.called>)[:,]?\s|[a-z]\W{0,3}(?:,|or|and)\s)[\s*_(\[\"'`$\\]*",  # option, A or
+        r"(?:→|⇒|->|=>|:|<labels.called_glued>)[\s*_(\[\"'`$\\]*",
+        r"(?:\*\*|__|[(\[\"'`])\s?",
+        r"(?:\A|\n)[\s>#*-]*",
+    ),
+    reach=24,
+    finds="option ",
+    passes="the point marked ",
 )
-_LEFT_ALONE = LazyPattern(
-    r"[*_)\]\"'`$\\}]*(?:\s*[.,;:!?)\n。，、]|\s*\Z|\s(?:is|or|and|because|since|fits|matches)\b|[^\x00-\x7f])"
+_LEFT_ALONE = After(
+    r"[*_)\]\"'`$\\}]*(?:\s*[.,;:!?)\n。，、]|\s*\Z|\s(?:is|or|and|because|since|fits|matches)\b|[^\x00-\x7f])",
+    finds="** and",
+    passes=" most closely",
 )
 
 
@@ -434,14 +499,11 @@ def leads_on_as_quantity(low: str, end: int) -> bool:
 
 def is_quantity(low: str, start: int, end: int) -> bool:
     """Whether the capital at this place is part of a formula or a unit."""
-    if (
-        _QUANTITY_AFTER.match(low, end) is not None
-        or _QUANTITY_BEFORE.search(low, max(0, start - 16), start) is not None
-    ):
+    if _QUANTITY_AFTER.match(low, end) is not None or _QUANTITY_BEFORE.before(low, start) is not None:
         return True
-    return low[end : end + 1] in {"}", " "} and _UNIT_BEFORE.search(low, max(0, start - 16), start) is not None
+    return low[end : end + 1] in {"}", " "} and _UNIT_BEFORE.before(low, start) is not None
 
 
 def spoken_as_label(low: str, start: int, end: int) -> bool:
     """Whether a capital that is a quantity elsewhere is used as a label here: called one, set off, or alone."""
-    return _SET_OFF.search(low, max(0, start - 24), start) is not None and _LEFT_ALONE.match(low, end) is not None
+    return _SET_OFF.before(low, start) is not None and _LEFT_ALONE.match(low, end) is not None

@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
 from .reply_text import normalise
-from .word_lists import START, LazyPattern, assemble, words
+from .word_lists import START, After, Before, LazyPattern, assemble, one_of, words
 
 _SCALE_WORDS = {
     **{"thousands": 1e3, "lakhs": 1e5, "millions": 1e6, "crores": 1e7, "billions": 1e9, "unsure": math.nan},
@@ -28,34 +28,67 @@ _GLUED = (
 """Words of scales by whether they are written at their number; the longer ones first."""
 _NUMBER = LazyPattern(
     r"(?<![^\W\u2e80-\ud7af])(?<!\.)(?P<sign>[-+−–]\s?)?(?P<money>[$€£¥₹₩]\s?)?(?P<sign2>[-−])?"
-    # Groups of three after points (1.234.567, 1.234,5), in pairs as in India (12,34,567), or after another sign.
-    r"(?P<digits>[1-9]\d{0,2}(?:\.\d{3}){2,8}+(?![\d]|\.\d)|[1-9]\d{0,2}(?:\.\d{3}){1,8}+(?=,(?:\d{1,2}(?!\d)|\d{4}))"
-    r"|\d{1,2}(?:,\d{2}(?=,)){1,8}+,\d{3}(?![\d,])|\d{1,3}(?:[,'_ ]\d{3})++(?!\d)"
-    r"|\d+(?:(?<=\d),(?=\d{3}(?!\d))\d{3})*|(?=\.\d))"
-    r"(?P<part>\.\d+|,\d{1,2}(?!\d)|,\d{4,})?(?P<more>(?:\.\d+)++|'\d{1,2}[\"”])?"
-    r"(?P<power>e[-+]?\d{1,3}|\s?(?:\\times|\*|x|×)\s?10\s?(?:\^|\*\*)\s?\{?[-+−]?\d{1,3}\}?|\s?[x×]\s?10[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3})?"
-    r"(?P<raised>\s?(?:\^|\*\*)\s?\{?[-+−]?\d{1,3}\}?|[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3})?"
-    r"(?:\s?/\s?(?P<below>\d+(?:\.\d+)?)(?![\d/])|\s?(?P<vulgar>[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])|\s(?P<over>\d{1,3})/(?P<under>\d{1,3})(?![\d/.]))?"
-    r"(?P<scale>\s?(?:(?:<numbers.scales>|bn)(?!\w?th)"
-    rf"|(?P<word>{_APART})(?!\w)|(?P<glued>{_GLUED}))|[kmb](?![\w/]))?"
+    + "(?P<digits>"
+    + one_of(
+        r"[1-9]\d{0,2}(?:\.\d{3}){2,8}+(?![\d]|\.\d)",  # 1.234.567
+        r"[1-9]\d{0,2}(?:\.\d{3}){1,8}+(?=,(?:\d{1,2}(?!\d)|\d{4}))",  # 1.234,5
+        r"\d{1,2}(?:,\d{2}(?=,)){1,8}+,\d{3}(?![\d,])",  # 12,34,567, as in India
+        r"\d{1,3}(?:[,'_ ]\d{3})++(?!\d)",  # 1 234 567
+        r"\d+(?:(?<=\d),(?=\d{3}(?!\d))\d{3})*",
+        r"(?=\.\d)",  # .5
+    )
+    + ")"
+    r"(?P<part>\.\d+|,\d{1,2}(?!\d)|,\d{4,})?"
+    r"(?P<more>(?:\.\d+)++|'\d{1,2}[\"”])?"  # 1.2.3 and 5'10" are no numbers
+    + "(?P<power>"
+    + one_of(
+        r"e[-+]?\d{1,3}",
+        r"\s?(?:\\times|\*|x|×)\s?10\s?(?:\^|\*\*)\s?\{?[-+−]?\d{1,3}\}?",  # × 10^{-3}
+        r"\s?[x×]\s?10[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3}",
+    )
+    + r")?(?P<raised>\s?(?:\^|\*\*)\s?\{?[-+−]?\d{1,3}\}?|[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3})?"
+    + "(?:"
+    + one_of(
+        r"\s?/\s?(?P<below>\d+(?:\.\d+)?)(?![\d/])",  # 3/4
+        r"\s?(?P<vulgar>[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])",  # 1½
+        r"\s(?P<over>\d{1,3})/(?P<under>\d{1,3})(?![\d/.])",  # 1 1/2
+    )
+    + r")?(?P<scale>\s?(?:(?:<numbers.scales>|bn)(?!\w?th)"  # 3 million
+    rf"|(?P<word>{_APART})(?!\w)|(?P<glued>{_GLUED}))|[kmb](?![\w/]))?"  # 1,5 Mio., 3万, 3k
     r"(?P<percent>\s?(?:%|percent|per cent))?",
     re.IGNORECASE,
+    finds="1,234.5",
+    passes="none",
 )
-_SCALED = LazyPattern(rf"\s?(?:(?:{_APART})(?!\w)|{_GLUED})")
+_SCALED = After(rf"\s?(?:(?:{_APART})(?!\w)|{_GLUED})", finds="万", passes=" m")
 _GROUPS_BY_POINT = re.compile(r"(?<![\d.])[1-9]\d{0,2}(?:(?:\.\d{3}){2,8}+(?![\d.]*\d)|(?:\.\d{3}){1,8}+,\d)")
 _TWO_WAYS = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")
 """`1.234` is a decimal to some and a thousand to others, and so is `1,234`."""
 _NEAR = 8
 _SIGN_BEFORE = "=(<>≈:,+*/×[{|"
 """After one of these a dash with a space behind it is a minus; after a word it is a dash."""
-_BELOW_ZERO = LazyPattern(r"\s?(?:°\s?[cf]?|[^\W\d_]{1,12})?(?:\s[^\W\d_]{1,12})?\s(?:<numbers.below_zero>)(?!\w)")
-_BELOW = LazyPattern(r"\s?(?:°\s?[cf]?|degrees?)?\sbelow(?=\s*(?:[.,;!)]|\Z))")
-"""`8 below`, and nothing that it would be below of."""
-_FREEZING = LazyPattern(
-    r"\s?(?:°\s?[cf]?|[^\W\d_]{1,12})?(?:\s[^\W\d_]{1,12})?\s(?:below|above|under|over) (?:freezing|the freezing)(?!\w)"
+_BELOW_ZERO = After(
+    r"\s?(?:°\s?[cf]?|[^\W\d_]{1,12})?(?:\s[^\W\d_]{1,12})?\s(?:<numbers.below_zero>)(?!\w)",
+    reach=60,
+    finds=" degrees below zero",
+    passes=" degrees",
 )
-_LESS_THAN_NOTHING = LazyPattern(
-    rf"(?:{START}(?:<numbers.less_than_nothing>)\s|(?:<numbers.less_than_nothing_glued>)\s?)\Z"
+_BELOW = After(
+    r"\s?(?:°\s?[cf]?|degrees?)?\sbelow(?=\s*(?:[.,;!)]|\Z))",
+    finds=" degrees below.",
+    passes=" are listed below the map",
+)
+"""`8 below`, and nothing that it would be below of."""
+_FREEZING = After(
+    r"\s?(?:°\s?[cf]?|[^\W\d_]{1,12})?(?:\s[^\W\d_]{1,12})?\s(?:below|above|under|over) (?:the )?freezing(?!\w)",
+    finds=" degrees below freezing",
+    passes=" degrees",
+)
+_LESS_THAN_NOTHING = Before(
+    rf"(?:{START}(?:<numbers.less_than_nothing>)\s|(?:<numbers.less_than_nothing_glued>)\s?)",
+    reach=24,
+    finds="it is minus ",
+    passes="the answer is ",
 )
 _SHORT_SCALES = {"k": 1e3, "m": 1e6, "b": 1e9, "bn": 1e9}
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺−", "0123456789-+-")
@@ -137,8 +170,8 @@ def is_below_zero(low: str, start: int, end: int) -> bool:
     """Tell whether the words around a number make it less than nothing (`minus 8`, `8 degrees below zero`, `零下8`)."""
     if low[start : start + 1] in {"-", "−"}:
         return False
-    before = _LESS_THAN_NOTHING.search(low, max(0, start - 24), start)
-    if before is not None or _BELOW_ZERO.match(low, end, end + 60):
+    before = _LESS_THAN_NOTHING.before(low, start)
+    if before is not None or _BELOW_ZERO.after(low, end):
         return True
     return _BELOW.match(low, end) is not None
 
@@ -158,7 +191,7 @@ def _with_signs(low: str, numbers: list[Number]) -> list[Number]:
         if one.start < told:
             continue
         if one.value > 0 and is_below_zero(low, one.start, one.end):
-            below = _BELOW_ZERO.match(low, one.end, one.end + 60)
+            below = _BELOW_ZERO.after(low, one.end)
             told = below.end() if below else told
             signed.append(one._replace(value=-one.value, other=one.value if _is_only_below(low, one) else None))
         else:

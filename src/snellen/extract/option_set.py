@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from .extraction import Extraction
 from .option_text import OptionTexts, is_primed, key_of, own_end, plain
 from .phrases import ONLY_IF, UNDECIDED
 from .polarity import Mention
 from .reply_text import counts_in_arabic
-from .word_lists import WORD_AFTER, WORD_BEFORE, LazyPattern, assemble, word_set
+from .word_lists import WORD_AFTER, WORD_BEFORE, Before, assemble, one_of, word_set
 
 _NOT_AFTER = (
     r"(?!['’][a-zA-Z])(?!-[A-Za-z0-9]|–[A-Z](?![a-z])|[♯♭])(?!\.[A-Za-z](?![A-Za-z]))(?![+#&](?!\s?[A-Z](?![A-Za-z])))"
@@ -43,7 +43,7 @@ class MarkPatterns:
         self.label_set = {mark.upper() for mark in marks}
         self.letters = "".join(marks).isalpha() and max(map(len, marks), default=0) == 1
         self.circled = bool(marks) and all(mark in _CIRCLES for mark in marks)
-        self.lookalikes = "".join(marks).isascii()
+        self.ascii = "".join(marks).isascii()
         upper = _alternatives(map(str.upper, marks))
         either = _alternatives([*marks, *map(str.upper, marks), *map(str.lower, marks)])
         lower = _alternatives(set(map(str.lower, marks)) - set("aioeyst") if self.letters else ())
@@ -165,15 +165,22 @@ _RIGHT_ONLY_IF = re.compile(rf"\s{ONLY_IF}")
 _HAS_CIRCLE = re.compile("[①-⑳]")
 _CALLED_BY = re.compile(r"(?<!\w)([^\W\d_]{3,20})[\s-]([a-z])(?!\w)")
 _CALLED_OPTION = re.compile(r"(?<!\w)(?:option|choice) ([a-z])(?!\w)")
-_UNFINISHED = LazyPattern(
-    r"(?<!\w)(?:<conclusions.leads_on>"
-    r"|(?<!it )(?<!they )(?<!he )(?<!there )(?<!this )(?<!that )(?:<conclusions.leads_on_verb>))[\s*_`(\[\"']*\Z"
-    r"|(?:\A|[.!\n]\s*)(?:among|out of) (?:the|these|all)[^.\n]{0,30}, [a-z]\Z"
-    r"|(?<!\w)(?:that|which|whereas|while) (?!one)(?:the |an? )?[a-z]{2,16}\Z"
-    r"|[.:!\n]\s*the(?: (?!is |are |was |has |shows )\w{1,16}){1,3}\Z"
-    r"|(?:\A|[.!\n]\s*)(?:based on|according to|given) [^.,:!\n]{1,40}\Z"
-    r"|[=≈]\s*\Z|(?<!yes, )(?<!no, )(?<!\A)(?<=\w )there are[\s*_]*\Z"
-    r"|(?:<conclusions.goes_through>)[^.\n:]{0,60}[.:]\s+[*_(]*(?:option |choice )?[a-z]\W*\Z"
+_UNFINISHED = Before(
+    one_of(
+        r"(?<!\w)(?:<conclusions.leads_on>"  # because, has
+        r"|(?<!it )(?<!they )(?<!he )(?<!there )(?<!this )(?<!that )(?:<conclusions.leads_on_verb>))[\s*_`(\[\"']*",
+        r"(?:\A|[.!\n]\s*)(?:among|out of) (?:the|these|all)[^.\n]{0,30}, [a-z]",  # Among the options, B
+        r"(?<!\w)(?:that|which|whereas|while) (?!one)(?:the |an? )?[a-z]{2,16}",  # while the dog
+        r"[.:!\n]\s*the(?: (?!is |are |was |has |shows )\w{1,16}){1,3}",  # . The blue bus
+        r"(?:\A|[.!\n]\s*)(?:based on|according to|given) [^.,:!\n]{1,40}",  # . Based on the colour
+        r"[=≈]\s*",
+        r"(?<!yes, )(?<!no, )(?<!\A)(?<=\w )there are[\s*_]*",  # so there are, but not `Yes, there are`
+        # Let us check the options: A
+        r"(?:<conclusions.goes_through>)[^.\n:]{0,60}[.:]\s+[*_(]*(?:option |choice )?[a-z]\W*",
+    ),
+    reach=160,
+    finds="the picture shows the",
+    passes="the picture shows it",
 )
 """How a reply ends that was cut off: at a word that leads on, or at the first of the options it was to go through."""
 
@@ -198,7 +205,7 @@ class Reply:
         """Whether generation ended at the token limit, or the text ends in the midst of a sentence."""
         if self.low[-1:] in _FULL_STOPS:
             return self.finish == "length"
-        return self.finish == "length" or _UNFINISHED.search(self.low, max(0, len(self.low) - 160)) is not None
+        return self.finish == "length" or _UNFINISHED.before(self.low, len(self.low)) is not None
 
 
 def _letters_of(texts: tuple[str, ...]) -> frozenset[str]:
@@ -214,36 +221,79 @@ def _words_before_letters(texts: Sequence[str], by_mark: Mapping[str, int]) -> f
 
 
 class OptionSet:
-    """What replies to one question are read with: the patterns of its marks (shared), and its own texts."""
+    """What replies to one question are read with: the patterns of its marks (shared), and its own texts.
+
+    What is known of the texts is worked out when a reply first asks for it: most replies are a mark and nothing else.
+    """
 
     def __init__(self, marks: tuple[str, ...], texts: tuple[str, ...]) -> None:
         marks = marks or derive_marks(len(texts))
         shared = mark_patterns(marks)
+        if len(shared.by_mark) != len(texts):
+            raise ValueError(f"{len(texts)} options have {len(shared.by_mark)} different marks")
         self.marks, self.by_mark, self.label_set = marks, shared.by_mark, shared.label_set
-        self.letters, self.whole = shared.letters, shared.whole
-        # Options that are such letters themselves are named by them, in whatever order.
-        self.lookalikes = shared.lookalikes and not any(map(counts_in_arabic, texts))
+        self.letters, self.circled, self.whole = shared.letters, shared.circled, shared.whole
+        self.ascii_marks = shared.ascii
         self.label, self.mention, self.wrapped, self.lower = shared.label, shared.mention, shared.wrapped, shared.lower
         self.head, self.item, self.line, self.later = shared.head, shared.item, shared.line, shared.later
         self.far, self.joined, self.labelled = shared.far, shared.joined, shared.labelled
         self.next_item = shared.next_item
-        self.nouns = word_set("cues.mark_noun")
-        self.texts = OptionTexts(texts)
-        # Marks in circles stand for nothing else, unless the texts count statements in circles.
-        self.bare_circles = shared.circled and not any(map(_HAS_CIRCLE.search, texts))
-        self.circles = self.texts.circled or shared.circled
-        self.self_named = tuple(self.texts.plain) == tuple(self.by_mark)
-        self.like_labels = any(text[:1] in self.by_mark and not text[1:2].isalnum() for text in self.texts.plain)
-        self.named_letters = frozenset() if self.self_named else _letters_of(texts)
-        # `Option C` may be the text of A: then the noun before a letter tells nothing.
-        self.crossed = any(
-            match.group(1) not in (mark, "")
+        self.written = texts
+
+    @cached_property
+    def texts(self) -> OptionTexts:
+        """The option texts, ready to be found in replies."""
+        return OptionTexts(self.written)
+
+    @cached_property
+    def lookalikes(self) -> bool:
+        """Whether letters of other scripts may stand for marks; not where options are such letters themselves."""
+        return self.ascii_marks and not any(map(counts_in_arabic, self.written))
+
+    @cached_property
+    def bare_circles(self) -> bool:
+        """Whether marks in circles stand for nothing else: no text counts statements in circles."""
+        return self.circled and not any(map(_HAS_CIRCLE.search, self.written))
+
+    @cached_property
+    def circles(self) -> bool:
+        """Whether circles mean something, so that they stay circles."""
+        return self.circled or self.texts.circled
+
+    @cached_property
+    def self_named(self) -> bool:
+        """Whether the options are called A, B, C themselves."""
+        return tuple(self.texts.plain) == tuple(self.by_mark)
+
+    @cached_property
+    def like_labels(self) -> bool:
+        """Whether a text begins as a label does (`A and C`)."""
+        return any(text[:1] in self.by_mark and not text[1:2].isalnum() for text in self.texts.plain)
+
+    @cached_property
+    def named_letters(self) -> frozenset[str]:
+        """The capitals that the texts name: in a reply they may stand for those things."""
+        return frozenset() if self.self_named else _letters_of(self.written)
+
+    @cached_property
+    def crossed(self) -> bool:
+        """Whether a text calls another mark an option (`Option C` as A): the noun before it then tells nothing."""
+        return any(
+            match.group(1) != mark and match.group(1) in self.by_mark
             for mark, text in zip(self.by_mark, self.texts.plain, strict=True)
             for match in [_CALLED_OPTION.search(text)]
-            if match and match.group(1) in self.by_mark
+            if match
         )
-        self.term_words = _words_before_letters(self.texts.plain, self.by_mark)
-        self.terms = term_pattern(self.texts.plain, self.by_mark) if self.letters and not self.self_named else None
+
+    @cached_property
+    def term_words(self) -> frozenset[str]:
+        """The words by which several texts call things with a letter (`Solution A`, `Solution B`)."""
+        return _words_before_letters(self.texts.plain, self.by_mark)
+
+    @cached_property
+    def terms(self) -> re.Pattern[str] | None:
+        """What finds marks within terms of other options' texts (`C major`)."""
+        return term_pattern(self.texts.plain, self.by_mark) if self.letters and not self.self_named else None
 
     def pick(self, reply: Reply, mention: Mention, rule: str) -> Extraction:
         """Return that `rule` chose the option of `mention`."""
@@ -274,7 +324,7 @@ class OptionSet:
     def _begins_marked(self, core: str) -> bool:
         """Whether a line (in lower case) begins with a mark, or with a noun that leads to one (`option b`)."""
         head = core.partition(" ")[0].rstrip(".):,-–—：、")
-        return head in self.by_mark or head in self.nouns or core[:1] in self.by_mark
+        return head in self.by_mark or head in word_set("cues.mark_noun") or core[:1] in self.by_mark
 
     def _marked(self, text: str) -> int | None:
         """Return the option of a line such as `**B.** a dog`: a mark alone, or a mark, a sign and its own text."""

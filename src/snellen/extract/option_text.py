@@ -19,7 +19,7 @@ from .numbers import (
 from .phrases import UNDECIDABLE, cue_kinds
 from .polarity import Mention
 from .reply_text import normalise
-from .word_lists import WORD_AFTER, WORD_BEFORE, Gated, LazyPattern, word_set, words
+from .word_lists import WORD_AFTER, WORD_BEFORE, After, Gated, LazyPattern, one_of, word_set, words
 
 _PASSED = frozenset(" \t\n\r*_`$\\{}()[],^'\"“”·⋅~&")
 """Characters that neither make nor break a text: space, decoration, grouping."""
@@ -46,7 +46,7 @@ _COMMANDS = {
     },
     **{"mathrm": "", "text": "", "approx": "≈", "geq": "≥", "leq": "≤", "ge": "≥", "le": "≤", "neq": "≠"},
 }
-_COMMAND = LazyPattern(r"\\([a-z]{1,12})")
+_COMMAND = After(r"\\([a-z]{1,12})", finds="\\sqrt{2}", passes="\\)")
 _FARTHEST = 4
 """A text is looked for in so many times its own length: room for LaTeX, and a bound on time."""
 
@@ -125,7 +125,7 @@ def _ends(low: str, end: int) -> bool:
     return not after.isalnum() or not low[end - 1].isalnum() or after >= "\u2e80"
 
 
-_ARTICLE = LazyPattern(r"(?:<options.article>)\s+(?=\S)|(?:it|they|he|she)\s+(?=\w{4,}\Z)")
+_ARTICLE = After(r"(?:<options.article>)\s+(?=\S)|(?:it|they|he|she)\s+(?=\w{4,}\Z)", finds="the red one", passes="red")
 _LETTER_A = re.compile(
     r"\s*A\s+(?:[A-Z]{1,5}\b|and\b|or\b|only\b|is\b|was\b|has\b|does\b|can\b|major\b|minor\b|sharp\b|flat\b|[^\w\s])"
 )
@@ -177,17 +177,23 @@ _NUMERIC = re.compile(
     r"[-+$€£¥₹₩\s\d.,'%/]*\d[-+$€£¥₹₩\s\d.,'%/]*(?:[a-zµ°]{1,12}(?:/[a-z]{1,4})?[²³]?(?:\s[a-z]{1,10})?)?|[a-z]+(?:[-\s][a-z]+)?"
 )
 
-NONE_TEXT = LazyPattern(r"<options.none_text>")
-NONE_SAID = Gated(r"<options.none_said>", "options.none_said_stems")
-_PLACE = LazyPattern(r"(?:<options.ordinal>)(?!\w)")
+NONE_TEXT = LazyPattern(r"<options.none_text>", finds="none of these", passes="3")
+NONE_SAID = Gated(
+    r"<options.none_said>", "options.none_said_stems", finds="none of the options fits", passes="the options fit"
+)
+_PLACE = LazyPattern(r"(?:<options.ordinal>)(?!\w)", finds="second image", passes="image")
 _ORDINAL = Gated(
-    r"(?<!\w)(?P<word><options.ordinal>|last|final(?=\s(?:option|one))|\d{1,2}(?:st|nd|rd|th))"
-    r"\s(?:answer\s)?(?:<options.ordinal_noun>)(?!\w)"
-    r"|(?<!\w)(?:<options.numbered_noun>)\s(?:no\.?\s|number\s)?#?"
-    r"(?P<number>\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten)(?![\w.]\d|\w)"
-    r"|\A\W*(?:the )?(?P<alone>first|second|third|fourth|fifth|last)\W*\Z"
-    r"|第(?P<han><options.ordinal_glued>|\d)(?:个|個|项|項|つ|番)?(?:选项|選項|选|の選択肢|个选项)?",
+    one_of(
+        r"(?<!\w)(?P<word><options.ordinal>|last|final(?=\s(?:option|one))|\d{1,2}(?:st|nd|rd|th))"  # the 2nd option
+        r"\s(?:answer\s)?(?:<options.ordinal_noun>)(?!\w)",
+        r"(?<!\w)(?:<options.numbered_noun>)\s(?:no\.?\s|number\s)?#?"  # option no. 2
+        r"(?P<number>\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten)(?![\w.]\d|\w)",
+        r"\A\W*(?:the )?(?P<alone>first|second|third|fourth|fifth|last)\W*\Z",
+        r"第(?P<han><options.ordinal_glued>|\d)(?:个|個|项|項|つ|番)?(?:选项|選項|选|の選択肢|个选项)?",
+    ),
     "options.ordinal_stems",
+    finds="it is the second option",
+    passes="for a second time",
 )
 
 

@@ -15,59 +15,102 @@ from .option_set import OptionSet, Reply, compile_options, option_set
 from .phrases import ANNOUNCES, CORRECTION, NEEDS_MORE, REFUSAL
 from .reply_text import answer_start, normalise
 from .structured import answer_field
-from .word_lists import LazyPattern, read_lists
+from .word_lists import After, Before, LazyPattern, read_lists
 from .yes_or_no import read_yes_or_no
 
 LAST = "last"
 """The rule by which one of several numbers is returned with nothing that says it is the answer."""
-_SENTENCE_END = LazyPattern(r"[.!?;](?=\s|\Z)|\n|[。；！？]")
-_EQUALS = LazyPattern(r"[^\n]{0,40}[=≈→⇒][\s*$\\({\[]{0,8}(?:<numbers.approximately>)?[\s$]{0,3}\Z", re.IGNORECASE)
-_LEAD = LazyPattern(r"(?:[^\w\n]|\n{1,3}|_|(?:<numbers.approximately>)(?!\w)|[a-z]\s?=)*", re.IGNORECASE)
+_SENTENCE_END = LazyPattern(r"[.!?;](?=\s|\Z)|\n|[。；！？]", finds="5. so", passes="5.5")
+_EQUALS = Before(
+    r"[^\n]{0,40}[=≈→⇒][\s*$\\({\[]{0,8}(?:<numbers.approximately>)?[\s$]{0,3}",
+    re.IGNORECASE,
+    finds=" m, so n = ",
+    passes=" wheels and ",
+)
+_LEAD = LazyPattern(r"(?:[^\w\n]|\n{1,3}|_|(?:<numbers.approximately>)(?!\w)|[a-z]\s?=)*", re.IGNORECASE, finds="y = ")
 """What may stand between an announcement and the number it announces."""
 _JOINED = LazyPattern(
     r"\s?(?:[^\W\d]{1,12}[.,]?|°\s?[cf]?|%)?\s?"
     r"(?:[-–—~:/+*×÷x,&^]|(?<![a-z])(?:<numbers.joins>)(?![a-z]))\s?(?:[^\W\d]{1,12}\s)?[*$]{0,2}",
     re.IGNORECASE,
+    finds=" hours and ",
 )
 """What stands between two numbers of a range, a list or a term."""
-_NOT_IT = LazyPattern(
-    r"(?:(?<!\w)(?:not|never|rather than|instead of)|n't)\s(?:exactly\s|just\s|a\s)?[*$]{0,2}\Z", re.IGNORECASE
+_NOT_IT = Before(
+    r"(?:(?<!\w)(?:not|never|rather than|instead of)|n't)\s(?:exactly\s|just\s|a\s)?[*$]{0,2}",
+    re.IGNORECASE,
+    reach=24,
+    finds="it is 5, not ",
+    passes="it is ",
 )
 """Before a number that is denied: `5, not 6`."""
-_REFERENCE = LazyPattern(r"(?<!\w)(?:<numbers.reference>)\s?(?:no\.?\s|#)?[(\[]?\Z", re.IGNORECASE)
-"""Before a number that only says which figure, step or question is meant."""
-_OF_THINGS = LazyPattern(
-    r"(?<!\w)(?:<numbers.determiner>|\w{2,12}est|correct|right|wrong|next|other|first|last)\s[*_]{0,2}\Z",
+_REFERENCE = Before(
+    r"(?<!\w)(?:<numbers.reference>)\s?(?:no\.?\s|#)?[(\[]?",
     re.IGNORECASE,
+    reach=16,
+    finds="as in Figure ",
+    passes="there are ",
 )
-_ONE_OF = LazyPattern(r"\s(?:of|that|who|which|can|must|would|could|should|needs|has to)(?!\w)", re.IGNORECASE)
-"""Around a number word that points at things already known, or at anybody."""
-_ARGUMENT = re.compile(r"[A-Za-z]\(\Z|[A-Za-z]-\Z")
-"""Before the argument of a function, and the number of a name (`under-5`)."""
-_PART = LazyPattern(r"[\s*_$\"'-]{0,4}(?:<numbers.parts>)(?!\w)", re.IGNORECASE)
-"""After a number that is a part of another one: `one half`, `2 dozen`."""
-_BOUND = LazyPattern(r"(?<!\w)(?:<numbers.bounds>)\s[*$]{0,2}\Z", re.IGNORECASE)
-_OPEN = LazyPattern(r"\+(?!\s?\d)|[*_$]{0,2}\s(?:<numbers.open_end>)(?!\w)", re.IGNORECASE)
-"""Before and after a number that only bounds the one that is meant: `more than 7`, `7 or more`."""
-_RESULT = LazyPattern(r"[\d)%]\s?\}?\s?[=≈]\s?[*_$\\{(]*\Z")
-"""Before the result of a sum with which a reply ends."""
-_STATES = LazyPattern(
-    r"(?:(?<!\w)(?:<numbers.states>):?|[=≈])[\s*$\\(]{0,6}(?:(?:<numbers.approximately>)\s)?[*$€£]{0,3}\Z",
+"""Before a number that only says which figure, step or question is meant."""
+_OF_THINGS = Before(
+    r"(?<!\w)(?:<numbers.determiner>|\w{2,12}est|correct|right|wrong|next|other|first|last)\s[*_]{0,2}",
     re.IGNORECASE,
+    reach=24,
+    finds="the smallest ",
+    passes="there are ",
+)
+_ONE_OF = After(
+    r"\s(?:of|that|who|which|can|must|would|could|should|needs|has to)(?!\w)",
+    re.IGNORECASE,
+    finds=" of them",
+    passes=" dog",
+)
+"""Around a number word that points at things already known, or at anybody."""
+_ARGUMENT = Before(r"[A-Za-z][(-]", reach=3, finds="f(", passes="Step ")
+"""Before the argument of a function, and the number of a name (`under-5`)."""
+_PART = After(r"[\s*_$\"'-]{0,4}(?:<numbers.parts>)(?!\w)", re.IGNORECASE, finds=" dozen eggs", passes=" eggs")
+"""After a number that is a part of another one: `one half`, `2 dozen`."""
+_BOUND = Before(
+    r"(?<!\w)(?:<numbers.bounds>)\s[*$]{0,2}", re.IGNORECASE, reach=24, finds="more than ", passes="there are "
+)
+_OPEN = After(r"\+(?!\s?\d)|[*_$]{0,2}\s(?:<numbers.open_end>)(?!\w)", re.IGNORECASE, finds=" or more", passes=" + 2")
+"""Before and after a number that only bounds the one that is meant: `more than 7`, `7 or more`."""
+_RESULT = Before(r"[\d)%]\s?\}?\s?[=≈]\s?[*_$\\{(]*", reach=8, finds="3 + 4 = ", passes="3 or ")
+"""Before the result of a sum with which a reply ends."""
+_STATES = Before(
+    r"(?:(?<!\w)(?:<numbers.states>):?|[=≈])[\s*$\\(]{0,6}(?:(?:<numbers.approximately>)\s)?[*$€£]{0,3}",
+    re.IGNORECASE,
+    reach=24,
+    finds="it costs ",
+    passes="kept by ",
 )
 _HYPOTHESIS = LazyPattern(
-    r"(?<!\w)(?:if|suppose|assum\w{1,4}|for example|let's say|would be|e\.g\.)(?!\w)", re.IGNORECASE
+    r"(?<!\w)(?:if|suppose|assum\w{1,4}|for example|let's say|would be|e\.g\.)(?!\w)",
+    re.IGNORECASE,
+    finds="for example 3",
+    passes="it is 3",
 )
 """In a statement that only shows how one would answer."""
-_BOLD = LazyPattern(r"\*\*[$€£(]{0,2}\Z")
-_THINGS = LazyPattern(r"\*{0,2}\s?(?!(?:in|of|on|at|from|to|by|for)(?!\w))[^\W\d]", re.IGNORECASE)
+_BOLD = Before(r"\*\*[$€£(]{0,2}", reach=4, finds="it is **", passes="Step ")
+_THINGS = After(
+    r"\*{0,2}\s?(?!(?:in|of|on|at|from|to|by|for)(?!\w))[^\W\d]", re.IGNORECASE, finds=" dogs", passes=" in 2020"
+)
 """After the number of things that are counted; `There were 500 in 2020` leaves open what is."""
-_SEVERAL = LazyPattern(r"(?<!\w)(?:and|because|since|while|plus)(?!\w)|[=+,]\s?\d|\d\s?[-+]\s?\d", re.IGNORECASE)
+_SEVERAL = LazyPattern(
+    r"(?<!\w)(?:and|because|since|while|plus)(?!\w)|[=+,]\s?\d|\d\s?[-+]\s?\d",
+    re.IGNORECASE,
+    finds="3 cats and 4 dogs",
+    passes="3 cats",
+)
 """In a sentence that counts several things, or gives a reason: which count is the answer is not said."""
-_COUNTS = LazyPattern(r"(?<!\w)(?:<numbers.counts>)\s?[*]{0,2}\Z", re.IGNORECASE)
+_COUNTS = Before(
+    r"(?<!\w)(?:<numbers.counts>)\s?[*]{0,2}", re.IGNORECASE, reach=40, finds="there are only ", passes="we look at "
+)
 """Before the number of a last statement: with which it ends, or of how many things it tells."""
-_QUANTITY = LazyPattern(
-    r"[*_)\s]{0,3}(?:[^\W\d]{1,16}[²³]?|°\s?[cf]?|%|[€$£]|/|\^\d)?(?:[\s/]?[^\W\d]{1,12}){0,2}[\s*_)$}\\]*\Z"
+_QUANTITY = After(
+    r"[*_)\s]{0,3}(?:[^\W\d]{1,16}[²³]?|°\s?[cf]?|%|[€$£]|/|\^\d)?(?:[\s/]?[^\W\d]{1,12}){0,2}[\s*_)$}\\]*\Z",
+    finds=" m/s",
+    passes=": the sum of 3",
 )
 """What may follow a number that ends a statement: its unit, or the thing that is counted."""
 _CLOSES = " .!*_$\n}\\]"
@@ -78,7 +121,7 @@ _AFTER_TURN = 24
 
 def candidates(body: str, numbers: list[Number]) -> list[Number]:
     """Return the numbers of a reply that may be its answer: not those that are denied or only say which thing."""
-    said = [one for one in numbers if not _NOT_IT.search(body, max(0, one.start - 24), one.start)]
+    said = [one for one in numbers if not _NOT_IT.before(body, one.start)]
     said = said if len(said) > _MOST else [one for one in said if not _names_thing(body, one)]
     return said if len(said) > _MOST else [one for one in said if not _refers(body, one)] or said
 
@@ -86,16 +129,16 @@ def candidates(body: str, numbers: list[Number]) -> list[Number]:
 def _names_thing(body: str, number: Number) -> bool:
     """Whether a number only says of which things the reply speaks: `the two people`, `f(0)`, `the smallest one`."""
     if body[number.start].isalpha():
-        return _OF_THINGS.search(body, max(0, number.start - 24), number.start) is not None or (
+        return _OF_THINGS.before(body, number.start) is not None or (
             body[number.start : number.end].lower() == "one"
             and not body[: number.start].lower().endswith("only ")
             and _ONE_OF.match(body, number.end) is not None
         )
-    return _ARGUMENT.search(body, max(0, number.start - 3), number.start) is not None
+    return _ARGUMENT.before(body, number.start) is not None
 
 
 def _refers(body: str, number: Number) -> bool:
-    return _REFERENCE.search(body, max(0, number.start - 16), number.start) is not None
+    return _REFERENCE.before(body, number.start) is not None
 
 
 def answering(body: str, numbers: list[Number]) -> tuple[Number | None, str]:
@@ -113,7 +156,7 @@ def _is_another(body: str, number: Number) -> bool:
     """Whether a number is only a part or a bound of the one that is meant."""
     if _PART.match(body, number.end) or _OPEN.match(body, number.end):
         return True
-    return _BOUND.search(body, max(0, number.start - 24), number.start) is not None
+    return _BOUND.before(body, number.start) is not None
 
 
 def _committed(body: str, numbers: list[Number]) -> tuple[Number | None, str]:
@@ -124,10 +167,10 @@ def _committed(body: str, numbers: list[Number]) -> tuple[Number | None, str]:
     if len({number.value for number in numbers}) == 1:
         # `Step 3` may be the answer, `Figure 3 shows …` is none.
         return last, LAST if _refers(body, last) and any(map(str.isalpha, body[last.end :])) else "only"
-    ends = not body[last.end :].strip(_CLOSES) and _RESULT.search(body, max(0, last.start - 8), last.start)
+    ends = not body[last.end :].strip(_CLOSES) and _RESULT.before(body, last.start)
     if ends:
         return last, "result"
-    marked = [one for one in numbers if _BOLD.search(body, max(0, one.start - 4), one.start)]
+    marked = [one for one in numbers if _BOLD.before(body, one.start)]
     if len({one.value for one in marked}) == 1 and not _HYPOTHESIS.search(body):
         return marked[-1], "marked"
     stated = None if marked else _in_last_statement(body, numbers)
@@ -143,9 +186,9 @@ def _in_last_statement(body: str, numbers: list[Number]) -> Number | None:
     if "?" in body[start:end] or _HYPOTHESIS.search(body, start, end):
         return None
     own = [number for number in numbers if number.start >= start]
-    if _COUNTS.search(body, max(start, own[0].start - 40), own[0].start):
+    if _COUNTS.before(body, own[0].start, start):
         return own[0] if _THINGS.match(body, own[0].end) and not _SEVERAL.search(body, start, end) else None
-    stated = [one for one in own if _STATES.search(body, max(start, one.start - 24), one.start)]
+    stated = [one for one in own if _STATES.before(body, one.start, start)]
     after = body[last.end : end].rstrip(".!;。！；\n ")
     return last if stated == [last] and not _goes_on(body, own) and _QUANTITY.match(after) else None
 
@@ -181,7 +224,7 @@ def _stated(body: str, numbers: list[Number], start: int, rule: str) -> tuple[Nu
     first, last = numbers[0], numbers[-1]
     if len({number.value for number in numbers}) == 1:
         return first, rule
-    if _EQUALS.search(body, numbers[-2].end, last.start):
+    if _EQUALS.before(body, last.start, numbers[-2].end):
         return last, rule
     goes_on = _JOINED.fullmatch(body, first.end, numbers[1].start) or _in_two_units(body, first, numbers[1])
     return (first, rule) if _LEAD.fullmatch(body, start, first.start) and not goes_on else (last, LAST)
@@ -196,11 +239,13 @@ _FARTHEST = 20_000
 """A number is looked for in so many characters at the end of a reply: a bound on time."""
 _COMMITTED = frozenset(("structured", "cue", "self_correction"))
 """Rules by which a number is read even in a reply that declines elsewhere."""
-_GLUED = LazyPattern(r"(?<![A-Za-z])[A-Z]{2,26}(?![A-Za-z])")
-_COPULA = LazyPattern(
+_GLUED = LazyPattern(r"(?<![A-Za-z])[A-Z]{2,26}(?![A-Za-z])", finds="so ACD", passes="so Acd")
+_COPULA = After(
     r"(?:it is|it's|this is|that is|they are|there (?:is|are)|it says|it reads"
     r"|the (?:text|sign|word|label) (?:is|says|reads))\s+",
     re.IGNORECASE,
+    finds="It says STOP",
+    passes="STOP",
 )
 LABELS = tuple("ABCDEFGH")
 """What options are called where they are not known."""
@@ -506,14 +551,16 @@ def _skip(pattern: re.Pattern[str], part: str, place: int) -> int:
 
 EDGE = 600
 """Characters at the beginning of a reply in which it says so."""
-_UNSEEN = LazyPattern(r"<unseen.says>")
+_UNSEEN = LazyPattern(r"<unseen.says>", finds="i can't see the image", passes="there is no dog")
 _STEMS = ("confid", "certain", "sure", "probab", "sicher", "confian", "fidu", "信", "увер", "확신", "신뢰", "把握")
 _STATED = LazyPattern(
     r"(?:confidence|confident|certainty|certain|sure|probability|sicherheit|konfidenz|confiance|confianza|confiança|"
     r"fiducia|置信度|信心|确信度|確信度|自信度|把握|уверенность|확신도|신뢰도)"
     r"(?:\s(?:level|score|in (?:my|this) answer|of (?:my|this) answer|is))?[\s:：=*_\"'（(是为為は約约~≈-]{0,8}"
     r"(?:(?P<percent>\d{1,3}(?:[.,]\d{1,2})?)\s?[%％]|(?P<ten>\d{1,2}(?:\.\d)?)\s?/\s?10(?!\d)|(?P<share>[01](?:[.,]\d{1,4})?)(?![\d%/]))"
-    r"|(?P<before>\d{1,3}(?:[.,]\d{1,2})?)\s?[%％]\s(?:confident|certain|sure|confidence|sicher)"
+    r"|(?P<before>\d{1,3}(?:[.,]\d{1,2})?)\s?[%％]\s(?:confident|certain|sure|confidence|sicher)",
+    finds="confidence: 85 %",
+    passes="i am confident",
 )
 
 

@@ -6,38 +6,58 @@ import re
 from collections.abc import Sequence
 
 from .phrases import AFFIRMED_AFTER, AFFIRMED_BEFORE, DENIED_AFTER, DENIED_BEFORE, SPARED_BEFORE, TENTATIVE_BEFORE
-from .word_lists import START, LazyPattern
+from .word_lists import START, After, Before, LazyPattern
 
-_QUESTION = LazyPattern(r"[)\]}\"'*_`\s]*+\?")
+_QUESTION = After(r"[)\]}\"'*_`\s]*+\?", finds=")?", passes=".")
 _JOIN = LazyPattern(
     r"[)\]}\"'*_`\s]*+(?:\([^()\n]{1,40}\)\s?)?(?:\.?\s*(?:,\s*)?(?:<polarity.joins>|[,/&|、+>→⇒]|->|=>))?\s*"
-    r"(?:even |maybe |possibly |perhaps |also )?(?:(?=[^\W\d_][\s\w])(?:<polarity.join_filler>)\s)*+[(\[{\"'*_`\s]*"
+    r"(?:even |maybe |possibly |perhaps |also )?(?:(?=[^\W\d_][\s\w])(?:<polarity.join_filler>)\s)*+[(\[{\"'*_`\s]*",
+    finds=" and the ",
 )
-_PAIR_LEAD = LazyPattern(rf"(?:{START}|(?<=[\u2e80-\uffff]))(?:<polarity.pair_lead>)\s?[^.;,\n]{{0,16}}\Z")
+_PAIR_LEAD = Before(
+    rf"(?:{START}|(?<=[\u2e80-\uffff]))(?:<polarity.pair_lead>)\s?[^.;,\n]{{0,16}}",
+    reach=32,
+    finds="sowohl ",
+    passes="not ",
+)
 _PAIR_JOIN = LazyPattern(
     r"[)\]}\"'*_`\s]*+(?:\([^()\n]{1,40}\)\s?)?,?\s?(?:<polarity.pair_join>)\s?"
     r"(?:(?:option|choice|answer|la|el|le|les|die|der|das|il|lo|de|opción|respuesta|réponse|antwort|вариант|选项|the|an?)\s?)*+"
-    r"(?:[a-z][.:)]?\s?(?=[(\[\"']))?[(\[{\"'*_`\s]*"
+    r"(?:[a-z][.:)]?\s?(?=[(\[\"']))?[(\[{\"'*_`\s]*",
+    finds=" als auch ",
+    passes=".",
 )
-_PAIR_ON = LazyPattern(r"[)\]\"'*_`]*,?\s(?:<polarity.pair_join>)\s(?:option |antwort |la |el )?[(\[\"'*]*[a-z](?!\w)")
+_PAIR_ON = After(
+    r"[)\]\"'*_`]*,?\s(?:<polarity.pair_join>)\s(?:option |antwort |la |el )?[(\[\"'*]*[a-z](?!\w)",
+    finds=" and d are",
+    passes=" and it is",
+)
 """Two options that are endorsed together: `tanto B como C`, `sowohl B als auch C`."""
-_PUT = LazyPattern(r"\s?\?\s*(?:(?P<yes>yes|yep|indeed)|(?P<no>no|nope|not))?(?!\w)")
+_PUT = After(r"\s?\?\s*(?:(?P<yes>yes|yep|indeed)|(?P<no>no|nope|not))?(?!\w)", finds="? no.", passes=".")
 """A question put and answered by the speaker: `Is B right? No.`"""
-_ARROW = LazyPattern("[>→⇒]")
+_ARROW = LazyPattern("[>→⇒]", finds=" → ", passes=" or ")
 _OPPOSED = LazyPattern(
     r"[)\]}\"'*_`\s]*+,?\s?(?:<polarity.opposes>)(?: rather| it's| it is)?\s?"
-    r"(?:option |an? |the |el |la |le |il |der |die |das |ein |eine |una? |une )*+[(\[{\"'*_`\s]*"
+    r"(?:option |an? |the |el |la |le |il |der |die |das |ein |eine |una? |une )*+[(\[{\"'*_`\s]*",
+    finds=", but a ",
+    passes=" and ",
 )
-_LIKEWISE = LazyPattern(
-    r"(?<!\w)(?:so|as|neither|nor) (?:is|are|does|do|can|was)\s(?:option |choice |the |an? )?[(\[\"'*]*\Z"
+_LIKEWISE = Before(
+    r"(?<!\w)(?:so|as|neither|nor) (?:is|are|does|do|can|was)\s(?:option |choice |the |an? )?[(\[\"'*]*",
+    reach=24,
+    finds="a is wrong, so is ",
+    passes="a is wrong, it is ",
 )
-_EXCEPT = LazyPattern(
-    r"(?<!\w)(?:except(?: for)?|apart from|other than|besides|aside from)\s(?:option |choice )?[(\[\"'*]*\Z"
+_EXCEPT = Before(
+    r"(?<!\w)(?:except(?: for)?|apart from|other than|besides|aside from)\s(?:option |choice )?[(\[\"'*]*",
+    reach=56,
+    finds="except for option ",
+    passes="it is ",
 )
-_ALL_OTHERS = LazyPattern(r"[)\]\"'*]*,?\s(?:all|every|the (?:other|rest)|none|no )")
-_PLURAL = LazyPattern(r"[)\]}\"'*_`.\s]*+(?:<polarity.plural>)")
-_WINDOW = 56
-"""So many characters before a mention are looked at: a clause, and a bound on time."""
+_ALL_OTHERS = After(
+    r"[)\]\"'*]*,?\s(?:all|every|the (?:other|rest)|none|no )", finds=", all others are wrong", passes=" is right"
+)
+_PLURAL = After(r"[)\]}\"'*_`.\s]*+(?:<polarity.plural>)", finds=" are wrong", passes=" is wrong")
 
 
 class Mention:
@@ -97,7 +117,7 @@ def _compare(low: str, previous: Mention, mention: Mention) -> None:
     """Read what is said of a mention by way of the one before: `not A but B`, `A is wrong, so is B`."""
     if previous.denied and _OPPOSED.fullmatch(low, previous.end, mention.start):
         mention.affirmed = True
-    elif _LIKEWISE.search(low, max(previous.end, mention.start - 24), mention.start):
+    elif _LIKEWISE.before(low, mention.start, previous.end):
         mention.denied, mention.affirmed = previous.denied, previous.affirmed
 
 
@@ -112,34 +132,32 @@ def called_together(low: str, first: Mention, second: Mention) -> bool:
     """Tell whether both are called together in words that come in pairs (`tanto … como`, `既是 … 也是`)."""
     if _PAIR_JOIN.fullmatch(low, first.end, second.start) is None:
         return False
-    return _PAIR_LEAD.search(low, max(0, first.start - 32), first.start) is not None
+    return _PAIR_LEAD.before(low, first.start) is not None
 
 
 def leads_pair(low: str, start: int, end: int) -> bool:
     """Tell whether a capital is the first of two labels that are endorsed together (`sowohl A als auch B`)."""
-    return _PAIR_ON.match(low, end) is not None and _PAIR_LEAD.search(low, max(0, start - 32), start) is not None
+    return _PAIR_ON.match(low, end) is not None and _PAIR_LEAD.before(low, start) is not None
 
 
 def ends_pair(low: str, last: int, start: int) -> bool:
     """Tell whether a capital is the second of such two, the first of which ends at `last`."""
     if _PAIR_JOIN.fullmatch(low, last, start) is None:
         return False
-    return _PAIR_LEAD.search(low, max(0, last - 33), last - 1) is not None
+    return _PAIR_LEAD.before(low, last - 1) is not None
 
 
 def _judge_one(low: str, mention: Mention, *, inherited: bool) -> None:
-    begin, start, end = max(0, mention.start - _WINDOW), mention.start, mention.end
+    start, end = mention.start, mention.end
     mention.asked = _QUESTION.match(low, end) is not None
-    mention.tentative = TENTATIVE_BEFORE.search(low, begin, start) is not None
-    if SPARED_BEFORE.search(low, begin, start) or _excepted(low, begin, mention):
+    mention.tentative = TENTATIVE_BEFORE.before(low, start) is not None
+    if SPARED_BEFORE.before(low, start) or _excepted(low, mention):
         mention.affirmed = True
         return
-    denied = DENIED_AFTER.match(low, end, end + 120) is not None
-    praised = None if denied else AFFIRMED_AFTER.match(low, end, end + 120)
-    mention.denied = (
-        denied or DENIED_BEFORE.search(low, begin, start) is not None or (inherited and not _praises(praised))
-    )
-    affirmed = praised is not None or AFFIRMED_BEFORE.search(low, begin, start) is not None
+    denied = DENIED_AFTER.after(low, end) is not None
+    praised = None if denied else AFFIRMED_AFTER.after(low, end)
+    mention.denied = denied or DENIED_BEFORE.before(low, start) is not None or (inherited and not _praises(praised))
+    affirmed = praised is not None or AFFIRMED_BEFORE.before(low, start) is not None
     mention.affirmed = affirmed and not mention.denied
     if praised is not None:
         _answer_question(low, mention, praised.end())
@@ -157,10 +175,10 @@ def _answer_question(low: str, mention: Mention, end: int) -> None:
         mention.affirmed, mention.denied = question.group("yes") is not None, question.group("no") is not None
 
 
-def _excepted(low: str, begin: int, mention: Mention) -> bool:
+def _excepted(low: str, mention: Mention) -> bool:
     """Whether it reads `except for C, all others …`: what is excepted is what remains."""
     after = _ALL_OTHERS.match(low, mention.end)
-    return after is not None and _EXCEPT.search(low, begin, mention.start) is not None
+    return after is not None and _EXCEPT.before(low, mention.start) is not None
 
 
 def _close(low: str, run: list[Mention]) -> None:

@@ -13,24 +13,40 @@ _TAG = LazyPattern(
     r"|<\|(?P<edge>begin_of_thought|start_thinking|end_of_thought|end_thinking)\|>"
     r"|(?P<done>\.\.\.\s?done thinking\.?)",
     re.IGNORECASE,
+    finds="<think>maybe B</think>",
+    passes="<b>B</b>",
 )
 _FINAL_CHANNEL = LazyPattern(
-    r"<\|channel\|>\s?final\s?(?:<\|[^|<>]{1,40}\|>)?(?:<\|message\|>)?|assistantfinal(?=[^a-z])", re.IGNORECASE
+    r"<\|channel\|>\s?final\s?(?:<\|[^|<>]{1,40}\|>)?(?:<\|message\|>)?|assistantfinal(?=[^a-z])",
+    re.IGNORECASE,
+    finds="<|channel|>final<|message|>B",
+    passes="final: B",
 )
-_OTHER_CHANNEL = LazyPattern(r"<\|channel\|>\s?(?:analysis|commentary)", re.IGNORECASE)
+_OTHER_CHANNEL = LazyPattern(
+    r"<\|channel\|>\s?(?:analysis|commentary)", re.IGNORECASE, finds="<|channel|>analysis", passes="analysis"
+)
 SHORTEST_COURTEOUS, _TAIL = 80, 400
 """A shorter reply is its own point; more than a few sentences at the end are no courtesy."""
 _COURTESY = LazyPattern(
     r"(?:[.!?*)](?=[ \t])|(?=\n))"
-    rf"([\s*_>(\[-]*(?:<conclusions.courtesy>){END}[^.!?\n]{{0,200}}[.!?]?[\s)*_\]]*)\Z"
+    rf"([\s*_>(\[-]*(?:<conclusions.courtesy>){END}[^.!?\n]{{0,200}}[.!?]?[\s)*_\]]*)\Z",
+    finds="it is red. let me know if you have any other questions.",
+    passes="it is red. it is not blue.",
 )
-_SIGN = LazyPattern(r"[.!?\n*)]")
+_SIGN = LazyPattern(r"[.!?\n*)]", finds="red. B", passes="red, B")
 _CLOSERS = " \t\r\n)*_].!?"
-_SPOKEN = LazyPattern(rf"{START}(?:answer|option|choice|correct){END}|[=:]")
+_SPOKEN = LazyPattern(
+    rf"{START}(?:answer|option|choice|correct){END}|[=:]", finds="the answer is b", passes="thank you"
+)
 """What may still be an answer is left."""
 NEXT_QUESTION = "\nQuestion:"
 """How a model goes on that was shown worked examples: with questions of its own, and their answers."""
-_NEXT = LazyPattern(r"\n\s*(?:hint:[^\n]{0,400}\s+)?question:", re.IGNORECASE)
+_NEXT = LazyPattern(
+    r"\n\s*(?:hint:[^\n]{0,400}\s+)?question:",
+    re.IGNORECASE,
+    finds="B\n\nQuestion: what now?",
+    passes="B: the question",
+)
 _FIRST_WORDS = 12
 """Shorter than the shortest sentence that answers (`Answer is A.`): what is asked again is then the question itself."""
 
@@ -132,16 +148,24 @@ def _odd_table() -> dict[int, str]:
 
 
 _ODD = LazyPattern(
-    f"[{''.join(f'{chr(low)}-{chr(high)}' for low, high in _RANGES)}{''.join(map(chr, (*_LINE_ENDS, *_SINGLES)))}]"
+    f"[{''.join(f'{chr(low)}-{chr(high)}' for low, high in _RANGES)}{''.join(map(chr, (*_LINE_ENDS, *_SINGLES)))}]",
+    finds="Ⓑ",
+    passes="B",
 )
 """Ranges, not single characters: a set of a thousand of them above U+FFFF is searched one by one."""
 _LOOKALIKES = dict(zip("АВСЕНІЈКМОРЅТХУΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "ABCEHIJKMOPSTXYABEZHIKMNOPTYX", strict=True))
-_LOOKALIKE = LazyPattern("[" + "".join(_LOOKALIKES) + r"](?<!\w.)(?!\w)(?:(?<=[а-яё:]\s.)|(?!\s{1,3}[\u0370-\u052f]))")
+_LOOKALIKE = LazyPattern(
+    "[" + "".join(_LOOKALIKES) + r"](?<!\w.)(?!\w)(?:(?<=[а-яё:]\s.)|(?!\s{1,3}[\u0370-\u052f]))",
+    finds="Ответ: В",
+    passes="А это",
+)
 """Before a word of its own script a capital is a word (`А это`), unless within a sentence (`вариант А верный`)."""
 _CYRILLIC_LABELS = dict(zip("АБВГДЕ", "ABCDEF", strict=True))
 _CYRILLIC_LABEL = LazyPattern(
     r"(?:\A[\s*_(\"«]*|(?:[Оо]твет|[Вв]ариант|[Бб]уква|[Вв]ідповідь|[Оо]тговор)(?:\s[а-яіїєё]{2,12}){0,2}\s?[:—–-]?[\s*_(\"«]{0,4})"
-    r"([АБВГДЕ])(?=[\s*_\"»]*(?:[).:,;\n]|\Z))"
+    r"([АБВГДЕ])(?=[\s*_\"»]*(?:[).:,;\n]|\Z))",
+    finds="Ответ: Б",
+    passes="Баба",
 )
 """Letters with which options are counted in Cyrillic. Alone, В is read as the B it looks like; beside Б it is a C."""
 _KEPT = {code: chr(code) for code in range(0x2460, 0x2474)}
@@ -149,30 +173,36 @@ _KEPT = {code: chr(code) for code in range(0x2460, 0x2474)}
 _ARABIC_LABELS = dict(zip("أابجدهو", "AABCDEF", strict=True))
 _ARABIC_LABEL = LazyPattern(
     r"(?<![\w\u064b-\u0652ـ])([أابجدهو])(ـ?)(?=\s?[).:\]*_-]|\s*(?:\n|\Z))(?:(?<=[(\[*_:-].)|(?<=[(\[*_:-]..)"
-    r"|(?<=[:\n-]\s.)|(?<=\A.)|(?<=\n.)|(?<=(?:هي|هو)\s.)|(?<=(?:خيار|جابة|جواب|حيحة)\s.))"
+    r"|(?<=[:\n-]\s.)|(?<=\A.)|(?<=\n.)|(?<=(?:هي|هو)\s.)|(?<=(?:خيار|جابة|جواب|حيحة)\s.))",
+    finds="(ب)",
+    passes="كتاب",
 )
 """Letters with which options are counted in Arabic: single, set off on both sides, where a label stands."""
 _ARABIC = re.compile("[أابجد]")
-_OTHER_COUNT = LazyPattern(r"(?<![\w])[تث]\s?[).:\]]")
+_OTHER_COUNT = LazyPattern(r"(?<![\w])[تث]\s?[).:\]]", finds="(ت)", passes="كتاب")
 """Some count by the order of the alphabet; which letter is the third option is then open."""
 _FONT = (
     r"\\(?:text|textbf|textit|textrm|texttt|textsf|mathrm|mathbf|mathit|mathsf|mathtt|bf|rm|mathcal|underline|displaystyle"
     r"|operatorname|large|Large|huge)\b\s?"
 )
-_LATEX = LazyPattern(rf"{_FONT}\{{?|\\(?:[ ,;:!]|q?quad\b)")
-_SET_IN_FONT = LazyPattern(rf"({_FONT}\{{)([^{{}}]{{0,400}})\}}")
+_LATEX = LazyPattern(rf"{_FONT}\{{?|\\(?:[ ,;:!]|q?quad\b)", finds="\\text{B}", passes="text")
+_SET_IN_FONT = LazyPattern(rf"({_FONT}\{{)([^{{}}]{{0,400}})\}}", finds="\\mathrm{~cm}", passes="{cm}")
 """With its closing brace: a box around it must not end there."""
 _MARKUP = LazyPattern(
     r"</?(?:b|strong|i|em|p|br|u|span|div|li|ul|ol|mark|code|h\d|td|tr|table|center|font|s)(?:\s[^<>]{0,80})?/?>"
     r"|<\|(?:im_end|im_start|eot_id|endoftext|end|eos|return|end_of_text|end_of_sentence)\|>|</?s>|<end_of_turn>|<eos>",
     re.IGNORECASE,
+    finds="<td>B</td>",
+    passes="a < b > c",
 )
-_STRUCK = LazyPattern(r"~~[^~\n]{1,200}~~|<(?:s|del|strike)>[^<>\n]{1,200}</(?:s|del|strike)>")
+_STRUCK = LazyPattern(
+    r"~~[^~\n]{1,200}~~|<(?:s|del|strike)>[^<>\n]{1,200}</(?:s|del|strike)>", finds="~~A~~ B", passes="~ A"
+)
 _ESCAPED = {"&lt;": "<   ", "&gt;": ">   ", "&amp;": "&    ", "&quot;": '"     ', "&#39;": "'    ", "&nbsp;": "      "}
-_ESCAPE = LazyPattern("|".join(_ESCAPED))
-_WRITTEN_LINE_END = LazyPattern(r"\\n(?![a-z])")
-_DEGREE = LazyPattern(r"\^\s?\{?\s?\\circ\s?\}?\$?")
-_FRACTION = LazyPattern(r"\\[dt]?frac\s?\{(\\?\w{1,9})\}\s?\{(\\?\w{1,9})\}")
+_ESCAPE = LazyPattern("|".join(_ESCAPED), finds="a &lt; b", passes="a & b")
+_WRITTEN_LINE_END = LazyPattern(r"\\n(?![a-z])", finds="B\\nC", passes="\\nabla")
+_DEGREE = LazyPattern(r"\^\s?\{?\s?\\circ\s?\}?\$?", finds="30^\\circ", passes="30")
+_FRACTION = LazyPattern(r"\\[dt]?frac\s?\{(\\?\w{1,9})\}\s?\{(\\?\w{1,9})\}", finds="\\frac{1}{2}", passes="1/2")
 
 
 def _fraction(match: re.Match[str]) -> str:

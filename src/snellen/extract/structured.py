@@ -9,15 +9,19 @@ from .numbers import find_measures, fitting_option
 from .option_set import OptionSet, Reply
 from .word_lists import LazyPattern
 
-_BOX = LazyPattern(r"boxed\s?\{|<\|begin_of_box\|>")
-_TAG = LazyPattern(r"[<\[](<machine.tag>)[>\]]")
+_BOX = LazyPattern(r"boxed\s?\{|<\|begin_of_box\|>", finds="\\boxed{b}", passes="the box {b}")
+_TAG = LazyPattern(r"[<\[](<machine.tag>)[>\]]", finds="<answer>b</answer>", passes="<b>b</b>")
 _FIELD = LazyPattern(
     r"[\"']?(?:<machine.field>)[\"']?\s?:\s{0,3}"
-    r"(?P<value>\"[^\"\n]{0,200}\"?|'[^'\n]{0,200}'?|\[[^\]\n]{0,200}\]?|[^\s,}\n]{1,20})"
+    r"(?P<value>\"[^\"\n]{0,200}\"?|'[^'\n]{0,200}'?|\[[^\]\n]{0,200}\]?|[^\s,}\n]{1,20})",
+    finds='{"answer": "b"}',
+    passes='{"reason": "b"}',
 )
-_OBJECT = LazyPattern(r"(?<![\\a-z}^_])\{\s{0,8}(?:[\"']|[a-z_\u4e00-\u9fff][\w ]{0,30}:)")
+_OBJECT = LazyPattern(
+    r"(?<![\\a-z}^_])\{\s{0,8}(?:[\"']|[a-z_\u4e00-\u9fff][\w ]{0,30}:)", finds='{"answer": "b"}', passes="x^{2:3}"
+)
 _SPLIT = re.compile(r"\s?(?:,|;|/|&|\band\b|\bor\b|和|或|、)\s?")
-_JOINED = LazyPattern(r"[}\s$\\()]*(?:or|and|,|/)[\s$\\()]*(?:boxed\s?\{)?")
+_JOINED = LazyPattern(r"[}\s$\\()]*(?:or|and|,|/)[\s$\\()]*(?:boxed\s?\{)?", finds="} or \\boxed{")
 _NOTHING = frozenset({"null", "none", "n/a", "unknown"})
 _SHORT = 40
 _MOST = 32

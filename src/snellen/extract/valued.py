@@ -9,19 +9,30 @@ from .numbers import Measure, find_measures, fitting_option
 from .option_set import OptionSet, Reply
 from .phrases import CLOSING_WORDS, CONTRAST, CORRECTION, NEGATION, TAKES_BACK, UNDECIDED
 from .polarity import Mention, judge
-from .word_lists import END, START, LazyPattern
+from .word_lists import END, START, After, Before, LazyPattern
 
 _END = 200
 """A value with which a reply ends stands in so many characters at its end."""
 _FARTHEST = 2000
 _COMMENT = 120
-_FOUND = LazyPattern(
-    r"(?:[=≈→⇒]|(?<!\w)(?:<conclusions.open_cue>)\s?:)[\s*_$\\({]*(?:(?:about|approximately)\s)?[$€£¥]?\Z"
+_FOUND = Before(
+    r"(?:[=≈→⇒]|(?<!\w)(?:<conclusions.open_cue>)\s?:)[\s*_$\\({]*(?:(?:about|approximately)\s)?[$€£¥]?",
+    reach=24,
+    finds="so f = ",
+    passes="there are ",
 )
-_OTHERWISE_SAID = LazyPattern(r"(?<=[\w)%°],)\sor\s(?=(?:about |roughly |approximately |equivalently )?[-$€£]?\d)")
-_LEADS_TO = LazyPattern(rf"{START}(?:<cues.copula>|<conclusions.reads_as>|about|roughly|approximately){END}[\s*_$]*\Z")
-_GIVEN = LazyPattern(r"\W*(?:given|since|as|if|because)(?!\w)")
-_STOPS = LazyPattern(r"[.!\n。]\s")
+_OTHERWISE_SAID = LazyPattern(
+    r"(?<=[\w)%°],)\sor\s(?=(?:about |roughly |approximately |equivalently )?[-$€£]?\d)",
+    finds="120 kpa, or 120,000 pa",
+    passes="120 kpa or less",
+)
+_LEADS_TO = Before(
+    rf"{START}(?:<cues.copula>|<conclusions.reads_as>|about|roughly|approximately){END}[\s*_$]*",
+    finds="the length is about ",
+    passes="i count ",
+)
+_GIVEN = After(r"\W*(?:given|since|as|if|because)(?!\w)", finds="given 120 kpa", passes="the pressure is 120 kpa")
+_STOPS = LazyPattern(r"[.!\n。]\s", finds="120 kpa. it", passes="120.5 kpa")
 
 
 def final_value(options: OptionSet, reply: Reply) -> Extraction | None:
@@ -34,7 +45,7 @@ def final_value(options: OptionSet, reply: Reply) -> Extraction | None:
     if index is None:
         return None
     result = Mention(index, begin + found[-1].start, begin + found[-1].end)
-    found_so = _FOUND.search(reply.low, max(0, result.start - 24), result.start)
+    found_so = _FOUND.before(reply.low, result.start)
     stated = found_so or _concluded(options, reply, result) or _said_again(options, reply, result)
     if not stated or _goes_on(options, reply, result):
         return None
@@ -57,7 +68,7 @@ def _concluded(options: OptionSet, reply: Reply, result: Mention) -> bool:
 def _said_again(options: OptionSet, reply: Reply, result: Mention) -> bool:
     """Whether the last sentence states, as its only quantity, what the working before it came to (`… = 1.5 km`)."""
     low, start = reply.low, closing_start(reply.low)
-    if result.start < start or not _LEADS_TO.search(low, start, result.start):
+    if result.start < start or not _LEADS_TO.before(low, result.start, start):
         return False
     if TAKES_BACK.search(low, start) or NEGATION.search(low, start) or len(find_measures(reply.body[start:])) != 1:
         return False

@@ -11,15 +11,19 @@ from .option_set import OptionSet, Reply
 from .option_text import plain
 from .phrases import CORRECTION
 from .polarity import judge
-from .word_lists import END, START, LazyPattern
+from .word_lists import END, START, After, LazyPattern
 
-_FAILED_CALL = LazyPattern(r"\s*(?:<machine.error>)")
-_HEAD = LazyPattern(r"\s*+([^.!;:\n—]{1,80})[.!;:—]")
-_ALNUM = LazyPattern(r"[^\W_]")
-_NAME = LazyPattern(r"[A-Z]\. [A-Z][a-z]+ [a-z]")
-_REASON = LazyPattern(r"[)*_\s]*\s(?:<verdicts.reason>)(?!\w)")
+_FAILED_CALL = After(r"\s*(?:<machine.error>)", finds="api error: 500", passes="the error bar is long")
+_HEAD = After(r"\s*+([^.!;:\n—]{1,80})[.!;:—]", finds="true. the sign says so", passes="the sign says true, and")
+_ALNUM = LazyPattern(r"[^\W_]", finds="… b", passes="…")
+_NAME = After(r"[A-Z]\. [A-Z][a-z]+ [a-z]", finds="A. Smith v", passes="A. dog")
+_REASON = After(r"[)*_\s]*\s(?:<verdicts.reason>)(?!\w)", finds=" because it barks", passes=" or b")
 _REMARK = re.compile(r"[*_(\[]*([A-Z])[*_)\]]*\s?\(([^()\n]{3,60})\)[.*_]*")
-_OPEN = LazyPattern(rf"{START}(?:<options.takes_back>|<polarity.bad>|maybe|possibly|perhaps){END}|n't|[?❌✗✘×]")
+_OPEN = LazyPattern(
+    rf"{START}(?:<options.takes_back>|<polarity.bad>|maybe|possibly|perhaps){END}|n't|[?❌✗✘×]",
+    finds="not sure, but maybe",
+    passes="my guess",
+)
 _REPEATS = re.compile(r"[\s,]+")
 _LOOPS = 8
 _REASONED = 2

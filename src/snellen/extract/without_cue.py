@@ -24,16 +24,18 @@ from .phrases import (
     UNDECIDED,
 )
 from .polarity import Mention, agreed, called_together, judge
-from .word_lists import START, LazyPattern
+from .word_lists import START, After, Before, LazyPattern
 from .yes_or_no import YesOrNo, opens_with_yes_or_no, read_yes_or_no
 
 _LAST_WORD = 12
 """What ends so near to the end of the reply is its last word."""
-_NUMBERED = LazyPattern(r"(?:\A|\n)\s?\d{1,2}[.)] \(?\Z")
+_NUMBERED = Before(r"(?:\A|\n)\s?\d{1,2}[.)] \(?", reach=8, finds="so\n4. (", passes="tanto la opción ")
 """Before answers to several questions."""
-_IN_ONE_BREATH = LazyPattern(
+_IN_ONE_BREATH = After(
     r"[)\]}\"'*_`$\\\s]*+(?:,?\s?(?:and|or|as well as|und|oder|et|ou|y|o|和|或|与|と|または)|[,/&、])[\s*_`(\[\"'$\\]*+"
-    r"(?:also |option |choice )*+[*(]*\Z"
+    r"(?:also |option |choice )*+[*(]*\Z",
+    finds="** and **",
+    passes=". then ",
 )
 
 
@@ -65,9 +67,7 @@ def _leaves_open(options: OptionSet, reply: Reply, found: list[Mention], rivals:
     """Whether all options are said again, none of those just named is chosen, or two are endorsed in one breath."""
     if _said_again(options, reply, found) or UNDECIDED.search(reply.low, max(0, found[-1].start - 160)):
         return True
-    if bool(rivals) and all(
-        _NUMBERED.search(reply.low, max(0, one.start - 8), one.start) for one in (rivals[-1], found[-1])
-    ):
+    if bool(rivals) and all(_NUMBERED.before(reply.low, one.start) for one in (rivals[-1], found[-1])):
         return True
     return bool(rivals) and _in_one_breath(reply.low, rivals[-1], found[-1])
 
@@ -84,7 +84,7 @@ def _committed(reply: Reply, last: Mention, rivals: list[Mention]) -> bool:
     """Whether the reply stops at it, sets it off or affirms it; not where it only goes through the options."""
     if any(_stands_out(reply, rival) for rival in rivals):
         return False
-    if GOES_THROUGH.search(reply.low, max(0, last.start - 100), last.start):
+    if GOES_THROUGH.before(reply.low, last.start):
         return last.affirmed
     if last.affirmed or _stands_out(reply, last):
         return True
@@ -110,20 +110,35 @@ _TAIL = 160
 """The last sentence or two: what is affirmed there outweighs what was affirmed on the way."""
 _EDGE = 320
 """A long reply declines at its edges; `cannot tell` in the midst of reasoning is no refusal."""
-_MYSELF = LazyPattern(rf"{START}(?:<refusals.myself>)\s(?:\w{{1,10}}\s){{0,2}}\Z|我[^，。,.]{{0,6}}\Z")
-_RIGHT_ONLY_IF = LazyPattern(rf"[)\]\"'”*_`]*\s{ONLY_IF}")
-_IF_SO = LazyPattern(r"(?:\A|[.;!?\n]\s?)if (?!i\s)[^.;!?\n]{1,48},[^.;!?\n]{0,24}\Z")
+_MYSELF = Before(
+    rf"{START}(?:<refusals.myself>)\s(?:\w{{1,10}}\s){{0,2}}|我[^，。,.]{{0,6}}",
+    reach=24,
+    finds="so i ",
+    passes="so it ",
+)
+_RIGHT_ONLY_IF = After(rf"[)\]\"'”*_`]*\s{ONLY_IF}", finds='" can only be right if it rains', passes=" is right")
+_IF_SO = Before(
+    r"(?:\A|[.;!?\n]\s?)if (?!i\s)[^.;!?\n]{1,48},[^.;!?\n]{0,24}",
+    finds="if the light is on, ",
+    passes="if i had to choose, ",
+)
 """Before a label that is right under a condition only; `If I had to choose, B` chooses."""
 _COUNTED_THING = LazyPattern(
-    r"(?<!\w)(?:<options.ordinal>)\s(?!(?:<options.ordinal_noun>|<options.numbered_noun>)(?!\w))([a-z]{3,16})(?!\w)"
+    r"(?<!\w)(?:<options.ordinal>)\s(?!(?:<options.ordinal_noun>|<options.numbered_noun>)(?!\w))([a-z]{3,16})(?!\w)",
+    finds="the second equation is",
+    passes="the second option is",
 )
-_STILL = LazyPattern(rf"{START}(?:<refusals.still>)")
+_STILL = LazyPattern(rf"{START}(?:<refusals.still>)", finds="i cannot tell, but b", passes="i cannot tell")
 _RIVAL = LazyPattern(
     r"(?<!\w)(?:is|are|seems?|be)\s(?:also|just as|equally)\s(?:<conclusions.as_good>)(?!\w)"
-    r"|(?<!\w)(?:is (?:<conclusions.as_good>)|holds|applies|fits)\s(?:too|as well)(?!\w)"
+    r"|(?<!\w)(?:is (?:<conclusions.as_good>)|holds|applies|fits)\s(?:too|as well)(?!\w)",
+    finds="and c is just as likely",
+    passes="and c is wrong",
 )
-_LACKS = LazyPattern(
-    r"\W*there (?:(?:is|are|was|were) (?:no(?!\s(?:doubt|question|problem))|not)|isn't|aren't|wasn't)(?!\w)"
+_LACKS = After(
+    r"\W*there (?:(?:is|are|was|were) (?:no(?!\s(?:doubt|question|problem))|not)|isn't|aren't|wasn't)(?!\w)",
+    finds="there is no dog",
+    passes="there is no doubt",
 )
 
 
@@ -140,9 +155,7 @@ def refusal(options: OptionSet, reply: Reply) -> Extraction | None:
         at = turn.start()
         texts = text_mentions(options, reply, at)
         chosen = _affirmed(label_mentions(options, reply, at)) or _affirmed(texts)
-        chosen = chosen or agreed(
-            [one for one in texts if one.alone and PREFERRED.match(reply.low, one.end, one.end + 60)]
-        )
+        chosen = chosen or agreed([one for one in texts if one.alone and PREFERRED.after(reply.low, one.end)])
         if chosen is not None:
             return options.pick(reply, chosen, "affirmed")
     return Extraction(None, "refusal", REFUSED, reply.span(match.start(), match.end()))
@@ -151,7 +164,7 @@ def refusal(options: OptionSet, reply: Reply) -> Extraction | None:
 def _says_undecidable(options: OptionSet, reply: Reply) -> bool:
     """Whether the question is called undecidable; that the speaker cannot tell is a refusal, unless it names that."""
     low, index = reply.low, options.texts.undecidable
-    if any(not _MYSELF.search(low, max(0, match.start() - 24), match.start()) for match in UNDECIDABLE.finditer(low)):
+    if any(not _MYSELF.before(low, match.start()) for match in UNDECIDABLE.finditer(low)):
         return True
     return any(mention.index == index and mention.stands for mention in text_mentions(options, reply))
 
@@ -230,7 +243,11 @@ def _spoken_against(options: OptionSet, reply: Reply, chosen: Mention) -> bool:
     return any(mention.alone and mention.index != chosen.index for mention in later)
 
 
-_BOTH_LISTED = LazyPattern(r"\s*[(\[]?[a-z][)\].:]\s*(?:yes|no)\b\W{0,6}[(\[]?[a-z][)\].:]\s*(?:yes|no)\W*\Z")
+_BOTH_LISTED = After(
+    r"\s*[(\[]?[a-z][)\].:]\s*(?:yes|no)\b\W{0,6}[(\[]?[a-z][)\].:]\s*(?:yes|no)\W*\Z",
+    finds="(c) yes (d) no",
+    passes="yes and no",
+)
 """A reply that only goes on with the list of options: `(C) yes (D) no`."""
 
 
@@ -270,9 +287,9 @@ def _not_meant(low: str, match: re.Match[str]) -> bool:
     start, end = match.span()
     if _RIGHT_ONLY_IF.match(low, end):
         return True
-    if OR_BEFORE.search(low, max(0, start - 12), start):
+    if OR_BEFORE.before(low, start):
         return True
-    return low.startswith(" other", end) or DENIED_BEFORE.search(low, max(0, start - 24), start) is not None
+    return low.startswith(" other", end) or DENIED_BEFORE.before(low, start, start - 24) is not None
 
 
 def lone_label(options: OptionSet, reply: Reply) -> Extraction | None:
@@ -289,7 +306,7 @@ def _falls_short(options: OptionSet, reply: Reply, chosen: Mention) -> bool:
     """Whether a label is only named, contradicted by a text, beside the point, or left behind by a cut reply."""
     if only_named(reply.low, chosen) or _tells_otherwise(options, reply, chosen.index):
         return True
-    if _outdone_by_text(options, reply, chosen) or (chosen.tentative and _IF_SO.search(reply.low, 0, chosen.start)):
+    if _outdone_by_text(options, reply, chosen) or (chosen.tentative and _IF_SO.before(reply.low, chosen.start)):
         return True
     return is_aside(reply.low, chosen) or is_left_behind(reply, chosen)
 

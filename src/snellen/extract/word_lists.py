@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
@@ -65,22 +66,30 @@ def assemble(template: str) -> str:
     return _INSERT.sub(lambda match: "|".join(words(match.group(1))), template)
 
 
+def one_of(*ways: str) -> str:
+    """Return the pattern of several ways to say a thing: written one a line, each can have its example beside it."""
+    return "|".join(ways)
+
+
 class LazyPattern:
     """A pattern, `<file.group>` in it standing for word lists, that is compiled at its first use.
 
     Compiling all of them takes as long as reading ten thousand replies: whoever only imports this room pays nothing.
-    From then on the methods are those of the compiled pattern, so that there is no second call.
+    From then on the methods are those of the compiled pattern, so that there is no second call. `finds` is a text that
+    it finds, `passes` one like it that it passes over: they show what the pattern is for, and a test tries them.
     """
 
-    __slots__ = ("finditer", "flags", "fullmatch", "match", "search", "sub", "template")
+    __slots__ = ("finditer", "finds", "flags", "fullmatch", "match", "passes", "search", "sub", "template")
     search: Callable[..., re.Match[str] | None]
     match: Callable[..., re.Match[str] | None]
     fullmatch: Callable[..., re.Match[str] | None]
     finditer: Callable[..., Iterator[re.Match[str]]]
     sub: Callable[..., str]
 
-    def __init__(self, template: str, flags: re.RegexFlag = re.NOFLAG) -> None:
-        self.template, self.flags = template, flags
+    def __init__(
+        self, template: str, flags: re.RegexFlag = re.NOFLAG, *, finds: str = "", passes: str | None = None
+    ) -> None:
+        self.template, self.flags, self.finds, self.passes = template, flags, finds, passes
         for method in ("search", "match", "fullmatch", "finditer", "sub"):
             setattr(self, method, partial(self._first, method))
 
@@ -93,6 +102,54 @@ class LazyPattern:
 
     def _first(self, method: str, *arguments: Any) -> Any:
         return getattr(self.compile(), method)(*arguments)
+
+
+class Before(LazyPattern):
+    """What stands right before a place, mostly an option: a pattern that ends there, at most `reach` characters long.
+
+    The reach bounds time, and says how near a phrase must be; without one the caller says where to begin (a sentence).
+    """
+
+    __slots__ = ("reach",)
+
+    def __init__(
+        self,
+        template: str,
+        flags: re.RegexFlag = re.NOFLAG,
+        *,
+        reach: int = sys.maxsize,
+        finds: str = "",
+        passes: str | None = None,
+    ) -> None:
+        super().__init__(rf"(?:{template})\Z", flags, finds=finds, passes=passes)
+        self.reach = reach
+
+    def before(self, text: str, place: int, since: int = 0) -> re.Match[str] | None:
+        """Return what stands before a place, and begins at `since` or later."""
+        begin = place - self.reach
+        return self.search(text, begin if begin > since else since if since > 0 else 0, place)
+
+
+class After(LazyPattern):
+    """What stands right after a place: a pattern that begins there and is at most `reach` characters long."""
+
+    __slots__ = ("reach",)
+
+    def __init__(
+        self,
+        template: str,
+        flags: re.RegexFlag = re.NOFLAG,
+        *,
+        reach: int = sys.maxsize,
+        finds: str = "",
+        passes: str | None = None,
+    ) -> None:
+        super().__init__(template, flags, finds=finds, passes=passes)
+        self.reach = reach
+
+    def after(self, text: str, place: int) -> re.Match[str] | None:
+        """Return what stands after a place."""
+        return self.match(text, place, place + self.reach)
 
 
 class Stems:
@@ -153,8 +210,8 @@ class Gated:
 
     __slots__ = ("_ascii_stems", "_stems", "group", "phrase")
 
-    def __init__(self, template: str, stems: str) -> None:
-        self.phrase, self.group = LazyPattern(template), stems
+    def __init__(self, template: str, stems: str, *, finds: str, passes: str) -> None:
+        self.phrase, self.group = LazyPattern(template, finds=finds, passes=passes), stems
         self._stems: Stems | None = None
         self._ascii_stems: Stems | None = None
 

@@ -7,36 +7,63 @@ from typing import NamedTuple
 
 from .phrases import CORRECTION, REFUSAL
 from .structured import answer_field
-from .word_lists import LazyPattern, word_set
+from .word_lists import After, Before, LazyPattern, one_of, word_set
 
 _WORD = LazyPattern(
-    r"(?<![\w-])(?:(?P<yes><yes_no.yes>)|(?P<no><yes_no.no>))(?![\w'-])"
-    r"|(?P<hyes>^(?:<yes_no.yes_glued>))|(?P<hno>^(?:<yes_no.no_glued>))"
-    r"|(?<=答案[是为：:])[\s\"'“]?(?:(?P<cyes>是的?|对|有|正确)|(?P<cno>否|不是|不对|没有|错误?))(?=[\s。，,.!！*\"'”]|\Z)"
+    one_of(
+        r"(?<![\w-])(?:(?P<yes><yes_no.yes>)|(?P<no><yes_no.no>))(?![\w'-])",
+        r"(?P<hyes>^(?:<yes_no.yes_glued>))|(?P<hno>^(?:<yes_no.no_glued>))",  # 是的, at the beginning
+        r"(?<=答案[是为：:])[\s\"'“]?(?:(?P<cyes>是的?|对|有|正确)|(?P<cno>否|不是|不对|没有|错误?))(?=[\s。，,.!！*\"'”]|\Z)",
+    ),
+    finds="yes, it is",
+    passes="yesterday",
 )
-_DENIED = LazyPattern(r"(?<!\w)not\s\Z|n't\s\Z")
-_NOT_IT = LazyPattern(
-    r"(?:(?<!\w)not|n't)\s\W{0,3}(?:[a-z][\s).:]{1,2})?\Z"
-    r"|(?:(?<!\w)(?:not|never|cannot|neither|nor)|n't)(?:\s[a-z]{1,8}){1,2}\s[\"'*]{0,3}\Z"
+_DENIED = Before(r"(?<!\w)not\s|n't\s", reach=5, finds="it is not ", passes="it is ")
+_NOT_IT = Before(
+    r"(?:(?<!\w)not|n't)\s\W{0,3}(?:[a-z][\s).:]{1,2})?"
+    r"|(?:(?<!\w)(?:not|never|cannot|neither|nor)|n't)(?:\s[a-z]{1,8}){1,2}\s[\"'*]{0,3}",
+    reach=30,
+    finds="i cannot say ",
+    passes="i say ",
 )
-_IDIOM = LazyPattern(r"\s+(?:<yes_no.idiom>)\b|\.\s?\d|[*_\"')]*\?|\s(?:if|unless)\s")
+_IDIOM = After(
+    r"\s+(?:<yes_no.idiom>)\b|\.\s?\d|[*_\"')]*\?|\s(?:if|unless)\s", finds=" doubt about it", passes=", it is"
+)
 """After a word that answers nothing: `no doubt`, `No. 5`, `Yes?`, `yes if …`."""
 _PAIR = LazyPattern(
-    r"(?<!\w)(?:<yes_no.yes>|<yes_no.no>)[\"']?\s?(?:/|or|and|nor)\s?[\"']?(?:<yes_no.yes>|<yes_no.no>)(?!\w)"
+    r"(?<!\w)(?:<yes_no.yes>|<yes_no.no>)[\"']?\s?(?:/|or|and|nor)\s?[\"']?(?:<yes_no.yes>|<yes_no.no>)(?!\w)",
+    finds="yes or no",
+    passes="yes, or so",
 )
 """Both in one breath: the choice that is left open, or the question said again."""
-_CUE = LazyPattern(r"(?<!\w)(?:<yes_no.cue>)[\s:*,\"'(]*(?:is|would be|should be|must be|:|是)?[\s:*\"'(]*\Z")
-_PHRASE = LazyPattern(
-    r"[\s*_`\"'(#>-]*(?:(?P<no><yes_no.dissents>)|(?P<yes><yes_no.assents>))[*_\"')]*\s?"
-    r"(?:[.,;:!—–。，、；！-](?!\s*(?:<yes_no.offers>))|\Z|\n)"
+_CUE = Before(
+    r"(?<!\w)(?:<yes_no.cue>)[\s:*,\"'(]*(?:is|would be|should be|must be|:|是)?[\s:*\"'(]*",
+    reach=40,
+    finds="the answer is: ",
+    passes="you see the ",
 )
-_SAID = LazyPattern(r"(?:\A|[.,;:!?\n—–。，]|(?<!\w)(?:<yes_no.said>))[\s*_`\"'(“]*\Z")
-_JUDGED = LazyPattern(
-    r"(?:\A|[.!?\n。]|(?<!\w)(?:<verdicts.claim>|this|that|it)(?:'s|\sis(?:n't)?|\sseems)\s(?:<verdicts.surely>)*)[\s*_\"'(]*(?:not\s)?[*_]*\Z"
+_PHRASE = After(
+    r"[\s*_`\"'(#>-]*(?:(?P<no><yes_no.dissents>)|(?P<yes><yes_no.assents>))[*_\"')]*\s?"
+    r"(?:[.,;:!—–。，、；！-](?!\s*(?:<yes_no.offers>))|\Z|\n)",
+    finds="that's right, it is",
+    passes="the picture shows it",
+)
+_SAID = Before(
+    r"(?:\A|[.,;:!?\n—–。，]|(?<!\w)(?:<yes_no.said>))[\s*_`\"'(“]*", reach=40, finds="i would say ", passes="see the "
+)
+_JUDGED = Before(
+    r"(?:\A|[.!?\n。]|(?<!\w)(?:<verdicts.claim>|this|that|it)(?:'s|\sis(?:n't)?|\sseems)\s(?:<verdicts.surely>)*)[\s*_\"'(]*(?:not\s)?[*_]*",
+    reach=40,
+    finds="the statement is ",
+    passes="option a is ",
 )
 """Before `correct` and its like, which answer only where they are said of the statement: a sign may be correct."""
-_LEFT = LazyPattern(r"[*_`\"')”]*\s?(?:[.,;:!\n—–。，]|\Z|(?:because|since|as|the|there|it|they|he|she|i)\s)")
-_OPENS = LazyPattern(r"[\s*_`\"'(.<>#:,…-]*(?:(?:<yes_no.opening_adverb>)\W{1,3})?")
+_LEFT = After(
+    r"[*_`\"')”]*\s?(?:[.,;:!\n—–。，]|\Z|(?:because|since|as|the|there|it|they|he|she|i)\s)",
+    finds=" because it is",
+    passes=" o–h band",
+)
+_OPENS = LazyPattern(r"[\s*_`\"'(.<>#:,…-]*(?:(?:<yes_no.opening_adverb>)\W{1,3})?", finds="definitely yes")
 """What may stand before the word with which a reply opens."""
 _DECORATION = " \n*_`\"'(.<>-#:,…{}\\$"
 _EDGE = 4_000
@@ -99,19 +126,19 @@ def _words(low: str, begin: int = 0) -> list[YesOrNo]:
 
 
 def _says_yes(low: str, yes: bool, start: int) -> bool:
-    return yes and _DENIED.search(low, max(0, start - 5), start) is None
+    return yes and _DENIED.before(low, start) is None
 
 
 def _is_taken_back(low: str, word: re.Match[str]) -> bool:
     """Whether it reads `not (B) no`, `It's not a yes`, `I would not say yes`; `not true` judges."""
     if word.group() in word_set("yes_no.judges"):
-        return word.lastgroup == "no" and _DENIED.search(low, max(0, word.start() - 5), word.start()) is not None
-    return _NOT_IT.search(low, max(0, word.start() - 30), word.start()) is not None
+        return word.lastgroup == "no" and _DENIED.before(low, word.start()) is not None
+    return _NOT_IT.before(low, word.start()) is not None
 
 
 def _among(low: str, words: list[YesOrNo], begin: int) -> YesOrNo | None:
     """Return the word after the last cue, the one that opens, the phrase that opens, one set off, one that ends."""
-    cued = [word for word in words if _CUE.search(low, max(begin, word.start - 40), word.start)]
+    cued = [word for word in words if _CUE.before(low, word.start, begin)]
     if cued:
         return cued[-1]
     if words and _OPENS.fullmatch(low, begin, words[0].start):
@@ -148,7 +175,5 @@ def _ends(low: str, word: YesOrNo) -> bool:
 
 def _is_set_off(low: str, word: YesOrNo) -> bool:
     """Whether a word within a reply stands alone between stops, or after `say` and its like."""
-    before = _JUDGED if low[word.start : word.end] in word_set("yes_no.judges") else _SAID
-    return (
-        before.search(low, max(0, word.start - 40), word.start) is not None and _LEFT.match(low, word.end) is not None
-    )
+    lead = _JUDGED if low[word.start : word.end] in word_set("yes_no.judges") else _SAID
+    return lead.before(low, word.start) is not None and _LEFT.match(low, word.end) is not None

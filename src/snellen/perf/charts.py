@@ -27,8 +27,8 @@ _STEPS: Spec = {"type": "line", "interpolate": "step-after"}
 _SECONDS = quantity("t", title="seconds")
 
 
-def _chart(title: str, layers: list[Spec], width: int = 640, height: int = 220) -> Spec:
-    return chart(title, _CONFIG, width=width, height=height, layer=layers)
+def _chart(title: str, layers: list[Spec], height: int = 220) -> Spec:
+    return chart(title, _CONFIG, width=640, height=height, layer=layers)
 
 
 def concurrency_over_time(timeline: Timeline) -> Spec:

@@ -24,12 +24,20 @@ from ..core.variants import parse_variant
 from ..data.images.edits import CALIBRATION
 from ..data.loaders.option_texts import split_listed
 from ..data.video.frame_rules import VIDEO_AXES
-from .controls import RECALL, STANDING_IN, OtherPictures, choose_pages, recall_request, with_context
+from .controls import (
+    RECALL,
+    STANDING_IN,
+    OtherPictures,
+    Projector,
+    choose_pages,
+    recall_request,
+    refuse_videos,
+    with_context,
+)
 from .history import example_turns, history_turns, shot_turns, show_options
 from .place import RANDOM, STYLE_TAG, Placement, draw_style, make_marks, number_options, place_parts
 from .styles import Speech, chat, load_meta_template, load_style, speak_by_meta
 from .template import fields_of, fill, render
-from .videos import Projector, refuse_videos
 
 OPTION_FIELDS = frozenset({"options", "choices"})
 WHITE_SPACE = ("trimmed", "kept", "parts")

@@ -34,17 +34,25 @@ def plain(text: str) -> Text:
     return Text(show_text(text))
 
 
+def _table(title: str, names: Sequence[str], numbers: Sequence[str], style: str = "bold") -> Table:
+    """Return an empty table: `names` head columns of words, `numbers` columns of figures."""
+    table = Table(title=plain(title), title_justify="left", title_style=style)
+    for name in names:
+        table.add_column(plain(name))
+    for name in numbers:
+        table.add_column(plain(name), justify="right")
+    return table
+
+
 def results_table(name: str, result: Mapping[str, Any]) -> Table:
     """Return one task's metrics with their 95 % intervals and counts."""
-    table = Table(title=plain(name), title_justify="left", title_style="bold")
-    table.add_column("metric")
     metrics = result["metrics"]
     metrics = {
         name: estimate for name, estimate in metrics.items() if VARIANCE not in name and not name.endswith(BLIND)
     }
     counts = (*ALWAYS, *told_counts(metrics.values(), AT_TIMES))
-    for column in ("value", "95 % interval", "bounds", *counts):
-        table.add_column(column.replace("_", " "), justify="right")
+    columns = ("value", "95 % interval", "bounds", *(count.replace("_", " ") for count in counts))
+    table = _table(name, ["metric"], columns)
     main = [metric for metric in metrics if not is_side_metric(metric)]
     side = [metric for metric in metrics if is_side_metric(metric) and tells_more(metric, metrics)]
     for metric in main:
@@ -149,16 +157,12 @@ def group_tables(result: Mapping[str, Any], most: int = 12) -> Iterator[Table]:
 
 
 def _group_table(key: str, groups: Mapping[str, Mapping[str, Any]]) -> Table:
-    table = Table(title=plain(f"by {key}"), title_justify="left", title_style="dim")
-    table.add_column(plain(key))
     metrics = [metric for metric in next(iter(groups.values())) if not metric.endswith(SIDE_METRICS)]
-    for metric in metrics:
-        table.add_column(plain(metric), justify="right")
     first = [estimates[metrics[0]] for estimates in groups.values()]
     unread = any(read_share(estimate) not in (None, 1.0) for estimate in first)
     counts = ("n", *(["read"] if unread else []), *told_counts(first, ("failed", *AT_TIMES)))
-    for name in counts:  # "trials", not "n": a tag may be called so
-        table.add_column("trials" if name == "n" else name.replace("_", " "), justify="right")
+    told_as = ["trials" if name == "n" else name.replace("_", " ") for name in counts]  # a tag may be called "n"
+    table = _table(f"by {key}", [key], [*metrics, *told_as], "dim")
     for value, estimates in groups.items():
         shown = [with_interval(metric, estimates[metric]) for metric in metrics]
         one = estimates[metrics[0]]

@@ -17,8 +17,8 @@ import numpy as np
 from msgspec import structs
 
 from ..core.errors import DataError, EnvironmentProblem
-from ..core.event_loop import rare_collections
 from ..core.looks import DETAIL, why_unscored
+from ..core.process import rare_collections
 from ..core.registry import Registry, foreign_code, resolve_target
 from ..core.tasks import Task
 from ..core.twins import AXIS, twin_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,111 +13,21 @@ from ..core.builtins import parts_of
 from ..core.registry import Registry
 from ..core.tasks import MOST_GROUPS, RunHeader, Task
 from ..core.types import Estimate
-from ..data.atlas.protocols import Suite, SuiteMember
-from ..data.catalog import Catalog
 from ..data.images.edits import stated_calibration
 from ..data.regions import REGIONS
-from ..stats.intervals import Z95, sum_interval
+from ..stats.intervals import Z95
 from ..store.answerers import Row, read_table
 from ..store.reader import RunReader
 from .aggregates.calibration import describe_sureness
 from .aggregates.counted import counted_task
 from .aggregates.counts import TaskCounts
-from .aggregates.headline import headline, right_answers
-from .aggregates.quoted_figures import figures_left_out
+from .aggregates.headline import right_answers
 from .aggregates.robustness import DISTURBING
 from .aggregates.summary import group_estimates, summarize
 from .aggregates.variance import advise, split_variance
 from .protocols.peer_scores import headline_note, stated_protocol
 from .protocols.readings import COUNTED, OWN, Reading
 from .tables.table import ScoredTask, ScoreTable
-
-Tasks = Mapping[str, Mapping[str, Any]]
-
-
-def suite_figures(tasks: Tasks, catalog: Catalog | None = None) -> dict[str, dict[str, Any]]:
-    """Return the headline of every suite of which all members that have a card were measured."""
-    if len(tasks) < 2:
-        return {}
-    catalog = catalog or Catalog()
-    suites = {name: catalog.suite(name) for name in catalog.names("suites")}
-    known = set(catalog.names("datasets"))
-    asked = {name: suite for name, suite in suites.items() if suite.headline and _is_asked(suite, tasks, known)}
-    return {name: suite_figure(suite, tasks) for name, suite in asked.items()}
-
-
-def _is_asked(suite: Suite, tasks: Tasks, known: set[str]) -> bool:
-    with_card = [task for task in suite.names if task in known]
-    return len(with_card) > 1 and all(task in tasks for task in with_card)
-
-
-def suite_figure(suite: Suite, tasks: Tasks) -> dict[str, Any]:
-    """Return a suite's mean with its interval; with a member lacking it has none, and only that of those present.
-
-    Members have different questions, so their errors add up as independent ones.
-    """
-    found = [(member, _estimate(member, tasks)) for member in suite.members]
-    present = [(member, estimate) for member, estimate in found if estimate is not None]
-    lacking = [_why_lacking(member, tasks) for member, estimate in found if estimate is None]
-    mean = _mean(present)
-    whole = mean if not lacking else {"value": None, "stderr": None, "ci95": None}
-    return {
-        "name": suite.headline,
-        **whole,
-        "members": {_label(member): member.scale * estimate["value"] for member, estimate in present},
-        "lacking": lacking,
-        "mean_of_present": mean["value"],
-        "protocols": sorted(set(_protocols(tasks, suite))),
-        "quoted_in": suite.protocol,
-    }
-
-
-def _protocols(tasks: Tasks, suite: Suite) -> Iterator[str]:
-    yield from (tasks[name].get("protocol", {}).get("name", "") for name in suite.names if name in tasks)
-
-
-def _label(member: SuiteMember) -> str:
-    return f"{member.task}:{member.metric}" if member.metric else member.task
-
-
-def _estimate(member: SuiteMember, tasks: Tasks) -> Mapping[str, Any] | None:
-    result = tasks.get(member.task)
-    if result is None:
-        return None
-    estimate = result["metrics"].get(member.metric) if member.metric else headline(result)[1]
-    return estimate if estimate is not None and estimate["value"] is not None else None
-
-
-def _why_lacking(member: SuiteMember, tasks: Tasks) -> str:
-    if member.task not in tasks:
-        return f"{member.task}: not measured"
-    metric = member.metric or headline(tasks[member.task])[0]
-    return f"{member.task}: has no {metric or 'figure'}"
-
-
-def _mean(present: list[tuple[SuiteMember, Mapping[str, Any]]]) -> dict[str, Any]:
-    weights = sum(member.weight for member, _ in present)
-    if not weights:
-        return {"value": None, "stderr": None, "ci95": None}
-    value = sum(member.weight * member.scale * estimate["value"] for member, estimate in present) / weights
-    found = [(member.weight * member.scale / weights, estimate) for member, estimate in present]
-    known = all(estimate["stderr"] is not None for _, estimate in found)
-    stderr = math.sqrt(math.fsum((share * one["stderr"]) ** 2 for share, one in found)) if known else None
-    bounded = [(share, one["value"], bounds) for share, one in found if (bounds := _bounds(one)) is not None]
-    return {
-        "value": value,
-        "stderr": stderr,
-        "ci95": list(sum_interval(bounded)) if len(bounded) == len(found) else None,
-    }
-
-
-def _bounds(estimate: Mapping[str, Any]) -> tuple[float, float] | None:
-    """Return a member's interval; of figures that have only an error, the normal one."""
-    if estimate["ci95"] is not None:
-        low, high = estimate["ci95"]
-        return low, high
-    value, stderr = estimate["value"], estimate["stderr"]
-    return (value - Z95 * stderr, value + Z95 * stderr) if stderr else None
 
 
 def frame_results(
@@ -142,12 +52,21 @@ def frame_results(
         | stated_calibration(header.config),
         "model": header.model,
         "tasks": tasks,
-        "suites": suite_figures(tasks),
+        "suites": _suites(tasks),
         "usage": usage,
         "versions": header.versions,
         **({"continued_with": told} if (told := reader.meta("continued_with")) else {}),
         "status": _status(reader, header),
     }
+
+
+def _suites(tasks: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the figures of suites; one task alone is none."""
+    if len(tasks) < 2:
+        return {}
+    from .suites import suite_figures
+
+    return suite_figures(tasks)
 
 
 def _servers(rows: Sequence[Row]) -> list[dict[str, Any]]:
@@ -245,12 +164,21 @@ def summarize_task(
         estimates: Mapping[str, Estimate] = registry.get("aggregate", name)(seen, told)
         result["metrics"] |= msgspec.to_builtins(counts.settle_all(estimates))
     stated = stated_protocol(scored.task, result["metrics"])
-    notes = [*counts.beside_card(), *headline_note(scored.task, stated), *figures_left_out(whole)]
+    notes = [*counts.beside_card(), *headline_note(scored.task, stated), *_left_out(whole)]
     sure = describe_sureness(scored)
     parts = {name: found for name, (found, _) in told_by.items() if found}
     notes += [note for found in parts.values() for note in found.get("notes", ())]
     notes += notes_on(scored.tables)
     return result | {"notes": notes, "right_answers": right_answers(scored, stated["headline"])} | stated | parts | sure
+
+
+def _left_out(scored: ScoredTask) -> list[str]:
+    """Say which figures of a card cannot be made; what makes figures is imported where a card has some."""
+    if not scored.task.figures:
+        return []
+    from .aggregates.quoted_figures import figures_left_out
+
+    return list(figures_left_out(scored))
 
 
 def _by_variant(tables: Mapping[str, ScoreTable], counts: TaskCounts) -> dict[str, dict[str, Any]]:
@@ -264,11 +192,7 @@ def _by_variant(tables: Mapping[str, ScoreTable], counts: TaskCounts) -> dict[st
 
 def notes_on(tables: Mapping[str, ScoreTable]) -> list[str]:
     """Say in words what the spread of the trials means for the next run."""
-    return [
-        f"{name}: {advise(split_variance(table))}"
-        for name, table in sorted(tables.items())
-        if table.is_repeated or table.is_varied
-    ]
+    return [f"{name}: {advise(split_variance(table))}" for name, table in sorted(tables.items()) if table.asks_again]
 
 
 class _Options(msgspec.Struct):

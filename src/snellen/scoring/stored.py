@@ -63,12 +63,10 @@ _TRIALS = (
 _SAMPLES = "SELECT body FROM samples WHERE +task = ? ORDER BY position"
 
 
-def stored_tables(
-    reader: RunReader, task: str, *, metrics: Sequence[str] = (), tag_keys: Sequence[str] | None = None
-) -> dict[str, ScoreTable]:
-    """Return one table a metric of a stored task; `metrics` are there even when every trial failed."""
+def stored_tables(reader: RunReader, task: str, *, tag_keys: Sequence[str] | None = None) -> dict[str, ScoreTable]:
+    """Return one table a metric of a stored task."""
     trials = reader.rows(_TRIALS.format(""), (task,))
-    return read_tables(_scores(reader, task), trials, _labels(_facts(reader, task)), tag_keys=tag_keys, metrics=metrics)
+    return read_tables(_scores(reader, task), trials, _labels(_facts(reader, task)), tag_keys=tag_keys)
 
 
 def live_tables(

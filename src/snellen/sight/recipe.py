@@ -76,15 +76,15 @@ class Shrinking(NamedTuple):
         return float(loss(rule, part, logs) - loss(rule, self.canvas, logs))
 
 
-def compose(shrinking: Shrinking, page_pt: Size = A4_PT, cap_pt: float = CAP_PT) -> tuple[int, int, int] | None:
+def compose(shrinking: Shrinking, page_pt: Size = A4_PT) -> tuple[int, int, int] | None:
     """Return columns, rows and dpi with the fewest parts, then the fewest pixels, that hold; None where none do."""
-    least = math.ceil(shrinking.safe_px * 72 / cap_pt)
+    least = math.ceil(shrinking.safe_px * 72 / CAP_PT)
     for columns, rows in _grids(page_pt):
         part = _part(page_pt, columns, rows)
         most = math.floor(shrinking.longest_px * 72 / max(part))
 
         def holds(dpi: int, part: Size = part) -> bool:
-            return shrinking.holds(_pixels(part, dpi), cap_pt * dpi / 72) >= SURE
+            return shrinking.holds(_pixels(part, dpi), CAP_PT * dpi / 72) >= SURE
 
         steps = (least, *range(least + DPI_STEP - least % DPI_STEP, most + 1, DPI_STEP))
         if least <= most and holds(steps[-1]):  # more dpi never show less

@@ -29,7 +29,7 @@ from .plate import Bench, Card, EyeTest, Reading, Stimulus, encode_detail
 from .procedure import CEILING, FLOOR, Drawn, Rules, bound_of, rules_for
 from .recipe_round import RECIPE_TRIALS, RecipePage, RecipeTest, recipe_result
 from .result import result_of_both, threshold_result
-from .scenes import CELLS
+from .scenes import CELLS, FieldTest
 from .special import field_result, resolution_result
 
 PREFIX = "exam-"
@@ -78,6 +78,38 @@ class ExamListeners(NamedTuple):
 
 
 no_listeners = ExamListeners()
+
+
+class FixedKind(NamedTuple):
+    """A kind of test that asks so many trials, whatever the replies."""
+
+    trials: Mapping[str, int] | None
+    """By mode; without them one of each place."""
+    places: Callable[[Any], int]
+    """Over how many places it asks."""
+    result: Callable[[Any, Mapping[str, Any]], dict[str, Any]]
+    """Makes its part of exam.json, told the results of the tests before it."""
+    made: type[FixedTest] = FixedTest
+
+
+def _field_of(running: FixedTest, results: Mapping[str, Any]) -> dict[str, Any]:
+    return field_result(running, results.get(running.test.card.needs[0], {}))
+
+
+FIXED_KINDS: Mapping[type, FixedKind] = {
+    Locating: FixedKind(None, lambda test: test.places, lambda running, _: coordinates_result(running)),
+    FieldTest: FixedKind(FIELD_TRIALS, lambda _: CELLS * CELLS, _field_of),
+    RecipePage: FixedKind(RECIPE_TRIALS, lambda _: 1, lambda running, _: recipe_result(running), RecipeTest),
+    TurnedRow: FixedKind(TURN_TRIALS, lambda _: len(TURNS), lambda running, _: turns_result(running)),
+}
+"""The class of a test -> how it is asked; any other test looks for a threshold."""
+
+
+def fixed_kind(test: EyeTest) -> FixedKind | None:
+    """Return how a test is asked that has a fixed number of trials; None for one that looks for a threshold."""
+    return next((kind for made, kind in FIXED_KINDS.items() if isinstance(test, made)), None)
+
+
 CUT_SHORT = "interrupted before it was settled"
 FIRST_EACH = 4
 """So many trials of every test are asked before the rest, which is asked once one reply of them holds an answer."""
@@ -203,14 +235,10 @@ class Sitting:
 
     def _running(self, name: str, test: EyeTest) -> RunningTest:
         mode, seed = self.order.mode, self.order.seed
-        if isinstance(test, Locating):
-            return FixedTest(name, test, seed, places=test.places, trials=test.places)
-        if test.card.plate == "field":
-            return FixedTest(name, test, seed, places=CELLS * CELLS, trials=FIELD_TRIALS[mode])
-        if isinstance(test, RecipePage):
-            return RecipeTest(name, test, seed, places=1, trials=RECIPE_TRIALS[mode])
-        if isinstance(test, TurnedRow):
-            return FixedTest(name, test, seed, places=len(TURNS), trials=TURN_TRIALS[mode])
+        kind = fixed_kind(test)
+        if kind is not None:
+            places = kind.places(test)
+            return kind.made(name, test, seed, places=places, trials=kind.trials[mode] if kind.trials else places)
         rules = rules_of_test(name, test.card, mode, self.order.half_width)
         return AdaptiveTest(name, test, seed, rules, blanks=mode != "quick")
 
@@ -414,14 +442,9 @@ class Sitting:
         if isinstance(running, AdaptiveTest):
             second = self._again.get(name)
             return threshold_result(running) if second is None else result_of_both(running, second)
-        assert isinstance(running, FixedTest)  # noqa: S101 - there is no third kind
-        if isinstance(running.test, Locating):
-            return coordinates_result(running)
-        if isinstance(running.test, TurnedRow):
-            return turns_result(running)
-        if isinstance(running, RecipeTest):
-            return recipe_result(running)
-        return field_result(running, self.results.get(running.test.card.needs[0], {}))
+        kind = fixed_kind(self.order.tests[name])
+        assert kind is not None  # noqa: S101 - there is no third kind of test
+        return kind.result(running, self.results)
 
 
 def _plan_key(running: RunningTest, planned: Sequence[Planned]) -> str:

@@ -16,13 +16,13 @@ from msgspec.structs import replace
 
 from ..core.answerer import Answerer, place
 from ..core.errors import EnvironmentProblem
+from ..core.folders import cache_folder
 from ..core.ids import canonical_json, sha256_hex
 from ..core.types import Image, Prediction, Request, TrialKey, Turn
-from .database import BROKEN, Row, connect, insert_rows, is_on_network, set_journal
+from .database import BROKEN, Row, connect, insert_rows, is_intact, is_on_network, seal, set_journal
 from .owner import is_left_over, own_name
 from .part_log import REPLY, WHO, LogLine, LogReading, Place, encode_line, row_at
 from .part_progress import file_system_now
-from .seal import is_intact, seal
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS replies
@@ -378,3 +378,9 @@ def _lines(logs: list[Path]) -> Iterator[LogLine]:
 
 def _where(log: Path, offset: int) -> bytes:
     return IN_A_LOG + f"{offset} {log.name}".encode()
+
+
+def open_cache() -> ResponseCache:
+    """Return the response cache that all runs share; where locks may not be kept, as logs of one writer each."""
+    path = cache_folder() / "responses.db"
+    return LoggedCache(path) if is_on_network(path) else ResponseCache(path)

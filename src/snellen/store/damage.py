@@ -24,13 +24,14 @@ from .database import (
     has_turns,
     insert_rows,
     is_half_repaired,
+    is_intact,
     no_run,
     open_for_writing,
+    seal,
     sync,
 )
 from .owner import RunLock
 from .reader import RunReader
-from .seal import is_intact, seal
 from .turns import is_turn, turn_of_row
 
 LOST = Failure(FailureKind.DECODE, "the stored reply could not be read again: the file was damaged")

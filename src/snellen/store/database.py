@@ -1,4 +1,9 @@
-"""Paths to open databases: pragmas, schema, versions, and file systems on which a write-ahead log is not safe."""
+"""Paths to open databases: pragmas, schema, versions, file systems on which a write-ahead log is not safe; and seals.
+
+SQLite checks its log, but nothing in a database page tells of a flipped bit. A sealed record is the JSON it was with
+one more field, a checksum. It also covers the columns that stand beside the record and are not in it: `beside`, a text
+of them with NUL between.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +16,7 @@ from importlib.resources import files
 from itertools import chain
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import msgspec
 
@@ -79,6 +85,7 @@ LOG_PAGES = 4_000
 """The log is folded into the database every 16 MB: at SQLite's 4 MB a page that grows is written twice as often."""
 SAVED = "run.db.new"
 """What a repair saved, on its way: while run.db is there it may be half."""
+SEAL_BYTES = len(b',"crc":"00000000"}')
 Row = tuple[Any, ...]
 NETWORK_FILE_SYSTEMS = (
     *("nfs", "cifs", "smb", "9p", "afs", "lustre", "ceph", "beegfs", "gpfs", "wekafs", "panfs", "pvfs2", "orangefs"),
@@ -244,3 +251,29 @@ def sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def seal(record: bytes, beside: str = "") -> bytes:
+    """Return an encoded object with the checksum of itself and of the columns beside it."""
+    body = record[:-1]
+    return body + _ending(body, beside)
+
+
+def is_intact(record: object, beside: str = "") -> bool:
+    """Tell whether a record is as it was sealed; one without a seal is not."""
+    content = record if type(record) is bytes else _bytes(record)
+    return content[-SEAL_BYTES:] == _ending(content[:-SEAL_BYTES], beside)
+
+
+def _ending(body: bytes, beside: str) -> bytes:
+    total = crc32(body)
+    if beside:
+        total = crc32(beside.encode("utf-8", "surrogatepass"), total)
+    return b',"crc":"%08x"}' % total
+
+
+def _bytes(record: object) -> bytes:
+    """Return what a column holds; a damaged page may give a value of any type."""
+    if isinstance(record, bytes):
+        return record
+    return record.encode("utf-8", "surrogatepass") if isinstance(record, str) else b""

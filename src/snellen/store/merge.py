@@ -27,7 +27,7 @@ from .answerers import KEY as ANSWERERS
 from .answerers import JoinedTable, read_table
 from .answerers import Row as AnswererRow
 from .damage import ORPHANED
-from .database import BROKEN, Row, connect, insert_rows, open_for_writing, set_journal, sync, write_problem
+from .database import BROKEN, Row, connect, insert_rows, open_for_writing, seal, set_journal, sync, write_problem
 from .owner import Owner, RunLock, own_name, sweep
 from .part_log import (
     ATTEMPT,
@@ -45,7 +45,6 @@ from .part_log import (
     read_head,
     read_plan,
 )
-from .seal import seal
 from .turns import JOIN_TURNS
 from .writer import PUT_ATTEMPTS, PUT_PREDICTIONS, PUT_SAMPLES, STORED
 

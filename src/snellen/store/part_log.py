@@ -28,10 +28,9 @@ from ..core.errors import EnvironmentProblem, RunMismatch
 from ..core.homes import PARTS_FOLDER, Part
 from ..core.tasks import RunHeader
 from ..core.types import Prediction, TrialKey
-from .database import GO_ON, Row, has_turns, open_for_reading, sync
+from .database import GO_ON, Row, has_turns, is_intact, open_for_reading, seal, sync
 from .difference import Data, describe_difference, describe_rows_changed
 from .picture_ledger import PictureLedger
-from .seal import is_intact, seal
 from .turns import STORED_TURN, StoredTurn, is_turn, turn_of_row
 from .writer import STORED, Entry, TrialWriter
 

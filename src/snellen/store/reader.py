@@ -20,8 +20,7 @@ from ..core.errors import EnvironmentProblem, UsageError
 from ..core.looks import BASE, PLAIN, arm_of
 from ..core.tasks import RunHeader
 from ..core.types import Prediction, Request, Sample, Score, TrialKey
-from .database import Row, connect, damaged, has_turns, insert_rows, open_for_reading, reading
-from .seal import is_intact
+from .database import Row, connect, damaged, has_turns, insert_rows, is_intact, open_for_reading, reading
 from .turns import STORED_TURNS, StoredTurn, is_turn, turn_of_row
 
 Rows = NDArray[np.int64]

@@ -11,8 +11,7 @@ from msgspec.structs import astuple
 from ..core.errors import RunMismatch
 from ..core.looks import Look
 from ..core.types import Prediction, Request
-from .database import Row
-from .seal import is_intact, seal
+from .database import Row, is_intact, seal
 
 PUT_TURNS = """
 INSERT OR REPLACE INTO turns (task, sample, variant, repeat, turn, digest, request, body, looks) VALUES {rows}

@@ -24,12 +24,10 @@ from ..core.registry import foreign_code
 from ..core.tasks import RunHeader
 from ..core.text import clean_text
 from ..core.types import Prediction, Request, Sample, TrialKey
-from .damage import fail_unreadable
-from .database import BROKEN, GO_ON, Row, damaged, insert_rows, open_for_writing, write_problem
+from .database import BROKEN, GO_ON, Row, damaged, insert_rows, is_intact, open_for_writing, seal, write_problem
 from .difference import Data, describe_difference, describe_rows_changed, growth, rows_appended, without_code
 from .owner import RunLock
 from .picture_ledger import PictureLedger
-from .seal import is_intact, seal
 from .turns import PUT_TURNS, STORED_TURN, StoredTurn, is_turn, row_of_turn, turn_of_row
 
 CONTINUED = "continued_with"
@@ -259,6 +257,8 @@ class RunWriter(TrialWriter):
             self._database = open_for_writing(self.path)
             self._write_header(header)
             if not is_new:
+                from .damage import fail_unreadable  # in a new file nothing is damaged
+
                 self.lost = fail_unreadable(self._database)
         except (*BROKEN, SnellenError) as error:
             if hasattr(self, "_database"):

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from snellen.core.event_loop import RARE, rare_collections
+from snellen.core.process import RARE, rare_collections
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,14 @@ def test_the_default_columns(tmp_path: Path) -> None:
     assert sample.tags == {"topic": "pets"}
 
 
+def test_rows_of_texts_make_nothing_that_reads_pictures(tmp_path: Path) -> None:
+    texts = {"question": "Which?", "options": ["red", "green"], "answer": "red"}
+    for name, row, expected in (("texts", texts, False), ("pictures", ROW, True)):
+        context = LoadContext()
+        assert list(load(Catalog().task(str(jsonl(tmp_path / f"{name}.jsonl", row))), context))
+        assert bool(context.memory) is expected  # what pictures a file has is remembered there
+
+
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".json", ".parquet"])
 def test_other_formats_say_the_same(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"my{ending}"

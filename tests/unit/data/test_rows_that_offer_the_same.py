@@ -16,7 +16,7 @@ from snellen.core.protocols import LoadContext
 from snellen.core.tasks import Task
 from snellen.core.types import Form, Sample
 from snellen.data.loaders import row_options
-from snellen.data.loaders.option_texts import look_at_options
+from snellen.data.loaders.option_texts import option_facts
 from snellen.data.loaders.table import load
 
 CELLS = st.sampled_from(["1", 1, True, 1.0, "true", "cat", "Cat ", "dog", "0", 0, "<image 1>", "a.b", None])
@@ -41,7 +41,7 @@ ROWS = st.lists(
 
 def forget() -> None:
     """Forget what was found out about options."""
-    for looked_at in (look_at_options, row_options._plain_options):
+    for looked_at in (option_facts, row_options._plain_options):
         looked_at.cache_clear()  # type: ignore[attr-defined]
 
 

@@ -23,6 +23,8 @@ from snellen.extract.extraction import Extraction
 from snellen.extract.option_set import Reply, derive_marks, mark_patterns, option_set
 from snellen.extract.option_text import NONE_SAID, OptionTexts, plain
 from snellen.extract.word_lists import (
+    After,
+    Before,
     Gated,
     LazyPattern,
     Stems,
@@ -86,6 +88,27 @@ def test_every_pattern_compiles() -> None:
     compiled = [(value.phrase if isinstance(value, Gated) else value).compile() for _, value in patterns()]
     assert len(compiled) > 60
     assert not any("<" in pattern.pattern and re.search(r"<\w+\.\w+>", pattern.pattern) for pattern in compiled)
+
+
+def found(pattern: LazyPattern | Gated, text: str) -> bool:
+    """Try a pattern as rules do: up to the end of a text, from its beginning, or anywhere in it."""
+    if isinstance(pattern, Before):
+        return pattern.before(text, len(text)) is not None
+    return (pattern.after(text, 0) if isinstance(pattern, After) else pattern.search(text)) is not None
+
+
+def test_every_pattern_finds_its_example_and_passes_over_the_other() -> None:
+    examples = {
+        name: (pattern, pattern.phrase if isinstance(pattern, Gated) else pattern) for name, pattern in patterns()
+    }
+    without = [name for name, (_, shown) in examples.items() if not shown.finds]
+    assert not without
+    missed = [name for name, (pattern, shown) in examples.items() if not found(pattern, shown.finds)]
+    taken = [
+        name for name, (pattern, shown) in examples.items() if shown.passes is not None and found(pattern, shown.passes)
+    ]
+    assert not missed
+    assert not taken
 
 
 GATED_WORDS = [

@@ -14,7 +14,7 @@ from snellen.core.errors import ModelError, StopRun, UsageError
 from snellen.core.secret import Secret
 from snellen.core.types import Params, Prediction, Request, TrialKey, Turn, Usage
 from snellen.kits.clouds.bedrock_model import Bedrock, BedrockModel
-from snellen.kits.mock.faults import parse_fault
+from snellen.kits.mock.faults import ProviderCase, parse_fault, provider_cases
 from snellen.kits.mock.server import MockOptions, start
 from snellen.model.options import ModelOptions
 from snellen.model.served.anthropic import Anthropic
@@ -23,7 +23,6 @@ from snellen.model.served.http_client import HttpStream
 from snellen.model.served.openai import OpenAI
 from snellen.model.served.openai_responses import Responses
 from snellen.model.served.post import HttpResponse
-from snellen.model.served.provider_cases import ProviderCase, provider_cases
 from snellen.model.served.served_model import ServedModel
 
 CASES = list(provider_cases().values())

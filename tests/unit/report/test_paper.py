@@ -15,7 +15,7 @@ from command_line import run_command
 from made_runs import make_run, make_task
 from snellen.api import outputs
 from snellen.report.pages.sheet import Sheet, to_latex
-from snellen.report.paper.run_sheets import LATEX_FRAME, run_sheets
+from snellen.report.paper.run_files import LATEX_FRAME, run_sheets
 
 NASTY = r"a_b & 50 % $x^2$ #1 {y} ~ \z – … − ± × ≤ → <|> é ß 视力 🦉 ş α"
 HAS_TEX = (

@@ -16,9 +16,8 @@ from exam_observer import Observer, sit
 from made_runs import make_run
 from snellen.api.outputs import find_runs
 from snellen.api.view import make_viewer
-from snellen.store.database import connect
+from snellen.store.database import connect, seal
 from snellen.store.owner import RunLock
-from snellen.store.seal import seal
 
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
 from starlette.datastructures import QueryParams

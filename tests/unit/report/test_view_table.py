@@ -24,9 +24,9 @@ from snellen.scoring.run import score_run
 
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
 from snellen.report.viewer import app as thumbs
+from snellen.report.viewer.browse_page import tell_apart
 from snellen.report.viewer.guard import cookie_name
 from snellen.report.viewer.run_library import RunLibrary
-from snellen.report.viewer.trial_table import tell_apart
 
 LONG = "You are shown one page of a long document and are asked to read it with care. "
 COOKIE = {"cookie": f"{cookie_name('key')}=key"}

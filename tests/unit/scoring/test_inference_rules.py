@@ -9,7 +9,7 @@ import pytest
 
 from snellen.core.errors import DataError
 from snellen.data.files.records import Record
-from snellen.scoring.scorers.flageval import (
+from snellen.kits.reform.flageval_rules import (
     Verdict,
     extract_numbers,
     extract_open,

@@ -17,7 +17,7 @@ from snellen.scoring.aggregates.means import macro
 from snellen.scoring.aggregates.quoted_figures import RULE_SUMS, figures
 from snellen.scoring.aggregates.robustness import aggregate as robustness
 from snellen.scoring.compare.paired import Comparison, RunSide, compare_pair
-from snellen.scoring.results import suite_figure
+from snellen.scoring.suites import suite_figure
 from snellen.scoring.tables.table import ScoredTask, ScoreTable
 from snellen.scoring.tables.table_builder import read_tables
 from snellen.stats.intervals import macro_moments, share_interval, sum_interval, wilson

@@ -9,7 +9,7 @@ import pytest
 from snellen.core.errors import ConfigError
 from snellen.data.atlas.protocols import Suite, SuiteMember, read_suite
 from snellen.data.catalog import Catalog
-from snellen.scoring.results import suite_figure, suite_figures
+from snellen.scoring.suites import suite_figure, suite_figures
 
 
 def result(value: float | None, stderr: float | None = 0.03, metric: str = "accuracy") -> dict[str, Any]:

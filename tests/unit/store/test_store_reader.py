@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from line_doubles import header
 from snellen.core.errors import EnvironmentProblem, ModelError, UsageError
 from snellen.core.types import FailureKind, Form, Prediction, Request, Sample, Score, TrialKey, Turn
+from snellen.store.database import seal
 from snellen.store.reader import RunReader
-from snellen.store.seal import seal
 from snellen.store.writer import RunWriter
 from stored_scores import write_scores
 

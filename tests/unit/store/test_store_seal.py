@@ -16,8 +16,8 @@ from snellen.core.types import Prediction, Score, TrialKey
 from snellen.scoring.stored import stored_tables
 from snellen.store.cache import ResponseCache
 from snellen.store.damage import look_at_run, repair_run
+from snellen.store.database import is_intact, seal
 from snellen.store.reader import RunReader
-from snellen.store.seal import is_intact, seal
 from snellen.store.writer import RunWriter
 from stored_scores import write_scores
 

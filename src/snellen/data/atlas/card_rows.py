@@ -91,15 +91,14 @@ def load(task: Task, context: LoadContext) -> Iterator[Sample]:
     own = [convert(one, RowChange, f"task {task.name!r}, dataset.rows") for one in task.dataset.get("rows", ())]
     changes = (*shape.source.rows, *own)
     sides = SideColumns(shape.source, shape.files[0].parent, asked=not task.dataset.get("any_shape"))
-    keeper = _Keeper(shape.source.keep, context.notes)
-    kept = (context.workdir or cache_folder() / "generated") / "rows"
-    drawn = None if task.dataset.get("any_shape") else kept
-
+    made = (context.workdir or cache_folder() / "generated") / "rows"
+    drawn = None if task.dataset.get("any_shape") else made
     reader = named_reader(source.reader, f"task {task.name!r}")
 
     def read(file: Path, sheet: str) -> Iterator[tuple[int, Row]]:
         rows = source_rows(shape.source, file, sheet, drawn, context.notes, read=reader)
-        return changed_rows(changes, sides.rows(keeper.rows(rows), file), context.refuse)
+        kept = _kept_rows(shape.source, rows, context.notes)
+        return changed_rows(changes, sides.rows(kept, file), context.refuse)
 
     return load_rows(task, source, shape.files, context, read)
 
@@ -121,23 +120,17 @@ def _check_shape(task: Task, shape: FoundShape) -> None:
         raise DataError(f"{what}; {shape.files[0].name} has {shape.name} rows: give the others, or another --protocol")
 
 
-class _Keeper:
-    """Keeps the rows of one split of a table that has several, and counts the others."""
-
-    def __init__(self, keep: Mapping[str, tuple[str, ...]], notes: dict[str, Counter[str]]) -> None:
-        self._keep, self._notes = keep, notes
-
-    def rows(self, rows: Iterator[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:
-        """Yield the rows that are kept; a row without the column is kept."""
-        for number, row in rows:
-            other = next(
-                (name for name, wanted in self._keep.items() if str(row.get(name, wanted[0])) not in wanted), ""
-            )
-            if not other:
-                yield number, row
-                continue
-            text = f"rows left out: their {other} is not {' or '.join(self._keep[other])}"
-            self._notes.setdefault(text, Counter())[str(row[other])] += 1
+def _kept_rows(
+    source: CardSource, rows: Iterator[tuple[int, Row]], notes: dict[str, Counter[str]]
+) -> Iterator[tuple[int, Row]]:
+    """Yield the rows of one split of a table that has several, and count the others."""
+    for number, row in rows:
+        other = source.other_split(row)
+        if not other:
+            yield number, row
+            continue
+        text = f"rows left out: their {other} is not {' or '.join(source.keep[other])}"
+        notes.setdefault(text, Counter())[str(row[other])] += 1
 
 
 def find_shape(task: Task, root: Path | None) -> FoundShape:

@@ -10,7 +10,26 @@ import msgspec
 from msgspec import Struct
 
 from ...core.errors import DataError, UsageError, not_among
-from .row_changes import QuestionTemplates, RowChange
+from .row_changes import RowChange
+
+
+class QuestionTemplates(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the templates of a benchmark stand, and how a row says what its questions are about."""
+
+    file: str
+    """The authors' file: beside the table, in `src`, or one folder up."""
+    name: str
+    """The table in it: number -> text with `{}` for the place that is asked about."""
+    bring: str
+    """How people get the file."""
+    whole: str = ""
+    """What stands for `{}` where a figure has one plot."""
+    cell: str = ""
+    """The same for a plot of a grid, with {row} and {column}."""
+    other: str = ""
+    """The same for a plot that the row describes in words, with {place}."""
+    without: tuple[int, ...] = ()
+    """Templates about the whole figure: they have no `{}`."""
 
 
 class CardSource(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -54,6 +73,11 @@ class CardSource(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
     refuse: str = ""
     """Why this shape cannot be asked, and what can."""
     marks: tuple[str, ...] = ()
+
+    def other_split(self, row: Mapping[str, Any]) -> str:
+        """Return the column that says that a row is none of these; empty where it is kept, or has no such column."""
+        kept = self.keep.items()
+        return next((name for name, wanted in kept if str(row.get(name, wanted[0])) not in wanted), "")
 
 
 def read_card_sources(table: Mapping[str, Any], where: str) -> dict[str, CardSource]:

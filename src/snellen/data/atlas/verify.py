@@ -89,8 +89,7 @@ def _count(shape: FoundShape) -> tuple[int, int, list[str]]:
     try:
         for _, row in chain.from_iterable(source_rows(shape.source, file) for file in shape.files):
             lacking.update(column for column in columns if column not in row)
-            left_out = any(str(row.get(name, wanted[0])) not in wanted for name, wanted in shape.source.keep.items())
-            kept, other = (kept, other + 1) if left_out else (kept + 1, other)
+            kept, other = (kept, other + 1) if shape.source.other_split(row) else (kept + 1, other)
     except DataError as error:
         return kept, other, [str(error)]
     return kept, other, [f"{count:,} rows have no column {column!r}" for column, count in lacking.items()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -14,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from ...core.errors import DataError, MissingExtra, UsageError
-from ...core.ids import sha256_hex
+from ...core.ids import file_sha256, sha256_hex
 from ...core.message_parts import all_pictures, all_videos, change_pictures
 from ...core.types import Image, Sample
 from ..images.decode import read_bytes, read_header
@@ -133,7 +132,7 @@ def _fill(folder: Path, samples: Iterable[Sample], parquet: bool, mapper: Mapper
             seen.add(sample.id)
             count += 1
             writer.write(change_pictures(sample, partial(store.keep, where=f"record {count} ({sample.id})")))
-    return Manifest(samples=count, images=store.count, items=items.name, items_sha256=_file_hash(items), **facts)
+    return Manifest(samples=count, images=store.count, items=items.name, items_sha256=file_sha256(items), **facts)
 
 
 class _Pictures:
@@ -266,7 +265,7 @@ def read_bundle(folder: Path) -> Iterator[Sample]:
 
 def items_match(folder: Path, manifest: Manifest) -> bool:
     """Tell whether the items file is the one the manifest was written for."""
-    return _file_hash(folder / manifest.items) == manifest.items_sha256
+    return file_sha256(folder / manifest.items) == manifest.items_sha256
 
 
 def decode_items(items: Path, folder: Path) -> Iterator[Sample]:
@@ -296,8 +295,3 @@ def _absolute(image: Image, root: Path, number: int) -> Image:
     if not path.is_relative_to(root):
         raise DataError(f"record {number}: picture {image.ref!r} leads out of the bundle")
     return msgspec.structs.replace(image, ref=str(path))
-
-
-def _file_hash(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -31,7 +31,7 @@ TASK_FILE = "data.json"
 """What FlagEvalMM calls the table of every task: the folder says which task it is, as NAME or NAME/SPLIT."""
 
 
-class Found(NamedTuple):
+class TableFile(NamedTuple):
     """One file, and what its place says of it."""
 
     file: Path
@@ -58,7 +58,7 @@ def tables_by_name(path: Path, wanted: str = "", split: str = "") -> dict[str, l
 
     The name is that of the file, or of its folder where the file is called by its split.
     """
-    named: dict[str, list[Found]] = {}
+    named: dict[str, list[TableFile]] = {}
     for one in _tables_at(path):
         if split in ("", one.split):
             named.setdefault(_table_name(one), []).append(one)
@@ -72,7 +72,7 @@ def tables_by_name(path: Path, wanted: str = "", split: str = "") -> dict[str, l
     return {name: _whole_table(named[name], path) for name in sorted(named)}
 
 
-def _tables_at(path: Path) -> list[Found]:
+def _tables_at(path: Path) -> list[TableFile]:
     if not path.is_dir():
         return [_placed(path, path.parent.parent)]
     found = [_placed(file, path) for file in list_tables(path)]
@@ -82,11 +82,11 @@ def _tables_at(path: Path) -> list[Found]:
     return found
 
 
-def _table_name(one: Found) -> str:
+def _table_name(one: TableFile) -> str:
     return one.base if one.base not in (one.split, "") else one.config.rpartition("/")[2] or one.base
 
 
-def _whole_table(found: list[Found], path: Path) -> list[Path]:
+def _whole_table(found: list[TableFile], path: Path) -> list[Path]:
     """Return the files of one table; two splits of it, or two files of one name, are refused."""
     if len({(one.config, one.split) for one in found}) > 1 or not _are_counted(found):
         names = ", ".join(str(one.file.relative_to(path)) for one in found[:8])
@@ -124,7 +124,7 @@ def folder_task_name(folder: Path) -> str:
     return f"{folder.parent.name}-{folder.name}" if folder.name in SPLIT_WORDS else folder.name
 
 
-def _placed(file: Path, folder: Path) -> Found:
+def _placed(file: Path, folder: Path) -> TableFile:
     above = [part for part in file.relative_to(folder).parts[:-1] if part != "data"]
     shard = SHARD.fullmatch(file.stem)
     number, count, base = None, None, file.stem
@@ -139,10 +139,10 @@ def _placed(file: Path, folder: Path) -> Found:
     else:
         words = SPLIT_IN_NAME.findall(base)
         split = words[-1] if words else ""
-    return Found(file, "/".join(above), split, base, number, count)
+    return TableFile(file, "/".join(above), split, base, number, count)
 
 
-def _chosen(found: list[Found], field: str, wanted: str, folder: Path, flag: str) -> list[Found]:
+def _chosen(found: list[TableFile], field: str, wanted: str, folder: Path, flag: str) -> list[TableFile]:
     known = sorted({getattr(one, field) for one in found})
     has = ", ".join(name or "(none)" for name in known)
     if wanted and wanted not in known:
@@ -153,7 +153,7 @@ def _chosen(found: list[Found], field: str, wanted: str, folder: Path, flag: str
     return [one for one in found if getattr(one, field) == wanted] if wanted else found
 
 
-def _are_counted(found: list[Found]) -> bool:
+def _are_counted(found: list[TableFile]) -> bool:
     """Tell whether several files are shards: by `-of-00003`, or numbered on from 0 or 1; years are no shards."""
     if len(found) < 2 or any(one.of is not None for one in found):
         return True
@@ -161,7 +161,7 @@ def _are_counted(found: list[Found]) -> bool:
     return numbers[0] in (0, 1) and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
 
 
-def _in_order(found: list[Found], folder: Path) -> list[Path]:
+def _in_order(found: list[TableFile], folder: Path) -> list[Path]:
     """Return the files of a table in order; one without all its shards is refused: it would be another table."""
     counts = {one.of for one in found if one.of is not None}
     if len(counts) > 1:

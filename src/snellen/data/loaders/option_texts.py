@@ -95,7 +95,7 @@ NAN = "nan"
 """What pandas writes for an empty cell."""
 
 
-class LookedAt(Struct, frozen=True):
+class OptionFacts(Struct, frozen=True):
     """Options, and what was found out about them."""
 
     options: tuple[str, ...]
@@ -123,15 +123,15 @@ def fold(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def look_afresh(options: tuple[str, ...]) -> LookedAt:
+def find_option_facts(options: tuple[str, ...]) -> OptionFacts:
     """Return what is to be known of options."""
     folded = tuple([fold(option) for option in options])
     marks = own_marks(options)
     if len(set(folded)) == len(folded):
         settled = not _may_show("\n".join(options)) and NAN not in folded
-        return LookedAt(options, folded, None, settled, marks, {})
+        return OptionFacts(options, folded, None, settled, marks, {})
     second = next(place for place, text in enumerate(folded) if text in folded[:place])
-    return LookedAt(options, folded, (folded.index(folded[second]), second), False, marks, {})
+    return OptionFacts(options, folded, (folded.index(folded[second]), second), False, marks, {})
 
 
 def _may_show(text: str) -> bool:
@@ -139,11 +139,11 @@ def _may_show(text: str) -> bool:
     return "<img" in text or "![" in text or holds_marker(text)
 
 
-look_at_options: Callable[[tuple[str, ...]], LookedAt] = lru_cache(maxsize=64)(look_afresh)
+option_facts: Callable[[tuple[str, ...]], OptionFacts] = lru_cache(maxsize=64)(find_option_facts)
 """Return the same, kept for a while: a row is read twice, and many rows offer the same."""
 
 
-class Found(NamedTuple):
+class ListedOptions(NamedTuple):
     """What was read out of a question's text."""
 
     question: str
@@ -207,7 +207,7 @@ def _marking(name: str, place: str, mark: Sequence[str], alphabet: str) -> Marki
     return Marking(called, first, re.compile(place.format(pattern.format(letter=f"[{alphabet}]"))), alphabet)
 
 
-def options_in_text(text: str, alphabets: Sequence[str] = (string.ascii_uppercase,)) -> Found | None:
+def options_in_text(text: str, alphabets: Sequence[str] = (string.ascii_uppercase,)) -> ListedOptions | None:
     """Return the options that stand marked A, B, C … without a gap in a question's text, or None.
 
     They may be marked in other alphabets too, where these are given.
@@ -223,10 +223,10 @@ def options_in_text(text: str, alphabets: Sequence[str] = (string.ascii_uppercas
         ends = _option_ends(text, marks, on_lines=marking.name.endswith("lines"))
         texts = tuple(text[mark.end() : end].strip().rstrip(";,") for mark, end in zip(marks, ends, strict=True))
         # On lines of their own they are options even if one stands there twice: such a row is refused or kept by name.
-        if all(texts) and (marking.name.endswith("lines") or look_at_options(texts).twice is None):
+        if all(texts) and (marking.name.endswith("lines") or option_facts(texts).twice is None):
             question = "\n".join(filter(None, (text[: marks[0].start()].rstrip(), text[ends[-1] :].strip())))
             keyed = {} if marking.alphabet.isascii() else dict(zip(marking.alphabet, texts, strict=False))
-            return Found(question, texts, marking.name, keyed)
+            return ListedOptions(question, texts, marking.name, keyed)
     return None
 
 
@@ -234,7 +234,7 @@ FIRST_ON_LINE = re.compile(r"\n\W{0,4}[AaＡ]\W")
 """The mark of a first option on a line of its own."""
 
 
-def split_listed(question: str, options: tuple[str, ...]) -> Found | None:
+def split_listed(question: str, options: tuple[str, ...]) -> ListedOptions | None:
     """Return a question without the list of its own options, and that list as it stands there; None without one."""
     if "(A)" not in question and not ("\n" in question and FIRST_ON_LINE.search(question)):
         return None
@@ -244,7 +244,7 @@ def split_listed(question: str, options: tuple[str, ...]) -> Found | None:
     return found
 
 
-def refuse_other_order(found: Found, options: tuple[str, ...], where: str) -> None:
+def refuse_other_order(found: ListedOptions, options: tuple[str, ...], where: str) -> None:
     """Refuse a question that lists the options of its row in another order: their letters would contradict."""
     if list(map(fold, found.options)) != list(map(fold, options)):
         fix = "take them out of one of both"

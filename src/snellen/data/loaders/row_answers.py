@@ -15,7 +15,7 @@ from ...core.tasks import Task
 from ...core.types import Form
 from ..files.records import is_nothing, is_written_list, parse_literal
 from ..files.rows import Row
-from .option_texts import LookedAt, by_mark, fold, look_at_options, marked_answer
+from .option_texts import OptionFacts, by_mark, fold, marked_answer, option_facts
 from .row_map import Cells, Places, RowMap
 from .row_source import TableSource
 
@@ -66,56 +66,60 @@ class RowAnswers:
                 fix = f"--map answer={column} {all_of_them if listed else 'takes it'}, --map answer={first} the first"
                 raise DataError(f"{where}: columns {first!r} and {column!r} differ; {fix}")
 
-    def refuse_other(self, row: Row, places: Places, answers: tuple[str, ...], seen: LookedAt, where: str) -> None:
+    def refuse_other(self, row: Row, places: Places, answers: tuple[str, ...], facts: OptionFacts, where: str) -> None:
         """Refuse a row with options that has another right one in a second column of answers."""
         first, *others = places.fields["answer"]
         for column in others:
             try:
-                more = self._read(plain_answers(_parsed(row[column], where), where), seen, {}, where, "")
+                more = self._read(plain_answers(_parsed(row[column], where), where), facts, {}, where, "")
             except DataError:
                 continue  # it says something else than which option is right
             if more and not set(more) & set(answers):
                 fix = f"--map answer={first} or --map answer={column} says which is meant"
                 raise DataError(f"{where}: columns {first!r} and {column!r} name different options; {fix}")
 
-    def texts(self, answer: Any, seen: LookedAt, keyed: Mapping[str, str], where: str, stated: str) -> tuple[str, ...]:
+    def texts(
+        self, answer: Any, facts: OptionFacts, keyed: Mapping[str, str], where: str, stated: str
+    ) -> tuple[str, ...]:
         """Return the texts of an answer; for a choice each is one of its options.
 
         One that stood beside the same options before is not read again.
         """
-        if keyed or not seen.options or type(answer) is not str:
-            return self._read(answer, seen, keyed, where, stated)
+        if keyed or not facts.options or type(answer) is not str:
+            return self._read(answer, facts, keyed, where, stated)
         key = self._how, stated, answer
-        found = seen.read_as.get(key)
+        found = facts.read_as.get(key)
         if found is None:
-            found = seen.read_as[key] = self._read(answer, seen, keyed, where, stated)
+            found = facts.read_as[key] = self._read(answer, facts, keyed, where, stated)
         return found
 
-    def _read(self, answer: Any, seen: LookedAt, keyed: Mapping[str, str], where: str, stated: str) -> tuple[str, ...]:
+    def _read(
+        self, answer: Any, facts: OptionFacts, keyed: Mapping[str, str], where: str, stated: str
+    ) -> tuple[str, ...]:
         if isinstance(answer, list) and self._kind == "auto":
-            refuse_flags(answer, seen.options, where)
-        if seen.options and self._is_set(stated) and not (isinstance(answer, str) and answer in keyed):
-            return find_answer_set(answer, seen.options, self._kind, where)
+            refuse_flags(answer, facts.options, where)
+        if facts.options and self._is_set(stated) and not (isinstance(answer, str) and answer in keyed):
+            return find_answer_set(answer, facts.options, self._kind, where)
         if not isinstance(answer, list):
-            return self._texts_of(answer, seen, keyed, where)
-        if not seen.options and self._kind == "auto":
+            return self._texts_of(answer, facts, keyed, where)
+        if not facts.options and self._kind == "auto":
             _refuse_numbers(answer, where)
-        return tuple(text for one in answer for text in self._texts_of(one, seen, keyed, where))
+        return tuple(text for one in answer for text in self._texts_of(one, facts, keyed, where))
 
-    def _texts_of(self, answer: Any, seen: LookedAt, keyed: Mapping[str, str], where: str) -> tuple[str, ...]:
+    def _texts_of(self, answer: Any, facts: OptionFacts, keyed: Mapping[str, str], where: str) -> tuple[str, ...]:
         """Return the texts of one answer; one that names an option by the key its data gives it means that option."""
         if (
-            seen.options
+            facts.options
             and type(answer) is str
             and len(answer) > 3
-            and (named := marked_answer(answer, seen.options)) is not None
+            and (named := marked_answer(answer, facts.options)) is not None
         ):
             return (named,)
         if keyed and isinstance(answer, float) and answer.is_integer():
             answer = int(answer)  # in a column that has gaps
         if keyed and (found := find_keyed(answer, keyed, self._kind, where)) is not None:
             return (found,)
-        return answers_among(answer, seen, self._kind, where)
+        return answers_among(answer, facts, self._kind, where)
 
     def _is_set(self, stated: str) -> bool:
         """Tell whether several options may be right: the user or the row says so; it is never guessed from answers."""
@@ -196,18 +200,18 @@ def is_plain_number(text: str) -> bool:
 
 def find_answers(value: Any, options: tuple[str, ...], kind: str, where: str) -> tuple[str, ...]:
     """Return the answer texts; for a choice each is one of `options`, else DataError. None gives ()."""
-    return answers_among(value, look_at_options(options), kind, where)
+    return answers_among(value, option_facts(options), kind, where)
 
 
-def answers_among(value: Any, seen: LookedAt, kind: str, where: str) -> tuple[str, ...]:
+def answers_among(value: Any, facts: OptionFacts, kind: str, where: str) -> tuple[str, ...]:
     """Return the same, of options that were looked at."""
     if kind not in READINGS:
         raise DataError(f"answer_kind {not_among(kind, READINGS, ' is unknown')}")
     if value is None or value == "":
         return ()
     if isinstance(value, (list, tuple)):
-        return tuple([_find_option(answer, seen, kind, where) if seen.options else str(answer) for answer in value])
-    return (_find_option(value, seen, kind, where) if seen.options else str(value),)
+        return tuple([_find_option(answer, facts, kind, where) if facts.options else str(answer) for answer in value])
+    return (_find_option(value, facts, kind, where) if facts.options else str(value),)
 
 
 def refuse_flags(answers: Collection[Any], options: tuple[str, ...], where: str) -> None:
@@ -248,16 +252,16 @@ def _by_number(text: str, keyed: Mapping[str, str], where: str) -> str:
 
 def find_answer_set(value: Any, options: tuple[str, ...], kind: str, where: str) -> tuple[str, ...]:
     """Return all right options of a multiple response: a list, `A,C`, `AC`, texts joined by commas, or a single one."""
-    seen = look_at_options(options)
+    facts = option_facts(options)
     if isinstance(value, str) and value.strip():
-        value = _listed_options(value.strip(), seen, kind, where)
-    return tuple(dict.fromkeys(answers_among(value, seen, kind, where)))
+        value = _listed_options(value.strip(), facts, kind, where)
+    return tuple(dict.fromkeys(answers_among(value, facts, kind, where)))
 
 
-def _listed_options(text: str, seen: LookedAt, kind: str, where: str) -> Any:
+def _listed_options(text: str, facts: OptionFacts, kind: str, where: str) -> Any:
     """Return a cell as the list it writes; as it is where it names one option, or nothing that is understood."""
-    letters = _letters(text, seen.options) if kind in ("auto", "letter") else ()
-    if fold(text) in seen.folded:
+    letters = _letters(text, facts.options) if kind in ("auto", "letter") else ()
+    if fold(text) in facts.folded:
         if letters:
             by_letters = f"{' and '.join(map(repr, letters))} by letters"
             raise DataError(f"{where}: answer {text!r} can mean {text!r}, or {by_letters}; write it as a list")
@@ -283,83 +287,83 @@ def names_several(value: Any, options: tuple[str, ...]) -> bool:
     return isinstance(value, str) and bool(_letters(value.strip(), options))
 
 
-def _find_option(value: Any, seen: LookedAt, kind: str, where: str) -> str:
-    text, found = _written(value, seen, kind, where), None
+def _find_option(value: Any, facts: OptionFacts, kind: str, where: str) -> str:
+    text, found = _written(value, facts, kind, where), None
     for _, read in READINGS[kind]:
-        option = read(text, seen)
+        option = read(text, facts)
         if option is None or option == found:
             continue
         if found is not None:
-            raise _ambiguous(value, seen, kind, where)
+            raise _ambiguous(value, facts, kind, where)
         found = option
     if found is None:
         several = (
             "; several right options? question_type multiple-response, or --form multiple"
-            if _letters(text, seen.options)
+            if _letters(text, facts.options)
             else ""
         )
-        raise DataError(f"{where}: answer {value!r} {_not_found(text, seen, kind)}{several}")
+        raise DataError(f"{where}: answer {value!r} {_not_found(text, facts, kind)}{several}")
     return found
 
 
-def _written(value: Any, seen: LookedAt, kind: str, where: str) -> str:
+def _written(value: Any, facts: OptionFacts, kind: str, where: str) -> str:
     """Return an answer as its cell would be written; a whole float is a place, in a column that has gaps."""
     text = str(value).strip()
     if not isinstance(value, float) or not value.is_integer():
         return text
     place = str(int(value))
-    if kind != "auto" or fold(text) not in seen.folded:
-        return text if kind == "text" and fold(text) in seen.folded else place
-    if _by_index(place, seen) not in (None, _by_text(text, seen)):
+    if kind != "auto" or fold(text) not in facts.folded:
+        return text if kind == "text" and fold(text) in facts.folded else place
+    if _by_index(place, facts) not in (None, _by_text(text, facts)):
         ways = f"the text {text!r} or place {place}"
         raise DataError(f"{where}: answer {value!r} can mean {ways}; set -p dataset.answer_kind=text|index")
     return text
 
 
-def _not_found(text: str, seen: LookedAt, kind: str) -> str:
+def _not_found(text: str, facts: OptionFacts, kind: str) -> str:
     """Say that an answer names no option; where it does when read otherwise than it was told to be, say so."""
-    shown = ", ".join(map(repr, seen.options))
-    other = [name for name, read in _SINGLE if name != kind and read(text, seen) is not None]
+    shown = ", ".join(map(repr, facts.options))
+    other = [name for name, read in _SINGLE if name != kind and read(text, facts) is not None]
     if kind in ("auto", WHOLE, "text") and not other:
         return f"is not among the options ({shown}); write the letter, the text or the place (from 0) of one"
     fix = f"; is it the {' or the '.join(other)}? -p dataset.answer_kind={'|'.join(other)}" if other else ""
     return f"read as {kind} is not among the options ({shown}){fix}"
 
 
-def _ambiguous(value: Any, seen: LookedAt, kind: str, where: str) -> DataError:
-    meanings = {name: read(str(value).strip(), seen) for name, read in READINGS[kind]}
+def _ambiguous(value: Any, facts: OptionFacts, kind: str, where: str) -> DataError:
+    meanings = {name: read(str(value).strip(), facts) for name, read in READINGS[kind]}
     meanings = {name: option for name, option in meanings.items() if option is not None}
     ways = " or ".join(f"{option!r} by {name}" for name, option in meanings.items())
     return DataError(f"{where}: answer {value!r} can mean {ways}; set -p dataset.answer_kind={'|'.join(meanings)}")
 
 
-def _by_text(text: str, seen: LookedAt) -> str | None:
+def _by_text(text: str, facts: OptionFacts) -> str | None:
     sought = fold(text)
-    return seen.options[seen.folded.index(sought)] if sought in seen.folded else None
+    return facts.options[facts.folded.index(sought)] if sought in facts.folded else None
 
 
-def _by_letter(text: str, seen: LookedAt) -> str | None:
+def _by_letter(text: str, facts: OptionFacts) -> str | None:
     letter = (text if text.isascii() else unicodedata.normalize("NFKC", text)).strip("().").upper()
-    return _at(string.ascii_uppercase.find(letter), seen.options) if len(letter) == 1 else None
+    return _at(string.ascii_uppercase.find(letter), facts.options) if len(letter) == 1 else None
 
 
-def _by_mark(text: str, seen: LookedAt) -> str | None:
-    return by_mark(text, seen.options, seen.marks) if seen.marks else None
+def _by_mark(text: str, facts: OptionFacts) -> str | None:
+    return by_mark(text, facts.options, facts.marks) if facts.marks else None
 
 
-def _by_index(text: str, seen: LookedAt) -> str | None:
-    return _at(int(text), seen.options) if text.isdecimal() else None
+def _by_index(text: str, facts: OptionFacts) -> str | None:
+    return _at(int(text), facts.options) if text.isdecimal() else None
 
 
-def _by_index1(text: str, seen: LookedAt) -> str | None:
-    return _at(int(text) - 1, seen.options) if text.isdecimal() else None
+def _by_index1(text: str, facts: OptionFacts) -> str | None:
+    return _at(int(text) - 1, facts.options) if text.isdecimal() else None
 
 
 def _at(index: int, options: tuple[str, ...]) -> str | None:
     return options[index] if 0 <= index < len(options) else None
 
 
-Reading = tuple[str, Callable[[str, LookedAt], str | None]]
+Reading = tuple[str, Callable[[str, OptionFacts], str | None]]
 _TEXT, _LETTER, _INDEX, _MARK = ("text", _by_text), ("letter", _by_letter), ("index", _by_index), ("mark", _by_mark)
 _SINGLE: tuple[Reading, ...] = (_TEXT, _LETTER, _INDEX, ("index1", _by_index1), _MARK)
 WHOLE = "whole"

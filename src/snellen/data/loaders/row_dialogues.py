@@ -43,7 +43,7 @@ class Round(NamedTuple):
     answer: Any
 
 
-class Said(NamedTuple):
+class Message(NamedTuple):
     """One message: who, what, and the pictures it brings. Markers stand in the text unless all pictures come first."""
 
     role: str
@@ -54,7 +54,7 @@ class Said(NamedTuple):
     videos: tuple[Video, ...] = ()
 
 
-class Doors(NamedTuple):
+class MediaReaders(NamedTuple):
     """What reads the pictures and the videos that messages bring."""
 
     pictures: Pictures
@@ -145,13 +145,13 @@ def last_rounds(samples: Iterable[Sample]) -> Iterator[Sample]:
         yield before
 
 
-def list_rounds(base: Sample, messages: Sequence[Any], answer: Any, doors: Doors, where: str) -> Iterator[Round]:
+def list_rounds(base: Sample, messages: Sequence[Any], answer: Any, media: MediaReaders, where: str) -> Iterator[Round]:
     """Yield the rounds of a list of messages.
 
     With an answer of its own the row is one question, the last thing the user says; else every message of the user
     that is answered is a round of its own.
     """
-    said = [_read_message(message, doors, where) for message in messages]
+    said = [_read_message(message, media, where) for message in messages]
     system = "\n".join(one.text for one in said if one.role == "system")
     spoken = [one for one in said if one.role != "system"]
     _check_turns(spoken, where)
@@ -197,7 +197,7 @@ def brings_pictures(messages: Sequence[Any]) -> bool:
     )
 
 
-def _every_round(base: Sample, spoken: list[Said], where: str) -> Iterator[Round]:
+def _every_round(base: Sample, spoken: list[Message], where: str) -> Iterator[Round]:
     pairs = len(spoken) // 2
     if not pairs:
         yield Round(_asked(base, spoken), None)
@@ -213,7 +213,7 @@ def _every_round(base: Sample, spoken: list[Said], where: str) -> Iterator[Round
         raise DataError(f"{where}: the last thing the user says has no answer; add one, or a column `answer`")
 
 
-def _asked(base: Sample, said: Sequence[Said]) -> Sample:
+def _asked(base: Sample, said: Sequence[Message]) -> Sample:
     """Return the sample that asks the last of these messages, with those before it.
 
     Pictures that all come first are those of the sample; else each message shows its own, where its text says.
@@ -228,7 +228,7 @@ def _asked(base: Sample, said: Sequence[Said]) -> Sample:
     return replace(base, question=question, turns=turns, images=last.images)
 
 
-def _check_turns(spoken: list[Said], where: str) -> None:
+def _check_turns(spoken: list[Message], where: str) -> None:
     if not spoken:
         raise DataError(f"{where}: its messages hold nothing that the user says")
     for place, one in enumerate(spoken):
@@ -237,7 +237,7 @@ def _check_turns(spoken: list[Said], where: str) -> None:
             raise DataError(f"{where}: message {place + 1} is the {one.role}'s; user and assistant must take turns")
 
 
-def _with_pictures(own: tuple[Image, ...], spoken: list[Said], where: str) -> list[Said]:
+def _with_pictures(own: tuple[Image, ...], spoken: list[Message], where: str) -> list[Message]:
     """Return the messages with their pictures: those they bring, or the row's in the order of the placeholders.
 
     Without any placeholder the row's pictures are those of the first message.
@@ -263,14 +263,14 @@ def _check_pictures(own: tuple[Image, ...], brought: tuple[Image, ...], told: in
         raise DataError(f"{where} has pictures in its messages and in a column; leave one out with --map")
 
 
-def _check_assistant(spoken: list[Said], where: str) -> None:
+def _check_assistant(spoken: list[Message], where: str) -> None:
     for number, one in enumerate(spoken, 1):
         if (one.images or one.videos) and one.role == "assistant":
             brings = f"brings a {'picture' if one.images else 'video'}"
             raise DataError(f"{where}: message {number} is the assistant's and {brings}; only the user's can")
 
 
-def _with_videos(own: tuple[Video, ...], spoken: list[Said], where: str) -> list[Said]:
+def _with_videos(own: tuple[Video, ...], spoken: list[Message], where: str) -> list[Message]:
     """Return the messages with their videos: those they bring, or the row's in the order of the placeholders.
 
     Without any placeholder the row's videos are those of the first message.
@@ -293,7 +293,7 @@ def _dealt(own: tuple[Shown, ...], told: Sequence[int]) -> list[tuple[Shown, ...
     return [tuple(islice(left, count)) for count in counts]
 
 
-def _read_message(message: Any, doors: Doors, where: str) -> Said:
+def _read_message(message: Any, media: MediaReaders, where: str) -> Message:
     if not isinstance(message, dict):
         kind = type(message).__name__
         raise DataError(f"{where}: a message must be an object with role and content, not {kind}")
@@ -303,7 +303,7 @@ def _read_message(message: Any, doors: Doors, where: str) -> Said:
         return _read_text(role, content)
     if not isinstance(content, list):
         raise DataError(f"{where}: a message has no content (content, value or text)")
-    parts = [_read_part(part, doors, where) for part in content]
+    parts = [_read_part(part, media, where) for part in content]
     return _read_shown(role, parts, where) if SHOWN in parts else _read_parts(role, parts)
 
 
@@ -316,7 +316,7 @@ def _role_of(message: dict[str, Any], where: str) -> str:
     return role
 
 
-def _read_shown(role: str, parts: Sequence[str | Image | Video], where: str) -> Said:
+def _read_shown(role: str, parts: Sequence[str | Image | Video], where: str) -> Message:
     """Read parts that show the row's pictures in turn, without naming them."""
     texts = [part for part in parts if isinstance(part, str)]
     if len(texts) < len(parts):
@@ -324,26 +324,26 @@ def _read_shown(role: str, parts: Sequence[str | Image | Video], where: str) -> 
     return _read_text(role, "".join(PLACEHOLDER if part == SHOWN else part for part in texts))
 
 
-def _read_text(role: str, content: str) -> Said:
+def _read_text(role: str, content: str) -> Message:
     """Read a text with placeholders: those before the first word go, as their pictures come first anyway."""
     told = content.count(PLACEHOLDER) if role == "user" else 0
     if not told:
-        return Said(role, content.strip("\n") if role == "user" else content, ())
+        return Message(role, content.strip("\n") if role == "user" else content, ())
     bare = content.replace(PLACEHOLDER, "").strip("\n")
     opening = OPENING.match(content)
     if opening is not None and opening[0].count(PLACEHOLDER) == told:
-        return Said(role, bare, (), told)
-    return Said(role, number_markers([content.strip("\n")])[0], (), told)
+        return Message(role, bare, (), told)
+    return Message(role, number_markers([content.strip("\n")])[0], (), told)
 
 
-def _read_parts(role: str, parts: Sequence[str | Image | Video]) -> Said:
+def _read_parts(role: str, parts: Sequence[str | Image | Video]) -> Message:
     """Read a list of parts: pictures and videos after a text become markers in it."""
     images = tuple(part for part in parts if isinstance(part, Image))
     videos = tuple(part for part in parts if isinstance(part, Video))
     places = [place for place, part in enumerate(parts) if not isinstance(part, str)]
     if places == list(range(len(places))) and not (images and videos):
-        return Said(role, "\n".join(part for part in parts if isinstance(part, str)), images, videos=videos)
-    return Said(role, _with_markers(parts), images, videos=videos)
+        return Message(role, "\n".join(part for part in parts if isinstance(part, str)), images, videos=videos)
+    return Message(role, _with_markers(parts), images, videos=videos)
 
 
 def _with_markers(parts: Sequence[str | Image | Video]) -> str:
@@ -360,7 +360,7 @@ def _as_text(part: str | Image | Video, numbers: Iterator[int]) -> str:
     return VIDEO_PLACEHOLDER if isinstance(part, Video) else write_marker(next(numbers))
 
 
-def _read_part(part: Any, doors: Doors, where: str) -> str | Image | Video:
+def _read_part(part: Any, media: MediaReaders, where: str) -> str | Image | Video:
     if isinstance(part, str):
         return part
     kind = _kind_of(part)
@@ -368,10 +368,10 @@ def _read_part(part: Any, doors: Doors, where: str) -> str | Image | Video:
         return str(part.get("text", ""))
     if kind in ("image_url", "image", "input_image"):
         value = _picture_of(part)
-        return SHOWN if value is None else doors.pictures.read([value], where)[0]
+        return SHOWN if value is None else media.pictures.read([value], where)[0]
     if kind in ("video_url", "video", "input_video"):
         value = part.get("video_url", part.get("video"))
-        return doors.videos.of_cell(value.get("url") if isinstance(value, dict) and "url" in value else value, where)
+        return media.videos.of_cell(value.get("url") if isinstance(value, dict) and "url" in value else value, where)
     raise DataError(f"{where}: a part of a message is {kind!r}; text, image_url and video_url are known")
 
 

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Sequence
-from contextlib import closing
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pybase64
 
-from ...core.errors import DataError, MissingExtra
+from ...core.errors import DataError
 from ...core.types import Image, Video
-from ..files.picture_zip import PictureZips
 from ..files.records import as_list
 from ..files.rows import Row, read_rows
-from ..images.decode import encode_png
-from ..images.embedded import ImageStore, Remembered, write_picture
-from ..images.frames import PictureError, check_pixels
+from ..images.embedded import ImageStore, Remembered
 from .row_map import Cells, Places, RowMap, fill_name, is_picture_struct
 from .row_source import TableSource
+
+if TYPE_CHECKING:
+    from ..images.pdf_pages import PdfPages
 
 VIDEO_NAME = re.compile(r"[^\n]{1,1000}\.(?:mp4|m4v|mov|mkv|webm|avi|ts|mpe?g|flv|ogv|wmv|gif)", re.IGNORECASE)
 DATA_URL = "data:video/"
@@ -139,83 +138,6 @@ def told_of_videos(row: Row, videos: Sequence[Video], question: str, options: Se
     told: list[Any] = [*names_of_videos(videos), *(() if "question" in row else (question,))]
     told += [] if "options" in row else list(options)
     return (*told, *((video.start, video.end) for video in videos if video.start is not None or video.end is not None))
-
-
-MOST_PAGES = 100
-"""A PDF with more pages is no picture unless somebody says which pages are meant."""
-PAGE_RANGE = re.compile(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?")
-
-
-class UnreadablePdf(DataError):
-    """A PDF that is not there or is damaged: like any such picture it costs its own rows, not the file."""
-
-
-class PdfPages:
-    """Draws pages into a folder."""
-
-    def __init__(self, folder: Path, dpi: int) -> None:
-        self._folder = folder
-        self._dpi = dpi
-        self._digests: dict[tuple[str, int, int], str] = {}
-
-    def pages_of(self, pdf: str | bytes, wanted: Any, where: str) -> tuple[Image, ...]:
-        """Return pictures of the wanted pages (all of them for None) of a file, or of a whole PDF as bytes."""
-        try:
-            import pypdfium2
-        except ImportError:
-            raise MissingExtra("pdf", f"{where}: showing the pages of a PDF") from None
-        name = pdf if isinstance(pdf, str) else "a PDF in a cell"
-        try:
-            digest = hashlib.sha256(pdf).hexdigest() if isinstance(pdf, bytes) else self._digest(pdf)
-            with closing(pypdfium2.PdfDocument(pdf)) as document:
-                numbers = page_numbers(wanted, len(document), f"{where}: {name}")
-                return tuple([self._draw(document, number, digest, f"{where}: {name}") for number in numbers])
-        except FileNotFoundError:
-            raise UnreadablePdf(f"{where}: {name!r} does not exist") from None
-        except (pypdfium2.PdfiumError, OSError, ValueError) as error:
-            raise UnreadablePdf(f"{where}: {name} is not a readable PDF: {error}") from None
-
-    def _digest(self, path: str) -> str:
-        status = Path(path).stat()
-        key = path, status.st_mtime_ns, status.st_size
-        if key not in self._digests:
-            with Path(path).open("rb") as stream:
-                self._digests[key] = hashlib.file_digest(stream, "sha256").hexdigest()
-        return self._digests[key]
-
-    def _draw(self, document: Any, number: int, digest: str, where: str) -> Image:
-        path = self._folder / f"{digest}-{number}-{self._dpi}.png"
-        if not path.exists():
-            page = document[number - 1]
-            scale = self._dpi / 72
-            try:
-                check_pixels(round(page.get_width() * scale), round(page.get_height() * scale))
-            except PictureError as error:
-                raise DataError(f"{where}: page {number} {error}; lower -p dataset.pdf_dpi") from None
-            write_picture(path, encode_png(page.render(scale=scale, rev_byteorder=True).to_pil().convert("RGB")))
-        return Image(str(path), page=number)
-
-
-def page_numbers(wanted: Any, count: int, where: str) -> Sequence[int]:
-    """Return page numbers from 1: of `3`, `"1-3,5"` or a list of these; all pages for None."""
-    if wanted is None:
-        if count > MOST_PAGES:
-            raise DataError(f"{where} has {count} pages: say which are meant in a column `pages` (1-3,5)")
-        return range(1, count + 1)
-    parts = wanted if isinstance(wanted, list) else str(wanted).strip("[]").split(",")
-    ranges = list(map(_page_range, map(str, parts)))
-    if None in ranges:
-        raise DataError(f"{where}: pages {wanted!r} are not written as 1-3,5 or as a list of numbers")
-    numbers = [page for pages in ranges for page in pages or [0]]
-    if min(numbers, default=0) < 1 or max(numbers) > count:
-        raise DataError(f"{where}: pages {wanted!r} are not among its pages 1 to {count}")
-    return numbers
-
-
-def _page_range(text: str) -> range | None:
-    """Return the pages of `3` or `1-3`, none of them for `3-1`; None for what is neither."""
-    match = PAGE_RANGE.fullmatch(text)
-    return range(int(match[1]), int(match[2] or match[1]) + 1) if match else None
 
 
 PLAIN_PATH = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)*")
@@ -381,14 +303,22 @@ class Pictures:
     """Reads the pictures of one file's cells; embedded ones go to files, each content once, so samples stay small."""
 
     def __init__(self, root: Path, store: Path, dpi: int, remembered: Remembered) -> None:
+        from ..files.picture_zip import PictureZips
+
         archive = root if root.is_file() else None
         folder = root.parent if archive else root
         self.root = str(folder / "x")[:-1]
         self._store = ImageStore(store)
         self._zips = PictureZips(archive or folder)
-        self._pdf = PdfPages(store, dpi)
+        self._kept_in, self._dpi = store, dpi
         self._remembered = remembered
         self._place = 0
+
+    @cached_property
+    def _pdf(self) -> PdfPages:
+        from ..images.pdf_pages import PdfPages
+
+        return PdfPages(self._kept_in, self._dpi)
 
     def read(self, values: Iterable[Any], where: str) -> tuple[Image, ...]:
         """Return the pictures of cells, one each: a PDF, which is several, is refused."""
@@ -413,13 +343,8 @@ class Pictures:
         return tuple(found)
 
     def _pages(self, pdf: str | bytes, value: Any, where: str, pages: Any) -> tuple[Image, ...]:
-        try:
-            return self._pdf.pages_of(self._path(pdf) if isinstance(pdf, str) else pdf, pages, where)
-        except UnreadablePdf:
-            return (self._read(value, where),)
-
-    def _path(self, name: str) -> str:
-        return str(Path(self.root) / name)
+        found = self._pdf.pages_of(str(Path(self.root) / pdf) if isinstance(pdf, str) else pdf, pages, where)
+        return (self._read(value, where),) if found is None else found
 
     def _read(self, value: Any, where: str) -> Image:
         if isinstance(value, dict):

@@ -14,7 +14,7 @@ from ...core.types import Form, Sample
 from ...extract.other_kinds import extract_number, extract_yesno
 from ..files.records import parse_literal
 from ..files.rows import Row
-from .option_texts import NAN, LookedAt, refuse_contrary
+from .option_texts import NAN, OptionFacts, refuse_contrary
 from .row_answers import is_plain_number
 from .row_map import Cells, Places, fold_column, near_columns, telling_names
 from .row_media import looks_like_pictures
@@ -69,17 +69,17 @@ class RowNotes:
         if said:
             self.add(said, sample.id)
 
-    def choice(self, sample: Sample, seen: LookedAt, answer: Any, where: str) -> None:
+    def choice(self, sample: Sample, facts: OptionFacts, answer: Any, where: str) -> None:
         """Say what is odd about a choice; refuse options whose own letters contradict the prompt's.
 
         `answer` is as the row has it; None where its options have names of their own.
         """
         if self._marks_count:
-            refuse_contrary(seen.marks, where)
-            if seen.marks and seen.marks[0] == "A":
+            refuse_contrary(facts.marks, where)
+            if facts.marks and facts.marks[0] == "A":
                 own = "rows whose options begin with letters of their own"
                 self.add(f"{own} (-p dataset.strip_marks=true takes them off)")
-            if NAN in seen.folded:
+            if NAN in facts.folded:
                 self.add("rows with an option 'nan': it is offered; leave the cell empty where there is none")
         if len(sample.answers) > 1 and sample.form is Form.CHOICE:
             self.add(

@@ -14,7 +14,15 @@ from ...core.errors import DataError
 from ...core.message_parts import MARKER, holds_marker, marked_pictures, number_markers, write_marker
 from ...core.types import Image
 from ..files.records import is_nothing, parse_literal
-from .option_texts import LookedAt, alphabets_of, fold, look_afresh, look_at_options, options_in_text, without_mark
+from .option_texts import (
+    OptionFacts,
+    alphabets_of,
+    find_option_facts,
+    fold,
+    option_facts,
+    options_in_text,
+    without_mark,
+)
 from .row_map import Places, is_picture_struct
 from .row_media import PICTURE_NAME, SHORTEST_BASE64, Pictures, holds_picture
 
@@ -25,17 +33,17 @@ AS_TEXTS = "-p dataset.not_pictures=['options'] shows them as texts"
 class RowOptions(Struct, frozen=True):
     """The options of a row as texts, by the keys its data gives them, and the pictures that stand for some of them."""
 
-    seen: LookedAt
+    facts: OptionFacts
     keyed: Mapping[str, str] = {}
     images: tuple[Image, ...] = ()
 
     @property
     def texts(self) -> tuple[str, ...]:
         """Return the texts."""
-        return self.seen.options
+        return self.facts.options
 
 
-NO_OPTIONS = RowOptions(look_at_options(()))
+NO_OPTIONS = RowOptions(option_facts(()))
 ONLY_TEXTS = frozenset({str})
 
 
@@ -45,7 +53,7 @@ def read_texts(cells: dict[Any, Any] | list[Any]) -> RowOptions | None:
     plain = _plain_options(tuple(values)) if ONLY_TEXTS.issuperset(map(type, values)) else None
     if plain is None or not isinstance(cells, dict):
         return plain
-    return RowOptions(plain.seen, dict(zip(map(str, cells), values, strict=True)))
+    return RowOptions(plain.facts, dict(zip(map(str, cells), values, strict=True)))
 
 
 def read_row_options(
@@ -59,17 +67,17 @@ def read_row_options(
     found = _find_pictures(values, pictures.root, where) if pictures is not None else ()
     if not found or pictures is None:
         texts = tuple(map(str, values))
-        return RowOptions(look_at_options(texts), dict(zip(keys, texts, strict=False)))
+        return RowOptions(option_facts(texts), dict(zip(keys, texts, strict=False)))
     images = pictures.read([values[place] for place in found], where)
     texts = _with_marks(values, found, first)
     names = {name: texts[place] for place in found if isinstance(name := values[place], str)}
-    return RowOptions(look_at_options(texts), {**names, **dict(zip(keys, texts, strict=False))}, images)
+    return RowOptions(option_facts(texts), {**names, **dict(zip(keys, texts, strict=False))}, images)
 
 
 @lru_cache(maxsize=64)
 def _plain_options(texts: tuple[str, ...]) -> RowOptions | None:
     """Return options none of which is a picture, kept for a while: many rows offer the same; None where one may be."""
-    return None if _may_show(texts) else RowOptions(look_afresh(texts))
+    return None if _may_show(texts) else RowOptions(find_option_facts(texts))
 
 
 def _with_marks(values: Sequence[Any], found: Sequence[int], first: int) -> tuple[str, ...]:
@@ -133,14 +141,14 @@ def foreign_marker(text: str, pictures: int, where: str) -> str | None:
 
 def settle_markers(question: str, offered: RowOptions, pictures: int, where: str) -> tuple[str, RowOptions]:
     """Check the markers of a row that has so many pictures, and number those of its options; most rows have none."""
-    if "<" not in question and offered.seen.settled:
+    if "<" not in question and offered.facts.settled:
         return question, offered
     foreign_marker("\n".join(offered.texts), pictures, where)
     if not holds_marker("\n".join((question, *offered.texts))):
         return question, offered
     check_markers((question, *offered.texts), pictures, where)
     question, texts, keyed = number_row(question, offered.texts, offered.keyed)
-    return question, RowOptions(look_at_options(texts), keyed, offered.images)
+    return question, RowOptions(option_facts(texts), keyed, offered.images)
 
 
 def number_row(

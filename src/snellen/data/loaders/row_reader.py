@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -23,13 +23,13 @@ from ..images.embedded import ImageStore
 from .option_texts import (
     FIRST_ON_LINE,
     alphabets_of,
-    look_at_options,
+    option_facts,
     options_in_text,
     refuse_other_order,
     split_listed,
 )
 from .row_answers import RowAnswers, names_several, yes_or_no
-from .row_dialogues import DIALOGUES, Doors, brings_pictures, check_question, list_rounds
+from .row_dialogues import DIALOGUES, MediaReaders, brings_pictures, check_question, list_rounds
 from .row_map import Cells, Places, RowMap, find_places
 from .row_media import Pictures, RowImages, RowVideos, names_of_videos, remembered, told_of_videos
 from .row_notes import RowNotes, UnreadColumns, question_hint, refuse_list
@@ -55,6 +55,17 @@ YES_NO = frozenset({"yes", "no", "true", "false"})
 PAGE_COLUMNS = ("blocks", "tests")
 """Of a page that is to be turned into text: its blocks with their categories, or unit tests of the reply."""
 Tags = dict[str, str | int | float | bool | None]
+
+
+class AskedRow(NamedTuple):
+    """What a row asks, and its answer and its form as they are written."""
+
+    images: tuple[Image, ...]
+    question: str
+    offered: RowOptions
+    answer: Any
+    form: str
+    """Empty where the row states none."""
 
 
 class RowReader:
@@ -153,22 +164,24 @@ class RowReader:
             videos=videos,
         )
         answer = self.answers.of_places(row, places, where)
-        for round_ in list_rounds(base, messages, answer, Doors(self.pictures, self.videos), where):
+        for round_ in list_rounds(base, messages, answer, MediaReaders(self.pictures, self.videos), where):
             yield self._decided(round_.sample, self._stated(row, places), round_.answer, offered.keyed, where)
 
     def _sample(self, row: Row, places: Places, where: str) -> Sample | None:
-        images, question, offered, answer, stated = self._asked(row, places, where)
-        self._note_foreign(question, len(images), where)
-        seen = offered.seen
-        options, meta = seen.options, self._meta(row, places, where) if places.told else {}
+        asked = self._asked(row, places, where)
+        images, question, facts = asked.images, asked.question, asked.offered.facts
+        odd = foreign_marker(question, len(images) or self._context.replies_only, where)
+        if odd is not None:
+            self._note_marker(odd, where)
+        options, meta = facts.options, self._meta(row, places, where) if places.told else {}
         if self.task.form is Form.PARSE:
             meta |= {name: row[name] for name in PAGE_COLUMNS if isinstance(row.get(name), list)}
-        if seen.twice and self.source.duplicates == "drop":
+        if facts.twice and self.source.duplicates == "drop":
             self._note("rows with an option twice: left out (--duplicates drop)", where)
             return None
-        if seen.twice:
-            meta |= self._keep_twice(options, seen.twice, where)
-        answers, form = self._answered(row, places, offered, answer, stated=stated, where=where)
+        if facts.twice:
+            meta |= self._keep_twice(options, facts.twice, where)
+        answers, form = self._answered(row, places, asked, where)
         videos = self.videos.of_places(row, places, where) if places.fields["video"] or self.source.video else ()
         name = self._ids.of_row(row, places, told_of_videos(row, videos, question, options) if videos else (), where)
         group, tags = None, {}
@@ -179,31 +192,29 @@ class RowReader:
         sample = Sample(name, self.task.name, form, question, images, options, answers, (), group, tags, meta, videos)
         if images:
             self.images.remember(name, images)
-        plain = type(answer) is str and answer.isalpha() and seen.settled and not seen.marks  # most rows
+        plain = type(asked.answer) is str and asked.answer.isalpha() and facts.settled and not facts.marks  # most rows
         if options and not plain:
-            self.noted.choice(sample, seen, None if offered.keyed else answer, where)
+            self.noted.choice(sample, facts, None if asked.offered.keyed else asked.answer, where)
         if group is not None and "round" in tags and self.task.infer not in DIALOGUES:
             self._note("rows with group and round: each asked alone (--infer-method every asks them as dialogues)")
         if not answers or not options:
             self.noted.answers(sample, () if places.fields["answer"] else places.tags)
         return sample
 
-    def _answered(
-        self, row: Row, places: Places, offered: RowOptions, answer: Any, *, stated: str, where: str
-    ) -> tuple[tuple[str, ...], Form]:
+    def _answered(self, row: Row, places: Places, asked: AskedRow, where: str) -> tuple[tuple[str, ...], Form]:
         """Return the answers of a row as texts, and the form they make of it."""
-        answers = self.answers.texts(answer, offered.seen, offered.keyed, where, stated)
-        options = offered.seen.options
+        facts = asked.offered.facts
+        options = facts.options
+        answers = self.answers.texts(asked.answer, facts, asked.offered.keyed, where, asked.form)
         if options and len(places.fields["answer"]) > 1 and answers:
-            self.answers.refuse_other(row, places, answers, offered.seen, where)
-        form = self._form(options, answers, stated, where)
+            self.answers.refuse_other(row, places, answers, facts, where)
+        form = self._form(options, answers, asked.form, where)
         if form is Form.YESNO and not options and answers != (worded := yes_or_no(answers)):
             self._note("rows whose answer is 1, Y or T, or 0, N or F: taken for yes, or no")
             answers = worded
         return answers, form
 
-    def _asked(self, row: Row, places: Places, where: str) -> tuple[tuple[Image, ...], str, RowOptions, Any, str]:
-        """Return pictures, question and options of a row, its answer as it is written, and the form it states."""
+    def _asked(self, row: Row, places: Places, where: str) -> AskedRow:
         images = self.images.of_places(row, places, where) if places.images or self.source.image else ()
         may_offer = places.fields["options"] or places.lettered
         offered = self._options(row, places, len(images), where) if may_offer else NO_OPTIONS
@@ -221,15 +232,12 @@ class RowReader:
             # The question stays as the row has it: whether the list is shown by it or by the prompt is the prompt's.
             refuse_other_order(found, offered.texts, where)
             self._note("rows whose question lists its options as their column does: shown once")
-        if self.source.one_picture:
-            return images, question, offered, answer, stated
-        return images, *settle_markers(question, offered, len(images), where), answer, stated
+        if not self.source.one_picture:
+            question, offered = settle_markers(question, offered, len(images), where)
+        return AskedRow(images, question, offered, answer, stated)
 
-    def _note_foreign(self, question: str, pictures: int, where: str) -> None:
-        odd = foreign_marker(question, pictures or self._context.replies_only, where)
-        if odd is not None:
-            said = f"rows whose question holds another tool's marker ({odd}): it is sent as text; write <image>"
-            self._note(said, where)
+    def _note_marker(self, odd: str, where: str) -> None:
+        self._note(f"rows whose question holds another tool's marker ({odd}): it is sent as text; write <image>", where)
 
     def _refuse_unread(self, row: Row, places: Places, answer: Any, where: str) -> None:
         """Refuse a row that would be asked without options it has, or scored by some of its answers only."""
@@ -255,10 +263,12 @@ class RowReader:
             keyed = offered.keyed or keyed
         for turn in (*sample.turns, Turn("user", sample.question)):
             if turn.role == "user":
-                self._note_foreign(turn.text, len(turn.images or sample.images), where)
+                pictures = len(turn.images or sample.images) or self._context.replies_only
+                if (odd := foreign_marker(turn.text, pictures, where)) is not None:
+                    self._note_marker(odd, where)
         if isinstance(answer, str) and "</think>" in answer:
             raise DataError(f"{where}: the answer holds thinking ({answer[:30]!r}); write what follows </think> alone")
-        answers = self.answers.texts(answer, look_at_options(sample.options), keyed, where, stated)
+        answers = self.answers.texts(answer, option_facts(sample.options), keyed, where, stated)
         form = self._form(sample.options, answers, stated, where)
         sample = msgspec.structs.replace(sample, answers=answers, form=form)
         self.noted.answers(sample)
@@ -337,9 +347,9 @@ class RowReader:
         found = options_in_text(question, alphabets) if alphabets else None
         if found is None:
             return question, NO_OPTIONS
-        offered = RowOptions(look_at_options(found.options), found.keyed)
+        offered = RowOptions(option_facts(found.options), found.keyed)
         try:
-            self.answers.texts(answer, offered.seen, offered.keyed, where, stated)
+            self.answers.texts(answer, offered.facts, offered.keyed, where, stated)
         except DataError:
             if names_several(answer, found.options):
                 raise

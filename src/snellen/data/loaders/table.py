@@ -85,8 +85,9 @@ def _samples(
             row_map = _recognised(task, source, files[0].name, [row for _, row in head], context)
             reader = RowReader(task, source, row_map, files, context)
             rows = chain(head, rows)
+        name = file.name
         for number, row in rows:
-            where = f"{file.name} record {number}"
+            where = f"{name} record {number}"
             found = reader.read_or_leave(row, where) if leaves else reader.read(row, where)
             if isinstance(found, Sample):
                 yield found

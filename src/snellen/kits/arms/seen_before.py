@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -168,6 +168,16 @@ def is_sorted(options: Sequence[str]) -> bool:
     except ValueError:
         keys = [text.casefold() for text in options]
     return len(options) > 2 and (keys == sorted(keys) or keys == sorted(keys, reverse=True))
+
+
+def order_forms(reader: RunReader, task: Task, chosen: Container[str]) -> tuple[Any, Any]:
+    """Return what each of the chosen questions earned in its published order (first column) and in drawn ones, and
+    where the right answer stood; none whose options stand sorted.
+    """
+    orders = [variant for variant in task.variants if set(axes_of(variant)) == {"order"}]
+    forms, in_order = _forms(reader, task, {BASE_VARIANT, *orders})
+    usable = [name for name, own in forms.items() if name in chosen and BASE_VARIANT in own and name not in in_order]
+    return _matrix(forms, usable, [BASE_VARIANT, *orders])
 
 
 def _order(forms: Forms, variants: Sequence[str], in_order: set[str]) -> SeenTest:

@@ -31,7 +31,7 @@ from ...cli.options import (
 from ...cli.run import make_settings
 from ...cli.run import run as run_command
 from ...core.errors import UsageError
-from ...core.signals import heeding_schedulers
+from ...core.process import heeding_schedulers
 from ...core.text import plural
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from ...report.viewer.shell import shell
 from ...scoring.aggregates.headline import main_metric
 from ...scoring.stored import stored_tables
 from ...scoring.tables.table import ScoreTable
-from ...stats.sup_band import fall, share_of_level, simultaneous_band
 from ...store.reader import RunReader
+from .sup_band import fall, share_of_level, simultaneous_band
 
 if TYPE_CHECKING:
     from starlette.requests import Request

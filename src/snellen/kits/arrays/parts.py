@@ -26,11 +26,10 @@ from ...api.session import Listener, Session, open_session
 from ...api.settings import RunSettings
 from ...core.builtins import default_registry
 from ...core.errors import ServerLost, SnellenError, UsageError
-from ...core.event_loop import run_to_end
 from ...core.homes import Assignment, Home, Part, parse_part
 from ...core.jobs import Item, Job
+from ...core.process import heard_again, run_to_end
 from ...core.registry import Registry
-from ...core.signals import heard_again
 from ...core.text import plural
 from ...data.catalog import Catalog
 from ...engine.control import forget

@@ -12,7 +12,7 @@ from ...api.chosen_model import create_model
 from ...api.settings import RunSettings
 from ...core.builtins import default_registry
 from ...core.errors import EnvironmentProblem, ModelError, UsageError
-from ...core.event_loop import run_to_end
+from ...core.process import run_to_end
 from ...core.secret import Secret
 from .batch_ledger import BatchLedger, read_ledger
 from .batch_services import open_service

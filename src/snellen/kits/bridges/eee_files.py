@@ -2,44 +2,45 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ...core.errors import DataError
+from ...core.ids import file_sha256
 from ...core.types import BASE_VARIANT
 from ...data.files.jsonstream import iterate_records
 from .chat_parts import content_of
 from .damage import Damage, each_readable
 from .foreign_rows import (
+    NO_REPLY,
     ForeignFile,
     ForeignRow,
     Tag,
     as_list,
     is_nothing,
     lettered,
+    object_in,
+    own_scoring,
     plain_id,
     settle_gold,
     share,
     token_pair,
 )
 from .formats import ForeignSource, PredictionFormat, Record
-from .snellen_marks import own_scoring
 
 HARNESS = "every-eval-ever"
 SAMPLES = "_samples.jsonl"
 OURS = "snellen."
 _SUPPORTED = "0."
 _ROW_KEYS = {"evaluation_id", "evaluation_name", "sample_id", "evaluation"}
-_CHUNK = 1 << 20
 
 
 def is_eee(source: ForeignSource) -> bool:
     """Tell samples by their fields, and an aggregate by its results beside its library."""
     if source.is_object and source.ending == ".json":
-        return {"evaluation_results", "eval_library"} <= _aggregate(source.path).keys()
+        return {"evaluation_results", "eval_library"} <= object_in(source.path).keys()
     return source.first.keys() >= _ROW_KEYS
 
 
@@ -47,10 +48,10 @@ def open_eee(source: ForeignSource, damage: Damage) -> ForeignFile:
     """Open the samples, by themselves or by their aggregate, which tells model, library, numbers and checksum."""
     path = source.path
     if source.ending == ".json":
-        aggregate, path = _aggregate(path), _samples_of(path)
+        aggregate, path = object_in(path), _samples_of(path)
     else:
         beside = path.with_name(path.name.removesuffix(SAMPLES) + ".json")
-        aggregate = _aggregate(beside) if path.name.endswith(SAMPLES) and beside.is_file() else {}
+        aggregate = object_in(beside) if path.name.endswith(SAMPLES) and beside.is_file() else {}
     records = iterate_records(path, nan=True)
     first = source.first if path == source.path else next((record for _, record in iterate_records(path, nan=True)), {})
     version = str(first.get("schema_version") or aggregate.get("schema_version") or "")
@@ -67,14 +68,6 @@ def open_eee(source: ForeignSource, damage: Damage) -> ForeignFile:
     )
 
 
-def _aggregate(path: Path) -> Record:
-    try:
-        value = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
 def _samples_of(path: Path) -> Path:
     found = path.with_name(f"{path.stem}{SAMPLES}")
     if not found.is_file():
@@ -88,11 +81,7 @@ def _checked(path: Path, aggregate: Mapping[str, Any]) -> list[str]:
     wanted = told.get("checksum")
     if not isinstance(wanted, str) or told.get("hash_algorithm", "sha256") != "sha256":
         return []
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while chunk := stream.read(_CHUNK):
-            digest.update(chunk)
-    same = digest.hexdigest() == wanted.removeprefix("sha256:").lower()
+    same = file_sha256(path) == wanted.removeprefix("sha256:").lower()
     return [] if same else [f"{path.name} is not the file that its aggregate was written with (checksum)"]
 
 
@@ -209,7 +198,7 @@ class _Reader:
         texts = [said] if isinstance(said, str) else said
         if not texts:
             self._damage.add("lost", name)
-            return None, "the file holds no reply"
+            return None, NO_REPLY
         if not any(texts):
             self._damage.add("empty", name)
         return "\n".join(map(str, texts)), None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,7 +18,9 @@ from .foreign_rows import (
     how_it_ended,
     is_nothing,
     lettered,
+    object_in,
     plain_id,
+    reply_in,
     settle_gold,
     share,
     short_tags,
@@ -180,10 +181,7 @@ def _reply(
     if isinstance(output, dict):
         return _output(output, name, damage)
     said = score.get("prediction")
-    if is_nothing(said) and said != "":
-        damage.add("lost", name)
-        return None, "the file holds no reply", None
-    return str(said), None, None
+    return ("", None, None) if said == "" else (*reply_in(said, name, damage), None)
 
 
 def _output(output: Mapping[str, Any], name: str, damage: Damage) -> tuple[str | None, str | None, str | None]:
@@ -228,11 +226,7 @@ def _reported(path: Path, task: str) -> dict[str, float]:
     names = [file for file in sorted(folder.glob("*.json")) if task == file.stem or task.startswith(f"{file.stem}_")]
     if len(names) != 1:
         return {}
-    try:
-        told = json.loads(names[0].read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError):
-        return {}
-    value = _score_of(told) if isinstance(told, dict) else None
+    value = _score_of(object_in(names[0]))
     return {f"{names[0].name} score": float(value)} if isinstance(value, int | float) else {}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,9 @@ from .foreign_rows import (
     ForeignRow,
     is_nothing,
     lettered,
+    object_in,
     plain_id,
+    reply_in,
     settle_gold,
     share,
     shown_options,
@@ -87,14 +88,9 @@ def _replies(answer: Any) -> list[Any]:
 
 
 def _reply(value: Any, name: str, damage: Damage) -> tuple[str | None, str | None]:
-    if is_nothing(value) and value != "":
-        damage.add("lost", name)
-        return None, "the file holds no reply"
-    text = str(value)
-    if not text:
-        damage.add("empty", name)
-    failure = failure_in(HARNESS, text)
-    return (None, failure) if failure else (text, None)
+    reply, lost = reply_in(value, name, damage)
+    failure = None if reply is None else failure_in(HARNESS, reply)
+    return (None, failure) if failure else (reply, lost)
 
 
 def _reason(value: Any, repeat: int) -> str | None:
@@ -108,20 +104,12 @@ def _tokens(usage: Any, repeat: int) -> tuple[int, int] | None:
 
 
 def _model(folder: Path) -> str:
-    try:
-        told = json.loads((folder / "task_info.json").read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError):
-        return folder.parent.name
-    name = told.get("model_name") or told.get("model") if isinstance(told, dict) else None
-    return str(name) if name else folder.parent.name
+    told = object_in(folder / "task_info.json")
+    return str(told.get("model_name") or told.get("model") or folder.parent.name)
 
 
 def _reported(path: Path, task: str) -> dict[str, float]:
-    try:
-        told = json.loads(path.with_name(f"{task}_result.json").read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError):
-        return {}
-    value = told.get("accuracy") if isinstance(told, dict) else None
+    value = object_in(path.with_name(f"{task}_result.json")).get("accuracy")
     return {f"{task}_result.json accuracy": float(value) / 100} if isinstance(value, int | float) else {}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import json
 import re
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from ...core.builtins import default_registry
 from ...core.types import BASE_VARIANT, Form, Image
+from ...data.files.records import is_nothing as is_nothing  # noqa: PLC0414 - readers of files ask it of cells
 from ...data.files.records import parse_literal
 from ...data.loaders.option_texts import OPTION_MARK, fold, options_in_text
 from .damage import Damage
@@ -103,11 +105,6 @@ def plain_id(value: Any) -> str:
     return match[1] if match else text
 
 
-def is_nothing(value: Any) -> bool:
-    """Tell whether a cell holds nothing: null, NaN or the empty text."""
-    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
-
-
 def how_it_ended(reason: Any) -> str | None:
     """Return why a generation stopped; all words for a cut one are `length`."""
     if not isinstance(reason, str):
@@ -156,6 +153,29 @@ _LETTER = re.compile(r"\(?\s*([A-Z])\s*\)?\.?")
 _LETTERS = re.compile(r"[A-Z](?:\s*[,;]?\s*[A-Z])+")
 
 
+NO_REPLY = "the file holds no reply"
+
+
+def reply_in(value: Any, row: str, damage: Damage) -> tuple[str | None, str | None]:
+    """Return the reply of a cell, or why there is none; a lost and an empty one are counted."""
+    if value == "":
+        damage.add("empty", row)
+        return "", None
+    if is_nothing(value):
+        damage.add("lost", row)
+        return None, NO_REPLY
+    return str(value), None
+
+
+def object_in(file: Path) -> dict[str, Any]:
+    """Return the object that a file of JSON beside the predictions holds; nothing where there is none to be read."""
+    try:
+        told = json.loads(file.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
 class Gold(NamedTuple):
     """The form of a question and its right answers."""
 
@@ -180,6 +200,12 @@ def shown_options(prompt: str) -> dict[str, str]:
     """Return the options that a prompt shows marked A, B, C …, by letter; none where it shows none."""
     found = options_in_text(prompt) if prompt else None
     return lettered(found.options) if found else {}
+
+
+def listed_options(listed: Any, prompt: str) -> dict[str, str]:
+    """Return the options of a list, also of one written as text; where there is none, those that the prompt shows."""
+    listed = as_list(listed)
+    return lettered(listed) if isinstance(listed, list) else shown_options(prompt)
 
 
 def settle_gold(options: Mapping[str, str], value: Any, row: str, damage: Damage) -> Gold:
@@ -264,3 +290,51 @@ def letter_options(highest: str) -> dict[str, str]:
 def has_letters_alone(options: Mapping[str, str], answers: Sequence[str]) -> bool:
     """Tell whether a row's right answers are letters of options that its file does not show."""
     return not options and bool(answers) and all(re.fullmatch(r"\([A-Z]\)", answer) for answer in answers)
+
+
+_TRUTHS = (True, False, "True", "False")
+_PAIR = 2
+
+
+def likelihoods_in(replies: Any) -> list[tuple[float, ...]]:
+    """Return the values of all options, once a repeat; nothing where these are no log-likelihoods but texts.
+
+    `[[["-0.1", "False"]], [["-0.5", "False"]]]` (an option, a repeat, a pair), or without the level of repeats.
+    """
+    if not isinstance(replies, list) or not replies:
+        return []
+    options = [[_value(entry)] if _is_pair(entry) else _values(entry) for entry in replies]
+    if any(not values or None in values for values in options):
+        return []
+    return [tuple(float(value) for value in repeat if value is not None) for repeat in zip(*options, strict=False)]
+
+
+def _values(entry: Any) -> list[float | None]:
+    return [_value(pair) if _is_pair(pair) else None for pair in entry] if isinstance(entry, list) else []
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == _PAIR and value[1] in _TRUTHS and _value(value) is not None
+
+
+def _value(pair: Any) -> float | None:
+    if is_nothing(pair[0]) or isinstance(pair[0], bool | list | dict):
+        return None
+    try:
+        return float(pair[0])
+    except ValueError:
+        return None
+
+
+_MADE_HERE = frozenset(("exam", "rationale", "annotated", "peer", "parse", "parse_official"))
+"""Scorers that need more than the trials: a reading of such a run keeps the file's own verdicts."""
+
+
+def own_scoring(task: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a task that a file may set: names of scorers and aggregates that there are."""
+    known = default_registry()
+    scorers = [name for name in task.get("scorers") or () if name in known.names("scorer") and name not in _MADE_HERE]
+    if not scorers or len(scorers) != len(task.get("scorers") or ()):
+        return {}
+    aggregates = tuple(name for name in task.get("aggregates") or () if name in known.names("aggregate"))
+    return {"scorers": tuple(scorers), **({"aggregates": aggregates} if aggregates else {})}

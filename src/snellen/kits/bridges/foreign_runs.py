@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -21,7 +20,8 @@ from ...api.session import open_store
 from ...api.settings import RunSettings
 from ...core.builtins import default_registry
 from ...core.errors import DataError, UsageError
-from ...core.event_loop import rare_collections, run_to_end
+from ...core.ids import file_sha256
+from ...core.process import rare_collections, run_to_end
 from ...core.tasks import RunHeader, Task
 from ...core.text import clean_text
 from ...core.types import (
@@ -250,7 +250,6 @@ DIGEST = "imported"
 VERDICT = "file_verdict"
 """The scorer of files that say themselves what was right."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]+")
-_CHUNK = 1 << 20
 NumberedTrial = tuple[int, Sample, Request, Prediction]
 
 
@@ -439,7 +438,7 @@ def _header(
     made = _task(file, named[0], spool, alone=known is None)
     joined = known.fingerprint if known is not None else None
     rows = {"data": spool.digest, "joined": joined, "repeats": spool.repeats}
-    digest = file_hash(file.path) if file.path.is_file() else spool.digest
+    digest = file_sha256(file.path) if file.path.is_file() else spool.digest
     rows |= {"scoring": msgspec.to_builtins(dict(file.scoring))} if file.scoring else {}
     return make_header(
         Answerer(named[1], file.harness, digest),
@@ -459,15 +458,6 @@ def _task(file: ForeignFile, name: str, spool: RowSpool, *, alone: bool) -> Task
     form = Form.CHOICE if choices else Form.AUTO
     fields = {"form": form, "scorers": scorers, "title": file.task, **file.scoring}
     return Task(name, {"loader": IMPORTED}, repeats=spool.repeats, **fields)
-
-
-def file_hash(path: Path) -> str:
-    """Return the hash of a file's content."""
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while chunk := stream.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def _folder_name(header: RunHeader) -> str:

@@ -24,6 +24,7 @@ from ...data.loaders.row_answers import find_answers, is_plain_number
 from ...data.loaders.row_map import lettered_columns
 from .damage import Damage, each_readable, failure_anywhere, refuse_malformed
 from .foreign_rows import (
+    NO_REPLY,
     ForeignFile,
     ForeignRow,
     Gold,
@@ -340,7 +341,7 @@ def _reply(value: Any, error: Any, name: str, damage: Damage) -> tuple[str | Non
         return "", None
     if is_nothing(value):
         damage.add("lost", name)
-        return None, "the file holds no reply"
+        return None, NO_REPLY
     if not isinstance(value, str | list | dict):
         damage.add("typed", name)
     text = _text(value)

@@ -24,6 +24,7 @@ from .foreign_rows import (
     how_it_ended,
     is_nothing,
     lettered,
+    own_scoring,
     plain_id,
     settle_gold,
     share,
@@ -32,7 +33,6 @@ from .foreign_rows import (
     token_pair,
 )
 from .formats import ForeignSource, PredictionFormat
-from .snellen_marks import own_scoring
 
 ZSTANDARD = 93
 MEMBER_LIMIT = 256 << 20

@@ -16,17 +16,17 @@ from .foreign_rows import (
     ForeignRow,
     Gold,
     as_list,
-    is_nothing,
     lettered,
+    likelihoods_in,
     plain_id,
+    reply_in,
     settle_gold,
     share,
     short_tags,
     shown_options,
 )
 from .formats import ForeignSource, PredictionFormat, Record
-from .lmms_files import IDS, SAMPLES, first_of, is_sample_file, results_beside
-from .option_likelihoods import likelihoods_in
+from .lmms_files import IDS, SAMPLES, doc_of, first_of, is_sample_file, results_beside
 
 HARNESS = "lm-eval"
 _ARGUMENT = "gen_args_"
@@ -95,7 +95,7 @@ def _of_filter(source: ForeignSource, filters: Sequence[Any]) -> Iterator[tuple[
 
 
 def _rows(number: int, record: Record, readings: Readings, damage: Damage) -> Iterator[ForeignRow]:
-    place, doc = record.get("doc_id"), _doc(record)
+    place, doc = record.get("doc_id"), doc_of(record)
     own = first_of(doc, IDS)
     name = plain_id(own) if own is not None else f"doc-{number - 1 if place is None else plain_id(place)}"
     likelihoods = likelihoods_in(record.get("resps"))
@@ -126,11 +126,6 @@ def _rows(number: int, record: Record, readings: Readings, damage: Damage) -> It
         else:
             reply, failure = _reply(said, name, damage)
             yield ForeignRow(name, gold.form, reply, failure, repeat, **common, **first)
-
-
-def _doc(record: Record) -> dict[str, Any]:
-    doc = record.get("doc")
-    return doc if isinstance(doc, dict) else {}
 
 
 def _arguments(record: Record) -> list[tuple[Any, Any]]:
@@ -189,14 +184,10 @@ def _replies(record: Record) -> list[Any]:
 
 
 def _reply(value: Any, name: str, damage: Damage) -> tuple[str | None, str | None]:
-    if is_nothing(value) and value != "":
-        damage.add("lost", name)
-        return None, "the file holds no reply"
-    if not isinstance(value, str):
+    reply, lost = reply_in(value, name, damage)
+    if reply is not None and not isinstance(value, str):
         damage.add("typed", name)
-    elif not value:
-        damage.add("empty", name)
-    return str(value), None
+    return reply, lost
 
 
 def _read(record: Record, likelihoods: Sequence[Any]) -> str | None:

@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 from ...data.files.jsonstream import iterate_with_header
 from .damage import Damage, each_readable, failure_in
 from .foreign_rows import (
+    NO_REPLY,
     ForeignFile,
     ForeignRow,
     as_list,
     is_nothing,
     lettered,
+    likelihoods_in,
     plain_id,
     settle_gold,
     share,
@@ -24,7 +26,6 @@ from .foreign_rows import (
     token_pair,
 )
 from .formats import ForeignSource, PredictionFormat, Record
-from .option_likelihoods import likelihoods_in
 
 HARNESS = "lmms-eval"
 SAMPLES = re.compile(r"(?P<time>.*?)_?samples_(?P<task>.+?)(?P<later>_\d{4}-\d\d-\d\dT.*)?$")
@@ -109,7 +110,7 @@ def results_beside(samples: Path, named: re.Match[str] | None) -> dict[str, Any]
 def _rows(number: int, record: Record, damage: Damage) -> Iterator[ForeignRow]:
     place = record.get("doc_id")
     metric = read_metrics(record)
-    doc = _doc(record)
+    doc = doc_of(record)
     own = first_of(doc, IDS) or metric.name
     # A place in the data is no id: it must not be paired with another harness's number by accident.
     name = plain_id(own) if own is not None else f"doc-{number - 1 if place is None else plain_id(place)}"
@@ -141,7 +142,8 @@ def _rows(number: int, record: Record, damage: Damage) -> Iterator[ForeignRow]:
         )
 
 
-def _doc(record: Record) -> dict[str, Any]:
+def doc_of(record: Record) -> dict[str, Any]:
+    """Return the row of the benchmark that a record holds, if any."""
     doc = record.get("doc")
     return doc if isinstance(doc, dict) else {}
 
@@ -169,7 +171,7 @@ def _reply(value: Any, name: str, damage: Damage) -> tuple[str | None, str | Non
         value = value[0]
     if value is None or not isinstance(value, str):
         damage.add("lost" if is_nothing(value) else "typed", name)
-        return (None, "the file holds no reply", None) if is_nothing(value) else (str(value), None, None)
+        return (None, NO_REPLY, None) if is_nothing(value) else (str(value), None, None)
     if not value:
         damage.add("empty", name)
     failure = failure_in(HARNESS, value)

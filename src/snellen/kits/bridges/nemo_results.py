@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -12,14 +11,14 @@ from .damage import Damage, each_readable
 from .foreign_rows import (
     ForeignFile,
     ForeignRow,
-    as_list,
     is_nothing,
-    lettered,
+    listed_options,
+    object_in,
     plain_id,
+    reply_in,
     settle_gold,
     share,
     short_tags,
-    shown_options,
 )
 from .formats import ForeignSource, PredictionFormat, Record
 
@@ -52,13 +51,7 @@ def _value(score: Any) -> Any:
 def _bundle(path: Path) -> dict[str, Any]:
     """Return the only bundle beside the lines, or nothing."""
     files = sorted(path.parent.glob("eval-*.json"))
-    if len(files) != 1:
-        return {}
-    try:
-        told = json.loads(files[0].read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError):
-        return {}
-    return told if isinstance(told, dict) else {}
+    return object_in(files[0]) if len(files) == 1 else {}
 
 
 def _rows(number: int, record: Record, damage: Damage) -> Iterator[ForeignRow]:
@@ -66,8 +59,7 @@ def _rows(number: int, record: Record, damage: Damage) -> Iterator[ForeignRow]:
     own = meta.get("id", meta.get("question_id"))
     name = plain_id(record.get("problem_idx") if is_nothing(own) else own)
     prompt = _words(record.get("prompt"))
-    listed = as_list(meta.get("choices", meta.get("options")))
-    options = lettered(listed) if isinstance(listed, list) else shown_options(prompt)
+    options = listed_options(meta.get("choices", meta.get("options")), prompt)
     gold = settle_gold(options, record.get("expected_answer"), name, damage)
     reply, failure = _reply(record, name, damage)
     read, latency, tokens = record.get("extracted_answer"), record.get("latency_ms"), record.get("tokens")
@@ -104,12 +96,7 @@ def _reply(record: Mapping[str, Any], name: str, damage: Damage) -> tuple[str | 
     said = record.get("model_response")
     if how.get("method") == FAILED or (how.get("error") and is_nothing(said)):
         return None, str(how.get("error") or "the call failed")
-    if is_nothing(said) and said != "":
-        damage.add("lost", name)
-        return None, "the file holds no reply"
-    if said == "":
-        damage.add("empty", name)
-    return str(said), None
+    return reply_in(said, name, damage)
 
 
 FORMAT = PredictionFormat(is_nemo, open_nemo, lambda file: file.name == "results.jsonl")

@@ -10,6 +10,7 @@ from ...data.files.jsonstream import iterate_records
 from .chat_parts import content_of, pictures_beside
 from .damage import Damage, each_readable
 from .foreign_rows import (
+    NO_REPLY,
     ForeignFile,
     ForeignRow,
     is_nothing,
@@ -112,7 +113,7 @@ class _Reader:
                 sample,
                 gold.form,
                 None if lost else str(reply),
-                self._log.errors.get(sample, "the file holds no reply") if lost else None,
+                self._log.errors.get(sample, NO_REPLY) if lost else None,
                 repeat,
                 prompt=prompt,
                 options=options,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import chain
@@ -11,7 +10,15 @@ from typing import Any
 
 from ...data.files.jsonstream import iterate_members, iterate_records
 from .damage import Damage, each_readable
-from .foreign_rows import ForeignFile, ForeignRow, is_nothing, plain_id, settle_gold, shown_options
+from .foreign_rows import (
+    ForeignFile,
+    ForeignRow,
+    object_in,
+    plain_id,
+    reply_in,
+    settle_gold,
+    shown_options,
+)
 from .formats import ForeignSource, PredictionFormat, Record
 
 OPENCOMPASS, AISBENCH = "opencompass", "aisbench"
@@ -70,12 +77,8 @@ def _predictions(record: Record) -> list[Any]:
 
 
 def _reply(value: Any, record: Record, name: str, damage: Damage) -> tuple[str | None, str | None]:
-    if (is_nothing(value) and value != "") or record.get("success") is False:
-        damage.add("lost", name)
-        return None, str(record.get("error_info") or "the file holds no reply")
-    if value == "":
-        damage.add("empty", name)
-    return str(value), None
+    reply, lost = reply_in(None if record.get("success") is False else value, name, damage)
+    return reply, lost and str(record.get("error_info") or lost)
 
 
 def _failures(path: Path, damage: Damage) -> Iterator[ForeignRow]:
@@ -102,12 +105,7 @@ def _prompt(value: Any) -> str:
 
 
 def _reported(path: Path) -> dict[str, float]:
-    try:
-        file = path.parent.parent.parent / "results" / path.parent.name / f"{path.stem}.json"
-        told = json.loads(file.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError):
-        return {}
-    value = told.get("accuracy") if isinstance(told, dict) else None
+    value = object_in(path.parent.parent.parent / "results" / path.parent.name / f"{path.stem}.json").get("accuracy")
     return {f"results/{path.stem}.json accuracy": float(value) / 100} if isinstance(value, int | float) else {}
 
 

@@ -15,6 +15,7 @@ from ...api.header import installed_versions, make_header
 from ...api.judges import asking_settings, check_extractor
 from ...core.builtins import default_registry
 from ...core.errors import DataError, FailureKind, UsageError
+from ...core.ids import file_sha256
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import Failure, Form, Prediction, Sample
@@ -35,7 +36,6 @@ from .foreign_runs import (
     Answerer,
     ImportResult,
     NumberedTrial,
-    file_hash,
     import_predictions,
     store_file,
     store_run,
@@ -86,7 +86,7 @@ def import_by_card(
         context.notes["the extractor was not shown the questions: the file has none"] = Counter(rows=len(trials))
     if "group_by" not in dict(overrides):
         card = _grouped_by_what_there_is(card, trials[0][1], context)
-    digest = file_hash(file)
+    digest = file_sha256(file)
     stored = msgspec.structs.replace(card, dataset={**card.dataset, "path": str(file)})
     read_as = msgspec.to_builtins(card)
     read_as["dataset"].pop("path")  # the content counts, not where it lies

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from ...core.builtins import default_registry
 from ...core.errors import UsageError
-from ...core.event_loop import rare_collections
 from ...core.markup import Child, Html, shorten, tag
+from ...core.process import rare_collections
 from ...core.tasks import Task
 from ...core.text import plural
 from ...core.types import Estimate

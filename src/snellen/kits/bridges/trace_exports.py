@@ -16,14 +16,13 @@ from .damage import Damage, each_readable
 from .foreign_rows import (
     ForeignFile,
     ForeignRow,
-    as_list,
     is_nothing,
-    lettered,
+    listed_options,
     plain_id,
+    reply_in,
     settle_gold,
     share,
     short_tags,
-    shown_options,
 )
 from .formats import ForeignSource, PredictionFormat, Record
 
@@ -298,8 +297,7 @@ def _rows(number: int, record: Record, store: Store, source: ForeignSource, dama
             damage.add("reference", name)
         else:
             images.append(picture)
-    listed = as_list(told.meta.get("choices", told.meta.get("options"))) if told.meta else None
-    options = lettered(listed) if isinstance(listed, list) else shown_options(prompt)
+    options = listed_options(told.meta.get("choices", told.meta.get("options")) if told.meta else None, prompt)
     gold = settle_gold(options, told.expected, name, damage)
     reply, failure = _reply(told, name, damage)
     yield ForeignRow(
@@ -322,12 +320,7 @@ def _rows(number: int, record: Record, store: Store, source: ForeignSource, dama
 def _reply(told: Exchange, name: str, damage: Damage) -> tuple[str | None, str | None]:
     if told.error:
         return None, str(told.error)
-    if is_nothing(told.output) and told.output != "":
-        damage.add("lost", name)
-        return None, "the file holds no reply"
-    if told.output == "":
-        damage.add("empty", name)
-    return str(told.output), None
+    return reply_in(told.output, name, damage)
 
 
 def _verdict(scores: Any) -> float | None:

@@ -16,6 +16,7 @@ from ...data.atlas.peer_cards import peer_card, split_name
 from ...data.loaders.option_texts import OPTION_MARK
 from .damage import EXCEL_CELL, Damage, each_readable, failure_in
 from .foreign_rows import (
+    NO_REPLY,
     ForeignFile,
     ForeignRow,
     as_list,
@@ -160,7 +161,7 @@ def read_cell(value: Any, name: str, damage: Damage, *, in_sheet: bool) -> tuple
         return "", None, "nan"
     if is_nothing(value):
         damage.add("lost", name)
-        return None, "the file holds no reply", "nan"
+        return None, NO_REPLY, "nan"
     if not isinstance(value, str):
         damage.add("typed", name)
         return str(value), None, None

@@ -124,13 +124,11 @@ def _thought(reasoning: Mapping[str, Any]) -> str:
 def _take_delta(delta: Mapping[str, Any], reply: Reply) -> str | None:
     thought = text_in((delta.get("reasoningContent") or {}).get("text"))
     if thought:
-        reply.reasoning = (reply.reasoning or "") + thought
-        return "reasoning"
+        return reply.add_thought(thought)
     if delta.get("text") is None:
         return None
-    reply.text = (reply.text or "") + text_in(delta["text"])
     reply.choices += 1
-    return "content" if delta["text"] else None
+    return reply.add_text(text_in(delta["text"]))
 
 
 def _finish(reason: Any) -> str | None:

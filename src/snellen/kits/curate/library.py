@@ -20,12 +20,12 @@ from ...core.config import convert
 from ...core.errors import DataError, UsageError, did_you_mean
 from ...core.ids import content_hash
 from ...core.jobs import Item, ReadyRequests
-from ...core.types import Form, Image, Prediction, Request, Sample, TrialKey
+from ...core.types import Form, Image, Prediction, Sample, TrialKey
 from ...data.catalog import Catalog
 from ...data.files.records import write_lines
 from ...data.files.rows import Row, read_rows
 from ...data.images.decode import read_bytes, read_header
-from ...scoring.judges.judge_card import Judge, judge_key, plan_votes, read_judge
+from ...scoring.judges.judge_card import Judge, judge_key, plan_votes, read_judge, with_pictures
 from ...scoring.judges.verdicts import score_votes
 from ...store.owner import RunLock
 from ...store.reader import RunReader
@@ -145,13 +145,8 @@ def plan_checks(judge: Judge, drafts: Iterable[Draft], *, with_picture: bool) ->
     for position, draft in enumerate(drafts):
         sample = check_sample(draft)
         votes = plan_votes(judge, [(sample, _as_reply(draft))])
-        requests = tuple(_with_images(vote, sample) if with_picture else vote for vote in votes)
+        requests = tuple(with_pictures(vote, sample) if with_picture else vote for vote in votes)
         yield ReadyRequests(Item(position, sample), requests)
-
-
-def _with_images(request: Request, sample: Sample) -> Request:
-    *before, last = request.messages
-    return structs.replace(request, messages=(*before, structs.replace(last, images=sample.images)))
 
 
 def check_sample(draft: Draft) -> Sample:

@@ -220,7 +220,6 @@ def _counted(table: ScoreTable) -> Counted:
 
 def baselines(
     samples: Iterable[Sample],
-    rules: Iterable[str] = BASELINES,
     *,
     counted: Counted | None = None,
     cluster_of: Mapping[str, int] | None = None,
@@ -230,7 +229,7 @@ def baselines(
     `counted` names the chains to average over, by the number that `cluster_of` gives a sample; else each item once.
     """
     chains = _in_chains(samples)
-    found = {rule: [_by_rule(sample, rule) for chain in chains for sample in chain] for rule in rules}
+    found = {rule: [_by_rule(sample, rule) for chain in chains for sample in chain] for rule in BASELINES}
     if len(chains) >= FEWEST_TO_LEARN:
         found[LEARNED] = _by_learning(chains)
     numbers = [place if cluster_of is None else cluster_of[chain[0].id] for place, chain in enumerate(chains)]

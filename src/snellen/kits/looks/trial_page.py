@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
-import numpy as np
-
 from ...core.errors import SnellenError
 from ...core.looks import LOOK_ARMS, PLAIN, Look, LookEnd, arm_of, end_of, variant_of_arm
 from ...core.markup import Child, Html, shorten, tag
@@ -15,11 +13,11 @@ from ...core.text import plural
 from ...core.types import Image, Sample, ToolCall, TrialKey
 from ...data.images.decode import read_bytes, read_header
 from ...report.pages.gallery import Shown, read_trial
-from ...report.pages.parts import outcome_tag, reply_text
+from ...report.pages.parts import reply_text, row_outcome
 from ...report.viewer.run_library import OpenRun
-from ...report.viewer.shell import link, trial_address
+from ...report.viewer.shell import link, picture
 from ...report.viewer.stage import Looked
-from ...report.viewer.walk import Walk
+from ...report.viewer.walk import Walk, place_of
 from ...scoring.tables.table import TrialColumns
 from ...store.reader import RunReader
 from ...store.turns import StoredTurn
@@ -121,8 +119,9 @@ def _calls_strip(run: OpenRun, key: TrialKey, turns: Sequence[StoredTurn]) -> It
         written = {call.id: call for call in reply.calls}
         own = [(name, look) for name, look in named if look.turn == turn.number]
         for name, look in own:
-            source = trial_address(run, key, "image", n=places[id(look)], small=1) if id(look) in places else ""
-            parts.append(_result(name, look, written.pop(look.call, None), source, places.get(id(look), 0)))
+            place = places.get(id(look))
+            crop = None if place is None else link(picture(run, key, f"Look {name}", n=place), f"#picture-{place}")
+            parts.append(_result(name, look, written.pop(look.call, None), crop, place))
         parts += [_written(call, call.problem or "not run") for call in written.values()]
         if turn is turns[-1]:
             parts.append(tag("p", "the last reply", class_="small muted"))
@@ -141,16 +140,15 @@ def _written(call: ToolCall, said: Child) -> Html:
     return tag("figure", words, tag("figcaption", said, class_="small"))
 
 
-def _result(name: str, look: Look, call: ToolCall | None, source: str, place: int) -> Html:
+def _result(name: str, look: Look, call: ToolCall | None, crop: Html | None, place: int | None) -> Html:
     """Return a call as it was written, where that is no part of the reply's text, and what came of it."""
     written = tag("code", f"{call.name} {shorten(call.arguments, 200)}") if call is not None else None
     if look.problem:
         why = tag("figcaption", tag("b", look.problem), f": {shorten(look.told, 200)}", class_="small")
         return tag("figure", written, why)
-    if not source:
+    if crop is None or place is None:
         told = tag("figcaption", f"{name} → no picture: {shorten(look.told, 200)}", class_="small")
         return tag("figure", written, told)
-    crop = link(tag("img", src=source, alt=f"Look {name}", loading="lazy"), f"#picture-{place}")
     enlarged = f", {look.enlargement:.1f} ×" if look.enlargement != 1.0 else ""
     mended = f" ({', '.join(look.notes)})" if look.notes else ""
     return tag(
@@ -183,16 +181,14 @@ def _kind_words(columns: TrialColumns, key: TrialKey) -> Iterator[Html]:
 
 def _arm_card(run: OpenRun, columns: TrialColumns, arm: str, shown: Shown, walk: Walk, *, here: bool) -> Html:
     key = shown.prediction.key
-    of_key = columns.rows_with("sample", key.sample) & columns.rows_with("variant", key.variant)
-    rows = np.flatnonzero(of_key & (columns.repeat == key.repeat))
-    outcome = outcome_tag(int(columns.outcome[rows[0]]), float(columns.value[rows[0]])) if rows.size else None
+    place = place_of(columns, key)
+    outcome = None if place is None else row_outcome(columns, place)
     to = link(arm, walk.trial(run, key), aria_current="true" if here else None)
     turns = turns_of(run.reader, key)
     places = picture_places(turns)
     first: Child = None
     if places:
-        source = trial_address(run, key, "image", n=min(places.values()), small=1)
-        first = tag("img", src=source, alt=f"What arm {arm} showed first", loading="lazy")
+        first = picture(run, key, f"What arm {arm} showed first", n=min(places.values()))
     called = any(turn.looks for turn in turns)
     words = tag("p", ARM_WORDS[arm] if called or arm == PLAIN else "no tool was called", class_="small muted")
     return tag("article", tag("p", outcome, " ", to), words, first, reply_text(shown.text, shown.span, most=300),

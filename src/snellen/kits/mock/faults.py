@@ -7,14 +7,66 @@ A spec is `KIND[:key=value,…][@WHEN]`. WHEN is `0.1` (probability), `5-9,20` (
 from __future__ import annotations
 
 import time
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from email.utils import formatdate
+from functools import cache
+from importlib.resources import files
+
+import msgspec
 
 from ...core.errors import UsageError, did_you_mean
 from ...core.ids import rng
-from ...model.served.provider_cases import provider_cases
 from .plan import EVENTS, JSON, Piece, Plan, error_plan, event, json_plan
+
+
+class ExpectedOutcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What must come of a case; what is None is not looked at."""
+
+    kind: str | None = None
+    again: bool | None = None
+    stop: bool = False
+    wait: float | None = None
+    no_wait: bool = False
+    says: str = ""
+    hides: str = ""
+    partial: str | None = None
+    change: str | None = None
+    text: str | None = None
+    reasoning: str | None = None
+    finish: str | None = None
+    host: str | None = None
+    warns: str | None = None
+    """What the run is warned of, in part."""
+    model: str | None = None
+    input: int | None = None
+    output: int | None = None
+    thought: int | None = None
+    cached: int | None = None
+    visual: int | None = None
+
+
+class ProviderCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One case of catalog/servers/cases.toml."""
+
+    id: str
+    dialect: str
+    expect: ExpectedOutcome
+    status: int = 200
+    headers: dict[str, str] = {}
+    body: str = ""
+    chunks: tuple[str, ...] = ()
+    from_memory: bool = False
+
+
+@cache
+def provider_cases() -> dict[str, ProviderCase]:
+    """Return all cases by their id."""
+    text = (files("snellen") / "catalog" / "servers" / "cases.toml").read_text("utf-8")
+    cases = msgspec.convert(tomllib.loads(text)["cases"], list[ProviderCase])
+    return {case.id: case for case in cases}
+
 
 Arguments = Mapping[str, str]
 Rewrite = Callable[[Plan, Arguments], Plan]

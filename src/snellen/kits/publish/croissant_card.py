@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...core.errors import DataError
+from ...core.ids import file_sha256
 from ...core.types import Image, Sample
 from ...data.files.croissant import CARD, ENDINGS, Field, Rows, card_bytes
 from ...data.images.decode import encode_png, open_image, read_bytes, read_header
@@ -21,7 +22,6 @@ DETAILS = {
     "url": "where it is published",
 }
 ROWS, PICTURES = "rows.jsonl", "img"
-_CHUNK = 1 << 20
 FIELDS: Final = {
     "id": Field("the question's id"),
     "task": Field("the task it belongs to"),
@@ -46,7 +46,7 @@ def write(run: ExportedRun, output: Path, details: Details) -> list[Path]:
                     json.dumps(pictures.row(sample, task.name), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
                 )
     about = {"name": " and ".join(task.name for task in run.tasks), "date": run.began.date().isoformat(), **details}
-    rows = Rows(ROWS, _sha256(output / ROWS), FIELDS)
+    rows = Rows(ROWS, file_sha256(output / ROWS), FIELDS)
     content = card_bytes(about, rows, {PICTURES: sorted(pictures.endings)})
     write_atomically(output / CARD, lambda file: file.write(content))
     return [output / CARD, output / ROWS]
@@ -94,11 +94,3 @@ class _Pictures:
             write_atomically(path, lambda file: file.write(data))
         self.endings.add(ending)
         return f"{PICTURES}/{path.name}", digest
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while chunk := stream.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()

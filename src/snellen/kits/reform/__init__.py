@@ -12,12 +12,14 @@ FORMULATIONS = ("SingleChoice", "Generation", "OCROpenEnded", "KIEOpenEnded", "M
 
 
 def register(registry: Registry) -> None:
-    """Add the loader, the items for programs, the formulations, the form of its files, and two commands of `data`."""
+    """Add the loader, items, formulations with scorer and figures, the form of files, and two commands of `data`."""
     here = "snellen.kits.reform"
     registry.add("loader", "reform", f"{here}.card_loader:LOADER")
     registry.add("items", "reform", f"{here}.items")
     for name in FORMULATIONS:
         registry.add("formulation", name, f"{here}.formulations:open_formulation")
+    registry.add("scorer", "annotated", f"{here}.flageval_rules:score")
+    registry.add("aggregate", "reform", f"{here}.figures:reform_figures")
     registry.add("export", "reform", f"{here}.run_files:write")
     for name, words in {
         "data build": "Re-formulate a dataset into a portable bundle, and check it.",

@@ -25,12 +25,12 @@ from ...extract.profiles import profile_named
 from ...prompt.place import STYLES, make_marks
 from ...scoring.aggregates.caption_scores import TOKENISERS
 from ...scoring.aggregates.consistency import chains_from_items
-from ...scoring.aggregates.instability import ROUND_AXIS
 from ...scoring.protocols.readings import OWN_PROFILE, Reading
-from ...scoring.scorers.flageval import ANNOTATION, NULL, is_rejected, judge_inference
 from ...scoring.scorers.option_choice import MARKS
 from ..bridges.damage import Damage
 from ..bridges.foreign_rows import ForeignFile, ForeignRow, lettered, token_pair
+from .figures import ROUND_AXIS
+from .flageval_rules import ANNOTATION, NULL, is_rejected, judge_inference
 
 AUTO = "auto"
 OPTION_MARKS = (AUTO, *STYLES)

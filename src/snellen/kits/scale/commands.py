@@ -36,9 +36,21 @@ def check(
 
     Data need not be there: pictures travel with the questions.
     """
-    from .node_check import check_cluster
+    from ...api.settings import RunSettings
+    from .executor import MAKER
+    from .links import Recipe
+    from .ray_cluster import RayCluster
+    from .ray_survey import survey_nodes
 
-    reports = check_cluster(ray_address, model, base_url, plugins, loads_weights=loads_weights)
+    recipe = None
+    if model:
+        settings = RunSettings(tasks=(), model=model, base_url=base_url, plugins=plugins)
+        recipe = Recipe(MAKER, settings, str(Path.cwd()))
+    cluster = RayCluster(ray_address)
+    try:
+        reports = survey_nodes(cluster, recipe, loads_weights=loads_weights or bool(base_url))
+    finally:
+        cluster.close()
     if as_json:
         print_json([report._asdict() for report in reports])
     else:

@@ -28,7 +28,7 @@ from .driver import PATIENCE_S, Fleet, Replicas
 from .host import Answers, Worker
 from .leases import GIVE_UP_AFTER
 from .links import Link, Recipe
-from .process_link import ProcessLink
+from .processes import ProcessLink
 from .work_fleet import LEASE, ItemLost, WorkFleet, map_by_replicas
 
 if TYPE_CHECKING:

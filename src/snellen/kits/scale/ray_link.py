@@ -16,7 +16,7 @@ from .host import Host
 from .items import Content, Hello, pack_lease, read_lease, write_wire_error
 from .leases import Waiting
 from .links import Recipe, ReplicaLost
-from .process_main import Opening
+from .processes import Opening
 
 KEPT_BYTES = 256 * 2**20
 INLINE_BYTES = 64 * 1024

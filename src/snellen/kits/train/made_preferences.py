@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from ...api.chosen_model import create_model
 from ...api.run import run_settings
@@ -24,7 +24,7 @@ from ...core.text import plural
 from ...core.types import Prediction, Request, Sample, TrialKey
 from ...data.catalog import Catalog
 from ...data.files.records import write_lines
-from ...scoring.judges.judge_card import Judge, judge_key, plan_votes, read_judge
+from ...scoring.judges.judge_card import Judge, judge_key, plan_votes, read_judge, with_pictures
 from ...scoring.judges.verdicts import score_votes
 from ...store.reader import RunReader
 from .chains import TASK as CURE_TASK
@@ -226,7 +226,7 @@ def plan_points(judge: Judge, questions: Iterable[SampledQuestion]) -> Iterator[
     for question in questions:
         for prediction in question.said:
             votes = plan_votes(judge, [(question.sample, prediction)])
-            yield ReadyRequests(_item(question), tuple(_seen(vote, question.sample) for vote in votes))
+            yield ReadyRequests(_item(question), tuple(with_pictures(vote, question.sample) for vote in votes))
 
 
 def plan_pairs(judge: Judge, questions: Iterable[SampledQuestion]) -> Iterator[ReadyRequests]:
@@ -235,17 +235,11 @@ def plan_pairs(judge: Judge, questions: Iterable[SampledQuestion]) -> Iterator[R
         for first, second in combinations(range(len(question.said)), 2):
             cases = [_case(question, first, second), _case(question, second, first)]
             votes = [vote for case in cases for vote in plan_votes(judge, [(question.sample, case)])]
-            yield ReadyRequests(_item(question), tuple(_seen(vote, question.sample) for vote in votes))
+            yield ReadyRequests(_item(question), tuple(with_pictures(vote, question.sample) for vote in votes))
 
 
 def _item(question: SampledQuestion) -> Item:
     return Item(question.position, question.sample)
-
-
-def _seen(request: Request, sample: Sample) -> Request:
-    """Return the request with the pictures: nobody can judge groundedness without them."""
-    *before, last = request.messages
-    return structs.replace(request, messages=(*before, structs.replace(last, images=sample.images)))
 
 
 def _case(question: SampledQuestion, first: int, second: int) -> Prediction:

@@ -254,14 +254,11 @@ def _kept(text: str) -> list[dict[str, Any]]:
 
 def _take_delta(delta: Mapping[str, Any], reply: Reply) -> str | None:
     if delta.get("type") == "thinking_delta":
-        reply.reasoning = (reply.reasoning or "") + text_in(delta.get("thinking"))
-        return "reasoning"
+        return reply.add_thought(text_in(delta.get("thinking")))
     if delta.get("type") != "text_delta":
         return None
-    text = text_in(delta.get("text"))
-    reply.text = (reply.text or "") + text
     reply.choices += 1
-    return "content" if text else None
+    return reply.add_text(text_in(delta.get("text")))
 
 
 def _finish(reason: Any) -> str | None:

@@ -168,10 +168,10 @@ def _take_parts(parts: Sequence[Mapping[str, Any]], reply: Reply) -> str | None:
         text = text_in(part.get("text"))
         reply.foreign += OWN_CODE in part
         if part.get("thought"):
-            reply.reasoning = (reply.reasoning or "") + text
-            brought = brought or "reasoning"
+            thought = reply.add_thought(text)
+            brought = brought or thought
         elif part.get("text") is not None:
-            reply.text = (reply.text or "") + text
+            reply.add_text(text)
             brought = "content"
         if odd := next((name for name in part if name not in TEXT_FIELDS), None):
             reply.part = odd

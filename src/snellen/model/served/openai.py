@@ -217,13 +217,11 @@ def _take_message(message: Mapping[str, Any], reply: Reply) -> str | None:
     content = _take_content(message.get("content"), reply)
     thought = message.get("reasoning_content") or message.get("reasoning") or content.get("reasoning")
     if thought:
-        reply.reasoning = (reply.reasoning or "") + thought
-        brought = "reasoning"
+        brought = reply.add_thought(thought)
     text = content.get("text")
     reply.nulled = reply.nulled or (text is None and "content" in message)
     if text is not None:
-        reply.text = (reply.text or "") + text
-        brought = "content" if text else brought
+        brought = reply.add_text(text) or brought
     reply.refusal = message.get("refusal") or reply.refusal
     call = message.get("function_call")
     if message.get("tool_calls") or (any(call.values()) if isinstance(call, dict) else call):

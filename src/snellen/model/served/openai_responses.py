@@ -191,7 +191,7 @@ def _note_item(item: Mapping[str, Any], reply: Reply) -> None:
 def _take_parts(parts: Sequence[Mapping[str, Any]], reply: Reply) -> None:
     texts = _texts(parts, "text", "output_text")
     if texts:
-        reply.text = (reply.text or "") + "".join(texts)
+        reply.add_text("".join(texts))
     reply.refusal = "".join(_texts(parts, "refusal", "refusal")) or reply.refusal
     others = (str(part.get("type")) for part in parts if part.get("type") not in ("output_text", "refusal"))
     reply.part = next(others, reply.part)
@@ -203,9 +203,9 @@ def _texts(parts: Iterable[Mapping[str, Any]], name: str, kind: str | None = Non
 
 def _take_delta(brought: str, text: str, reply: Reply) -> str | None:
     if brought == "reasoning":
-        reply.reasoning = (reply.reasoning or "") + text
+        reply.add_thought(text)
     else:
-        reply.text = (reply.text or "") + text
+        reply.add_text(text)
         reply.choices += 1
     return brought if text else None
 

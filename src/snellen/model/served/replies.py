@@ -410,6 +410,16 @@ class Reply(msgspec.Struct, gc=False):
     foreign: int = 0
     """Tools of its own that the server ran beside the answer."""
 
+    def add_text(self, piece: str) -> str | None:
+        """Take a piece of the answer; return what a stream is told that it brought."""
+        self.text = (self.text or "") + piece
+        return "content" if piece else None
+
+    def add_thought(self, piece: str) -> str:
+        """Take a piece of the reasoning; return what a stream is told that it brought."""
+        self.reasoning = (self.reasoning or "") + piece
+        return "reasoning"
+
     def call_at(self, place: Any) -> CallPiece:
         """Return the call at a place, made if it is new; of several there the last."""
         key = str(place)

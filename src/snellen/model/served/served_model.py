@@ -19,8 +19,8 @@ from msgspec.structs import replace
 from ...core.answerer import hashed_headers
 from ...core.clock import Clock
 from ...core.errors import ModelError, ServerLost, StopRun, UsageError, did_you_mean
+from ...core.jobs import pay_for_resend
 from ...core.protocols import Capability, EncodedImages, ImagePolicy
-from ...core.resends import pay_for_resend
 from ...core.secret import Secret
 from ...core.text import clean_text
 from ...core.types import FailureKind, ImageSent, Prediction, Request, Timing, Tool

@@ -14,7 +14,7 @@ from ...sight.board import lab_to_rgb
 from ..files import write_atomically
 from . import draw
 from .draw import Axis, binned
-from .parts import document, head, numbers, row, scrolled
+from .parts import captioned, document, head, numbers, row
 
 Result = Mapping[str, Any]
 STRIP_WIDTH, ROW, LABEL, VALUE = 800, 22, 150, 235
@@ -348,7 +348,7 @@ def tests_table(tests: Mapping[str, Any], caption: str = "All tests") -> Html:
     counted = ("asked", "right", "wrong", "no answer", "failed")
     columns = head("test", "verdict", *((name, "n") for name in (*FITTED, *counted)))
     body = [_row(name, result) for name, result in tests.items()]
-    return scrolled(caption, tag("caption", caption), columns, tag("tbody", *body))
+    return captioned(caption, columns, body)
 
 
 def _row(name: str, result: Mapping[str, Any]) -> Html:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from ...core.vega import Spec
 from ...scoring.aggregates.calibration import reliability
 from ...scoring.aggregates.counted import counted
 from ...scoring.aggregates.means import headline_of, split
-from ...scoring.aggregates.robustness import Ladder, curve, ladders
+from ...scoring.aggregates.robustness import curve, ladders
 from ...scoring.stored import read_costs
 from ...scoring.tables.gathered import GatheredTask, OptionPositions
 from ...scoring.tables.table import Costs, Outcome, ScoreTable, TrialColumns
@@ -74,8 +74,10 @@ def figures_of(
         found += _acuity(reader, columns)
     if "exam" in columns.task.scorers:
         found += _examined(reader, columns)
+    several = len(columns.variants) > 1
     if table is not None:
-        found += _robustness(table.metric, ladders(table))
+        if several:
+            found += _robustness(table)
         found += [_map(table, *pair) for pair in GRIDS if all(name in table.tags for name in pair)]
         if len(columns) >= FEWEST:
             asked = counted(columns)  # what arms answer is no confusion of the model's
@@ -83,7 +85,7 @@ def figures_of(
             found += answer_figures(reader, asked, table, positions)
     found += _calibration(reader, columns)
     spent = gathered.costs() if gathered else read_costs(reader, columns)
-    if len(columns.variants) > 1:
+    if several:
         found += _by_frames(columns, spent)
     return [*found, *_latency(spent)]
 
@@ -350,10 +352,11 @@ def _unbounded(rows: Rows) -> Rows:
     return [row | {"low": None, "high": None} for row in rows]
 
 
-def _robustness(metric: str, found: Iterable[Ladder]) -> Iterator[Figure]:
+def _robustness(table: ScoreTable) -> Iterator[Figure]:
     series: list[Series] = []
     rows: Rows = []
-    for ladder in found:
+    metric = table.metric
+    for ladder in ladders(table):
         points = []
         for severity, estimate in curve(ladder).items():
             if estimate.value is not None:

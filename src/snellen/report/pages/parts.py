@@ -81,6 +81,11 @@ def scrolled(label: str, *table: Child, class_: str = "scroll") -> Html:
     return tag("div", tag("table", *table), class_=class_, tabindex=0, role="region", aria_label=label)
 
 
+def captioned(caption: str, names: Html, rows: Iterable[Child], *, class_: str = "scroll") -> Html:
+    """Return a whole table in such a frame, named by the caption above it."""
+    return scrolled(caption, tag("caption", caption), names, tag("tbody", *rows), class_=class_)
+
+
 MOST_ROWS = 200
 
 
@@ -235,7 +240,7 @@ def _estimates(
         )
         for name, estimate in rows
     ]
-    return scrolled(caption, tag("caption", caption), columns, tag("tbody", *body))
+    return captioned(caption, columns, body)
 
 
 def _unit(metric: str, estimate: Mapping[str, Any]) -> str:
@@ -302,6 +307,11 @@ def outcome_tag(outcome: int, value: float | None = None) -> Html:
     if kind is Outcome.PARTLY and value is not None:
         word = f"{value:.0%}"
     return tag("span", f"{SIGNS[kind]} {word}", class_=f"tag {kind.name.lower()}")
+
+
+def row_outcome(columns: TrialColumns, row: int) -> Html:
+    """Return the outcome of a trial by its place in the columns."""
+    return outcome_tag(int(columns.outcome[row]), float(columns.value[row]))
 
 
 def outcome_bar(counts: Mapping[int, int]) -> Html:

@@ -13,7 +13,7 @@ from ...perf.stored import headline_of_value
 from ..written import written
 from . import draw
 from .draw import Axis, Point, Series
-from .parts import document, head, numbers, row, scrolled
+from .parts import captioned, document, head, numbers, row, scrolled
 
 SHOWN = ("Average", "Median", "P90", "P99", "P99.9", "N")
 PERCENTILES = {"Median": 50.0, "P90": 90.0, "P99": 99.0, "P99.9": 99.9}
@@ -44,9 +44,7 @@ def _overview(levels: Sequence[Mapping[str, Any]]) -> Html:
         for level, stage in zip(levels, stages, strict=True)
     ]
     caption = "All levels: the steady state, or the whole run where there is none"
-    table = scrolled(
-        caption, tag("caption", caption), head("level", *((name, "n") for name in names)), tag("tbody", *rows)
-    )
+    table = captioned(caption, head("level", *((name, "n") for name in names)), rows)
     return join((tag("h2", "Summary"), tag("div", table, class_="card")))
 
 

@@ -36,6 +36,7 @@ from .ledger import Note, read_notes, wrong_gold
 from .overview import TaskOverview, overview_of
 from .parts import (
     DRAWN,
+    captioned,
     cost_lines,
     data_table,
     derived_table,
@@ -48,9 +49,9 @@ from .parts import (
     notes_table,
     numbers,
     outcome_bar,
-    outcome_tag,
     reply_text,
     row,
+    row_outcome,
     scrolled,
     tiles,
 )
@@ -262,8 +263,7 @@ def summary_table(tasks: Sequence[TaskOverview]) -> Html:
         rows.append(row(one.task.name, *cells))
     names = head("task", "metric", ("value", "n"), ("95 % interval", "n"), *((name, "n") for name in RESTS_ON), DRAWN)
     caption = f"All {len(rows)} tasks"
-    table = scrolled(caption, tag("caption", caption), names, tag("tbody", *rows))
-    return join((tag("h2", "Summary"), tag("div", table, class_="card")))
+    return join((tag("h2", "Summary"), tag("div", captioned(caption, names, rows), class_="card")))
 
 
 def hero(one: TaskOverview, links: Html | None = None) -> Html:
@@ -389,7 +389,7 @@ def _every_reply(reader: RunReader, columns: TrialColumns) -> Iterator[Child]:
             key = shown.prediction.key
             variant = "" if key.variant == "base" else f" · {key.variant}"
             name = f"{key.sample}{variant}{f' · {key.repeat + 1}' if key.repeat else ''}"
-            outcome = tag("td", outcome_tag(int(columns.outcome[place]), float(columns.value[place])))
+            outcome = tag("td", row_outcome(columns, place))
             reply = tag("td", reply_text(shown.text, shown.span, most=400), class_="text")
             rows.append(row(name, outcome, reply, name_class="mono"))
     yield tag("h2", "Every reply")

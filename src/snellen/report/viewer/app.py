@@ -8,6 +8,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from inspect import iscoroutinefunction
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,9 @@ from ...core.builtins import default_registry
 from ...core.errors import DataError, MissingExtra, SnellenError, UsageError
 from ...core.ids import sha256_hex
 from ...core.markup import Child, Html, tag
-from ...core.registry import Registry
+from ...core.registry import Page, Registry, resolve_target
 from ...core.text import plural
-from ...core.types import Image, TrialKey
+from ...core.types import Image
 from ...data.images.decode import encode_png, open_image
 from ...scoring.compare.paired import Comparison
 from ...scoring.compare.run_pairs import compare_parts, compare_runs
@@ -44,13 +45,12 @@ from .changes import Changes
 from .compare_page import Comparer, compare_page, matrix_page
 from .guard import Asgi, Guard
 from .home import runs_page, sought_in
-from .kit_pages import kit_routes, with_kit_places
 from .label_page import label_page
 from .raw_exchange import whole_exchange
 from .run_library import NotFound, OpenRun, RunLibrary
 from .run_page import again_page, figures_page, known_profile, run_page
 from .same_sample import sample_page
-from .shell import downloads, link, shell
+from .shell import KIT_PLACES, downloads, link, shell, trial_in, wanted_page, whole_number
 from .stage import stored_pictures
 from .training_folder import METRICS, OpenTraining
 from .training_page import training_page
@@ -272,7 +272,7 @@ class Viewer:
         """The sample browser."""
         with self._opened(request) as run:
             told = request.query_params
-            return page(browse_page(run, walk_of(run, told), told.get("page", "1")))
+            return page(browse_page(run, walk_of(run, told), wanted_page(told)))
 
     def trial(self, request: Request) -> Response:
         """One trial."""
@@ -291,11 +291,11 @@ class Viewer:
         """Return a picture of a stored request, decoded and encoded again by us; no address ever names a file."""
         told = request.query_params
         with self._opened(request) as run:
-            images = stored_pictures(run.reader, _key(told)) or []
-        number = told.get("n", "0")
-        if not number.isdecimal() or len(number) > 6 or int(number) >= len(images):
+            images = stored_pictures(run.reader, trial_in(told)) or []
+        number = whole_number(told.get("n", "0"), len(images))
+        if number >= len(images):
             raise NotFound("there is no such picture in this trial")
-        chosen = images[int(number)]
+        chosen = images[number]
         if told.get("small"):
             return _webp(self._thumbs.small(chosen, place))
         return Response(encode_png(open_image(chosen), compress_level=1), media_type="image/png")
@@ -319,9 +319,8 @@ class Viewer:
         told = request.query_params
         with self._opened(request) as run:
             records = records_of(_shown(run, told))
-        number = told.get("n", "0")
-        place = int(number) if number.isdecimal() and len(number) < 6 else -1
-        return records[place] if 0 <= place < len(records) else None
+        number = whole_number(told.get("n", "0"), len(records))
+        return records[number] if number < len(records) else None
 
     def reply(self, request: Request) -> Response:
         """One reply as a text file, however long."""
@@ -341,8 +340,8 @@ class Viewer:
         """The next reply that people are to label for a judge, or one whose label is corrected."""
         told = request.query_params
         with self._opened(request) as run:
-            asked = label_page(run, told.get("judge", ""), _key(told), by=told.get("by", ""), may_write=self._may_write)
-            return page(asked)
+            judge, by = told.get("judge", ""), told.get("by", "")
+            return page(label_page(run, judge, trial_in(told), by=by, may_write=self._may_write))
 
     def notes(self, request: Request) -> Response:
         """What people said of a run and its trials, as JSON lines."""
@@ -377,12 +376,12 @@ class Viewer:
         runs, names, results = self._compared(request)
         told = request.query_params
         beside = part_sheets(compare_parts([run.folder for run in runs], registry=runs[0].registry))
-        return page(compare_page(runs, names, results, told.get("task", ""), _page_number(told), beside=beside))
+        return page(compare_page(runs, names, results, told.get("task", ""), wanted_page(told), beside=beside))
 
     def matrix(self, request: Request) -> Response:
         """Who fails where: samples and runs."""
         told = request.query_params
-        return page(matrix_page(self._chosen(request), self._comparer, told.get("task", ""), _page_number(told)))
+        return page(matrix_page(self._chosen(request), self._comparer, told.get("task", ""), wanted_page(told)))
 
     def sample(self, request: Request) -> Response:
         """One sample across runs."""
@@ -478,6 +477,41 @@ def create_app(library: RunLibrary, token: str, *, may_write: bool = False, regi
     return Guard(with_kit_places(Starlette(routes=routes, exception_handlers=problems), registry), token)
 
 
+def kit_routes(library: RunLibrary, registry: Registry, *, may_write: bool) -> list[Route]:
+    """Return a route for every registered page; its module is imported when it is first asked for."""
+    pages = registry.entries("page").items()
+    return [
+        Route(address, _endpoint(page, library, may_write=may_write), methods=["POST" if page.writes else "GET"])
+        for address, page in pages
+    ]
+
+
+def _endpoint(page: Page, library: RunLibrary, *, may_write: bool) -> Callable[[Request], Any]:
+    async def answer(request: Request) -> Response:
+        if page.writes and not may_write:
+            raise UsageError("this viewer only reads: start it with `snellen view --write` to change anything")
+        make = resolve_target(page.target)
+        made = await (make if iscoroutinefunction(make) else _in_thread(make))(library, request)
+        return HTMLResponse(made.encode("utf-8", "replace")) if isinstance(made, str) else made
+
+    return answer
+
+
+def _in_thread(make: Callable[[RunLibrary, Request], Any]) -> Callable[[RunLibrary, Request], Any]:
+    return lambda library, request: run_in_threadpool(make, library, request)
+
+
+def with_kit_places(app: Asgi, registry: Registry) -> Asgi:
+    """Return the application with the pages that stand in the bar known to every page it makes."""
+    places = [(to, page.label) for to, page in registry.entries("page").items() if page.linked_from == "bar"]
+
+    async def placed(scope: dict[str, Any], receive: Any, send: Any) -> None:
+        KIT_PLACES.set(places)
+        await app(scope, receive, send)
+
+    return placed
+
+
 def own_file(request: Request) -> Response:
     """One of our own three files, by name."""
     name = request.path_params["name"]
@@ -534,19 +568,8 @@ def _lines(folder: Path, form: str) -> Iterator[bytes]:
             yield piece.encode("utf-8", "replace")
 
 
-def _page_number(told: QueryFields) -> int:
-    wanted = told.get("page", "1")
-    return int(wanted) if wanted.isdecimal() and len(wanted) < 9 else 1
-
-
-def _key(told: QueryFields) -> TrialKey:
-    repeat = told.get("repeat", "0")
-    number = int(repeat) if repeat.isdecimal() and len(repeat) < 9 else -1
-    return TrialKey(told.get("task", ""), told.get("sample", ""), told.get("variant", "") or "base", number)
-
-
 def _shown(run: OpenRun, told: QueryFields) -> Shown:
-    shown = read_trial(run.reader, _key(told))
+    shown = read_trial(run.reader, trial_in(told))
     if shown is None:
         raise NotFound("there is no such trial in this run")
     return shown

@@ -22,6 +22,7 @@ from ..run_briefs import take_back, throw_away
 from .liveness import is_written_now
 from .run_library import OpenRun, RunLibrary
 from .run_page import known_profile
+from .shell import trial_in
 
 Thing = TypeVar("Thing")
 FormFields = Mapping[str, list[str]]
@@ -97,7 +98,7 @@ class Changes:
         throw_away(run.folder, self._library.root_of(run.folder))
 
     def _mark(self, run: OpenRun, fields: FormFields) -> None:
-        key = _key_of(fields)
+        key = trial_in({name: values[0] for name, values in fields.items()})
         with run.held():
             query = "SELECT 1 FROM predictions WHERE task = ? AND sample = ? AND variant = ? AND repeat = ?"
             _known(next(run.reader.rows(query, (key.task, key.sample, key.variant, key.repeat)), None))
@@ -106,7 +107,7 @@ class Changes:
 
     def _label(self, run: OpenRun, name: str, fields: FormFields) -> None:
         """Keep a label, if it is one of the judge's scale and its reply the next that was drawn or labelled before."""
-        key, by = _key_of(fields), check_person(_first(fields, "by"))
+        key, by = trial_in({name: values[0] for name, values in fields.items()}), check_person(_first(fields, "by"))
         with run.held():
             drawn = run.drawn(name)
             drawn.check_turn(key, kept_labels(run.folder, drawn.judge, by))
@@ -143,12 +144,6 @@ def _run_note(doing: str, tag: str) -> Note:
         raise UsageError(f"nothing is called {doing!r}")
     kind, text, off = known[doing]
     return run_note(kind, text, off=off)
-
-
-def _key_of(fields: FormFields) -> TrialKey:
-    repeat = _first(fields, "repeat") or "0"
-    number = int(repeat) if repeat.isdecimal() and len(repeat) < 9 else -1
-    return TrialKey(_first(fields, "task"), _first(fields, "sample"), _first(fields, "variant") or "base", number)
 
 
 def _first(fields: FormFields, name: str) -> str:

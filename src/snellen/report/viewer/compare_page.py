@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -17,11 +16,11 @@ from ...scoring.compare.paired import Comparison
 from ...scoring.tables.table import Outcome, TrialColumns, lower_is_better
 from ..pages.comparison import agreement_matrix, divergence_sheet, flips, pair_sheet
 from ..pages.gallery import Shown, read_trial
-from ..pages.parts import facts, head, numbers, outcome_tag, reply_text, row, scrolled
+from ..pages.parts import captioned, facts, head, numbers, outcome_tag, reply_text, row, scrolled
 from ..pages.sheet import Sheet, sheet_table
 from ..written import reading_name, written_share
 from .run_library import OpenRun, run_titles
-from .shell import address, downloads, link, pager, shell, trial_address
+from .shell import address, downloads, link, page_of, picture, shell, trial_address
 
 ROWS = 100
 """Samples on one page."""
@@ -119,11 +118,9 @@ def matrix_page(runs: Sequence[OpenRun], comparer: Comparer, task: str = "", pag
     tasks = shared_tasks(runs)
     task = task if task in tasks else tasks[0]
     samples = comparer.samples(runs, task)
-    pages = max(1, math.ceil(len(samples) / ROWS))
-    page = min(max(1, page), pages)
-    start = (page - 1) * ROWS
+    shown = page_of(len(samples), ROWS, page)
     keys = [run.key for run in runs]
-    body = [_row(keys, task, start + n, one) for n, one in enumerate(samples[start : start + ROWS])]
+    body = [_row(keys, task, n, one) for n, one in enumerate(samples[shown.rows], shown.rows.start)]
     titles = [(link(title, f"/run/{run.key}"), "sign") for title, run in zip(run_titles(runs), runs, strict=True)]
     caption = tag("caption", _summary(samples))
     table = scrolled(
@@ -137,7 +134,7 @@ def matrix_page(runs: Sequence[OpenRun], comparer: Comparer, task: str = "", pag
         link(name, address("/matrix", run=keys, task=name), class_="button quiet", aria_current=_true(name == task))
         for name in tasks
     ]
-    ways = _matrix_pager(keys, task, page, pages)
+    ways = shown.ways(lambda n: address("/matrix", run=keys, task=task, page=n), "samples", label="Pages of samples")
     parts: list[Child] = [tag("h1", f"Who fails where: {task}")]
     parts += [
         tag("nav", *tabs, class_="bar-of-buttons", aria_label="Tasks") if len(tasks) > 1 else None,
@@ -178,15 +175,6 @@ def _sign(standing: Standing | None) -> Child:
         fifth = min(4, int(standing.good * 5))
         return tag("span", f"{standing.value:.0%}", class_=f"tag fifth{fifth}", title=f"of {standing.trials} trials")
     return outcome_tag(standing.outcome, standing.value)
-
-
-def _matrix_pager(keys: Sequence[str], task: str, page: int, pages: int) -> Html | None:
-    if pages == 1:
-        return None
-    to: Mapping[int, str] = {n: address("/matrix", run=keys, task=task, page=n) for n in (page - 1, page + 1)}
-    before = ("← Previous samples", to[page - 1]) if page > 1 else None
-    after = ("Next samples →", to[page + 1]) if page < pages else None
-    return pager(before, f"page {page:,} of {pages:,}", after, label="Pages of samples")
 
 
 _TRIALS = (
@@ -273,27 +261,32 @@ def _picture(side: _Side | None) -> Html:
     key = side.shown.prediction.key
     if not any(turn.images for turn in side.shown.request.messages):
         return tag("p", "No picture was sent.", class_="muted small")
-    source = trial_address(side.run, key, "image", small=1)
-    return tag("img", src=source, alt=f"What the models saw for {key.sample}", loading="lazy", decoding="async")
+    return picture(side.run, key, f"What the models saw for {key.sample}", decoding="async")
 
 
 def _column(side: _Side, metric: str) -> Html:
     shown = side.shown
     if shown is None:
         return tag("section", tag("h4", side.name), tag("p", "This trial is not stored.", class_="muted"))
-    score = next((score for score in shown.scores if score.metric == metric), None)
-    mark = _mean_mark(side.value, metric) if side.trials > 1 else _trial_mark(side, score, metric)
+    score = score_by(shown, metric)
+    mark = _mean_mark(side.value, metric) if side.trials > 1 else trial_mark(shown, metric)
     about = [("read as", shorten((score.answer or score.reason or "") if score else "", 120))]
     parts: list[Child] = [tag("h4", mark, " ", link(side.name, trial_address(side.run, shown.prediction.key)))]
     if side.trials > 1:  # the mark above is the mean of them all
-        parts.append(tag("p", _trial_mark(side, score, metric), " this trial", class_="small"))
+        parts.append(tag("p", trial_mark(shown, metric), " this trial", class_="small"))
     return tag("section", *parts, facts(about), reply_text(shown.text, shown.span, most=500))
 
 
-def _trial_mark(side: _Side, score: Score | None, metric: str) -> Html:
+def score_by(shown: Shown, metric: str) -> Score | None:
+    """Return the score of a trial by a metric, where it has one."""
+    return next((score for score in shown.scores if score.metric == metric), None)
+
+
+def trial_mark(shown: Shown, metric: str) -> Html:
     """Mark the reply that is shown, by its own score: in a mean a failed trial counts as 0, and is not wrong."""
-    if side.shown is not None and side.shown.prediction.failure is not None:
+    if shown.prediction.failure is not None:
         return outcome_tag(Outcome.FAILED)
+    score = score_by(shown, metric)
     return flip_mark(score.value if score is not None else None, metric)
 
 
@@ -363,7 +356,7 @@ def _matrix(comparisons: Sequence[Comparison], names: Sequence[str]) -> Html:
         rows.append(row(name, *numbers("–" if share is None else written_share(share) for share in shares)))
     columns = head(tag("span", "run", class_="hidden"), *((name, "n") for name in names))
     caption = "Share of common samples on which two runs have the same value"
-    return scrolled(caption, tag("caption", caption), columns, tag("tbody", *rows))
+    return captioned(caption, columns, rows)
 
 
 def _flips(task: str, comparisons: Sequence[Comparison], runs: Mapping[str, OpenRun], page: int) -> list[Child]:
@@ -373,21 +366,8 @@ def _flips(task: str, comparisons: Sequence[Comparison], runs: Mapping[str, Open
     if not flipped:
         return [tag("p", "No sample flipped: the runs agree on every common sample.")]
     flipped.sort(key=lambda flip: (-flip.spread, flip.sample))
-    pages = math.ceil(len(flipped) / CARDS)
-    page = min(max(1, page), pages)
-    cards = [flip_card(flip, task, comparisons[0].metric, runs) for flip in flipped[(page - 1) * CARDS : page * CARDS]]
+    shown, keys = page_of(len(flipped), CARDS, page), [run.key for run in runs.values()]
+    cards = [flip_card(flip, task, comparisons[0].metric, runs) for flip in flipped[shown.rows]]
     words = f"{plural(len(flipped), 'sample')} on which the runs differ, those furthest apart first"
-    ways = _pager(task, runs, page, pages)
+    ways = shown.ways(lambda n: address("/compare", run=keys, task=task, page=n), "flips", label=f"Flips of {task}")
     return [tag("h3", "Flips"), tag("p", words, class_="muted"), ways, tag("div", *cards, class_="flips"), ways]
-
-
-def _pager(task: str, runs: Mapping[str, OpenRun], page: int, pages: int) -> Html | None:
-    if pages == 1:
-        return None
-
-    def to(number: int) -> str:
-        return address("/compare", run=[run.key for run in runs.values()], task=task, page=number)
-
-    before = ("← Previous flips", to(page - 1)) if page > 1 else None
-    after = ("Next flips →", to(page + 1)) if page < pages else None
-    return pager(before, f"page {page:,} of {pages:,}", after, label=f"Flips of {task}")

@@ -15,9 +15,9 @@ from ...scoring.tables.table import TrialColumns
 from ...sight.sitting import PREFIX
 from ..pages.exam_page import curve, exam_notices, hinge, joined, prescription_box, strip, test_map, tests_table
 from ..stored_results import stored_exam
+from .browse_page import gallery_grid
 from .run_library import OpenRun
 from .shell import link
-from .trial_table import gallery_grid
 from .walk import walk_of
 
 STIMULI = 12

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,7 +21,7 @@ from ..pages.parts import DRAWN
 from ..stored_results import stored_exam
 from ..written import RESTS_ON, rests_on, written, written_interval
 from .run_library import OpenRun, RunLibrary
-from .shell import address, link, pager, progress_bar, shell
+from .shell import address, choice, link, page_of, progress_bar, shell, wanted_page
 from .training_page import trainings_section
 
 COLUMNS = ("compare", "run", "model", "task", "metric", "value", "95 % interval", DRAWN, *RESTS_ON, "begun")
@@ -76,10 +75,9 @@ class Found(NamedTuple):
 
 def sought_in(told: QueryParams) -> Sought:
     """Return what an address asks for; what is not understood falls back to everything."""
-    sort, group, page = told.get("sort", ""), told.get("group", ""), told.get("page", "1")
-    number = int(page) if page.isdecimal() and len(page) < 9 else 1
+    sort, group = told.get("sort", ""), told.get("group", "")
     known = sort if sort in SORTS else "begun", bool(told.get("turned")), group if group in GROUPS else ""
-    return Sought(told.get("text", ""), *known, bool(told.get("hidden")), number)
+    return Sought(told.get("text", ""), *known, bool(told.get("hidden")), wanted_page(told))
 
 
 def runs_page(library: RunLibrary, sought: Sought | None = None, *, may_write: bool = False) -> Html:
@@ -101,11 +99,14 @@ def runs_page(library: RunLibrary, sought: Sought | None = None, *, may_write: b
 def _table(library: RunLibrary, chosen: list[Found], caption: Html, sought: Sought) -> tuple[Html, Html | None, bool]:
     """Return one page of the table, the ways to the others, and whether a run on it still goes on."""
     units = _in_series(chosen)
-    pages = max(1, math.ceil(len(units) / PAGE))
-    page = min(max(1, sought.page), pages)
-    rows, unfinished = _rows(library, units[(page - 1) * PAGE : page * PAGE], sought.group)
+    page = page_of(len(units), PAGE, sought.page)
+    rows, unfinished = _rows(library, units[page.rows], sought.group)
     table = tag("table", caption, _head(sought), tag("tbody", *rows))
-    return tag("div", table, class_="scroll card runs"), _pager(sought, page, pages), unfinished
+
+    def to(number: int) -> str:
+        return sought.to(page=number)
+
+    return tag("div", table, class_="scroll card runs"), page.ways(to, "runs", label="Pages of runs"), unfinished
 
 
 def _counted(every: int, held: int, shown: int) -> str:
@@ -176,10 +177,9 @@ def _rows(library: RunLibrary, units: Sequence[Sequence[Found]], group: str) -> 
 
 def _search(sought: Sought, some_hidden: bool) -> Html:
     field = tag("input", type="search", name="text", value=sought.text, id="search")
-    choices = [tag("option", name or "–", value=name, selected=name == sought.group) for name in ("", *GROUPS)]
     box = tag("input", type="checkbox", name="hidden", value="1", checked=sought.hidden)
     fields: list[Child] = [tag("label", "run, model, task or tag", field)]
-    fields.append(tag("label", "group by", tag("select", *choices, name="group")))
+    fields.append(tag("label", "group by", choice("group", {name: name for name in GROUPS}, sought.group, blank="–")))
     if some_hidden or sought.hidden:
         fields.append(tag("label", "hidden runs", tag("span", box, " show")))
     if sought.sort != "begun":
@@ -363,14 +363,6 @@ def _tags(one: Found) -> Iterator[Html]:
 
 def _fold(name: str) -> str:
     return "nowrap" if len(name) <= ONE_LINE else "fold"
-
-
-def _pager(sought: Sought, page: int, pages: int) -> Html | None:
-    if pages == 1:
-        return None
-    before = ("← Previous runs", sought.to(page=page - 1)) if page > 1 else None
-    after = ("Next runs →", sought.to(page=page + 1)) if page < pages else None
-    return pager(before, f"page {page:,} of {pages:,}", after, label="Pages of runs")
 
 
 def _problems(library: RunLibrary) -> Html | None:

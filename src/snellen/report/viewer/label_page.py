@@ -21,7 +21,7 @@ from ...stats.prediction_powered import FEWEST_LABELS
 from ..pages.gallery import Shown, read_trial
 from ..pages.parts import facts, reply_text
 from .run_library import OpenRun
-from .shell import address, link, shell
+from .shell import address, link, run_crumbs, shell
 from .stage import pictures_part
 from .video_line import videos_of
 
@@ -37,7 +37,7 @@ def label_page(
     Labels of other people than `by` are not shown: they would sway.
     """
     by = check_person(by)
-    crumbs = [link("Runs", "/"), link(run.name, f"/run/{run.key}"), "labels"]
+    crumbs = run_crumbs(run, "labels")
     known = asked_judges(run.folder)
     if judge not in known:
         return shell(f"Labels on {run.name}", list(_choice(run, known)), crumbs=crumbs)

@@ -31,7 +31,7 @@ from ...extract.extraction import RULE_SET, Extraction
 from ...extract.option_set import derive_marks
 from ...scoring.tables.table import SampleFacts, TrialColumns, code_of, lower_is_better
 from ..pages.gallery import Shown
-from ..pages.parts import outcome_tag
+from ..pages.parts import row_outcome
 from .run_library import OpenRun
 from .shell import link
 from .walk import Walk
@@ -58,7 +58,7 @@ def group_steps(run: OpenRun, columns: TrialColumns, key: TrialKey, walk: Walk) 
 
 def _step(run: OpenRun, columns: TrialColumns, row: int, key: TrialKey, walk: Walk) -> Html:
     other, sample = columns.key(row), columns.facts[int(columns.sample[row])]
-    outcome = outcome_tag(int(columns.outcome[row]), float(columns.value[row]))
+    outcome = row_outcome(columns, row)
     current = "step" if other == key else None
     name = link(_name(sample), walk.trial(run, other), aria_current=current, title=shorten(sample.question, 200))
     return tag("li", outcome, " ", name)

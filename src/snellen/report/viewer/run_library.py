@@ -10,7 +10,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -42,6 +42,7 @@ MOST_OPEN = 32
 """So many runs stay open: each takes three files, and a process may have 256 of them."""
 MOST_TRIALS = 2_000_000
 """Trials of a run that is opened: reading them takes some 20 s of a core, and up to 2.4 GB."""
+T = TypeVar("T")
 Version = tuple[int, int, int, int]
 """When the database and its log were written last, and how large they are."""
 REST = 3.0
@@ -82,13 +83,12 @@ class OpenRun:
         self._desk = desk
         self._reader: RunReader | None = None
         self._inode = 0
-        self._header: tuple[Version, RunHeader] | None = None
-        self._counted: tuple[Version, Progress] | None = None
-        self._failed: tuple[Version, int] | None = None
+        self._told: dict[str, tuple[object, Any]] = {}
+        """What costs little and is never older than the page that shows it: when it was made, and what it is."""
         self._version: tuple[Version, int] | None = None
-        self._brief: tuple[object, RunBrief] | None = None
         self._fresh_after = 0.0
         self._kept: dict[tuple[str, ...], Any] = {}
+        """What takes long to make, for as long as `refresh` lets it stand."""
 
     @property
     def reader(self) -> RunReader:
@@ -112,17 +112,11 @@ class OpenRun:
 
     def header(self) -> RunHeader:
         """Return the header."""
-        version = self.version()
-        if self._header is None or self._header[0] != version:
-            self._header = (version, self.reader.header())
-        return self._header[1]
+        return self._tell("header", self.version(), lambda: self.reader.header())  # noqa: PLW0108 - opened only then
 
     def brief(self) -> RunBrief:
         """Return by what the run is found and ordered in a list: told by its files, so that it need not be open."""
-        stamp = self.written()
-        if self._brief is None or self._brief[0] != stamp:
-            self._brief = (stamp, written_brief(self.folder) or header_brief(self.header()))
-        return self._brief[1]
+        return self._tell("brief", self.written(), lambda: written_brief(self.folder) or header_brief(self.header()))
 
     def notes(self) -> list[Note]:
         """Return what people said of the run and its trials; nothing where that cannot be read: see `notes_problem`."""
@@ -141,11 +135,11 @@ class OpenRun:
 
     def progress(self) -> Progress:
         """Count what is stored: cheap, so it is never older than the page that shows it."""
-        version = self.version()
-        if self._counted is None or self._counted[0] != version:
-            stored = next(self.reader.rows("SELECT COUNT(*) FROM predictions"))[0]
-            self._counted = (version, Progress(sum(self.header().planned.values()), stored))
-        return self._counted[1]
+        return self._tell("progress", self.version(), self._count)
+
+    def _count(self) -> Progress:
+        stored = next(self.reader.rows("SELECT COUNT(*) FROM predictions"))[0]
+        return Progress(sum(self.header().planned.values()), stored)
 
     def parts(self) -> dict[str, int]:
         """Return in which states the parts of a run are that is still asked in parts; none of another run."""
@@ -156,11 +150,8 @@ class OpenRun:
 
     def failures(self) -> int:
         """Count the stored trials that failed: that takes a pass over them, so only where it is shown."""
-        version = self.version()
-        if self._failed is None or self._failed[0] != version:
-            failed = next(self.reader.rows("SELECT COALESCE(SUM(failed), 0) FROM predictions"))[0]
-            self._failed = (version, int(failed))
-        return self._failed[1]
+        query = "SELECT COALESCE(SUM(failed), 0) FROM predictions"
+        return self._tell("failures", self.version(), lambda: int(next(self.reader.rows(query))[0]))
 
     def version(self) -> Version:
         """Return what changes whenever anyone wrote to the run: told by its files, so that it need not be open."""
@@ -212,8 +203,7 @@ class OpenRun:
         found = self.task(task)
         known = metrics_of(self.reader, found.name) if metric else []
         metric = metric if metric in known[1:] else ""  # the first is what stands for none: it is not read twice
-        columns: TrialColumns = self._keep(("columns", found.name, metric), lambda: self._read(found, metric or None))
-        return columns
+        return self._keep(("columns", found.name, metric), lambda: self._read(found, metric or None))
 
     def _read(self, task: Task, metric: str | None) -> TrialColumns:
         """Read the columns of a task; refuse to hold more than a machine can, and say what helps."""
@@ -227,8 +217,7 @@ class OpenRun:
         """Return why answers of a task are not right, in groups; nothing of a task with too many trials to read."""
         if len(self.columns(task)) > MOST_GROUPED or not self.reader.has_scores(task):
             return []
-        groups: list[ErrorGroup] = self._keep(("errors", task), lambda: read_errors(self.reader, task))
-        return groups
+        return self._keep(("errors", task), lambda: read_errors(self.reader, task))
 
     def mistakes(self, task: str, kind: str) -> Sequence[Mistake]:
         """Return the trials of a task that are not right for one reason."""
@@ -244,28 +233,23 @@ class OpenRun:
 
     def costs(self, task: str) -> Costs:
         """Return latency and tokens of the trials of a task, read at their first use."""
-        costs: Costs = self._keep(("costs", task), lambda: read_costs(self.reader, self.columns(task)))
-        return costs
+        return self._keep(("costs", task), lambda: read_costs(self.reader, self.columns(task)))
 
     def groups(self, task: str) -> dict[str, list[str]]:
         """Return what the trials of a task can be grouped by."""
-        groups: dict[str, list[str]] = self._keep(("groups", task), lambda: group_values(self.columns(task)))
-        return groups
+        return self._keep(("groups", task), lambda: group_values(self.columns(task)))
 
     def search(self, task: str) -> TextSearch:
         """Return the text search of a task, made at its first use."""
-        search: TextSearch = self._keep(("search", task), lambda: TextSearch(self.reader, self.columns(task)))
-        return search
+        return self._keep(("search", task), lambda: TextSearch(self.reader, self.columns(task)))
 
     def last_sifted(self, task: str) -> LastSifted:
         """Return what the last filters found in a task."""
-        sifted: LastSifted = self._keep(("sifted", task), LastSifted)
-        return sifted
+        return self._keep(("sifted", task), LastSifted)
 
     def results(self) -> Results:
         """Return the results of what is stored."""
-        results: Results = self._keep(("results",), self._read_results)
-        return results
+        return self._keep(("results",), self._read_results)
 
     def _read_results(self) -> Results:
         """Take what is written where it fits: of a thousand runs only a few are open."""
@@ -274,34 +258,37 @@ class OpenRun:
 
     def drawn(self, judge: str) -> DrawnTasks:
         """Return the replies that a judge judged, in the order in which people are to look at them."""
-        drawn: DrawnTasks = self._keep(("drawn", judge), lambda: drawn_tasks(self.reader, judge))
-        return drawn
+        return self._keep(("drawn", judge), lambda: drawn_tasks(self.reader, judge))
 
     def rescored(self, profile: str) -> Results:
         """Return the results as another profile reads the replies; nothing is written."""
-        results: Results = self._keep(
-            ("again", profile), lambda: score_again(self.reader, self.registry, reading=Reading(profile))
-        )
-        return results
+        return self._keep(("again", profile), lambda: score_again(self.reader, self.registry, reading=Reading(profile)))
 
     def overview(self, task: str) -> TaskOverview:
         """Return a task with its figures."""
-        overview: TaskOverview = self._keep(
+        return self._keep(
             ("overview", task),
             lambda: overview_of(self.reader, self.task(task), self.results(), columns=self.columns(task)),
         )
-        return overview
 
     def has_overview(self, task: str) -> bool:
         """Tell whether a task's figures are at hand."""
         return ("overview", task) in self._kept
 
-    def _keep(self, key: tuple[str, ...], make: Any) -> Any:
+    def _tell(self, name: str, stamp: object, make: Callable[[], T]) -> T:
+        """Return what was made when the run was as the stamp says, made anew where it was not."""
+        if name not in self._told or self._told[name][0] != stamp:
+            self._told[name] = (stamp, make())
+        told: T = self._told[name][1]
+        return told
+
+    def _keep(self, key: tuple[str, ...], make: Callable[[], T]) -> T:
         if key not in self._kept:
             started = time.monotonic()
             self._kept[key] = make()
             self._fresh_after = time.monotonic() + REST * (time.monotonic() - started)
-        return self._kept[key]
+        kept: T = self._kept[key]
+        return kept
 
 
 def _inode(path: str) -> int:

@@ -29,10 +29,21 @@ from ..pages.report_page import (
 )
 from ..written import reading_name, written, written_change
 from .exam_parts import exam_parts
-from .kit_pages import kit_links
 from .label_page import label_links
 from .run_library import OpenRun
-from .shell import EXPORTED, address, link, notes_notice, progress_bar, served, shell, trial_address
+from .shell import (
+    EXPORTED,
+    address,
+    choice,
+    kit_links,
+    link,
+    notes_notice,
+    progress_bar,
+    run_crumbs,
+    served,
+    shell,
+    trial_address,
+)
 from .walk import counted_button, walk_of, walk_through
 
 
@@ -45,10 +56,9 @@ def known_profile(name: str) -> str:
 
 def profile_choice(run: OpenRun, task: str) -> Html:
     """Return the form that reads a run's replies as another tool does."""
-    options = [tag("option", name, value=name) for name in PROFILES]
     fields = (
         tag("input", type="hidden", name="task", value=task),
-        tag("label", "read the replies as", tag("select", *options, name="profile")),
+        tag("label", "read the replies as", choice("profile", {name: name for name in PROFILES})),
         tag("button", "Score again"),
     )
     return tag("form", *fields, method="get", action=f"/run/{run.key}/again", class_="filters")
@@ -72,8 +82,7 @@ def again_page(run: OpenRun, profile: str, *, may_write: bool) -> Html:
             tag("button", f"Keep the scores of {profile} in this run"),
         )
         parts.append(tag("form", *fields, method="post", action=f"/run/{run.key}/again"))
-    crumbs = [link("Runs", "/"), link(run.name, f"/run/{run.key}"), f"as {profile}"]
-    return shell(f"{run.name} as {profile}", parts, crumbs=crumbs)
+    return shell(f"{run.name} as {profile}", parts, crumbs=run_crumbs(run, f"as {profile}"))
 
 
 def _pair(name: str, old: dict[str, float] | None, new: dict[str, float] | None) -> list[Html]:
@@ -161,8 +170,8 @@ def figures_page(run: OpenRun, task: str) -> Html:
     """Return the figures of a large run as a page of their own, which the run's page takes in when it is ready."""
     one = run.overview(run.task(task).name)
     cards = [figure_card(figure, _figure_links(run, one.task.name, figure.name)) for figure in one.figures]
-    crumbs = [link("Runs", "/"), link(run.name, f"/run/{run.key}"), "figures"]
-    return shell(f"Figures of {run.name}", [tag("div", *cards, class_="grid"), *spread_section(one)], crumbs=crumbs)
+    parts = [tag("div", *cards, class_="grid"), *spread_section(one)]
+    return shell(f"Figures of {run.name}", parts, crumbs=run_crumbs(run, "figures"))
 
 
 def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Child]:

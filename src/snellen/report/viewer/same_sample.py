@@ -10,13 +10,12 @@ from typing import NamedTuple
 from ...core.errors import UsageError
 from ...core.markup import Child, Html, join, shorten, tag
 from ...core.types import Form, Request, TrialKey
-from ...scoring.tables.table import Outcome
 from ..pages.gallery import Shown, read_trial
-from ..pages.parts import facts, head, numbers, outcome_tag, reply_text, row
-from .compare_page import Comparer, flip_mark, pick_trial, stored_trials
+from ..pages.parts import facts, head, numbers, reply_text, row
+from .compare_page import Comparer, pick_trial, score_by, stored_trials, trial_mark
 from .rendered_reply import explain_score
 from .run_library import OpenRun, run_titles
-from .shell import address, link, pager, shell, trial_address
+from .shell import address, link, pager, shell, trial_address, whole_number
 
 MOST_LINES, MOST_CHARACTERS = 400, 20_000
 LONG = 60
@@ -148,10 +147,10 @@ def _section(column: _Column, first: Shown) -> Html:
     if shown is None:
         return tag("section", tag("h3", column.title), tag("p", "This run does not have the sample.", class_="muted"))
     explained = explain_score(shown)
-    score = next((one for one in shown.scores if one.metric == column.metric), None)
-    failed = shown.prediction.failure is not None
-    mark = outcome_tag(Outcome.FAILED) if failed else flip_mark(score.value if score else None, column.metric)
-    title = tag("h3", mark, " ", link(column.title, trial_address(column.run, shown.prediction.key)))
+    score = score_by(shown, column.metric)
+    title = tag(
+        "h3", trial_mark(shown, column.metric), " ", link(column.title, trial_address(column.run, shown.prediction.key))
+    )
     read = facts([("read as", shorten((score.answer or score.reason or "") if score else "", 200))])
     why = tag("p", explained.sentence, class_="small why") if explained.sentence else None
     parts = (title, read, why, reply_text(shown.text, explained.span, most=1500), _scores(shown))
@@ -190,9 +189,10 @@ def _asked(request: Request) -> str:
 
 def _around(runs: Sequence[OpenRun], comparer: Comparer, key: TrialKey, at: str) -> Html | None:
     """Return the way to the samples before and after it in the matrix."""
-    if not at.isdecimal() or len(at) > 9:
+    place = whole_number(at, -1)
+    if place < 0:
         return None
-    samples, place = comparer.samples(runs, key.task), int(at)
+    samples = comparer.samples(runs, key.task)
     if place >= len(samples) or samples[place].sample != key.sample:
         return None
     keys = [run.key for run in runs]

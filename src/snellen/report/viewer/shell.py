@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
+from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
-from ...core.markup import Child, Html, tag
+from ...core.markup import Attribute, Child, Html, tag
+from ...core.registry import Page, resolve_target
 from ...core.types import TrialKey
 from ..pages.draw import logo
 from .liveness import is_written_now, last_written
@@ -46,6 +49,11 @@ def link(words: Child, to: str, **attributes: str | None) -> Html:
     return tag("a", words, href=to, **attributes)
 
 
+def run_crumbs(run: OpenRun, *more: Child, task: str = "") -> list[Child]:
+    """Return the way from all runs to a page about one of them, or about one of its tasks."""
+    return [link("Runs", "/"), link(run.name, address(f"/run/{run.key}", task=task)), *more]
+
+
 def pager(before: tuple[str, str] | None, words: str, after: tuple[str, str] | None, *, label: str) -> Html:
     """Return the way to what stands before and after, each as words and address; None at an end."""
     ends = ((before, "prev"), (after, "next"))
@@ -53,11 +61,80 @@ def pager(before: tuple[str, str] | None, words: str, after: tuple[str, str] | N
     return tag("nav", ways[0], tag("span", words, class_="muted"), ways[1], class_="pager", aria_label=label)
 
 
+def picture(run: OpenRun, key: TrialKey, words: str = "", *, n: int | None = None, **more: Attribute) -> Html:
+    """Return a picture of a trial, small; `words` say what it is, and it is fetched when it comes into sight."""
+    return tag("img", src=trial_address(run, key, "image", n=n, small=1), alt=words, loading="lazy", **more)
+
+
+def choice(name: str, options: Mapping[str, str], chosen: str = "", *, blank: str | None = None) -> Html:
+    """Return a list to choose from, value -> words; `blank` are the words for no choice, where that is one."""
+    made = [tag("option", words, value=value, selected=value == chosen) for value, words in options.items()]
+    none = None if blank is None else tag("option", blank, value="", selected=not chosen)
+    return tag("select", none, *made, name=name)
+
+
+class ListPage(NamedTuple):
+    """One page of a long list: its number, of how many, and how many rows stand on one."""
+
+    number: int
+    last: int
+    size: int
+
+    @property
+    def rows(self) -> slice:
+        """Return which rows of the list stand on it."""
+        return slice((self.number - 1) * self.size, self.number * self.size)
+
+    def ways(self, to: Callable[[int], str], what: str = "", *, label: str) -> Html | None:
+        """Return the ways to the pages before and after it; None where there are none."""
+        if self.last == 1:
+            return None
+        more = f" {what}" if what else ""
+        before = (f"← Previous{more}", to(self.number - 1)) if self.number > 1 else None
+        after = (f"Next{more} →", to(self.number + 1)) if self.number < self.last else None
+        return pager(before, f"page {self.number:,} of {self.last:,}", after, label=label)
+
+
+def page_of(total: int, size: int, wanted: int) -> ListPage:
+    """Return the page of a list that is wanted, or the nearest there is."""
+    last = max(1, math.ceil(total / size))
+    return ListPage(min(max(1, wanted), last), last, size)
+
+
+def whole_number(told: str, otherwise: int) -> int:
+    """Return a number that stands in an address or a form; another where none does, or one nobody means."""
+    return int(told) if told.isdecimal() and len(told) < 9 else otherwise
+
+
+def wanted_page(told: Mapping[str, str]) -> int:
+    """Return which page of a list an address asks for."""
+    return whole_number(told.get("page", ""), 1)
+
+
+def trial_in(told: Mapping[str, str]) -> TrialKey:
+    """Return which trial an address or a form names; one that is not understood is no trial's."""
+    repeat = whole_number(told.get("repeat") or "0", -1)
+    return TrialKey(told.get("task", ""), told.get("sample", ""), told.get("variant", "") or "base", repeat)
+
+
 def downloads(path: str, **query: object) -> Html:
     """Return links to a table in each form it can be kept."""
     forms = (("csv", "CSV"), ("markdown", "Markdown"), ("latex", "LaTeX"))
     links = [link(words, address(path, **query, format=form), class_="button quiet") for form, words in forms]
     return tag("p", *links, class_="bar-of-buttons")
+
+
+def kit_links(run: OpenRun) -> Html | None:
+    """Return the links to what kits show of a run; None where they show nothing."""
+    pages = _kit_pages(run)
+    links = [link(page.label, to.replace("{key}", run.key), class_="button quiet") for to, page in pages]
+    return tag("nav", *links, class_="bar-of-buttons", aria_label="More of this run") if links else None
+
+
+def _kit_pages(run: OpenRun) -> list[tuple[str, Page]]:
+    """Return the registered pages that are linked from a run, those left out whose `when` says no."""
+    every = ((to, page) for to, page in run.registry.entries("page").items() if page.linked_from == "run")
+    return [(to, page) for to, page in every if page.when is None or resolve_target(page.when)(run)]
 
 
 def shell(

@@ -30,13 +30,13 @@ from ...data.images.whole_video import is_whole_video
 from ...scoring.tables.table import Outcome, TrialColumns
 from ..pages.gallery import read_trial, thumbnail
 from ..pages.parts import static
-from ..query import OUTCOMES, Query, Rows, select
+from ..query import OUTCOMES, Rows, rows_of_outcome
+from .browse_page import trial_table
 from .run_library import OpenRun
 from .run_page import run_page
-from .shell import EXPORTED, address, link, shell
+from .shell import EXPORTED, run_crumbs, shell
 from .stage import stored_pictures
 from .trial_page import REPLY_SHOWN, trial_page
-from .trial_table import trial_table
 from .walk import Walk, outcome_buttons, walk_of, why_choice
 
 MARKER = "snellen-site.json"
@@ -286,7 +286,7 @@ def _listed(run: OpenRun, columns: TrialColumns, row: int, kinds: dict[int, str]
 def _trials_page(run: OpenRun, columns: TrialColumns, rows: Rows, walk: Walk) -> Html:
     """Return all exported trials of a task as one table; the script hides those that a filter does not want."""
     shown, every = [int(row) for row in rows], len(columns)
-    counts = {name: int(np.isin(select(columns, Query(outcome=name)), rows).sum()) for name in OUTCOMES}
+    counts = {name: int(rows_of_outcome(columns, name)[rows].sum()) for name in OUTCOMES}
     bounded = f"{len(shown):,} of {every:,} trials are part of this export, those that are not right first."
     caption = tag("caption", f"{len(shown):,} trials")
     parts: list[Child] = [
@@ -296,8 +296,7 @@ def _trials_page(run: OpenRun, columns: TrialColumns, rows: Rows, walk: Walk) ->
         _filter_form(run, columns, walk),
         trial_table(run, columns, shown, walk, caption) if shown else tag("p", "No trial is stored."),
     ]
-    crumbs = [link("Runs", "/"), link(run.name, address(f"/run/{run.key}", task=walk.task)), "trials"]
-    return shell(f"Trials of {run.name}", parts, crumbs=crumbs)
+    return shell(f"Trials of {run.name}", parts, crumbs=run_crumbs(run, "trials", task=walk.task))
 
 
 def _filter_form(run: OpenRun, columns: TrialColumns, walk: Walk) -> Html:

@@ -17,7 +17,7 @@ from ...scoring.tables.table import TrialColumns
 from ...store.reader import RunReader
 from ..pages.gallery import Shown, seen_pictures
 from .run_library import OpenRun
-from .shell import link, trial_address
+from .shell import link, picture, trial_address
 from .walk import Walk
 
 Box = tuple[float, float, float, float]
@@ -137,9 +137,7 @@ def _strip(run: OpenRun, shown: Shown, images: Sequence[Image]) -> Html:
     made = []
     for n, image in enumerate(images):
         name = f"Page {image.page}" if image.page is not None else _when(image) or f"Picture {n + 1}"
-        source = trial_address(run, shown.prediction.key, "image", n=n, small=1)
-        thumb = tag("img", src=source, alt="", loading="lazy")
-        made.append(link((thumb, tag("span", name, class_="small")), f"#picture-{n}"))
+        made.append(link((picture(run, shown.prediction.key, n=n), tag("span", name, class_="small")), f"#picture-{n}"))
     return tag("div", *made, class_="strip", tabindex=0, role="group", aria_label="All pictures of this trial")
 
 

@@ -13,7 +13,7 @@ from ...core.markup import Child, Html, shorten, tag
 from ...core.text import plural
 from ..pages.draw import Axis, Point, Series, plot
 from ..pages.figures import Figure
-from ..pages.parts import facts, figure_card, head, numbers, row, scrolled
+from ..pages.parts import captioned, facts, figure_card, head, numbers, row, scrolled
 from .liveness import last_written
 from .shell import address, link, shell
 from .training_folder import (
@@ -200,7 +200,7 @@ def _last_lines(lines: Sequence[Line]) -> Iterator[Child]:
     rest = f", {len(names) - len(shown):,} further columns in the file" if len(names) > len(shown) else ""
     caption = f"The last {plural(len(last), 'line')} of {len(lines):,}{rest}"
     body = [tag("tr", *numbers(_cell_text(line.get(name)) for name in shown)) for line in reversed(last)]
-    table = scrolled(caption, tag("caption", caption), head(*((name, "n") for name in shown)), tag("tbody", *body))
+    table = captioned(caption, head(*((name, "n") for name in shown)), body)
     yield tag("div", table, class_="card")
 
 
@@ -264,9 +264,7 @@ def _data(look: TrainingLook) -> Iterator[Child]:
     body = [
         row(Path(one.path).name, *numbers(_cell_text(getattr(one, name)) for name in names)) for one in data.sources
     ]
-    table = scrolled(
-        words, tag("caption", words), head("source", *((name, "n") for name in names)), tag("tbody", *body)
-    )
+    table = captioned(words, head("source", *((name, "n") for name in names)), body)
     yield tag("h2", "Data")
     yield tag("div", table, class_="card")
 

@@ -14,16 +14,16 @@ from ...core.types import Prediction, Score, TrialKey, Turn
 from ...scoring.aggregates.error_groups import KINDS
 from ...scoring.tables.table import TrialColumns
 from ..pages.gallery import Shown, read_trial
-from ..pages.parts import DRAWN, facts, head, marks_form, marks_shown, numbers, outcome_tag, reply_text, row, scrolled
+from ..pages.parts import DRAWN, facts, head, marks_form, marks_shown, numbers, reply_text, row, row_outcome, scrolled
 from .exam_parts import exam_curve
 from .raw_exchange import raw_parts
 from .rendered_reply import explain_score, group_steps, rendered_reply
 from .run_library import OpenRun
 from .same_sample import reply_difference
-from .shell import address, link, notes_notice, pager, shell, trial_address
+from .shell import link, notes_notice, pager, picture, run_crumbs, shell, trial_address
 from .stage import kit_trial, pictures_part
 from .video_line import videos_of
-from .walk import Walk, Walked, walk_through
+from .walk import Walk, Walked, place_of, walk_through
 
 STEPS = 5
 MOST_TOKENS = 2000
@@ -117,8 +117,7 @@ def _parts(run: OpenRun, shown: Shown, turn: Turn, before: int) -> Iterator[Html
         if isinstance(part, str):
             yield tag("pre", shorten(part, SHOWN))
         else:
-            source = trial_address(run, shown.prediction.key, "image", n=part, small=1)
-            thumb = tag("img", src=source, alt=f"Picture {part + 1}", loading="lazy")
+            thumb = picture(run, shown.prediction.key, f"Picture {part + 1}", n=part)
             yield link(thumb, f"#picture-{part}", class_="part")
 
 
@@ -135,8 +134,8 @@ def trial_page(run: OpenRun, shown: Shown, walk: Walk, *, may_write: bool = Fals
     key = shown.prediction.key
     walked = walk_through(run, walk)
     columns = walked.columns
-    place = _place_of(columns, key)
-    outcome = outcome_tag(int(columns.outcome[place]), float(columns.value[place])) if place is not None else None
+    place = place_of(columns, key)
+    outcome = row_outcome(columns, place) if place is not None else None
     parts: list[Child] = [
         tag("div", tag("h1", shorten(shown.sample.question, 240)), class_="title"),
         tag("p", outcome, " ", tag("span", _name(key), class_="mono muted")),
@@ -192,23 +191,11 @@ def _crumbs(run: OpenRun, walk: Walk, walked: Walked, place: int | None, key: Tr
     page = at // walk.look.page + 1 if at is not None else 1
     words = f"trials: {shorten(walk.words, 80)}" if walk.words else "trials"
     trials = link(words, walk.to(run, page=page if page > 1 else ""))
-    return [
-        link("Runs", "/"),
-        link(run.name, address(f"/run/{run.key}", task=walk.task)),
-        walk.task,
-        trials,
-        key.sample,
-    ]
+    return run_crumbs(run, walk.task, trials, key.sample, task=walk.task)
 
 
 def _name(key: TrialKey) -> str:
     return " · ".join([key.sample, *([key.variant] if key.variant != "base" else []), f"inference {key.repeat + 1}"])
-
-
-def _place_of(columns: TrialColumns, key: TrialKey) -> int | None:
-    of_key = columns.rows_with("sample", key.sample) & columns.rows_with("variant", key.variant)
-    rows = np.flatnonzero(of_key & (columns.repeat == key.repeat))
-    return int(rows[0]) if rows.size else None
 
 
 def _step_of(walked: Walked, place: int | None) -> int | None:
@@ -357,7 +344,7 @@ def _siblings(run: OpenRun, columns: TrialColumns, key: TrialKey, walk: Walk) ->
         shown = read_trial(run.reader, other)
         if shown is not None:
             text = shown.prediction.text if shown.prediction.failure is None else shown.prediction.failure.message
-            outcome = outcome_tag(int(columns.outcome[place]), float(columns.value[place]))
+            outcome = row_outcome(columns, place)
             here = "true" if other == key else None
             to = walk.trial(run, other)
             name = link(f"{other.variant} · {other.repeat + 1}", to, aria_current=here)

@@ -17,7 +17,7 @@ from ..pages.ledger import TRIAL_KINDS
 from ..pages.parts import marked_trials
 from ..query import OUTCOMES, SORTS, Query, Rows, Sifted, sift
 from .run_library import OpenRun
-from .shell import address, link, trial_address
+from .shell import address, choice, link, trial_address
 
 PAGE, GALLERY_PAGE = 50, 200
 WORDS = {
@@ -165,6 +165,13 @@ def walk_through(run: OpenRun, walk: Walk) -> Walked:
     return Walked(columns, *found)
 
 
+def place_of(columns: TrialColumns, key: TrialKey) -> int | None:
+    """Return where a trial stands in the columns; None where it is not stored."""
+    of_key = columns.rows_with("sample", key.sample) & columns.rows_with("variant", key.variant)
+    rows = np.flatnonzero(of_key & (columns.repeat == key.repeat))
+    return int(rows[0]) if rows.size else None
+
+
 def _searched(run: OpenRun, walk: Walk, text: str) -> Mask:
     search = run.search(walk.task)
     return search.match(text) if walk.query.is_pattern else search.find(text)
@@ -238,8 +245,7 @@ def _why(run: OpenRun, walk: Walk) -> Iterator[Html]:
 def why_choice(kinds: Sequence[str], chosen: str = "") -> Html:
     """Return the choice of why an answer is not right."""
     offered = [*kinds, *([chosen] if chosen and chosen not in kinds else [])]
-    options = [tag("option", KINDS[kind].title, value=kind, selected=kind == chosen) for kind in offered]
-    return tag("select", tag("option", "any", value="", selected=not chosen), *options, name="why")
+    return choice("why", {kind: KINDS[kind].title for kind in offered}, chosen, blank="any")
 
 
 def _number_text(number: float | None) -> str:
@@ -271,12 +277,10 @@ def _groups(groups: Mapping[str, list[str]], chosen: list[str]) -> Iterator[Html
 
 def _metric_choice(columns: TrialColumns) -> Iterator[Html]:
     if len(columns.metrics) > 1:
-        yield tag("label", "metric", _select("metric", list(columns.metrics), columns.metric, none=False))
+        yield tag("label", "metric", _select("metric", list(columns.metrics), columns.metric, blank=None))
 
 
-def _select(name: str, values: list[str], chosen: str, *, none: bool = True, cut: str = "", blank: str = "any") -> Html:
+def _select(name: str, values: list[str], chosen: str, *, cut: str = "", blank: str | None = "any") -> Html:
     offered = [*values, *([chosen] if chosen and chosen not in values else [])]
-    options = [
-        tag("option", shorten(value.removeprefix(cut), 60), value=value, selected=value == chosen) for value in offered
-    ]
-    return tag("select", tag("option", blank, value="", selected=not chosen) if none else None, *options, name=name)
+    options = {value: shorten(value.removeprefix(cut), 60) for value in offered}
+    return choice(name, options, chosen, blank=blank)

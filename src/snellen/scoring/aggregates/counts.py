@@ -15,7 +15,6 @@ from ...core.builtins import is_shipped
 from ...core.tasks import PlannedCounts, RunHeader, Task
 from ...core.types import Estimate
 from ..tables.table import Codes, ScoreTable
-from .consistency import settled_chains
 from .means import axes_of, group_codes
 from .robustness import read_level
 
@@ -114,6 +113,8 @@ class TaskCounts:
         if unit.startswith(PAIRS):
             return int(np.unique(table.sample).size) * _levels(unit, table.variants)
         if unit == "chains":
+            from .consistency import settled_chains  # a task without chains imports nothing of them
+
             return settled_chains(table) if "role" in table.tags else None
         count = COUNTED.get(unit)
         return None if count is None else count(table)

@@ -18,12 +18,9 @@ from msgspec import structs
 from ...core.types import Estimate
 from ...stats.bootstrap import ANYWHERE, bootstrap_interval
 from ...stats.intervals import Floats
-from ..tables.table import ScoredTask, ScoreTable, lower_is_better
-from .means import bounded, format_hit_rate, mean_by_question, mean_of_trials, split
+from ..tables.table import ScoreTable, lower_is_better
+from .means import bounded, mean_by_question, mean_of_trials, split
 from .repeats import Ballots, Cells, count_ballots, disagreement, entropy
-
-ROUND_AXIS = "round"
-"""The axis of a variant that says in which round of a dialogue a record of another program stands."""
 
 
 class Trend(NamedTuple):
@@ -130,37 +127,12 @@ def rounds(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[
 def _numbered_rounds(table: ScoreTable, tag: str) -> list[tuple[float, str, ScoreTable]]:
     """Return the rounds that have a number, in its order: number, as it is written, trials."""
     split_up = split(table, tag) if tag in table.tags else ()
-    numbered = [(_number(text), text, part) for text, part in split_up]
+    numbered = [(round_number(text), text, part) for text, part in split_up]
     return sorted(((number, text, part) for number, text, part in numbered if number is not None), key=itemgetter(0))
 
 
-def trend_of_rounds(table: ScoreTable) -> dict[str, Estimate]:
-    """Return `round_correlation` and `round_slope` as ReForm-Eval does: each round of the axis `round` is one point."""
-    varied = any(variant.startswith(f"{ROUND_AXIS}=") for variant in table.variants)
-    parts = [(_number(text), part) for text, part in split(table, ROUND_AXIS)] if varied else []
-    known = [(number, part) for number, part in parts if number is not None and part.scored.any()]
-    means = [(number, [float(part.value[part.scored].mean())]) for number, part in known]
-    trend = round_trend(sorted(means))
-    return {
-        "round_correlation": Estimate(trend.correlation, n=len(means)),
-        "round_slope": Estimate(trend.slope, n=len(means)),
-    }
-
-
-def reform_figures(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate]:
-    """Aggregate `reform`: what ReForm-Eval prints beside the score of a file of predictions.
-
-    The share of replies in the form looked for; with option `eval_stability` the entropy of the answers as they are
-    written, with `multi_round_eval` correlation and slope over rounds.
-    """
-    table = next(iter(scored.tables.values()))
-    found = {"format_hit_rate": format_hit_rate(table)}
-    if options.get("eval_stability"):
-        found["instability"] = answer_entropy(table)
-    return found | (trend_of_rounds(table) if options.get("multi_round_eval") else {})
-
-
-def _number(text: str) -> float | None:
+def round_number(text: str) -> float | None:
+    """Return the number of a round; None for what is no number."""
     try:
         return float(text)
     except ValueError:

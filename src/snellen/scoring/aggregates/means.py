@@ -75,7 +75,7 @@ def mean(table: ScoreTable, options: Mapping[str, Any] | None = None) -> dict[st
     trials a question also `<metric>_micro`, where each trial weighs the same.
     """
     estimates = headline_of(table)
-    if table.is_repeated or table.is_varied:
+    if table.asks_again:
         estimates[f"{table.metric}_micro"] = mean_of_trials(table)
     return estimates
 
@@ -97,11 +97,6 @@ def mean_by_question(table: ScoreTable) -> Estimate:
     scored, unscored, failed = table.counts
     estimate = estimate_mean(*question_means(table), n=scored, unscored=unscored, failed=failed)
     return _not_below_nothing(table, structs.replace(estimate, unit="trials"))
-
-
-def format_hit_rate(table: ScoreTable) -> Estimate:
-    """Return the share of trials whose reply had the form looked for; each counts on its own, as in ReForm-Eval."""
-    return structs.replace(estimate_mean((table.reason < 0).astype(np.float64)), unit="trials")
 
 
 def rates(table: ScoreTable) -> dict[str, Estimate]:

@@ -7,27 +7,42 @@ from typing import Any
 
 import msgspec
 
+from ...core.registry import resolve_target
 from ...core.types import Estimate
 from ..tables.table import ScoredTask, ScoreTable
-from . import consistency, instability, repeats, robustness, variance
 from .counts import TaskCounts
-from .means import groups, headline_of, macro_over_groups, mean, rates
+from .means import groups, headline_of, macro_over_groups, rates
+from .robustness import read_level
 
 AggregateFunction = Callable[[ScoreTable, Mapping[str, Any]], Mapping[str, Estimate]]
 
 
+def _named(name: str) -> AggregateFunction:
+    """Return an aggregate of one table by its module here and its name; what is not asked for is not imported."""
+    function: AggregateFunction = resolve_target(f"{__package__}.{name}")
+    return function
+
+
+def _has_tags(*tags: str) -> Callable[[ScoreTable], bool]:
+    return lambda table: set(tags) <= set(table.tags)
+
+
+FITTING: Sequence[tuple[Callable[[ScoreTable], bool], str]] = (
+    (lambda table: not table.is_repeated, "means:mean"),
+    (lambda table: table.is_repeated, "repeats:aggregate"),
+    (lambda table: table.asks_again, "instability:aggregate"),
+    (lambda table: table.asks_again, "variance:aggregate"),
+    (lambda table: any(map(read_level, table.variants)), "robustness:aggregate"),
+    (_has_tags("round"), "instability:rounds"),
+    (_has_tags("role", "step", "steps"), "consistency:chain_estimates"),
+    (lambda table: {"role", "step"} <= set(table.tags) and "steps" not in table.tags, "consistency:aggregate"),
+)
+"""What the design of the trials allows, in the order of the figures: when, and which aggregate."""
+
+
 def fitting_aggregates(table: ScoreTable) -> Iterator[AggregateFunction]:
-    """Yield what the design of the trials allows: repeats, variants, perturbations, dialogue rounds, chains."""
-    yield repeats.aggregate if table.is_repeated else mean
-    if table.is_repeated or table.is_varied:
-        yield instability.aggregate
-        yield variance.aggregate
-    if any(robustness.read_level(variant) for variant in table.variants):
-        yield robustness.aggregate
-    if "round" in table.tags:
-        yield instability.rounds
-    if {"role", "step"} <= set(table.tags):
-        yield consistency.chain_estimates if "steps" in table.tags else consistency.aggregate
+    """Yield what fits the trials: repeats, variants, perturbations, dialogue rounds, chains."""
+    return (_named(name) for fits, name in FITTING if fits(table))
 
 
 def summarize(
@@ -86,22 +101,22 @@ def _add(metrics: dict[str, Estimate], new: Mapping[str, Estimate], metric: str)
         metrics[name if name not in metrics or metrics[name] == estimate else f"{name}_{metric}"] = estimate
 
 
-def _for_all(function: AggregateFunction) -> Callable[[ScoredTask, Mapping[str, Any]], dict[str, Estimate]]:
+def _for_all(name: str) -> Callable[[ScoredTask, Mapping[str, Any]], dict[str, Estimate]]:
     """Make a registered aggregate of a function of one table."""
 
     def over_tables(scored: ScoredTask, options: Mapping[str, Any]) -> dict[str, Estimate]:
         metrics: dict[str, Estimate] = {}
-        for name in sorted(scored.tables):
-            _add(metrics, function(scored.tables[name], options), name)
+        for metric in sorted(scored.tables):
+            _add(metrics, _named(name)(scored.tables[metric], options), metric)
         return metrics
 
     return over_tables
 
 
-mean_of_tables = _for_all(mean)
-repeats_of_tables = _for_all(repeats.aggregate)
-instability_of_tables = _for_all(instability.aggregate)
-rounds_of_tables = _for_all(instability.rounds)
-consistency_of_tables = _for_all(consistency.aggregate)
-robustness_of_tables = _for_all(robustness.aggregate)
-variance_of_tables = _for_all(variance.aggregate)
+mean_of_tables = _for_all("means:mean")
+repeats_of_tables = _for_all("repeats:aggregate")
+instability_of_tables = _for_all("instability:aggregate")
+rounds_of_tables = _for_all("instability:rounds")
+consistency_of_tables = _for_all("consistency:aggregate")
+robustness_of_tables = _for_all("robustness:aggregate")
+variance_of_tables = _for_all("variance:aggregate")

@@ -124,6 +124,12 @@ def judged_key(key: TrialKey) -> TrialKey:
     return TrialKey(key.task.rpartition(_TASK_JOIN)[0], key.sample, format_variant(axes), repeat)
 
 
+def with_pictures(vote: Request, sample: Sample) -> Request:
+    """Return a vote that sees the sample's pictures too: nobody can judge what was seen without them."""
+    *before, last = vote.messages
+    return structs.replace(vote, messages=(*before, structs.replace(last, images=sample.images)))
+
+
 def plan_votes(
     judge: Judge, trials: Iterable[tuple[Sample, Prediction]], asked: Request | None = None
 ) -> Iterator[Request]:

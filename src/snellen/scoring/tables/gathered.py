@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ...core.tasks import Task
-from ...core.types import Prediction, Sample, Score, Usage
+from ...core.types import Prediction, Sample, Score
 from ...model.served.prices import Bill, Prices
 from ...store.reader import RunReader, Trial
 from .table import SOURCES, Costs, SampleFacts, ScoreTable, TrialColumns, costs_of, spent_on
@@ -118,8 +118,7 @@ class GatheredTask:
         self._builder.name_samples(samples)
         self._builder.add_samples([(name, sample.group, sample.tags) for name, sample in samples.items()])
         self._trials += [_trial_row(trial) for trial, _ in batch]
-        self._count([trial.prediction.usage for trial, _ in batch])
-        self._price([trial.prediction for trial, _ in batch])
+        self._count([trial.prediction for trial, _ in batch])
         self.metrics = self.metrics or _first_metrics(batch)
         if self._for_pages:
             self._keep_for_pages(batch, samples.values())
@@ -153,16 +152,15 @@ class GatheredTask:
         self._costs += [spent_on(trial.prediction) for trial, _ in batch]
         self._positions.update(_option_positions(batch))
 
-    def _price(self, predictions: Sequence[Prediction]) -> None:
+    def _count(self, predictions: Sequence[Prediction]) -> None:
+        """Add up the tokens, and what they cost."""
+        known = [one.usage for one in predictions if one.usage is not None]
+        for name in TOKENS:
+            self.usage[name] += sum([getattr(usage, name) or 0 for usage in known])
+        self.usage["requests"] += len(predictions)
         if self.bill is not None:
             for prediction in predictions:
                 self.bill.add(prediction)
-
-    def _count(self, usages: Sequence[Usage | None]) -> None:
-        known = [usage for usage in usages if usage is not None]
-        for name in TOKENS:
-            self.usage[name] += sum([getattr(usage, name) or 0 for usage in known])
-        self.usage["requests"] += len(usages)
 
     def add_scores(self, scores: Sequence[Score]) -> None:
         """Take more scores of trials."""

@@ -148,6 +148,11 @@ class ScoreTable:
         """Return whether there is more than one variant."""
         return bool(len(self)) and bool(np.any(self.variant != self.variant[0]))
 
+    @property
+    def asks_again(self) -> bool:
+        """Return whether a question was asked more than once, with the same prompt or another."""
+        return self.is_repeated or self.is_varied
+
     @cached_property
     def only_read(self) -> ScoreTable:
         """Return the table in which replies that were not read do not count."""

@@ -93,12 +93,17 @@ class PackedTexts(Sequence[str]):
     def __getitem__(self, place: slice) -> list[str]: ...
     def __getitem__(self, place: int | slice) -> str | list[str]:
         if isinstance(place, slice):
-            return list(PackedTexts(self.block[place]))
+            return list(texts_in(self.block[place]))
         return bytes(self.block[place]).decode("utf-8", "surrogatepass")
 
     def __iter__(self) -> Iterator[str]:
-        for start in range(0, len(self), AT_ONCE):
-            yield from (text.decode("utf-8", "surrogatepass") for text in self.block[start : start + AT_ONCE].tolist())
+        return texts_in(self.block)
+
+
+def texts_in(block: Block) -> Iterator[str]:
+    """Yield the texts of a block, some made at a time."""
+    for start in range(0, block.size, AT_ONCE):
+        yield from (text.decode("utf-8", "surrogatepass") for text in block[start : start + AT_ONCE].tolist())
 
 
 class SamplePart(NamedTuple):
@@ -148,7 +153,7 @@ class PackedSamples:
     def names(self) -> Iterator[str]:
         """Yield every name, in the order of the codes."""
         for part in self._parts:
-            yield from part.names if isinstance(part.names, list) else PackedTexts(part.names)
+            yield from part.names if isinstance(part.names, list) else texts_in(part.names)
 
     def sort(self) -> tuple[Sequence[str], NDArray[np.int64]]:
         """Return the names sorted, and the code of each; a name that two parts have is refused."""
@@ -159,8 +164,7 @@ class PackedSamples:
             order = np.argsort(block, kind="stable")
             block = block[order]
             twice = np.flatnonzero(block[1:] == block[:-1])
-            packed = PackedTexts(block)
-            texts = packed if len(packed) > LISTED else packed[:]
+            texts = PackedTexts(block) if block.size > LISTED else list(texts_in(block))
         else:
             known = list(self.names())
             order = np.array(sorted(range(len(known)), key=known.__getitem__), np.int64)
@@ -261,28 +265,6 @@ def read_tables(
     return builder.tables(metrics)
 
 
-class _SampleBook:
-    """Remembers the group and tags of each sample; equal tags are kept once."""
-
-    def __init__(self) -> None:
-        self._group: dict[str, str] = {}
-        self._tags: dict[str, Labels] = {}
-        self._shared: dict[Labels, Labels] = {}
-
-    def add(self, samples: Iterable[SampleRow]) -> None:
-        """Take more samples."""
-        for identifier, group, tags in samples:
-            if group is not None:
-                self._group[identifier] = group
-            if tags:
-                texts = tuple((key, tag_text(value)) for key, value in tags.items())
-                self._tags[identifier] = self._shared.setdefault(texts, texts)
-
-    def part(self, names: Sequence[str]) -> SamplePart:
-        """Return some samples packed."""
-        return SamplePart.of(names, list(map(self._group.get, names)), [self._tags.get(name, ()) for name in names])
-
-
 class PartColumns(NamedTuple):
     """The rows of some samples, coded by books of their own: small enough to be sent, and joined with others."""
 
@@ -298,7 +280,11 @@ class TableBuilder:
 
     def __init__(self, tag_keys: Sequence[str] | None = None) -> None:
         self.books = {name: CodeBook() for name in (*_TEXT_COLUMNS, "metric")}
-        self._samples, self._tag_keys = _SampleBook(), tag_keys
+        self._tag_keys = tag_keys
+        self._groups: dict[str, str] = {}
+        self._labels: dict[str, Labels] = {}
+        self._shared: dict[Labels, Labels] = {}
+        """Equal tags are kept once."""
         self._packed = PackedSamples()
         self._scores: list[dict[str, NDArray[Any]]] = []
         self._trials: list[dict[str, NDArray[Any]]] = []
@@ -308,8 +294,13 @@ class TableBuilder:
         self.books["sample"].learn(names)
 
     def add_samples(self, rows: Iterable[SampleRow]) -> None:
-        """Take what groups the samples."""
-        self._samples.add(rows)
+        """Take the group and the tags of samples."""
+        for name, group, tags in rows:
+            if group is not None:
+                self._groups[name] = group
+            if tags:
+                texts = tuple((key, tag_text(value)) for key, value in tags.items())
+                self._labels[name] = self._shared.setdefault(texts, texts)
 
     def add_scores(self, rows: Sequence[ScoreRow]) -> None:
         """Take scores of any metrics."""
@@ -332,11 +323,16 @@ class TableBuilder:
         """Put samples that came by name behind those of the parts: their codes are their places."""
         named = self.books["sample"].texts()
         if len(named) > self._packed.size or not self._packed.size:
-            self._packed.add(self._samples.part(named[self._packed.size :]))
+            self._packed.add(self._part_of(named[self._packed.size :]))
+
+    def _part_of(self, names: Sequence[str]) -> SamplePart:
+        """Return some samples that came by name, packed."""
+        groups, labels = [self._groups.get(name) for name in names], [self._labels.get(name, ()) for name in names]
+        return SamplePart.of(names, groups, labels)
 
     def packed(self) -> PartColumns:
         """Return all that was taken as one part, for another builder."""
-        samples = self._samples.part(self.books["sample"].texts())
+        samples = self._part_of(self.books["sample"].texts())
         texts = {name: book.texts() for name, book in self.books.items() if name != "sample"}
         joined = _join(self._scores, _SCORE_COLUMNS), _join(self._trials, _TRIAL_COLUMNS)
         self._scores, self._trials = [], []

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.ids import derive_seed
+from ...core.ids import derive_seed
 
 Floats = NDArray[np.float64]
 DRAWS, AT_ONCE = 4_000, 100

@@ -14,8 +14,8 @@ from ...data.files.records import Record
 from ...extract.choice import extract_choice
 from ...extract.extraction import UNPARSED
 from ...extract.profiles import parse_flageval
-from .mmmu_open import judge_open
-from .vqa import any_exact, relaxed_accuracy
+from ...scoring.scorers.mmmu_open import judge_open
+from ...scoring.scorers.vqa import any_exact, relaxed_accuracy
 
 SIMILARITY_THRESHOLD = 0.7
 REJECTION_STARTS = ("Error code", "Can not answer because of", "Input data may contain inappropriate content")

@@ -7,7 +7,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from snellen.stats.sup_band import fall, share_of_level, simultaneous_band
+from snellen.kits.arrays.sup_band import fall, share_of_level, simultaneous_band
 
 
 def drawn(
