@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +61,13 @@ def register(registry):
 
 def draw_picture(path: Path, number: int) -> Image:
     """Draw one coloured shape on a page of grey lines."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(_drawn(number))
+    return Image(str(path), "image/png", 320, 220, sha256=sha256_hex(path.read_bytes()))
+
+
+@lru_cache(maxsize=64)
+def _drawn(number: int) -> bytes:
     picture = PIL.Image.new("RGB", (320, 220), "#f7f5f0")
     pen = PIL.ImageDraw.Draw(picture)
     for line in range(14):
@@ -71,9 +80,9 @@ def draw_picture(path: Path, number: int) -> Image:
         pen.polygon([(160, 50), (220, 170), (100, 170)], colour)
     else:
         pen.rectangle(box if shape == "square" else (60, 95, 260, 125), colour)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    picture.save(path)
-    return Image(str(path), "image/png", 320, 220, sha256=sha256_hex(path.read_bytes()))
+    stream = io.BytesIO()
+    picture.save(stream, "PNG")
+    return stream.getvalue()
 
 
 def make_task(name: str = "shapes", *, variants: tuple[str, ...] = ("base",), repeats: int = 1) -> Task:

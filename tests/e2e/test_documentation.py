@@ -38,7 +38,7 @@ RUNNABLE = ("bash", "console", "python")
 SHORTER = [
     (r"^snellen run eyechart", "--limit 2"),
     (r"^snellen run (niah|reform)", "--limit 2"),
-    (r"^snellen exam --model reader", "--tests acuity --budget 24"),
+    (r"^snellen exam --model reader", "--tests acuity --budget 12"),
     (r"^snellen exam --model(?! reader)(?!.*--plugin)", "--tests acuity,orientation --budget 60"),
     (r"^snellen run cure", "--limit 4 --max-tokens 8"),
     (r"^snellen train evaluate", "--limit 4 -p params.max_tokens=4"),

@@ -18,7 +18,6 @@ from ..engine.limits import IntervalLimit, PrefixLimit
 from ..engine.state import RunState as RunState  # noqa: PLC0414 - part of what a run returns
 from ..report.pages.finish import REPORTED_TRIALS, finish_run
 from ..report.so_far import SoFar
-from ..scoring.aggregates.quoted_figures import WHOLE_ONLY
 from ..scoring.protocols.readings import OWN_PROFILE, Reading, check_reading
 from .batches import check_batched_plan
 from .executors import check_executor
@@ -219,6 +218,8 @@ def _interval(plan: Plan, settings: RunSettings) -> PrefixLimit | None:
         if settings.budget is not None:
             raise UsageError("--budget is a number of questions for --bank: name a bank, or use --sample")
         return None
+    from ..scoring.aggregates.quoted_figures import WHOLE_ONLY
+
     if settings.extractor:
         raise UsageError("--until-ci looks at every reply as it comes, --extractor reads after the last: leave one out")
     if len(plan.tasks) != 1:

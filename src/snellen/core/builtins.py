@@ -49,7 +49,7 @@ SCORERS = {
     "option_index": "snellen.scoring.scorers.option_choice:score_place",
     "chain_label": "snellen.scoring.aggregates.consistency:score_label",
     "file_verdict": "snellen.scoring.scorers.replies:score_verdict",
-    "multiple": "snellen.scoring.scorers.option_sets:score_set",
+    "multiple": "snellen.scoring.scorers.option_choice:score_set",
     "yesno": "snellen.scoring.scorers.option_choice:score_yesno",
     "number": "snellen.scoring.scorers.number_match:score",
     "by_form": "snellen.scoring.scorers.by_form:score",

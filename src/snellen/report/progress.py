@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeRemainingColumn
@@ -44,12 +44,11 @@ class Progressbar:
         self._as_lines = as_lines or not console.is_terminal
         self._clock = clock
 
-    @contextmanager
-    def watch(self, state: RunState) -> Iterator[None]:
+    def watch(self, state: RunState) -> AbstractContextManager[object]:
         """Show progress until the block ends."""
-        way = self._rests if self._quiet else self._lines if self._as_lines else self._live
-        with way(state):
-            yield
+        if self._quiet:
+            return _polled(self._rests(state), REFRESH_S)
+        return _polled(self._lines(state), REFRESH_S) if self._as_lines else self._live(state)
 
     @contextmanager
     def _live(self, state: RunState) -> Iterator[None]:
@@ -63,22 +62,20 @@ class Progressbar:
         ]
         with Progress(*columns, console=self._console, transient=True, refresh_per_second=4, expand=True) as bar:
             task = bar.add_task("", total=state.planned)
-            poll = asyncio.get_running_loop().create_task(
-                _poll(lambda: bar.update(task, completed=state.done + state.resumed), REFRESH_S)
-            )
-            looking = asyncio.get_running_loop().create_task(_poll(lambda: _look(state), LOOK_S))
-            looking.add_done_callback(_let_go)
-            state.is_drawn = True
-            try:
-                yield
-            finally:
-                state.is_drawn = False
-                poll.cancel()
-                looking.cancel()
 
-    @contextmanager
-    def _rests(self, state: RunState) -> Iterator[None]:
-        """Say nothing, but not for minutes: a rest that a server asked for is told once."""
+            def show() -> None:
+                bar.update(task, completed=state.done + state.resumed)
+
+            with _polled(show, REFRESH_S), _polled(lambda: _look(state), LOOK_S) as looking:
+                looking.add_done_callback(_let_go)
+                state.is_drawn = True
+                try:
+                    yield
+                finally:
+                    state.is_drawn = False
+
+    def _rests(self, state: RunState) -> Callable[[], None]:
+        """Return what says nothing, but not for minutes: a rest that a server asked for is told once."""
         told = [0.0, 0.0]
 
         def line() -> None:
@@ -90,14 +87,10 @@ class Progressbar:
                 told[0] = state.paused_until + LONG_REST_S
                 self._console.print(plain(f"waits {left:.0f} s as the server asked: {state.last_error[:ERROR_SHOWN]}"))
 
-        poll = asyncio.get_running_loop().create_task(_poll(line, REFRESH_S))
-        try:
-            yield
-        finally:
-            poll.cancel()
+        return line
 
-    @contextmanager
-    def _lines(self, state: RunState) -> Iterator[None]:
+    def _lines(self, state: RunState) -> Callable[[], None]:
+        """Return what prints a line now and then."""
         started = self._clock()
         last = [started]
 
@@ -106,11 +99,17 @@ class Progressbar:
                 last[0] = self._clock()
                 self._console.print(plain(progress_line(state, self._clock() - started, last[0])))
 
-        poll = asyncio.get_running_loop().create_task(_poll(line, REFRESH_S))
-        try:
-            yield
-        finally:
-            poll.cancel()
+        return line
+
+
+@contextmanager
+def _polled(show: Callable[[], None], every_s: float) -> Iterator[asyncio.Task[None]]:
+    """Call a function every so many seconds until the block ends."""
+    poll = asyncio.get_running_loop().create_task(_poll(show, every_s))
+    try:
+        yield poll
+    finally:
+        poll.cancel()
 
 
 async def _poll(show: Callable[[], None], every_s: float) -> None:

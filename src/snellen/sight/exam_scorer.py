@@ -15,6 +15,7 @@ from .cards import exam_cards, eye_test
 from .exam_trials import BLANK, Outcome, Planned, last_sitting
 from .plate import EyeTest, Reading
 from .procedure import MEASURED, rules_for
+from .special import fixed_kind
 
 METRIC = "right_where_asked"
 """The share right at the levels the exam chose; two models are asked at different ones."""
@@ -87,7 +88,7 @@ def thresholds(table: Any, options: Mapping[str, Any]) -> Mapping[str, Estimate]
         return {}
     name = names.pop()
     card = exam_cards().get(name)
-    if card is None or card.plate in ("locating", "field", "turned", "recipe"):
+    if card is None or fixed_kind(eye_test(name)) is not None:
         return {}
     running = AdaptiveTest(name, eye_test(name), 0, rules_for("standard", rows=card.glyphs > 1), blanks=False)
     running.outcomes = last_sitting([_outcome(sample, item) for sample, item in pairs])

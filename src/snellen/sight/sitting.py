@@ -20,17 +20,14 @@ from ..engine.limits import LimitReached, Limits
 from ..scoring.scorers.replies import answer_text
 from .adaptive import AdaptiveTest, RunningTest
 from .advice import advised_recipe, bound_words, result_words, say
-from .coordinates import Locating, coordinates_result
 from .drift import judge_drift, late_count, trials_to_repeat
 from .exam_scorer import read_outcome
 from .exam_trials import BLANK, EASY, Outcome, Planned
-from .fixed import FIELD_TRIALS, TURN_TRIALS, TURNS, FixedTest, TurnedRow, turns_result
 from .plate import Bench, Card, EyeTest, Reading, Stimulus, encode_detail
 from .procedure import CEILING, FLOOR, Drawn, Rules, bound_of, rules_for
-from .recipe_round import RECIPE_TRIALS, RecipePage, RecipeTest, recipe_result
+from .recipe_round import RecipePage, RecipeTest
 from .result import result_of_both, threshold_result
-from .scenes import CELLS, FieldTest
-from .special import field_result, resolution_result
+from .special import fixed_kind, resolution_result
 
 PREFIX = "exam-"
 """How the tasks of an exam are named in its run."""
@@ -78,38 +75,6 @@ class ExamListeners(NamedTuple):
 
 
 no_listeners = ExamListeners()
-
-
-class FixedKind(NamedTuple):
-    """A kind of test that asks so many trials, whatever the replies."""
-
-    trials: Mapping[str, int] | None
-    """By mode; without them one of each place."""
-    places: Callable[[Any], int]
-    """Over how many places it asks."""
-    result: Callable[[Any, Mapping[str, Any]], dict[str, Any]]
-    """Makes its part of exam.json, told the results of the tests before it."""
-    made: type[FixedTest] = FixedTest
-
-
-def _field_of(running: FixedTest, results: Mapping[str, Any]) -> dict[str, Any]:
-    return field_result(running, results.get(running.test.card.needs[0], {}))
-
-
-FIXED_KINDS: Mapping[type, FixedKind] = {
-    Locating: FixedKind(None, lambda test: test.places, lambda running, _: coordinates_result(running)),
-    FieldTest: FixedKind(FIELD_TRIALS, lambda _: CELLS * CELLS, _field_of),
-    RecipePage: FixedKind(RECIPE_TRIALS, lambda _: 1, lambda running, _: recipe_result(running), RecipeTest),
-    TurnedRow: FixedKind(TURN_TRIALS, lambda _: len(TURNS), lambda running, _: turns_result(running)),
-}
-"""The class of a test -> how it is asked; any other test looks for a threshold."""
-
-
-def fixed_kind(test: EyeTest) -> FixedKind | None:
-    """Return how a test is asked that has a fixed number of trials; None for one that looks for a threshold."""
-    return next((kind for made, kind in FIXED_KINDS.items() if isinstance(test, made)), None)
-
-
 CUT_SHORT = "interrupted before it was settled"
 FIRST_EACH = 4
 """So many trials of every test are asked before the rest, which is asked once one reply of them holds an answer."""

@@ -1,24 +1,26 @@
-"""Tests that are no threshold of their own to their part of exam.json: the field, and what a server shrinks."""
+"""Tests that look for no threshold of their own: how each is asked, and its part of exam.json."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core.frames import read_frame
 from ..stats.intervals import Floats
 from ..stats.psychometric import logistic_curve
+from .coordinates import Locating, coordinates_result
 from .exam_trials import Outcome, count_glyphs
 from .fits import TOLD_APART, Evenness, fit_field, fit_hinge
-from .fixed import FixedTest, fixed_head
-from .plate import Reading
+from .fixed import FIELD_TRIALS, TURN_TRIALS, TURNS, FixedTest, TurnedRow, fixed_head, turns_result
+from .plate import EyeTest, Reading
 from .procedure import FLOOR, MEASURED, OPEN, UNEVEN
+from .recipe_round import RECIPE_TRIALS, RecipePage, RecipeTest, recipe_result
 from .result import posterior_mass
-from .scenes import CELLS
+from .scenes import CELLS, FieldTest
 
 LEAST_ANSWERS = 12
 """Fewer answers than this tell no field."""
@@ -164,3 +166,33 @@ def coordinate_witness(places: Mapping[str, Any] | None, limit: float | None) ->
         return None
     agrees = None if limit is None else abs(math.log(side / limit)) < AGREE
     return {"side_px": round(side, 1), "agrees": agrees}
+
+
+class FixedKind(NamedTuple):
+    """A kind of test that asks so many trials, whatever the replies."""
+
+    trials: Mapping[str, int] | None
+    """By mode; without them one of each place."""
+    places: Callable[[Any], int]
+    """Over how many places it asks."""
+    result: Callable[[Any, Mapping[str, Any]], dict[str, Any]]
+    """Makes its part of exam.json, told the results of the tests before it."""
+    made: type[FixedTest] = FixedTest
+
+
+def _field_of(running: FixedTest, results: Mapping[str, Any]) -> dict[str, Any]:
+    return field_result(running, results.get(running.test.card.needs[0], {}))
+
+
+FIXED_KINDS: Mapping[type, FixedKind] = {
+    Locating: FixedKind(None, lambda test: test.places, lambda running, _: coordinates_result(running)),
+    FieldTest: FixedKind(FIELD_TRIALS, lambda _: CELLS * CELLS, _field_of),
+    RecipePage: FixedKind(RECIPE_TRIALS, lambda _: 1, lambda running, _: recipe_result(running), RecipeTest),
+    TurnedRow: FixedKind(TURN_TRIALS, lambda _: len(TURNS), lambda running, _: turns_result(running)),
+}
+"""The class of a test -> how it is asked; any other test looks for a threshold."""
+
+
+def fixed_kind(test: EyeTest) -> FixedKind | None:
+    """Return how a test is asked that has a fixed number of trials; None for one that looks for a threshold."""
+    return next((kind for made, kind in FIXED_KINDS.items() if isinstance(test, made)), None)

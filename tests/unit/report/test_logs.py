@@ -137,3 +137,24 @@ def test_what_trackers_are_told(run: Path) -> None:
     figures = result_figures(results)
     assert figures["shapes/accuracy.low"] <= figures["shapes/accuracy"] <= figures["shapes/accuracy.high"]
     assert all(one.png.startswith(b"\x89PNG") for one in wrong_answers(run))
+
+
+def test_a_tracker_of_a_plug_in_hears_of_a_run_as_ours_do(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "class Mine:\n"
+        "    def __init__(self, folder):\n"
+        "        self.file = folder / 'heard.txt'\n"
+        "    def begin(self, name, settings):\n"
+        "        self.file.write_text(f'{name}:')\n"
+        "    def tell(self, step, figures):\n"
+        "        pass\n"
+        "    def end(self, step, figures, wrong):\n"
+        "        self.file.write_text(f\"{self.file.read_text()}{step} {figures['my/accuracy']}\")\n"
+        "def register(registry):\n"
+        "    registry.add('tracker', 'mine', Mine)\n"
+    )
+    rows = tmp_path / "my.jsonl"
+    rows.write_text(json.dumps({"question": "Which?", "options": ["a", "b"], "answer": "A"}))
+    settings = {"output_dir": tmp_path / "run", "plugins": (tmp_path / "mine.py",), "log": ("mine",)}
+    assert snellen.run(str(rows), "blind/first", **settings).not_logged == {}
+    assert (tmp_path / "run" / "heard.txt").read_text() == "run:1 1.0"

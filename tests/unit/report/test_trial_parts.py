@@ -151,6 +151,12 @@ class TestPages:
         assert "doc-14" in by_group
         assert "bygroup" not in self.read(app, "/run/RUN/trials?by=nonsense")
 
+    def test_the_table_of_mistakes_is_set_as_every_other_table(self, app: Any) -> None:
+        table = self.read(app, "/run/RUN").partition("Why is it wrong?")[2].partition("</table>")[0]
+        heads = re.findall(r'<th scope="col"(?: class="(\w+)")?>(\w+)', table.partition("</thead>")[0])
+        assert heads == [("", "group"), ("n", "trials"), ("n", "share"), ("", "when")]
+        assert len(re.findall(r'<td class="n">', table)) == 2 * table.count('<th scope="row">') > 0
+
     def test_the_run_page_says_how_it_was_asked(self, app: Any) -> None:
         page = self.read(app, "/run/RUN")
         for words in ("How it was asked", "The first prompt as it was sent", "All settings that change results"):

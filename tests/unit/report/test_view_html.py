@@ -42,10 +42,12 @@ def test_any_text_stays_text_in_elements_and_attributes(told: str) -> None:
     assert seen.tags[0][1][0][1] == shown
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
-def test_payloads_make_no_element(payload: str) -> None:
-    page = join((tag("h1", payload), reply_text(payload, [1, 4]), tag("a", payload, href="/x", title=payload)))
-    assert {name for name, _ in Seen(page).tags} == {"h1", "pre", "mark", "a"}
+def test_payloads_make_no_element() -> None:
+    def elements(payload: str) -> set[str]:
+        page = join((tag("h1", payload), reply_text(payload, [1, 4]), tag("a", payload, href="/x", title=payload)))
+        return {name for name, _ in Seen(page).tags}
+
+    assert not [payload for payload in PAYLOADS if elements(payload) != {"h1", "pre", "mark", "a"}]
 
 
 def test_attributes_by_name() -> None:

@@ -16,7 +16,7 @@ from snellen.core.errors import DataError, UsageError
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
 from snellen.data.loaders.row_answers import find_answer_set
 from snellen.extract.other_kinds import read_mark_set
-from snellen.scoring.scorers.option_sets import score_set
+from snellen.scoring.scorers.option_choice import score_set
 
 MARKS = ("A", "B", "C", "D", "E")
 SHOWN = ("red", "light blue", "the sea, the sky", "None of these", "2")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import shutil
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -25,10 +27,18 @@ from snellen.kits.train.overlap import (
 
 def scene(path: Path, seed: int, size: int = 160) -> Path:
     """A picture with large soft forms, as photographs have."""
+    path.write_bytes(_drawn(seed, size))
+    return path
+
+
+@lru_cache(maxsize=128)
+def _drawn(seed: int, size: int) -> bytes:
     draw = np.random.default_rng(seed)
     coarse = draw.integers(0, 255, (6, 6, 3)).astype(np.uint8)
-    PIL.Image.fromarray(coarse).resize((size, size), PIL.Image.Resampling.BICUBIC).save(path)
-    return path
+    stream = io.BytesIO()
+    soft = PIL.Image.fromarray(coarse).resize((size, size), PIL.Image.Resampling.BICUBIC)
+    soft.save(stream, "PNG")
+    return stream.getvalue()
 
 
 @pytest.fixture

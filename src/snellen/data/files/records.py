@@ -103,7 +103,7 @@ def as_list(value: Any) -> Any:
 
 
 def is_nothing(value: Any) -> bool:
-    """Tell whether a cell, or a member of a list, holds nothing: null, NaN or the empty text."""
+    """Tell whether a cell, or a member of a list, holds nothing: null, the empty text, or NaN, as pandas writes it."""
     return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
 
 

@@ -23,22 +23,29 @@ def suffix_of(data: bytes) -> str:
     return next((suffix for head, suffix in SUFFIXES if data.startswith(head)), ".img")
 
 
-def write_picture(path: Path, data: bytes) -> None:
-    """Write the file of a picture whole or not at all; its folder is made."""
+def write_picture(path: str | Path, data: bytes) -> None:
+    """Write the file of a picture whole or not at all; its folder is made where there is none yet."""
+    folder, draft = os.path.dirname(path), f"{path}.{os.getpid()}.part"  # noqa: PTH120
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_name(f"{path.name}.{os.getpid()}.part")
-        draft.write_bytes(data)
-        draft.replace(path)
+        try:
+            _write(draft, data)
+        except FileNotFoundError:  # looked for only then: thousands of pictures go into one folder
+            os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+            _write(draft, data)
+        os.replace(draft, path)  # noqa: PTH105
     except OSError as error:
-        raise EnvironmentProblem(f"cannot store a picture in {path.parent}: {error.strerror}") from None
+        raise EnvironmentProblem(f"cannot store a picture in {folder}: {error.strerror}") from None
+
+
+def _write(path: str, data: bytes) -> None:
+    with open(path, "wb") as stream:  # noqa: PTH123 - a Path for each costs as much as writing
+        stream.write(data)
 
 
 class ImageStore:
     """A folder of pictures named by their SHA-256."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
         self._prefix = str(folder / "x")[:-1]
 
     def put_base64(self, text: str, where: str) -> Image:
@@ -58,9 +65,8 @@ class ImageStore:
     def put(self, data: bytes) -> Image:
         """Store a picture's bytes once and return the reference."""
         image = self.reference(sha256_hex(data), suffix_of(data))
-        # Thousands of pictures: making a Path for each costs more than looking.
         if not os.path.exists(image.ref):  # noqa: PTH110
-            write_picture(Path(image.ref), data)
+            write_picture(image.ref, data)
         return image
 
     def reference(self, digest: str, suffix: str) -> Image:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import string
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -18,6 +17,7 @@ from msgspec import Struct
 
 from ...core.config import convert, read_config_file
 from ...core.errors import DataError, UsageError, not_among
+from ..files.records import is_nothing
 from ..files.rows import Row
 
 PLAIN = "plain"
@@ -341,10 +341,7 @@ class Cells:
 
     def is_empty(self, value: Any) -> bool:
         """Tell whether a cell holds nothing."""
-        if value is None or value == "":
-            return True
-        # NaN stands for an empty cell in tables that came through pandas.
-        return value in self._words if isinstance(value, str) else isinstance(value, float) and math.isnan(value)
+        return is_nothing(value) or (isinstance(value, str) and value in self._words)
 
 
 def fill_name(template: str, row: Mapping[str, Any], where: str) -> str:

@@ -63,7 +63,7 @@ class RowNotes:
     def _compared(self, sample: Sample) -> None:
         """Say how the answers of a row without options are compared, where that may not be what is meant."""
         if sample.form is Form.OPEN and not self._is_forced:
-            said = _compared(sample.answers)
+            said = _about_texts(sample.answers)
         else:
             said = UNREAD[sample.form] if sample.form in UNREAD and not _is_readable(sample) else ""
         if said:
@@ -100,7 +100,7 @@ def _is_place(answer: Any, sample: Sample) -> bool:
     return 0 <= place < len(sample.options) and sample.options[place] in sample.answers
 
 
-def _compared(answers: tuple[str, ...]) -> str:
+def _about_texts(answers: tuple[str, ...]) -> str:
     """Return what is to be said of answers that are matched as exact text, or nothing."""
     first = answers[0]
     if len(first) == 1 and first.isalpha():

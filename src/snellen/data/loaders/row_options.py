@@ -1,4 +1,4 @@
-"""The options of a row out of its cells: a list, a mapping, columns of their own, a list written as text, pictures."""
+"""The options of a row out of its cells, whatever their shape; and what its texts say of where pictures stand."""
 
 from __future__ import annotations
 

@@ -81,8 +81,8 @@ class RowReader:
         context.folders.update(dict.fromkeys(map(str, (self._root, files[0].parent, self._kept))))
         self.cells = Cells(rows.absent)
         self._first = self.cells.first
-        self.noted = RowNotes(context.notes, source, task.form)
-        self._note = self.noted.add
+        self.notes = RowNotes(context.notes, source, task.form)
+        self._note = self.notes.add
         self._ids = RowIds(self.cells, self._note, joined="," in source.columns.get("id", ""))
         self.answers = RowAnswers(task, source, rows, self.cells)
         self._places: dict[tuple[str, ...], Places] = {}
@@ -107,7 +107,7 @@ class RowReader:
     @cached_property
     def unread(self) -> UnreadColumns:
         """Return what looks at the columns that nothing reads."""
-        return UnreadColumns(self.source, self.cells, self.pictures.root, self.noted)
+        return UnreadColumns(self.source, self.cells, self.pictures.root, self.notes)
 
     def read_or_leave(self, row: Row, where: str) -> Sample | Iterable[Sample]:
         """Return what a row holds; one that cannot be asked is left out, and said or entered with its reason."""
@@ -194,11 +194,11 @@ class RowReader:
             self.images.remember(name, images)
         plain = type(asked.answer) is str and asked.answer.isalpha() and facts.settled and not facts.marks  # most rows
         if options and not plain:
-            self.noted.choice(sample, facts, None if asked.offered.keyed else asked.answer, where)
+            self.notes.choice(sample, facts, None if asked.offered.keyed else asked.answer, where)
         if group is not None and "round" in tags and self.task.infer not in DIALOGUES:
             self._note("rows with group and round: each asked alone (--infer-method every asks them as dialogues)")
         if not answers or not options:
-            self.noted.answers(sample, () if places.fields["answer"] else places.tags)
+            self.notes.answers(sample, () if places.fields["answer"] else places.tags)
         return sample
 
     def _answered(self, row: Row, places: Places, asked: AskedRow, where: str) -> tuple[tuple[str, ...], Form]:
@@ -249,7 +249,7 @@ class RowReader:
         """Return what a row says of how it is asked (limit of tokens, system prompt) and of where its answer stands."""
         limit, system = (self._first(row, places.fields[field]) for field in ("max_tokens", "system"))
         told = {"max_tokens": token_limit(limit, where), "system": str(system) if system else None}
-        meta = self.noted.sent({name: value for name, value in told.items() if value is not None})
+        meta = self.notes.sent({name: value for name, value in told.items() if value is not None})
         pages = evidence_pages(self._first(row, places.fields["evidence_pages"]))
         if pages is None:
             self._note("rows whose evidence_pages are no numbers from 1: as if they named none", where)
@@ -271,7 +271,7 @@ class RowReader:
         answers = self.answers.texts(answer, option_facts(sample.options), keyed, where, stated)
         form = self._form(sample.options, answers, stated, where)
         sample = msgspec.structs.replace(sample, answers=answers, form=form)
-        self.noted.answers(sample)
+        self.notes.answers(sample)
         return sample
 
     def _form(self, options: tuple[str, ...], answers: tuple[str, ...], stated: str, where: str) -> Form:

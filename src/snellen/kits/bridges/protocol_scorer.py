@@ -22,8 +22,7 @@ from ...scoring.judges.judge_card import offered_options
 from ...scoring.protocols.peer_scores import DRAWN_FROM, OWN_READER, TOOL_COUNTS
 from ...scoring.scorers.option_choice import score as score_own_choice
 from ...scoring.scorers.option_choice import score_yesno as score_own_yesno
-from ...scoring.scorers.replies import answer_text
-from ...scoring.scorers.text_match import NO_REFERENCE
+from ...scoring.scorers.replies import NO_REFERENCE, answer_text
 from .math_answers import read_boxed_choice, read_maths_choice
 from .open_rules import DRAWS, EMPTY_FITS, OPEN_RULES
 from .peer_readers import PEER_READERS, ReadLetter

@@ -1,4 +1,4 @@
-"""Drawn films: a seed to a story with one right answer, and whether what answers it was in the frames shown."""
+"""Drawn films: a seed to a story with one right answer."""
 
 from __future__ import annotations
 
@@ -6,6 +6,5 @@ from ...core.registry import Registry
 
 
 def register(registry: Registry) -> None:
-    """Add the loader of drawn films, and the scorer of what a policy of frames shows."""
+    """Add the loader of drawn films."""
     registry.add("loader", "film", "snellen.kits.films.loader:load")
-    registry.add("scorer", "needle-shown", "snellen.kits.films.shown_frames:score_shown")

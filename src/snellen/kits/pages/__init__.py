@@ -12,6 +12,7 @@ def register(registry: Registry) -> None:
     registry.add("loader", "niah", f"{here}.loader:load_needles")
     registry.add("scorer", "needle", f"{here}.needle_scorer:score")
     registry.add("scorer", "needle-case", f"{here}.needle_scorer:score_case")
+    registry.add("scorer", "needle-shown", f"{here}.needle_scorer:score_shown")
     registry.add("edit", "perturb", f"{here}.perturb")
     registry.add("export", "mc", f"{here}.script_files:write_choices")
     registry.add("export", "niah", f"{here}.script_files:write_needles")

@@ -13,17 +13,20 @@ from rapidfuzz.distance import Levenshtein
 
 from ...core.types import Prediction, Request, Sample, Score
 from ...extract.extraction import EMPTY, TRUNCATED
-from ...scoring.scorers.text_match import NO_REFERENCE
+from ...scoring.scorers.replies import NO_REFERENCE, visible
 
-METRIC = "accuracy"
-"""Word-boundary containment: the headline. For several answers all must be there. Other rungs are in the detail."""
+METRIC, SHOWN = "accuracy", "needle_shown"
+"""Word-boundary containment: the headline. For several answers all must be there. Other rungs are in the detail.
+
+The second is of a needle in a video: whether what answers was in the frames that were shown at all (the policy's part).
+"""
+TOLERANCE_S = 1e-6
 ABSTENTIONS = re.compile(
     r"not found|not (?:mentioned|stated|specified|provided|given|available|in the document)"
     r"|no (?:information|mention|answer)"
     r"|(?:does not|doesn't|do not|don't) (?:say|mention|state|specify|contain)"
     r"|(?:cannot|can't|could not|couldn't) (?:find|determine|be found)|unanswerable"
 )
-_THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _SEPARATED = re.compile(r"(?<=\d)[,\u2009\u202f' ](?=\d{3}(?!\d))")
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _NOISE = re.compile(r"[^\w\s]|_")
@@ -64,11 +67,6 @@ def _accurate(match: str, found: Sequence[bool], *, abstained: bool) -> bool:
 def score_case(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
     """Score minding upper and lower case, as the scripts' --case_sensitive does."""
     return score(sample, request, prediction, options, sensitive=True)
-
-
-def visible(text: str) -> str:
-    """Return the reply without its thinking; an unclosed block hides all that follows."""
-    return _THINKING.sub(" ", text).strip()
 
 
 def normalise(text: str, *, sensitive: bool = False) -> str:
@@ -130,3 +128,18 @@ def _listed(text: str, sample: Sample) -> list[str]:
         for value in sample.meta.get("planted", ())
         if normalise(value) not in answers and word_contains(text, value)
     ]
+
+
+def score_shown(
+    sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]
+) -> Sequence[Score]:
+    """Score 1 where a shown frame lies in the needle's time; unscored where nobody knows which frames were seen."""
+    span = sample.meta.get("needle_seconds")
+    records = prediction.detail.get("videos") or []
+    if not span:
+        return [Score(request.key, SHOWN, None, reason="when the answer is shown is not known")]
+    if not records or any("seconds" not in record for record in records):
+        return [Score(request.key, SHOWN, None, reason="which frames were seen is not known")]
+    start, end = float(span[0]) - TOLERANCE_S, float(span[1]) - TOLERANCE_S
+    shown = [second for record in records for second in record["seconds"] if start <= second < end]
+    return [Score(request.key, SHOWN, float(bool(shown)), rule="frames", detail={"frames": len(shown)})]

@@ -13,7 +13,7 @@ import numpy as np
 from ...core.errors import ConfigError, EnvironmentProblem, not_among
 from ...core.types import Estimate, Prediction, Request, Sample, Score, TrialKey
 from ...extract.extraction import EMPTY, REFUSED, TRUNCATED
-from ...scoring.scorers.text_match import NO_REFERENCE
+from ...scoring.scorers.replies import NO_REFERENCE
 from ...scoring.tables.table import ScoredTask
 from . import ccocr, cdm, ocrbench, olmocr, omnidoc
 from .blocks import MOST_CHARACTERS, Block, Cell, Kind, read_gold, read_page

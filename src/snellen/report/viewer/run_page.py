@@ -17,7 +17,18 @@ from ...extract.profiles import PROFILES
 from ...scoring.protocols.readings import stored_readings
 from ..pages.ledger import Note, wrong_gold
 from ..pages.overview import TaskOverview
-from ..pages.parts import derived_table, facts, figure_card, head, metric_table, notes_table, numbers, row, scrolled
+from ..pages.parts import (
+    captioned,
+    derived_table,
+    facts,
+    figure_card,
+    head,
+    metric_table,
+    notes_table,
+    numbers,
+    row,
+    scrolled,
+)
 from ..pages.report_page import (
     groups_section,
     hero,
@@ -218,20 +229,17 @@ def _errors(run: OpenRun, task: str) -> Iterator[Child]:
         return
     walk = walk_of(run, QueryParams({"task": task}))
     rows = [
-        tag(
-            "tr",
-            tag("th", link(group.title.capitalize(), walk.to(run, why=group.kind)), scope="row"),
-            tag("td", f"{len(group.trials):,}", class_="number"),
-            tag("td", f"{group.share:.0%}", class_="number"),
+        row(
+            link(group.title.capitalize(), walk.to(run, why=group.kind)),
+            *numbers((f"{len(group.trials):,}", f"{group.share:.0%}")),
             tag("td", group.rule, f" Next: {group.step}." if group.step else None),
         )
         for group in groups
     ]
-    names = ("group", "trials", "share", "when a trial is in it")
-    head = tag("tr", *(tag("th", name, scope="col", class_="number" if name in names[1:3] else None) for name in names))
-    table = tag("table", tag("caption", "Answers that are not right, by the first rule that fits"), head, *rows)
+    names = head("group", ("trials", "n"), ("share", "n"), "when a trial is in it")
+    table = captioned("Answers that are not right, by the first rule that fits", names, rows)
     yield tag("h2", "Why is it wrong?")
-    yield tag("div", table, class_="card scroll")
+    yield tag("div", table, class_="card")
 
 
 def _second_headline(run: OpenRun, one: TaskOverview) -> Iterator[Child]:

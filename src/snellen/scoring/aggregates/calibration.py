@@ -21,6 +21,8 @@ FEWEST_REPEATS = 3
 
 def describe_sureness(scored: ScoredTask) -> dict[str, Any]:
     """Return `{"sureness": [...]}`: calibration and risk by every source of confidence; nothing where there is none."""
+    if not scored.confidences and not any(table.is_repeated for table in scored.tables.values()):
+        return {}
     own = [name for name in scored.tables if not name.endswith(PEER) and len(scored.tables[name])]
     metric = main_metric(tuple(own), quoted_metric(scored.task))
     if metric is None or metric not in scored.tables:

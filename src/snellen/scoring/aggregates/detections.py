@@ -18,8 +18,7 @@ from ...core.types import Estimate, Prediction, Request, Sample, Score
 from ...extract.extraction import EMPTY, UNPARSED
 from ...stats.average_precision import Boxes, Picture, hits, mean_average_precision
 from ..scorers.grounding import coordinates_of, picture_size, place_box
-from ..scorers.replies import answer_text
-from ..scorers.text_match import NO_REFERENCE
+from ..scorers.replies import NO_REFERENCE, answer_text
 from ..tables.table import ScoredTask
 
 FOUND = "found_0.5"

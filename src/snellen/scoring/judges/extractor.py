@@ -22,8 +22,7 @@ from ...model.served.prices import Bill
 from ...store.reader import RunReader, Trial
 from ..protocols.peer_scores import EXTRACTOR, ScoreTrial, reader_called
 from ..protocols.readings import read_in
-from ..scorers.replies import answer_text
-from ..scorers.text_match import NO_REFERENCE
+from ..scorers.replies import NO_REFERENCE, answer_text
 from ..tables.gathered import describe_bill, stored_prices
 from .judge_card import TEXT, Judge, judge_identity, judge_key, read_judge
 from .verdicts import extracted_answer, score_votes, votes_on

@@ -17,7 +17,7 @@ from ...core.tasks import Task
 from ...core.types import BASE_VARIANT, Prediction, Request, Sample, Score
 from ...data.atlas.peer_cards import versioned
 from ..aggregates.headline import PEER, headline_metric
-from ..scorers.text_match import NO_REFERENCE
+from ..scorers.replies import NO_REFERENCE
 
 SEED = 0
 OWN_READER = "snellen"

@@ -8,14 +8,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from ...core.types import Form, Prediction, Request, Sample, Score
-from . import number_match, open_answer, option_choice, option_sets, text_match
+from . import number_match, open_answer, option_choice, text_match
 from .mmmu_open import judge_open
 from .replies import score_text
 
 METRIC = "accuracy"
 READERS = {
     Form.CHOICE: option_choice.score,
-    Form.MULTIPLE: option_sets.score_set,
+    Form.MULTIPLE: option_choice.score_set,
     Form.YESNO: option_choice.score_yesno,
     Form.NUMBER: number_match.score,
     Form.OCR: text_match.word_error,

@@ -8,8 +8,7 @@ from typing import Any
 from ...core.types import Prediction, Request, Sample, Score
 from ...data.files.records import parse_literal
 from ...extract.other_kinds import extract_short
-from .replies import answer_text
-from .text_match import NO_REFERENCE
+from .replies import answer_text, nothing_to_compare
 from .vqa import RELAXED_TOLERANCE, anls
 
 METRIC = "chart_answer"
@@ -23,10 +22,10 @@ def score_chart_answer(
     sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]
 ) -> Sequence[Score]:
     """Metric `chart_answer`: the mean over the members of the answer, of the reply or of the short answer in it."""
-    text = answer_text(prediction)
-    if not text or not sample.answers:
-        reason = NO_REFERENCE if text else "empty" if text == "" else "truncated"
-        return [Score(request.key, METRIC, None, None, None, reason)]
+    missing = nothing_to_compare(METRIC, sample, prediction)
+    if missing:
+        return missing
+    text = answer_text(prediction) or ""
     exact = str(sample.tags.get(KIND_TAG)) in EXACT_KINDS
     years = _years(sample)
     said = (text, extract_short(text))

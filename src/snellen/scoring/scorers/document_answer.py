@@ -16,8 +16,7 @@ from rapidfuzz.distance import Levenshtein
 from ...core.types import Prediction, Request, Sample, Score
 from ...data.files.records import parse_literal
 from ...extract.other_kinds import extract_short
-from .replies import answer_text
-from .text_match import NO_REFERENCE
+from .replies import answer_text, nothing_to_compare
 
 METRIC = "document_answer"
 FORMAT_TAG = "answer_format"
@@ -42,12 +41,10 @@ def score_document_answer(
     sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]
 ) -> Sequence[Score]:
     """Metric `document_answer`: the short answer of a reply against the answer, as its tag `answer_format` says."""
-    text = answer_text(prediction)
-    if not text:
-        reason = "empty" if text == "" else "truncated"
-        return [Score(request.key, METRIC, None, None, None, reason)]
-    if not sample.answers:
-        return [Score(request.key, METRIC, None, None, None, NO_REFERENCE)]
+    missing = nothing_to_compare(METRIC, sample, prediction)
+    if missing:
+        return missing
+    text = answer_text(prediction) or ""
     kind = str(sample.tags.get(FORMAT_TAG) or "Str")
     short = extract_short(text)
     value = max(document_answer(answer, said, kind) for answer in sample.answers for said in (text, short))

@@ -17,8 +17,7 @@ from ...core.errors import ConfigError, not_among
 from ...core.frames import Frame, FrameProblem, read_frame
 from ...core.types import Prediction, Request, Sample, Score
 from ...extract.places import NUMBER, read_box, read_place, read_points
-from .replies import figure_text
-from .text_match import NO_REFERENCE
+from .replies import NO_REFERENCE, figure_text
 
 ORDERS = ("xyxy", "xywh", "yxyx")
 """How four numbers are a box: two corners, a corner and a size, two corners with y first."""

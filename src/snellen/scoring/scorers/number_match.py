@@ -10,8 +10,7 @@ from ...core.types import Prediction, Request, Sample, Score
 from ...extract.extraction import AMBIGUOUS
 from ...extract.numbers import counts_from_freezing, same_quantity
 from ...extract.other_kinds import LAST, NumberRead, extract_number
-from .replies import figure_text
-from .text_match import NO_REFERENCE
+from .replies import NO_REFERENCE, figure_text
 
 METRIC = "accuracy"
 NO_NUMBER = "the answer is not a number"

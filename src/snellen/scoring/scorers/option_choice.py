@@ -1,4 +1,4 @@
-"""Turns a reply to a choice or yes/no question into its score: the option, right or wrong, or why it is unscored."""
+"""Turns a reply to a question with options, or for yes or no, into its score: what was chosen, right or wrong."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from ...core.types import Prediction, Request, Sample, Score, TrialKey
 from ...extract.choice import read
 from ...extract.extraction import AMBIGUOUS, RULE_SET, UNPARSED, Extraction
 from ...extract.option_set import compile_options, derive_marks
-from ...extract.other_kinds import extract_yesno
+from ...extract.other_kinds import extract_yesno, read_mark_set
 from ...extract.profiles import profile_named, reform_index
 from . import option_likelihood
-from .text_match import NO_REFERENCE
+from .replies import NO_REFERENCE
 
-METRIC = "accuracy"
+METRIC, SHARED = "accuracy", "jaccard"
+"""The second, of a question with several right options: the share of those named or right that are both."""
 RIGHT, MARKS = "right", "marks"
 """What a prediction out of a file may keep: which option was right as shown, and that its marks cannot be told."""
 _LONGEST_CLASS = 64
@@ -114,3 +115,20 @@ def score_yesno(
         return [Score(request.key, METRIC, None, found.letter, found.rule, NO_YES_OR_NO, detail)]
     value = None if found.letter is None else float(found.letter in wanted)
     return [Score(request.key, METRIC, value, found.letter, found.rule, found.reason, detail)]
+
+
+def score_set(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
+    """Score a multiple response: `accuracy` 1.0 for exactly the right options, `jaccard` for how far the sets agree."""
+    shown = request.shown or sample.options
+    marks = request.marks or derive_marks(len(shown))
+    found = read_mark_set(prediction.text or "", marks, shown, prediction.finish)
+    chosen = [text for mark, text in zip(marks, shown, strict=True) if mark in found.marks]
+    reason = found.reason if sample.answers else NO_REFERENCE
+    shares = dict.fromkeys((METRIC, SHARED)) if reason else _shares(set(chosen), set(sample.answers))
+    detail: dict[str, Any] = {"span": found.span} if found.span else {}
+    said = "; ".join(chosen) or None
+    return [Score(request.key, metric, value, said, found.rule, reason, detail) for metric, value in shares.items()]
+
+
+def _shares(chosen: set[str], right: set[str]) -> dict[str, float | None]:
+    return {METRIC: float(chosen == right), SHARED: len(right & chosen) / len(right | chosen)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -35,6 +36,9 @@ def _parts(text: str, joint: str) -> list[str]:
     return [part.strip() for part in text.split(joint) if part.strip()]
 
 
+_THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
+NO_REFERENCE = "no_reference"
+"""Why a reply is unscored to whose question nobody gave a right answer."""
 PEER = "peer"
 """Where the detail of an imported prediction keeps what its harness made of the reply."""
 NO_VERDICT = "the file has no verdict of it"
@@ -49,6 +53,11 @@ def answer_text(prediction: Prediction) -> str | None:
     return None if start is None else prediction.text[start:].strip()
 
 
+def visible(text: str) -> str:
+    """Return a reply without any block of thinking in it; one that is not closed hides all that follows."""
+    return _THINKING.sub(" ", text).strip()
+
+
 def why_no_text(prediction: Prediction) -> str:
     """Return why a prediction holds no answer in words: an empty reply is unscored by every metric, never just 0."""
     if prediction.text is None:
@@ -56,6 +65,15 @@ def why_no_text(prediction: Prediction) -> str:
     if answer_start(prediction.text) is None:
         return "truncated inside its thinking block"
     return TRUNCATED if prediction.finish == "length" else EMPTY
+
+
+def nothing_to_compare(metric: str, sample: Sample, prediction: Prediction) -> list[Score]:
+    """Return the unscored score of a reply that holds no answer in words, or whose sample has none; else nothing."""
+    text = answer_text(prediction)
+    if text and sample.answers:
+        return []
+    reason = NO_REFERENCE if text else EMPTY if text == "" else TRUNCATED
+    return [Score(prediction.key, metric, None, None, None, reason)]
 
 
 def figure_text(value: float) -> str:

@@ -11,8 +11,8 @@ from ...core.text import json_objects
 from ...core.types import Prediction, Request, Sample, Score
 from ...extract.other_kinds import extract_labels, extract_short
 from .number_match import NO_NUMBER
-from .replies import answer_text, score_text, text_scorer
-from .text_match import NO_REFERENCE, fold
+from .replies import answer_text, nothing_to_compare, score_text, text_scorer
+from .text_match import fold
 from .vqa import parse_number
 
 METRIC = "accuracy"
@@ -74,10 +74,10 @@ def score_json_answer(
     A number within 0.001, one letter, else a text that stands in the answer; a reply without the field is read by its
     short answer, and is unscored where no value of the type is in it.
     """
-    text = answer_text(prediction)
-    if not text or not sample.answers:
-        reason = NO_REFERENCE if text else "empty" if text == "" else "truncated"
-        return [Score(request.key, METRIC, None, None, None, reason)]
+    missing = nothing_to_compare(METRIC, sample, prediction)
+    if missing:
+        return missing
+    text = answer_text(prediction) or ""
     field = _json_field(text)
     said = extract_short(text) if field is None else field
     kind = str(sample.tags.get(KIND_TAG) or "")
@@ -96,10 +96,10 @@ def score_label_set(
 
     A reply that names no labels, or several and nothing that says which, is unscored: a judge may extract them.
     """
-    text = answer_text(prediction)
-    if not text or not sample.answers:
-        reason = NO_REFERENCE if text else "empty" if text == "" else "truncated"
-        return [Score(request.key, METRIC, None, None, None, reason)]
+    missing = nothing_to_compare(METRIC, sample, prediction)
+    if missing:
+        return missing
+    text = answer_text(prediction) or ""
     digit = text.strip().strip(".")
     found = extract_labels(text, finish=prediction.finish)
     said = digit if len(digit) == 1 and digit.isdigit() else "".join(sorted(found.letters))

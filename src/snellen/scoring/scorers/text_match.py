@@ -14,9 +14,8 @@ from ...extract.extraction import EMPTY, TRUNCATED
 from ...extract.other_kinds import extract_short
 from ...extract.phrases import CORRECTION
 from ...extract.reply_text import answer_start
-from .replies import BOTH_WAYS, is_joined, is_met
+from .replies import BOTH_WAYS, NO_REFERENCE, is_joined, is_met
 
-NO_REFERENCE = "no_reference"
 _SPACES = re.compile(r"\s+")
 _ANSWER_END = re.compile(r"[.!?;](?=\s)|[。！？；]|,?\s(?:because|since)\s|,\sas\s")
 """Where an answer ends and a reason, or another sentence, begins."""

@@ -12,8 +12,7 @@ from ...extract.extraction import AMBIGUOUS
 from ...extract.numbers import in_unit
 from ...extract.other_kinds import LAST, extract_number
 from . import by_form
-from .replies import figure_text
-from .text_match import NO_REFERENCE
+from .replies import NO_REFERENCE, figure_text, visible
 
 _CLOCK = r"\d{1,2}:\d{2}(?::\d{2})?"
 _CLOCKS = re.compile(rf"\b({_CLOCK})\s*[–-]\s*({_CLOCK})\b")
@@ -65,7 +64,6 @@ NO_SECONDS = re.compile(
     r"(?<![a-z])(?:min(?:ute)?s?|m|h|hours?|hrs?|frames?|ms|milliseconds?|percent)(?![a-z])|%|分|帧", re.IGNORECASE
 )
 """Numbers beside one of these are no seconds: which of them are converted is not guessed."""
-THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 
 
 def score_mra(sample: Sample, request: Request, prediction: Prediction, options: Mapping[str, Any]) -> Sequence[Score]:
@@ -106,7 +104,7 @@ def score_span(sample: Sample, request: Request, prediction: Prediction, options
     if wanted is None:
         return [Score(request.key, name, None, None, None, NO_REFERENCE) for name in names]
     read = _span_reader(str(options.get("times") or OWN_TIMES))
-    found = read(THINKING.sub(" ", prediction.text or ""))
+    found = read(visible(prediction.text or ""))
     if found is None:
         return [Score(request.key, name, None, reason="not exactly two times") for name in names]
     overlap = span_overlap(found, wanted)
