@@ -108,7 +108,7 @@ def verdicts(run: Path, *, turns: int) -> list[dict[str, Any]]:
 
     In several `turns` each order is called the published one: to who has not seen the test all of them are alike.
     """
-    from snellen.scoring.aggregates.seen_before import ALARM, order_forms
+    from snellen.kits.arms.seen_before import ALARM, order_forms
     from snellen.stats.exchange import order_test
     from snellen.store.reader import RunReader
 
@@ -116,7 +116,8 @@ def verdicts(run: Path, *, turns: int) -> list[dict[str, Any]]:
     with RunReader(run) as reader:
         (task,) = reader.header().tasks
         for test in sorted({str(sample.tags["test"]) for sample in reader.samples(task.name)}):
-            values, places = order_forms(reader, task, {"test": test})
+            of_test = {sample.id for sample in reader.samples(task.name) if str(sample.tags["test"]) == test}
+            values, places = order_forms(reader, task, of_test)
             for turn in range(turns):
                 order = [turn, *(place for place in range(len(VARIANTS)) if place != turn)]
                 one = order_test(values[:, order], places[:, order])

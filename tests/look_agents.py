@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from snellen.core.types import Estimate
+from snellen.kits.looks.second_look import Replies, chance_flips, reliance, split_worth
 from snellen.stats.paired import paired_difference
-from snellen.stats.second_look import Replies, chance_flips, reliance, split_worth
 
 CALLS, AIM, SEES, MISLED = 0.8, 0.8, 0.95, 0.3
 """How often a tool is called, a crop holds it, such a crop is read, and what of an answer a wrong crop leaves."""

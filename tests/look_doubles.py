@@ -22,7 +22,7 @@ from snellen.core.tasks import Prompt, RunHeader, Task
 from snellen.core.types import Form, Image, Params, Sample
 from snellen.engine.limits import Limits, Policy
 from snellen.engine.loop import Engine
-from snellen.infer.look import LOOK
+from snellen.kits.looks.inferencer import LOOK
 from snellen.model.options import ModelOptions
 from snellen.model.served.anthropic import Anthropic
 from snellen.model.served.gemini import Gemini

@@ -20,12 +20,12 @@ from engine_servers import free_port, serving, vllm_command
 from line_doubles import ask
 from snellen.core.errors import FailureKind, ModelError
 from snellen.core.types import Image, Params, Prediction, Request, ToolCall, TrialKey, Turn
-from snellen.data.look.tools import Terms, describe
-from snellen.extract.calls import read_arguments
-from snellen.infer.look import CONTEXT_LIMIT, PICTURE_LIMIT
+from snellen.kits.looks.calls import read_arguments
+from snellen.kits.looks.inferencer import CONTEXT_LIMIT, PICTURE_LIMIT
+from snellen.kits.looks.tools import Terms, describe
 from snellen.model.options import ModelOptions
 from snellen.model.served.openai import create
-from snellen.prompt.look_words import Result, native_results
+from snellen.prompt.tool_results import Result, native_results
 from tiny_checkpoints import CHAT
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # the engine warns of its own libraries

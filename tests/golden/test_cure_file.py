@@ -15,10 +15,10 @@ from snellen.core.protocols import LoadContext
 from snellen.core.tasks import Task
 from snellen.core.types import Sample
 from snellen.data.dataset import check_sample
-from snellen.data.loaders.cure import CureItem, load, read_items
 from snellen.kits.curate.gates import compare_to_chance, level_draft, rule_credits
 from snellen.kits.curate.records import Draft, Question, Source
-from snellen.scoring.aggregates.blind_baselines import baselines
+from snellen.kits.cure.blind_baselines import baselines
+from snellen.kits.cure.loader import CureItem, load, read_items
 from snellen.scoring.aggregates.consistency import chains_from_items, consistency
 
 

@@ -26,10 +26,11 @@ from snellen.core.builtins import default_registry
 from snellen.core.errors import SnellenError
 from snellen.core.tasks import Task
 from snellen.core.types import Form, Image, ImageSent, Prediction, Request, Sample, Score, TrialKey
+from snellen.kits.arms import figures as arms
 from snellen.kits.arrays import sup_band
+from snellen.kits.looks import second_look
 from snellen.kits.reform import figures as reform_figures
 from snellen.scoring.aggregates import (
-    arms,
     calibration,
     consistency,
     error_groups,
@@ -58,7 +59,6 @@ from snellen.stats import (
     power,
     prediction_powered,
     psychometric,
-    second_look,
     sequential,
     threshold_grid,
 )

@@ -19,10 +19,11 @@ from command_line import COMMAND, json_of, run_command
 from snellen.core.errors import UsageError
 from snellen.core.ids import rng
 from snellen.core.types import Request
+from snellen.kits.arms.figures import KEEPS, NEEDS, Arms
+from snellen.kits.arms.part import SUBSET
 from snellen.kits.bank.picture import picture_worth
-from snellen.report.pages.arms_part import SUBSET
 from snellen.report.query import Query, group_values, select
-from snellen.scoring.aggregates.arms import KEEPS, NEEDS, Arms, counted
+from snellen.scoring.aggregates.counted import counted
 from snellen.scoring.stored import read_columns
 from snellen.store.bank_file import read_bank
 from snellen.store.reader import RunReader

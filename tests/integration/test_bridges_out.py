@@ -421,3 +421,11 @@ def test_predictions_of_another_harness_are_written_out_again(tmp_path: Path) ->
     assert len(told["exported"]) == 2
     done = import_predictions(told["exported"][0], output=tmp_path / "again")
     assert facts_of(done.folder) == facts_of(tmp_path / "run")
+
+
+def test_a_file_may_name_the_scorers_of_shipped_kits_as_those_of_the_core() -> None:
+    from snellen.kits.bridges.foreign_rows import own_scoring
+
+    for scorers in (("choice",), ("needle-shown",), ("needle",)):
+        assert own_scoring({"scorers": scorers}) == {"scorers": scorers}
+    assert own_scoring({"scorers": ("choice", "theirs")}) == {} == own_scoring({"scorers": ("peer",)})

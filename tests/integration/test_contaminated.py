@@ -11,13 +11,12 @@ import pytest
 import snellen
 from command_line import json_of, run_command
 from snellen.api.load import load_run
-from snellen.api.seen_before import contaminated
 from snellen.core.errors import ConfigError, UsageError
 from snellen.core.ids import rng
 from snellen.core.twins import compute, read_rules, twin_of, with_twins
 from snellen.core.types import Form, Sample
+from snellen.kits.arms.seen_before import NEXT, ORDER, TWINS, contaminated, holds, is_sorted
 from snellen.prompt.controls import split_text
-from snellen.scoring.aggregates.seen_before import NEXT, ORDER, TWINS, holds, is_sorted
 
 COUNT = 120
 WORDS = ["oak", "elm", "fir", "ash", "yew", "box"]

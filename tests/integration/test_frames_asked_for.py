@@ -11,7 +11,7 @@ import pytest
 import snellen
 from snellen.core.looks import end_of
 from snellen.core.types import TrialKey
-from snellen.report.viewer.stage import picture_places
+from snellen.kits.looks.trial_page import picture_places
 from snellen.store.reader import RunReader
 from video_files import write_video
 from video_server import ReadingServer, reading_server

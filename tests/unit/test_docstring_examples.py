@@ -63,5 +63,7 @@ def test_the_seams_are_the_kinds_of_the_registry() -> None:
         "check",
         "command",
         "page",
+        "rewrite",
+        "part",
     )
     assert sorted(KINDS) == sorted([*(name.lower() for name in SEAMS), *ours])

@@ -139,6 +139,21 @@ def test_whatever_is_registered_is_there() -> None:
     assert not gone, "\n".join(gone)
 
 
+def test_whatever_a_script_imports_is_there() -> None:
+    """Benchmarks, tools and examples are run now and then: a name that has moved is found here."""
+    root, gone = SRC.parents[1], []
+    for file in sorted(file for folder in ("benchmarks", "tools", "examples") for file in root.glob(f"{folder}/*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("snellen"):
+                module = importlib.import_module(node.module or "")
+                for name in (name.name for name in node.names):
+                    try:
+                        getattr(module, name, None) or importlib.import_module(f"{node.module}.{name}")
+                    except ImportError:
+                        gone.append(f"{file.name}: {node.module}.{name}")
+    assert not gone, "\n".join(gone)
+
+
 CLI_ROOMS = {"cli", "api", "core", "report"}
 """What a command may import: its one call of `api`, the records and errors of `core`, and how `report` shows a result."""
 

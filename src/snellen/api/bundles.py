@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
+from ..core.builtins import default_registry
 from ..core.errors import UsageError
 from ..core.protocols import LoadContext
 from ..core.types import Sample
-from ..data.catalog import Catalog
+from ..data.catalog import Catalog, card_of_file
 from ..data.checks import Finding, Report, check_samples
 from ..data.dataset_stats import DatasetStats, describe_samples
 from ..data.files.bundle import MANIFEST, decode_items, items_match, read_manifest
 from ..data.files.rows import READERS
-from ..data.loaders.cure import is_cure_file, read_items
-from ..data.loaders.cure import load as load_cure
-from ..data.loaders.table import load as load_table
+
+JSON_FILES = (".json", ".jsonl")
 
 
 def check_data(path: str | Path, *, images: bool = True) -> Report:
@@ -34,10 +33,9 @@ def data_stats(path: str | Path) -> DatasetStats:
     file = Path(path)
     if folder := _bundle_of(file):
         return describe_samples(decode_items(folder / read_manifest(folder).items, folder))
-    if file.is_file() and _holds_chains(file):
-        # Without a region the questions stand in the file's own words.
-        boxes = Counter(len(item.bboxes) for item in read_items(file))
-        return describe_samples(_open_chains(file, region="none")[0], boxes)
+    if file.is_file() and file.suffix in JSON_FILES and card_of_file(file):
+        task = Catalog().task(str(file))
+        return describe_samples(*default_registry().get("loader", task.dataset["loader"]).described(task))
     return describe_samples(_open_file(file)[0])
 
 
@@ -52,20 +50,8 @@ def _open_file(file: Path) -> tuple[Iterable[Sample], str]:
         raise UsageError(f"{str(file)!r} is neither a bundle folder nor a data file ({', '.join(READERS)})")
     if file.suffix == ".jsonl" and _holds_samples(file):
         return decode_items(file, file.parent), ""
-    if _holds_chains(file):
-        return _open_chains(file)
     task = Catalog().task(str(file))
-    return load_table(task, LoadContext()), task.licence
-
-
-def _holds_chains(file: Path) -> bool:
-    return file.suffix in (".json", ".jsonl") and is_cure_file(file)
-
-
-def _open_chains(file: Path, **settings: str) -> tuple[Iterable[Sample], str]:
-    given = {"path": str(file), **settings}
-    task = Catalog().task("cure", [(f"dataset.{name}", value) for name, value in given.items()])
-    return load_cure(task, LoadContext()), task.licence
+    return default_registry().get("loader", task.dataset["loader"])(task, LoadContext()), task.licence
 
 
 def _check_bundle(folder: Path, images: bool) -> Report:

@@ -22,11 +22,9 @@ from ..report.paper.run_files import run_sheets, write_figures, write_tables
 from ..report.run_briefs import LOADED, run_folders
 from ..report.stored_results import read_results
 from ..report.trial_files import frame as _frame
-from ..scoring.compare import look_pairs
-from ..scoring.compare.look_pairs import ComparedLooks
 from ..scoring.compare.paired import Comparison
 from ..scoring.compare.protocol_parts import MovedParts, moved_parts
-from ..scoring.compare.run_pairs import compare_runs
+from ..scoring.compare.run_pairs import ComparedPart, compare_parts, compare_runs
 from ..scoring.judges.extractor import extractor_folders
 from ..scoring.protocols.readings import judge_folders, kept_reading, own_reading
 from ..store.reader import RunReader
@@ -124,9 +122,9 @@ def compare(
     return compare_runs(runs, task=task, metric=metric, scored_only=scored_only, reading=reading)
 
 
-def compare_looks(*runs: str | Path, task: str | None = None) -> dict[str, ComparedLooks]:
-    """Return what looking again was worth in runs with tools, and beside runs without; nothing where none has any."""
-    return look_pairs.compare_looks(runs, task)
+def compare_beside(*runs: str | Path, task: str | None = None) -> list[ComparedPart]:
+    """Return what kits say of runs beside each other, by task; nothing where every task was asked in a way of ours."""
+    return compare_parts(runs, task)
 
 
 def moved_by_protocol(*runs: str | Path) -> dict[str, MovedParts]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..core.builtins import INFERENCERS, default_registry
+from ..core.builtins import INFERENCERS, default_registry, is_shipped, parts_of
 from ..core.config import convert, set_by_path
 from ..core.errors import DataError, UsageError, did_you_mean, not_among
 from ..core.homes import Home, home_of_sample
@@ -24,7 +24,7 @@ from ..core.protocols import Capability, Inferencer, LoadContext, Model
 from ..core.registry import Registry, foreign_code
 from ..core.tasks import PlannedCounts, Prompt, ProtocolReading, RunHeader, Shots, Task
 from ..core.types import Form, Sample
-from ..core.variants import OTHER, check_arms, in_arms, parse_variant
+from ..core.variants import OTHER, parse_variant
 from ..data.catalog import DEFAULT_SCORERS, Catalog, with_defaults
 from ..data.dataset import Dataset, Survey, fingerprint_of, survey, without_places
 from ..data.errata import OFFICIAL, read_golds
@@ -42,11 +42,10 @@ from ..prompt.shots import Finder, make_retriever
 from ..prompt.styles import forget_style_files
 from ..prompt.template import apply_pack, read_pack
 from ..scoring.protocols.peer_scores import check_fallback
-from .arms import check_evidence, with_tools
 from .chosen_model import create_model
 from .header import identity_of, installed_versions, make_header, prompts_of
 from .model_frame import COORDINATES, needed_frame, task_in_frame
-from .settings import RunSettings
+from .settings import RunSettings, rewrites_of
 
 OWN = "shots-file:"
 """Before the ids of examples: a row of the same id in the task is another row."""
@@ -173,14 +172,14 @@ def jobs_of(planned: PlannedTask, items: Iterable[Item], registry: Registry) -> 
     task = planned.task
     inferencer: Inferencer = registry.get("inferencer", task.infer)
     make_jobs = partial(inferencer.plan, task, items, planned.prompter)
-    if task.infer in INFERENCERS:
+    if is_shipped("inferencer", task.infer):
         return make_jobs()
     return contain(task.infer, make_jobs, partial(enumerate, planned.dataset))
 
 
 def count_announced(planned: PlannedTask, registry: Registry) -> PlannedTask:
     """Return the task with the number of trials its plug-in announces: it may ask more or fewer than one a sample."""
-    if planned.task.infer in INFERENCERS:
+    if is_shipped("inferencer", planned.task.infer):
         return planned
     items = starmap(Item, enumerate(planned.dataset))
     return planned._replace(announced=sum(len(job.keys) for job in jobs_of(planned, items, registry)))
@@ -196,7 +195,7 @@ def make_plan(settings: RunSettings) -> Plan:
     names = list(dict.fromkeys(name for found in expanded for name in found))
     if not names:
         raise UsageError("name at least one task (see `snellen tasks`) or data file")
-    tasks = [with_tools(_resolve(catalog, name, settings, model), settings, model) for name in names]
+    tasks = [_rewritten(_resolve(catalog, name, settings, model), settings, model, registry) for name in names]
     check_names(tasks, names)
     if settings.coordinates is not None and not any(COORDINATES in task.score_options for task in tasks):
         raise UsageError(f"--coordinates: {', '.join(names)} ask for no points or boxes; leave it out")
@@ -230,9 +229,16 @@ def _resolve(catalog: Catalog, name: str, settings: RunSettings, model: Model) -
     if settings.duplication is not None or settings.random_instruct:
         prompt = _prompt_for(catalog, task, settings)
         task = duplicate(task, prompt, settings.duplication or len(prompt.instructions) or 1, settings.random_instruct)
-    if settings.arms:
-        check_arms(settings.arms)
-        task = msgspec.structs.replace(task, variants=in_arms(task.variants, settings.arms))
+    return task
+
+
+def _rewritten(task: Task, settings: RunSettings, model: Model, registry: Registry) -> Task:
+    """Return the task as kits rewrite it: those that a setting switches on, and the one of its own way of asking."""
+    names = rewrites_of(settings)
+    if task.infer not in INFERENCERS and task.infer not in names and registry.find("rewrite", task.infer):
+        names.append(task.infer)
+    for name in names:
+        task = registry.get("rewrite", name)(task, settings, model)
     return task
 
 
@@ -349,7 +355,7 @@ def check_forms(task: Task, content: Survey, registry: Registry) -> None:
     if task.form is Form.AUTO and Capability.LIKELIHOOD in inferencer.needs:
         found = ", ".join(f"{counts.samples} {form.value}" for form, counts in content.forms.items())
         raise UsageError(f"task {task.name!r} has records of several forms ({found}): likelihood needs one; use --ids")
-    if task.infer in INFERENCERS:  # its options may be wrong for the form that the records have
+    if is_shipped("inferencer", task.infer):  # its options may be wrong for the form that the records have
         check_candidates(task, content, inferencer.read_options(task))
     if task.dataset["loader"] == "table" and task.infer in DIALOGUES and not content.with_history:
         needs = "rows with group and round, or a list of messages in each (messages, conversations, turns)"
@@ -370,10 +376,11 @@ def _make_prompter(
     catalog: Catalog,
     settings: RunSettings,
     *,
-    inferencer: Inferencer,
+    registry: Registry,
     examples: list[Sample],
 ) -> Prompter | PrompterByForm:
     forget_style_files()
+    inferencer: Inferencer = registry.get("inferencer", task.infer)
 
     def of_form(form: Form) -> Prompter:
         prompt = _prompt_for(catalog, task, settings, form)
@@ -388,7 +395,8 @@ def _make_prompter(
 
     shown_instead = any(parse_variant(variant).get("control") == OTHER for variant in task.variants)
     others = OtherPictures.of(list(dataset), settings.seed) if shown_instead else None
-    check_evidence(task, dataset, others, told=bool(settings.arms))
+    for _, check in parts_of(task, "check", registry):
+        check(task, dataset, others, settings)
 
     if task.form is not Form.AUTO:
         return of_form(task.form)
@@ -420,7 +428,7 @@ def _plan_task(task: Task, catalog: Catalog, registry: Registry, settings: RunSe
     examples: list[Sample] = []
     if settings.shots_file is not None:
         examples = without_tested(load_examples(settings, catalog, registry, folder), dataset)
-    prompter = _make_prompter(task, dataset, content, catalog, settings, inferencer=inferencer, examples=examples)
+    prompter = _make_prompter(task, dataset, content, catalog, settings, registry=registry, examples=examples)
     if inferencer is GENERATE:
         # A prompt that cannot be built must fail here, not at the first request. Others may have axes of their own.
         for sample, variant in product(first_of_each_form(dataset, content), task.variants):

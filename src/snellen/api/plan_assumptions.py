@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from ..core.errors import UsageError
-from ..scoring.aggregates.arms import counted_tables
+from ..scoring.aggregates.counted import counted_tables
 from ..scoring.aggregates.means import mean
 from ..scoring.aggregates.variance import advise, split_variance
 from ..scoring.stored import stored_tables

@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..core.builtins import INFERENCERS
+from ..core.builtins import is_shipped, parts_of
 from ..core.errors import DataError, SnellenError, UsageError
 from ..core.jobs import Ask, Item, Job, Step
-from ..core.looks import LOOK
 from ..core.process import run_to_end
 from ..core.protocols import Capability, ImagePolicy, Inferencer, Model
 from ..core.registry import Registry
@@ -107,8 +106,6 @@ def _right(sample: Sample, request: Request) -> str:
     return answer
 
 
-WORDS_A_LOOK = 120
-"""Tokens around the picture of a result: what is told, twice, and the ids."""
 VIDEOS_LOOKED_AT = 8
 """Of samples with videos fewer are looked at: each has to be read through to know its frames."""
 REMEMBERED = 500
@@ -246,46 +243,15 @@ def _estimate_task(planned: PlannedTask, plan: Plan, settings: RunSettings, foun
     looked_at, trials = _looked_at(planned, plan, settings) if left else ([], 0)
     if not trials:
         return TaskEstimate(planned.task.name, left, None, limit)
-    grows = planned.task.infer == LOOK
-    count = len(looked_at) if grows else trials  # arms share their first request: each trial has one at least
+    growth = next((target for _, target in parts_of(planned.task, "turns", plan.registry)), None)
+    count = len(looked_at) if growth else trials  # what goes on by turns: each trial has one request at least
     expected = _expect(planned, plan, settings, found, looked_at=looked_at, count=count)
-    turns = _turns(planned, plan, found, looked_at) if grows else None
+    turns = growth(planned, plan, found, looked_at) if growth else None
     return TaskEstimate(planned.task.name, left, expected, limit, turns)
 
 
-def _turns(
-    planned: PlannedTask, plan: Plan, found: FoundCard, looked_at: Sequence[tuple[Sample, Request]]
-) -> Turns | None:
-    """Return how a trial with tools grows at most; None where nothing limits a reply."""
-    from ..data.look.films import MOST_FRAMES
-    from ..infer.look import CALLS_A_TURN, Setup
-    from ..infer.look import LOOK as LOOK_AGAIN
-
-    setup, limit = Setup.of(LOOK_AGAIN.read_options(planned.task)), planned.task.params.max_tokens
-    if limit is None:
-        return None
-    card = found.card or ModelCard(plan.model.name)
-    formula, side = card.pictures or ASSUMED, setup.options.longest
-    pictures = [image for _, request in looked_at for turn in request.messages for image in turn.images]
-    sizes = [(side, side), *filter(None, (_largest_look(one, plan, setup.terms.rules.grid) for one in pictures))]
-    calls = setup.preset.calls_a_turn if setup.preset else CALLS_A_TURN
-    calls *= MOST_FRAMES if "frame" in setup.options.tools else 1
-    first = max(_longest(request, plan, card, formula) for _, request in looked_at)
-    return Turns(setup.options.max_turns, first, limit + calls * (max(map(formula.count, sizes)) + WORDS_A_LOOK))
-
-
-def _largest_look(image: Image, plan: Plan, grid: int) -> tuple[int, int] | None:
-    """Return the size of a look at all of a picture: what was shrunk to be shown is looked at in its own size."""
-    from ..data.look.films import own_size
-    from ..data.look.views import SHRINKING
-
-    source = own_size(image)
-    edits = tuple(edit for edit in source.edits if not edit.startswith(SHRINKING))
-    size = size_as_sent(msgspec.structs.replace(source, edits=edits), plan.model.image_policy)
-    return size and (size[0] + grid, size[1] + grid)
-
-
-def _longest(request: Request, plan: Plan, card: ModelCard, formula: PictureTokens) -> float:
+def longest_request(request: Request, plan: Plan, card: ModelCard, formula: PictureTokens) -> float:
+    """Return the tokens of a request as a model's card counts them."""
     text = sum(text_tokens(turn.text, card.characters_per_token) + MESSAGE_TOKENS for turn in request.messages)
     schema = sum(len(msgspec.json.encode(tool)) / 3 for tool in request.tools)
     sizes = [size_as_sent(image, plan.model.image_policy) for turn in request.messages for image in turn.images]
@@ -304,7 +270,7 @@ def _looked_at(planned: PlannedTask, plan: Plan, settings: RunSettings) -> tuple
     if inferencer is GENERATE:
         looked_at = list(_some_requests(planned, plan.model))
         return looked_at, len(looked_at)
-    if planned.task.infer not in INFERENCERS:
+    if not is_shipped("inferencer", planned.task.infer):
         return [], 0
     return try_jobs(planned, plan.registry, settings.model_arguments.get("likelihood"))
 

@@ -23,7 +23,7 @@ from ..core.types import Image, Params, Prediction, Request, Tool, TrialKey, Tur
 from ..data.images.decode import encode_png
 from ..data.images.encode import ImageDoor
 from ..model.served.served_model import ServedModel
-from ..prompt.look_words import Result, native_results
+from ..prompt.tool_results import Result, native_results
 from .load import load_model
 
 ADDRESS = re.compile(r"https?://[^/\s]", re.IGNORECASE)

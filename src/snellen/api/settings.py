@@ -90,6 +90,8 @@ class Setting(NamedTuple):
     """Whether the flag may be repeated; None: as the type says."""
     exists: bool = False
     """Whether the path must be that of a file."""
+    rewrite: str = ""
+    """The registered `rewrite` of tasks that it switches on."""
     value: Any = None
     """What a plain flag stands for, where that is not `true`."""
     name: str = ""
@@ -278,33 +280,34 @@ class TaskSettings(AskSettings, frozen=True, kw_only=True, forbid_unknown_fields
     arms: Annotated[tuple[str, ...], Setting(ASKED,
         "Ask each question with and without its picture: picture,none,blank,other,shuffled-options; videos also "
         "one-frame,frames-shuffled,no-video; documents without-page.",
-        identity="when set", many=False, metavar="ARM,ARM…")] = ()
+        identity="when set", rewrite="arms", many=False, metavar="ARM,ARM…")] = ()
     tools: Annotated[tuple[str, ...], Setting(ASKED,
         "Offer tools by which a model looks again at its pictures: zoom,turn,enhance,measure,frame,page.",
-        identity="when set", many=False, metavar="TOOL,TOOL…")] = ()
+        identity="when set", rewrite="look", many=False, metavar="TOOL,TOOL…")] = ()
     tool_dialect: Annotated[str | None, Setting(ASKED,
         "With --tools, how calls are written.  [default: native where the server's API has calls, else text]",
-        identity="when set",
+        identity="when set", rewrite="look",
         choices=("auto", "native", "text", "qwen3-vl", "deepeyes", "mini-o3", "pixel-reasoner"))] = None
     tool_frame: Annotated[str | None, Setting(ASKED,
         "With --tools, what coordinates count: card (as the model's card says), the folder of an exam, or 0-1, 0-1000, "
         "pixels, sent-pixels … [default: card, else 0-1000]",
-        identity="when set", metavar="card|EXAM|FRAME")] = None
+        identity="when set", rewrite="look", metavar="card|EXAM|FRAME")] = None
     max_turns: Annotated[int | None, Setting(ASKED,
         "With --tools: requests of a trial at most; the last allows no calls. [default: 6]",
-        identity="when set", least=2)] = None
+        identity="when set", rewrite="look", least=2)] = None
     max_looks: Annotated[int | None, Setting(ASKED,
-        "With --tools: calls that are done in a trial at most. [default: 12]", identity="when set", least=1)] = None
+        "With --tools: calls that are done in a trial at most. [default: 12]",
+        identity="when set", rewrite="look", least=1)] = None
     at_limit: Annotated[str | None, Setting(ASKED,
         "With --tools, at a limit: force an answer without calls, or stop unscored. [default: force]",
-        identity="when set", choices=("force", "stop"))] = None
+        identity="when set", rewrite="look", choices=("force", "stop"))] = None
     carry: Annotated[str | None, Setting(ASKED,
         "With --tools, where a result's picture stands: in the tool's message or in the user's next. [default: auto]",
-        identity="when set", choices=("auto", "user", "tool"))] = None
+        identity="when set", rewrite="look", choices=("auto", "user", "tool"))] = None
     tool_arms: Annotated[tuple[str, ...], Setting(ASKED,
         "With --tools, ask each question also without them or with other crops: "
         "base,plain,none,grey,elsewhere,whole,gold.",
-        identity="when set", many=False, metavar="ARM,ARM…")] = ()
+        identity="when set", rewrite="look", many=False, metavar="ARM,ARM…")] = ()
     until_ci: Annotated[float | None, Setting(ASKED,
         "Stop when the interval is ± this many points.", above=0, below=50)] = None
     bank: Annotated[Path | None, Setting(ASKED,
@@ -513,6 +516,17 @@ def _fields(record: type) -> tuple[msgspec.structs.FieldInfo, ...]:
     return msgspec.structs.fields(record) if issubclass(record, msgspec.Struct) else ()
 
 
+def rows_for(rewrite: str) -> tuple[str, ...]:
+    """Return the names of the rows that switch a rewrite of tasks on."""
+    return tuple(name for name, row in table(RunSettings).items() if row.rewrite == rewrite)
+
+
+def rewrites_of(settings: RunSettings) -> list[str]:
+    """Return the rewrites of tasks that some settings switch on, by name."""
+    rows = table(RunSettings).items()
+    return list(dict.fromkeys(row.rewrite for name, row in rows if row.rewrite and getattr(settings, name)))
+
+
 def perturbations(spec: str | None) -> tuple[str, ...]:
     """Return the variants of `jpeg:1-5,blur:1-3`, the untouched image first; none for None."""
     if not spec:
@@ -522,7 +536,6 @@ def perturbations(spec: str | None) -> tuple[str, ...]:
 
 BATCHES = ("batch", "batch_leave", "batch_rest", "batch_lines", "batch_poll_s")
 REPLICAS = ("executor", "replicas", "gpus_per_replica", "replica_patience_s", "ray_address")
-LOOKS = ("tools", "tool_dialect", "tool_frame", "max_turns", "max_looks", "at_limit", "carry", "tool_arms")
 ONE_MACHINE = "it measures from one machine, whose clock all times are; --processes makes more load"
 LOADS = "--concurrency and --rate of the load say how it is asked"
 NOT_BY: Mapping[str, tuple[type, Mapping[str, str]]] = {
@@ -546,7 +559,7 @@ NOT_BY: Mapping[str, tuple[type, Mapping[str, str]]] = {
         | dict.fromkeys(("max_workers", "max_retries", "rate", "max_errors", "deadline_s", *BATCHES), LOADS)
         | dict.fromkeys(("until_ci", "bank", "budget", "bank_without"), LOADS)
         | dict.fromkeys(("max_cost", "yes", "cache", "cache_check", "fresh", "same_model", "keep_pictures", "log"), "")
-        | dict.fromkeys(LOOKS, "a load is made of single requests; `snellen run` asks with tools")
+        | dict.fromkeys(rows_for("look"), "a load is made of single requests; `snellen run` asks with tools")
         | dict.fromkeys(("extractor", "extractor_settings"), "`snellen score RUN --extractor` reads its store"),
     ),
     "mc": (

@@ -12,9 +12,8 @@ import click
 from .options import BOARD_FORM, MACHINE_STDOUT, PATH, defaulted, flag, print_json
 
 if TYPE_CHECKING:
-    from ..report.pages.sheet import Sheet
-    from ..scoring.compare.look_pairs import ComparedLooks
     from ..scoring.compare.paired import Comparison, Flip
+    from ..scoring.compare.run_pairs import ComparedPart
 
 
 def moved_lines(moved: Mapping[str, Any]) -> Iterator[str]:
@@ -55,39 +54,31 @@ def compare(runs: tuple[Path, ...], *, flips: int, form: str, as_json: bool, **w
 
     results = outputs.compare(*runs, **which)
     moved = outputs.moved_by_protocol(*runs)
-    looks = outputs.compare_looks(*runs, task=which["task"])
+    parts = outputs.compare_beside(*runs, task=which["task"])
     if as_json:
-        beside = {"protocols": moved, "looks": looks}
+        beside = {"protocols": moved} | {part.name: part.found for part in parts}
         print_json({"tasks": results} | {name: found for name, found in beside.items() if found})
         return
     if form != "terminal":
-        sys.stdout.write(_in_form(results, looks, form))
+        sys.stdout.write(_in_form(results, parts, form))
         return
     for name, comparisons in results.items():
         show(name, comparisons, flips, scored_only=which["scored_only"])
-    if looks:
+    if parts:
+        from ..report.pages.comparison import part_sheets
         from ..report.pages.sheet import render
 
-        sys.stdout.write(render(_look_sheets(looks), "terminal"))
+        sys.stdout.write(render([sheet for _, sheet in part_sheets(parts)], "terminal"))
     for line in moved_lines(moved):
         click.echo(line)
 
 
-def _look_sheets(looks: Mapping[str, ComparedLooks]) -> list[Sheet]:
-    """Return what looking again was worth, task by task; nothing is imported where no run has tools."""
-    if not looks:
-        return []
-    from ..report.pages.look_part import compared_sheet
-
-    return [compared_sheet(task, found) for task, found in looks.items()]
-
-
-def _in_form(results: Mapping[str, Sequence[Comparison]], looks: Mapping[str, ComparedLooks], form: str) -> str:
-    from ..report.pages.comparison import sheets_of
+def _in_form(results: Mapping[str, Sequence[Comparison]], parts: Sequence[ComparedPart], form: str) -> str:
+    from ..report.pages.comparison import part_sheets, sheets_of
     from ..report.pages.sheet import render
 
     names = list(dict.fromkeys(name for found in results.values() for one in found for name in (one.first, one.second)))
-    return render([*sheets_of(results, names), *_look_sheets(looks)], form)
+    return render([*sheets_of(results, names), *(sheet for _, sheet in part_sheets(parts))], form)
 
 
 def show(task: str, comparisons: list[Comparison], flips: int, *, scored_only: bool = False) -> None:

@@ -12,6 +12,7 @@ import msgspec
 from click.shell_completion import CompletionItem
 
 from ..api.settings import COMMON, GROUPS, OUTPUT, Setting, refusal, rows_of
+from ..core.builtins import parts_in
 from ..core.errors import UsageError
 from ..core.registry import resolve_target
 
@@ -251,13 +252,10 @@ VERBOSE = flag("--verbose", help="The whole plan: how rows were read, what is se
 PLAIN = flag("--plain", "as_lines", help="Progress as plain lines, for logs.")
 
 
-def look_tables(result: Mapping[str, Any]) -> Iterator[Table]:
-    """Yield what looking again was worth; nothing is imported for a task without tools."""
-    if result.get("looks"):
-        from ..report.pages.look_part import look_sheets
-        from ..report.pages.sheet import sheet_grid
-
-        yield from map(sheet_grid, look_sheets(result["looks"]))
+def part_tables(result: Mapping[str, Any], *, of_axes: bool = True) -> Iterator[Table]:
+    """Yield what kits say of a task; nothing is imported where they say nothing."""
+    for tables, found in parts_in(result, "tables", of_axes=of_axes):
+        yield from tables(found)
 
 
 def print_json(value: Any) -> None:

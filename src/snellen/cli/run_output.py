@@ -31,7 +31,6 @@ from ..report.pages.notebook import headline_words
 from ..report.pages.parts import cost_lines
 from ..report.progress import Progressbar
 from ..report.terminal import (
-    arms_tables,
     comparison_table,
     dimension_means,
     dimension_table,
@@ -44,7 +43,7 @@ from ..report.terminal import (
     sureness_tables,
 )
 from ..report.written import protocol_lines, suite_lines
-from .options import look_tables, print_json
+from .options import part_tables, print_json
 
 MOST_NUMBERS = 3
 """Tasks whose numbers are said again under the tables."""
@@ -258,7 +257,7 @@ def _print_tables(result: RunResult, console: WholeConsole) -> None:
         console.print(results_table(name, task))
         for note in (*protocol_lines(task), *task.get("notes", ())):
             console.print(plain(note))
-        for table in (*arms_tables(task), *look_tables(task), *sureness_tables(task), *group_tables(task)):
+        for table in (*part_tables(task), *sureness_tables(task), *group_tables(task)):
             console.print(table)
         card = published_card(name, task["metrics"])
         if card is not None:

@@ -23,7 +23,7 @@ from .options import (
     defaulted,
     flag,
     json_flag,
-    look_tables,
+    part_tables,
     print_either,
     print_json,
     repeated,
@@ -260,12 +260,12 @@ def written_where(folder: Path, results: Mapping[str, Any]) -> str:
 
 def _print_tables(tasks: Mapping[str, Mapping[str, Any]]) -> None:
     from ..report.console import WholeConsole
-    from ..report.terminal import arms_tables, plain, results_table, sureness_tables
+    from ..report.terminal import plain, results_table, sureness_tables
     from ..report.written import protocol_lines
 
     console = WholeConsole()
     for name, result in tasks.items():
-        beside = (*arms_tables(result), *look_tables(result), *sureness_tables(result))
+        beside = (*part_tables(result), *sureness_tables(result))
         for table in (results_table(name, result), *beside):
             console.print(table)
         notes = result["notes"] if isinstance(result.get("notes"), list) else ()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..core.text import plural
-from .options import COUNT, MACHINE_STDOUT, PATH, flag, look_tables, print_json
+from .options import COUNT, MACHINE_STDOUT, PATH, flag, part_tables, print_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -79,7 +79,7 @@ def _show_run(run: Path, reading: str | None, as_json: bool) -> None:
     console.print(plain(" · ".join([*about, f"read as {reading_name(results)}"])))
     for name, task in results["tasks"].items():
         console.print(results_table(name, task))
-        for table in (*look_tables(task), *group_tables(task)):
+        for table in (*part_tables(task, of_axes=False), *group_tables(task)):
             console.print(table)
     console.print(plain(f"one sample whole: snellen show {run} --sample ID · in the browser: snellen view {run}"))
 

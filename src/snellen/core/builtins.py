@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from .registry import Command, Registry, Target, register_shipped_kits
+from .registry import Command, Registry, Target, register_shipped_kits, resolve_target
+from .tasks import Task
+from .types import BASE_VARIANT
 
 LOADERS = {
     "table": "snellen.data.loaders.table:load",
     "card": "snellen.data.atlas.card_rows:load",
     "eyechart": "snellen.data.loaders.eyechart:load",
-    "cure": "snellen.data.loaders.cure:load",
-    "film": "snellen.data.loaders.film:load",
 }
 
 MODELS = {
@@ -34,8 +35,6 @@ INFERENCERS = {
     "likelihood": "snellen.infer.likelihood:LIKELIHOOD",
     "perplexity": "snellen.infer.perplexity:PERPLEXITY",
     "document": "snellen.infer.document:DOCUMENT",
-    "look": "snellen.infer.look:LOOK",
-    "chain": "snellen.infer.chain:CHAIN",
     "every": "snellen.infer.dialogue:EVERY",
     "every_likelihood": "snellen.infer.dialogue:EVERY_BY_LIKELIHOOD",
     "every_with_gt": "snellen.infer.generate:GENERATE",
@@ -61,9 +60,6 @@ SCORERS = {
     "contains": "snellen.scoring.scorers.text_match:contains",
     "wer": "snellen.scoring.scorers.text_match:word_error",
     "eyechart": "snellen.scoring.aggregates.acuity:score",
-    "needle": "snellen.scoring.scorers.needle:score",
-    "needle-case": "snellen.scoring.scorers.needle:score_case",
-    "needle-shown": "snellen.scoring.scorers.needle:score_shown",
     "vqa": "snellen.scoring.scorers.vqa:score_vqa",
     "vqa_simple": "snellen.scoring.scorers.vqa:score_vqa_simple",
     "anls": "snellen.scoring.scorers.vqa:score_anls",
@@ -107,7 +103,6 @@ AGGREGATES = {
     "ladder": "snellen.scoring.aggregates.document_ladder:ladder",
     "page-cost": "snellen.scoring.aggregates.document_ladder:page_cost",
     "caption": "snellen.scoring.aggregates.caption_scores:aggregate",
-    "cure": "snellen.scoring.aggregates.blind_baselines:aggregate",
     "macro": "snellen.scoring.aggregates.means:macro",
     "detections": "snellen.scoring.aggregates.detections:average_precision",
     "threshold": "snellen.scoring.aggregates.level_threshold:threshold_of_level",
@@ -121,10 +116,6 @@ COMMANDS = {
         "run": ("run:run", "Measure a model on tasks: plan, ask, store, score, report."),
         "exam": ("exam:exam", "Examine how a model sees: thresholds, and a prescription of what to send it."),
         "perf": ("perf.command:perf", "Measure serving performance: load, objectives, timelines."),
-        "contaminated": (
-            "contaminated:contaminated",
-            "Say whether a test was seen before, and what could have been found.",
-        ),
         "plan": ("plan:plan", "Say how many questions and repeats detect a gap."),
     },
     "Look": {
@@ -185,3 +176,44 @@ def default_registry(plugins: Iterable[str | Path] = ()) -> Registry:
     for plugin in plugins:
         registry.load_plugin(plugin)
     return registry
+
+
+def is_shipped(kind: str, name: str) -> bool:
+    """Tell whether a name is the core's or a shipped kit's; what strangers bring is contained where it is called."""
+    if name in BUILTINS[kind]:
+        return True
+    return str(default_registry().find(kind, name)).startswith("snellen.")
+
+
+RESULT_KEYS = frozenset(
+    {
+        *("headline", "metrics", "groups", "notes", "right_answers", "protocol", "unread", "cost", "whole"),
+        "sureness",
+    }
+)
+"""What a task's part of results.json may have of the core; any other key is the name of a `part`."""
+
+
+def parts_of(task: Task, use: str, registry: Registry | None = None) -> Iterator[tuple[str, Any]]:
+    """Yield what kits have for one use of a task (a field of `Part`), each with the name of its part.
+
+    A task of the core's own inferencers without variants asks for nothing.
+    """
+    if task.infer in INFERENCERS and {*task.variants} <= {BASE_VARIANT}:
+        return
+    axes = {axis.partition("=")[0] for variant in task.variants for axis in variant.split("&")}
+    for name, part in (registry or default_registry()).entries("part").items():
+        if (part.inferencer == task.infer or axes & {*part.axes}) and getattr(part, use) is not None:
+            yield name, resolve_target(getattr(part, use))
+
+
+def parts_in(result: Mapping[str, Any], use: str, *, of_axes: bool = True) -> Iterator[tuple[Any, Any]]:
+    """Yield what kits have for one use of what a task's result has of their parts, and that.
+
+    Without `of_axes` only of parts of an inferencer: what compares variants is left out.
+    """
+    if {*result} <= RESULT_KEYS:
+        return
+    for name, part in default_registry().entries("part").items():
+        if result.get(name) and getattr(part, use) is not None and (of_axes or part.inferencer):
+            yield resolve_target(getattr(part, use)), result[name]

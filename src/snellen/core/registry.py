@@ -43,6 +43,8 @@ KINDS = (
     "check",
     "command",
     "page",
+    "rewrite",
+    "part",
 )
 KITS = "snellen.kits"
 """The package whose folders are the shipped kits; none of them is named anywhere else."""
@@ -73,6 +75,44 @@ class Page(NamedTuple):
     """For `run`: `when(run)` of an open run tells whether the link is shown. None: always."""
     writes: bool = False
     """A form that is posted here; answered only where the viewer may write."""
+
+
+class Part(NamedTuple):
+    """What a kit says of some tasks, beside what is said of every task: of those that its inferencer asked, or in whose
+    variants an axis of its own stands; no other task ever asks for it.
+
+    It is registered under its key in a task's part of results.json. The rest are targets; None: nothing of the kind.
+    """
+
+    inferencer: str = ""
+    axes: tuple[str, ...] = ()
+    check: Target = None
+    """`check(task, samples, others, settings)` refuses what rows cannot be asked in, before the first request."""
+    turns: Target = None
+    """`turns(planned, plan, found, looked_at)`: how the requests of a trial grow, for the price; None: not known."""
+    describe: Target = None
+    """`describe(scored, keys)`: what stands in results.json, with its `notes` (empty: nothing), and more metrics."""
+    files: Target = None
+    """`files(folder)` writes files beside results.json."""
+    tables: Target = None
+    """`tables(found)`: what was described, as tables of the terminal."""
+    section: Target = None
+    """`section(reader, task, found, to)`: the same for the page of a run.
+
+    `to(filter, value, variant)` is the address of trials; None where there is none.
+    """
+    filters: Target = None
+    """`filters(reader, task)`: what trials can be chosen by beside their tags, each a `TrialFilter` with its name."""
+    trial: Target = None
+    """`trial(run, shown, columns, walk)`: what the page of one trial says."""
+    regions: Target = None
+    """`regions(reader, shown)`: the numbered regions that are drawn on the pictures of a trial."""
+    compare: Target = None
+    """`compare(folders, task)`: by task, how runs compare in it; only what has something to say."""
+    compared: Target = None
+    """`compared(task, found)`: one of these as a sheet."""
+    way: Target = None
+    """`way(task)`: how it was asked, in a word or two: rankings compare only what is asked alike."""
 
 
 class Registry:

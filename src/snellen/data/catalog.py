@@ -18,7 +18,6 @@ from ..core.types import Form
 from .atlas.protocols import Suite, protocols_of, read_suite, under_protocol
 from .files.folder_tables import TASK_FILE, find_tables, folder_task_name, list_tables, task_folders
 from .files.rows import READERS, read_rows, unknown_ending
-from .loaders.cure import is_cure_file
 
 DEFAULT_SCORERS: dict[Form, tuple[str, ...]] = {
     Form.CHOICE: ("choice",),
@@ -35,8 +34,16 @@ DEFAULT_SCORERS: dict[Form, tuple[str, ...]] = {
 
 
 SHIPPED = Path(str(files("snellen") / "catalog"))
-CURE = "cure"
-"""The card by which a file of annotated chains is run that is given itself."""
+LOOKED_AT_BYTES = 65_536
+KNOWN_FILES: dict[str, tuple[bytes, ...]] = {"cure": (b'"cot_inference"', b'"bboxes"')}
+"""Card -> what all stands at the beginning of a JSON file that is run by this card where it is given itself."""
+
+
+def card_of_file(path: Path) -> str | None:
+    """Return the card that a file is run by, told by the file's beginning; None for the rows of anybody else."""
+    with path.open("rb") as stream:
+        head = stream.read(LOOKED_AT_BYTES)
+    return next((card for card, names in KNOWN_FILES.items() if all(name in head for name in names)), None)
 
 
 class Catalog:
@@ -119,8 +126,8 @@ class Catalog:
     def task_table(self, name: str) -> dict[str, Any]:
         """Return a task's table as its card or file has it, all protocols and sources included."""
         path = Path(name)
-        if path.suffix.lower() in (".json", ".jsonl") and path.is_file() and is_cure_file(path):
-            card = self.card("datasets", CURE)
+        if path.suffix.lower() in (".json", ".jsonl") and path.is_file() and (known_as := card_of_file(path)):
+            card = self.card("datasets", known_as)
             return {**card, "name": path.stem, "dataset": {**card["dataset"], "path": str(path.resolve())}}
         if path.suffix.lower() in READERS:
             return table_for_file(path)

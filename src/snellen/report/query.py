@@ -13,9 +13,6 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from ..core.text import NO_TAG
-from ..core.variants import find_arms
-from ..scoring.aggregates.arms import CLASSES, Arms
-from ..scoring.aggregates.looks import classes_in, rows_of_class
 from ..scoring.tables.table import Costs, Mask, Outcome, TrialColumns, code_of
 from ..scoring.tables.table_builder import fewest_bytes
 from ..store.reader import RunReader
@@ -32,10 +29,6 @@ TRIED_AT_ONCE = 32_000_000
 KEPT_ROWS = 20_000_000
 """Rows of the last filters that are kept together: walking from trial to trial filters nothing again."""
 SORTS = ("plan", "value", "latency", "tokens", "sample")
-PICTURE_KEY = "picture"
-"""What questions of a run with arms can be filtered by: whether they need the picture."""
-LOOK_KEY = "looks"
-"""What trials with tools can be filtered by: what became of their question, how they ended, classes of their calls."""
 OUTCOMES = ("all", "wrong", "partly", "right", "unread", "failed", "flipped", "pending", "unjudged")
 
 
@@ -270,22 +263,12 @@ def rows_of_outcome(columns: TrialColumns, name: str) -> Mask:
 def _by_group(columns: TrialColumns, key: str, value: str) -> Mask:
     if key == "variant":
         return columns.rows_with("variant", value)
-    if key == PICTURE_KEY and key not in columns.tags:
-        return _by_picture(columns, value)
-    if key == LOOK_KEY and key not in columns.tags:
-        return rows_of_class(columns, columns.looks, value)
+    if key in columns.filters and key not in columns.tags:
+        return columns.filters[key].rows(columns, value)
     codes, texts = (columns.groups if key == "group" else columns.tags.get(key)) or (None, ())
     if codes is None:
         return np.zeros(len(columns), np.bool_)
     return np.asarray((codes == code_of(texts, value))[columns.sample], np.bool_)
-
-
-def _by_picture(columns: TrialColumns, kind: str) -> Mask:
-    """Return the trials of questions that need the picture, keep their answer without it …; none without arms."""
-    if not find_arms(columns.variants):
-        return np.zeros(len(columns), np.bool_)
-    kinds = np.array([found == kind for found in Arms(columns, {}).kinds()], np.bool_)
-    return np.asarray(kinds[columns.sample], np.bool_)
 
 
 def group_values(columns: TrialColumns) -> dict[str, list[str]]:
@@ -294,10 +277,8 @@ def group_values(columns: TrialColumns) -> dict[str, list[str]]:
     if columns.groups is not None:
         choices["group"] = set(columns.groups[1])
     choices["variant"] = set(columns.variants)
-    if find_arms(columns.variants):
-        choices.setdefault(PICTURE_KEY, set(CLASSES))
-    if columns.looks:
-        choices.setdefault(LOOK_KEY, classes_in(columns, columns.looks))
+    for key, known in columns.filters.items():
+        choices.setdefault(key, known.values(columns))
     return {key: sorted(values) for key, values in sorted(choices.items()) if len(values) > 1}
 
 

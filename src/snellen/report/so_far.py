@@ -16,7 +16,7 @@ import msgspec
 from ..core.registry import Registry
 from ..core.tasks import Task
 from ..core.types import Prediction, Request, Sample
-from ..scoring.aggregates.arms import counted
+from ..scoring.aggregates.counted import counted
 from ..scoring.aggregates.headline import main_metric
 from ..scoring.aggregates.means import headline_of
 from ..scoring.protocols.peer_scores import ScoreTrial

@@ -13,7 +13,6 @@ from rich.text import Text
 from ..core.counting import lower_is_better
 from ..core.markup import shorten
 from ..core.text import plural, show_text
-from ..core.variants import ARMS
 from ..scoring.aggregates.headline import MACRO, SIDE_METRICS, headline, is_side_metric
 from .written import RESTS_ON, percent_metric, read_share, rests_on, written, written_interval, written_share
 
@@ -99,30 +98,6 @@ def estimate_cells(metric: str, estimate: Mapping[str, Any], counts: Sequence[st
     return [plain(metric), written(metric, estimate), *ends, *counted]
 
 
-def arms_tables(result: Mapping[str, Any]) -> Iterator[Table]:
-    """Yield what each arm keeps of the score with the picture; nothing of a run without arms."""
-    arms = result.get("arms")
-    if not arms:
-        return
-    table = Table(title="what the picture is worth", title_justify="left", title_style="bold")
-    table.add_column("arm")
-    for column in ("score", "picture adds, points", "kept", "kept above guessing", "says it sees none", "questions"):
-        table.add_column(column, justify="right")
-    metric = arms["metric"]
-    score = arms["picture"]["score"]
-    table.add_row("picture", _with_interval(metric, score), "", "", "", count_text(arms["picture"]["unseen"]), "")
-    for name, arm in in_order(arms["arms"]):
-        shares = [said_points(arm["gain"]), *(said_share(arm[kind]) for kind in ("kept", "kept_above_chance"))]
-        counts = count_text(arm["unseen"]), count_text(arm["questions"])
-        table.add_row(name, _with_interval(metric, arm["score"]), *shares, *counts)
-    yield table
-
-
-def in_order(arms: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Return arms as people think of them: what takes most away first."""
-    return sorted(arms.items(), key=lambda pair: list(ARMS).index(pair[0]))
-
-
 def said_share(estimate: Mapping[str, Any]) -> str:
     """Return a share in per cent with its interval."""
     if estimate["value"] is None:
@@ -174,25 +149,6 @@ def sureness_tables(result: Mapping[str, Any]) -> Iterator[Table]:
     yield table
 
 
-def seen_table(task: str, tests: Sequence[Mapping[str, Any]]) -> Table:
-    """Return the tests of whether a task was seen before, each with what it could have found."""
-    columns = ("questions", "as published", "changed", "drop", "p", "detectable", "verdict")
-    table = _table(f"{task}: seen before?", ["test"], columns)
-    for one in tests:
-        result = one["result"]
-        cells = [_points(result[name]) for name in ("published", "changed")]
-        drop = "–" if result["drop"] is None else said_share({"value": result["drop"], "ci95": result["ci95"]})
-        p = "–" if one["p_holm"] is None else f"{one['p_holm']:.2g}"
-        table.add_row(
-            one["test"], count_text(result["questions"]), *cells, drop, p, _points(result["detectable"]), one["verdict"]
-        )
-    return table
-
-
-def _points(share: float | None) -> str:
-    return "–" if share is None else f"{share * 100:.1f}"
-
-
 def group_tables(result: Mapping[str, Any], most: int = 12) -> Iterator[Table]:
     """Yield one table for each key that has a few groups."""
     for key, groups in result.get("groups", {}).items():
@@ -208,7 +164,7 @@ def _group_table(key: str, groups: Mapping[str, Mapping[str, Any]]) -> Table:
     told_as = ["trials" if name == "n" else name.replace("_", " ") for name in counts]  # a tag may be called "n"
     table = _table(f"by {key}", [key], [*metrics, *told_as], "dim")
     for value, estimates in groups.items():
-        shown = [_with_interval(metric, estimates[metric]) for metric in metrics]
+        shown = [with_interval(metric, estimates[metric]) for metric in metrics]
         one = estimates[metrics[0]]
         told = (read_text(one) if name == "read" else count_text(one.get(name, 0)) for name in counts)
         table.add_row(plain(value), *shown, *told)
@@ -257,7 +213,8 @@ def dimension_table(means: Mapping[str, tuple[float, int]]) -> Table:
     return table
 
 
-def _with_interval(metric: str, estimate: Mapping[str, Any]) -> str:
+def with_interval(metric: str, estimate: Mapping[str, Any]) -> str:
+    """Return a value as it is written, with its interval where it has one."""
     interval = f" [{written_interval(metric, estimate)}]" if estimate.get("ci95") else ""
     return written(metric, estimate) + interval
 

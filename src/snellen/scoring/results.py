@@ -9,24 +9,24 @@ from typing import Any
 
 import msgspec
 
+from ..core.builtins import parts_of
 from ..core.registry import Registry
 from ..core.tasks import MOST_GROUPS, RunHeader, Task
 from ..core.types import Estimate
 from ..data.images.edits import stated_calibration
+from ..data.regions import REGIONS
 from ..stats.intervals import Z95
 from ..store.answerers import Row, read_table
 from ..store.reader import RunReader
-from .aggregates.arms import counted_task, describe_arms
 from .aggregates.calibration import describe_sureness
+from .aggregates.counted import counted_task
 from .aggregates.counts import TaskCounts
 from .aggregates.headline import right_answers
-from .aggregates.looks import describe_looks
 from .aggregates.robustness import DISTURBING
 from .aggregates.summary import group_estimates, summarize
 from .aggregates.variance import advise, split_variance
 from .protocols.peer_scores import headline_note, stated_protocol
 from .protocols.readings import COUNTED, OWN, Reading
-from .tables.look_trials import REGIONS
 from .tables.table import ScoredTask, ScoreTable
 
 
@@ -153,10 +153,10 @@ def summarize_task(
     counts = TaskCounts(next(iter(scored.tables.values())), scored.task, header)
     whole, scored, keys = scored, counted_task(scored), group_keys(scored.tables, scored.task)
     result = summarize(scored.tables, group_by=keys, options=options, counts=counts)
-    arms, figures = describe_arms(whole, keys)
+    told_by = {name: describe(whole, keys) for name, describe in parts_of(whole.task, "describe", registry)}
     if scored is not whole:
         result["groups"]["variant"] = _by_variant(whole.tables, counts)
-    if arms:
+    for _, figures in told_by.values():
         result["metrics"] |= msgspec.to_builtins(counts.settle_all(figures))
     told = {"planned_trials": header.planned.get(scored.task.name), **options}
     for name in aggregates_of(scored.task):
@@ -166,10 +166,10 @@ def summarize_task(
     stated = stated_protocol(scored.task, result["metrics"])
     notes = [*counts.beside_card(), *headline_note(scored.task, stated), *_left_out(whole)]
     sure = describe_sureness(scored)
-    beside = arms | describe_looks(whole) | sure
-    notes += [note for name in ("arms", "looks") for note in beside.get(name, {}).get("notes", ())]
+    parts = {name: found for name, (found, _) in told_by.items() if found}
+    notes += [note for found in parts.values() for note in found.get("notes", ())]
     notes += notes_on(scored.tables)
-    return result | {"notes": notes, "right_answers": right_answers(scored, stated["headline"])} | stated | beside
+    return result | {"notes": notes, "right_answers": right_answers(scored, stated["headline"])} | stated | parts | sure
 
 
 def _left_out(scored: ScoredTask) -> list[str]:

@@ -18,7 +18,7 @@ from ..core.text import plural, shorten_quote
 from ..core.types import Sample, Score
 from ..model.served.prices import Bill, Prices
 from ..store.reader import RunReader, score_of_row, write_score_rows
-from .aggregates.arms import counted_tables
+from .aggregates.counted import counted_tables
 from .aggregates.headline import PEER
 from .protocols.readings import OWN, Reading, card_note, judge_folders, read_in
 from .ranges import (
@@ -33,7 +33,6 @@ from .ranges import (
 )
 from .results import chance_of, frame_results, summarize_task
 from .tables.gathered import USAGE, GatheredTask, describe_bill, stored_prices, sum_costs, sum_extractors
-from .tables.look_trials import look_trials
 from .tables.table import ScoredTask, ScoreTable
 
 TOLD_FROM = 0.05
@@ -257,8 +256,8 @@ def _scored_task(
         lambda: _pairs(reader, task.name, scores()),
         lambda: reader.samples(task.name),
         gathered.confidences,
-        lambda: look_trials(reader, task.name, prices),
-        prices.currency if prices else "",
+        reader,
+        prices,
     )
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ..core.builtins import default_registry
+from ..core.builtins import default_registry, parts_of
 from ..core.counting import worth_of
 from ..core.registry import Registry
 from ..core.tasks import Task
@@ -21,8 +21,7 @@ from .protocols.readings import Reading, read_in
 from .ranges import joined_scorer, score_trial, scored_trials
 from .results import chance_of
 from .tables.gathered import score_row
-from .tables.look_trials import look_trials
-from .tables.table import NOTHING_KNOWN, Costs, SampleFacts, ScoreTable, TrialColumns, costs_of, spent_on
+from .tables.table import NOTHING_KNOWN, Costs, SampleFacts, ScoreTable, TrialColumns, TrialFilter, costs_of, spent_on
 from .tables.table_builder import SampleRow, ScoreRow, read_tables
 
 Answers = tuple[str, ...] | None
@@ -114,7 +113,11 @@ def read_columns(
     facts = list(_facts(reader, task.name))
     trials = reader.rows(_TRIALS.format(", rowid"), (task.name,))
     tables = read_tables(scores, trials, _labels(facts), metrics=(chosen,))
-    return replace(TrialColumns.of(tables[chosen], task, known, facts), looks=look_trials(reader, task.name))
+    columns = TrialColumns.of(tables[chosen], task, known, facts)
+    filters: dict[str, TrialFilter] = {}
+    for _, filters_of in parts_of(task, "filters", registry):
+        filters |= filters_of(reader, task)
+    return replace(columns, filters=filters)
 
 
 def _live_scores(reader: RunReader, task: Task, registry: Registry) -> list[ScoreRow]:

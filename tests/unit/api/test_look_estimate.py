@@ -16,7 +16,7 @@ from snellen.api.settings import RunSettings
 from snellen.core.builtins import default_registry
 from snellen.core.errors import UsageError
 from snellen.core.protocols import ImagePolicy
-from snellen.infer.look import CALLS_A_TURN
+from snellen.kits.looks.inferencer import CALLS_A_TURN
 from snellen.model.served.model_card import ASSUMED
 
 

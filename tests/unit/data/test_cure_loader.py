@@ -14,7 +14,7 @@ from snellen.core.tasks import Task
 from snellen.core.types import Sample
 from snellen.data.dataset import check_sample
 from snellen.data.images.decode import open_image
-from snellen.data.loaders.cure import LEAD, load
+from snellen.kits.cure.loader import LEAD, load
 
 
 def samples(path: Path, *, limit: int | None = None, **dataset: object) -> list[Sample]:

@@ -12,8 +12,8 @@ from snellen.core.errors import ConfigError
 from snellen.core.protocols import LoadContext
 from snellen.core.tasks import Task
 from snellen.core.types import Form
-from snellen.data.loaders.film import BOXES, COLOURS, KINDS, Script, Thing, load, paint, write_film
 from snellen.data.video.unfold import REELS
+from snellen.kits.films.loader import BOXES, COLOURS, KINDS, Script, Thing, load, paint, write_film
 
 LEVELS = {"needle": 2, "order": 4, "count": 3, "direction": 2, "speed": 2, "permanence": 3, "change": 1}
 

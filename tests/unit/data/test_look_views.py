@@ -15,11 +15,11 @@ from snellen.core.errors import DataError
 from snellen.core.looks import Look
 from snellen.core.types import Image
 from snellen.data.images.decode import open_image
-from snellen.data.look.films import open_view
-from snellen.data.look.standins import gold_box, stand_in
-from snellen.data.look.tools import Terms, describe, run_call
-from snellen.data.look.views import CallError, View, ZoomRules, draw, first_view, grid_size, overlap, read_box, zoom
-from snellen.prompt.look_words import PRESETS
+from snellen.kits.looks.films import open_view
+from snellen.kits.looks.standins import gold_box, stand_in
+from snellen.kits.looks.tools import Terms, describe, run_call
+from snellen.kits.looks.views import CallError, View, ZoomRules, draw, first_view, grid_size, overlap, read_box, zoom
+from snellen.kits.looks.words import PRESETS
 
 LONGEST = 1024
 

@@ -15,8 +15,8 @@ from snellen.core.builtins import default_registry
 from snellen.core.errors import FailureKind, ModelError
 from snellen.core.looks import CALL_CLASSES, ENDS, LookEnd, end_of
 from snellen.core.types import TrialKey
+from snellen.kits.looks.figures import DROPPED_NOTE
 from snellen.report.pages.finish import finish_run
-from snellen.scoring.aggregates.looks import DROPPED_NOTE
 from snellen.store.reader import RunReader
 
 pytestmark = pytest.mark.usefixtures("drawn_here")

@@ -15,9 +15,9 @@ from look_doubles import ask_all, box_call, chat, look_task, sample
 from snellen.core.looks import end_of
 from snellen.core.types import Form, Sample, Showing, TrialKey, Video
 from snellen.data.images.decode import open_image, read_bytes
-from snellen.data.look.films import MOST_FRAMES, Moment, find_moments, other_moment, shown_frames
-from snellen.data.look.views import CallError
 from snellen.data.video.unfold import Film, open_film
+from snellen.kits.looks.films import MOST_FRAMES, Moment, find_moments, other_moment, shown_frames
+from snellen.kits.looks.views import CallError
 from snellen.store.reader import RunReader
 from video_files import read_number, read_numbers, write_folder, write_video
 

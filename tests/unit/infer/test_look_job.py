@@ -17,7 +17,7 @@ from snellen.core.jobs import Item
 from snellen.core.looks import end_of
 from snellen.core.tasks import Prompt
 from snellen.core.types import Prediction, Request, TrialKey
-from snellen.infer.look import LOOK, with_others
+from snellen.kits.looks.inferencer import LOOK, with_others
 from snellen.prompt.build import Prompter
 from snellen.store.reader import RunReader
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from snellen.api.arms import check_evidence
 from snellen.core.errors import ConfigError, UsageError
 from snellen.core.message_parts import all_videos
 from snellen.core.tasks import Prompt, Task
 from snellen.core.types import Form, Image, Sample, Video
 from snellen.core.variants import ARMS, check_arms, find_arms, first_arm, in_arms, variants_beside
 from snellen.data.video.frame_rules import disturb
+from snellen.kits.arms.planning import check_evidence
 from snellen.prompt.build import Prompter
 from snellen.prompt.controls import OtherPictures
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from snellen.core.types import Image
-from snellen.data.look.tools import run_call
-from snellen.data.look.views import CallError, View, first_view
-from snellen.infer.look import LookOptions, Setup
-from snellen.prompt.look_words import PRESETS
+from snellen.kits.looks.inferencer import LookOptions, Setup
+from snellen.kits.looks.tools import run_call
+from snellen.kits.looks.views import CallError, View, first_view
+from snellen.kits.looks.words import PRESETS
 
 LONGEST = 2048
 

@@ -16,9 +16,9 @@ from look_runs import HEIGHT, WIDTH, make_look_run, make_questions
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
 from snellen.core.looks import Look
 from snellen.core.types import Form, Image, Prediction, Request, Sample, TrialKey
+from snellen.kits.looks.trial_page import numbered, regions_of, source_size
 from snellen.report.viewer.guard import cookie_name
 from snellen.report.viewer.run_library import RunLibrary
-from snellen.report.viewer.stage import looked_at, numbered, source_size
 from snellen.store.turns import StoredTurn
 
 COOKIE = {"cookie": f"{cookie_name('key')}=key"}
@@ -114,7 +114,7 @@ def test_several_looks_of_one_turn_have_letters_and_refused_ones_no_region() -> 
         Look(1, "zoom", "c", 2, region=(10, 10, 20, 20), shown=3),
     )
     assert [name for name, _ in numbered([turn(*looks)])] == ["1a", "1b", "2"]
-    found = looked_at(sample, [turn(*looks)])
+    found = regions_of(sample, [turn(*looks)])
     assert [(one.name, one.picture, one.box) for one in found] == [
         ("1a", 0, (0, 0, 0.5, 1)),
         ("2", 0, (0.1, 0.2, 0.2, 0.4)),

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from snellen.scoring.aggregates.blind_baselines import FOLDS, Choice, learned_credit
+from snellen.kits.cure.blind_baselines import FOLDS, Choice, learned_credit
 
 WORDS = [
     "kettle",

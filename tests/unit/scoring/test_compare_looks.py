@@ -13,8 +13,7 @@ import pytest
 from command_line import json_of, run_command
 from look_agents import ask
 from look_runs import make_look_run
-from snellen.scoring.aggregates.looks import rows_of_class
-from snellen.scoring.compare.look_pairs import compare_looks
+from snellen.kits.looks.pairs import compare_looks
 from snellen.scoring.compare.run_pairs import compare_runs
 from snellen.scoring.stored import read_columns
 from snellen.store.reader import RunReader
@@ -81,11 +80,11 @@ def test_trials_are_found_by_class(runs: tuple[Path, Path, Path]) -> None:
     with RunReader(runs[1]) as reader:
         columns = read_columns(reader, reader.header().tasks[0])
     called = ask(np.random.default_rng(1), 1.0, COUNT).called
-    base = columns.rows_with("variant", "base")
-    assert (rows_of_class(columns, columns.looks, "called") & base).sum() == called.sum()
+    base, chosen = columns.rows_with("variant", "base"), columns.filters["looks"]
+    assert (chosen.rows(columns, "called") & base).sum() == called.sum()
     bad = sum(called[place] and place % 5 == 0 for place in range(COUNT))
-    assert (rows_of_class(columns, columns.looks, "frame") & base).sum() == bad
-    assert not rows_of_class(columns, columns.looks, "malformed").any()
+    assert (chosen.rows(columns, "frame") & base).sum() == bad
+    assert not chosen.rows(columns, "malformed").any()
 
 
 def test_results_are_the_same_after_scoring_again(runs: tuple[Path, Path, Path]) -> None:

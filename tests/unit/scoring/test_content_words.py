@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.scoring.aggregates.blind_baselines import FUNCTION_WORDS, content_words, overlap
+from snellen.kits.cure.blind_baselines import FUNCTION_WORDS, content_words, overlap
 
 WORDS = st.frozensets(st.sampled_from("abcdefgh"))
 

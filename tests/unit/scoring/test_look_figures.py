@@ -16,11 +16,11 @@ from look_runs import HEIGHT, WIDTH, make_look_run
 from snellen.core.looks import BASE, PLAIN, Look
 from snellen.core.tasks import Task
 from snellen.core.types import Form, Image, Sample
+from snellen.kits.looks.figures import LookArms, aim, describe_looks
+from snellen.kits.looks.trials import gold_boxes, has_looks, look_trials, source_of
 from snellen.model.served.prices import Prices
-from snellen.scoring.aggregates.looks import LookArms, aim, describe_looks
 from snellen.scoring.results import group_keys
 from snellen.scoring.stored import stored_tables
-from snellen.scoring.tables.look_trials import gold_boxes, has_looks, look_trials, source_of
 from snellen.scoring.tables.table import ScoredTask, ScoreTable
 from snellen.store.reader import RunReader
 
@@ -104,15 +104,15 @@ def test_without_a_region_in_the_data_there_is_no_aim(run: Path) -> None:
 
 def test_the_price_is_what_tools_take_more_over_what_they_repaired(run: Path) -> None:
     with RunReader(run) as reader:
-        trials = look_trials(reader, "squares", Prices(1.0, 2.0, "EUR"))
+        prices = Prices(1.0, 2.0, "EUR")
+        trials = look_trials(reader, "squares", prices)
         table = stored_tables(reader, "squares")["accuracy"]
         task = reader.header().tasks[0]
         samples = list(reader.samples("squares"))
     arms = LookArms(table, trials)
     assert arms.names[:2] == [BASE, PLAIN]
-    looks = describe_looks(
-        ScoredTask(task, {"accuracy": table}, lambda: iter(()), lambda: iter(samples), (), lambda: trials, "EUR")
-    )["looks"]
+    scored = ScoredTask(task, {"accuracy": table}, lambda: iter(()), lambda: iter(samples), prices=prices)
+    looks = describe_looks(scored, trials)
     extra = looks["used"]["tokens"]["value"] - 620
     price = looks["price"]["gained"]["tokens"]["value"]
     assert price == pytest.approx(extra / looks["effects"]["worth"]["value"])

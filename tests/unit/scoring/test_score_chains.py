@@ -15,11 +15,11 @@ from snellen.core.jobs import Item
 from snellen.core.protocols import LoadContext
 from snellen.core.tasks import Prompt, Task
 from snellen.core.types import Prediction, Request, Sample
-from snellen.data.loaders.cure import load
-from snellen.infer.chain import CHAIN
+from snellen.kits.cure.blind_baselines import RULES, baselines, credit
+from snellen.kits.cure.chain import CHAIN
+from snellen.kits.cure.loader import load
 from snellen.prompt.build import Prompter
 from snellen.report.terminal import comparison_rows, published_for
-from snellen.scoring.aggregates.blind_baselines import RULES, baselines, credit
 from snellen.scoring.aggregates.consistency import chain_estimates
 from snellen.scoring.tables.table_builder import read_tables
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey, Turn
-from snellen.scoring.scorers.needle import error_rate, is_abstention, score, score_case, word_contains
+from snellen.kits.pages.needle_scorer import error_rate, is_abstention, score, score_case, word_contains
 
 KEY = TrialKey("t", "s")
 

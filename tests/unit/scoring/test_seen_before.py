@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from snellen.scoring.aggregates.seen_before import is_sorted
+from snellen.kits.arms.seen_before import is_sorted
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from snellen.core.tasks import Task
 from snellen.core.types import Form, Image, Prediction, Request, Sample, Score, TrialKey
-from snellen.scoring.aggregates.arms import chance_of
+from snellen.kits.arms.figures import chance_of
 from snellen.scoring.aggregates.consistency import Chains, score_label
 from snellen.scoring.aggregates.detections import SET, average_precision
 from snellen.scoring.aggregates.detections import score as score_objects

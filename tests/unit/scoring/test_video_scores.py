@@ -7,11 +7,11 @@ import pytest
 from snellen.core.errors import DataError
 from snellen.core.tasks import Task
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
+from snellen.kits.pages.needle_scorer import score_shown
 from snellen.scoring.aggregates.level_threshold import threshold_of_level
 from snellen.scoring.aggregates.means import macro
 from snellen.scoring.aggregates.robustness import ladders, perturbed
 from snellen.scoring.results import aggregates_of
-from snellen.scoring.scorers.needle import score_shown
 from snellen.scoring.scorers.video_scores import read_span, relative_accuracy, score_mra, score_span, span_overlap
 from snellen.scoring.tables.table import ScoredTask
 from snellen.scoring.tables.table_builder import read_tables

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from look_agents import EFFECTS, ask, figures, truths, try_agents
-from snellen.stats.second_look import (
+from snellen.kits.looks.second_look import (
     Replies,
     chance_flips,
     held,

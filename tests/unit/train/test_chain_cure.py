@@ -10,7 +10,7 @@ from cure_fixtures import item, write_cure
 from snellen.core.errors import UsageError
 from snellen.core.protocols import LoadContext
 from snellen.data.catalog import Catalog
-from snellen.data.loaders.cure import load
+from snellen.kits.cure.loader import load
 from snellen.kits.train.chains import find_cure_task, read_cure_chains, read_words
 from snellen.prompt.build import Prompter
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ...core.registry import Command, Registry
 
+NEEDS = ("cure",)
+
 
 def register(registry: Registry) -> None:
     """Add the command `curate`."""

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from rapidfuzz import fuzz
 
 from ...core.errors import UsageError, not_among
-from ...scoring.aggregates.blind_baselines import RULES, Choice, content_words, credit, learned_credit, overlap
 from ...stats.intervals import estimate_mean
+from ..cure.blind_baselines import RULES, Choice, content_words, credit, learned_credit, overlap
 from .records import CANDIDATES, FEWEST_STEPS, INFERENCE, MOST_STEPS, Draft, Finding, Gated, Question, SetAside
 from .replies import alike
 

@@ -25,11 +25,11 @@ from ...data.catalog import Catalog
 from ...data.files.records import write_lines
 from ...data.files.rows import Row, read_rows
 from ...data.images.decode import read_bytes, read_header
-from ...data.loaders.cure import CureBox, CureImage, CureSource, PictureFinder, clamp
 from ...scoring.judges.judge_card import Judge, judge_key, plan_votes, read_judge, with_pictures
 from ...scoring.judges.verdicts import score_votes
 from ...store.owner import RunLock
 from ...store.reader import RunReader
+from ..cure.loader import CureBox, CureImage, CureSource, PictureFinder, clamp
 from .desk import ReviewSettings
 from .draft import TASK as DRAFT_TASK
 from .draft import Drafting, DraftPrompt, collect_drafts, plan_drafts

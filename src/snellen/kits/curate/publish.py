@@ -20,9 +20,9 @@ from ...core.types import Estimate, Image
 from ...data.files.bundle import write_bundle
 from ...data.files.records import write_lines
 from ...data.images.decode import FORMATS, read_bytes, read_header
-from ...data.loaders.cure import load
 from ...scoring.aggregates.consistency import chains_from_items, consistency
 from ...stats.intervals import wilson
+from ..cure.loader import load
 from .decisions import Ledger, Outcome, Status
 from .desk import Desk
 from .records import Draft, Question, SetAside

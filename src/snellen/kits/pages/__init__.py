@@ -6,10 +6,13 @@ from ...core.registry import Command, Registry
 
 
 def register(registry: Registry) -> None:
-    """Add loaders of documents, degradations, exports, a look at fonts, and the commands `docs`, `mc` and `niah`."""
+    """Add loaders, needles, degradations, exports, a look at fonts, and the commands `docs`, `mc` and `niah`."""
     here = "snellen.kits.pages"
     registry.add("loader", "longbench-v2", f"{here}.loader:load_choice")
     registry.add("loader", "niah", f"{here}.loader:load_needles")
+    registry.add("scorer", "needle", f"{here}.needle_scorer:score")
+    registry.add("scorer", "needle-case", f"{here}.needle_scorer:score_case")
+    registry.add("scorer", "needle-shown", f"{here}.needle_scorer:score_shown")
     registry.add("edit", "perturb", f"{here}.perturb")
     registry.add("export", "mc", f"{here}.script_files:write_choices")
     registry.add("export", "niah", f"{here}.script_files:write_needles")

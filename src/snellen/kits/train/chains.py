@@ -13,12 +13,12 @@ from ...core.config import convert
 from ...core.errors import DataError, UsageError
 from ...core.tasks import Prompt, Task
 from ...core.types import Image, Request, Sample, Turn
-from ...data.catalog import Catalog
+from ...data.catalog import Catalog, card_of_file
 from ...data.files.rows import Row, read_rows
 from ...data.images.decode import open_image
-from ...data.loaders.cure import INFERENCE, CureItem, CureSource, PictureFinder, is_cure_file, item_samples, read_items
 from ...prompt.build import Prompter
 from ...prompt.template import fill
+from ..cure.loader import INFERENCE, CureItem, CureSource, PictureFinder, item_samples, read_items
 
 
 class Chain(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -126,7 +126,7 @@ def find_cure_task(path: Path, catalog: Catalog, image_root: Path | None) -> Tas
         if task.dataset.get("loader") != "cure":
             raise UsageError(f"{path} is no task of chains (loader cure): give its rows as messages instead")
         return task
-    if path.is_file() and is_cure_file(path):
+    if path.is_file() and card_of_file(path) == "cure":
         return catalog.task(TASK, [("dataset.path", str(path)), *root])
     return None
 

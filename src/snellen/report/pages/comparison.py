@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ...core.text import plural
 from ...scoring.compare.paired import Comparison
+from ...scoring.compare.run_pairs import ComparedPart
 from ...scoring.tables.table import lower_is_better
 from ...stats.distributions import normal_quantile
 from ..written import percent_metric
@@ -16,6 +17,11 @@ PAIR_COLUMNS = (
     *("metric", "A", "B", "A %", "B %", "B − A", "95 % interval", "p", "p (Holm)"),
     *("samples", "B better", "B worse", "verdict"),
 )
+
+
+def part_sheets(beside: Sequence[ComparedPart]) -> list[tuple[str, Sheet]]:
+    """Return what kits say of runs beside each other, each task's as a table."""
+    return [(task, part.as_sheet(task, one)) for part in beside for task, one in part.found.items()]
 
 
 def pair_sheet(task: str, comparisons: Sequence[Comparison]) -> Sheet:

@@ -17,8 +17,8 @@ from ...core.markup import Html
 from ...core.types import OFFERED, Estimate, Form, Sample, Score
 from ...core.variants import format_variant, parse_variant
 from ...core.vega import Spec
-from ...scoring.aggregates.arms import counted
 from ...scoring.aggregates.calibration import reliability
+from ...scoring.aggregates.counted import counted
 from ...scoring.aggregates.means import headline_of, split
 from ...scoring.aggregates.robustness import curve, ladders
 from ...scoring.stored import read_costs

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ...core.builtins import parts_in
 from ...core.registry import Registry
 from ...scoring.protocols.readings import Reading, check_reading, file_of, judge_folders, own_reading
 from ...scoring.ranges import Executor, ScoredRange
@@ -13,7 +14,6 @@ from ...scoring.run import score_run
 from ...scoring.tables.gathered import GatheredTask
 from ...store.reader import RunReader
 from ..files import atomic_file, recorded_batch, write_records, write_results
-from .arms_part import write_arms
 from .report_page import write_report
 
 RECORDER = f"{recorded_batch.__module__}:{recorded_batch.__qualname__}"
@@ -62,7 +62,8 @@ def finish_run(
             how: dict[str, Any] = {"watch": watch, "for_pages": report, "recorder": RECORDER, "executor": executor}
             results = score_run(folder, registry, reading=reading, more=more, **how)
     write_results(folder, results)
-    write_arms(folder, results)
+    for write in dict.fromkeys(write for task in results["tasks"].values() for write, _ in parts_in(task, "files")):
+        write(folder)
     if report:
         write_report(folder, results=results, gathered=gathered)
     return results

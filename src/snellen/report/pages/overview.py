@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from ...core.tasks import Task
-from ...scoring.aggregates.arms import counted
+from ...scoring.aggregates.counted import counted
 from ...scoring.aggregates.variance import advise, split_variance
 from ...scoring.stored import read_columns
 from ...scoring.tables.gathered import GatheredTask

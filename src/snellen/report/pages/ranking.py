@@ -10,8 +10,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...core.builtins import parts_of
 from ...core.ids import content_hash
-from ...core.looks import LOOK
 from ...core.tasks import RunHeader, Task
 from ...core.text import plural
 from ...core.types import BASE_VARIANT
@@ -150,9 +150,9 @@ def kind_of_figure(entry: Entry, task: str) -> tuple[str, ...]:
 
 
 def _way(card: Task) -> str:
-    """Name the way of asking: with tools it is another one, whether or not there are arms beside."""
-    if card.infer == LOOK:
-        return f"with {', '.join(card.infer_options.get('tools', ('zoom',)))}"
+    """Name the way of asking; what a kit says of its own is another one."""
+    for _, way in parts_of(card, "way"):
+        return str(way(card))
     return "likelihood" if "likelihood" in card.infer else "generation"
 
 

@@ -13,11 +13,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.builtins import parts_of
 from ...core.errors import SnellenError
 from ...core.markup import Child, Html, join, shorten, tag
 from ...core.tasks import RunHeader
 from ...core.text import plural
-from ...scoring.aggregates.arms import counted
+from ...scoring.aggregates.counted import counted
 from ...scoring.aggregates.headline import headline
 from ...scoring.aggregates.summary import summarize
 from ...scoring.stored import read_columns
@@ -27,12 +28,11 @@ from ...store.reader import RunReader
 from ..files import write_atomically
 from ..query import rows_of_outcome
 from ..stored_results import Results, read_results
+from ..terminal import SURENESS, sureness_cells
 from ..written import RESTS_ON, percent_metric, protocol_lines, reading_name, rests_on, written, written_interval
 from . import draw
-from .arms_part import arms_section, sureness_section
 from .gallery import Budget, gallery, read_trial
 from .ledger import Note, read_notes, wrong_gold
-from .look_part import looks_section
 from .overview import TaskOverview, overview_of
 from .parts import (
     DRAWN,
@@ -201,8 +201,7 @@ def task_sections(
     yield hero(one)
     if notes and (marked := wrong_gold(notes, one.task.name)):
         yield second_headline(one.result, marked, partial(_columns_by, reader, one))
-    yield from arms_section(reader, one)
-    yield from looks_section(one)
+    yield from kit_sections(reader, one)
     yield from sureness_section(one)
     if one.other_figures:
         yield tag("div", *(figure_card(figure) for figure in one.other_figures), class_="grid")
@@ -215,6 +214,17 @@ def task_sections(
         yield from notes_table([note for note in notes if note.task == one.task.name])
     yield from _every_reply(reader, one.columns)
     yield from (data_table(figure.rows, f"Data of “{figure.title}”") for figure in one.figures)
+
+
+Address = Callable[[str, str, str], str]
+"""The address of the trials that a filter finds by a value in a variant."""
+
+
+def kit_sections(reader: RunReader, one: TaskOverview, to: Address | None = None) -> Iterator[Child]:
+    """Yield what kits say of a task; `to` gives the address of trials."""
+    for name, section in parts_of(one.task, "section"):
+        if found := one.result.get(name):
+            yield from section(reader, one.task, found, to)
 
 
 def _columns_by(reader: RunReader, one: TaskOverview, metric: str) -> TrialColumns:
@@ -324,6 +334,31 @@ def groups_section(one: TaskOverview, to: Callable[[str, str], str] | None = Non
         yield tag("h2", "By group")
         cards = (tag("div", group_table(key, values, to), class_="card") for key, values in groups.items())
         yield tag("div", *cards, class_="grid groups")
+
+
+def sureness_section(one: TaskOverview) -> Iterator[Child]:
+    """Yield how sure and how right answers were, by each source of confidence, with the risk at each share answered."""
+    found = one.result.get("sureness")
+    if not found:
+        return
+    yield tag("h2", "How sure, and how right")
+    names = head("confidence by", *((name, "n") for name in SURENESS))
+    rows = [row(source["source"], *numbers(sureness_cells(source))) for source in found]
+    caption = "Calibration error over 15 bins; risk area: mean error over all shares answered, the surest first"
+    shares = [f"{share * 100:.0f} %" for share, _ in found[0]["risk"]]
+    risks = [row(source["source"], *numbers(f"{error * 100:.1f}" for _, error in source["risk"])) for source in found]
+    risk_caption = "Error in per cent where only the surest share is answered"
+    yield tag(
+        "div",
+        scrolled(caption, tag("caption", caption), names, tag("tbody", *rows)),
+        scrolled(
+            risk_caption,
+            tag("caption", risk_caption),
+            head("confidence by", *((share, "n") for share in shares)),
+            tag("tbody", *risks),
+        ),
+        class_="card",
+    )
 
 
 def spread_section(one: TaskOverview) -> Iterator[Child]:

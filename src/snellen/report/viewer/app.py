@@ -28,12 +28,11 @@ from ...core.registry import Page, Registry, resolve_target
 from ...core.text import plural
 from ...core.types import Image
 from ...data.images.decode import encode_png, open_image
-from ...scoring.compare.look_pairs import compare_looks
 from ...scoring.compare.paired import Comparison
-from ...scoring.compare.run_pairs import compare_runs
+from ...scoring.compare.run_pairs import compare_parts, compare_runs
 from ...store.reader import RunReader
 from ..pages import draw
-from ..pages.comparison import sheets_of
+from ..pages.comparison import part_sheets, sheets_of
 from ..pages.gallery import Shown, read_trial, thumbnail
 from ..pages.ledger import exported_notes
 from ..pages.parts import DRAWN, cost_cells, head, numbers, scrolled, static
@@ -376,8 +375,8 @@ class Viewer:
         """Two to six runs side by side."""
         runs, names, results = self._compared(request)
         told = request.query_params
-        looks = compare_looks([run.folder for run in runs])
-        return page(compare_page(runs, names, results, told.get("task", ""), wanted_page(told), looks=looks))
+        beside = part_sheets(compare_parts([run.folder for run in runs], registry=runs[0].registry))
+        return page(compare_page(runs, names, results, told.get("task", ""), wanted_page(told), beside=beside))
 
     def matrix(self, request: Request) -> Response:
         """Who fails where: samples and runs."""

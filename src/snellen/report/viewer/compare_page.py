@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -13,14 +12,12 @@ from ...core.errors import UsageError
 from ...core.markup import Child, Html, shorten, tag
 from ...core.text import plural
 from ...core.types import Score, TrialKey
-from ...scoring.compare.look_pairs import ComparedLooks
 from ...scoring.compare.paired import Comparison
 from ...scoring.tables.table import Outcome, TrialColumns, lower_is_better
 from ..pages.comparison import agreement_matrix, divergence_sheet, flips, pair_sheet
 from ..pages.gallery import Shown, read_trial
-from ..pages.look_part import compared_sheet
 from ..pages.parts import captioned, facts, head, numbers, outcome_tag, reply_text, row, scrolled
-from ..pages.sheet import sheet_table
+from ..pages.sheet import Sheet, sheet_table
 from ..written import reading_name, written_share
 from .run_library import OpenRun, run_titles
 from .shell import address, downloads, link, page_of, picture, shell, trial_address
@@ -323,9 +320,12 @@ def compare_page(
     task: str = "",
     page: int = 1,
     *,
-    looks: Mapping[str, ComparedLooks] = MappingProxyType({}),
+    beside: Sequence[tuple[str, Sheet]] = (),
 ) -> Html:
-    """Return the comparison of runs; `names` are how the comparisons call them. A task and a page choose the flips."""
+    """Return the comparison of runs; `names` are how the comparisons call them. A task and a page choose the flips.
+
+    `beside`: what kits say of a task, each as a table.
+    """
     chosen = {name: results[name] for name in results if name == task} or results
     parts: list[Child] = [tag("h1", " against ".join(run_titles(runs, names)))]
     for name, comparisons in chosen.items():
@@ -335,8 +335,7 @@ def compare_page(
             tag("div", tag("h3", "Agreement"), _matrix(main, names), class_="card"),
             tag("div", tag("h3", "Where they part"), sheet_table(divergence_sheet(name, main)), class_="card"),
         ]
-        if name in looks:
-            parts.append(tag("div", sheet_table(compared_sheet(name, looks[name])), class_="card"))
+        parts += [tag("div", sheet_table(sheet), class_="card") for task_name, sheet in beside if task_name == name]
         named = dict(zip(names, runs, strict=True))
         parts += [tag("div", *cards, class_="grid"), *_flips(name, main, named, page if name == task else 1)]
     to = address("/matrix", run=[run.key for run in runs])

@@ -12,12 +12,10 @@ from starlette.datastructures import QueryParams
 from ...core.errors import SnellenError, UsageError
 from ...core.markup import Child, Html, shorten, tag
 from ...core.text import plural
-from ...core.types import BASE_VARIANT, Request, TrialKey
+from ...core.types import Request, TrialKey
 from ...extract.profiles import PROFILES
 from ...scoring.protocols.readings import stored_readings
-from ..pages.arms_part import arms_section, sureness_section
 from ..pages.ledger import Note, wrong_gold
-from ..pages.look_part import looks_section
 from ..pages.overview import TaskOverview
 from ..pages.parts import (
     captioned,
@@ -31,8 +29,15 @@ from ..pages.parts import (
     row,
     scrolled,
 )
-from ..pages.report_page import groups_section, hero, second_headline, settings_folded, spread_section
-from ..query import LOOK_KEY, PICTURE_KEY
+from ..pages.report_page import (
+    groups_section,
+    hero,
+    kit_sections,
+    second_headline,
+    settings_folded,
+    spread_section,
+    sureness_section,
+)
 from ..written import reading_name, written, written_change
 from .exam_parts import exam_parts
 from .label_page import label_links
@@ -192,8 +197,7 @@ def _task_parts(run: OpenRun, one: TaskOverview, *, has_report: bool) -> list[Ch
         hero(one, first),
         *_errors(run, name),
         *_second_headline(run, one),
-        *arms_section(run.reader, one, lambda kind, arm: _arm_trials(run, name, kind, arm)),
-        *looks_section(one, lambda kind: _look_trials(run, name, kind)),
+        *kit_sections(run.reader, one, partial(_filtered, run, name)),
         *sureness_section(one),
         _coming(run, one) if not one.figures else tag("div", *cards, class_="grid"),
     ]
@@ -266,14 +270,9 @@ def _ways_in(run: OpenRun, task: str) -> Html:
     return tag("nav", *made, class_="bar-of-buttons", aria_label="Trials")
 
 
-def _arm_trials(run: OpenRun, task: str, kind: str, variant: str) -> str:
-    """Return the address of the trials of questions of one kind, in one variant."""
-    return address(f"/run/{run.key}/trials", task=task, group=[f"{PICTURE_KEY}={kind}", f"variant={variant}"])
-
-
-def _look_trials(run: OpenRun, task: str, kind: str) -> str:
-    """Return the address of the trials of questions of one kind, or of trials of one class, with true crops."""
-    return address(f"/run/{run.key}/trials", task=task, group=[f"{LOOK_KEY}={kind}", f"variant={BASE_VARIANT}"])
+def _filtered(run: OpenRun, task: str, key: str, value: str, variant: str) -> str:
+    """Return the address of the trials that a kit's filter finds in one variant."""
+    return address(f"/run/{run.key}/trials", task=task, group=[f"{key}={value}", f"variant={variant}"])
 
 
 def _group_address(run: OpenRun, task: str, key: str, value: str) -> str:

@@ -21,7 +21,7 @@ from .rendered_reply import explain_score, group_steps, rendered_reply
 from .run_library import OpenRun
 from .same_sample import reply_difference
 from .shell import link, notes_notice, pager, picture, run_crumbs, shell, trial_address
-from .stage import looks_part, pictures_part
+from .stage import kit_trial, pictures_part
 from .video_line import videos_of
 from .walk import Walk, Walked, place_of, walk_through
 
@@ -156,7 +156,7 @@ def trial_page(run: OpenRun, shown: Shown, walk: Walk, *, may_write: bool = Fals
     place_on_curve = exam_curve(run, key.task, shown.sample)
     right = tag("div", *answer, *score, *place_on_curve, tag("h2", "Facts"), _facts(run, shown))
     parts += [
-        *looks_part(run, shown, columns, walk),
+        *kit_trial(run, shown, columns, walk),
         tag("div", left, right, class_="two"),
         *_siblings(run, columns, key, walk),
     ]

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from msgspec import structs
 
-from ...core.builtins import INFERENCERS
+from ...core.builtins import is_shipped
 from ...core.tasks import PlannedCounts, RunHeader, Task
 from ...core.types import Estimate
 from ..tables.table import Codes, ScoreTable
@@ -33,7 +33,7 @@ class TaskCounts:
         self._counted = header.counted.get(task.name) if header is not None and task is not None else None
         self._groups: dict[str, Mapping[str, int]] = {}
         self._stored: dict[str, int | None] = {}
-        self._ours = task is not None and task.infer in INFERENCERS
+        self._ours = task is not None and is_shipped("inferencer", task.infer)
 
     def settle(self, estimate: Estimate) -> Estimate:
         """Return the estimate with what it does not count: not yet asked, and left out. One without a unit stays."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from ...core.errors import UsageError, did_you_mean
+from ...core.builtins import parts_of
+from ...core.errors import SnellenError, UsageError, did_you_mean
+from ...core.registry import Registry
+from ...core.tasks import Task
 from ...core.types import Score
 from ...store.reader import RunReader
-from ..aggregates.arms import counted_tables
+from ..aggregates.counted import counted_tables
 from ..protocols.readings import Reading, named_reading, own_reading
 from ..stored import live_tables, stored_tables
 from ..tables.table import ScoreTable
@@ -51,6 +54,37 @@ def compare_runs(
             )
             for name in _common_tasks(readers, names, task)
         }
+
+
+class ComparedPart(NamedTuple):
+    """What a kit says of runs beside each other."""
+
+    name: str
+    found: dict[str, Any]
+    """By task."""
+    as_sheet: Callable[[str, Any], Any]
+
+
+def compare_parts(
+    folders: Sequence[str | Path], task: str | None = None, registry: Registry | None = None
+) -> list[ComparedPart]:
+    """Return what kits say of runs beside each other; nothing where every task was asked in one of our own ways."""
+    parts: dict[str, tuple[Any, Any]] = {}
+    for folder in folders:
+        with RunReader(folder) as reader:
+            for card in _cards(reader):
+                sheets = dict(parts_of(card, "compared", registry))
+                parts |= {name: (compare, sheets[name]) for name, compare in parts_of(card, "compare", registry)}
+    compared = [ComparedPart(name, compare(folders, task), sheet) for name, (compare, sheet) in parts.items()]
+    return [one for one in compared if one.found]
+
+
+def _cards(reader: RunReader) -> list[Task]:
+    """Return the tasks of a run; replies that were stored without a header have none."""
+    try:
+        return reader.header().tasks
+    except SnellenError:
+        return []
 
 
 def check_golds(readers: Sequence[RunReader], names: Sequence[str], task: str) -> None:

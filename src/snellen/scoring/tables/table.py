@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from msgspec import Struct
@@ -20,7 +20,10 @@ from ...core.counting import worst_value as worst_value  # noqa: PLC0414
 from ...core.tasks import Task
 from ...core.types import MOST_TOKENS, Prediction, Sample, Score, TrialKey
 from ...stats.intervals import Floats
-from .look_trials import Key, LookTrial
+
+if TYPE_CHECKING:
+    from ...model.served.prices import Prices
+    from ...store.reader import RunReader
 
 Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
@@ -200,10 +203,10 @@ class ScoredTask:
     """The stored samples, those whose trials all failed included."""
     confidences: Collection[str] = tuple(SOURCES)
     """Which of `SOURCES` the details of scores may hold: what none holds need not be looked for in all of them."""
-    looks: Callable[[], Mapping[Key, LookTrial]] = lambda: {}
-    """What each trial did with its tools; nothing of a task that was asked without."""
-    currency: str = ""
-    """In which the money of looks is."""
+    reader: RunReader | None = None
+    """The run they are of; None where they are of none, as rows of a file."""
+    prices: Prices | None = None
+    """What its tokens cost, where that is known."""
 
     @property
     def main(self) -> ScoreTable | None:
@@ -252,6 +255,18 @@ def costs_of(rows: Sequence[tuple[float, int, int]]) -> Costs:
     return Costs(np.array(latency, np.float64), np.array(tokens, np.int64), np.array(asked, np.int64))
 
 
+class TrialFilter(Protocol):
+    """What else trials can be chosen by, beside tags, groups and variants."""
+
+    def values(self, table: ScoreTable) -> set[str]:
+        """Return every value that some trial has."""
+        ...
+
+    def rows(self, table: ScoreTable, value: str) -> Mask:
+        """Return the trials that have a value."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrialColumns(ScoreTable):
     """A table of stored trials in the order of the plan, with what pages show beside the numbers."""
@@ -261,8 +276,8 @@ class TrialColumns(ScoreTable):
     """The metrics stored for the task, the main one first."""
     facts: Sequence[SampleFacts]
     """Parallel to `samples`."""
-    looks: Mapping[Key, LookTrial] = field(default_factory=dict)
-    """What trials did with their tools; nothing of a task that was asked without."""
+    filters: Mapping[str, TrialFilter] = field(default_factory=dict)
+    """What trials can be chosen by beside their tags, by name: what a kit knows of them."""
 
     @classmethod
     def of(cls, table: ScoreTable, task: Task, metrics: Sequence[str], facts: Sequence[SampleFacts]) -> TrialColumns:

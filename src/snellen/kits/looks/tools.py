@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from ...core.looks import Box, Look
 from ...core.types import Tool
-from ..images.edits import ENHANCEMENTS
-from ..video.unfold import Film
+from ...data.images.edits import ENHANCEMENTS
+from ...data.video.unfold import Film
 from .films import MOST_FRAMES, find_moments
 from .views import CallError, View, ZoomRules, draw, overlap, read_box, read_number, zoom
 

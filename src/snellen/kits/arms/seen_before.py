@@ -9,22 +9,26 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 
+from ...core.errors import UsageError
 from ...core.tasks import Task
 from ...core.twins import AXIS as TWIN
 from ...core.types import BASE_VARIANT, Prediction, Request, Sample
 from ...core.variants import RECALL
+from ...scoring.aggregates.headline import main_metric, quoted_metric
+from ...scoring.aggregates.means import axes_of
 from ...stats.confidence import softmax
 from ...stats.exchange import ALPHA, FEWEST, Exchange, beside_references, exchange_test, order_test
 from ...stats.intervals import holm
 from ...store.reader import RunReader, Trial
-from .headline import main_metric, quoted_metric
-from .means import axes_of
 
 ORDER, TWINS, NEXT = "order of options", "twins", "next option from memory"
 ALARM = ALPHA
@@ -166,6 +170,16 @@ def is_sorted(options: Sequence[str]) -> bool:
     return len(options) > 2 and (keys == sorted(keys) or keys == sorted(keys, reverse=True))
 
 
+def order_forms(reader: RunReader, task: Task, chosen: Container[str]) -> tuple[Any, Any]:
+    """Return what each of the chosen questions earned in its published order (first column) and in drawn ones, and
+    where the right answer stood; none whose options stand sorted.
+    """
+    orders = [variant for variant in task.variants if set(axes_of(variant)) == {"order"}]
+    forms, in_order = _forms(reader, task, {BASE_VARIANT, *orders})
+    usable = [name for name, own in forms.items() if name in chosen and BASE_VARIANT in own and name not in in_order]
+    return _matrix(forms, usable, [BASE_VARIANT, *orders])
+
+
 def _order(forms: Forms, variants: Sequence[str], in_order: set[str]) -> SeenTest:
     usable = [sample for sample, own in forms.items() if BASE_VARIANT in own and sample not in in_order]
     values, places = _matrix(forms, usable, [BASE_VARIANT, *variants])
@@ -213,3 +227,39 @@ def holds(reply: str, text: str) -> bool:
 
 def _words(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
+
+
+HOW = "--variant base --variant order=1 --variant order=2 --variant order=3 --variant control=recall"
+
+
+def contaminated(run: str | Path, references: Sequence[str | Path] = ()) -> dict[str, list[SeenTest]]:
+    """Return, task by task, the tests of whether a model has seen its test before, each with its power.
+
+    The run must have asked changed forms of its questions; `references` are runs of models that cannot have seen it.
+
+    Example:
+        >>> from snellen.kits.arms.seen_before import contaminated
+        >>> contaminated("runs/x")["my"][0].verdict  # doctest: +SKIP
+        'no drop found'
+    """
+    with ExitStack() as stack:
+        reader = stack.enter_context(RunReader(Path(run)))
+        others = [stack.enter_context(RunReader(Path(folder))) for folder in references]
+        header = reader.header()
+        for folder, other in zip(references, others, strict=True):
+            if other.header().id == header.id:
+                raise UsageError(f"--reference {folder} is the run itself: name a run of another model")
+        names = [{task.name for task in other.header().tasks} for other in others]
+        found = {}
+        for task in header.tasks:
+            beside = [other for other, own in zip(others, names, strict=True) if task.name in own]
+            found[task.name] = seen_tests(reader, task, beside)
+    if not any(found.values()):
+        more = "and --variant twin=1 where the card has rules for twins"
+        raise UsageError(f"{run} asked no changed form of its questions: ask it again with {HOW}, {more}")
+    return {name: tests for name, tests in found.items() if tests}
+
+
+def described(found: dict[str, list[SeenTest]]) -> dict[str, Any]:
+    """Return the tests as plain data, each with its sentence."""
+    return {task: [{**msgspec.to_builtins(one), "says": one.says} for one in tests] for task, tests in found.items()}

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...core.looks import BASE, ELSEWHERE, GOLD, GREY, LOOK_ARMS, NOTHING, PLAIN, WHOLE
 from ...core.markup import Child, tag
+from ...core.tasks import Task
+from ...core.types import BASE_VARIANT
 from ...model.served.prices import money
-from ...scoring.aggregates.looks import (
+from ...report.pages.report_page import Address
+from ...report.pages.sheet import Sheet, sheet_grid, sheet_table
+from ...report.terminal import said_points, said_share
+from .figures import (
     KEPT_RIGHT,
     LOOK_KINDS,
     MISLED,
+    PART,
     PICTURE_EFFECT,
     REPAIRED,
     REPAIRED_UNCALLED,
@@ -22,12 +28,12 @@ from ...scoring.aggregates.looks import (
     WORTH,
     ZOOM_EFFECT,
 )
-from ..terminal import said_points, said_share
-from .overview import TaskOverview
-from .sheet import Sheet, sheet_table
 
 if TYPE_CHECKING:
-    from ...scoring.compare.look_pairs import ComparedLooks
+    from rich.table import Table
+
+    from ...store.reader import RunReader
+    from .pairs import ComparedLooks
 
 TITLE = "What looking again was worth"
 ARM_WORDS = {
@@ -53,8 +59,6 @@ KIND_WORDS = {
     KEPT_RIGHT: "right both ways",
     STAYED_WRONG: "wrong both ways",
 }
-Address = Callable[[str], str]
-"""The address of the trials of questions of one kind, or of trials of one class."""
 
 
 def figure(estimate: Mapping[str, Any] | None, digits: int = 2, unit: str = "") -> str:
@@ -157,16 +161,25 @@ def _counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in counts.items()) or "–"
 
 
-def looks_section(one: TaskOverview, to: Address | None = None) -> Iterator[Child]:
+def look_tables(found: Mapping[str, Any]) -> Iterator[Table]:
+    """Yield the same for the terminal."""
+    return map(sheet_grid, look_sheets(found))
+
+
+def looks_section(
+    _reader: RunReader, _task: Task, found: Mapping[str, Any], address: Address | None = None
+) -> Iterator[Child]:
     """Yield what looking again was worth: arms, effects, repaired and spoilt, use; with ways to the trials."""
-    found = one.result.get("looks")
-    if not found:
-        return
     yield tag("h2", TITLE)
     yield tag("p", in_words(found))
     yield from (tag("div", sheet_table(sheet), class_="card") for sheet in look_sheets(found))
-    if to is None:
+    if address is None:
         return
+
+    def to(kind: str) -> str:
+        """Return the address of the trials of questions of one kind, or of one class, with true crops."""
+        return address(PART, kind, BASE_VARIANT)
+
     ways = [(name, f" {KIND_WORDS[name]}") for name in LOOK_KINDS if found["questions"].get(name)]
     counts = [tag("li", tag("a", f"{found['questions'][name]:,}", href=to(name)), words) for name, words in ways]
     other = {**found["used"]["classes"], **found["used"]["ends"]}
@@ -216,3 +229,8 @@ def compared_sheet(task: str, looks: ComparedLooks) -> Sheet:
 def _part(part: Mapping[str, Any]) -> str:
     share = said_share(part["rate"])
     return share if part["chance"] is None else f"{share}, {part['chance'] * 100:.1f} % by chance alone"
+
+
+def way(task: Task) -> str:
+    """Return how a task was asked: with tools, whether or not there are arms beside."""
+    return f"with {', '.join(task.infer_options.get('tools', ('zoom',)))}"

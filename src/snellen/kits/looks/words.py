@@ -7,15 +7,13 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from msgspec.structs import replace
-
-from ..core.message_parts import assemble_turn
-from ..core.types import Image, Tool, Turn
-from ..data.look.tools import TOOLS, Terms
-from ..data.look.views import CallError, ZoomRules
+from ...core.message_parts import assemble_turn
+from ...core.types import Image, Tool, Turn
+from ...prompt.tool_results import NO_PICTURE, Result
+from .tools import TOOLS, Terms
+from .views import CallError, ZoomRules
 
 NATIVE, TEXT = "native", "text"
-NO_PICTURE = "No picture available."
 FORCED = "No more calls are possible. Answer now with what you have seen."
 NOT_RUN = "not run: at most {most} calls in one turn"
 
@@ -151,30 +149,6 @@ def with_system(messages: Sequence[Turn], text: str) -> tuple[Turn, ...]:
     if messages and messages[0].role == "system":
         return (Turn("system", f"{messages[0].text}\n\n{text}"), *messages[1:])
     return (Turn("system", text), *messages)
-
-
-class Result(NamedTuple):
-    """What one call is answered with."""
-
-    ident: str
-    told: str
-    images: tuple[Image | None, ...] = ()
-    """The pictures that belong to it; in the arm `none` there is nothing in the place of each."""
-
-
-def native_results(results: Sequence[Result], carry: str) -> list[Turn]:
-    """Return the messages that answer native calls: pictures in the results themselves, or by the user after them."""
-    turns: list[Turn] = []
-    pieces: list[str | Image] = []
-    for result in results:
-        if not result.images or carry == "user":
-            turns.append(Turn("tool", result.told, answers=result.ident))
-        else:
-            shown: list[str | Image] = [result.told, *(image or f"\n{NO_PICTURE}" for image in result.images)]
-            turns.append(replace(assemble_turn("tool", shown), answers=result.ident))
-        if result.images and carry == "user":
-            pieces += [f"{result.told}\n", *(image or NO_PICTURE for image in result.images)]
-    return [*turns, assemble_turn("user", pieces)] if pieces else turns
 
 
 def text_results(results: Sequence[Result]) -> list[Turn]:

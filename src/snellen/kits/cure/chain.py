@@ -8,12 +8,12 @@ from itertools import groupby, product
 
 import msgspec
 
-from ..core.jobs import Ask, Item, RequestBuilder, skip_after
-from ..core.protocols import Capability, Inferencer
-from ..core.tasks import Task
-from ..core.types import Sample, TrialKey
-from ..data.loaders.cure import recount
-from .dialogue import read_answer
+from ...core.jobs import Ask, Item, RequestBuilder, skip_after
+from ...core.protocols import Capability, Inferencer
+from ...core.tasks import Task
+from ...core.types import Sample, TrialKey
+from ...infer.dialogue import read_answer
+from .loader import recount
 
 
 @dataclass(frozen=True, slots=True)

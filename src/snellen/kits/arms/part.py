@@ -1,40 +1,42 @@
-"""The arms of a run, and how sure it was, to sections of its pages; and to files: what does not need its picture."""
+"""The arms of a run to tables, to a section of its page, and to files: what does not need its picture."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from rich.table import Table
 
 from ...core.markup import Child, Html, shorten, tag
 from ...core.tasks import Task
 from ...core.text import plural
 from ...core.types import TrialKey
-from ...core.variants import PICTURE, find_arms
-from ...scoring.aggregates.arms import (
+from ...core.variants import ARMS, PICTURE, find_arms
+from ...report.files import atomic_file
+from ...report.pages import draw
+from ...report.pages.gallery import read_trial
+from ...report.pages.parts import DRAWN, head, numbers, reply_text, row, scrolled
+from ...report.pages.report_page import Address
+from ...report.terminal import count_text, said_points, said_share, with_interval
+from ...report.written import written, written_interval
+from ...scoring.aggregates.counted import arms_table
+from ...scoring.stored import stored_tables
+from ...store.reader import RunReader
+from .figures import (
     CLASSES,
     HARMED,
     KEEPS,
     NEEDS,
     NEITHER,
+    PICTURE_KEY,
     Arms,
     Question,
-    arms_table,
     chances,
     is_judged,
     left_out,
 )
-from ...scoring.stored import stored_tables
-from ...store.reader import RunReader
-from ..files import atomic_file
-from ..terminal import SURENESS, in_order, said_points, said_share, sureness_cells
-from ..written import written, written_interval
-from . import draw
-from .gallery import read_trial
-from .overview import TaskOverview
-from .parts import DRAWN, head, numbers, reply_text, row, scrolled
 
 FILE, SUBSET = "arms.jsonl", "needs-picture"
 LISTED = 40
@@ -45,17 +47,34 @@ WORDS = {
     HARMED: "right without it alone",
     NEITHER: "wrong both ways",
 }
-Address = Callable[[str, str], str]
-"""The address of the trials of a class of questions in a variant."""
 
 
-def write_arms(folder: Path, results: Mapping[str, Any]) -> None:
+def arms_tables(arms: Mapping[str, Any]) -> Iterator[Table]:
+    """Yield what each arm keeps of the score with the picture."""
+    table = Table(title="what the picture is worth", title_justify="left", title_style="bold")
+    table.add_column("arm")
+    for column in ("score", "picture adds, points", "kept", "kept above guessing", "says it sees none", "questions"):
+        table.add_column(column, justify="right")
+    metric = arms["metric"]
+    score = arms["picture"]["score"]
+    table.add_row("picture", with_interval(metric, score), "", "", "", count_text(arms["picture"]["unseen"]), "")
+    for name, arm in in_order(arms["arms"]):
+        shares = [said_points(arm["gain"]), *(said_share(arm[kind]) for kind in ("kept", "kept_above_chance"))]
+        counts = count_text(arm["unseen"]), count_text(arm["questions"])
+        table.add_row(name, with_interval(metric, arm["score"]), *shares, *counts)
+    yield table
+
+
+def in_order(arms: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return arms as people think of them: what takes most away first."""
+    return sorted(arms.items(), key=lambda pair: list(ARMS).index(pair[0]))
+
+
+def write_arms(folder: Path) -> None:
     """Write what each question did in arms (arms.jsonl), and the subset of those that need the picture.
 
-    A pure function of run.db; nothing is written of a run without arms, or before its first reply.
+    A pure function of run.db; nothing is written before its first reply.
     """
-    if not any("arms" in task for task in results["tasks"].values()):
-        return
     lines: list[bytes] = []
     kept: list[str] = []
     told: list[str] = []
@@ -113,15 +132,12 @@ def _line(reader: RunReader, task: Task, arms: Arms, one: Question) -> bytes:
     return msgspec.json.encode(line) + b"\n"
 
 
-def arms_section(reader: RunReader, one: TaskOverview, to: Address | None = None) -> Iterator[Child]:
+def arms_section(reader: RunReader, task: Task, found: Mapping[str, Any], to: Address | None = None) -> Iterator[Child]:
     """Yield what the picture is worth: the arms, groups, and the questions answered without it with their replies."""
-    found = one.result.get("arms")
-    if not found:
-        return
     yield tag("h2", "What the picture is worth")
     yield tag("p", in_words(found))
     yield tag("div", _arms_table(found), *_group_tables(found), class_="card")
-    yield from _questions(reader, one.task, found, to)
+    yield from _questions(reader, task, found, to)
 
 
 def in_words(found: Mapping[str, Any]) -> str:
@@ -196,7 +212,9 @@ def _questions(reader: RunReader, task: Task, found: Mapping[str, Any], to: Addr
         return
     variant = next(arm.variant for arm in arms.arms if arm.name == found["first"])
     counts = [
-        tag("li", tag("a", f"{count:,}", href=to(kind, variant)) if to else f"{count:,}", f" {WORDS[kind]}")
+        tag(
+            "li", tag("a", f"{count:,}", href=to(PICTURE_KEY, kind, variant)) if to else f"{count:,}", f" {WORDS[kind]}"
+        )
         for kind, count in ((kind, found["questions"][kind]) for kind in CLASSES)
     ]
     yield tag("h3", "Question by question")
@@ -227,28 +245,3 @@ def _blind_row(reader: RunReader, task: Task, variant: str, one: Question) -> Ht
         tag("td", right + (f"; {one.verdict}" if one.verdict else ""), class_="small"),
     )
     return row(one.sample, *cells)
-
-
-def sureness_section(one: TaskOverview) -> Iterator[Child]:
-    """Yield how sure and how right answers were, by each source of confidence, with the risk at each share answered."""
-    found = one.result.get("sureness")
-    if not found:
-        return
-    yield tag("h2", "How sure, and how right")
-    names = head("confidence by", *((name, "n") for name in SURENESS))
-    rows = [row(source["source"], *numbers(sureness_cells(source))) for source in found]
-    caption = "Calibration error over 15 bins; risk area: mean error over all shares answered, the surest first"
-    shares = [f"{share * 100:.0f} %" for share, _ in found[0]["risk"]]
-    risks = [row(source["source"], *numbers(f"{error * 100:.1f}" for _, error in source["risk"])) for source in found]
-    risk_caption = "Error in per cent where only the surest share is answered"
-    yield tag(
-        "div",
-        scrolled(caption, tag("caption", caption), names, tag("tbody", *rows)),
-        scrolled(
-            risk_caption,
-            tag("caption", risk_caption),
-            head("confidence by", *((share, "n") for share in shares)),
-            tag("tbody", *risks),
-        ),
-        class_="card",
-    )

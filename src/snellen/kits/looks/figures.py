@@ -16,12 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.looks import BASE, ELSEWHERE, GOLD, GREY, LOOK_ARMS, NOTHING, PLAIN, UNSCORED_ENDS, WHOLE, Look, arm_of
+from ...core.tasks import Task
 from ...core.text import plural
 from ...core.types import Estimate, Sample
+from ...scoring.aggregates.counted import arms_table, means_of_questions, rows_in
+from ...scoring.aggregates.means import mean_by_question
+from ...scoring.tables.table import ScoredTask, ScoreTable
+from ...scoring.tables.table_builder import codes_in
 from ...stats.average_precision import Boxes, overlaps
 from ...stats.intervals import Floats, estimate_mean
 from ...stats.paired import paired_difference
-from ...stats.second_look import (
+from ...store.reader import RunReader
+from .second_look import (
     HALF,
     Part,
     Replies,
@@ -32,11 +38,7 @@ from ...stats.second_look import (
     split_worth,
     union_area,
 )
-from ..tables.look_trials import Box, Key, LookTrial, gold_boxes, size_of, source_of
-from ..tables.table import ScoredTask, ScoreTable
-from ..tables.table_builder import codes_in
-from .arms import arms_table, means_of_questions, rows_in
-from .means import mean_by_question
+from .trials import Box, Key, LookTrial, gold_boxes, look_trials, size_of, source_of
 
 WORTH, PICTURE_EFFECT, MISLED, ZOOM_EFFECT = "worth", "picture_effect", "misled", "zoom_effect"
 EFFECTS = {
@@ -52,6 +54,8 @@ KEPT_RIGHT, STAYED_WRONG = "right-anyway", "wrong-anyway"
 LOOK_KINDS = (REPAIRED, REPAIRED_UNCALLED, SPOILT, SPOILT_UNCALLED, KEPT_RIGHT, STAYED_WRONG)
 """What became of a question, plainly asked and asked with tools."""
 Masks = NDArray[np.bool_]
+PART = "looks"
+"""The name of this part in results.json and among the filters of trials."""
 
 
 class _Cells(NamedTuple):
@@ -190,6 +194,26 @@ def classes_of(fact: LookTrial) -> set[str]:
     if fact.end is None:
         return set()
     return {CALLED if fact.called else UNCALLED, fact.end.end, *fact.end.classes}
+
+
+class LookFilter(NamedTuple):
+    """Chooses trials with tools: by what became of their question, how they ended, classes of their calls."""
+
+    trials: Mapping[Key, LookTrial]
+
+    def values(self, table: ScoreTable) -> set[str]:
+        """Return every class that some trial has, and every kind that some question is of."""
+        return classes_in(table, self.trials)
+
+    def rows(self, table: ScoreTable, value: str) -> Masks:
+        """Return the trials of a class, or all trials of the questions of one kind."""
+        return rows_of_class(table, self.trials, value)
+
+
+def look_filters(reader: RunReader, task: Task) -> dict[str, LookFilter]:
+    """Return the filter of a task; none of one that was asked without tools."""
+    trials = look_trials(reader, task.name)
+    return {PART: LookFilter(trials)} if trials else {}
 
 
 def rows_of_class(table: ScoreTable, trials: Mapping[Key, LookTrial], name: str) -> Masks:
@@ -337,9 +361,14 @@ def used(arms: LookArms) -> dict[str, Any]:
     }
 
 
-def describe_looks(scored: ScoredTask) -> dict[str, Any]:
-    """Return what results.json says of a task's looks; nothing of one that was asked without tools."""
-    trials = scored.looks()
+def describe(scored: ScoredTask, _keys: Sequence[str]) -> tuple[dict[str, Any], dict[str, Estimate]]:
+    """Return what results.json says of a stored task's looks; nothing of one that was asked without tools."""
+    trials = look_trials(scored.reader, scored.task.name, scored.prices) if scored.reader else {}
+    return describe_looks(scored, trials), {}
+
+
+def describe_looks(scored: ScoredTask, trials: Mapping[Key, LookTrial]) -> dict[str, Any]:
+    """Return what is said of a task's looks: arms, effects, what was repaired and spoilt, use, aim and price."""
     table = arms_table(scored.task, scored.tables) if trials else None
     if table is None or not trials:
         return {}
@@ -355,10 +384,11 @@ def describe_looks(scored: ScoredTask) -> dict[str, Any]:
         "used": used(arms),
         "aim": aim(arms, scored.samples(), scored.task.score_options),
         "price": prices(arms),
-        "currency": scored.currency,
+        "currency": scored.prices.currency if scored.prices else "",
     }
     found["notes"] = [*look_notes(found), *([DROPPED_NOTE] if crops_weigh_nothing(arms) else [])]
-    return {"looks": msgspec.to_builtins(found)}
+    described: dict[str, Any] = msgspec.to_builtins(found)
+    return described
 
 
 DROPPED_NOTE = (

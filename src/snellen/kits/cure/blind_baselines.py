@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from ...core.ids import derive_seed
 from ...core.types import Estimate, Sample
+from ...scoring.aggregates.consistency import CHAINS, chains_from_table
+from ...scoring.tables.table import ScoredTask, ScoreTable
 from ...stats.intervals import estimate_mean
-from ..tables.table import ScoredTask, ScoreTable
-from .consistency import CHAINS, chains_from_table
 
 # Texts to the words that carry meaning, for everything that compares by overlap.
 

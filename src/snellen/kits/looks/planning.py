@@ -1,97 +1,31 @@
-"""The arms of a task and its tools, by what the data and the model have: what cannot be asked is refused."""
+"""A task to the same asked with tools, by what settings, model and its card say; and what its turns may come to."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
-from ..core.errors import UsageError
-from ..core.looks import LOOK, in_look_arms
-from ..core.message_parts import all_pictures, all_videos
-from ..core.protocols import Model
-from ..core.tasks import Task
-from ..core.types import OFFERED, Sample
-from ..core.variants import (
-    BLANK,
-    FRAMES_SHUFFLED,
-    NO_VIDEO,
-    ONE_FRAME,
-    OTHER,
-    SHUFFLED_OPTIONS,
-    WITHOUT_PAGE,
-    find_arms,
-    parse_variant,
-)
-from .chosen_model import find_card
-from .model_frame import model_frame, needed_frame
-from .settings import LOOKS, RunSettings
+from ...api.chosen_model import find_card
+from ...api.model_frame import model_frame, needed_frame
+from ...api.plan import Plan, PlannedTask
+from ...api.run_cost import Turns, longest_request, size_as_sent
+from ...api.settings import RunSettings, rows_for
+from ...core.errors import UsageError
+from ...core.looks import LOOK, in_look_arms
+from ...core.protocols import Model
+from ...core.tasks import Task
+from ...core.types import Image, Request, Sample
+from ...model.served.model_card import ASSUMED, FoundCard, ModelCard
+from .films import MOST_FRAMES, own_size
+from .inferencer import CALLS_A_TURN, Setup
+from .inferencer import LOOK as INFERENCER
+from .views import SHRINKING
+from .words import NATIVE, PRESETS, TEXT
 
-if TYPE_CHECKING:
-    from ..prompt.controls import OtherPictures
-
-NEW = (BLANK, OTHER, WITHOUT_PAGE)
-"""Controls that show something in the place of what a row has."""
-
-
-def check_evidence(task: Task, samples: Iterable[Sample], others: OtherPictures | None, *, told: bool) -> None:
-    """Refuse arms that some rows cannot be asked in: a figure over the others would be one of another test.
-
-    `told`: arms were named as such; else only what stands in for a picture is looked at, and never in vain.
-    """
-    controls = {parse_variant(variant).get("control", ""): variant for variant in task.variants}
-    arms = {name: variant for name, variant in controls.items() if name in NEW}
-    arms |= {arm.name: arm.variant for arm in find_arms(task.variants)} if told else {}
-    if not arms:
-        return
-    lacking: dict[str, list[str]] = {}
-    count = 0
-    for sample in samples:
-        count += 1
-        for arm, variant in arms.items():
-            lack = _lack(sample, arm, variant, others)
-            if lack:
-                lacking.setdefault(lack, []).append(sample.id)
-    for lack, ids in lacking.items():
-        raise UsageError(f"task {task.name!r}: {_said(ids, count)} {lack}")
-
-
-def _said(ids: Sequence[str], count: int) -> str:
-    if len(ids) == count:
-        return "every row"
-    named = ", ".join(map(repr, ids[:3]))
-    return f"{len(ids)} of {count} rows ({named}{', …' if len(ids) > 3 else ''})"
-
-
-def _lack(sample: Sample, arm: str, variant: str, others: OtherPictures | None) -> str:
-    """Return what a row lacks for an arm, and what to do about it; nothing where it can be asked."""
-    pictures, videos = all_pictures(sample), all_videos(sample)
-    if not pictures and not videos:
-        return f"lacks a picture, and arm {arm} is about it: leave those rows out (--ids, --subset), or --arms"
-    if arm in (NO_VIDEO, ONE_FRAME, FRAMES_SHUFFLED) and not videos:
-        return f"lacks a video, which arm {arm} is about: arms of pictures are none, blank and other"
-    if arm == SHUFFLED_OPTIONS and (sample.form not in OFFERED or len(sample.options) < 2):
-        return f"lacks options, whose order arm {arm} changes: leave the arm out"
-    if arm == WITHOUT_PAGE:
-        return _lacks_pages(sample, variant)
-    if arm == OTHER and (others is None or others.find(sample) is None):
-        return "has no other picture of the task with another answer: leave arm other out, or add rows"
-    return ""
-
-
-def _lacks_pages(sample: Sample, variant: str) -> str:
-    from ..prompt.controls import choose_pages, needle_pages
-
-    axes = {axis: value for axis, value in parse_variant(variant).items() if axis != "control"}
-    wanted, shown = needle_pages(sample, axes.get("pages", "")), choose_pages(sample, axes)
-    if not wanted:
-        return "does not say which page holds the answer (column evidence_pages): leave arm without-page out"
-    if all((image.page or place) in wanted for place, image in enumerate(shown, start=1)):
-        return "has no page but the one that holds the answer: arm none asks that"
-    return ""
-
-
+SETTINGS = rows_for("look")
 AUTO, CARD = "auto", "card"
 ASKS_ONE_REPLY = ("generate", "generation", "document", LOOK)
 """Inferencers in whose place looking again may stand: each trial is one question and its reply."""
@@ -142,15 +76,13 @@ def _limits(model: Model, settings: RunSettings) -> dict[str, int]:
 
 
 def _refuse_alone(settings: RunSettings) -> None:
-    told = next((name for name in LOOKS if getattr(settings, name)), None)
+    told = next((name for name in SETTINGS if getattr(settings, name)), None)
     if told is not None:
         raise UsageError(f"--{told.replace('_', '-')} means nothing without --tools: add --tools zoom, or leave it out")
 
 
 def _refuse_unused(dialect: str, settings: RunSettings) -> None:
     """Refuse what the way of writing calls leaves no choice of: a preset has its own frame and limits."""
-    from ..prompt.look_words import NATIVE, PRESETS
-
     fixed = {"carry": "a place in native messages"} if dialect != NATIVE else {}
     if preset := PRESETS.get(dialect):
         own = {"max_turns": preset.max_turns, "max_looks": preset.max_looks}
@@ -165,7 +97,7 @@ def _refuse_unused(dialect: str, settings: RunSettings) -> None:
 def _told(settings: RunSettings) -> dict[str, Any]:
     """Return the options that were told."""
     names = {"tool_dialect": "dialect", "tool_frame": "frame"}
-    kept = [name for name in LOOKS if name != "tool_arms"]
+    kept = [name for name in SETTINGS if name != "tool_arms"]
     return {names.get(name, name): getattr(settings, name) for name in kept if getattr(settings, name)}
 
 
@@ -174,8 +106,6 @@ def _family(model: Model) -> str:
 
 
 def _dialect(told: str, model: Model) -> str:
-    from ..prompt.look_words import NATIVE, TEXT
-
     if told == AUTO:
         return NATIVE if _family(model) in CARRIES else TEXT
     if told == NATIVE and _family(model) not in CARRIES:
@@ -198,3 +128,32 @@ def _frame(told: str, model: Model, settings: RunSettings) -> str:
 
 def _carry(told: str, model: Model) -> str:
     return CARRIES.get(_family(model), "user") if told == AUTO else told
+
+
+WORDS_A_LOOK = 120
+"""Tokens around the picture of a result: what is told, twice, and the ids."""
+
+
+def growth(
+    planned: PlannedTask, plan: Plan, found: FoundCard, looked_at: Sequence[tuple[Sample, Request]]
+) -> Turns | None:
+    """Return how a trial with tools grows at most; None where nothing limits a reply."""
+    setup, limit = Setup.of(INFERENCER.read_options(planned.task)), planned.task.params.max_tokens
+    if limit is None:
+        return None
+    card = found.card or ModelCard(plan.model.name)
+    formula, side = card.pictures or ASSUMED, setup.options.longest
+    pictures = [image for _, request in looked_at for turn in request.messages for image in turn.images]
+    sizes = [(side, side), *filter(None, (_largest_look(one, plan, setup.terms.rules.grid) for one in pictures))]
+    calls = setup.preset.calls_a_turn if setup.preset else CALLS_A_TURN
+    calls *= MOST_FRAMES if "frame" in setup.options.tools else 1
+    first = max(longest_request(request, plan, card, formula) for _, request in looked_at)
+    return Turns(setup.options.max_turns, first, limit + calls * (max(map(formula.count, sizes)) + WORDS_A_LOOK))
+
+
+def _largest_look(image: Image, plan: Plan, grid: int) -> tuple[int, int] | None:
+    """Return the size of a look at all of a picture: what was shrunk to be shown is looked at in its own size."""
+    source = own_size(image)
+    edits = tuple(edit for edit in source.edits if not edit.startswith(SHRINKING))
+    size = size_as_sent(msgspec.structs.replace(source, edits=edits), plan.model.image_policy)
+    return size and (size[0] + grid, size[1] + grid)

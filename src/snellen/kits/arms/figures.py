@@ -6,7 +6,7 @@ Figures of a task are over the questions as they are (`counted`); the arms stand
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from ...core.tasks import Task
 from ...core.text import plural
 from ...core.types import OFFERED, Estimate, Form, Sample
-from ...core.variants import NEEDS_PICTURE, PICTURE, Arm, find_arms, first_arm, variants_beside
+from ...core.variants import NEEDS_PICTURE, PICTURE, Arm, find_arms, first_arm
 from ...extract.extraction import UNSEEN
+from ...scoring.aggregates.counted import arms_table, means_of_questions, rows_in
+from ...scoring.aggregates.means import mean_by_question
+from ...scoring.tables.table import ScoredTask, ScoreTable
 from ...stats.intervals import Floats
 from ...stats.paired import discoveries, fewer_by_chance, guessed_by_chance, kept_share, paired_difference
-from ..tables.table import ScoredTask, ScoreTable, lower_is_better
-from .headline import PEER, main_metric, quoted_metric
-from .means import mean_by_question
-from .robustness import as_worth
+from ...store.reader import RunReader
 
 NEEDS, KEEPS, HARMED, NEITHER, UNKNOWN = "needs", "keeps", "harmed", "neither", ""
 CLASSES = (NEEDS, KEEPS, HARMED, NEITHER)
@@ -36,7 +36,6 @@ OPEN_GUESS = 0.1
 FEWEST_IN_GROUP = 20
 """Questions below which a group has no share."""
 Masks = NDArray[np.bool_]
-Table = TypeVar("Table", bound=ScoreTable)
 
 
 class Question(NamedTuple):
@@ -52,44 +51,6 @@ class Question(NamedTuple):
     verdict: str = ""
 
 
-def counted_tables(tables: Mapping[str, ScoreTable]) -> Mapping[str, ScoreTable]:
-    """Return the tables without the trials of arms; the same where there are none."""
-    return {name: counted(table) for name, table in tables.items()}
-
-
-def counted(table: Table) -> Table:
-    """Return the trials that a figure of the task is over: those that are no arm."""
-    arms = variants_beside(table.variants)
-    if not arms:
-        return table
-    return cast(Table, table.take(~rows_in(table, arms)))
-
-
-def counted_task(scored: ScoredTask) -> ScoredTask:
-    """Return a task as aggregates see it, without the trials of arms."""
-    arms = variants_beside(scored.task.variants)
-    if not arms:
-        return scored
-    own = tuple(variant for variant in scored.task.variants if variant not in arms)
-    return ScoredTask(
-        msgspec.structs.replace(scored.task, variants=own),
-        counted_tables(scored.tables),
-        lambda: ((sample, score) for sample, score in scored.scores() if score.key.variant not in arms),
-        scored.samples,
-        scored.confidences,
-    )
-
-
-def arms_table(task: Task, tables: Mapping[str, ScoreTable]) -> ScoreTable | None:
-    """Return the table of the metric that a task stands for, as worth; None where no single metric does."""
-    own = [name for name in tables if not name.endswith(PEER) and len(tables[name])]
-    metric = main_metric(tuple(own), quoted_metric(task))
-    if metric is None or metric not in tables:
-        return None
-    table = tables[metric]
-    return as_worth(table) if lower_is_better(metric) else table
-
-
 def chances(samples: Iterable[Sample]) -> dict[str, float]:
     """Return what guessing earns, question by question."""
     return {sample.id: chance_of(sample) for sample in samples}
@@ -100,19 +61,6 @@ def chance_of(sample: Sample) -> float:
     if sample.form is Form.YESNO:
         return 0.5
     return 1.0 / len(sample.options) if sample.form in OFFERED and len(sample.options) > 1 else 0.0
-
-
-def rows_in(table: ScoreTable, variants: Iterable[str]) -> Masks:
-    """Return which trials of a table are of some variants."""
-    wanted = set(variants)
-    chosen = np.array([name in wanted for name in table.variants], dtype=np.bool_)
-    return np.asarray(chosen[table.variant], dtype=np.bool_)
-
-
-def means_of_questions(question: NDArray[Any], values: Floats, size: int) -> Floats:
-    """Return the mean of each of so many questions; NaN where it has no value."""
-    count = np.bincount(question, minlength=size)
-    return np.where(count > 0, np.bincount(question, values, size) / np.maximum(count, 1), np.nan)
 
 
 class Arms:
@@ -306,7 +254,7 @@ def describe_arms(scored: ScoredTask, keys: Sequence[str]) -> tuple[dict[str, An
         "left_out": len(left_out(questions, judged=judged)),
     }
     found["notes"] = _notes(found, arms)
-    return {"arms": msgspec.to_builtins(found)}, {NEEDS_PICTURE: arms.needs_picture()}
+    return msgspec.to_builtins(found), {NEEDS_PICTURE: arms.needs_picture()}
 
 
 def _notes(found: Mapping[str, Any], arms: Arms) -> list[str]:
@@ -326,3 +274,27 @@ def _notes(found: Mapping[str, Any], arms: Arms) -> list[str]:
     if seen:
         notes.append(f"{seen} replies WITH the picture say that they see none: look whether it arrives")
     return notes
+
+
+PICTURE_KEY = "picture"
+"""What questions of a run with arms can be filtered by: whether they need the picture."""
+
+
+class PictureFilter:
+    """Chooses trials by whether their question needs the picture, keeps its answer without it …; none without arms."""
+
+    def values(self, table: ScoreTable) -> set[str]:
+        """Return every class of questions."""
+        return set(CLASSES) if find_arms(table.variants) else set()
+
+    def rows(self, table: ScoreTable, value: str) -> Masks:
+        """Return the trials of questions of one class."""
+        if not find_arms(table.variants):
+            return np.zeros(len(table), np.bool_)
+        kinds = np.array([found == value for found in Arms(table, {}).kinds()], np.bool_)
+        return np.asarray(kinds[table.sample], np.bool_)
+
+
+def picture_filters(_reader: RunReader, _task: Task) -> dict[str, PictureFilter]:
+    """Return the filter of a task with arms."""
+    return {PICTURE_KEY: PictureFilter()}

@@ -19,12 +19,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
-from ..core.config import convert
-from ..core.errors import DataError, UsageError, not_among
-from ..core.frames import read_frame
-from ..core.ids import rng
-from ..core.jobs import Ask, Item, RequestBuilder, Step, skip_after
-from ..core.looks import (
+from ...core.config import convert
+from ...core.errors import DataError, UsageError, not_among
+from ...core.frames import read_frame
+from ...core.ids import rng
+from ...core.jobs import Ask, Item, RequestBuilder, Step, skip_after
+from ...core.looks import (
     ANSWERED,
     BASE,
     CONTEXT,
@@ -45,9 +45,9 @@ from ..core.looks import (
     arm_of,
     variant_of_arm,
 )
-from ..core.protocols import Capability, Inferencer
-from ..core.tasks import Task
-from ..core.types import (
+from ...core.protocols import Capability, Inferencer
+from ...core.tasks import Task
+from ...core.types import (
     Failure,
     FailureKind,
     Image,
@@ -60,27 +60,26 @@ from ..core.types import (
     Usage,
     Video,
 )
-from ..data.look.films import check_time, open_view, other_moment, shown_frames
-from ..data.look.standins import gold_box, stand_in
-from ..data.look.tools import TOOLS, Done, Terms, describe, run_calls
-from ..data.look.views import CallError, View
-from ..data.video.unfold import Film, open_film
-from ..extract.calls import holds_markup, read_arguments, read_text_calls
-from ..prompt.look_words import (
+from ...data.video.unfold import Film, open_film
+from ...prompt.tool_results import Result, native_results
+from .calls import holds_markup, read_arguments, read_text_calls
+from .films import check_time, open_view, other_moment, shown_frames
+from .standins import gold_box, stand_in
+from .tools import TOOLS, Done, Terms, describe, run_calls
+from .views import CallError, View
+from .words import (
     DIALECTS,
     NATIVE,
     NOT_RUN,
     OTHERS_TOOLS,
     PRESETS,
     Preset,
-    Result,
-    native_results,
     preset_tool,
     text_results,
     tool_text,
     with_system,
 )
-from ..prompt.look_words import FORCED as FORCED_WORDS
+from .words import FORCED as FORCED_WORDS
 
 REPEATS = 3
 """So often the same region is asked for until an answer is demanded."""

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from ...core.errors import DataError
 from ...core.looks import Look
 from ...core.types import Image
-from ..images.decode import open_image, read_bytes, read_header
-from ..images.edits import apply_edits, to_pixels
-from ..video.frame_rules import kbps_of
-from ..video.unfold import FRAMES, Film, sized, unfold
+from ...data.images.decode import open_image, read_bytes, read_header
+from ...data.images.edits import apply_edits, to_pixels
+from ...data.video.frame_rules import kbps_of
+from ...data.video.unfold import FRAMES, Film, sized, unfold
 from .views import OUTSIDE, CallError, View, first_view, read_number
 
 

@@ -8,8 +8,8 @@ import re
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-from ..core.types import ToolCall
-from .reply_text import answer_start
+from ...core.types import ToolCall
+from ...extract.reply_text import answer_start
 
 MOST_BYTES = 65_536
 """No arguments are longer; what is, is no call."""

@@ -15,16 +15,16 @@ from msgspec import Struct
 from ...core.errors import SnellenError
 from ...core.looks import BASE, LOOK
 from ...core.tasks import Task
+from ...scoring.aggregates.counted import arms_table, counted
+from ...scoring.compare.run_pairs import run_names
+from ...scoring.stored import stored_tables
+from ...scoring.tables.gathered import stored_prices
+from ...scoring.tables.table import ScoreTable
+from ...scoring.tables.table_builder import codes_in
 from ...stats.paired import paired_difference
 from ...store.reader import RunReader
-from ..aggregates.arms import arms_table, counted
-from ..aggregates.looks import EFFECTS, LookArms, used
-from ..stored import stored_tables
-from ..tables.gathered import stored_prices
-from ..tables.look_trials import look_trials
-from ..tables.table import ScoreTable
-from ..tables.table_builder import codes_in
-from .run_pairs import run_names
+from .figures import EFFECTS, LookArms, used
+from .trials import look_trials
 
 
 class BesidePlain(Struct, frozen=True):

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
 from ...core.looks import Look, LookEnd
 from ...core.types import ImageSent, Sample, Timing, Usage
+from ...data.regions import is_box, told_boxes
 from ...model.served.prices import Prices, Tokens
 from ...store.reader import RunReader
+from .standins import gold_box
 
 Key = tuple[str, str, int]
 """sample, variant, repeat"""
@@ -112,10 +114,6 @@ def size_of(sample: Sample, picture: int, fact: LookTrial) -> tuple[int, int] | 
     return fact.sizes[picture] if picture < len(fact.sizes) and not image.edits else None
 
 
-REGIONS = ("boxes", "box")
-"""Columns that name where to look: no groups, however few of them there are."""
-
-
 def gold_boxes(
     sample: Sample, picture: int, size: tuple[int, int] | None, options: Mapping[str, Any] = MappingProxyType({})
 ) -> list[Box]:
@@ -124,8 +122,6 @@ def gold_boxes(
     `boxes` or `box` of its meta or tags, in pixels or as fractions, which need the picture's `size`; else an answer in
     the coordinates that the card's `options` state, as the arm `gold` takes it.
     """
-    from ...data.look.standins import gold_box
-
     if picture >= len(sample.images):
         return []
     page = sample.images[picture].page
@@ -145,32 +141,6 @@ def _placed(told: Iterable[Any], size: tuple[int, int] | None, page: int) -> Ite
         left, top, right, bottom = values[0] * across, values[1] * down, values[2] * across, values[3] * down
         if left < right and top < bottom:
             yield left, top, right, bottom
-
-
-def told_boxes(sample: Sample) -> list[Any]:
-    """Return the regions that the data names, each four numbers or a mapping of page and box."""
-    for place in (sample.meta, sample.tags):
-        for name in REGIONS:
-            value = _read(place.get(name))
-            if isinstance(value, list) and value:
-                return [value] if is_box(value) else value
-    return []
-
-
-def _read(value: Any) -> Any:
-    """Return a list that a column holds as text."""
-    if not isinstance(value, str):
-        return value
-    text = value.strip()
-    try:
-        return msgspec.json.decode(text if text.startswith(("[", "{")) else f"[{text}]")
-    except msgspec.DecodeError:
-        return None
-
-
-def is_box(values: Any) -> TypeGuard[Sequence[float]]:
-    """Tell whether something is a list of four numbers."""
-    return isinstance(values, list) and len(values) == 4 and all(isinstance(v, int | float) for v in values)
 
 
 def source_of(look: Look, sample: Sample, before: Sequence[Look]) -> int:

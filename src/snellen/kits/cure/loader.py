@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -15,10 +16,9 @@ from ...core.errors import DataError, UsageError
 from ...core.protocols import LoadContext
 from ...core.tasks import Task
 from ...core.types import Form, Image, Sample
-from ..files.rows import read_rows
-from .row_source import resolve
+from ...data.files.rows import read_rows
+from ...data.loaders.row_source import resolve
 
-LOOKED_AT_BYTES = 65_536
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -67,13 +67,6 @@ class CureItem(Struct, frozen=True):
     inference: CureChoice
     cot_inference: CureChain
     clue: str = ""
-
-
-def is_cure_file(path: Path) -> bool:
-    """Tell by its beginning whether a file holds items of this kind."""
-    with path.open("rb") as stream:
-        head = stream.read(LOOKED_AT_BYTES)
-    return b'"cot_inference"' in head and b'"bboxes"' in head
 
 
 def read_items(path: Path) -> Iterator[CureItem]:
@@ -180,6 +173,22 @@ def load(task: Task, context: LoadContext) -> Iterator[Sample]:
                 raise UsageError(f"task {task.name!r}: --limit {context.limit} is {chain}")
             return
         yield from samples
+
+
+class CureLoader:
+    """The loader, and what it counts of a file beside its samples."""
+
+    def __call__(self, task: Task, context: LoadContext) -> Iterator[Sample]:
+        """Yield the samples of a task."""
+        return load(task, context)
+
+    def described(self, task: Task) -> tuple[Iterator[Sample], Counter[int]]:
+        """Return the samples in the file's own words, without a region, and how many items have so many boxes."""
+        plain = msgspec.structs.replace(task, dataset={**task.dataset, "region": "none"})
+        return load(plain, LoadContext()), Counter(len(item.bboxes) for item in read_items(Path(task.dataset["path"])))
+
+
+LOADER = CureLoader()
 
 
 def item_samples(

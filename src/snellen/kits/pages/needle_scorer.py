@@ -13,7 +13,7 @@ from rapidfuzz.distance import Levenshtein
 
 from ...core.types import Prediction, Request, Sample, Score
 from ...extract.extraction import EMPTY, TRUNCATED
-from .replies import NO_REFERENCE, visible
+from ...scoring.scorers.replies import NO_REFERENCE, visible
 
 METRIC, SHOWN = "accuracy", "needle_shown"
 """Word-boundary containment: the headline. For several answers all must be there. Other rungs are in the detail.

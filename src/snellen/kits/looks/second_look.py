@@ -13,10 +13,10 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from ..core.types import Estimate
-from .average_precision import Boxes
-from .intervals import Floats, Integers, estimate_mean
-from .paired import paired_difference, paired_ratio
+from ...core.types import Estimate
+from ...stats.average_precision import Boxes
+from ...stats.intervals import Floats, Integers, estimate_mean
+from ...stats.paired import paired_difference, paired_ratio
 
 PSEUDO = 0.35
 """What each of the eight outcomes of a question (true crop, grey one, the right region: right or wrong) adds to the
