@@ -21,7 +21,6 @@ SHRINKING = ("fit:", "scale:")
 """Edits that only make a picture smaller: a closer look leaves them out."""
 OUTSIDE = 0.05
 """By this share of a side a box may pass the picture; one that lies farther out is meant in another frame."""
-QUARTER = 90
 Rectangle = tuple[float, float, float, float]
 
 

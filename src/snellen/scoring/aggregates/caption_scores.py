@@ -62,9 +62,6 @@ class BleuCounts(Struct, frozen=True):
         )
 
 
-NO_COUNTS = BleuCounts((0,) * MAX_ORDER, (0,) * MAX_ORDER, 0, 0)
-
-
 def count_grams(text: str) -> Counter[Gram]:
     """Count the n-grams of orders 1 to 4 of a text split at white space."""
     tokens = text.split()
