@@ -107,7 +107,7 @@ def draw_letter(letters: Sequence[str], sample: str) -> str:
 READER = "peer"
 """The scorer that reads as a protocol's tool does."""
 EXTRACTOR = "extractor"
-"""Of `score_options`: the slot of a model that a protocol's own tool lets find the answer (`scoring/judges/extractor.py`)."""
+"""Of `score_options`: the slot of a model that a tool lets find the answer (`scoring/judges/extractor.py`)."""
 WITHOUT_JUDGE = "_without_judge"
 """How metrics end that stand where a judge's would."""
 
