@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 ENGINES := build/engines
 OUTSIDE := ../shared/data
-GATED := core stats scoring store engine prompt infer
+GATED := core stats scoring store engine prompt infer kits/bank
 COVERED := 92
 FIGURES := SNELLEN_FIGURES=docs/reliability.md
 # A test starts many commands: each would compile what it imports where the machine forbids bytecode beside the sources.
@@ -82,14 +82,14 @@ check: $(VENV)/test.stamp coverage ## lint, types and branch coverage of the gat
 
 coverage: $(VENV)/test.stamp .coverage ## branch coverage of each gated room, measured anew if a source has changed since
 	@status=0; for room in $(GATED); do \
-		printf '%-8s ' $$room; \
+		printf '%-9s ' $$room; \
 		$(BIN)/coverage report --include="src/snellen/$$room/*" --format=total --precision=1 --fail-under=$(COVERED) || status=1; \
 	done; exit $$status
 
 outside: $(VENV)/test.stamp ## files and replies that benchmark authors published, from $(OUTSIDE): loaded, asked, scored, one table
 	$(BIN)/python tools/outside.py $(OUTSIDE)
 
-mutants: $(VENV)/test.stamp ## 400 small faults in stats, scoring, store and engine: how many do the tests that execute them find? (goes on where it was stopped)
+mutants: $(VENV)/test.stamp ## 400 small faults in the rooms and kits that make numbers: how many do the tests that execute them find? (goes on where it was stopped)
 	$(BIN)/python tests/mutants.py
 
 bench: $(VENV)/test.stamp ## every benchmark; each prints ratios measured in one run

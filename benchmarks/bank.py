@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from snellen.stats.bank_estimate import cross_fit, estimates
-from snellen.stats.gate import Gate, Preparation, Wagers, prepare
-from snellen.stats.gold_review import option_votes, wrong_gold_ratios
-from snellen.stats.item_bank import Predictor, fit_factors, fit_predictor, sigmoid
+from snellen.kits.bank.bank_estimate import cross_fit, estimates
+from snellen.kits.bank.betting import Gate, Preparation, Wagers, prepare
+from snellen.kits.bank.gold_review import option_votes, wrong_gold_ratios
+from snellen.kits.bank.item_bank import Predictor, fit_factors, fit_predictor, sigmoid
 
 SIZES = (50, 100, 200, 400, 800)
 CHUNK = 40
@@ -466,8 +466,8 @@ def review(matrices: list[Matrix], repeats: int = 60) -> None:
 
 def speed() -> None:
     """10^6 cells to a bank file, and the next question at 12,000 items."""
+    from snellen.kits.bank.bank_file import read_bank
     from snellen.kits.bank.build import build
-    from snellen.store.bank_file import read_bank
 
     with tempfile.TemporaryDirectory() as folder:
         draw = np.random.default_rng(3)

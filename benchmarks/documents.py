@@ -31,8 +31,8 @@ from snellen.core.types import Image as ImageReference
 from snellen.data.images.encode import ImageDoor
 from snellen.engine.limits import Policy
 from snellen.engine.loop import Engine
-from snellen.infer.document import DOCUMENT
 from snellen.infer.generate import GENERATE
+from snellen.kits.pages.document import DOCUMENT
 from snellen.kits.pages.font_files import default_font, font_file
 from snellen.kits.pages.layout import lay_out
 from snellen.kits.pages.page_style import style_of

@@ -20,11 +20,11 @@ settings.register_profile("steady", derandomize=True, deadline=None, suppress_he
 settings.load_profile("steady")
 
 TESTS = Path(__file__).parent
-ROOMS = ("api", "core", "engine", "infer", "prompt", "scoring", "stats", "store")
+ROOMS = ("api", "bank", "core", "engine", "infer", "prompt", "scoring", "stats", "store")
 RUNS = (
     *("batch_runs", "cli_docs", "engine_options", "growing_runs", "run_features", "arms", "contaminated", "extractor"),
     *("bank_command", "own_card_protocols", "parsed_pages", "parts", "pictures_as_sent", "plugin_identity"),
-    *("who_answered",),
+    *("who_answered", "audit_command", "gate_command"),
 )
 FOLLOWED = {
     *(TESTS / "unit" / room for room in ROOMS),

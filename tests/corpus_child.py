@@ -21,9 +21,9 @@ from snellen.core.config import read_config_file
 from snellen.core.errors import SnellenError
 from snellen.core.protocols import ImagePolicy
 from snellen.core.types import Image
-from snellen.data.files.matlab import read_matrices
 from snellen.data.images.encode import encode_moving
 from snellen.kits.reform.corpus import read_pickled
+from snellen.kits.reform.matlab import read_matrices
 from snellen.perf.files import read_timeline
 
 CPU_S = 10

@@ -238,9 +238,14 @@ class Map:
         return chosen
 
 
+def package_of(room: str) -> str:
+    """Return a room, or a kit as its folder is named (`kits/bank`), as an import names it."""
+    return room.replace("/", ".")
+
+
 def tests_naming(rooms: list[str], folders: list[str]) -> Iterator[Path]:
     """Yield the files of tests that name a module of the rooms; those that compare with recordings, or are named here, all do."""
-    named = re.compile(rf"snellen\.({'|'.join(rooms)})\b")
+    named = re.compile(rf"snellen\.({'|'.join(map(package_of, rooms))})\b")
     places = [ROOT / "tests" / folder for folder in folders]
     for path in (
         path for place in places for path in ([place] if place.is_file() else sorted(place.rglob("test_*.py")))
@@ -384,7 +389,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=400)
     parser.add_argument("--seed", type=int, default=13)
-    parser.add_argument("--rooms", default="stats,scoring,store,engine,kits/parsing")
+    parser.add_argument("--rooms", default="stats,scoring,store,engine,kits/bank,kits/parsing")
     parser.add_argument("--folders", default=FOLDERS, help="of tests, or files; fewer find fewer, sooner")
     parser.add_argument("--state", type=Path, default=PLACE / "verdicts.jsonl")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
@@ -412,8 +417,10 @@ def main() -> int:
         if verdict == SURVIVED:
             print(f"survived  {mutant.module}:{mutant.line}  {mutant.what}  ({len(tasks[mutant][2])} tests)")
     for room in (*rooms, ""):
-        kills = [verdict != SURVIVED for mutant, verdict in judged if mutant.module.startswith(f"snellen.{room}")]
-        print(f"{room or 'all':8} {sum(kills)}/{len(kills)} killed ({sum(kills) / max(len(kills), 1):.1%})")
+        kills = [
+            verdict != SURVIVED for mutant, verdict in judged if mutant.module.startswith(f"snellen.{package_of(room)}")
+        ]
+        print(f"{room or 'all':12} {sum(kills)}/{len(kills)} killed ({sum(kills) / max(len(kills), 1):.1%})")
     late = sum(verdict == TIMED_OUT for _, verdict in judged)
     print(f"out of {len(every)} possible mutants; {late} of the killed took too long")
     return int(sum(kills) < BAR * len(kills))

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from snellen.core.config import parse_assignment, parse_toml, read_config_file
 from snellen.core.errors import ConfigError, DataError
-from snellen.data.files.matlab import read_matrices
 from snellen.data.files.rows import read_rows
+from snellen.kits.reform.matlab import read_matrices
 
 CEILING_MB = 512
 

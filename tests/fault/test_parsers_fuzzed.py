@@ -24,11 +24,11 @@ from snellen.core.errors import ModelError, SnellenError
 from snellen.core.protocols import ImagePolicy
 from snellen.core.types import Image
 from snellen.data.files.bundle import read_bundle
-from snellen.data.files.matlab import read_matrices
 from snellen.data.files.records import read_records
 from snellen.data.files.rows import read_rows
 from snellen.data.images.encode import ImageDoor
 from snellen.kits.reform.corpus import read_pickled
+from snellen.kits.reform.matlab import read_matrices
 from snellen.model.served.connection import Response
 from snellen.model.served.http_client import EventLines
 from snellen.model.served.replies import decode_body

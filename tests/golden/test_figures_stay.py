@@ -28,6 +28,7 @@ from snellen.core.tasks import Task
 from snellen.core.types import Form, Image, ImageSent, Prediction, Request, Sample, Score, TrialKey
 from snellen.kits.arms import figures as arms
 from snellen.kits.arrays import sup_band
+from snellen.kits.bank import bank_estimate, betting, gold_review, item_bank
 from snellen.kits.looks import second_look
 from snellen.kits.reform import figures as reform_figures
 from snellen.scoring.aggregates import (
@@ -44,16 +45,12 @@ from snellen.scoring.tables.table_builder import TableBuilder
 from snellen.stats import (
     agreement,
     average_precision,
-    bank_estimate,
     bootstrap,
     confidence,
     coordinate_frames,
     distributions,
     exchange,
-    gate,
-    gold_review,
     intervals,
-    item_bank,
     logistic,
     paired,
     power,
@@ -194,7 +191,7 @@ def of_designs() -> Iterator[Any]:
     by_gap, by_count = power.plan(given, gap=0.05), power.plan(given, questions=400)
     yield [by_gap, by_count]
     yield [power.recommend(by_gap, by_questions=False), power.recommend(by_count, by_questions=True)]
-    yield [gate.sampling_noise(0.2, 2, 0.15, 3, 400), gate.repeats_for(0.02, 0.2, 0.15, 400)]
+    yield [betting.sampling_noise(0.2, 2, 0.15, 3, 400), betting.repeats_for(0.02, 0.2, 0.15, 400)]
 
 
 def of_gates() -> Iterator[Any]:
@@ -207,12 +204,12 @@ def of_gates() -> Iterator[Any]:
         changed = draw(seed).random(150) < share
         candidate = np.where(changed, 0.0 if seed % 2 else 1.0, base)
         groups = np.arange(150) // 3 if grouped else None
-        prepared = gate.prepare(base, bank if with_bank else None, groups)
+        prepared = betting.prepare(base, bank if with_bank else None, groups)
         yield prepared
         differences = candidate - base
         if groups is not None:
             differences = np.bincount(groups, weights=differences) / 3.0
-        one = gate.Gate(prepared, 0.05, noise=noise)
+        one = betting.Gate(prepared, 0.05, noise=noise)
         for count, unit in enumerate(prepared.order(draw(seed)).tolist(), 1):
             one.add(unit, float(differences[unit]))
             if count in (1, 10, 40) or count == differences.size:

@@ -21,11 +21,11 @@ from snellen.core.ids import rng
 from snellen.core.types import Request
 from snellen.kits.arms.figures import KEEPS, NEEDS, Arms
 from snellen.kits.arms.part import SUBSET
+from snellen.kits.bank.bank_file import read_bank
 from snellen.kits.bank.picture import picture_worth
 from snellen.report.query import Query, group_values, select
 from snellen.scoring.aggregates.counted import counted
 from snellen.scoring.stored import read_columns
-from snellen.store.bank_file import read_bank
 from snellen.store.reader import RunReader
 from video_files import write_video
 from video_server import reading_server

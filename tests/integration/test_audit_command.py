@@ -15,7 +15,7 @@ from drawn_banks import drawn_bank, make_runs, write_replies
 from snellen.api.view import make_viewer
 from snellen.core.errors import DataError, UsageError
 from snellen.data.errata import Erratum, Golds, merge_errata, question_hash, read_errata, write_errata
-from snellen.kits.bank.audit import audit, errata_of
+from snellen.kits.bank.audit import audit
 from snellen.kits.bank.build import build
 from snellen.kits.curate.decisions import Decision, text_mark
 from snellen.kits.curate.desk import ReviewSettings
@@ -43,6 +43,12 @@ def test_planted_flips_come_first_with_their_reason(shop: Path) -> None:
     row = next(doubt for doubt in found["doubts"] if doubt["sample"] == "q3")
     assert row["proposed"] == "left 3" and row["official"] == ["right 3"] and row["reasons"]
     assert {path.name for path in (shop / "audit").iterdir()} >= {"audit.html", "audit.jsonl", "gated.jsonl"}
+
+
+def test_too_few_models_and_a_folder_without_an_audit_are_refused(shop: Path, tmp_path: Path) -> None:
+    assert run_command(["audit", shop / "runs" / "model-0"]) == 2
+    assert run_command(["audit", "review", tmp_path]) == 2
+    assert run_command(["audit", "compare", shop / "runs" / "model-0", shop / "runs" / "model-1", "--task", "x"]) == 2
 
 
 def test_the_viewer_shows_an_audit_that_lies_in_a_run(shop: Path) -> None:
@@ -73,9 +79,10 @@ def test_what_two_people_decide_becomes_a_ledger_that_run_and_score_take(shop: P
     decide(desk, "q40", "ben", "reject", "no")
     desk.ledger.close()
     ledger = tmp_path / "errata.jsonl"
-    reviewed = errata_of(tmp_path / "a", ledger, shop / "runs" / "model-7")
-    assert (reviewed.counts["corrected"], reviewed.counts["both"], reviewed.counts["official"]) == (1, 1, 1)
-    assert reviewed.counts["undecided"] >= 1 and reviewed.confirmed is not None
+    reviewed = json_of("audit", "errata", tmp_path / "a", "--run", shop / "runs" / "model-7", "-o", ledger)
+    counts = reviewed["counts"]
+    assert (counts["corrected"], counts["both"], counts["official"]) == (1, 1, 1)
+    assert counts["undecided"] >= 1 and reviewed["confirmed"] is not None
     lines = {entry.sample: entry for entry in read_errata(ledger)}
     assert lines["q3"].gold == ("left 3",) and lines["q3"].reviewers == ("ana", "ben")
     found = json_of("score", shop / "runs" / "model-7", "--errata", ledger)[0]["range"]
@@ -103,6 +110,9 @@ def test_a_ledger_is_named_by_its_content_and_merges(tmp_path: Path) -> None:
     assert write_errata(first, [entry(1), entry(3)]) == 1
     write_errata(second, [entry(1, "official", "2026-09-01"), entry(2)])
     assert [one.sample for one in merge_errata([first, second])] == ["q1", "q2", "q3", "q1"]
+    joined = ["audit", "merge", first, second, "-o", tmp_path / "both.jsonl"]
+    assert run_command(joined) == 0 and len(read_errata(tmp_path / "both.jsonl")) == 4
+    assert run_command(joined) == 2, "it is there"
     first.write_text(first.read_text().replace('"b"', '"c"', 1))
     with pytest.raises(DataError, match="line 1"):
         read_errata(first)

@@ -13,9 +13,9 @@ import snellen
 from command_line import json_of, run_command
 from drawn_banks import drawn_bank, make_runs, write_questions, write_replies
 from snellen.core.errors import UsageError
+from snellen.kits.bank.bank_file import Bank, BankItem, BankModel, read_bank, relatives, write_bank
 from snellen.kits.bank.build import build, card_lines, check
 from snellen.kits.bank.picture import picture_worth
-from snellen.store.bank_file import Bank, BankItem, BankModel, read_bank, relatives, write_bank
 
 RESULTS = drawn_bank(8, 240)
 TESTED = RESULTS[6]
@@ -73,16 +73,32 @@ def test_tables_of_every_form_give_the_same_bank(tmp_path: Path) -> None:
         build([tmp_path / "a.npz"], tmp_path / "a.bank")
 
 
+TEXTS = {
+    "a short line": ("model,q1,q2\na,1,0\nb,1\n", "line 3"),
+    "no column": ("model\na\n", "columns"),
+    "a cell twice": ("model,item,value\na,q1,1\n\na,q1,0\n", "line 4"),
+    "no value": ("model,item,value\na,q1,x\n", "line 2"),
+}
+ARRAYS: dict[str, tuple[dict[str, object], str]] = {
+    "other arrays": ({"X": RESULTS}, "t.npz"),
+    "another shape": ({"Y": RESULTS, "models": ["a"], "items": ["q1"]}, "1 models"),
+}
+
+
 def bad(tmp_path: Path, kind: str) -> list[object]:
     """Sources that no bank can be made of, and what the refusal must name."""
     table = tmp_path / "t.csv"
+    if kind in TEXTS:
+        table.write_text(TEXTS[kind][0])
+        return [table, TEXTS[kind][1]]
+    if kind in ARRAYS:
+        np.savez(tmp_path / "t.npz", **ARRAYS[kind][0])
+        return [tmp_path / "t.npz", ARRAYS[kind][1]]
     match kind:
         case "one model":
             return [write_table(table, RESULTS[:1]), "5 models"]
-        case "all right":
-            return [write_table(table, np.ones((6, 60))), "alike"]
-        case "all wrong":
-            return [write_table(table, np.zeros((6, 60))), "alike"]
+        case "all right" | "all wrong":
+            return [write_table(table, np.full((6, 60), float(kind == "all right"))), "alike"]
         case "twins":
             return [write_table(table, RESULTS[[0, 1, 2, 3, 4, 4]]), "m4 and m5"]
         case "a name twice":
@@ -98,7 +114,18 @@ def bad(tmp_path: Path, kind: str) -> list[object]:
     raise AssertionError(kind)
 
 
-KINDS = ("one model", "all right", "all wrong", "twins", "a name twice", "no share", "no number", "nothing there")
+KINDS = (
+    "one model",
+    "all right",
+    "all wrong",
+    "twins",
+    "a name twice",
+    "no share",
+    "no number",
+    "nothing there",
+    *TEXTS,
+    *ARRAYS,
+)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -110,6 +137,14 @@ def test_what_no_bank_can_be_made_of_is_refused_in_one_line(
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and str(named) in said
     assert not (tmp_path / "x.bank").exists()
+
+
+def test_a_bank_is_checked_and_described(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bank = shop / "task.bank"
+    assert run_command(["bank", "check", bank, "--trials", 5, "--asked", 60]) == 0
+    assert str(json_of("bank", "check", bank, "--trials", 5, "--asked", 60)) and "60" in capsys.readouterr().out
+    assert run_command(["bank", "card", bank]) == 0
+    assert json_of("bank", "card", bank)["items"] == 240 and "cannot score" in capsys.readouterr().out
 
 
 def test_a_damaged_file_and_a_stranger_are_refused(shop: Path, tmp_path: Path) -> None:

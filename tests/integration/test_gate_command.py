@@ -117,6 +117,13 @@ def test_what_is_not_alike_is_refused(shop: Path, tmp_path: Path) -> None:
     assert run_command(["gate", base]) == 2
     assert run_command(["gate", base, shop / "same", "--model", "blind/first"]) == 2
     assert run_command(["gate", base, shop / "same", "--margin", 200]) == 2
+    assert run_command(["gate", base, shop / "same", "--task", "other"]) == 2
+    assert run_command(["gate", base, shop / "same", "--exam", tmp_path]) == 2
+    (tmp_path / "gate.toml").write_text("error = 0.05\n")
+    assert run_command(["gate", base, shop / "same", "--policy", tmp_path / "gate.toml"]) == 2
+    assert run_command(["gate", base, shop / "same", "--policy", tmp_path / "gate.toml", "--margin", 2]) == 2
+    (tmp_path / "gate.toml").write_text("error = \n")
+    assert run_command(["gate", base, shop / "same", "--policy", tmp_path / "gate.toml"]) == 2
     assert run_command(["gate", base, "--model", "blind/first", "-o", tmp_path / "x", "--num-infers", 3]) == 2
 
 

@@ -117,15 +117,13 @@ def test_vllm_takes_the_adapters_we_train(adapter: Path) -> None:
 
 def test_the_viewer_shows_what_a_training_left(adapter: Path) -> None:
     pytest.importorskip("starlette", reason="the extra `view` is not installed")
-    from snellen.kits.train import tuning
-    from snellen.report.viewer import training_folder, training_page
-    from snellen.report.viewer import training_folder as training_record
+    from snellen.kits.train import training_folder, training_page, tuning
 
     page = str(training_page.training_page(training_folder.OpenTraining("k", "tuned", adapter)))
     for words in ("✓ finished", "6 of 6 steps", "<h3>Loss</h3>", "<h3>Tokens foretold</h3>", "checkpoint-6", "trl "):
         assert words in page, words
     assert json.loads((adapter / "training.json").read_text())["planned"] == 6
-    read = (training_record.RECORD, training_folder.METRICS, training_folder.CHECKPOINTS, training_page.SAMPLE)
+    read = (training_folder.RECORD, training_folder.METRICS, training_folder.CHECKPOINTS, training_page.SAMPLE)
     assert read == (tuning.RECORD, tuning.METRICS, tuning.CHECKPOINTS, rationale.SHOWN)
     assert f"{preferences.FOLDER}/{preferences.COUNTS}" == training_page.COUNTS
 

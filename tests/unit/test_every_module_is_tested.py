@@ -6,6 +6,8 @@ import re
 from functools import cache
 from pathlib import Path
 
+import mutants
+
 TESTS = Path(__file__).resolve().parents[1]
 SOURCES = TESTS.parent / "src" / "snellen"
 ROOMS = ("scoring", "stats", "store", "engine")
@@ -41,3 +43,8 @@ def test_there_is_something_to_name() -> None:
 def test_a_test_names_every_module() -> None:
     unnamed = {module for module in modules() if not any(f"{name}.".startswith(f"{module}.") for name in named())}
     assert not unnamed
+
+
+def test_the_mutants_of_a_kit_are_judged_by_the_tests_that_name_it() -> None:
+    found = {path.relative_to(TESTS).parent.as_posix() for path in mutants.tests_naming(["kits/bank"], ["unit"])}
+    assert "unit/bank" in found

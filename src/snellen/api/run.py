@@ -233,7 +233,7 @@ def _interval(plan: Plan, settings: RunSettings) -> PrefixLimit | None:
     trials = (len(task.variants) - len(beside)) * task.repeats
     limit: PrefixLimit
     if settings.bank is not None:
-        limit = plan.registry.get("stop", "bank")(plan, settings, settings.bank, scorer)
+        limit = plan.registry.get("stop", "bank").bank_limit(plan, settings, settings.bank, scorer)
     else:
         limit = IntervalLimit(settings.until_ci or 0.0, scorer, trials, task.score_options)
     limit.leave_beside(beside, task.repeats)

@@ -1,4 +1,4 @@
-"""`snellen data`: fetch and verify what a card needs, check and count what is in a file, compare two versions."""
+"""`snellen data`: fetch and verify what a card needs, check and count what is in a file."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from ..core.markup import shorten
 from ..core.text import plural, show_text
 from .options import (
     CATALOGS,
-    FOLDER,
     MACHINE,
     PATH,
     OpenGroup,
     flag,
     print_either,
     print_json,
-    repeated,
 )
 
 FETCH_EXAMPLE = """
@@ -121,23 +119,6 @@ def data() -> None:
 
 data.add_command(fetch)
 data.add_command(verify)
-
-
-@data.command()
-@click.argument("name")
-@click.argument("old", type=click.Path(exists=True, path_type=Path))
-@click.argument("new", type=click.Path(exists=True, path_type=Path))
-@repeated("--run", "runs", type=FOLDER, help="A stored run: what the new golds do to it. Repeatable.")
-@MACHINE
-def diff(name: str, old: Path, new: Path, runs: tuple[Path, ...], as_json: bool) -> None:
-    """Say what changed between two versions of a benchmark: rows, golds, options, words, pictures.
-
-    NAME is its card, or `-` for files of your own.
-    """
-    from ..api.data_diff import diff_data
-
-    found = diff_data(name, old, new, runs)
-    print_either(found, "\n".join(found.lines()), as_json)
 
 
 @data.command(epilog=CHECK_EXAMPLE)

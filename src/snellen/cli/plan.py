@@ -42,9 +42,9 @@ def plan(
     """
     banked = {name: assumed.pop(name) for name in ("bank", "until_ci", "gate", "against")}
     if banked["bank"] is not None:
-        from ..api.bank_plan import plan_with_bank
+        from ..core.builtins import default_registry
 
-        lines = plan_with_bank(banked.pop("bank"), gap=gap, **banked)
+        lines = default_registry().get("stop", "bank").plan_with_bank(banked.pop("bank"), gap=gap, **banked)
         print_either({"plan": lines}, "\n".join(lines), as_json)
         return
     from ..api.plan_assumptions import plan_size

@@ -89,11 +89,11 @@ def print_scored_file(result: Mapping[str, Any], as_json: bool) -> None:
 
 def _print_range(run: Path, errata: Path | None, gold: str | None, as_json: bool) -> int:
     """Print what a run scores under corrected golds; its own results stay as they are."""
-    from ..api.golds import score_range
+    from ..core.builtins import default_registry
 
     if errata is None:
         raise UsageError(f"--gold {gold} needs the ledger that says so: --errata FILE")
-    found = score_range(run, errata, gold)
+    found = default_registry().get("score-file", "errata")(run, errata, gold)
     print_either(found, "\n".join(one.line() for one in found), as_json)
     return 0
 

@@ -75,6 +75,11 @@ class Page(NamedTuple):
     """For `run`: `when(run)` of an open run tells whether the link is shown. None: always."""
     writes: bool = False
     """A form that is posted here; answered only where the viewer may write."""
+    known_by: str = ""
+    """The name of a file: folders that hold one are found where runs are (`library.folders_with`)."""
+    listed: Target = None
+    """`listed(library, text)` of such folders: what stands of them below the list of runs, where a text is in their
+    names (None: nothing), and whether one still goes on. Asked only where there are some."""
 
 
 class Part(NamedTuple):

@@ -20,11 +20,11 @@ from snellen.core.protocols import LoadContext
 from snellen.core.types import Prediction, Request, Sample, TrialKey
 from snellen.data.answer_kinds import answer_kind, normalise, number_words
 from snellen.data.catalog import Catalog
-from snellen.data.files.matlab import read_matrices
 from snellen.kits.reform.card_loader import load
 from snellen.kits.reform.distractors import same_answer
 from snellen.kits.reform.family_dialog import reply_kind
 from snellen.kits.reform.family_match import MAX_SHARED_WORDS, _overlap
+from snellen.kits.reform.matlab import read_matrices
 from snellen.scoring.scorers.vqa import score_vqa
 
 

@@ -16,7 +16,7 @@ from snellen.core.protocols import LoadContext
 from snellen.core.tasks import Prompt, Task
 from snellen.core.types import FailureKind, Form, Image, Prediction, Request, Sample
 from snellen.data.images.edits import apply_edits
-from snellen.infer.document import DOCUMENT
+from snellen.kits.pages.document import DOCUMENT
 from snellen.kits.pages.loader import load_choice, load_needles, pages_bin
 from snellen.prompt.build import Prompter
 from snellen.prompt.controls import choose_pages, skip_reason, with_context

@@ -10,8 +10,8 @@ import pytest
 from snellen.core.tasks import Figure, Task
 from snellen.core.types import Form, Sample, Score, TrialKey
 from snellen.data.atlas.protocols import Suite, SuiteMember
+from snellen.kits.pages.document_ladder import compensated
 from snellen.report.pages.comparison import pair_sheet
-from snellen.scoring.aggregates.document_ladder import compensated
 from snellen.scoring.aggregates.instability import aggregate as instability
 from snellen.scoring.aggregates.means import macro
 from snellen.scoring.aggregates.quoted_figures import RULE_SUMS, figures

@@ -9,7 +9,7 @@ import pytest
 
 from snellen.core.tasks import Task
 from snellen.core.types import Form, Sample, Score, TrialKey
-from snellen.scoring.aggregates.document_ladder import (
+from snellen.kits.pages.document_ladder import (
     compare_variants,
     compensated,
     ladder,

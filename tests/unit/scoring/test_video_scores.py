@@ -7,8 +7,8 @@ import pytest
 from snellen.core.errors import DataError
 from snellen.core.tasks import Task
 from snellen.core.types import Form, Prediction, Request, Sample, TrialKey
+from snellen.kits.films.level_threshold import threshold_of_level
 from snellen.kits.pages.needle_scorer import score_shown
-from snellen.scoring.aggregates.level_threshold import threshold_of_level
 from snellen.scoring.aggregates.means import macro
 from snellen.scoring.aggregates.robustness import ladders, perturbed
 from snellen.scoring.results import aggregates_of

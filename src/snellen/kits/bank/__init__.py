@@ -9,7 +9,7 @@ NEEDS = ("curate",)
 
 
 def register(registry: Registry) -> None:
-    """Add the commands `bank`, `gate` and `audit`, their pages, and what ends a run by a bank."""
+    """Add the commands `bank`, `gate`, `audit` and `data diff`, their pages, what ends a run by a bank, other golds."""
     here = "snellen.kits.bank"
     words = {
         "bank": "Build and check a bank of many models' results: fewer questions for the same interval.",
@@ -18,7 +18,10 @@ def register(registry: Registry) -> None:
     }
     for name, text in words.items():
         registry.add("command", name, Command(f"{here}.commands:{name}", text, "Measure"))
-    registry.add("stop", "bank", f"{here}.bank_limit:bank_limit")
+    diff = "Say what changed between two versions of a benchmark: rows, golds, options, words, pictures."
+    registry.add("command", "data diff", Command(f"{here}.commands:diff", diff, "Data and models"))
+    registry.add("stop", "bank", f"{here}.bank_limit")
+    registry.add("score-file", "errata", f"{here}.golds:score_range")
     registry.add("page", "/banks", Page(f"{here}.pages:banks", "Banks", "bar"))
     registry.add("page", "/run/{key}/gate", Page(f"{here}.pages:gate", "Gate", "run", when=f"{here}.pages:has_gate"))
     registry.add(

@@ -22,15 +22,15 @@ from ...core.types import Sample
 from ...data.errata import Erratum, question_hash, write_errata
 from ...report.files import write_atomically
 from ...report.run_briefs import run_folders
-from ...stats.gold_review import NOBODY, model_weights, option_votes, rasch_abilities, wrong_gold_ratios
 from ...stats.intervals import wilson
-from ...store.bank_file import FEWEST_MODELS, BankItem
 from ...store.reader import RunReader
 from ..curate.decisions import Status
 from ..curate.desk import ReviewSettings
 from ..curate.records import Draft, Finding, Gated, Question, Source
 from ..curate.workshop import Workshop
+from .bank_file import FEWEST_MODELS, BankItem
 from .build import DEPTH, Answers, read_run, read_source
+from .gold_review import NOBODY, model_weights, option_votes, rasch_abilities, wrong_gold_ratios
 
 RIGHT_FROM = 0.5
 CLEAR_RISE, CLEAR_FALL, SUPPORT = 0.2, -0.1, 0.3

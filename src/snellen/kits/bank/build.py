@@ -21,9 +21,9 @@ from ...core.variants import ARMS, NONE, PICTURE, format_variant
 from ...report.run_briefs import run_folders
 from ...scoring.aggregates.headline import quoted_metric
 from ...scoring.stored import metrics_of, stored_tables
-from ...stats.bank_estimate import cross_fit, estimates
-from ...stats.item_bank import Array, Predictor, fit_predictor
-from ...store.bank_file import (
+from ...store.reader import RunReader
+from .bank_estimate import cross_fit, estimates
+from .bank_file import (
     Bank,
     BankItem,
     BankModel,
@@ -35,7 +35,7 @@ from ...store.bank_file import (
     read_bank,
     write_bank,
 )
-from ...store.reader import RunReader
+from .item_bank import Array, Predictor, fit_predictor
 
 TRIALS = 1_000
 ASKED = 200

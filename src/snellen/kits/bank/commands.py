@@ -1,4 +1,4 @@
-"""`snellen bank`, `snellen gate` and `snellen audit`: each one call of the library, printed."""
+"""`snellen bank`, `gate`, `audit` and `data diff`: each one call of the library, printed."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ...cli.options import (
     COUNT,
     FILE,
     FOLDER,
+    MACHINE,
     PATH,
     PLAIN,
     QUIET,
@@ -94,7 +95,7 @@ def build(sources: tuple[Path, ...], output: Path, as_json: bool, **how: Any) ->
 @JSON
 def check(file: Path, asked: int, trials: int, seed: int, as_json: bool) -> None:
     """Hold models out: width, coverage, and what a spoiled bank would do."""
-    from ...store.bank_file import read_bank
+    from .bank_file import read_bank
     from .build import check as check_bank
 
     found = check_bank(read_bank(file), asked=asked, trials=trials, seed=seed)
@@ -116,7 +117,7 @@ def picture(full: Path, without: Path, output: Path | None, as_json: bool) -> No
     snellen bank build runs/ --arm none -o mmmu-blind.bank
     snellen bank picture mmmu.bank mmmu-blind.bank -o needs-picture.toml
     """
-    from ...store.bank_file import read_bank
+    from .bank_file import read_bank
     from .picture import picture_worth
 
     found = picture_worth(read_bank(full), read_bank(without), output)
@@ -128,7 +129,7 @@ def picture(full: Path, without: Path, output: Path | None, as_json: bool) -> No
 @JSON
 def card(file: Path, as_json: bool) -> None:
     """Say whose answers these are, when, by which licences, and what a bank cannot do."""
-    from ...store.bank_file import read_bank
+    from .bank_file import read_bank
     from .build import card_lines
 
     found = read_bank(file)
@@ -375,7 +376,24 @@ def merge(ledgers: tuple[Path, ...], output: Path) -> None:
 @JSON
 def compare(first: Path, second: Path, task: str | None, as_json: bool) -> None:
     """Compare two runs of different golds by either's, and say how many points the golds moved."""
-    from ...api.golds import compare_golds
+    from .golds import compare_golds
 
     found = compare_golds(first, second, task)
     print_either(found, found.line(), as_json)
+
+
+@click.command()
+@click.argument("name")
+@click.argument("old", type=click.Path(exists=True, path_type=Path))
+@click.argument("new", type=click.Path(exists=True, path_type=Path))
+@repeated("--run", "runs", type=FOLDER, help="A stored run: what the new golds do to it. Repeatable.")
+@MACHINE
+def diff(name: str, old: Path, new: Path, runs: tuple[Path, ...], as_json: bool) -> None:
+    """Say what changed between two versions of a benchmark: rows, golds, options, words, pictures.
+
+    NAME is its card, or `-` for files of your own.
+    """
+    from .data_diff import diff_data
+
+    found = diff_data(name, old, new, runs)
+    print_either(found, "\n".join(found.lines()), as_json)

@@ -32,7 +32,9 @@ from ...report.files import write_atomically
 from ...report.pages import draw
 from ...report.pages.parts import document
 from ...scoring.stored import stored_tables
-from ...stats.gate import (
+from ...store.reader import RunReader
+from .bank_file import Bank, BankItem, read_bank, relatives
+from .betting import (
     BETTER,
     NOISE_A_MARGIN,
     OPEN,
@@ -44,8 +46,6 @@ from ...stats.gate import (
     repeats_for,
     sampling_noise,
 )
-from ...store.bank_file import Bank, BankItem, read_bank, relatives
-from ...store.reader import RunReader
 from .build import Answers, read_run
 
 EXIT_CODES = {SAME: 0, BETTER: 0, WORSE: 1, OPEN: 4}

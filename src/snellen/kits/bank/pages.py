@@ -17,8 +17,8 @@ from ...report.pages import draw
 from ...report.pages.parts import document
 from ...report.viewer.run_library import OpenRun, RunLibrary
 from ...report.viewer.shell import shell
-from ...store.bank_file import read_bank
 from .audit import SUMMARY, Audit
+from .bank_file import read_bank
 from .build import card_lines
 from .gate import GateResult, gate_parts
 

@@ -17,9 +17,9 @@ from ...core.errors import UsageError
 from ...core.types import Estimate
 from ...core.variants import PICTURE
 from ...report.files import atomic_file
-from ...stats.item_bank import Array
 from ...stats.paired import discoveries, kept_share, sign_by_chance
-from ...store.bank_file import Bank, arm_of, differs
+from .bank_file import Bank, arm_of, differs
+from .item_bank import Array
 
 FALSE_DISCOVERY = 0.10
 MOST_MODELS = 0.75

@@ -6,5 +6,6 @@ from ...core.registry import Registry
 
 
 def register(registry: Registry) -> None:
-    """Add the loader of drawn films."""
+    """Add the loader of drawn films, and the threshold of the level they are drawn at."""
     registry.add("loader", "film", "snellen.kits.films.loader:load")
+    registry.add("aggregate", "threshold", "snellen.kits.films.level_threshold:threshold_of_level")

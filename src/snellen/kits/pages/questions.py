@@ -22,13 +22,13 @@ from ...core.vega import Spec
 from ...data.images.encode import ImageDoor
 from ...report.files import write_atomically
 from ...report.pages.vega import curves, heat_map, interval_bars, save_plot
-from ...scoring.aggregates.document_ladder import variant_differences
 from ...scoring.aggregates.means import split
 from ...scoring.aggregates.robustness import curve, ladders
 from ...scoring.stored import stored_tables
 from ...scoring.tables.table import ScoreTable
 from ...stats.intervals import estimate_mean
 from ...store.reader import RunReader
+from .document_ladder import variant_differences
 from .pages import find_variants, read_pages
 from .script_files import choice_file, needle_file, read_asked
 from .texts import read_records

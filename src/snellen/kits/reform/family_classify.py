@@ -10,11 +10,11 @@ import pybase64
 
 from ...core.errors import DataError
 from ...core.types import Sample
-from ...data.files.matlab import read_matrices
 from ...data.images.decode import encode_png
 from .corpus import Corpus, Item, need
 from .distractors import ClassNegatives, Distractor
 from .formulate import Recipe, choice, fixed
+from .matlab import read_matrices
 
 Names = dict[str, tuple[str, ...]]
 CIFAR_SIDE_PX = 32

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...core.errors import DataError
-from ...data.files.matlab import read_matrices
 from .corpus import Corpus, Item
 from .formulate import open_ended
+from .matlab import read_matrices
 
 ASK_WORD = "What is written in the picture?"
 ASK_BOX = "What is written in the red box?"

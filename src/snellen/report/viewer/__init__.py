@@ -1,1 +1,1 @@
-"""The viewer: runs, trials, notes, comparisons and trainings as pages."""
+"""The viewer: runs, trials, notes and comparisons as pages."""

@@ -52,8 +52,6 @@ from .run_page import again_page, figures_page, known_profile, run_page
 from .same_sample import sample_page
 from .shell import KIT_PLACES, downloads, link, shell, trial_in, wanted_page, whole_number
 from .stage import stored_pictures
-from .training_folder import METRICS, OpenTraining
-from .training_page import training_page
 from .trial_page import trial_page
 from .video_line import caption_track, playable, records_of
 from .walk import walk_of
@@ -235,27 +233,13 @@ class Viewer:
         return sheets_file(board_sheets(self._board()), "leaderboard", request)
 
     def state(self, request: Request) -> Response:
-        """A text that changes when a run or a training has grown."""
-        runs, trainings = (request.query_params.getlist(name) for name in ("run", "training"))
-        grown = [self._run(key) for key in runs] if runs or trainings else self._library.listed()
-        trained = [self._training(key) for key in trainings] if runs or trainings else self._library.trainings()
+        """A text that changes when a run has grown, or anything else that is listed beside all runs."""
+        runs = request.query_params.getlist("run")
+        grown = [self._run(key) for key in runs] if runs else self._library.listed()
+        others = [] if runs else self._library.listed_by_kits()
         told = [f"{run.key}:{sum(run.version())}" for run in grown]
-        told += [f"{training.key}:{training.version()}" for training in trained]
+        told += [sha256_hex(section.encode()) for section, _ in others if section is not None]
         return Response(" ".join(told), media_type="text/plain")
-
-    def training(self, request: Request) -> Response:
-        """One training, with the ways to the runs in its folder."""
-        training = self._training(request.path_params["key"])
-        below = [run for run in self._library.listed() if run.folder.is_relative_to(training.folder)]
-        return page(training_page(training, [(run.name, f"/run/{run.key}") for run in below]))
-
-    def metrics(self, request: Request) -> Response:
-        """The metrics of a training as they are written."""
-        training = self._training(request.path_params["key"])
-        path = training.folder / METRICS
-        if not path.is_file():
-            raise NotFound("this training has written no metrics yet")
-        return FileResponse(path, media_type="application/x-ndjson", filename=f"{training.key}-{METRICS}")
 
     def run(self, request: Request) -> Response:
         """One run."""
@@ -403,12 +387,6 @@ class Viewer:
     def _run(self, key: str) -> OpenRun:
         return self._library.run(key)
 
-    def _training(self, key: str) -> OpenTraining:
-        training = self._library.training(key)
-        if training is None:
-            raise NotFound("there is no such training here")
-        return training
-
     def _opened(self, request: Request) -> AbstractContextManager[OpenRun]:
         return self._run(request.path_params["key"]).held()
 
@@ -462,8 +440,6 @@ def create_app(library: RunLibrary, token: str, *, may_write: bool = False, regi
         "/run/{key}/figure": viewer.figure,
         "/run/{key}/download": viewer.download,
         "/run/{key}/again": viewer.again,
-        "/training/{key}": viewer.training,
-        "/training/{key}/metrics": viewer.metrics,
         "/static/{name}": own_file,
     }
     routes = [Route(path, function) for path, function in pages.items()]

@@ -22,7 +22,6 @@ from ..stored_results import stored_exam
 from ..written import RESTS_ON, rests_on, written, written_interval
 from .run_library import OpenRun, RunLibrary
 from .shell import address, choice, link, page_of, progress_bar, shell, wanted_page
-from .training_page import trainings_section
 
 COLUMNS = ("compare", "run", "model", "task", "metric", "value", "95 % interval", DRAWN, *RESTS_ON, "begun")
 HEADS = {"model": "broad", "metric": "broad", "95 % interval": "broad", DRAWN: "broad", "begun": "broad"}
@@ -89,11 +88,13 @@ def runs_page(library: RunLibrary, sought: Sought | None = None, *, may_write: b
     scroll, ways, unfinished = _table(library, chosen, caption, sought)
     form = tag("form", scroll, ways, *_doings(may_write), **_TO_COMPARE)
     search = _search(sought, any(one.hidden for one in every)) if every else None
-    trained, training = trainings_section(library.trainings(), sought.text, library.problems)
-    nothing = None if trained else _nothing(sought, len(held))
-    parts = [tag("h1", "Runs"), search, form if chosen else nothing, trained]
+    listed = library.listed_by_kits(sought.text)
+    others = [section for section, _ in listed if section is not None]
+    nothing = None if others else _nothing(sought, len(held))
+    parts = [tag("h1", "Runs"), search, form if chosen else nothing, *others]
     parts += [_problems(library), _trash(library) if may_write else None]
-    return shell("Runs", parts, place="/", live="/state" if unfinished or training else None)
+    unfinished = unfinished or any(goes_on for _, goes_on in listed)
+    return shell("Runs", parts, place="/", live="/state" if unfinished else None)
 
 
 def _table(library: RunLibrary, chosen: list[Found], caption: Html, sought: Sought) -> tuple[Html, Html | None, bool]:

@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from ...core.builtins import default_registry
 from ...core.errors import SnellenError, UsageError
-from ...core.registry import Registry
+from ...core.markup import Html
+from ...core.registry import Registry, resolve_target
 from ...core.tasks import RunHeader, Task
 from ...core.types import TrialKey
 from ...scoring.aggregates.error_groups import MOST_GROUPED, ErrorGroup, Mistake, read_errors
@@ -34,7 +35,6 @@ from ..pages.overview import TaskOverview, overview_of
 from ..query import LastSifted, TextSearch, group_values
 from ..run_briefs import LOADED, TRASH, RunBrief, header_brief, named_folders, run_key, thrown_runs, written_brief
 from ..stored_results import Results, read_results, written_results
-from .training_folder import OpenTraining, is_training
 
 DEPTH = 3
 """How deep below a named folder runs are looked for."""
@@ -333,8 +333,9 @@ class RunLibrary:
             if not folder.is_dir():
                 raise UsageError(f"no folder {folder}: name a run, or the folder that holds runs, mostly `runs`")
         self._open: dict[str, OpenRun] = {}
-        self._trainings: dict[str, OpenTraining] = {}
         self._loads: set[Path] = set()
+        self._listed = [page for page in self._registry.entries("page").values() if page.listed]
+        self._holders: dict[str, set[Path]] = {}
         self._desk = Desk()
         self._lock = threading.Lock()
         self.problems: dict[str, str] = {}
@@ -367,15 +368,14 @@ class RunLibrary:
             raise NotFound("there is no such run here")
         return run
 
-    def trainings(self) -> list[OpenTraining]:
-        """Return the trainings seen when runs were last looked for, the one written last first."""
-        return sorted(self._trainings.values(), key=lambda one: one.written, reverse=True)
+    def folders_with(self, name: str) -> list[Path]:
+        """Return the folders that hold a file by which a kit knows its own, as seen when runs were last looked for."""
+        return sorted(self._holders.get(name, ()))
 
-    def training(self, key: str) -> OpenTraining | None:
-        """Return a training by its key."""
-        if key not in self._trainings:
-            self.listed()
-        return self._trainings.get(key)
+    def listed_by_kits(self, text: str = "") -> list[tuple[Html | None, bool]]:
+        """Return what kits list of their folders in whose names a text is, and whether something of it goes on."""
+        pages = [page for page in self._listed if self.folders_with(page.known_by)]
+        return [resolve_target(page.listed)(self, text) for page in pages]
 
     def thrown(self) -> dict[str, Path]:
         """Return the runs in the trash by their keys."""
@@ -409,22 +409,20 @@ class RunLibrary:
             return sorted(runs, key=lambda run: run.name)
 
     def _walk(self) -> list[Path]:
-        """Return the folders of runs; trainings are kept as they are seen on the way."""
-        found, trained, self._loads = set(), set(), set()
+        """Return the folders of runs; those of kits are kept as they are seen on the way."""
+        found, self._loads = set(), set()
+        holders: dict[str, set[Path]] = {page.known_by: set() for page in self._listed}
         for folder, names in (each for root in self._roots for each in named_folders(root, DEPTH)):
             found |= {folder} if "run.db" in names or {PLAN, FOLDER} <= names else set()
-            trained |= {folder} if is_training(names) else set()
             self._loads |= {folder} if LOADED & names else set()
-        known = self._trainings
-        made = {run_key(folder): folder for folder in sorted(trained)}
-        self._trainings = {
-            key: known.get(key) or OpenTraining(key, self._name(folder), folder) for key, folder in made.items()
-        }
+            for name in holders.keys() & names:
+                holders[name].add(folder)
+        self._holders = holders
         return sorted(found)
 
     def _open_run(self, folder: Path, look: Callable[[OpenRun], object]) -> OpenRun | None:
         key = run_key(folder)
-        name = self._name(folder)
+        name = self.name_of(folder)
         try:
             run = self._open.get(key) or OpenRun(key, name, folder, self._desk, self._registry)
             run.is_load = folder in self._loads
@@ -434,7 +432,8 @@ class RunLibrary:
             return None
         return run
 
-    def _name(self, folder: Path) -> str:
+    def name_of(self, folder: Path) -> str:
+        """Return a folder's name: its path below the folder that is shown."""
         root = self.root_of(folder)
         return str(folder.relative_to(root)) if folder != root else root.name
 

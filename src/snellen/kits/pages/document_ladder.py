@@ -10,10 +10,10 @@ import numpy as np
 from msgspec import Struct
 
 from ...core.types import Estimate
+from ...scoring.aggregates.means import in_unit
+from ...scoring.tables.table import ScoredTask, ScoreTable
 from ...stats.bootstrap import difference_interval, swap_p_value
 from ...stats.intervals import cluster_totals, estimate_mean, estimate_ratio, holm
-from ..tables.table import ScoredTask, ScoreTable
-from .means import in_unit
 
 _NOTHING_READ = 0.25
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from drawn_banks import drawn_bank
-from snellen.stats.gold_review import (
+from snellen.kits.bank.gold_review import (
     NOBODY,
     gold_range,
     model_weights,

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from msgspec import Struct
 
-from .distributions import t_quantile
-from .intervals import TAIL95, Interval, wilson
+from ...stats.distributions import t_quantile
+from ...stats.intervals import TAIL95, Interval, wilson
 from .item_bank import Array, Booleans, Indices, Predictor
 
 FOLDS = 5

@@ -6,30 +6,40 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from ...core.errors import SnellenError
 from ...core.markup import Child, Html, shorten, tag
 from ...core.text import plural
-from ..pages.draw import Axis, Point, Series, plot
-from ..pages.figures import Figure
-from ..pages.parts import captioned, facts, figure_card, head, numbers, row, scrolled
-from .liveness import last_written
-from .shell import address, link, shell
+from ...report.pages.draw import Axis, Point, Series, plot
+from ...report.pages.figures import Figure
+from ...report.pages.parts import captioned, facts, figure_card, head, numbers, row, scrolled
+from ...report.run_briefs import run_key
+from ...report.viewer.liveness import last_written
+from ...report.viewer.run_library import NotFound, RunLibrary
+from ...report.viewer.shell import address, link, shell
 from .training_folder import (
     CHECKPOINTS,
     FILES,
     FINISHED,
     INTERRUPTED,
     LOSS,
+    METRICS,
     NO_NUMBER,
+    RECORD,
     RUNNING,
     STEP,
     Line,
     OpenTraining,
     TrainingLook,
+    is_training,
     plain_number,
 )
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
 
 MOST_POINTS = 400
 """Points of a curve beyond which several steps are drawn as their mean: a screen has no more."""
@@ -146,7 +156,7 @@ def training_page(training: OpenTraining, runs: Sequence[tuple[str, str]] = ()) 
         tag("h2", "Made with"),
         tag("div", facts(_facts(training, look)), class_="card"),
     ]
-    live = None if look.state == FINISHED else address("/state", training=training.key)
+    live = None if look.state == FINISHED else address(f"/training/{training.key}/state")
     return shell(training.name, parts, crumbs=[link("Runs", "/"), training.name], live=live)
 
 
@@ -293,16 +303,65 @@ def _checkpoints(folder: Path) -> list[str]:
     return sorted(names, key=lambda name: (len(name), name))
 
 
-def trainings_section(
-    trainings: Sequence[OpenTraining], text: str, problems: dict[str, str]
-) -> tuple[Html | None, bool]:
-    """Return the table of trainings in whose names a text is, and whether one is not over; `problems` gains others."""
+KNOWN: WeakKeyDictionary[RunLibrary, dict[str, OpenTraining]] = WeakKeyDictionary()
+"""The trainings of every library by their keys: kept, so that a line of metrics is read once."""
+
+
+def trainings_of(library: RunLibrary) -> dict[str, OpenTraining]:
+    """Return the trainings seen when runs were last looked for, by their keys."""
+    known = KNOWN.get(library, {})
+    found = {run_key(folder): folder for folder in library.folders_with(RECORD) if is_training(folder)}
+    made = {key: known.get(key) or OpenTraining(key, library.name_of(folder), folder) for key, folder in found.items()}
+    KNOWN[library] = made
+    return made
+
+
+def training_in(library: RunLibrary, request: Request) -> OpenTraining:
+    """Return the training that an address names. Raises NotFound."""
+    key = request.path_params["key"]
+    if key not in trainings_of(library):
+        library.listed()
+    found = trainings_of(library).get(key)
+    if found is None:
+        raise NotFound("there is no such training here")
+    return found
+
+
+def training(library: RunLibrary, request: Request) -> Html:
+    """One training, with the ways to the runs in its folder."""
+    found = training_in(library, request)
+    below = [run for run in library.listed() if run.folder.is_relative_to(found.folder)]
+    return training_page(found, [(run.name, f"/run/{run.key}") for run in below])
+
+
+def state(library: RunLibrary, request: Request) -> Response:
+    """A text that changes when a training has grown."""
+    from starlette.responses import Response
+
+    return Response(training_in(library, request).version(), media_type="text/plain")
+
+
+def metrics(library: RunLibrary, request: Request) -> Response:
+    """The metrics of a training as they are written."""
+    from starlette.responses import FileResponse
+
+    found = training_in(library, request)
+    path = found.folder / METRICS
+    if not path.is_file():
+        raise NotFound("this training has written no metrics yet")
+    return FileResponse(path, media_type="application/x-ndjson", filename=f"{found.key}-{METRICS}")
+
+
+def listed(library: RunLibrary, text: str) -> tuple[Html | None, bool]:
+    """Return the table of trainings in whose names a text is, the one written last first, and whether one is not over;
+    one that cannot be read is a problem of the library."""
     rows, unfinished = [], False
+    trainings = sorted(trainings_of(library).values(), key=lambda one: one.written, reverse=True)
     for training in trainings:
         try:
             look = training.look()
         except SnellenError as error:
-            problems[f"training {training.name}"] = str(error)
+            library.problems[f"training {training.name}"] = str(error)
             continue
         recipe = look.record.recipe
         names = " ".join((training.name, recipe.stage, recipe.training.trainer, look.record.base_name)).lower()

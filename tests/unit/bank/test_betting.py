@@ -8,7 +8,7 @@ import pytest
 from drawn_banks import drawn_bank
 from draws import drawn, leeway
 from snellen.core.errors import UsageError
-from snellen.stats.gate import BETTER, OPEN, SAME, WORSE, Gate, Wagers, prepare, repeats_for, sampling_noise
+from snellen.kits.bank.betting import BETTER, OPEN, SAME, WORSE, Gate, Wagers, prepare, repeats_for, sampling_noise
 
 BANK = drawn_bank(40, 300)
 BASE, OTHERS = BANK[20], np.delete(BANK, 20, 0)

@@ -14,10 +14,10 @@ import numpy as np
 from ...core.errors import DataError
 from ...core.text import NO_TAG
 from ...core.types import Estimate
+from ...scoring.aggregates.means import axes_of, in_unit
+from ...scoring.tables.table import ScoredTask, ScoreTable
 from ...stats.intervals import Floats
 from ...stats.psychometric import Rows, fit_threshold
-from ..tables.table import ScoredTask, ScoreTable
-from .means import axes_of, in_unit
 
 LEVEL = "level"
 RATE = "fps"

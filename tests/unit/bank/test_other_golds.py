@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from drawn_banks import make_runs
-from snellen.scoring.stored import regraded
+from snellen.kits.bank.golds import regraded
 from snellen.store.reader import RunReader
 
 

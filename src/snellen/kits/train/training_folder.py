@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from ...core.errors import DataError
-from .liveness import is_held, is_written_now
+from ...report.viewer.liveness import is_held, is_written_now
 
 METRICS = "metrics.jsonl"
 STEP, LOSS = "step", "loss"
@@ -231,9 +231,9 @@ INTERRUPTION = "interrupted after step"
 Stamps = tuple[tuple[int, int], ...]
 
 
-def is_training(names: frozenset[str]) -> bool:
-    """Tell by the names in a folder whether it is a training's; a lone training.json may be anything."""
-    return RECORD in names and (METRICS in names or CHECKPOINTS in names)
+def is_training(folder: Path) -> bool:
+    """Tell whether a folder that holds a training.json is a training's; a lone one may be anything."""
+    return (folder / METRICS).exists() or (folder / CHECKPOINTS).exists()
 
 
 class TrainingLook(NamedTuple):

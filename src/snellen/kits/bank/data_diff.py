@@ -12,15 +12,15 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from ..core.builtins import default_registry
-from ..core.config import set_by_path
-from ..core.protocols import LoadContext
-from ..core.tasks import Task
-from ..core.types import Image, Sample
-from ..data.catalog import Catalog
-from ..data.dataset import Dataset
-from ..scoring.stored import regraded
-from ..store.reader import RunReader
+from ...core.builtins import default_registry
+from ...core.config import set_by_path
+from ...core.protocols import LoadContext
+from ...core.tasks import Task
+from ...core.types import Image, Sample
+from ...data.catalog import Catalog
+from ...data.dataset import Dataset
+from ...store.reader import RunReader
+from .golds import regraded
 
 PARTS = ("gold", "options", "question", "pictures")
 

@@ -22,12 +22,8 @@ from snellen.store.owner import RunLock
 
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
 
-from snellen.report.viewer import training_folder
-from snellen.report.viewer.guard import cookie_name
-from snellen.report.viewer.home import Sought, runs_page
-from snellen.report.viewer.liveness import QUIET_S
-from snellen.report.viewer.run_library import RunLibrary
-from snellen.report.viewer.training_folder import (
+from snellen.kits.train import training_folder
+from snellen.kits.train.training_folder import (
     METRICS,
     RECORD,
     MetricsFile,
@@ -36,7 +32,19 @@ from snellen.report.viewer.training_folder import (
     plain_number,
     read_training_record,
 )
-from snellen.report.viewer.training_page import CHARTS, COUNTS, SAMPLE, thinned, training_figures, training_page
+from snellen.kits.train.training_page import (
+    CHARTS,
+    COUNTS,
+    SAMPLE,
+    thinned,
+    training_figures,
+    training_page,
+    trainings_of,
+)
+from snellen.report.viewer.guard import cookie_name
+from snellen.report.viewer.home import Sought, runs_page
+from snellen.report.viewer.liveness import QUIET_S
+from snellen.report.viewer.run_library import RunLibrary
 
 
 def rest(folder: Path) -> None:
@@ -149,7 +157,7 @@ def test_the_page_tells_state_curves_lines_sample_data_and_versions(tmp_path: Pa
     page = shown(folder)
     for words in (
         "running: 25 of 40 steps",
-        'data-live="/state?training=k"',
+        'data-live="/training/k/state"',
         "stage sft",
         "trainer sft",
         "base small-llava",
@@ -210,16 +218,16 @@ def test_a_page_follows_its_training_by_the_mechanism_of_runs(tmp_path: Path) ->
     home = call(app, "/", headers=asked)
     assert home.status == 200
     key = home.text.partition('href="/training/')[2].partition('"')[0]
-    states = [call(app, path, headers=asked).text for path in ("/state", f"/state?training={key}")]
+    states = [call(app, path, headers=asked).text for path in ("/state", f"/training/{key}/state")]
     with (folder / METRICS).open("a") as stream:
         stream.write(json.dumps(step_line(26)) + "\n")
-    after = [call(app, path, headers=asked).text for path in ("/state", f"/state?training={key}")]
+    after = [call(app, path, headers=asked).text for path in ("/state", f"/training/{key}/state")]
     assert all(old != new for old, new in zip(states, after, strict=True))
     assert "26 of 40 steps" in call(app, f"/training/{key}", headers=asked).text
     kept = call(app, f"/training/{key}/metrics", headers=asked)
     assert kept.body == (folder / METRICS).read_bytes() and "attachment" in kept.headers["content-disposition"]
     assert call(app, "/training/000000000000", headers=asked).status == 404
-    assert call(app, "/state?training=000000000000", headers=asked).status == 404
+    assert call(app, "/training/000000000000/state", headers=asked).status == 404
 
 
 def test_preferences_lead_to_their_runs(tmp_path: Path) -> None:
@@ -280,7 +288,7 @@ def test_a_record_that_is_none_is_one_line_beside_the_others(tmp_path: Path, bod
     page = str(runs_page(library))
     assert "1 training<" in page and "training odd" in page and "is no record of a training" in page
     app = make_viewer([tmp_path], "secret")
-    key = next(one.key for one in library.trainings() if one.folder == folder)
+    key = next(one.key for one in trainings_of(library).values() if one.folder == folder)
     answer = call(app, f"/training/{key}", headers={"cookie": f"{cookie_name('secret')}=secret"})
     assert answer.status == 400 and "is no record of a training" in answer.text
 

@@ -17,11 +17,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import EnvironmentProblem, UsageError
-from ..core.ids import content_hash
-from ..core.types import Sample
-from ..core.variants import PICTURE
-from ..data.errata import question_hash
+from ...core.errors import EnvironmentProblem, UsageError
+from ...core.ids import content_hash
+from ...core.types import Sample
+from ...core.variants import PICTURE
+from ...data.errata import question_hash
 
 FORMAT = 1
 APPLICATION = 0x534E424B

@@ -12,8 +12,8 @@ from drawn_banks import drawn_bank
 from snellen.core.errors import UsageError
 from snellen.core.jobs import Item
 from snellen.core.types import Failure, FailureKind, Form, Prediction, Request, Sample, Score, TrialKey
+from snellen.kits.bank.bank_file import Bank, BankModel, item_of
 from snellen.kits.bank.bank_limit import BankLimit
-from snellen.store.bank_file import Bank, BankModel, item_of
 
 RESULTS = drawn_bank(12, 200)
 TESTED = RESULTS[11]

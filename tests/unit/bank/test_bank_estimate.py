@@ -9,9 +9,9 @@ import pytest
 
 from drawn_banks import drawn_bank
 from draws import drawn, leeway
-from snellen.stats.bank_estimate import FOLDS, cross_fit, estimates, repetition_error, whole_estimate
+from snellen.kits.bank.bank_estimate import FOLDS, cross_fit, estimates, repetition_error, whole_estimate
+from snellen.kits.bank.item_bank import OUTSIDE_WEIGHT, fit_components, fit_factors, fit_predictor
 from snellen.stats.intervals import wilson
-from snellen.stats.item_bank import OUTSIDE_WEIGHT, fit_components, fit_factors, fit_predictor
 
 BANK = drawn_bank(60, 400)
 WEAK, STRONG = BANK[:45], BANK[45:]

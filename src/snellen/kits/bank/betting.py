@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.errors import UsageError
-from .intervals import Interval
+from ...core.errors import UsageError
+from ...stats.intervals import Interval
 from .item_bank import Array, Indices
 
 NEIGHBOURS = 20

@@ -14,13 +14,13 @@ from itertools import groupby, product
 
 import msgspec
 
-from ..core.jobs import Ask, Item, RequestBuilder
-from ..core.message_parts import keep_pictures
-from ..core.protocols import Capability, Inferencer
-from ..core.tasks import Task
-from ..core.types import Failure, FailureKind, Prediction, Request, TrialKey
-from ..core.variants import parse_variant
-from ..prompt.controls import skip_reason
+from ...core.jobs import Ask, Item, RequestBuilder
+from ...core.message_parts import keep_pictures
+from ...core.protocols import Capability, Inferencer
+from ...core.tasks import Task
+from ...core.types import Failure, FailureKind, Prediction, Request, TrialKey
+from ...core.variants import parse_variant
+from ...prompt.controls import skip_reason
 
 DOCUMENTS_IN_FLIGHT = 8
 """How many documents with several questions are open at once: few enough that a server's cache holds them all."""
