@@ -7,10 +7,11 @@ from typing import Any
 
 from ...core.protocols import Capability, ImagePolicy
 from ...core.secret import Secret
-from ...core.types import Request, Timing, Tool, Turn, Usage
+from ...core.types import Request, Turn, Usage
 from ..options import ModelOptions
 from .dialect import Picture, key_headers
 from .http_client import Body
+from .post import HttpResponse
 from .replies import Reply, decode_body, expect_object, refuse_error, text_in, texts_in
 from .served_model import ServedModel
 from .server_fields import merge_fields
@@ -38,14 +39,13 @@ def create(name: str, options: ModelOptions) -> ServedModel:
 class ResponsesModel(ServedModel):
     """A response that is made in the background is asked after until it is there."""
 
-    async def _send(self, body: Body, tools: Sequence[Tool] = ()) -> tuple[Reply, Timing]:
-        sent = self.clock.monotonic()
-        response = await self._http.send(self._url, body, self._headers, None)
-        answer = self._body_of(response)
-        while (ident := _unfinished(decode_body(answer))) is not None:
+    async def fetch(self, url: str, body: Body | None = None, timeout_s: float | None = None) -> HttpResponse:
+        """Return the response once it is whole."""
+        response = await super().fetch(url, body, timeout_s)
+        while (ident := _unfinished(decode_body(response.body))) is not None:
             await self.clock.sleep(POLL_S)
-            answer = self._body_of(await self._http.send(f"{self._url}/{ident}", None, self._headers, 60.0))
-        return self._read_reply(answer, tools), Timing(sent, self.clock.monotonic())
+            response = await super().fetch(self.reach(f"/responses/{ident}")[0], None, 60.0)
+        return response
 
 
 class Responses:

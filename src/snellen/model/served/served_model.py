@@ -7,10 +7,10 @@ import base64
 import contextlib
 import os
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from functools import partial
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 from urllib.parse import unquote, urlencode
 
 import msgspec
@@ -48,6 +48,8 @@ from .replies import (
 from .reply_watch import LIMITS, ReplyWatch
 from .server_fields import constraint_of, held_answer, merge_fields, reasoning_fields, with_marks
 
+P = ParamSpec("P")
+T = TypeVar("T")
 KINDS = ("requests", "tokens", "input-tokens", "output-tokens")
 NAMES = tuple(
     (f"{head}{tail.format('remaining')}", f"{head}{tail.format('limit')}", f"{head}{tail.format('reset')}", kind)
@@ -242,7 +244,7 @@ class ServedModel(Served):
 
     def endpoint(self, *, stream: bool) -> tuple[str, dict[str, str]]:
         """Return where requests go and their headers, the key in them: for the wire only."""
-        return self._address(stream=stream), self._make_headers()
+        return self._address(stream=stream), self._headers
 
     def _address(self, *, stream: bool) -> str:
         return self._with_query(self.dialect.url(self._base_url, self.remote_name, stream=stream))
@@ -257,10 +259,10 @@ class ServedModel(Served):
         `path` is below the server's address, with two slashes below its host; a whole address must be of this host.
         """
         if path.startswith("http"):
-            return path, self._make_headers()
+            return path, self._headers
         host = "/".join(self._base_url.split("/")[:3])
         url = f"{host}{path[1:]}" if path.startswith("//") else f"{self._base_url}{path}"
-        return self._with_query(url), self._make_headers()
+        return self._with_query(url), self._headers
 
     def is_here(self, url: str) -> bool:
         """Tell whether an address is of this very host: the key goes nowhere else."""
@@ -294,15 +296,40 @@ class ServedModel(Served):
     def read_body(self, request: Request, images: EncodedImages, status: int, body: bytes) -> Prediction:
         """Return the prediction of a whole response that came some other way, or raise its ModelError."""
         try:
-            reply = self._read_reply(self._body_of(HttpResponse(status, {}, body)), request.tools)
+            reply = self._read_reply(self._accepted(HttpResponse(status, {}, body)).body, request.tools)
         except ModelError as error:
             raise self.scrubbed(error) from None
         return self._finished(request, reply, None, images)
 
     async def post(self, path: str, body: Body) -> Mapping[str, Any]:
         """Send a body to a path under the server's address and return the JSON object it answers with."""
-        response = await self._http.send(self._base_url + path, body, self._headers, None)  # the engine keeps the time
-        return read_safely(without_error, decode_body(self._body_of(response)))
+        if self._pacer.must_wait:
+            await self._pacer.turn()
+        response = await self.fetch(self.reach(path)[0], body)
+        return read_safely(without_error, decode_body(response.body))
+
+    async def fetch(self, url: str, body: Body | None = None, timeout_s: float | None = None) -> HttpResponse:
+        """POST a body (GET without one) and return the response, or raise the error that it tells.
+
+        Without `timeout_s` the engine keeps the deadline of the attempt; a second timer for each would only cost.
+        """
+        return await self.keyed(self._exchange, url, body, timeout_s)
+
+    async def keyed(self, ask: Callable[P, Awaitable[T]], *args: P.args, **options: P.kwargs) -> T:
+        """Return what one exchange brings; where the server no longer takes the key, once more with a fresh one."""
+        key = self._keys.key
+        try:
+            return await ask(*args, **options)
+        except ModelError as error:
+            if error.kind is not FailureKind.AUTH or not await self._keys.renewed(key):
+                raise
+        self._headers, self._hidden = self._make_headers(), self._secrets()
+        return await ask(*args, **options)
+
+    async def _exchange(self, url: str, body: Body | None, timeout_s: float | None) -> HttpResponse:
+        response = await self._http.send(url, body, self._headers, timeout_s)
+        self._pacer.note(response.headers)
+        return self._accepted(response)
 
     async def check(self) -> None:
         """Raise if the server cannot be reached, refuses the key, or lists its models without this one."""
@@ -432,17 +459,14 @@ class ServedModel(Served):
         """Send a request; one whose parameters are refused is sent again at once as the server wants it."""
         request = self._with_reasoning(request)
         while True:
-            known, key = len(self.quirks.learned), self._keys.key
+            known = len(self.quirks.learned)
             request, streams = self._as_stream(request)
             body = build_body(self.dialect, self.remote_name, request, images, self.quirks)
             if self._pacer.must_wait:
                 await self._pacer.turn()
             try:
-                return await (self._stream(request, body) if streams else self._send(body, request.tools))
+                return await (self.keyed(self._stream, request, body) if streams else self._send(body, request.tools))
             except ModelError as error:
-                if error.status == 401 and await self._keys.renewed(key):
-                    self._headers, self._hidden = self._make_headers(), self._secrets()
-                    continue
                 if error.status not in REFUSED_BY or not self._learned(error, request, known):
                     raise
             pay_for_resend()
@@ -499,20 +523,19 @@ class ServedModel(Served):
             raise StopRun(error.kind, f"{error} (--strict-params: not sent otherwise)", status=error.status)
         return False
 
-    def _body_of(self, response: HttpResponse) -> bytes:
+    def _accepted(self, response: HttpResponse) -> HttpResponse:
+        """Return a response that tells no error; raise the one it tells."""
         if response.status != 200:
             raise status_error(response.status, response.headers, response.body, self.clock)
-        return response.body
+        return response
 
-    async def _send(self, body: Body, tools: Sequence[Tool] = ()) -> tuple[Reply, Timing]:
+    async def _send(self, body: Body, tools: Sequence[Tool]) -> tuple[Reply, Timing]:
         sent = self.clock.monotonic()
-        # The engine keeps the deadline of every attempt; a second timer for each request would only cost.
-        response = await self._http.send(self._url, body, self._headers, None)
+        response = await self.fetch(self._url, body)
         done = self.clock.monotonic()
-        self._pacer.note(response.headers)
-        return self._read_reply(self._body_of(response), tools), Timing(sent, done)
+        return self._read_reply(response.body, tools), Timing(sent, done)
 
-    def _read_reply(self, body: bytes, tools: Sequence[Tool] = ()) -> Reply:
+    def _read_reply(self, body: bytes, tools: Sequence[Tool]) -> Reply:
         value = decode_body(body)
         reply = read_safely(self.dialect.parse, value)
         check_reply(reply, value, tools)
@@ -525,8 +548,8 @@ class ServedModel(Served):
         async with self._http.stream(url, body, self._headers, timeout_s) as response:
             if response.status != 200 or "text/html" in response.headers.get("Content-Type", ""):
                 answer = b"".join([chunk async for chunk in response.chunks])
-                whole = self._body_of(HttpResponse(response.status, response.headers, answer))
-                return self._read_reply(whole, request.tools), Timing(sent, self.clock.monotonic())
+                whole = self._accepted(HttpResponse(response.status, response.headers, answer))
+                return self._read_reply(whole.body, request.tools), Timing(sent, self.clock.monotonic())
             self._pacer.note(response.headers)
             start = await anext(response.chunks, b"")
             if start.removeprefix(BOM).lstrip()[:1] == b"{":  # it does not stream, and answers whole
