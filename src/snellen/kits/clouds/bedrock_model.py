@@ -13,11 +13,10 @@ from zlib import crc32
 import msgspec
 
 from ...core.errors import MissingExtra, ModelError, UsageError
-from ...core.protocols import Capability, ImagePolicy
-from ...core.secret import Secret
+from ...core.protocols import ImagePolicy
 from ...core.types import FailureKind, Request, Turn, Usage
 from ...model.options import ModelOptions
-from ...model.served.dialect import Picture, key_headers
+from ...model.served.dialect import Dialect, Picture, write_parts
 from ...model.served.http_client import EVENT_LIMIT, AiohttpClient, Body, HttpClient, HttpStream
 from ...model.served.post import HttpResponse
 from ...model.served.replies import (
@@ -38,31 +37,20 @@ TEXT_BLOCKS = frozenset({"text", "reasoningContent", "cachePoint"})
 CONFIG = {"maxTokens": "max_tokens", "temperature": "temperature", "topP": "top_p", "stopSequences": "stop"}
 
 
-class Bedrock:
+class Bedrock(Dialect):
     """`/model/ID/converse` and `/model/ID/converse-stream`."""
 
     provider = "bedrock"
     family = "bedrock"
-    default_url = ""
     key_variable = "AWS_BEARER_TOKEN_BEDROCK"
-    capabilities = frozenset({Capability.GENERATE, Capability.STREAM, Capability.IMAGES})
     image_policy = ImagePolicy(max_side=8000, max_bytes=3_750_000)
-    sampling_place: str | None = "inferenceConfig"
-    key_header = "Authorization"
+    sampling_place = "inferenceConfig"
     reasoning = "bedrock"
-    constrain = ""
-    default_limit: int | None = None
     unknown = frozenset({"seed"})
-    batch = ""
-    batch_endpoint = ""
 
     def url(self, base_url: str, model: str, *, stream: bool) -> str:
         """Return the address of a conversation; a model's name holds colons, which are written as AWS signs them."""
         return f"{base_url}/model/{quote(model, safe='')}/converse{'-stream' if stream else ''}"
-
-    def headers(self, key: Secret | None) -> dict[str, str]:
-        """Return JSON headers, with a bearer token if there is one; else the request is signed on its way."""
-        return {"Content-Type": "application/json"} | key_headers(self.key_header, key)
 
     def payload(self, model: str, request: Request, pictures: Sequence[Sequence[Picture]]) -> dict[str, Any]:
         """Return the body."""
@@ -109,8 +97,7 @@ class Bedrock:
 
 
 def _message(turn: Turn, pictures: Sequence[Picture]) -> dict[str, Any]:
-    shown = turn.arrange([_picture(picture) for picture in pictures])
-    return {"role": turn.role, "content": [{"text": part} if isinstance(part, str) else part for part in shown]}
+    return {"role": turn.role, "content": write_parts(turn, [_picture(picture) for picture in pictures])}
 
 
 def _picture(picture: Picture) -> dict[str, Any]:

@@ -8,12 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from ...core.errors import UsageError
-from ...core.secret import Secret
 from ...core.types import Request
 from ...model.options import ModelOptions
 from ...model.served.access_tokens import google_token
 from ...model.served.anthropic import Anthropic
-from ...model.served.dialect import Dialect, Picture, key_headers
+from ...model.served.dialect import Dialect, Picture
 from ...model.served.gemini import Gemini
 from ...model.served.served_model import ServedModel
 
@@ -74,15 +73,12 @@ class VertexClaude(Anthropic):
     provider = "vertex"
     key_variable = TOKEN
     key_header = "Authorization"
+    own_headers = ()
     batch = ""
 
     def url(self, base_url: str, model: str, *, stream: bool) -> str:
         """Return the address of the model's method."""
         return f"{base_url}/publishers/anthropic/models/{model}:{'streamRawPredict' if stream else 'rawPredict'}"
-
-    def headers(self, key: Secret | None) -> dict[str, str]:
-        """Return JSON headers with the token."""
-        return {"Content-Type": "application/json"} | key_headers(self.key_header, key)
 
     def payload(self, model: str, request: Request, pictures: Sequence[Sequence[Picture]]) -> dict[str, Any]:
         """Return the messages body without its model."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ...core.protocols import Capability, ImagePolicy
-from ...core.secret import Secret
 from ...core.types import Request, Turn, Usage
 from ..options import ModelOptions
-from .dialect import Picture, key_headers
+from .dialect import Dialect, Picture, write_parts
 from .http_client import Body
 from .post import HttpResponse
 from .replies import Reply, decode_body, expect_object, refuse_error, text_in, texts_in
@@ -48,20 +46,15 @@ class ResponsesModel(ServedModel):
         return response
 
 
-class Responses:
+class Responses(Dialect):
     """`/v1/responses`; nothing is stored by the server."""
 
     provider = "openai-responses"
     family = "openai-responses"
     default_url = "https://api.openai.com/v1"
     key_variable = "OPENAI_API_KEY"
-    capabilities = frozenset({Capability.GENERATE, Capability.STREAM, Capability.IMAGES})
-    image_policy = ImagePolicy()
-    sampling_place: str | None = None
-    key_header = "Authorization"
     reasoning = "responses"
     constrain = "responses"
-    default_limit: int | None = None
     unknown = frozenset({"stop", "seed"})
     batch = "openai"
     batch_endpoint = "/v1/responses"
@@ -69,10 +62,6 @@ class Responses:
     def url(self, base_url: str, model: str, *, stream: bool) -> str:
         """Return the address of responses."""
         return f"{base_url}/responses"
-
-    def headers(self, key: Secret | None) -> dict[str, str]:
-        """Return JSON headers, with a bearer token if there is a key."""
-        return {"Content-Type": "application/json"} | key_headers(self.key_header, key)
 
     def payload(self, model: str, request: Request, pictures: Sequence[Sequence[Picture]]) -> dict[str, Any]:
         """Return the body."""
@@ -165,11 +154,8 @@ def _take_call(item: Mapping[str, Any], reply: Reply) -> str | None:
 def _item(turn: Turn, pictures: Sequence[Picture]) -> dict[str, Any]:
     if not pictures:
         return {"role": turn.role, "content": turn.text}
-    shown = turn.arrange(
-        [{"type": "input_image", "image_url": f"data:{one.mime};base64,{one.token}"} for one in pictures]
-    )
-    content = [{"type": "input_text", "text": part} if isinstance(part, str) else part for part in shown]
-    return {"role": turn.role, "content": content}
+    parts = [{"type": "input_image", "image_url": f"data:{one.mime};base64,{one.token}"} for one in pictures]
+    return {"role": turn.role, "content": write_parts(turn, parts, "input_text")}
 
 
 def _take_item(item: Mapping[str, Any], reply: Reply) -> None:

@@ -18,7 +18,7 @@ from .openai import OpenAI
 from .openai_responses import Responses, ResponsesModel
 from .served_model import ServedModel
 
-DIALECTS: dict[str, type[OpenAI] | type[Responses] | type[Anthropic] | type[Gemini]] = {
+DIALECTS: dict[str, type[Dialect]] = {
     "openai": OpenAI,
     "openai-responses": Responses,
     "anthropic": Anthropic,

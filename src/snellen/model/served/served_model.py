@@ -27,7 +27,7 @@ from ...core.types import FailureKind, ImageSent, Prediction, Request, Timing, T
 from ..options import ModelOptions, Served
 from .access_tokens import command_token
 from .candidate_scorer import CandidateScorer
-from .dialect import Dialect, build_body, mark_what_is_kept, plain_body
+from .dialect import Dialect, build_body, plain_body
 from .http_client import AiohttpClient, Body, HttpClient, read_events
 from .negotiation import REFUSED_BY, Quirks
 from .post import HttpResponse
@@ -221,7 +221,7 @@ class ServedModel(Served):
         self.remote_name = name
         self._options = options
         self._constraint = constraint_of(options.constrain, dialect.constrain, dialect.provider)
-        mark_what_is_kept(dialect, wanted=options.prompt_cache)
+        dialect.marks_cache = options.prompt_cache
         self.quirks = Quirks()
         """What this server wants otherwise; grows with its refusals."""
         self._reasoning = (
