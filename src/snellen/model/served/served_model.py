@@ -51,12 +51,12 @@ from .server_fields import constraint_of, held_answer, merge_fields, reasoning_f
 P = ParamSpec("P")
 T = TypeVar("T")
 KINDS = ("requests", "tokens", "input-tokens", "output-tokens")
-NAMES = tuple(
-    (f"{head}{tail.format('remaining')}", f"{head}{tail.format('limit')}", f"{head}{tail.format('reset')}", kind)
+NAMES = {
+    name.format("remaining"): (name.format("limit"), name.format("reset"), kind)
     for kind in KINDS
-    for head, tail in (("x-ratelimit-", f"{{}}-{kind}"), (f"anthropic-ratelimit-{kind}-", "{}"))
-)
-"""Headers that say what is left of a limit, how large it is and when it is full again."""
+    for name in (f"x-ratelimit-{{}}-{kind}", f"anthropic-ratelimit-{kind}-{{}}")
+}
+"""Headers that say what is left of a limit, to those that say how large it is and when it is full again."""
 SCARCE = 0.2
 """Below this share of a limit requests are spaced evenly over the time until it is full again."""
 LONGEST_S = 60.0
@@ -87,8 +87,9 @@ class Pacer:
     def note(self, headers: Mapping[str, str]) -> None:
         """Read how the limits stand."""
         spacing_s = 0.0
-        for left, limit, reset, kind in NAMES:
+        for left, others in NAMES.items():
             if left in headers:
+                limit, reset, kind = others
                 told = headers.get(left, ""), headers.get(limit, ""), headers.get(reset, "")
                 apart_s = self._space(*told, kind=kind)
                 if apart_s > spacing_s:
@@ -296,7 +297,8 @@ class ServedModel(Served):
     def read_body(self, request: Request, images: EncodedImages, status: int, body: bytes) -> Prediction:
         """Return the prediction of a whole response that came some other way, or raise its ModelError."""
         try:
-            reply = self._read_reply(self._accepted(HttpResponse(status, {}, body)).body, request.tools)
+            self._check_status(HttpResponse(status, {}, body))
+            reply = self._read_reply(body, request.tools)
         except ModelError as error:
             raise self.scrubbed(error) from None
         return self._finished(request, reply, None, images)
@@ -329,7 +331,8 @@ class ServedModel(Served):
     async def _exchange(self, url: str, body: Body | None, timeout_s: float | None) -> HttpResponse:
         response = await self._http.send(url, body, self._headers, timeout_s)
         self._pacer.note(response.headers)
-        return self._accepted(response)
+        self._check_status(response)
+        return response
 
     async def check(self) -> None:
         """Raise if the server cannot be reached, refuses the key, or lists its models without this one."""
@@ -418,7 +421,9 @@ class ServedModel(Served):
             reply.text = self._as_asked(request, reply.text, reply.finish)
         sent = tuple([images[image].sent for turn in request.messages for image in turn.images]) if images else ()
         limit = self._limit_of(request)
-        self._watch.look_at(request, reply.usage, limit, shown=len(sent), model=reply.model, host=reply.host)
+        usage = reply.usage and reply.usage.believed()
+        self._watch.look_at(request, reply, usage, limit, shown=len(sent))
+        reply.usage = usage
         if limit is not None and "limit" in self._watch.said:
             self.quirks.take_back_limit(limit)
         return _to_prediction(request, reply, timing, sent, self.adjusted)
@@ -523,11 +528,9 @@ class ServedModel(Served):
             raise StopRun(error.kind, f"{error} (--strict-params: not sent otherwise)", status=error.status)
         return False
 
-    def _accepted(self, response: HttpResponse) -> HttpResponse:
-        """Return a response that tells no error; raise the one it tells."""
+    def _check_status(self, response: HttpResponse) -> None:
         if response.status != 200:
             raise status_error(response.status, response.headers, response.body, self.clock)
-        return response
 
     async def _send(self, body: Body, tools: Sequence[Tool]) -> tuple[Reply, Timing]:
         sent = self.clock.monotonic()
@@ -546,14 +549,12 @@ class ServedModel(Served):
         url = self._address(stream=True)
         timeout_s = request.params.timeout_s or self._options.timeout_s
         async with self._http.stream(url, body, self._headers, timeout_s) as response:
-            if response.status != 200 or "text/html" in response.headers.get("Content-Type", ""):
-                answer = b"".join([chunk async for chunk in response.chunks])
-                whole = self._accepted(HttpResponse(response.status, response.headers, answer))
-                return self._read_reply(whole.body, request.tools), Timing(sent, self.clock.monotonic())
             self._pacer.note(response.headers)
             start = await anext(response.chunks, b"")
-            if start.removeprefix(BOM).lstrip()[:1] == b"{":  # it does not stream, and answers whole
+            is_page = "text/html" in response.headers.get("Content-Type", "")
+            if response.status != 200 or is_page or start.removeprefix(BOM).lstrip()[:1] == b"{":  # it answers whole
                 answer = b"".join([start, *[chunk async for chunk in response.chunks]])
+                self._check_status(HttpResponse(response.status, response.headers, answer))
                 return self._read_reply(answer, request.tools), Timing(sent, self.clock.monotonic())
             return await self._collect(_with_start(start, response.chunks), sent, request.tools)
 
@@ -625,7 +626,7 @@ def _to_prediction(
         key=request.key,
         text=clean_text(reply.text or ""),
         reasoning=clean_text(reply.reasoning) if reply.reasoning else None,
-        usage=reply.usage and reply.usage.believed(),
+        usage=reply.usage,
         timing=timing,
         finish=reply.finish,
         images=sent,
