@@ -25,6 +25,7 @@ from ...core.secret import Secret
 from ...core.text import clean_text
 from ...core.types import FailureKind, ImageSent, Prediction, Request, Timing, Tool
 from ..options import ModelOptions, Served
+from ..plain import cut_at_stop
 from .access_tokens import command_token
 from .candidate_scorer import CandidateScorer
 from .dialect import Dialect, build_body, plain_body
@@ -604,12 +605,6 @@ class ServedModel(Served):
         texts = {name: text for name, text in error.detail.items() if isinstance(text, str)}
         error.detail = error.detail | {name: self._without_secrets(text) for name, text in texts.items()}
         return error
-
-
-def cut_at_stop(text: str, stops: Sequence[str]) -> str:
-    """Return a text up to the first of some stop strings."""
-    ends = [text.index(stop) for stop in stops if stop and stop in text]
-    return text[: min(ends)] if ends else text
 
 
 def _detail_of(reply: Reply) -> dict[str, Any]:
