@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from ...core.errors import ModelError
+from .replies import NEGOTIABLE
 
 MOST_CHANGES = 6
-REFUSED_BY = (400, 404, 422)
 OTHER_NAMES = {"max_completion_tokens": "max_tokens", "seed": "random_seed"}
 """Servers that know a parameter by another name, and do not say by which."""
 DROPPABLE = frozenset(
@@ -85,7 +85,7 @@ class Quirks(msgspec.Struct):
 
     def learn(self, error: ModelError, sent: Mapping[str, Any]) -> str | None:
         """Change one thing after a refusal and return it in words; None where nothing can or may be changed."""
-        if error.status not in REFUSED_BY or error.retryable or len(self.learned) >= MOST_CHANGES:
+        if error.status not in NEGOTIABLE or error.retryable or len(self.learned) >= MOST_CHANGES:
             return None
         words = QUOTES.sub("'", str(error.detail.get("whole") or error))
         for change in self._changes(words, sent):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
 from ...core.errors import ConfigError, UsageError
 from ...core.protocols import ImagePolicy
+from ...core.secret import Secret
 from ..options import ModelOptions
 from .anthropic import Anthropic
 from .dialect import Dialect
@@ -82,8 +84,7 @@ def create_by_card(provider: str, card: ProviderCard, name: str, options: ModelO
     settled = msgspec.structs.replace(card, base_url=address)
     kind = ResponsesModel if card.dialect == "openai-responses" else ServedModel
     model = kind(_dialect(provider, settled, options), name, _with_address(options, settled))
-    quirks = msgspec.to_builtins(card.quirks)
-    model.quirks = msgspec.convert(quirks | {"drop": list(card.quirks.drop)}, Quirks)
+    model.quirks = msgspec.convert(card.quirks, Quirks, from_attributes=True)
     return model
 
 
@@ -113,10 +114,6 @@ def _take_token(dialect: Dialect, card: ProviderCard, options: ModelOptions) -> 
 
 
 def _with_address(options: ModelOptions, card: ProviderCard) -> ModelOptions:
-    from dataclasses import replace
-
-    from ...core.secret import Secret
-
     headers = {name: Secret(value) for name, value in card.headers.items()} | dict(options.headers)
     return replace(options, base_url=card.base_url, headers=headers, query={**card.query, **options.query})
 

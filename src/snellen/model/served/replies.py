@@ -69,7 +69,6 @@ RESETS = (
     *(f"anthropic-ratelimit-{what}-reset" for what in ("requests", "tokens", "input-tokens", "output-tokens")),
 )
 CROWDED = (429, 503, 529)
-UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 RETRY_DELAY = re.compile(rb'"retryDelay"\s*:\s*"(\d+(?:\.\d+)?)s"')
 WORDS = {
@@ -100,7 +99,7 @@ def wait_of(status: int, headers: Mapping[str, str], body: bytes, clock: Clock) 
 def _waits(status: int, headers: Mapping[str, str], body: bytes, clock: Clock) -> Iterator[float | None]:
     named = {name.lower(): value for name, value in headers.items()}
     yield _scaled(named.get("retry-after-ms"), 0.001)
-    yield parse_retry_after(headers, clock)
+    yield _retry_after(named.get("retry-after"), clock)
     if status in CROWDED:  # elsewhere these headers only tell how the limits stand
         resets = [wait for name in RESETS if (wait := seconds_until(named.get(name), clock)) is not None]
         yield max(resets, default=None)
@@ -118,9 +117,8 @@ def _in_words(text: str) -> float | None:
     return sum(float(count) * WORDS[unit.lower()] for count, unit in parts) if parts else float(found.group(1))
 
 
-def parse_retry_after(headers: Mapping[str, str], clock: Clock) -> float | None:
+def _retry_after(value: str | None, clock: Clock) -> float | None:
     """Return the seconds to wait that `Retry-After` asks for, given as seconds or as an HTTP date."""
-    value = headers.get("Retry-After") or headers.get("retry-after")
     if not value:
         return None
     try:
@@ -153,7 +151,7 @@ def seconds_until(value: str | None, clock: Clock) -> float | None:
         seconds = (seconds if seconds < 1000 * EPOCH_S else seconds / 1000) - clock.time()
         return seconds if seconds > 0 else None
     if seconds is None and (parts := DURATION.findall(value)) and "".join(map("".join, parts)) == value.strip():
-        seconds = sum(float(count) * UNITS[unit] for count, unit in parts)
+        seconds = sum(float(count) * WORDS[unit] for count, unit in parts)
     if seconds is None:
         try:
             moment = datetime.fromisoformat(value.strip().replace("Z", "+00:00"))

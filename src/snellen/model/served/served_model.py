@@ -30,10 +30,11 @@ from .access_tokens import command_token
 from .candidate_scorer import CandidateScorer
 from .dialect import Dialect, build_body, plain_body
 from .http_client import AiohttpClient, Body, HttpClient, read_events
-from .negotiation import REFUSED_BY, Quirks
+from .negotiation import Quirks
 from .post import HttpResponse
 from .replies import (
     BOM,
+    NEGOTIABLE,
     Reply,
     calls_of,
     check_reply,
@@ -473,7 +474,7 @@ class ServedModel(Served):
             try:
                 return await (self.keyed(self._stream, request, body) if streams else self._send(body, request.tools))
             except ModelError as error:
-                if error.status not in REFUSED_BY or not self._learned(error, request, known):
+                if error.status not in NEGOTIABLE or not self._learned(error, request, known):
                     raise
             pay_for_resend()
 
