@@ -29,7 +29,9 @@ class Picture(NamedTuple):
     mime: str
     sha256: str = ""
     file: str | None = None
-    """The path of the image where it is sent as its own file, unchanged."""
+    """The path of a whole picture without edits, which may be sent as its own file."""
+    size_bytes: int = 0
+    """Of what is sent."""
 
 
 class Dialect:
@@ -130,6 +132,6 @@ def plain_body(dialect: Dialect, model: str, request: Request, quirks: Quirks) -
 
 
 def _picture(token: str, image: Image, encoded: EncodedImage) -> Picture:
-    whole = image.frame is None or image.frame.still
-    own_file = whole and not image.edits and encoded.sent.original is None and ":" not in image.ref[:6]
-    return Picture(token, encoded.sent.mime, encoded.sent.sha256, image.ref if own_file else None)
+    sent, whole = encoded.sent, image.frame is None or image.frame.still
+    own_file = whole and not image.edits and sent.original is None and ":" not in image.ref[:6]
+    return Picture(token, sent.mime, sent.sha256, image.ref if own_file else None, sent.size_bytes)

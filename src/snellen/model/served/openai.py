@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,12 +20,17 @@ from .served_model import ServedModel
 def create(name: str, options: ModelOptions) -> ServedModel:
     """Return the model `openai/NAME`; `--model-arg images=…` is one of IMAGE_MODES."""
     options.allow_arguments("openai", ("images", "likelihood"))
+    return ServedModel(chat_dialect(options), name, options)
+
+
+def chat_dialect(options: ModelOptions) -> OpenAI:
+    """Return the dialect with pictures as the options want them."""
     images = str(options.arguments.get("images", "inline"))
     if images == "file" and options.strip_metadata:
         raise UsageError(
             "--strip-metadata changes what is sent, and --model-arg images=file sends the files themselves"
         )
-    return ServedModel(OpenAI(images), name, options)
+    return OpenAI(images)
 
 
 IMAGE_MODES = ("inline", "uuid", "file")
@@ -143,11 +149,21 @@ def _message(turn: Turn, pictures: Sequence[Picture], mode: str) -> dict[str, An
 
 def _image_part(picture: Picture, mode: str) -> dict[str, Any]:
     """Write one picture. The uuid is the hash of the bytes: a file name would let variants answer for one another."""
-    as_file = mode == "file" and picture.file is not None
+    as_file = mode == "file" and _is_unchanged(picture)
     url = f"file://{picture.file}" if as_file else f"data:{picture.mime};base64,{picture.token}"
     kind = "video_url" if picture.mime.startswith("video/") else "image_url"
     part: dict[str, Any] = {"type": kind, kind: {"url": url}}
     return part | {"uuid": picture.sha256} if mode == "uuid" else part
+
+
+def _is_unchanged(picture: Picture) -> bool:
+    """Tell whether what is sent is the file: one that was turned or drawn again may keep its width and height."""
+    if picture.file is None:
+        return False
+    try:
+        return Path(picture.file).stat().st_size == picture.size_bytes
+    except OSError:  # gone since it was read: for the viewer, it is named as it was
+        return True
 
 
 def _first_choice(value: dict[str, Any]) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ from .anthropic import Anthropic
 from .dialect import Dialect
 from .gemini import Gemini
 from .negotiation import Quirks
-from .openai import OpenAI
+from .openai import OpenAI, chat_dialect
 from .openai_responses import Responses, ResponsesModel
 from .served_model import ServedModel
 
@@ -91,8 +91,7 @@ def create_by_card(provider: str, card: ProviderCard, name: str, options: ModelO
 def _dialect(provider: str, card: ProviderCard, options: ModelOptions) -> Dialect:
     if card.dialect not in DIALECTS:
         raise ConfigError(f"provider {provider}: dialect {card.dialect!r} is none of {', '.join(DIALECTS)}")
-    images = str(options.arguments.get("images", "inline"))
-    dialect = OpenAI(images) if card.dialect == "openai" else DIALECTS[card.dialect]()
+    dialect = chat_dialect(options) if card.dialect == "openai" else DIALECTS[card.dialect]()
     dialect.provider = provider
     dialect.default_url = card.base_url
     dialect.key_variable = _set_variable(card.key_env) or (card.key_env[0] if card.key_env else "")
