@@ -22,7 +22,7 @@ from snellen.kits.batches.content_service import ContentService
 from snellen.kits.batches.file_service import FileService
 from snellen.model.options import ModelOptions
 from snellen.model.served.openai import OpenAI
-from snellen.model.served.openai_responses import Responses, ResponsesModel
+from snellen.model.served.openai_responses import Responses
 from snellen.model.served.served_model import ServedModel
 
 ASKED = Request(TrialKey("t", "s"), (Turn("user", "hi"),))
@@ -86,11 +86,9 @@ def through(door: Door, ask: Callable[[str], Awaitable[Any]]) -> Any:
     return asyncio.run(main())
 
 
-def served(
-    door: Door, address: str, of: type[ServedModel] = ServedModel, dialect: Any = None, query: Any = None
-) -> ServedModel:
+def served(door: Door, address: str, dialect: Any = None, query: Any = None) -> ServedModel:
     options = ModelOptions(base_url=address, renew_key=door.token, query=query or {}, clock=FakeClock())
-    return of(dialect or OpenAI(), "m", options)
+    return ServedModel(dialect or OpenAI(), "m", options)
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -164,7 +162,7 @@ def test_a_response_made_in_the_background_is_asked_after_with_a_fresh_token_and
     door = Door(401, responses=waits, b=[waits, waits, done])
 
     async def ask(address: str) -> str | None:
-        model = served(door, address, ResponsesModel, Responses(), {"api-version": "1"})
+        model = served(door, address, Responses(), {"api-version": "1"})
         try:
             return (await model.predict(ASKED, {})).text
         finally:

@@ -13,7 +13,7 @@ from fake_clock import FakeClock
 from snellen.core.errors import ModelError, StopRun, UsageError
 from snellen.core.secret import Secret
 from snellen.core.types import Params, Prediction, Request, TrialKey, Turn, Usage
-from snellen.kits.clouds.bedrock_model import Bedrock, BedrockModel
+from snellen.kits.clouds.bedrock_model import Bedrock
 from snellen.kits.mock.faults import ProviderCase, parse_fault, provider_cases
 from snellen.kits.mock.server import MockOptions, start
 from snellen.model.options import ModelOptions
@@ -87,9 +87,8 @@ def asked_by(case: ProviderCase) -> Request:
 
 
 def model_of(case: ProviderCase, http: Any = None, base_url: str = "http://x/v1") -> ServedModel:
-    kind = BedrockModel if case.dialect == "bedrock" else ServedModel
     options = ModelOptions(base_url=base_url, api_key=Secret(KEY), clock=FakeClock(0.0))
-    return kind(DIALECTS[case.dialect](), "m", options, http)
+    return ServedModel(DIALECTS[case.dialect](), "m", options, http)
 
 
 def check(case: ProviderCase, outcome: Prediction | ModelError, adjusted: tuple[str, ...], warnings: Any = ()) -> None:
@@ -224,7 +223,6 @@ def test_thirty_two_clients_learn_once() -> None:
 
 def test_a_response_made_in_the_background_is_asked_after() -> None:
     """R10: queued, then completed."""
-    from snellen.model.served.openai_responses import ResponsesModel
 
     states = iter(["queued", "in_progress", "completed"])
 
@@ -242,7 +240,7 @@ def test_a_response_made_in_the_background_is_asked_after() -> None:
             pass
 
     http = Background()
-    model = ResponsesModel(Responses(), "m", ModelOptions(base_url="http://x/v1", clock=FakeClock()), http)
+    model = ServedModel(Responses(), "m", ModelOptions(base_url="http://x/v1", clock=FakeClock()), http)
     request = Request(TrialKey("t", "s"), (Turn("user", "hi"),), Params(extra_body={"background": True}))
     assert asyncio.run(model.predict(request, {})).text == "good"
     assert http.urls == ["http://x/v1/responses", *["http://x/v1/responses/resp_1"] * 2]

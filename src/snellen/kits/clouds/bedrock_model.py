@@ -47,6 +47,7 @@ class Bedrock(Dialect):
     sampling_place = "inferenceConfig"
     reasoning = "bedrock"
     unknown = frozenset({"seed"})
+    lists_models = False
 
     def url(self, base_url: str, model: str, *, stream: bool) -> str:
         """Return the address of a conversation; a model's name holds colons, which are written as AWS signs them."""
@@ -79,6 +80,10 @@ class Bedrock(Dialect):
             part=next((kind for block in blocks for kind in block if kind not in TEXT_BLOCKS), None),
             choices=len(blocks),
         )
+
+    def events(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Yield the frames of a stream."""
+        return read_frames(chunks)
 
     def parse_event(self, value: Any, reply: Reply) -> str | None:
         """Read one frame; its name stands beside what it holds."""
@@ -260,14 +265,4 @@ def create(name: str, options: ModelOptions) -> ServedModel:
     dialect.default_url = f"https://bedrock-runtime.{region}.amazonaws.com"
     bearer = options.api_key is not None or os.environ.get(dialect.key_variable, "").strip()
     http = None if bearer or options.key_command else SigningClient(aws_credentials(), region)
-    return BedrockModel(dialect, name, options, http)
-
-
-class BedrockModel(ServedModel):
-    """Converse: its streams are frames, and it has no list of models to be checked against."""
-
-    async def check(self) -> None:
-        """Credentials were found when the model was made; whether they may use the model, its first reply says."""
-
-    def _events(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[Any]:
-        return read_frames(chunks)
+    return ServedModel(dialect, name, options, http)

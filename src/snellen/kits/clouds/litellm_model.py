@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from ...core.errors import EnvironmentProblem, MissingExtra, UsageError
-from ...core.protocols import Capability
 from ...model.options import ModelOptions
+from ...model.served.dialect import Dialect
 from ...model.served.http_client import Body, HttpStream
 from ...model.served.openai import OpenAI
 from ...model.served.post import HttpResponse
@@ -33,16 +33,14 @@ def create(name: str, options: ModelOptions) -> ServedModel:
         raise UsageError(f"litellm/{name}: write litellm/PROVIDER/NAME, as LiteLLM names it")
     dialect = OpenAI()
     dialect.provider, dialect.batch, dialect.key_variable = "litellm", "", ""
-    dialect.capabilities = frozenset({Capability.GENERATE, Capability.STREAM, Capability.IMAGES})
+    dialect.capabilities = Dialect.capabilities
+    dialect.lists_models = False
     dialect.default_url = _place_of(name.partition("/")[0])
     return LitellmModel(dialect, name, options, LitellmClient(_imported(), options))
 
 
 class LitellmModel(ServedModel):
-    """Whether a key is there and right, its first reply says."""
-
-    async def check(self) -> None:
-        """Nothing can be asked before the first request."""
+    """A served model whose requests another library writes."""
 
     def surroundings(self) -> Mapping[str, Any]:
         """Return what a served model tells, and the version that writes the requests."""

@@ -31,7 +31,8 @@ def create(name: str, options: ModelOptions) -> ServedModel:
     given = options.api_key or options.key_command or options.renew_key or os.environ.get(TOKEN, "").strip()
     if not given:
         options = replace(options, renew_key=google_token)
-    return VertexModel(dialect, name, options)
+    dialect.lists_models = False  # not at this address
+    return ServedModel(dialect, name, options)
 
 
 def _address(options: ModelOptions) -> str:
@@ -45,13 +46,6 @@ def _address(options: ModelOptions) -> str:
 
 def _first_set(names: Sequence[str]) -> str:
     return next((value for name in names if (value := os.environ.get(name, "").strip())), "")
-
-
-class VertexModel(ServedModel):
-    """Vertex lists no models at this address."""
-
-    async def check(self) -> None:
-        """Whether the token may use the model, its first reply says."""
 
 
 class VertexGemini(Gemini):

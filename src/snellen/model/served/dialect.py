@@ -6,7 +6,7 @@ Base64 never passes through the JSON encoder: the body is encoded with short tok
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,7 +14,7 @@ import msgspec
 from ...core.protocols import Capability, EncodedImage, EncodedImages, ImagePolicy
 from ...core.secret import Secret
 from ...core.types import Image, Request, Turn
-from .http_client import Body
+from .http_client import Body, read_events
 from .negotiation import NO_QUIRKS, Quirks
 from .replies import Reply
 
@@ -63,6 +63,8 @@ class Dialect:
     """The kind of its batches (catalog/servers/batches.toml); empty where it has none."""
     batch_endpoint = ""
     """What a line of a batch names as its path, where it names one."""
+    lists_models = True
+    """Whether its servers list their models; where not, the first reply says whether the key may use the model."""
     marks_cache = False
     """Whether to mark what its provider shall keep for the requests that follow; most keep prefixes by themselves."""
 
@@ -84,6 +86,14 @@ class Dialect:
     def parse(self, value: Any) -> Reply:
         """Read a whole response."""
         raise NotImplementedError
+
+    def unfinished(self, body: bytes) -> str | None:
+        """Return the path at which a response that is still being made is asked after; None where it is whole."""
+        return None
+
+    def events(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Yield the data of each event of a stream."""
+        return read_events(chunks)
 
     def parse_event(self, value: Any, reply: Reply) -> str | None:
         """Read one stream event into `reply`; return `reasoning` or `content` when it brought some."""

@@ -8,8 +8,6 @@ from typing import Any
 from ...core.types import Request, Turn, Usage
 from ..options import ModelOptions
 from .dialect import Dialect, Picture, write_parts
-from .http_client import Body
-from .post import HttpResponse
 from .replies import Reply, decode_body, expect_object, refuse_error, text_in, texts_in
 from .served_model import ServedModel
 from .server_fields import merge_fields
@@ -19,7 +17,6 @@ NO_TEXT = frozenset({"function_call", "custom_tool_call", "image_generation_call
 """Items that are no part of an answer; those of tools that the server runs itself stand beside one."""
 OWN_TOOLS = frozenset({"code_interpreter_call", "web_search_call", "file_search_call", "computer_call", "mcp_call"})
 UNFINISHED = frozenset({"queued", "in_progress"})
-POLL_S = 5.0
 ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
 DELTAS = {
     "response.output_text.delta": "content",
@@ -31,19 +28,7 @@ DELTAS = {
 def create(name: str, options: ModelOptions) -> ServedModel:
     """Return the model `openai-responses/NAME`."""
     options.allow_arguments("openai-responses")
-    return ResponsesModel(Responses(), name, options)
-
-
-class ResponsesModel(ServedModel):
-    """A response that is made in the background is asked after until it is there."""
-
-    async def fetch(self, url: str, body: Body | None = None, timeout_s: float | None = None) -> HttpResponse:
-        """Return the response once it is whole."""
-        response = await super().fetch(url, body, timeout_s)
-        while (ident := _unfinished(decode_body(response.body))) is not None:
-            await self.clock.sleep(POLL_S)
-            response = await super().fetch(self.reach(f"/responses/{ident}")[0], None, 60.0)
-        return response
+    return ServedModel(Responses(), name, options)
 
 
 class Responses(Dialect):
@@ -79,6 +64,12 @@ class Responses(Dialect):
         }
         body = {name: value for name, value in body.items() if value is not None} | _tool_fields(request)
         return merge_fields(params.extra_body, body) if params.extra_body else body
+
+    def unfinished(self, body: bytes) -> str | None:
+        """Return the path of a response that is made in the background, until it is there."""
+        value = decode_body(body)
+        waits = isinstance(value, dict) and value.get("status") in UNFINISHED and value.get("id")
+        return f"/responses/{value['id']}" if waits else None
 
     def parse(self, value: Any) -> Reply:
         """Read a whole response."""
@@ -208,12 +199,6 @@ def _finish(response: Mapping[str, Any]) -> str | None:
     why = (response.get("incomplete_details") or {}).get("reason")
     word = str(why or response.get("status") or "")
     return FINISH.get(word, word) or None
-
-
-def _unfinished(value: Any) -> str | None:
-    """Return the name of a response that is still being made."""
-    waits = isinstance(value, dict) and value.get("status") in UNFINISHED and value.get("id")
-    return str(value["id"]) if waits else None
 
 
 def _usage(value: Any) -> Usage | None:

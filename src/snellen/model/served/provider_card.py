@@ -17,7 +17,7 @@ from .dialect import Dialect
 from .gemini import Gemini
 from .negotiation import Quirks
 from .openai import OpenAI, chat_dialect
-from .openai_responses import Responses, ResponsesModel
+from .openai_responses import Responses
 from .served_model import ServedModel
 
 DIALECTS: dict[str, type[Dialect]] = {
@@ -82,8 +82,7 @@ def create_by_card(provider: str, card: ProviderCard, name: str, options: ModelO
     if not address:
         raise UsageError(f"{provider}/{name}: say where it is by --base-url ({card.note or card.title})")
     settled = msgspec.structs.replace(card, base_url=address)
-    kind = ResponsesModel if card.dialect == "openai-responses" else ServedModel
-    model = kind(_dialect(provider, settled, options), name, _with_address(options, settled))
+    model = ServedModel(_dialect(provider, settled, options), name, _with_address(options, settled))
     model.quirks = msgspec.convert(card.quirks, Quirks, from_attributes=True)
     return model
 

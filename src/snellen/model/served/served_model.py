@@ -29,7 +29,7 @@ from ..plain import cut_at_stop
 from .access_tokens import command_token
 from .candidate_scorer import CandidateScorer
 from .dialect import Dialect, build_body, plain_body
-from .http_client import AiohttpClient, Body, HttpClient, read_events
+from .http_client import AiohttpClient, Body, HttpClient
 from .negotiation import Quirks
 from .post import HttpResponse
 from .replies import (
@@ -78,8 +78,6 @@ class Pacer:
         self._spacing_s = 0.0
         self.words = ""
         """Why requests are spaced, while they are."""
-        self.waited_s = 0.0
-        """How long requests were held back, in all."""
 
     @property
     def must_wait(self) -> bool:
@@ -114,9 +112,7 @@ class Pacer:
         """Wait until the next request may leave; each takes a place of its own."""
         now = self._clock.monotonic()
         self._next = max(self._next, now) + self._spacing_s
-        wait_s = min(self._next - now, LONGEST_S)
-        self.waited_s += wait_s
-        await self._clock.sleep(wait_s)
+        await self._clock.sleep(min(self._next - now, LONGEST_S))
 
 
 class KeyRing:
@@ -203,6 +199,8 @@ def _is_a_date(created: Any, asked_at: float | None) -> bool:
 VERSION = "/v1"
 DEPLOYMENTS = frozenset({"azure", "litellm"})
 """Where the name of a model is one that its users gave it, or is changed on its way."""
+POLL_S, POLL_TIMEOUT_S = 5.0, 60.0
+"""Between two questions after a response that is made in the background, and for each."""
 STOPS = frozenset({"stop", "stop_sequences", "stopSequences"})
 
 
@@ -299,7 +297,8 @@ class ServedModel(Served):
     def read_body(self, request: Request, images: EncodedImages, status: int, body: bytes) -> Prediction:
         """Return the prediction of a whole response that came some other way, or raise its ModelError."""
         try:
-            self._check_status(HttpResponse(status, {}, body))
+            if status != 200:
+                raise status_error(status, {}, body, self.clock)
             reply = self._read_reply(body, request.tools)
         except ModelError as error:
             raise self.scrubbed(error) from None
@@ -333,12 +332,13 @@ class ServedModel(Served):
     async def _exchange(self, url: str, body: Body | None, timeout_s: float | None) -> HttpResponse:
         response = await self._http.send(url, body, self._headers, timeout_s)
         self._pacer.note(response.headers)
-        self._check_status(response)
+        if response.status != 200:
+            raise status_error(response.status, response.headers, response.body, self.clock)
         return response
 
     async def check(self) -> None:
         """Raise if the server cannot be reached, refuses the key, or lists its models without this one."""
-        known = await self.listed_models()
+        known = await self.listed_models() if self.dialect.lists_models else {}
         self.said = known.get(self.remote_name, {})
         if known and self.remote_name not in known:
             near = did_you_mean(self.remote_name, known)
@@ -467,22 +467,19 @@ class ServedModel(Served):
         request = self._with_reasoning(request)
         while True:
             known = len(self.quirks.learned)
-            request, streams = self._as_stream(request)
+            if self.quirks.stream and not request.params.stream:  # the server only streams
+                request = replace(request, params=replace(request.params, stream=True))
             body = build_body(self.dialect, self.remote_name, request, images, self.quirks)
             if self._pacer.must_wait:
                 await self._pacer.turn()
             try:
-                return await (self.keyed(self._stream, request, body) if streams else self._send(body, request.tools))
+                if request.params.stream:
+                    return await self.keyed(self._stream, request, body)
+                return await self._send(body, request.tools)
             except ModelError as error:
                 if error.status not in NEGOTIABLE or not self._learned(error, request, known):
                     raise
             pay_for_resend()
-
-    def _as_stream(self, request: Request) -> tuple[Request, bool]:
-        """Return the request as a stream where the server only streams, and whether it is one."""
-        if self.quirks.stream and not request.params.stream:
-            request = replace(request, params=replace(request.params, stream=True))
-        return request, bool(request.params.stream)
 
     def _with_reasoning(self, request: Request) -> Request:
         """Return the request with the fields that say how much to reason, and with room for it in its limit."""
@@ -530,13 +527,12 @@ class ServedModel(Served):
             raise StopRun(error.kind, f"{error} (--strict-params: not sent otherwise)", status=error.status)
         return False
 
-    def _check_status(self, response: HttpResponse) -> None:
-        if response.status != 200:
-            raise status_error(response.status, response.headers, response.body, self.clock)
-
     async def _send(self, body: Body, tools: Sequence[Tool]) -> tuple[Reply, Timing]:
         sent = self.clock.monotonic()
         response = await self.fetch(self._url, body)
+        while (path := self.dialect.unfinished(response.body)) is not None:
+            await self.clock.sleep(POLL_S)
+            response = await self.fetch(self.reach(path)[0], None, POLL_TIMEOUT_S)
         done = self.clock.monotonic()
         return self._read_reply(response.body, tools), Timing(sent, done)
 
@@ -556,7 +552,8 @@ class ServedModel(Served):
             is_page = "text/html" in response.headers.get("Content-Type", "")
             if response.status != 200 or is_page or start.removeprefix(BOM).lstrip()[:1] == b"{":  # it answers whole
                 answer = b"".join([start, *[chunk async for chunk in response.chunks]])
-                self._check_status(HttpResponse(response.status, response.headers, answer))
+                if response.status != 200:
+                    raise status_error(response.status, response.headers, answer, self.clock)
                 return self._read_reply(answer, request.tools), Timing(sent, self.clock.monotonic())
             return await self._collect(_with_start(start, response.chunks), sent, request.tools)
 
@@ -566,7 +563,7 @@ class ServedModel(Served):
         reply, first = Reply(), dict[str, float]()
         times, silent = list[float](), list[float]()
         try:
-            async for event in self._events(chunks):
+            async for event in self.dialect.events(chunks):
                 now = self.clock.monotonic()
                 first.setdefault("event", now)
                 brought = read_event(self.dialect.parse_event, decode_body(event), reply)
@@ -584,9 +581,6 @@ class ServedModel(Served):
         return reply, Timing(
             sent, self.clock.monotonic(), None, event_at, thought_at, text_at, tuple(times), tuple(silent)
         )
-
-    def _events(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        return read_events(chunks)
 
     def _secrets(self) -> list[Secret]:
         """Return the key, what headers hold, the user with password and the password alone: whichever there are."""
