@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from fake_clock import FakeClock
+from snellen.api.chosen_model import create_model
+from snellen.api.settings import RunSettings
+from snellen.core.builtins import default_registry
 from snellen.core.errors import ModelError, StopRun, UsageError
 from snellen.core.secret import Secret
 from snellen.core.types import Params, Prediction, Request, TrialKey, Turn, Usage
@@ -244,3 +247,17 @@ def test_a_response_made_in_the_background_is_asked_after() -> None:
     request = Request(TrialKey("t", "s"), (Turn("user", "hi"),), Params(extra_body={"background": True}))
     assert asyncio.run(model.predict(request, {})).text == "good"
     assert http.urls == ["http://x/v1/responses", *["http://x/v1/responses/resp_1"] * 2]
+
+
+@pytest.mark.parametrize(
+    ("model", "variable"),
+    [
+        ("openai/m", "OPENAI_BASE_URL"),
+        ("openai-responses/m", "OPENAI_RESPONSES_BASE_URL"),
+        ("vllm-server/m", "VLLM_SERVER_BASE_URL"),
+    ],
+)
+def test_a_variable_says_where_a_provider_is(model: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, "http://elsewhere/v1")
+    made = create_model(RunSettings(tasks=(), model=model), default_registry())
+    assert made.identity()["base_url"] == "http://elsewhere/v1"

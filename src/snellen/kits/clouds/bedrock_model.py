@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -15,7 +14,7 @@ import msgspec
 from ...core.errors import MissingExtra, ModelError, UsageError
 from ...core.protocols import ImagePolicy
 from ...core.types import FailureKind, Request, Turn, Usage
-from ...model.options import ModelOptions
+from ...model.options import ModelOptions, first_set
 from ...model.served.dialect import Dialect, Picture, write_parts
 from ...model.served.http_client import EVENT_LIMIT, AiohttpClient, Body, HttpClient, HttpStream
 from ...model.served.post import HttpResponse
@@ -258,11 +257,11 @@ REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 def create(name: str, options: ModelOptions) -> ServedModel:
     """Return the model `bedrock/MODEL-ID`; `--model-arg region=…` where AWS_REGION does not say it."""
     options.allow_arguments("bedrock", ("region",))
-    region = str(options.arguments.get("region") or next(filter(None, map(os.environ.get, REGIONS)), ""))
+    region = str(options.arguments.get("region") or first_set(*REGIONS))
     if not region:
         raise UsageError("bedrock: which region? Set AWS_REGION, or give --model-arg region=us-east-1")
     dialect = Bedrock()
     dialect.default_url = f"https://bedrock-runtime.{region}.amazonaws.com"
-    bearer = options.api_key is not None or os.environ.get(dialect.key_variable, "").strip()
+    bearer = options.api_key is not None or first_set(dialect.key_variable)
     http = None if bearer or options.key_command else SigningClient(aws_credentials(), region)
     return ServedModel(dialect, name, options, http)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from ...core.errors import EnvironmentProblem, MissingExtra, UsageError
-from ...model.options import ModelOptions
+from ...model.options import ModelOptions, first_set
 from ...model.served.dialect import Dialect
 from ...model.served.http_client import Body, HttpStream
 from ...model.served.openai import OpenAI
@@ -50,7 +50,7 @@ class LitellmModel(ServedModel):
 def _place_of(provider: str) -> str:
     """Return where LiteLLM asks a provider: as its variables say, else a name for it; it is part of who answers."""
     named = (f"{provider.upper()}_{ending}" for ending in ("API_BASE", "BASE_URL"))
-    return next(filter(None, map(os.environ.get, named)), f"litellm://{provider}")
+    return first_set(*named) or f"litellm://{provider}"
 
 
 def _imported() -> Any:

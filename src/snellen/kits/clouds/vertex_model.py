@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from ...core.errors import UsageError
 from ...core.types import Request
-from ...model.options import ModelOptions
+from ...model.options import ModelOptions, address_variable, first_set
 from ...model.served.access_tokens import google_token
 from ...model.served.anthropic import Anthropic
 from ...model.served.dialect import Dialect, Picture
@@ -26,9 +25,9 @@ def create(name: str, options: ModelOptions) -> ServedModel:
     """Return the model `vertex/NAME`; names of Claude speak Anthropic's dialect, all others Gemini's."""
     options.allow_arguments("vertex", ("project", "location"))
     dialect: Dialect = VertexClaude() if name.startswith("claude") else VertexGemini()
-    if options.base_url is None and not os.environ.get("VERTEX_BASE_URL"):
+    if options.base_url is None and not first_set(address_variable("vertex")):
         options = replace(options, base_url=_address(options))
-    given = options.api_key or options.key_command or options.renew_key or os.environ.get(TOKEN, "").strip()
+    given = options.api_key or options.key_command or options.renew_key or first_set(TOKEN)
     if not given:
         options = replace(options, renew_key=google_token)
     dialect.lists_models = False  # not at this address
@@ -36,16 +35,12 @@ def create(name: str, options: ModelOptions) -> ServedModel:
 
 
 def _address(options: ModelOptions) -> str:
-    project = str(options.arguments.get("project") or _first_set(PROJECTS))
-    location = str(options.arguments.get("location") or _first_set(LOCATIONS) or "global")
+    project = str(options.arguments.get("project") or first_set(*PROJECTS))
+    location = str(options.arguments.get("location") or first_set(*LOCATIONS) or "global")
     if not project:
         raise UsageError("vertex: which project? Set GOOGLE_CLOUD_PROJECT, or give --model-arg project=NAME")
     host = "aiplatform.googleapis.com" if location == "global" else f"{location}-aiplatform.googleapis.com"
     return f"https://{host}/v1/projects/{project}/locations/{location}"
-
-
-def _first_set(names: Sequence[str]) -> str:
-    return next((value for name in names if (value := os.environ.get(name, "").strip())), "")
 
 
 class VertexGemini(Gemini):

@@ -11,7 +11,7 @@ import msgspec
 from ...core.errors import ConfigError, UsageError
 from ...core.protocols import ImagePolicy
 from ...core.secret import Secret
-from ..options import ModelOptions
+from ..options import ModelOptions, address_variable, first_set
 from .anthropic import Anthropic
 from .dialect import Dialect
 from .gemini import Gemini
@@ -78,7 +78,7 @@ class ProviderCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def create_by_card(provider: str, card: ProviderCard, name: str, options: ModelOptions) -> ServedModel:
     """Return the model `provider/name` as its card says."""
     options.allow_arguments(provider, ("images", "likelihood") if card.dialect == "openai" else ())
-    address = options.base_url or _first_set((f"{_variable(provider)}_BASE_URL", *card.base_url_env)) or card.base_url
+    address = options.base_url or first_set(address_variable(provider), *card.base_url_env) or card.base_url
     if not address:
         raise UsageError(f"{provider}/{name}: say where it is by --base-url ({card.note or card.title})")
     settled = msgspec.structs.replace(card, base_url=address)
@@ -116,14 +116,5 @@ def _with_address(options: ModelOptions, card: ProviderCard) -> ModelOptions:
     return replace(options, base_url=card.base_url, headers=headers, query={**card.query, **options.query})
 
 
-def _variable(provider: str) -> str:
-    return provider.upper().replace("-", "_")
-
-
 def _set_variable(names: tuple[str, ...]) -> str | None:
-    return next((name for name in names if os.environ.get(name, "").strip()), None)
-
-
-def _first_set(names: tuple[str, ...]) -> str | None:
-    name = _set_variable(names)
-    return os.environ[name].strip() if name else None
+    return next(filter(first_set, names), None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from email.utils import parsedate_to_datetime
@@ -24,7 +23,7 @@ from ...core.protocols import Capability, EncodedImages, ImagePolicy
 from ...core.secret import Secret
 from ...core.text import clean_text
 from ...core.types import FailureKind, ImageSent, Prediction, Request, Timing, Tool
-from ..options import ModelOptions, Served
+from ..options import ModelOptions, Served, address_variable, first_set
 from ..plain import cut_at_stop
 from .access_tokens import command_token
 from .candidate_scorer import CandidateScorer
@@ -122,7 +121,9 @@ class KeyRing:
         command = partial(command_token, options.key_command) if options.key_command else None
         self._fetch = options.renew_key or command
         self._fetching = asyncio.Lock()
-        self.key = options.api_key or (self._fetch() if self._fetch else _key_from(variable))
+        self.key = options.api_key or (self._fetch() if self._fetch else None)
+        if self.key is None and (value := first_set(variable)):
+            self.key = Secret(value)
 
     async def renewed(self, refused: Secret | None) -> bool:
         """Fetch a new token after one was refused; False where there is no other, which stops the run."""
@@ -136,11 +137,6 @@ class KeyRing:
                 return False
             self.key = fresh
             return True
-
-
-def _key_from(variable: str) -> Secret | None:
-    value = os.environ.get(variable, "").strip()
-    return Secret(value) if value else None
 
 
 SERVICES = ("/chat/completions", "/completions", "/messages", "/models", "/responses")
@@ -231,7 +227,7 @@ class ServedModel(Served):
         self._keys = KeyRing(options, dialect.key_variable)
         self._pacer = Pacer(options.clock)
         self._watch = ReplyWatch(name, named=dialect.provider not in DEPLOYMENTS)
-        base_url = options.base_url or os.environ.get(f"{dialect.provider.upper()}_BASE_URL") or dialect.default_url
+        base_url = options.base_url or first_set(address_variable(dialect.provider)) or dialect.default_url
         address, self._password = split_address(base_url)
         self._http: HttpClient = http or AiohttpClient()
         self._move_to(trim_address(address))
