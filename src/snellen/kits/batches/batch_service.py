@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
 from abc import ABC, abstractmethod
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
+from ...core.config import read_shipped
 from ...model.served.http_client import Body
 from .batch_http import BatchHttp
 
@@ -38,8 +37,7 @@ class BatchTerms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def batch_terms() -> dict[str, BatchTerms]:
     """Return the terms of each kind of service."""
-    text = (files("snellen") / "catalog" / "servers" / "batches.toml").read_text("utf-8")
-    return msgspec.convert(tomllib.loads(text), dict[str, BatchTerms])
+    return msgspec.convert(read_shipped("servers/batches.toml"), dict[str, BatchTerms])
 
 
 class LinesFile(NamedTuple):

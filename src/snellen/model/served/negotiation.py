@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import msgspec
 
+from ...core.config import read_shipped
 from ...core.errors import ModelError
 from .replies import NEGOTIABLE
 
@@ -38,8 +37,7 @@ class ParameterRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def parameter_rules() -> tuple[tuple[re.Pattern[str], ParameterRule], ...]:
     """Return the rules with their patterns, in the order they are tried."""
-    table = tomllib.loads((files("snellen") / "catalog" / "servers" / "parameters.toml").read_text("utf-8"))
-    rules = msgspec.convert(table["rules"], list[ParameterRule])
+    rules = msgspec.convert(read_shipped("servers/parameters.toml")["rules"], list[ParameterRule])
     return tuple((re.compile(rule.like, re.IGNORECASE | re.DOTALL), rule) for rule in rules)
 
 

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
-from importlib.resources import files
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 
 from ...core.clock import Clock, SystemClock
+from ...core.config import read_shipped
 from ...core.errors import ModelError, StopRun
 from ...core.secret import Secret
 from ...core.text import clean_text
@@ -219,10 +219,7 @@ def _holds(text: str, parts: tuple[str, ...]) -> bool:
 @cache
 def error_rules() -> tuple[Rule, ...]:
     """Return the rules, in the order they are tried."""
-    import tomllib
-
-    table = tomllib.loads((files("snellen") / "catalog" / "servers" / "errors.toml").read_text("utf-8"))
-    return tuple(msgspec.convert(table["rules"], list[Rule]))
+    return tuple(msgspec.convert(read_shipped("servers/errors.toml")["rules"], list[Rule]))
 
 
 def status_error(status: int, headers: Mapping[str, str], body: bytes, clock: Clock) -> ModelError:
