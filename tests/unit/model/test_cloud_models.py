@@ -214,6 +214,28 @@ def test_an_expired_token_is_fetched_again_and_the_run_goes_on() -> None:
         ask(model)
 
 
+def test_one_token_is_fetched_for_all_that_are_in_flight() -> None:
+    tokens = iter(f"token-{number}" for number in range(9))
+
+    class Expired(Answers):
+        async def send(self, url, body, headers, timeout_s):
+            await asyncio.sleep(0)  # all are sent before the first is refused
+            self.replies = [
+                (401, {}) if headers["Authorization"] == "Bearer token-0" else (200, REPLY["vertex/gemini"])
+            ]
+            return await super().send(url, body, headers, timeout_s)
+
+    http = Expired((401, {}))
+    model = make("vertex/gemini-x", http, renew_key=lambda: Secret(next(tokens)), arguments={"project": "p"})
+
+    async def all_at_once() -> list[Prediction]:
+        return await asyncio.gather(*(model.predict(ASKED, {}) for _ in range(5)))
+
+    assert [prediction.text for prediction in asyncio.run(all_at_once())] == ["B"] * 5
+    sent = [headers["Authorization"] for headers in http.headers]
+    assert (sent.count("Bearer token-0"), sent.count("Bearer token-1"), len(sent)) == (5, 5, 10)
+
+
 def test_a_refused_parameter_of_bedrock_is_left_out_where_pictures_stand_between_the_words(tmp_path: Path) -> None:
     PIL.Image.new("RGB", (4, 4)).save(tmp_path / "a.png")
     turn = Turn("user", "Is  red?", (Image(str(tmp_path / "a.png")),), ("Is ", 0, " red?"))

@@ -82,7 +82,7 @@ class LitellmClient:
     ) -> HttpResponse:
         """Ask and return the answer as a chat server would have sent it."""
         try:
-            answer = await self._call(body or ())
+            answer = await self._call(body or (), headers)
         except self._errors as error:
             return _refusal(error)
         return HttpResponse(200, {}, answer.model_dump_json().encode())
@@ -93,7 +93,7 @@ class LitellmClient:
     ) -> AsyncIterator[HttpStream]:
         """Ask and yield the answer as it comes, in events."""
         try:
-            chunks = await self._call(body)
+            chunks = await self._call(body, headers)
         except self._errors as error:
             refusal = _refusal(error)
             yield HttpStream(refusal.status, refusal.headers, _only(refusal.body))
@@ -103,10 +103,12 @@ class LitellmClient:
     async def close(self) -> None:
         """LiteLLM keeps its connections; they go with the process."""
 
-    async def _call(self, body: Body) -> Any:
+    async def _call(self, body: Body, headers: Mapping[str, str]) -> Any:
         asked = msgspec.json.decode(b"".join(body))
         place = {"api_base": self._options.base_url} if self._options.base_url else {}
-        key = {"api_key": self._options.api_key.reveal()} if self._options.api_key else {}
+        own = "Authorization" in self._options.headers  # a header of the user's is no key of the model's
+        token = "" if own else headers.get("Authorization", "").removeprefix("Bearer ")
+        key = {"api_key": token} if token else {}
         extra = {"extra_headers": {name: value.reveal() for name, value in self._options.headers.items()}}
         more = {**OURS, **place, **key, **(extra if self._options.headers else {}), "timeout": self._options.timeout_s}
         return await self._litellm.acompletion(**asked, **more)
