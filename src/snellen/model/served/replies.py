@@ -64,10 +64,13 @@ def _first(*counts: int | None) -> int | None:
     return None
 
 
-RESETS = (
-    *(f"x-ratelimit-reset{what}" for what in ("", "-requests", "-tokens")),
-    *(f"anthropic-ratelimit-{what}-reset" for what in ("requests", "tokens", "input-tokens", "output-tokens")),
-)
+LIMIT_HEADERS = {
+    name.format("remaining"): (name.format("limit"), name.format("reset"), kind)
+    for kind in ("requests", "tokens", "input-tokens", "output-tokens")
+    for name in (f"x-ratelimit-{{}}-{kind}", f"anthropic-ratelimit-{kind}-{{}}")
+}
+"""Headers that say what is left of a limit, to those that say how large it is and when it is full again."""
+RESETS = ("x-ratelimit-reset", *(reset for _, reset, _ in LIMIT_HEADERS.values()))
 CROWDED = (429, 503, 529)
 DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 RETRY_DELAY = re.compile(rb'"retryDelay"\s*:\s*"(\d+(?:\.\d+)?)s"')

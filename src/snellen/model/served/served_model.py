@@ -33,6 +33,7 @@ from .negotiation import Quirks
 from .post import HttpResponse
 from .replies import (
     BOM,
+    LIMIT_HEADERS,
     NEGOTIABLE,
     Reply,
     calls_of,
@@ -51,13 +52,6 @@ from .server_fields import constraint_of, held_answer, merge_fields, reasoning_f
 
 P = ParamSpec("P")
 T = TypeVar("T")
-KINDS = ("requests", "tokens", "input-tokens", "output-tokens")
-NAMES = {
-    name.format("remaining"): (name.format("limit"), name.format("reset"), kind)
-    for kind in KINDS
-    for name in (f"x-ratelimit-{{}}-{kind}", f"anthropic-ratelimit-{kind}-{{}}")
-}
-"""Headers that say what is left of a limit, to those that say how large it is and when it is full again."""
 SCARCE = 0.2
 """Below this share of a limit requests are spaced evenly over the time until it is full again."""
 LONGEST_S = 60.0
@@ -86,7 +80,7 @@ class Pacer:
     def note(self, headers: Mapping[str, str]) -> None:
         """Read how the limits stand."""
         spacing_s = 0.0
-        for left, others in NAMES.items():
+        for left, others in LIMIT_HEADERS.items():
             if left in headers:
                 limit, reset, kind = others
                 told = headers.get(left, ""), headers.get(limit, ""), headers.get(reset, "")
