@@ -278,9 +278,16 @@ class ServedModel(Served):
         except ModelError as error:
             raise self.scrubbed(error) from None
 
-    def write_body(self, request: Request, images: EncodedImages, left_out: frozenset[str] = frozenset()) -> Body:
-        """Return the body of a request as it would be sent now, never streamed: a line of a batch."""
-        request = self._with_reasoning(replace(request, params=replace(request.params, stream=None)))
+    def write_body(
+        self,
+        request: Request,
+        images: EncodedImages,
+        left_out: frozenset[str] = frozenset(),
+        *,
+        stream: bool | None = None,
+    ) -> Body:
+        """Return the body of a request as it would be sent now: a line of a batch, one of a load, one to be shown."""
+        request = self._with_reasoning(replace(request, params=replace(request.params, stream=stream)))
         quirks = replace(self.quirks, drop=self.quirks.drop | left_out) if left_out else self.quirks
         return build_body(self.dialect, self.remote_name, request, images, quirks)
 
