@@ -20,7 +20,7 @@ from snellen.model.served.gemini import Gemini
 from snellen.model.served.http_client import HttpStream
 from snellen.model.served.openai import OpenAI
 from snellen.model.served.post import HttpResponse
-from snellen.model.served.replies import parse_retry_after
+from snellen.model.served.replies import wait_of
 from snellen.model.served.served_model import ServedModel
 
 DIALECTS = [OpenAI, Anthropic, Gemini]
@@ -199,7 +199,7 @@ def test_a_list_that_is_no_json_is_an_error_of_ours() -> None:
     ],
 )
 def test_retry_after_is_a_finite_wait_or_none(value: str, expected: float | None) -> None:
-    assert parse_retry_after({"Retry-After": value}, FakeClock(1000.0)) == expected
+    assert wait_of(500, {"Retry-After": value}, b"", FakeClock(1000.0)) == expected
 
 
 def test_the_key_is_scrubbed_from_what_a_broken_stream_leaves(monkeypatch: pytest.MonkeyPatch) -> None:

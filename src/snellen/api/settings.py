@@ -555,7 +555,7 @@ NOT_BY: Mapping[str, tuple[type, Mapping[str, str]]] = {
     "perf": (
         RunSettings,
         dict.fromkeys(REPLICAS, ONE_MACHINE)
-        | {"shard": ONE_MACHINE, "steal": ONE_MACHINE}
+        | {"shard": ONE_MACHINE, "steal": ONE_MACHINE, "constrain": "replies to a load are not held to it"}
         | dict.fromkeys(("max_workers", "max_retries", "rate", "max_errors", "deadline_s", *BATCHES), LOADS)
         | dict.fromkeys(("until_ci", "bank", "budget", "bank_without"), LOADS)
         | dict.fromkeys(("max_cost", "yes", "cache", "cache_check", "fresh", "same_model", "keep_pictures", "log"), "")

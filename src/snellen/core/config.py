@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,6 +34,12 @@ def read_config_file(path: str | Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ConfigError(f"{file} must hold a table, not a {type(value).__name__}")
     return value
+
+
+@cache
+def read_shipped(name: str) -> dict[str, Any]:
+    """Return a table of the catalog that comes with the package, such as `servers/errors.toml`; nobody changes it."""
+    return tomllib.loads((files("snellen") / "catalog" / name).read_text("utf-8"))
 
 
 def parse_toml(text: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -52,6 +53,16 @@ class ModelOptions:
                 raise UsageError(f"--model-arg {name}: {provider} takes none")
             if name not in known:
                 raise UsageError(f"--model-arg of {provider}: unknown name {not_among(name, known)}")
+
+
+def first_set(*names: str) -> str:
+    """Return what the first of some variables of the environment holds that is set; nothing where none is."""
+    return next((value for name in names if (value := os.environ.get(name, "").strip())), "")
+
+
+def address_variable(provider: str) -> str:
+    """Return the variable that says where a provider is: `VLLM_SERVER_BASE_URL`."""
+    return f"{provider.upper().replace('-', '_')}_BASE_URL"
 
 
 class Served:

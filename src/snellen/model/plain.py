@@ -1,4 +1,4 @@
-"""Messages to one plain string, for models that take text and know no chat template."""
+"""Messages to one plain string, for models that take text and know no chat template; a reply up to its stop strings."""
 
 from __future__ import annotations
 
@@ -32,3 +32,9 @@ def _with_images(turn: Turn, image_token: str) -> str:
     if not image_token or image_token in turn.text:
         return turn.text
     return image_token * len(turn.images) + turn.text
+
+
+def cut_at_stop(text: str, stops: Sequence[str]) -> str:
+    """Return a text up to the first of some stop strings."""
+    ends = [text.index(stop) for stop in stops if stop and stop in text]
+    return text[: min(ends)] if ends else text

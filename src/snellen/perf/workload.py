@@ -22,7 +22,6 @@ from ..core.message_parts import replace_text
 from ..core.types import Image, Params, Prediction, Request, TrialKey, Turn
 from ..data.images.encode import ImageDoor
 from ..engine.request_videos import has_videos, unfold_videos
-from ..model.served.dialect import build_body
 from ..model.served.served_model import ServedModel
 from .generator import REPLY_MARK, Item
 
@@ -122,7 +121,7 @@ async def _item(model: ServedModel, door: ImageDoor, dialogue: Dialogue, think_s
     for asked in dialogue:
         request = (await unfold_videos(asked, model)).request if has_videos(asked) else asked
         images = await door.encode_all(request, model.image_policy)
-        bodies.append(b"".join(build_body(model.dialect, model.remote_name, request, images, model.quirks)))
+        bodies.append(b"".join(model.write_body(request, images, stream=request.params.stream)))
         pictures.append(tuple(images[image].sent for turn in request.messages for image in turn.images))
     return Item(dialogue_id(dialogue[0]), tuple(bodies), tuple(pictures), think_s)
 

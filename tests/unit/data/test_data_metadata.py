@@ -17,14 +17,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.core.errors import UsageError
 from snellen.core.protocols import ImagePolicy
 from snellen.core.types import Image
 from snellen.data.images.encode import ImageDoor, without_metadata
 from snellen.data.images.frames import PictureError
 from snellen.model.options import ModelOptions
 from snellen.model.served.anthropic import create as create_anthropic
-from snellen.model.served.openai import create as create_openai
 
 SECRET = b"52.5200N 13.4050E home"
 
@@ -148,8 +146,3 @@ def test_a_policy_keeps_its_limits_and_its_name_without_the_wish() -> None:
 def test_a_bare_picture_keeps_its_least_side() -> None:
     options = ModelOptions(strip_metadata=True, image_policy=ImagePolicy(min_side=28))
     assert create_anthropic("m", options).image_policy == ImagePolicy(min_side=28, bare=True)
-
-
-def test_files_that_the_server_reads_itself_cannot_be_stripped() -> None:
-    with pytest.raises(UsageError, match="--strip-metadata changes what is sent"):
-        create_openai("m", ModelOptions(strip_metadata=True, arguments={"images": "file"}))

@@ -7,9 +7,11 @@ import json
 import struct
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+import PIL.Image
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,8 +19,9 @@ from hypothesis import strategies as st
 from snellen.core.builtins import default_registry
 from snellen.core.errors import EnvironmentProblem, MissingExtra, ModelError, UsageError
 from snellen.core.secret import Secret
-from snellen.core.types import Params, Prediction, Request, TrialKey, Turn
+from snellen.core.types import Image, Params, Prediction, Request, TrialKey, Turn
 from snellen.data.catalog import Catalog
+from snellen.data.images.encode import ImageDoor
 from snellen.kits.clouds.bedrock_model import SigningClient, aws_credentials, read_frames, take_frames
 from snellen.kits.mock.bedrock_format import write_frame
 from snellen.kits.mock.server import MockOptions
@@ -209,6 +212,41 @@ def test_an_expired_token_is_fetched_again_and_the_run_goes_on() -> None:
     http.replies = [(401, {"error": {"code": 401, "message": "no"}})]
     with pytest.raises(ModelError, match="401"):
         ask(model)
+
+
+def test_one_token_is_fetched_for_all_that_are_in_flight() -> None:
+    tokens = iter(f"token-{number}" for number in range(9))
+
+    class Expired(Answers):
+        async def send(self, url, body, headers, timeout_s):
+            await asyncio.sleep(0)  # all are sent before the first is refused
+            self.replies = [
+                (401, {}) if headers["Authorization"] == "Bearer token-0" else (200, REPLY["vertex/gemini"])
+            ]
+            return await super().send(url, body, headers, timeout_s)
+
+    http = Expired((401, {}))
+    model = make("vertex/gemini-x", http, renew_key=lambda: Secret(next(tokens)), arguments={"project": "p"})
+
+    async def all_at_once() -> list[Prediction]:
+        return await asyncio.gather(*(model.predict(ASKED, {}) for _ in range(5)))
+
+    assert [prediction.text for prediction in asyncio.run(all_at_once())] == ["B"] * 5
+    sent = [headers["Authorization"] for headers in http.headers]
+    assert (sent.count("Bearer token-0"), sent.count("Bearer token-1"), len(sent)) == (5, 5, 10)
+
+
+def test_a_refused_parameter_of_bedrock_is_left_out_where_pictures_stand_between_the_words(tmp_path: Path) -> None:
+    PIL.Image.new("RGB", (4, 4)).save(tmp_path / "a.png")
+    turn = Turn("user", "Is  red?", (Image(str(tmp_path / "a.png")),), ("Is ", 0, " red?"))
+    asked = Request(ASKED.key, (turn,), Params(temperature=0.5))
+    http = Answers((400, {"message": "`temperature` is deprecated for this model."}), (200, REPLY["bedrock"]))
+    model = make("bedrock/m", http, api_key=Secret("t"), arguments={"region": "us-east-1"})
+    images = asyncio.run(ImageDoor().encode_all(asked, model.image_policy))
+    assert asyncio.run(model.predict(asked, images)).text == "B"
+    first, second = http.bodies
+    assert first.pop("inferenceConfig") == {"temperature": 0.5} and second.pop("inferenceConfig", {}) == {}
+    assert first == second
 
 
 def test_a_command_gives_the_key() -> None:

@@ -89,6 +89,18 @@ def test_it_is_asked_as_a_chat_and_neither_retries_nor_drops(installed: Any) -> 
     assert call["api_key"] == "sk-secret-key"
 
 
+@pytest.mark.parametrize("stream", [None, True])
+def test_a_token_of_a_command_is_passed_on_and_fetched_again(installed: Any, stream: bool | None) -> None:
+    piece = {"choices": [{"index": 0, "delta": {"content": "B"}, "finish_reason": "stop"}]}
+    standin = Standin(Refused("token expired", 401), [piece] if stream else WHOLE)
+    installed(standin)
+    tokens = iter(["first-token", "second-token"])
+    request = Request(ASKED.key, ASKED.messages, Params(stream=stream))
+    model = create("oci/x", ModelOptions(renew_key=lambda: Secret(next(tokens))))
+    assert asyncio.run(model.predict(request, {})).text == "B"
+    assert [call["api_key"] for call in standin.calls] == ["first-token", "second-token"]
+
+
 def test_where_and_by_which_version_it_asks_is_part_of_who_answers(
     installed: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

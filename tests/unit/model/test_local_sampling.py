@@ -12,7 +12,8 @@ from extras import needs
 torch = needs("torch")
 
 from snellen.core.types import Params, Request, TrialKey, Turn
-from snellen.model.local.transformers import RowSampler, cut_at_stop, make_row, sample_token
+from snellen.model.local.transformers import RowSampler, make_row, sample_token
+from snellen.model.plain import cut_at_stop
 
 DEFAULTS = SimpleNamespace(do_sample=False, temperature=0.6, top_p=0.9, max_new_tokens=None)
 

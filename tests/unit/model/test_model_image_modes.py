@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
+import PIL.Image
 import pytest
 
+from snellen.api.chosen_model import create_model
+from snellen.api.settings import RunSettings
+from snellen.core.builtins import default_registry
 from snellen.core.errors import UsageError
 from snellen.core.protocols import EncodedImage
 from snellen.core.types import Image, ImageSent, Request, TrialKey, Turn
+from snellen.data.images.encode import encode_moving
 from snellen.model.served.dialect import build_body
 from snellen.model.served.openai import OpenAI
 
@@ -48,6 +54,24 @@ def test_files_are_named_where_they_leave_unchanged_and_sent_where_not() -> None
     )
     assert plain["image_url"]["url"] == "file:///p/one.png"
     assert [part["image_url"]["url"].rpartition(",")[2] for part in (edited, shrunk, data)] == ["QUJD", "REVG", "QUJD"]
+
+
+def test_a_picture_that_is_drawn_again_is_sent_and_not_named_though_its_size_stays(tmp_path: Path) -> None:
+    exif = PIL.Image.Exif()
+    exif[0x0112] = 3  # upside down
+    PIL.Image.new("RGB", (8, 6), "red").save(tmp_path / "turned.jpg", exif=exif)
+    PIL.Image.new("RGB", (8, 6), "red").save(tmp_path / "plain.jpg")
+    images = [Image(str(tmp_path / name)) for name in ("turned.jpg", "plain.jpg")]
+    turned, plain = parts("file", *((image, encode_moving(image, OpenAI.image_policy)) for image in images))
+    assert turned["image_url"]["url"].startswith("data:image/jpeg;base64,")
+    assert plain["image_url"]["url"] == f"file://{tmp_path}/plain.jpg"
+
+
+@pytest.mark.parametrize("model", ["openai/m", "vllm-server/m"])
+def test_files_that_the_server_reads_itself_cannot_be_stripped(model: str) -> None:
+    with pytest.raises(UsageError, match="--strip-metadata changes what is sent"):
+        settings = {"model": model, "base_url": "http://h/v1", "model_arguments": {"images": "file"}}
+        create_model(RunSettings(tasks=(), strip_metadata=True, **settings), default_registry())
 
 
 def test_an_unknown_mode_is_refused() -> None:

@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 
 from fake_clock import FakeClock
+from snellen.api.chosen_model import create_model
+from snellen.api.settings import RunSettings
+from snellen.core.builtins import default_registry
 from snellen.core.errors import ModelError, StopRun, UsageError
 from snellen.core.secret import Secret
 from snellen.core.types import Params, Prediction, Request, TrialKey, Turn, Usage
-from snellen.kits.clouds.bedrock_model import Bedrock, BedrockModel
+from snellen.kits.clouds.bedrock_model import Bedrock
 from snellen.kits.mock.faults import ProviderCase, parse_fault, provider_cases
 from snellen.kits.mock.server import MockOptions, start
 from snellen.model.options import ModelOptions
@@ -87,9 +90,8 @@ def asked_by(case: ProviderCase) -> Request:
 
 
 def model_of(case: ProviderCase, http: Any = None, base_url: str = "http://x/v1") -> ServedModel:
-    kind = BedrockModel if case.dialect == "bedrock" else ServedModel
     options = ModelOptions(base_url=base_url, api_key=Secret(KEY), clock=FakeClock(0.0))
-    return kind(DIALECTS[case.dialect](), "m", options, http)
+    return ServedModel(DIALECTS[case.dialect](), "m", options, http)
 
 
 def check(case: ProviderCase, outcome: Prediction | ModelError, adjusted: tuple[str, ...], warnings: Any = ()) -> None:
@@ -224,7 +226,6 @@ def test_thirty_two_clients_learn_once() -> None:
 
 def test_a_response_made_in_the_background_is_asked_after() -> None:
     """R10: queued, then completed."""
-    from snellen.model.served.openai_responses import ResponsesModel
 
     states = iter(["queued", "in_progress", "completed"])
 
@@ -242,7 +243,21 @@ def test_a_response_made_in_the_background_is_asked_after() -> None:
             pass
 
     http = Background()
-    model = ResponsesModel(Responses(), "m", ModelOptions(base_url="http://x/v1", clock=FakeClock()), http)
+    model = ServedModel(Responses(), "m", ModelOptions(base_url="http://x/v1", clock=FakeClock()), http)
     request = Request(TrialKey("t", "s"), (Turn("user", "hi"),), Params(extra_body={"background": True}))
     assert asyncio.run(model.predict(request, {})).text == "good"
     assert http.urls == ["http://x/v1/responses", *["http://x/v1/responses/resp_1"] * 2]
+
+
+@pytest.mark.parametrize(
+    ("model", "variable"),
+    [
+        ("openai/m", "OPENAI_BASE_URL"),
+        ("openai-responses/m", "OPENAI_RESPONSES_BASE_URL"),
+        ("vllm-server/m", "VLLM_SERVER_BASE_URL"),
+    ],
+)
+def test_a_variable_says_where_a_provider_is(model: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, "http://elsewhere/v1")
+    made = create_model(RunSettings(tasks=(), model=model), default_registry())
+    assert made.identity()["base_url"] == "http://elsewhere/v1"

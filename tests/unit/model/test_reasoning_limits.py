@@ -13,6 +13,7 @@ from snellen.model.options import ModelOptions
 from snellen.model.served.anthropic import Anthropic
 from snellen.model.served.post import HttpResponse
 from snellen.model.served.served_model import ServedModel
+from snellen.perf.workload import prepare_items
 
 
 class Replying:
@@ -45,3 +46,12 @@ def test_the_limit_of_anthropic_is_above_the_budget(reasoning: str | None, given
     body = json.loads(http.body)
     assert body["max_tokens"] == sent
     assert body["max_tokens"] > (body.get("thinking") or {}).get("budget_tokens", 0)
+
+
+@pytest.mark.parametrize("stream", [None, True])
+def test_a_load_asks_for_the_reasoning_that_a_run_asks_for(stream: bool | None) -> None:
+    asked = Request(TrialKey("t", "s"), (Turn("user", "hi"),), Params(stream=stream))
+    model = ServedModel(Anthropic(), "m", ModelOptions(base_url="http://x/v1", reasoning="4000"), Replying())
+    (item,) = asyncio.run(prepare_items(model, [[asked]]))
+    body = json.loads(item.turns[0])
+    assert (body["max_tokens"], body["thinking"]["budget_tokens"], body.get("stream")) == (5024, 4000, stream)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import tomllib
+from abc import ABC, abstractmethod
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 
+from ...core.config import read_shipped
 from ...model.served.http_client import Body
+from .batch_http import BatchHttp
 
 ROOM_LEFT = 0.95
 """Files are filled up to this share of their limit."""
 UNANSWERED = 0
 """The status of a line that was never tried: its batch expired or was cancelled first."""
-NO_FIELDS: frozenset[str] = frozenset()
 
 
 class BatchTerms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,8 +37,7 @@ class BatchTerms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def batch_terms() -> dict[str, BatchTerms]:
     """Return the terms of each kind of service."""
-    text = (files("snellen") / "catalog" / "servers" / "batches.toml").read_text("utf-8")
-    return msgspec.convert(tomllib.loads(text), dict[str, BatchTerms])
+    return msgspec.convert(read_shipped("servers/batches.toml"), dict[str, BatchTerms])
 
 
 class LinesFile(NamedTuple):
@@ -73,47 +72,48 @@ class BatchResult(NamedTuple):
     body: bytes
 
 
-class BatchService(Protocol):
+class BatchService(ABC):
     """How one kind of service is told and read."""
 
-    opening: bytes
-    between: bytes
-    closing: bytes
+    opening, between, closing = b"", b"", b""
     """What stands before, between and after the lines of a file."""
-    left_out: frozenset[str]
+    left_out: frozenset[str] = frozenset()
     """Fields of a body that do not stand in its line."""
 
+    def __init__(self, http: BatchHttp) -> None:
+        self._http = http
+
+    @abstractmethod
     def line(self, ident: str, body: Body) -> Body:
         """Return one request as it stands in the file."""
-        ...
 
+    @abstractmethod
     async def submit(self, lines: LinesFile) -> str:
         """Send a file and make a batch of it; return the batch's name."""
-        ...
 
+    @abstractmethod
     async def find(self, lines: LinesFile, known: frozenset[str]) -> str | None:
         """Return a batch that was made of this file without our hearing of it; `known` are those we heard of."""
-        ...
 
+    @abstractmethod
     async def look(self, ident: str) -> BatchState:
         """Return how a batch stands."""
-        ...
 
+    @abstractmethod
     async def fetch(self, ident: str, state: BatchState, into: Path) -> None:
         """Write all lines of results to a file."""
-        ...
 
+    @abstractmethod
     def read(self, line: bytes) -> BatchResult:
         """Read one line of results."""
-        ...
 
+    @abstractmethod
     async def cancel(self, ident: str) -> None:
         """End a batch; what is done stays done."""
-        ...
 
     async def close(self) -> None:
         """Close the connections."""
-        ...
+        await self._http.close()
 
 
 def named_rows(value: Any, *places: str) -> list[dict[str, Any]]:

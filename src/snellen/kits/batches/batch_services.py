@@ -14,7 +14,6 @@ from ...model.served.replies import TYPED
 from ...model.served.served_model import ServedModel
 from .batch_http import BatchHttp
 from .batch_service import (
-    NO_FIELDS,
     UNANSWERED,
     BatchResult,
     BatchService,
@@ -30,14 +29,10 @@ from .file_service import FileService, MistralService
 JOBS = "/messages/batches"
 
 
-class MessageService:
+class MessageService(BatchService):
     """`/v1/messages/batches`."""
 
     opening, between, closing = b'{"requests":[', b",", b"]}"
-    left_out = NO_FIELDS
-
-    def __init__(self, http: BatchHttp) -> None:
-        self._http = http
 
     def line(self, ident: str, body: Body) -> Body:
         """Return one request with its name."""
@@ -87,10 +82,6 @@ class MessageService:
     async def cancel(self, ident: str) -> None:
         """End a batch."""
         await self._http.post(f"{JOBS}/{ident}/cancel")
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._http.close()
 
 
 class _Result(msgspec.Struct):

@@ -8,22 +8,15 @@ from typing import Any
 import msgspec
 
 from ...model.served.http_client import Body
-from .batch_http import BatchHttp
-from .batch_service import NO_FIELDS, BatchResult, BatchState, LinesFile, named_rows
+from .batch_service import BatchResult, BatchService, BatchState, LinesFile, named_rows
 
 RUNNING = frozenset({"UNSPECIFIED", "QUEUED", "PENDING", "RUNNING", "CANCELLING", "PAUSED", "UPDATING", ""})
 CODES = {3: 400, 7: 403, 16: 401, 5: 404, 8: 429, 4: 504, 13: 500, 14: 503}
 """Numbers of google.rpc.Code as statuses."""
 
 
-class ContentService:
+class ContentService(BatchService):
     """`models/NAME:batchGenerateContent` with an uploaded file."""
-
-    opening, between, closing = b"", b"", b""
-    left_out = NO_FIELDS
-
-    def __init__(self, http: BatchHttp) -> None:
-        self._http = http
 
     def line(self, ident: str, body: Body) -> Body:
         """Return one request with its key."""
@@ -77,10 +70,6 @@ class ContentService:
     async def cancel(self, ident: str) -> None:
         """End a batch."""
         await self._http.post(f"/{ident}:cancel")
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._http.close()
 
 
 def _problem(told: dict[str, Any]) -> str:

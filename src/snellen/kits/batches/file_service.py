@@ -9,7 +9,7 @@ import msgspec
 
 from ...model.served.http_client import Body
 from .batch_http import BatchHttp
-from .batch_service import NO_FIELDS, UNANSWERED, BatchResult, BatchState, LinesFile, named_rows
+from .batch_service import UNANSWERED, BatchResult, BatchService, BatchState, LinesFile, named_rows
 
 RUNNING = frozenset(
     {"validating", "in_progress", "finalizing", "cancelling", "queued", "running", "cancellation_requested"}
@@ -18,15 +18,13 @@ NEVER_TRIED = frozenset({"batch_expired", "batch_cancelled", "batch_canceled"})
 MARK = "snellen"
 
 
-class FileService:
+class FileService(BatchService):
     """OpenAI's form; the endpoint of a line is a path of the server."""
 
-    opening, between, closing = b"", b"", b""
-    left_out = NO_FIELDS
     jobs = "/batches"
 
     def __init__(self, http: BatchHttp, endpoint: str = "/v1/chat/completions", root: str = "") -> None:
-        self._http = http
+        super().__init__(http)
         self._endpoint = endpoint
         self._files = f"{root}/files"
         self._jobs = f"{root}{self.jobs}"
@@ -86,10 +84,6 @@ class FileService:
     async def cancel(self, ident: str) -> None:
         """End a batch."""
         await self._http.post(f"{self._jobs}/{ident}/cancel")
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._http.close()
 
 
 class MistralService(FileService):

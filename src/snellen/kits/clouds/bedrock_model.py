@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -13,11 +12,10 @@ from zlib import crc32
 import msgspec
 
 from ...core.errors import MissingExtra, ModelError, UsageError
-from ...core.protocols import Capability, ImagePolicy
-from ...core.secret import Secret
+from ...core.protocols import ImagePolicy
 from ...core.types import FailureKind, Request, Turn, Usage
-from ...model.options import ModelOptions
-from ...model.served.dialect import Picture, key_headers
+from ...model.options import ModelOptions, first_set
+from ...model.served.dialect import Dialect, Picture, write_parts
 from ...model.served.http_client import EVENT_LIMIT, AiohttpClient, Body, HttpClient, HttpStream
 from ...model.served.post import HttpResponse
 from ...model.served.replies import (
@@ -38,31 +36,21 @@ TEXT_BLOCKS = frozenset({"text", "reasoningContent", "cachePoint"})
 CONFIG = {"maxTokens": "max_tokens", "temperature": "temperature", "topP": "top_p", "stopSequences": "stop"}
 
 
-class Bedrock:
+class Bedrock(Dialect):
     """`/model/ID/converse` and `/model/ID/converse-stream`."""
 
     provider = "bedrock"
     family = "bedrock"
-    default_url = ""
     key_variable = "AWS_BEARER_TOKEN_BEDROCK"
-    capabilities = frozenset({Capability.GENERATE, Capability.STREAM, Capability.IMAGES})
     image_policy = ImagePolicy(max_side=8000, max_bytes=3_750_000)
-    sampling_place: str | None = "inferenceConfig"
-    key_header = "Authorization"
+    sampling_place = "inferenceConfig"
     reasoning = "bedrock"
-    constrain = ""
-    default_limit: int | None = None
     unknown = frozenset({"seed"})
-    batch = ""
-    batch_endpoint = ""
+    lists_models = False
 
     def url(self, base_url: str, model: str, *, stream: bool) -> str:
         """Return the address of a conversation; a model's name holds colons, which are written as AWS signs them."""
         return f"{base_url}/model/{quote(model, safe='')}/converse{'-stream' if stream else ''}"
-
-    def headers(self, key: Secret | None) -> dict[str, str]:
-        """Return JSON headers, with a bearer token if there is one; else the request is signed on its way."""
-        return {"Content-Type": "application/json"} | key_headers(self.key_header, key)
 
     def payload(self, model: str, request: Request, pictures: Sequence[Sequence[Picture]]) -> dict[str, Any]:
         """Return the body."""
@@ -92,6 +80,10 @@ class Bedrock:
             choices=len(blocks),
         )
 
+    def events(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Yield the frames of a stream."""
+        return read_frames(chunks)
+
     def parse_event(self, value: Any, reply: Reply) -> str | None:
         """Read one frame; its name stands beside what it holds."""
         event = expect_object(value)
@@ -109,8 +101,7 @@ class Bedrock:
 
 
 def _message(turn: Turn, pictures: Sequence[Picture]) -> dict[str, Any]:
-    shown = turn.arrange([_picture(picture) for picture in pictures])
-    return {"role": turn.role, "content": [{"text": part} if isinstance(part, str) else part for part in shown]}
+    return {"role": turn.role, "content": write_parts(turn, [_picture(picture) for picture in pictures])}
 
 
 def _picture(picture: Picture) -> dict[str, Any]:
@@ -266,21 +257,11 @@ REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 def create(name: str, options: ModelOptions) -> ServedModel:
     """Return the model `bedrock/MODEL-ID`; `--model-arg region=…` where AWS_REGION does not say it."""
     options.allow_arguments("bedrock", ("region",))
-    region = str(options.arguments.get("region") or next(filter(None, map(os.environ.get, REGIONS)), ""))
+    region = str(options.arguments.get("region") or first_set(*REGIONS))
     if not region:
         raise UsageError("bedrock: which region? Set AWS_REGION, or give --model-arg region=us-east-1")
     dialect = Bedrock()
     dialect.default_url = f"https://bedrock-runtime.{region}.amazonaws.com"
-    bearer = options.api_key is not None or os.environ.get(dialect.key_variable, "").strip()
+    bearer = options.api_key is not None or first_set(dialect.key_variable)
     http = None if bearer or options.key_command else SigningClient(aws_credentials(), region)
-    return BedrockModel(dialect, name, options, http)
-
-
-class BedrockModel(ServedModel):
-    """Converse: its streams are frames, and it has no list of models to be checked against."""
-
-    async def check(self) -> None:
-        """Credentials were found when the model was made; whether they may use the model, its first reply says."""
-
-    def _events(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[Any]:
-        return read_frames(chunks)
+    return ServedModel(dialect, name, options, http)

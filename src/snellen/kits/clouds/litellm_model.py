@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from ...core.errors import EnvironmentProblem, MissingExtra, UsageError
-from ...core.protocols import Capability
-from ...model.options import ModelOptions
+from ...model.options import ModelOptions, first_set
+from ...model.served.dialect import Dialect
 from ...model.served.http_client import Body, HttpStream
 from ...model.served.openai import OpenAI
 from ...model.served.post import HttpResponse
@@ -33,16 +33,14 @@ def create(name: str, options: ModelOptions) -> ServedModel:
         raise UsageError(f"litellm/{name}: write litellm/PROVIDER/NAME, as LiteLLM names it")
     dialect = OpenAI()
     dialect.provider, dialect.batch, dialect.key_variable = "litellm", "", ""
-    dialect.capabilities = frozenset({Capability.GENERATE, Capability.STREAM, Capability.IMAGES})
+    dialect.capabilities = Dialect.capabilities
+    dialect.lists_models = False
     dialect.default_url = _place_of(name.partition("/")[0])
     return LitellmModel(dialect, name, options, LitellmClient(_imported(), options))
 
 
 class LitellmModel(ServedModel):
-    """Whether a key is there and right, its first reply says."""
-
-    async def check(self) -> None:
-        """Nothing can be asked before the first request."""
+    """A served model whose requests another library writes."""
 
     def surroundings(self) -> Mapping[str, Any]:
         """Return what a served model tells, and the version that writes the requests."""
@@ -52,7 +50,7 @@ class LitellmModel(ServedModel):
 def _place_of(provider: str) -> str:
     """Return where LiteLLM asks a provider: as its variables say, else a name for it; it is part of who answers."""
     named = (f"{provider.upper()}_{ending}" for ending in ("API_BASE", "BASE_URL"))
-    return next(filter(None, map(os.environ.get, named)), f"litellm://{provider}")
+    return first_set(*named) or f"litellm://{provider}"
 
 
 def _imported() -> Any:
@@ -84,7 +82,7 @@ class LitellmClient:
     ) -> HttpResponse:
         """Ask and return the answer as a chat server would have sent it."""
         try:
-            answer = await self._call(body or ())
+            answer = await self._call(body or (), headers)
         except self._errors as error:
             return _refusal(error)
         return HttpResponse(200, {}, answer.model_dump_json().encode())
@@ -95,7 +93,7 @@ class LitellmClient:
     ) -> AsyncIterator[HttpStream]:
         """Ask and yield the answer as it comes, in events."""
         try:
-            chunks = await self._call(body)
+            chunks = await self._call(body, headers)
         except self._errors as error:
             refusal = _refusal(error)
             yield HttpStream(refusal.status, refusal.headers, _only(refusal.body))
@@ -105,10 +103,12 @@ class LitellmClient:
     async def close(self) -> None:
         """LiteLLM keeps its connections; they go with the process."""
 
-    async def _call(self, body: Body) -> Any:
+    async def _call(self, body: Body, headers: Mapping[str, str]) -> Any:
         asked = msgspec.json.decode(b"".join(body))
         place = {"api_base": self._options.base_url} if self._options.base_url else {}
-        key = {"api_key": self._options.api_key.reveal()} if self._options.api_key else {}
+        own = "Authorization" in self._options.headers  # a header of the user's is no key of the model's
+        token = "" if own else headers.get("Authorization", "").removeprefix("Bearer ")
+        key = {"api_key": token} if token else {}
         extra = {"extra_headers": {name: value.reveal() for name, value in self._options.headers.items()}}
         more = {**OURS, **place, **key, **(extra if self._options.headers else {}), "timeout": self._options.timeout_s}
         return await self._litellm.acompletion(**asked, **more)

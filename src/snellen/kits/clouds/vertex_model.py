@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from ...core.errors import UsageError
-from ...core.secret import Secret
 from ...core.types import Request
-from ...model.options import ModelOptions
+from ...model.options import ModelOptions, address_variable, first_set
 from ...model.served.access_tokens import google_token
 from ...model.served.anthropic import Anthropic
-from ...model.served.dialect import Dialect, Picture, key_headers
+from ...model.served.dialect import Dialect, Picture
 from ...model.served.gemini import Gemini
 from ...model.served.served_model import ServedModel
 
@@ -27,32 +25,22 @@ def create(name: str, options: ModelOptions) -> ServedModel:
     """Return the model `vertex/NAME`; names of Claude speak Anthropic's dialect, all others Gemini's."""
     options.allow_arguments("vertex", ("project", "location"))
     dialect: Dialect = VertexClaude() if name.startswith("claude") else VertexGemini()
-    if options.base_url is None and not os.environ.get("VERTEX_BASE_URL"):
+    if options.base_url is None and not first_set(address_variable("vertex")):
         options = replace(options, base_url=_address(options))
-    given = options.api_key or options.key_command or options.renew_key or os.environ.get(TOKEN, "").strip()
+    given = options.api_key or options.key_command or options.renew_key or first_set(TOKEN)
     if not given:
         options = replace(options, renew_key=google_token)
-    return VertexModel(dialect, name, options)
+    dialect.lists_models = False  # not at this address
+    return ServedModel(dialect, name, options)
 
 
 def _address(options: ModelOptions) -> str:
-    project = str(options.arguments.get("project") or _first_set(PROJECTS))
-    location = str(options.arguments.get("location") or _first_set(LOCATIONS) or "global")
+    project = str(options.arguments.get("project") or first_set(*PROJECTS))
+    location = str(options.arguments.get("location") or first_set(*LOCATIONS) or "global")
     if not project:
         raise UsageError("vertex: which project? Set GOOGLE_CLOUD_PROJECT, or give --model-arg project=NAME")
     host = "aiplatform.googleapis.com" if location == "global" else f"{location}-aiplatform.googleapis.com"
     return f"https://{host}/v1/projects/{project}/locations/{location}"
-
-
-def _first_set(names: Sequence[str]) -> str:
-    return next((value for name in names if (value := os.environ.get(name, "").strip())), "")
-
-
-class VertexModel(ServedModel):
-    """Vertex lists no models at this address."""
-
-    async def check(self) -> None:
-        """Whether the token may use the model, its first reply says."""
 
 
 class VertexGemini(Gemini):
@@ -74,15 +62,12 @@ class VertexClaude(Anthropic):
     provider = "vertex"
     key_variable = TOKEN
     key_header = "Authorization"
+    own_headers = ()
     batch = ""
 
     def url(self, base_url: str, model: str, *, stream: bool) -> str:
         """Return the address of the model's method."""
         return f"{base_url}/publishers/anthropic/models/{model}:{'streamRawPredict' if stream else 'rawPredict'}"
-
-    def headers(self, key: Secret | None) -> dict[str, str]:
-        """Return JSON headers with the token."""
-        return {"Content-Type": "application/json"} | key_headers(self.key_header, key)
 
     def payload(self, model: str, request: Request, pictures: Sequence[Sequence[Picture]]) -> dict[str, Any]:
         """Return the messages body without its model."""

@@ -7,15 +7,14 @@ A spec is `KIND[:key=value,…][@WHEN]`. WHEN is `0.1` (probability), `5-9,20` (
 from __future__ import annotations
 
 import time
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from email.utils import formatdate
 from functools import cache
-from importlib.resources import files
 
 import msgspec
 
+from ...core.config import read_shipped
 from ...core.errors import UsageError, did_you_mean
 from ...core.ids import rng
 from .plan import EVENTS, JSON, Piece, Plan, error_plan, event, json_plan
@@ -63,8 +62,7 @@ class ProviderCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def provider_cases() -> dict[str, ProviderCase]:
     """Return all cases by their id."""
-    text = (files("snellen") / "catalog" / "servers" / "cases.toml").read_text("utf-8")
-    cases = msgspec.convert(tomllib.loads(text)["cases"], list[ProviderCase])
+    cases = msgspec.convert(read_shipped("servers/cases.toml")["cases"], list[ProviderCase])
     return {case.id: case for case in cases}
 
 

@@ -22,6 +22,7 @@ from ...core.protocols import EncodedImages, ImagePolicy
 from ...core.types import Failure, FailureKind, Image, Params, Prediction, Request, Timing, TrialKey, Turn, Usage
 from ..likelihood import ask_for_priors, byte_counts, check_choices, storable
 from ..options import ModelOptions
+from ..plain import cut_at_stop
 from . import encoder_decoder
 from .batch_size import CPU_LIMIT, BatchSizer, free_share, is_out_of_memory, predict_alone, rows_agree
 from .candidate_scores import (
@@ -124,12 +125,6 @@ def sample_token(scores: torch.Tensor, temperature: float, top_p: float, uniform
         weights[places[outside]] = 0.0
     cumulative = weights.cumsum(-1)
     return int(torch.searchsorted(cumulative, uniform * float(cumulative[-1]), right=True).clamp(max=len(weights) - 1))
-
-
-def cut_at_stop(text: str, stop: Sequence[str]) -> str:
-    """Return the text before the first stop string."""
-    ends = [text.index(mark) for mark in stop if mark in text]
-    return text[: min(ends)] if ends else text
 
 
 ENCODER_DECODER_ROUTE = "encoder-decoder"

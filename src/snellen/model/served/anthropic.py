@@ -7,11 +7,10 @@ from typing import Any
 
 import msgspec
 
-from ...core.protocols import Capability, ImagePolicy
-from ...core.secret import Secret
+from ...core.protocols import ImagePolicy
 from ...core.types import Request, Turn, Usage
 from ..options import ModelOptions
-from .dialect import Picture, key_headers
+from .dialect import Dialect, Picture, write_parts
 from .replies import CallPiece, Reply, expect_object, refuse_error, text_in, texts_in
 from .served_model import ServedModel
 
@@ -30,34 +29,25 @@ def create(name: str, options: ModelOptions) -> ServedModel:
     return ServedModel(Anthropic(), name, options)
 
 
-class Anthropic:
+class Anthropic(Dialect):
     """The messages API."""
 
     provider = "anthropic"
     family = "anthropic"
     default_url = "https://api.anthropic.com/v1"
     key_variable = "ANTHROPIC_API_KEY"
-    capabilities = frozenset({Capability.GENERATE, Capability.STREAM, Capability.IMAGES})
     image_policy = ImagePolicy(max_side=8000, max_bytes=3_900_000)
-    sampling_place: str | None = None
     key_header = "x-api-key"
+    own_headers: tuple[tuple[str, str], ...] = (("anthropic-version", "2023-06-01"),)
     reasoning = "anthropic"
     constrain = "anthropic"
-    default_limit: int | None = DEFAULT_MAX_TOKENS
+    default_limit = DEFAULT_MAX_TOKENS
     unknown = frozenset({"seed"})
     batch = "anthropic"
-    batch_endpoint = ""
-    marks_cache = False
-    """Whether the last picture, or the system text, is marked to be kept for the requests that follow."""
 
     def url(self, base_url: str, model: str, *, stream: bool) -> str:
         """Return the messages address."""
         return f"{base_url}/messages"
-
-    def headers(self, key: Secret | None) -> dict[str, str]:
-        """Return JSON headers with the key and the API version."""
-        headers = {"Content-Type": "application/json", "anthropic-version": "2023-06-01"}
-        return headers | key_headers(self.key_header, key)
 
     def payload(self, model: str, request: Request, pictures: Sequence[Sequence[Picture]]) -> dict[str, Any]:
         """Return the messages body."""
@@ -229,9 +219,8 @@ def _spoken(turn: Turn, pictures: Sequence[Picture]) -> dict[str, Any]:
     if not pictures:
         return {"role": turn.role, "content": turn.text}
     sources = [{"type": "base64", "media_type": picture.mime, "data": picture.token} for picture in pictures]
-    shown = turn.arrange([{"type": "image", "source": source} for source in sources])
-    content = [{"type": "text", "text": part} if isinstance(part, str) else part for part in shown]
-    return {"role": turn.role, "content": content}
+    parts = [{"type": "image", "source": source} for source in sources]
+    return {"role": turn.role, "content": write_parts(turn, parts, "text")}
 
 
 KEEP = {"cache_control": {"type": "ephemeral"}}

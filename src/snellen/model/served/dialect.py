@@ -6,23 +6,20 @@ Base64 never passes through the JSON encoder: the body is encoded with short tok
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
 from ...core.protocols import Capability, EncodedImage, EncodedImages, ImagePolicy
 from ...core.secret import Secret
-from ...core.types import Image, Request
-from .http_client import Body
+from ...core.types import Image, Request, Turn
+from .http_client import Body, read_events
 from .negotiation import NO_QUIRKS, Quirks
 from .replies import Reply
 
 _NONCE = os.urandom(8).hex()
 """Nobody can write a question that holds a token."""
-
-
-NO_NAMES: frozenset[str] = frozenset()
 
 
 class Picture(NamedTuple):
@@ -32,69 +29,85 @@ class Picture(NamedTuple):
     mime: str
     sha256: str = ""
     file: str | None = None
-    """The path of the image where it is sent as its own file, unchanged."""
+    """The path of a whole picture without edits, which may be sent as its own file."""
+    size_bytes: int = 0
+    """Of what is sent."""
 
 
-class Dialect(Protocol):
+class Dialect:
     """How one provider writes requests and responses; pure, so it is tested without a network."""
 
     provider: str
     """As the user calls it; a card gives it another name."""
     family: str
-    """The dialect itself: openai, anthropic or gemini."""
-    default_url: str
+    """The dialect itself: openai, openai-responses, anthropic, gemini or bedrock."""
+    default_url = ""
     key_variable: str
-    capabilities: frozenset[Capability]
-    image_policy: ImagePolicy
-    sampling_place: str | None
+    capabilities = frozenset({Capability.GENERATE, Capability.STREAM, Capability.IMAGES})
+    image_policy = ImagePolicy()
+    sampling_place: str | None = None
     """Where in the body the sampling parameters stand; None: at its top."""
-    key_header: str
+    key_header = "Authorization"
     """The header that holds the key; in `Authorization` it stands behind `Bearer`."""
+    own_headers: tuple[tuple[str, str], ...] = ()
+    """Headers of the API beside those of every JSON request."""
     reasoning: str
     """The style by which `--reasoning` is told (catalog/servers/reasoning.toml)."""
-    constrain: str
+    constrain = ""
     """The style by which `--constrain` is told (catalog/servers/constraints.toml); empty: it cannot be."""
-    default_limit: int | None
+    default_limit: int | None = None
     """The token limit that is sent where none was given; None: none is sent."""
-    unknown: frozenset[str]
+    unknown: frozenset[str] = frozenset()
     """Sampling parameters (fields of Params) that its API has no name for: they are said to be left out."""
-    batch: str
+    batch = ""
     """The kind of its batches (catalog/servers/batches.toml); empty where it has none."""
-    batch_endpoint: str
+    batch_endpoint = ""
     """What a line of a batch names as its path, where it names one."""
+    lists_models = True
+    """Whether its servers list their models; where not, the first reply says whether the key may use the model."""
+    marks_cache = False
+    """Whether to mark what its provider shall keep for the requests that follow; most keep prefixes by themselves."""
+
+    def headers(self, key: Secret | None) -> dict[str, str]:
+        """Return the headers of every request, with the key if there is one."""
+        headers = {"Content-Type": "application/json", **dict(self.own_headers)}
+        if key is not None:
+            headers[self.key_header] = f"Bearer {key.reveal()}" if self.key_header == "Authorization" else key.reveal()
+        return headers
 
     def url(self, base_url: str, model: str, *, stream: bool) -> str:
         """Return where a request goes."""
-        ...
-
-    def headers(self, key: Secret | None) -> dict[str, str]:
-        """Return the headers, with the key if there is one."""
-        ...
+        raise NotImplementedError
 
     def payload(self, model: str, request: Request, pictures: Sequence[Sequence[Picture]]) -> dict[str, Any]:
         """Return the body; `pictures` holds those of each message in turn."""
-        ...
+        raise NotImplementedError
 
     def parse(self, value: Any) -> Reply:
         """Read a whole response."""
-        ...
+        raise NotImplementedError
+
+    def unfinished(self, body: bytes) -> str | None:
+        """Return the path at which a response that is still being made is asked after; None where it is whole."""
+        return None
+
+    def events(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Yield the data of each event of a stream."""
+        return read_events(chunks)
 
     def parse_event(self, value: Any, reply: Reply) -> str | None:
         """Read one stream event into `reply`; return `reasoning` or `content` when it brought some."""
-        ...
+        raise NotImplementedError
 
 
-def key_headers(name: str, key: Secret | None) -> dict[str, str]:
-    """Return the header that holds the key, if there is one."""
-    if key is None:
-        return {}
-    return {name: f"Bearer {key.reveal()}" if name == "Authorization" else key.reveal()}
+def write_parts(turn: Turn, pictures: Sequence[dict[str, Any]], kind: str = "") -> list[dict[str, Any]]:
+    """Return the parts of a message in the order shown; `kind` is the type of its texts, where they have one.
 
-
-def mark_what_is_kept(dialect: Dialect, *, wanted: bool) -> None:
-    """Let a dialect mark what its provider shall keep; the others' providers keep prefixes by themselves."""
-    if wanted and hasattr(dialect, "marks_cache"):
-        dialect.marks_cache = True
+    Pictures may be left out: what is asked of a refused request is its parameters.
+    """
+    typed = {"type": kind} if kind else {}
+    shown = turn.arrange(pictures) if pictures else [turn.text]
+    return [{**typed, "text": part} if isinstance(part, str) else part for part in shown]
 
 
 def build_body(
@@ -129,6 +142,6 @@ def plain_body(dialect: Dialect, model: str, request: Request, quirks: Quirks) -
 
 
 def _picture(token: str, image: Image, encoded: EncodedImage) -> Picture:
-    whole = image.frame is None or image.frame.still
-    own_file = whole and not image.edits and encoded.sent.original is None and ":" not in image.ref[:6]
-    return Picture(token, encoded.sent.mime, encoded.sent.sha256, image.ref if own_file else None)
+    sent, whole = encoded.sent, image.frame is None or image.frame.still
+    own_file = whole and not image.edits and sent.original is None and ":" not in image.ref[:6]
+    return Picture(token, sent.mime, sent.sha256, image.ref if own_file else None, sent.size_bytes)

@@ -9,10 +9,9 @@ from typing import Any
 import msgspec
 
 from ...core.protocols import Capability, ImagePolicy
-from ...core.secret import Secret
 from ...core.types import Params, Request, Turn, Usage
 from ..options import ModelOptions
-from .dialect import NO_NAMES, Picture, key_headers
+from .dialect import Dialect, Picture, write_parts
 from .replies import Reply, choice_zero, expect_object, refuse_error, text_in
 from .served_model import ServedModel
 from .server_fields import merge_fields
@@ -32,32 +31,24 @@ def create(name: str, options: ModelOptions) -> ServedModel:
     return ServedModel(Gemini(), name, options)
 
 
-class Gemini:
+class Gemini(Dialect):
     """generateContent and streamGenerateContent."""
 
     provider = "gemini"
     family = "gemini"
     default_url = "https://generativelanguage.googleapis.com/v1beta"
     key_variable = "GEMINI_API_KEY"
-    capabilities = frozenset({Capability.GENERATE, Capability.STREAM, Capability.IMAGES, Capability.VIDEO_FILE})
+    capabilities = Dialect.capabilities | {Capability.VIDEO_FILE}
     image_policy = ImagePolicy(max_bytes=15_000_000, formats=("image/png", "image/jpeg", "image/webp"))
-    sampling_place: str | None = "generationConfig"
+    sampling_place = "generationConfig"
     key_header = "x-goog-api-key"
     reasoning = "gemini"
     constrain = "gemini"
-    default_limit: int | None = None
-    unknown = NO_NAMES
     batch = "gemini"
-    batch_endpoint = ""
 
     def url(self, base_url: str, model: str, *, stream: bool) -> str:
         """Return the address of the model's method."""
         return f"{base_url}/models/{model}:{'streamGenerateContent?alt=sse' if stream else 'generateContent'}"
-
-    def headers(self, key: Secret | None) -> dict[str, str]:
-        """Return JSON headers with the key."""
-        headers = {"Content-Type": "application/json"}
-        return headers | key_headers(self.key_header, key)
 
     def payload(self, model: str, request: Request, pictures: Sequence[Sequence[Picture]]) -> dict[str, Any]:
         """Return the generateContent body."""
@@ -133,7 +124,7 @@ def _contents(pairs: Sequence[tuple[Turn, Sequence[Picture]]], model: str) -> li
 
 def _response(turn: Turn, pictures: Sequence[Picture], name: str, *, inside: bool) -> list[dict[str, Any]]:
     """Return the response of a function, its pictures in it or beside it."""
-    shown = [{"inlineData": {"mimeType": picture.mime, "data": picture.token}} for picture in pictures]
+    shown = _inline(pictures)
     kind = "error" if turn.text.startswith("Error:") else "output"
     response: dict[str, Any] = {"name": name, "response": {kind: turn.text}}
     if inside and shown:
@@ -144,11 +135,11 @@ def _response(turn: Turn, pictures: Sequence[Picture], name: str, *, inside: boo
 def _content(turn: Turn, pictures: Sequence[Picture]) -> dict[str, Any]:
     if turn.kept:
         return {"role": "model", "parts": list(turn.kept)}
-    if not pictures:  # none, or left out: what is asked of a refused request is its parameters
-        return {"role": ROLES.get(turn.role, turn.role), "parts": [{"text": turn.text}]}
-    shown = turn.arrange([{"inlineData": {"mimeType": picture.mime, "data": picture.token}} for picture in pictures])
-    parts = [{"text": part} if isinstance(part, str) else part for part in shown]
-    return {"role": ROLES.get(turn.role, turn.role), "parts": parts}
+    return {"role": ROLES.get(turn.role, turn.role), "parts": write_parts(turn, _inline(pictures))}
+
+
+def _inline(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
+    return [{"inlineData": {"mimeType": picture.mime, "data": picture.token}} for picture in pictures]
 
 
 def _generation_config(params: Params) -> dict[str, Any]:

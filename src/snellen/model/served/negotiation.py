@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import msgspec
 
+from ...core.config import read_shipped
 from ...core.errors import ModelError
+from .replies import NEGOTIABLE
 
 MOST_CHANGES = 6
-REFUSED_BY = (400, 404, 422)
 OTHER_NAMES = {"max_completion_tokens": "max_tokens", "seed": "random_seed"}
 """Servers that know a parameter by another name, and do not say by which."""
 DROPPABLE = frozenset(
@@ -38,8 +37,7 @@ class ParameterRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def parameter_rules() -> tuple[tuple[re.Pattern[str], ParameterRule], ...]:
     """Return the rules with their patterns, in the order they are tried."""
-    table = tomllib.loads((files("snellen") / "catalog" / "servers" / "parameters.toml").read_text("utf-8"))
-    rules = msgspec.convert(table["rules"], list[ParameterRule])
+    rules = msgspec.convert(read_shipped("servers/parameters.toml")["rules"], list[ParameterRule])
     return tuple((re.compile(rule.like, re.IGNORECASE | re.DOTALL), rule) for rule in rules)
 
 
@@ -85,7 +83,7 @@ class Quirks(msgspec.Struct):
 
     def learn(self, error: ModelError, sent: Mapping[str, Any]) -> str | None:
         """Change one thing after a refusal and return it in words; None where nothing can or may be changed."""
-        if error.status not in REFUSED_BY or error.retryable or len(self.learned) >= MOST_CHANGES:
+        if error.status not in NEGOTIABLE or error.retryable or len(self.learned) >= MOST_CHANGES:
             return None
         words = QUOTES.sub("'", str(error.detail.get("whole") or error))
         for change in self._changes(words, sent):

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ...core.errors import UsageError, did_you_mean
-from ...core.protocols import Capability, ImagePolicy
-from ...core.secret import Secret
+from ...core.protocols import Capability
 from ...core.types import Params, Request, ToolCall, Turn
 from ..options import ModelOptions
-from .dialect import NO_NAMES, Picture, key_headers
+from .dialect import Dialect, Picture, write_parts
 from .replies import CallPiece, Reply, choice_zero, expect_object, read_usage, refuse_error, texts_in, unreadable
 from .served_model import ServedModel
 
@@ -20,35 +20,33 @@ from .served_model import ServedModel
 def create(name: str, options: ModelOptions) -> ServedModel:
     """Return the model `openai/NAME`; `--model-arg images=…` is one of IMAGE_MODES."""
     options.allow_arguments("openai", ("images", "likelihood"))
+    return ServedModel(chat_dialect(options), name, options)
+
+
+def chat_dialect(options: ModelOptions) -> OpenAI:
+    """Return the dialect with pictures as the options want them."""
     images = str(options.arguments.get("images", "inline"))
     if images == "file" and options.strip_metadata:
         raise UsageError(
             "--strip-metadata changes what is sent, and --model-arg images=file sends the files themselves"
         )
-    return ServedModel(OpenAI(images), name, options)
+    return OpenAI(images)
 
 
 IMAGE_MODES = ("inline", "uuid", "file")
 """Images as data URLs; with their content hash as vLLM's `uuid`; or as `file://` for a server on the same disk."""
 
 
-class OpenAI:
+class OpenAI(Dialect):
     """Chat completions with pictures as data URLs."""
 
     provider = "openai"
     family = "openai"
     default_url = "https://api.openai.com/v1"
     key_variable = "OPENAI_API_KEY"
-    capabilities = frozenset(
-        {*(Capability.GENERATE, Capability.LIKELIHOOD, Capability.STREAM), Capability.IMAGES, Capability.VIDEO_FILE}
-    )
-    image_policy = ImagePolicy()
-    sampling_place: str | None = None
-    key_header = "Authorization"
+    capabilities = Dialect.capabilities | {Capability.LIKELIHOOD, Capability.VIDEO_FILE}
     reasoning = "effort"
     constrain = "openai"
-    default_limit: int | None = None
-    unknown = NO_NAMES
     batch = "openai"
     batch_endpoint = "/v1/chat/completions"
 
@@ -61,11 +59,6 @@ class OpenAI:
     def url(self, base_url: str, model: str, *, stream: bool) -> str:
         """Return the chat completions address."""
         return f"{base_url}/chat/completions"
-
-    def headers(self, key: Secret | None) -> dict[str, str]:
-        """Return JSON headers, with a bearer token if there is a key."""
-        headers = {"Content-Type": "application/json"}
-        return headers | key_headers(self.key_header, key)
 
     def payload(self, model: str, request: Request, pictures: Sequence[Sequence[Picture]]) -> dict[str, Any]:
         """Return the chat body."""
@@ -150,18 +143,27 @@ def _message_with_calls(turn: Turn, pictures: Sequence[Picture], mode: str) -> d
 def _message(turn: Turn, pictures: Sequence[Picture], mode: str) -> dict[str, Any]:
     if not pictures:
         return {"role": turn.role, "content": turn.text}
-    shown = turn.arrange([_image_part(picture, mode) for picture in pictures])
-    content = [{"type": "text", "text": part} if isinstance(part, str) else part for part in shown]
-    return {"role": turn.role, "content": content}
+    parts = [_image_part(picture, mode) for picture in pictures]
+    return {"role": turn.role, "content": write_parts(turn, parts, "text")}
 
 
 def _image_part(picture: Picture, mode: str) -> dict[str, Any]:
     """Write one picture. The uuid is the hash of the bytes: a file name would let variants answer for one another."""
-    as_file = mode == "file" and picture.file is not None
+    as_file = mode == "file" and _is_unchanged(picture)
     url = f"file://{picture.file}" if as_file else f"data:{picture.mime};base64,{picture.token}"
     kind = "video_url" if picture.mime.startswith("video/") else "image_url"
     part: dict[str, Any] = {"type": kind, kind: {"url": url}}
     return part | {"uuid": picture.sha256} if mode == "uuid" else part
+
+
+def _is_unchanged(picture: Picture) -> bool:
+    """Tell whether what is sent is the file: one that was turned or drawn again may keep its width and height."""
+    if picture.file is None:
+        return False
+    try:
+        return Path(picture.file).stat().st_size == picture.size_bytes
+    except OSError:  # gone since it was read: for the viewer, it is named as it was
+        return True
 
 
 def _first_choice(value: dict[str, Any]) -> Mapping[str, Any]:

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ...core.protocols import Capability, ImagePolicy
-from ...core.secret import Secret
-from ...core.types import Request, Timing, Tool, Turn, Usage
+from ...core.types import Request, Turn, Usage
 from ..options import ModelOptions
-from .dialect import Picture, key_headers
-from .http_client import Body
+from .dialect import Dialect, Picture, write_parts
 from .replies import Reply, decode_body, expect_object, refuse_error, text_in, texts_in
 from .served_model import ServedModel
 from .server_fields import merge_fields
@@ -20,7 +17,6 @@ NO_TEXT = frozenset({"function_call", "custom_tool_call", "image_generation_call
 """Items that are no part of an answer; those of tools that the server runs itself stand beside one."""
 OWN_TOOLS = frozenset({"code_interpreter_call", "web_search_call", "file_search_call", "computer_call", "mcp_call"})
 UNFINISHED = frozenset({"queued", "in_progress"})
-POLL_S = 5.0
 ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
 DELTAS = {
     "response.output_text.delta": "content",
@@ -32,36 +28,18 @@ DELTAS = {
 def create(name: str, options: ModelOptions) -> ServedModel:
     """Return the model `openai-responses/NAME`."""
     options.allow_arguments("openai-responses")
-    return ResponsesModel(Responses(), name, options)
+    return ServedModel(Responses(), name, options)
 
 
-class ResponsesModel(ServedModel):
-    """A response that is made in the background is asked after until it is there."""
-
-    async def _send(self, body: Body, tools: Sequence[Tool] = ()) -> tuple[Reply, Timing]:
-        sent = self.clock.monotonic()
-        response = await self._http.send(self._url, body, self._headers, None)
-        answer = self._body_of(response)
-        while (ident := _unfinished(decode_body(answer))) is not None:
-            await self.clock.sleep(POLL_S)
-            answer = self._body_of(await self._http.send(f"{self._url}/{ident}", None, self._headers, 60.0))
-        return self._read_reply(answer, tools), Timing(sent, self.clock.monotonic())
-
-
-class Responses:
+class Responses(Dialect):
     """`/v1/responses`; nothing is stored by the server."""
 
     provider = "openai-responses"
     family = "openai-responses"
     default_url = "https://api.openai.com/v1"
     key_variable = "OPENAI_API_KEY"
-    capabilities = frozenset({Capability.GENERATE, Capability.STREAM, Capability.IMAGES})
-    image_policy = ImagePolicy()
-    sampling_place: str | None = None
-    key_header = "Authorization"
     reasoning = "responses"
     constrain = "responses"
-    default_limit: int | None = None
     unknown = frozenset({"stop", "seed"})
     batch = "openai"
     batch_endpoint = "/v1/responses"
@@ -69,10 +47,6 @@ class Responses:
     def url(self, base_url: str, model: str, *, stream: bool) -> str:
         """Return the address of responses."""
         return f"{base_url}/responses"
-
-    def headers(self, key: Secret | None) -> dict[str, str]:
-        """Return JSON headers, with a bearer token if there is a key."""
-        return {"Content-Type": "application/json"} | key_headers(self.key_header, key)
 
     def payload(self, model: str, request: Request, pictures: Sequence[Sequence[Picture]]) -> dict[str, Any]:
         """Return the body."""
@@ -90,6 +64,12 @@ class Responses:
         }
         body = {name: value for name, value in body.items() if value is not None} | _tool_fields(request)
         return merge_fields(params.extra_body, body) if params.extra_body else body
+
+    def unfinished(self, body: bytes) -> str | None:
+        """Return the path of a response that is made in the background, until it is there."""
+        value = decode_body(body)
+        waits = isinstance(value, dict) and value.get("status") in UNFINISHED and value.get("id")
+        return f"/responses/{value['id']}" if waits else None
 
     def parse(self, value: Any) -> Reply:
         """Read a whole response."""
@@ -165,11 +145,8 @@ def _take_call(item: Mapping[str, Any], reply: Reply) -> str | None:
 def _item(turn: Turn, pictures: Sequence[Picture]) -> dict[str, Any]:
     if not pictures:
         return {"role": turn.role, "content": turn.text}
-    shown = turn.arrange(
-        [{"type": "input_image", "image_url": f"data:{one.mime};base64,{one.token}"} for one in pictures]
-    )
-    content = [{"type": "input_text", "text": part} if isinstance(part, str) else part for part in shown]
-    return {"role": turn.role, "content": content}
+    parts = [{"type": "input_image", "image_url": f"data:{one.mime};base64,{one.token}"} for one in pictures]
+    return {"role": turn.role, "content": write_parts(turn, parts, "input_text")}
 
 
 def _take_item(item: Mapping[str, Any], reply: Reply) -> None:
@@ -222,12 +199,6 @@ def _finish(response: Mapping[str, Any]) -> str | None:
     why = (response.get("incomplete_details") or {}).get("reason")
     word = str(why or response.get("status") or "")
     return FINISH.get(word, word) or None
-
-
-def _unfinished(value: Any) -> str | None:
-    """Return the name of a response that is still being made."""
-    waits = isinstance(value, dict) and value.get("status") in UNFINISHED and value.get("id")
-    return str(value["id"]) if waits else None
 
 
 def _usage(value: Any) -> Usage | None:

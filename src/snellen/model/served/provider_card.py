@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
 from ...core.errors import ConfigError, UsageError
 from ...core.protocols import ImagePolicy
-from ..options import ModelOptions
+from ...core.secret import Secret
+from ..options import ModelOptions, address_variable, first_set
 from .anthropic import Anthropic
 from .dialect import Dialect
 from .gemini import Gemini
 from .negotiation import Quirks
-from .openai import OpenAI
-from .openai_responses import Responses, ResponsesModel
+from .openai import OpenAI, chat_dialect
+from .openai_responses import Responses
 from .served_model import ServedModel
 
-DIALECTS: dict[str, type[OpenAI] | type[Responses] | type[Anthropic] | type[Gemini]] = {
+DIALECTS: dict[str, type[Dialect]] = {
     "openai": OpenAI,
     "openai-responses": Responses,
     "anthropic": Anthropic,
@@ -76,22 +78,19 @@ class ProviderCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def create_by_card(provider: str, card: ProviderCard, name: str, options: ModelOptions) -> ServedModel:
     """Return the model `provider/name` as its card says."""
     options.allow_arguments(provider, ("images", "likelihood") if card.dialect == "openai" else ())
-    address = options.base_url or _first_set((f"{_variable(provider)}_BASE_URL", *card.base_url_env)) or card.base_url
+    address = options.base_url or first_set(address_variable(provider), *card.base_url_env) or card.base_url
     if not address:
         raise UsageError(f"{provider}/{name}: say where it is by --base-url ({card.note or card.title})")
     settled = msgspec.structs.replace(card, base_url=address)
-    kind = ResponsesModel if card.dialect == "openai-responses" else ServedModel
-    model = kind(_dialect(provider, settled, options), name, _with_address(options, settled))
-    quirks = msgspec.to_builtins(card.quirks)
-    model.quirks = msgspec.convert(quirks | {"drop": list(card.quirks.drop)}, Quirks)
+    model = ServedModel(_dialect(provider, settled, options), name, _with_address(options, settled))
+    model.quirks = msgspec.convert(card.quirks, Quirks, from_attributes=True)
     return model
 
 
 def _dialect(provider: str, card: ProviderCard, options: ModelOptions) -> Dialect:
     if card.dialect not in DIALECTS:
         raise ConfigError(f"provider {provider}: dialect {card.dialect!r} is none of {', '.join(DIALECTS)}")
-    images = str(options.arguments.get("images", "inline"))
-    dialect = OpenAI(images) if card.dialect == "openai" else DIALECTS[card.dialect]()
+    dialect = chat_dialect(options) if card.dialect == "openai" else DIALECTS[card.dialect]()
     dialect.provider = provider
     dialect.default_url = card.base_url
     dialect.key_variable = _set_variable(card.key_env) or (card.key_env[0] if card.key_env else "")
@@ -113,22 +112,9 @@ def _take_token(dialect: Dialect, card: ProviderCard, options: ModelOptions) -> 
 
 
 def _with_address(options: ModelOptions, card: ProviderCard) -> ModelOptions:
-    from dataclasses import replace
-
-    from ...core.secret import Secret
-
     headers = {name: Secret(value) for name, value in card.headers.items()} | dict(options.headers)
     return replace(options, base_url=card.base_url, headers=headers, query={**card.query, **options.query})
 
 
-def _variable(provider: str) -> str:
-    return provider.upper().replace("-", "_")
-
-
 def _set_variable(names: tuple[str, ...]) -> str | None:
-    return next((name for name in names if os.environ.get(name, "").strip()), None)
-
-
-def _first_set(names: tuple[str, ...]) -> str | None:
-    name = _set_variable(names)
-    return os.environ[name].strip() if name else None
+    return next(filter(first_set, names), None)

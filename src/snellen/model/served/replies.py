@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
-from importlib.resources import files
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 
 from ...core.clock import Clock, SystemClock
+from ...core.config import read_shipped
 from ...core.errors import ModelError, StopRun
 from ...core.secret import Secret
 from ...core.text import clean_text
@@ -64,12 +64,14 @@ def _first(*counts: int | None) -> int | None:
     return None
 
 
-RESETS = (
-    *(f"x-ratelimit-reset{what}" for what in ("", "-requests", "-tokens")),
-    *(f"anthropic-ratelimit-{what}-reset" for what in ("requests", "tokens", "input-tokens", "output-tokens")),
-)
+LIMIT_HEADERS = {
+    name.format("remaining"): (name.format("limit"), name.format("reset"), kind)
+    for kind in ("requests", "tokens", "input-tokens", "output-tokens")
+    for name in (f"x-ratelimit-{{}}-{kind}", f"anthropic-ratelimit-{kind}-{{}}")
+}
+"""Headers that say what is left of a limit, to those that say how large it is and when it is full again."""
+RESETS = ("x-ratelimit-reset", *(reset for _, reset, _ in LIMIT_HEADERS.values()))
 CROWDED = (429, 503, 529)
-UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 RETRY_DELAY = re.compile(rb'"retryDelay"\s*:\s*"(\d+(?:\.\d+)?)s"')
 WORDS = {
@@ -100,7 +102,7 @@ def wait_of(status: int, headers: Mapping[str, str], body: bytes, clock: Clock) 
 def _waits(status: int, headers: Mapping[str, str], body: bytes, clock: Clock) -> Iterator[float | None]:
     named = {name.lower(): value for name, value in headers.items()}
     yield _scaled(named.get("retry-after-ms"), 0.001)
-    yield parse_retry_after(headers, clock)
+    yield _retry_after(named.get("retry-after"), clock)
     if status in CROWDED:  # elsewhere these headers only tell how the limits stand
         resets = [wait for name in RESETS if (wait := seconds_until(named.get(name), clock)) is not None]
         yield max(resets, default=None)
@@ -118,9 +120,8 @@ def _in_words(text: str) -> float | None:
     return sum(float(count) * WORDS[unit.lower()] for count, unit in parts) if parts else float(found.group(1))
 
 
-def parse_retry_after(headers: Mapping[str, str], clock: Clock) -> float | None:
+def _retry_after(value: str | None, clock: Clock) -> float | None:
     """Return the seconds to wait that `Retry-After` asks for, given as seconds or as an HTTP date."""
-    value = headers.get("Retry-After") or headers.get("retry-after")
     if not value:
         return None
     try:
@@ -153,7 +154,7 @@ def seconds_until(value: str | None, clock: Clock) -> float | None:
         seconds = (seconds if seconds < 1000 * EPOCH_S else seconds / 1000) - clock.time()
         return seconds if seconds > 0 else None
     if seconds is None and (parts := DURATION.findall(value)) and "".join(map("".join, parts)) == value.strip():
-        seconds = sum(float(count) * UNITS[unit] for count, unit in parts)
+        seconds = sum(float(count) * WORDS[unit] for count, unit in parts)
     if seconds is None:
         try:
             moment = datetime.fromisoformat(value.strip().replace("Z", "+00:00"))
@@ -221,10 +222,7 @@ def _holds(text: str, parts: tuple[str, ...]) -> bool:
 @cache
 def error_rules() -> tuple[Rule, ...]:
     """Return the rules, in the order they are tried."""
-    import tomllib
-
-    table = tomllib.loads((files("snellen") / "catalog" / "servers" / "errors.toml").read_text("utf-8"))
-    return tuple(msgspec.convert(table["rules"], list[Rule]))
+    return tuple(msgspec.convert(read_shipped("servers/errors.toml")["rules"], list[Rule]))
 
 
 def status_error(status: int, headers: Mapping[str, str], body: bytes, clock: Clock) -> ModelError:

@@ -9,6 +9,7 @@ import re
 
 from ...core.text import MESSAGE_TOKENS, text_tokens
 from ...core.types import Request, Usage
+from .replies import Reply
 
 TEXT_OFF_BY = 1.3
 """By so much the tokens of a text may be more than its length says."""
@@ -33,24 +34,15 @@ class ReplyWatch:
         self._hosts: dict[str, None] = {}
         self._counted_pictures = False
 
-    def look_at(
-        self,
-        request: Request,
-        usage: Usage | None,
-        limit: int | None,
-        *,
-        shown: int,
-        model: str | None,
-        host: str | None,
-    ) -> None:
-        """Note what a reply tells; `limit` is the most tokens that were asked for, `shown` how many pictures."""
-        if host:
-            self._note_host(host)
-        if model != self._seen_model:
-            self._note_model(model)
+    def look_at(self, request: Request, reply: Reply, usage: Usage | None, limit: int | None, *, shown: int) -> None:
+        """Note what a reply tells; `usage` is what is believed of its counts, `limit` the most tokens asked for."""
+        if reply.host:
+            self._note_host(reply.host)
+        if reply.model != self._seen_model:
+            self._note_model(reply.model)
         if usage is None:
             return
-        if usage != usage.believed():
+        if usage is not reply.usage:
             what = "it is stored without them, and --budget does not count them"
             self.said.setdefault("counts", f"a reply came with token counts that no reply has: {what}")
             return

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import os
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from functools import partial
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 from urllib.parse import unquote, urlencode
 
 import msgspec
@@ -24,15 +23,18 @@ from ...core.protocols import Capability, EncodedImages, ImagePolicy
 from ...core.secret import Secret
 from ...core.text import clean_text
 from ...core.types import FailureKind, ImageSent, Prediction, Request, Timing, Tool
-from ..options import ModelOptions, Served
+from ..options import ModelOptions, Served, address_variable, first_set
+from ..plain import cut_at_stop
 from .access_tokens import command_token
 from .candidate_scorer import CandidateScorer
-from .dialect import Dialect, build_body, mark_what_is_kept, plain_body
-from .http_client import AiohttpClient, Body, HttpClient, read_events
-from .negotiation import REFUSED_BY, Quirks
+from .dialect import Dialect, build_body, plain_body
+from .http_client import AiohttpClient, Body, HttpClient
+from .negotiation import Quirks
 from .post import HttpResponse
 from .replies import (
     BOM,
+    LIMIT_HEADERS,
+    NEGOTIABLE,
     Reply,
     calls_of,
     check_reply,
@@ -48,13 +50,8 @@ from .replies import (
 from .reply_watch import LIMITS, ReplyWatch
 from .server_fields import constraint_of, held_answer, merge_fields, reasoning_fields, with_marks
 
-KINDS = ("requests", "tokens", "input-tokens", "output-tokens")
-NAMES = tuple(
-    (f"{head}{tail.format('remaining')}", f"{head}{tail.format('limit')}", f"{head}{tail.format('reset')}", kind)
-    for kind in KINDS
-    for head, tail in (("x-ratelimit-", f"{{}}-{kind}"), (f"anthropic-ratelimit-{kind}-", "{}"))
-)
-"""Headers that say what is left of a limit, how large it is and when it is full again."""
+P = ParamSpec("P")
+T = TypeVar("T")
 SCARCE = 0.2
 """Below this share of a limit requests are spaced evenly over the time until it is full again."""
 LONGEST_S = 60.0
@@ -74,8 +71,6 @@ class Pacer:
         self._spacing_s = 0.0
         self.words = ""
         """Why requests are spaced, while they are."""
-        self.waited_s = 0.0
-        """How long requests were held back, in all."""
 
     @property
     def must_wait(self) -> bool:
@@ -85,8 +80,9 @@ class Pacer:
     def note(self, headers: Mapping[str, str]) -> None:
         """Read how the limits stand."""
         spacing_s = 0.0
-        for left, limit, reset, kind in NAMES:
+        for left, others in LIMIT_HEADERS.items():
             if left in headers:
+                limit, reset, kind = others
                 told = headers.get(left, ""), headers.get(limit, ""), headers.get(reset, "")
                 apart_s = self._space(*told, kind=kind)
                 if apart_s > spacing_s:
@@ -109,9 +105,7 @@ class Pacer:
         """Wait until the next request may leave; each takes a place of its own."""
         now = self._clock.monotonic()
         self._next = max(self._next, now) + self._spacing_s
-        wait_s = min(self._next - now, LONGEST_S)
-        self.waited_s += wait_s
-        await self._clock.sleep(wait_s)
+        await self._clock.sleep(min(self._next - now, LONGEST_S))
 
 
 class KeyRing:
@@ -121,7 +115,9 @@ class KeyRing:
         command = partial(command_token, options.key_command) if options.key_command else None
         self._fetch = options.renew_key or command
         self._fetching = asyncio.Lock()
-        self.key = options.api_key or (self._fetch() if self._fetch else _key_from(variable))
+        self.key = options.api_key or (self._fetch() if self._fetch else None)
+        if self.key is None and (value := first_set(variable)):
+            self.key = Secret(value)
 
     async def renewed(self, refused: Secret | None) -> bool:
         """Fetch a new token after one was refused; False where there is no other, which stops the run."""
@@ -135,11 +131,6 @@ class KeyRing:
                 return False
             self.key = fresh
             return True
-
-
-def _key_from(variable: str) -> Secret | None:
-    value = os.environ.get(variable, "").strip()
-    return Secret(value) if value else None
 
 
 SERVICES = ("/chat/completions", "/completions", "/messages", "/models", "/responses")
@@ -198,6 +189,8 @@ def _is_a_date(created: Any, asked_at: float | None) -> bool:
 VERSION = "/v1"
 DEPLOYMENTS = frozenset({"azure", "litellm"})
 """Where the name of a model is one that its users gave it, or is changed on its way."""
+POLL_S, POLL_TIMEOUT_S = 5.0, 60.0
+"""Between two questions after a response that is made in the background, and for each."""
 STOPS = frozenset({"stop", "stop_sequences", "stopSequences"})
 
 
@@ -219,7 +212,7 @@ class ServedModel(Served):
         self.remote_name = name
         self._options = options
         self._constraint = constraint_of(options.constrain, dialect.constrain, dialect.provider)
-        mark_what_is_kept(dialect, wanted=options.prompt_cache)
+        dialect.marks_cache = options.prompt_cache
         self.quirks = Quirks()
         """What this server wants otherwise; grows with its refusals."""
         self._reasoning = (
@@ -228,7 +221,7 @@ class ServedModel(Served):
         self._keys = KeyRing(options, dialect.key_variable)
         self._pacer = Pacer(options.clock)
         self._watch = ReplyWatch(name, named=dialect.provider not in DEPLOYMENTS)
-        base_url = options.base_url or os.environ.get(f"{dialect.provider.upper()}_BASE_URL") or dialect.default_url
+        base_url = options.base_url or first_set(address_variable(dialect.provider)) or dialect.default_url
         address, self._password = split_address(base_url)
         self._http: HttpClient = http or AiohttpClient()
         self._move_to(trim_address(address))
@@ -242,7 +235,7 @@ class ServedModel(Served):
 
     def endpoint(self, *, stream: bool) -> tuple[str, dict[str, str]]:
         """Return where requests go and their headers, the key in them: for the wire only."""
-        return self._address(stream=stream), self._make_headers()
+        return self._address(stream=stream), self._headers
 
     def _address(self, *, stream: bool) -> str:
         return self._with_query(self.dialect.url(self._base_url, self.remote_name, stream=stream))
@@ -257,10 +250,10 @@ class ServedModel(Served):
         `path` is below the server's address, with two slashes below its host; a whole address must be of this host.
         """
         if path.startswith("http"):
-            return path, self._make_headers()
+            return path, self._headers
         host = "/".join(self._base_url.split("/")[:3])
         url = f"{host}{path[1:]}" if path.startswith("//") else f"{self._base_url}{path}"
-        return self._with_query(url), self._make_headers()
+        return self._with_query(url), self._headers
 
     def is_here(self, url: str) -> bool:
         """Tell whether an address is of this very host: the key goes nowhere else."""
@@ -285,28 +278,64 @@ class ServedModel(Served):
         except ModelError as error:
             raise self.scrubbed(error) from None
 
-    def write_body(self, request: Request, images: EncodedImages, left_out: frozenset[str] = frozenset()) -> Body:
-        """Return the body of a request as it would be sent now, never streamed: a line of a batch."""
-        request = self._with_reasoning(replace(request, params=replace(request.params, stream=None)))
+    def write_body(
+        self,
+        request: Request,
+        images: EncodedImages,
+        left_out: frozenset[str] = frozenset(),
+        *,
+        stream: bool | None = None,
+    ) -> Body:
+        """Return the body of a request as it would be sent now: a line of a batch, one of a load, one to be shown."""
+        request = self._with_reasoning(replace(request, params=replace(request.params, stream=stream)))
         quirks = replace(self.quirks, drop=self.quirks.drop | left_out) if left_out else self.quirks
         return build_body(self.dialect, self.remote_name, request, images, quirks)
 
     def read_body(self, request: Request, images: EncodedImages, status: int, body: bytes) -> Prediction:
         """Return the prediction of a whole response that came some other way, or raise its ModelError."""
         try:
-            reply = self._read_reply(self._body_of(HttpResponse(status, {}, body)), request.tools)
+            if status != 200:
+                raise status_error(status, {}, body, self.clock)
+            reply = self._read_reply(body, request.tools)
         except ModelError as error:
             raise self.scrubbed(error) from None
         return self._finished(request, reply, None, images)
 
     async def post(self, path: str, body: Body) -> Mapping[str, Any]:
         """Send a body to a path under the server's address and return the JSON object it answers with."""
-        response = await self._http.send(self._base_url + path, body, self._headers, None)  # the engine keeps the time
-        return read_safely(without_error, decode_body(self._body_of(response)))
+        if self._pacer.must_wait:
+            await self._pacer.turn()
+        response = await self.fetch(self.reach(path)[0], body)
+        return read_safely(without_error, decode_body(response.body))
+
+    async def fetch(self, url: str, body: Body | None = None, timeout_s: float | None = None) -> HttpResponse:
+        """POST a body (GET without one) and return the response, or raise the error that it tells.
+
+        Without `timeout_s` the engine keeps the deadline of the attempt; a second timer for each would only cost.
+        """
+        return await self.keyed(self._exchange, url, body, timeout_s)
+
+    async def keyed(self, ask: Callable[P, Awaitable[T]], *args: P.args, **options: P.kwargs) -> T:
+        """Return what one exchange brings; where the server no longer takes the key, once more with a fresh one."""
+        key = self._keys.key
+        try:
+            return await ask(*args, **options)
+        except ModelError as error:
+            if error.kind is not FailureKind.AUTH or not await self._keys.renewed(key):
+                raise
+        self._headers, self._hidden = self._make_headers(), self._secrets()
+        return await ask(*args, **options)
+
+    async def _exchange(self, url: str, body: Body | None, timeout_s: float | None) -> HttpResponse:
+        response = await self._http.send(url, body, self._headers, timeout_s)
+        self._pacer.note(response.headers)
+        if response.status != 200:
+            raise status_error(response.status, response.headers, response.body, self.clock)
+        return response
 
     async def check(self) -> None:
         """Raise if the server cannot be reached, refuses the key, or lists its models without this one."""
-        known = await self.listed_models()
+        known = await self.listed_models() if self.dialect.lists_models else {}
         self.said = known.get(self.remote_name, {})
         if known and self.remote_name not in known:
             near = did_you_mean(self.remote_name, known)
@@ -391,7 +420,9 @@ class ServedModel(Served):
             reply.text = self._as_asked(request, reply.text, reply.finish)
         sent = tuple([images[image].sent for turn in request.messages for image in turn.images]) if images else ()
         limit = self._limit_of(request)
-        self._watch.look_at(request, reply.usage, limit, shown=len(sent), model=reply.model, host=reply.host)
+        usage = reply.usage and reply.usage.believed()
+        self._watch.look_at(request, reply, usage, limit, shown=len(sent))
+        reply.usage = usage
         if limit is not None and "limit" in self._watch.said:
             self.quirks.take_back_limit(limit)
         return _to_prediction(request, reply, timing, sent, self.adjusted)
@@ -432,26 +463,20 @@ class ServedModel(Served):
         """Send a request; one whose parameters are refused is sent again at once as the server wants it."""
         request = self._with_reasoning(request)
         while True:
-            known, key = len(self.quirks.learned), self._keys.key
-            request, streams = self._as_stream(request)
+            known = len(self.quirks.learned)
+            if self.quirks.stream and not request.params.stream:  # the server only streams
+                request = replace(request, params=replace(request.params, stream=True))
             body = build_body(self.dialect, self.remote_name, request, images, self.quirks)
             if self._pacer.must_wait:
                 await self._pacer.turn()
             try:
-                return await (self._stream(request, body) if streams else self._send(body, request.tools))
+                if request.params.stream:
+                    return await self.keyed(self._stream, request, body)
+                return await self._send(body, request.tools)
             except ModelError as error:
-                if error.status == 401 and await self._keys.renewed(key):
-                    self._headers, self._hidden = self._make_headers(), self._secrets()
-                    continue
-                if error.status not in REFUSED_BY or not self._learned(error, request, known):
+                if error.status not in NEGOTIABLE or not self._learned(error, request, known):
                     raise
             pay_for_resend()
-
-    def _as_stream(self, request: Request) -> tuple[Request, bool]:
-        """Return the request as a stream where the server only streams, and whether it is one."""
-        if self.quirks.stream and not request.params.stream:
-            request = replace(request, params=replace(request.params, stream=True))
-        return request, bool(request.params.stream)
 
     def _with_reasoning(self, request: Request) -> Request:
         """Return the request with the fields that say how much to reason, and with room for it in its limit."""
@@ -499,20 +524,16 @@ class ServedModel(Served):
             raise StopRun(error.kind, f"{error} (--strict-params: not sent otherwise)", status=error.status)
         return False
 
-    def _body_of(self, response: HttpResponse) -> bytes:
-        if response.status != 200:
-            raise status_error(response.status, response.headers, response.body, self.clock)
-        return response.body
-
-    async def _send(self, body: Body, tools: Sequence[Tool] = ()) -> tuple[Reply, Timing]:
+    async def _send(self, body: Body, tools: Sequence[Tool]) -> tuple[Reply, Timing]:
         sent = self.clock.monotonic()
-        # The engine keeps the deadline of every attempt; a second timer for each request would only cost.
-        response = await self._http.send(self._url, body, self._headers, None)
+        response = await self.fetch(self._url, body)
+        while (path := self.dialect.unfinished(response.body)) is not None:
+            await self.clock.sleep(POLL_S)
+            response = await self.fetch(self.reach(path)[0], None, POLL_TIMEOUT_S)
         done = self.clock.monotonic()
-        self._pacer.note(response.headers)
-        return self._read_reply(self._body_of(response), tools), Timing(sent, done)
+        return self._read_reply(response.body, tools), Timing(sent, done)
 
-    def _read_reply(self, body: bytes, tools: Sequence[Tool] = ()) -> Reply:
+    def _read_reply(self, body: bytes, tools: Sequence[Tool]) -> Reply:
         value = decode_body(body)
         reply = read_safely(self.dialect.parse, value)
         check_reply(reply, value, tools)
@@ -523,14 +544,13 @@ class ServedModel(Served):
         url = self._address(stream=True)
         timeout_s = request.params.timeout_s or self._options.timeout_s
         async with self._http.stream(url, body, self._headers, timeout_s) as response:
-            if response.status != 200 or "text/html" in response.headers.get("Content-Type", ""):
-                answer = b"".join([chunk async for chunk in response.chunks])
-                whole = self._body_of(HttpResponse(response.status, response.headers, answer))
-                return self._read_reply(whole, request.tools), Timing(sent, self.clock.monotonic())
             self._pacer.note(response.headers)
             start = await anext(response.chunks, b"")
-            if start.removeprefix(BOM).lstrip()[:1] == b"{":  # it does not stream, and answers whole
+            is_page = "text/html" in response.headers.get("Content-Type", "")
+            if response.status != 200 or is_page or start.removeprefix(BOM).lstrip()[:1] == b"{":  # it answers whole
                 answer = b"".join([start, *[chunk async for chunk in response.chunks]])
+                if response.status != 200:
+                    raise status_error(response.status, response.headers, answer, self.clock)
                 return self._read_reply(answer, request.tools), Timing(sent, self.clock.monotonic())
             return await self._collect(_with_start(start, response.chunks), sent, request.tools)
 
@@ -540,7 +560,7 @@ class ServedModel(Served):
         reply, first = Reply(), dict[str, float]()
         times, silent = list[float](), list[float]()
         try:
-            async for event in self._events(chunks):
+            async for event in self.dialect.events(chunks):
                 now = self.clock.monotonic()
                 first.setdefault("event", now)
                 brought = read_event(self.dialect.parse_event, decode_body(event), reply)
@@ -558,9 +578,6 @@ class ServedModel(Served):
         return reply, Timing(
             sent, self.clock.monotonic(), None, event_at, thought_at, text_at, tuple(times), tuple(silent)
         )
-
-    def _events(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        return read_events(chunks)
 
     def _secrets(self) -> list[Secret]:
         """Return the key, what headers hold, the user with password and the password alone: whichever there are."""
@@ -582,12 +599,6 @@ class ServedModel(Served):
         return error
 
 
-def cut_at_stop(text: str, stops: Sequence[str]) -> str:
-    """Return a text up to the first of some stop strings."""
-    ends = [text.index(stop) for stop in stops if stop and stop in text]
-    return text[: min(ends)] if ends else text
-
-
 def _detail_of(reply: Reply) -> dict[str, Any]:
     told = {"model": reply.model} if reply.model else {}
     if reply.fingerprint:
@@ -602,7 +613,7 @@ def _to_prediction(
         key=request.key,
         text=clean_text(reply.text or ""),
         reasoning=clean_text(reply.reasoning) if reply.reasoning else None,
-        usage=reply.usage and reply.usage.believed(),
+        usage=reply.usage,
         timing=timing,
         finish=reply.finish,
         images=sent,

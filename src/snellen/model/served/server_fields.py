@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
-from functools import cache
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 import msgspec
 
+from ...core.config import read_shipped
 from ...core.errors import StopRun, UsageError
 from ...core.text import clean_text
 from ...core.types import FailureKind
@@ -25,14 +23,9 @@ class Reasoning(NamedTuple):
     """Tokens to allow beyond the limit of the answer."""
 
 
-@cache
-def _table() -> dict[str, Any]:
-    return tomllib.loads((files("snellen") / "catalog" / "servers" / "reasoning.toml").read_text("utf-8"))
-
-
 def reasoning_fields(wish: str, style: str, provider: str) -> Reasoning:
     """Return what to send for `off`, `low`, `medium`, `high`, `on` or a number of tokens; else refuse by name."""
-    table = _table()
+    table = read_shipped("servers/reasoning.toml")
     known: dict[str, Any] = table["styles"].get(style, {})
     if wish.isdigit() and int(wish) > 0:
         if "tokens" not in known:
@@ -76,20 +69,16 @@ SHOWN = 40
 """Letters of a reply that an error quotes."""
 
 
-@cache
-def _styles() -> dict[str, dict[str, Any]]:
-    return tomllib.loads((files("snellen") / "catalog" / "servers" / "constraints.toml").read_text("utf-8"))
-
-
 def constraint_of(wish: str | None, style: str, provider: str) -> dict[str, Any] | None:
     """Return what tells a server the wish, its marks still open; None without a wish; refuse what it cannot be told."""
     if wish is None:
         return None
     if wish not in WISHES:
         raise UsageError(f"--constrain {wish!r} is none of {', '.join(WISHES)}")
-    fields: dict[str, Any] | None = _styles().get(style, {}).get(wish)
+    wishes = read_shipped("servers/constraints.toml").get(style, {})
+    fields: dict[str, Any] | None = wishes.get(wish)
     if fields is None:
-        known = [f"--constrain {name}" for name in _styles().get(style, {})]
+        known = [f"--constrain {name}" for name in wishes]
         offers = f"it knows {', '.join(known)}" if known else "it has no such thing that we know"
         raise UsageError(f"--constrain {wish}: {provider} has no way to ask for it; {offers}")
     return fields
