@@ -14,13 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asgi import call
-from made_runs import POLITE_PLUGIN, make_run, make_task
+from made_runs import POLITE_PLUGIN, make_run, make_task, scored
 from snellen.api.view import make_viewer
 from snellen.core.builtins import default_registry
 from snellen.core.errors import DataError
 from snellen.core.types import Image
 from snellen.report.files import write_results
-from snellen.scoring.run import score_run
 
 pytest.importorskip("starlette", reason="the extra `view` is not installed")
 from snellen.report.viewer import app as thumbs
@@ -169,7 +168,7 @@ def test_other_scorers_are_columns_of_their_own(tmp_path: Path) -> None:
     task = msgspec.structs.replace(make_task(), scorers=("choice", "polite"))
     make_run(tmp_path / "runs" / "one", count=4, task=task, score=False)
     registry = default_registry([tmp_path / "plugin.py"])
-    write_results(tmp_path / "runs" / "one", score_run(tmp_path / "runs" / "one", registry))
+    write_results(tmp_path / "runs" / "one", scored(tmp_path / "runs" / "one", registry))
     app = make_viewer([tmp_path / "runs"], "key", plugins=[tmp_path / "plugin.py"])
     key = RunLibrary([tmp_path / "runs"], registry).runs()[0].key
     page = call(app, f"/run/{key}/trials", headers=COOKIE).text

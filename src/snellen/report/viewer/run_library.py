@@ -22,7 +22,7 @@ from ...core.types import TrialKey
 from ...scoring.aggregates.error_groups import MOST_GROUPED, ErrorGroup, Mistake, read_errors
 from ...scoring.judges.labels import DrawnTasks, drawn_tasks
 from ...scoring.protocols.readings import Reading
-from ...scoring.run import score_again
+from ...scoring.run import score_run
 from ...scoring.stored import LIVE_SCORING, metrics_of, read_columns, read_costs
 from ...scoring.tables.table import Costs, TrialColumns
 from ...store.merge import FollowedParts
@@ -262,7 +262,8 @@ class OpenRun:
 
     def rescored(self, profile: str) -> Results:
         """Return the results as another profile reads the replies; nothing is written."""
-        return self._keep(("again", profile), lambda: score_again(self.reader, self.registry, reading=Reading(profile)))
+        how: dict[str, Any] = {"reading": Reading(profile), "keep": False}
+        return self._keep(("again", profile), lambda: score_run(self.reader, self.registry, **how))
 
     def overview(self, task: str) -> TaskOverview:
         """Return a task with its figures."""
