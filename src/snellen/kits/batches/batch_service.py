@@ -1,44 +1,15 @@
-"""What every batch service must be able to do, and its limits and its price as data."""
+"""What every batch service must be able to do."""
 
 from __future__ import annotations
 
-import tomllib
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-import msgspec
-
 from ...model.served.http_client import Body
 
-ROOM_LEFT = 0.95
-"""Files are filled up to this share of their limit."""
 UNANSWERED = 0
 """The status of a line that was never tried: its batch expired or was cancelled first."""
 NO_FIELDS: frozenset[str] = frozenset()
-
-
-class BatchTerms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One table of catalog/servers/batches.toml."""
-
-    title: str
-    requests: int
-    megabytes: int
-    share: float
-    from_memory: tuple[str, ...] = ()
-
-    @property
-    def most_bytes(self) -> int:
-        """Return how large a file is made at most."""
-        return int(self.megabytes * 1_000_000 * ROOM_LEFT)
-
-
-@cache
-def batch_terms() -> dict[str, BatchTerms]:
-    """Return the terms of each kind of service."""
-    text = (files("snellen") / "catalog" / "servers" / "batches.toml").read_text("utf-8")
-    return msgspec.convert(tomllib.loads(text), dict[str, BatchTerms])
 
 
 class LinesFile(NamedTuple):
