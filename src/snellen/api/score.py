@@ -178,10 +178,11 @@ def make_reading(
     reader: RunReader, profile: str | None, scorers: Sequence[str], reduction: str | None, convention: str | None
 ) -> Reading:
     """Return the run's own reading with what is told otherwise; a convention where nothing has chains is refused."""
-    own, header = own_reading(reader), reader.header()
-    if convention is not None and not any(_has_chains(reader, task.name) for task in header.tasks):
-        names = ", ".join(task.name for task in header.tasks)
-        raise UsageError(f"--convention is about chains (Cf, Cb), and {reader.folder} has none: {names}")
+    own = own_reading(reader)
+    if convention is not None:
+        names = [task.name for task in reader.header().tasks]
+        if not any(_has_chains(reader, name) for name in names):
+            raise UsageError(f"--convention is about chains (Cf, Cb), and {reader.folder} has none: {', '.join(names)}")
     told = {"profile": profile, "scorers": tuple(scorers), "reduction": reduction, "convention": convention}
     return check_reading(msgspec.structs.replace(own, **{name: value for name, value in told.items() if value}))
 

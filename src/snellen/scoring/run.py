@@ -62,9 +62,7 @@ def add_unread(
     table = table_of_headline(task, tables)
     if table is None:
         return result
-    rows = _quoted_rows(table) if table.row.size else []
-    quotes = [(row, _reply(reader, int(table.row[row]))) for row in rows]
-    found = describe_unread(table, quotes, EXTRACT_THEM if lacks_extractor(result) else READ_THEM)
+    found = describe_unread(table, _quotes(table, reader), EXTRACT_THEM if lacks_extractor(result) else READ_THEM)
     return result if found is None else result | {"unread": found, "notes": [found["why"], *result.get("notes", ())]}
 
 
@@ -120,9 +118,11 @@ def _quoted_rows(table: ScoreTable) -> list[int]:
     return (chosen + more)[:QUOTED]
 
 
-def _reply(reader: RunReader, row: int) -> str:
-    found = next(reader.rows(_REPLY, (row,)), None)
-    return "" if found is None else msgspec.json.decode(found[0], type=_Reply).text or ""
+def _quotes(table: ScoreTable, reader: RunReader) -> Iterator[tuple[int, str]]:
+    """Yield the rows to quote with their replies; nothing is looked for before somebody quotes them."""
+    for row in _quoted_rows(table) if table.row.size else ():
+        found = next(reader.rows(_REPLY, (int(table.row[row]),)), None)
+        yield row, "" if found is None else msgspec.json.decode(found[0], type=_Reply).text or ""
 
 
 def _next_step(reasons: Counter[str], otherwise: str) -> str:
