@@ -199,7 +199,9 @@ def make_plan(settings: RunSettings) -> Plan:
     check_names(tasks, names)
     if settings.coordinates is not None and not any(COORDINATES in task.score_options for task in tasks):
         raise UsageError(f"--coordinates: {', '.join(names)} ask for no points or boxes; leave it out")
-    protocols = {task.name: catalog.protocols(name) for task, name in zip(tasks, names, strict=True)}
+    protocols = {
+        task.name: catalog.protocols(name) if task.protocol else {} for task, name in zip(tasks, names, strict=True)
+    }
     for task in tasks:
         check_trials(task)
         check_capabilities(model, task, registry)

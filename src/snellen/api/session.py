@@ -246,7 +246,7 @@ class Session:
     def _make_trust(self) -> CacheTrust | None:
         """Return the checks of a cache of a server's replies; a model of this machine is known by its files."""
         count = self.settings.cache_check
-        if self.cache is None or not self.answerers.now.address or self.settings.same_model:
+        if self.cache is None or not self.model.identity().get("base_url") or self.settings.same_model:
             return None
         self._trust = self._trust or CacheTrust(count, self.listener.notify)
         return self._trust
