@@ -80,6 +80,17 @@ def test_what_is_gathered_is_what_would_be_read(folder: Path) -> None:
             np.testing.assert_equal(vars(gathered.tables()[metric])[name], vars(table)[name], name)
 
 
+def test_how_sure_a_model_was_is_drawn_while_it_is_scored_as_when_it_is_read(tmp_path: Path) -> None:
+    def sure(sample: Any, request: Any, prediction: Any, options: Any) -> list[Score]:
+        right = len(sample.id) % 2 == 0
+        return [Score(prediction.key, "accuracy", float(right), detail={"confidence": 0.9 if right else 0.4})]
+
+    results = finish_run(make_run(tmp_path, count=20, score=False), scorer_registry(sure))
+    page = (tmp_path / "report.html").read_text()
+    assert "Does it know when it is right?" in page
+    assert page == page_of(tmp_path, results=results)
+
+
 def test_whole_numbers_and_lazy_scorers_are_written_as_they_are_stored(tmp_path: Path) -> None:
     def whole(sample: Any, request: Any, prediction: Any, options: Any) -> Iterator[Score]:
         yield Score(prediction.key, "m", 1)
