@@ -16,7 +16,6 @@ from ..core.types import Estimate
 from ..data.images.edits import stated_calibration
 from ..data.regions import REGIONS
 from ..stats.intervals import Z95
-from ..store import database
 from ..store.answerers import Row, read_table
 from ..store.reader import RunReader
 from .aggregates.calibration import describe_sureness
@@ -206,8 +205,7 @@ class _Options(msgspec.Struct):
 def chance_of(reader: RunReader, task: Task) -> float:
     """Return what guessing would score: robustness is counted from there."""
     decode = msgspec.json.Decoder(_Options).decode
-    with database.reading(reader.folder / "run.db"):
-        sizes = Counter(len(decode(body).options) for (body,) in reader.sample_columns("body", task.name))
+    sizes = Counter(len(decode(body).options) for (body,) in reader.sample_columns("body", task.name))
     del sizes[0]
     return math.fsum(count / size for size, count in sizes.items()) / sizes.total() if sizes else 0.0
 

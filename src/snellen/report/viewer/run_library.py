@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from ...core.builtins import default_registry
@@ -25,6 +26,7 @@ from ...scoring.protocols.readings import Reading
 from ...scoring.run import score_run
 from ...scoring.stored import LIVE_SCORING, metrics_of, read_columns, read_costs
 from ...scoring.tables.table import Costs, TrialColumns
+from ...store.database import damaged
 from ...store.merge import FollowedParts
 from ...store.part_log import FOLDER, PLAN
 from ...store.part_progress import part_states, read_attempts
@@ -162,7 +164,10 @@ class OpenRun:
         """Hold the run for one answer, read again first if it has grown."""
         with self.lock:
             self.refresh()
-            yield self
+            try:
+                yield self
+            except msgspec.DecodeError as error:  # as `RunReader` tells whoever opens one for a block
+                raise damaged(self.folder / "run.db", f"a stored record is none: {error}") from None
 
     def refresh(self) -> None:
         """Forget what was computed if the run has grown since; large runs are given a rest between readings."""
