@@ -14,7 +14,7 @@ from ..core.builtins import default_registry
 from ..core.errors import UsageError
 from ..core.registry import Registry
 from ..core.types import Prediction, Request, Sample, Score
-from ..report.pages.finish import REPORTED_TRIALS, finish_run
+from ..report.pages.finish import finish_run
 from ..scoring.judges.judge_card import Judge
 from ..scoring.judges.verdicts import rename_without_judge
 from ..scoring.protocols.readings import Reading, check_reading, own_reading, read_in
@@ -80,7 +80,6 @@ def score(
         reading = make_reading(reader, profile, scorers, likelihood_reduction, convention)
         if protocol:
             reading = in_protocol(reader, reading, protocol)
-        page = wants_page(reader)
     if extractor:
         from .judges import ask_extractor, asking_settings
 
@@ -91,7 +90,7 @@ def score(
     maker = (f"{__name__}:{scoring_registry.__name__}", recipe)
     with range_executor(folder, Workers(executor, replicas, ray_address), registry=maker, say=say) as ranges:
         registry = scoring_registry(recipe)
-        return finish_run(folder, registry, reading=reading, report=page, more=more, executor=ranges)
+        return finish_run(folder, registry, reading=reading, more=more, executor=ranges)
 
 
 def score_file(source: str | Path, **how: Any) -> dict[str, Any]:
@@ -157,12 +156,6 @@ def brought_scorers(plugins: Sequence[str], reader: RunReader) -> tuple[str, ...
     brought = tuple(name for name in scoring_registry((plugins, None)).names("scorer") if name not in known)
     own = {name for task in reader.header().tasks for name in task.scorers}
     return () if own.intersection(brought) else brought
-
-
-def wants_page(reader: RunReader) -> bool:
-    """Tell whether report.html is written: as a run does it, and where there is one that would be out of date."""
-    planned = sum(reader.header().planned.values())
-    return planned <= REPORTED_TRIALS or (reader.folder / "report.html").exists()
 
 
 def in_protocol(reader: RunReader, reading: Reading, protocol: str) -> Reading:

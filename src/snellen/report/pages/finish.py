@@ -24,26 +24,33 @@ REPORTED_TRIALS = 50_000
 """Up to so many trials report.html is written by itself; a larger run is for `snellen view` or `snellen report`."""
 
 
+def _wants_page(run: RunReader) -> bool:
+    """Tell whether report.html is written: of a run that is not large, and where one is that would be out of date."""
+    planned = sum(run.header().planned.values())
+    return planned <= REPORTED_TRIALS or (run.folder / "report.html").exists()
+
+
 def finish_run(
     folder: Path,
     registry: Registry,
     *,
     reading: Reading | None = None,
-    report: bool = True,
+    report: bool | None = None,
     more: Sequence[str] = (),
     executor: Executor | None = None,
 ) -> dict[str, Any]:
     """Score the stored replies and write the files of a reading; return the results.
 
-    The run's own reading (also that of None) is results.json, records.jsonl and, if told, report.html; another one is
-    kept beside it, under its name. `executor` scores, or this process. A pure function of run.db, so it can be repeated
-    at any time.
+    The run's own reading (also that of None) is results.json and records.jsonl, and report.html if `report` says so, or
+    where nothing is said and the run is not large or has one. Another reading is kept beside it, under its name.
+    `executor` scores, or this process. A pure function of run.db, so it can be repeated at any time.
     """
     with RunReader(folder) as run:
         own = own_reading(run)
         reading = check_reading(own if reading is None else reading)
         if reading != own:
             return _finish_beside(run, registry, reading, more, executor)
+        report = _wants_page(run) if report is None else report
         gathered: dict[str, GatheredTask] = {}
         if judge_folders(folder):  # verdicts are known after the last trial only
             results = score_run(run, registry, reading=reading, more=more, executor=executor)
