@@ -108,7 +108,10 @@ class Answerers:
         return answerer_of(self._model)
 
     def check(self, *, listed: bool) -> Answerer:
-        """Refuse a folder that another answered; `listed`: the server was asked what it says of its model."""
+        """Return who answers now, or refuse a folder that another answered.
+
+        `listed`: the server was asked what it says of its model.
+        """
         now = self.now
         found = [next(differences(row.who, now, listed=listed), "") for row in self._rows]
         if found and all(found) and not self._allowed:
@@ -116,7 +119,7 @@ class Answerers:
         return now
 
     def keep(self) -> Answerer:
-        """Refuse who is another now that the server was asked; else enter him, where he is new. Return who it is."""
+        """Return who answers now that the server was asked, entered where he is new; another is refused."""
         now = self.check(listed=True)
         rows = [row for row in self._rows if replace(row.who, replies={}) == now]
         if not rows and not any(_covers(row.who, now) for row in self._rows):
